@@ -1,7 +1,7 @@
 //! A tool beside `lisp_eval`: what it takes to add one, and what the server does with it.
 
 use ptc_mcp::answer::{Content, ToolResult};
-use ptc_mcp::protocol::borrowed::Raw;
+use ptc_mcp::protocol::arguments::GivenArguments;
 use ptc_mcp::protocol::{Era, Id};
 use ptc_mcp::server::{ClientConnection, Gate, Handler, Load, Outbox, Route, Surface};
 use ptc_mcp::tools::lisp_eval::Evaluator;
@@ -52,9 +52,9 @@ impl Tool for Wait {
         }
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, _: &CallContext, reply: Responder<'_>) -> Begun {
+    fn begin(&self, arguments: Option<&GivenArguments<'_>>, _: &CallContext, reply: Responder<'_>) -> Begun {
         let arguments: Value =
-            arguments.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+            arguments.and_then(|arguments| serde_json::from_str(arguments.text()).ok()).unwrap_or_default();
         let Some(number) = arguments["number"].as_u64() else {
             return reply.with(&said(json!([{ "type": "text", "text": "`number` is required" }]), true));
         };

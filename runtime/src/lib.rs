@@ -6,6 +6,7 @@
 //!
 //! - [`Runtime`] (`runtime`), [`RuntimeBuilder`] (`builder`), `startup`: start servers and workers, queue runs, shut down.
 //! - `agent` (feature `agent`): a model writes programs until one of them returns the answer.
+//! - [`history`]: what was done before, and the namespace `log/` over it.
 //! - [`Scope`] (`scope`): places of a runtime with tools of their own.
 //! - [`session`]: programs that build on each other.
 //! - [`Run`], [`RunStream`] (`handle`): programs under way.
@@ -34,6 +35,7 @@ pub mod config;
 mod exec;
 pub mod guest;
 mod handle;
+pub mod history;
 mod host;
 pub mod net;
 pub mod prelude_store;
@@ -59,7 +61,7 @@ pub use run::ValueError;
 pub use run::limits::Limits;
 pub use run::options::RunOptions;
 pub use run::outcome::{Effect, Failure, Outcome};
-pub use run::{limits, metrics, options, outcome, watcher};
+pub use run::{limits, metrics, options, outcome, trace, watcher};
 pub use runtime::{
     Capacity, DEFAULT_CACHE_BYTES, DEFAULT_TRY_AGAIN, Reconfigured, Runtime, RuntimeConfig, ServerStatus,
 };

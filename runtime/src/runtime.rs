@@ -22,7 +22,7 @@ use crate::scope::Scope;
 use crate::secrets::{DocumentShape, SecretRegistry};
 use crate::session::Session;
 use crate::startup::{self, Observer, StartError, StartPolicy, Starts, Supervision};
-use crate::tools::{Catalog, SharedCatalog, SnapshotMode, ToolList, UpstreamTool};
+use crate::tools::{Catalog, ServerNames, SharedCatalog, SnapshotMode, ToolList, UpstreamTool};
 use crate::upstream::{ClientFeatures, Guardian, StartPlaces, UpstreamState};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -80,6 +80,10 @@ pub struct RuntimeConfig {
     pub read_only: bool,
     /// Isolate workers; 0 means one a core.
     pub workers: usize,
+    /// How much less than others workers want a core that they have to share (the niceness of their threads, on Linux). A
+    /// server whose clients wait for other threads of this process gives them a few steps: they are on the core at once then,
+    /// and not at the next tick of the system's clock.
+    pub niceness: u8,
     /// How much runs at once.
     pub load: Capacity,
     /// Bytes of compiled programs to keep; 0 turns the cache off.
@@ -111,6 +115,7 @@ impl Default for RuntimeConfig {
             list_ttl: None,
             read_only: false,
             workers: 0,
+            niceness: 0,
             load: Capacity::default(),
             cache_bytes: DEFAULT_CACHE_BYTES,
             preludes: Vec::new(),
@@ -153,14 +158,23 @@ pub struct ServerStatus {
     pub listed_at: Option<SystemTime>,
 }
 
-/// Runs programs. Dropping it stops the programs and, in the background, the servers;
+/// Runs programs. Dropping it, and its parts ([`Runtime::only`]), stops the programs and, in the background, the servers;
 /// [`Runtime::shutdown`] waits for both.
 pub struct Runtime {
+    /// Who calls tools for its programs.
+    broker: Arc<ToolBroker>,
+    /// Where its own programs run.
+    base: Scope,
+    whole: Arc<Whole>,
+}
+
+/// What a runtime and its parts have together.
+struct Whole {
+    /// Of all servers.
     broker: Arc<ToolBroker>,
     configured: Mutex<Configured>,
     supervision: Supervision,
-    /// Where its own programs run.
-    base: Scope,
+    dispatcher: Arc<Dispatcher>,
     engine: Arc<Engine>,
     watchdog: Arc<Watchdog>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -199,6 +213,7 @@ impl Runtime {
             list_ttl,
             read_only,
             workers,
+            niceness,
             load,
             cache_bytes,
             preludes,
@@ -247,28 +262,43 @@ impl Runtime {
         let engine = Arc::new(Engine { io, commitments: Commitments::new(load.total_bytes) });
         let (watchdog, thread) = Watchdog::start(workers).map_err(StartError::Threads)?;
         let lisp = Lisp::new(broker.clone(), cache_bytes, prelude, tools, read_only);
-        let mut runtime = Runtime {
-            base: Scope::new(lisp, Arc::new(Dispatcher::new(queue.clone(), secrets))),
-            broker,
+        let dispatcher = Arc::new(Dispatcher::new(queue.clone(), secrets));
+        let whole = Arc::new(Whole {
+            broker: broker.clone(),
             configured: Mutex::new(configured),
             supervision,
+            dispatcher: dispatcher.clone(),
             engine,
             watchdog,
             threads: Mutex::new(vec![thread]),
             starting,
-        };
+        });
         // From here on dropping the runtime ends the threads that exist.
         for index in 0..workers {
             let inbox = queue.inboxes()[index].clone();
-            let (queue, engine, watchdog) = (queue.clone(), runtime.engine.clone(), runtime.watchdog.clone());
+            let (queue, engine, watchdog) = (queue.clone(), whole.engine.clone(), whole.watchdog.clone());
             let thread = std::thread::Builder::new()
                 .name(format!("ptc-worker-{index}"))
                 // The worker is made on its thread, because isolates never leave theirs.
-                .spawn(move || Worker::new(index, inbox, queue, engine, watchdog).run());
+                .spawn(move || Worker::new(index, inbox, queue, engine, watchdog).giving_way(niceness).run());
             let thread = thread.map_err(StartError::Threads)?;
-            runtime.threads.get_mut().unwrap_or_else(PoisonError::into_inner).push(thread);
+            whole.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
-        Ok(runtime)
+        Ok(Runtime { broker, base: Scope::new(lisp, dispatcher), whole })
+    }
+
+    /// The same runtime for somebody who may use these of its servers only: to programs, tools and lists of this part there
+    /// are no others, by whatever name, those included that are configured later. What concerns the runtime as a whole
+    /// (servers that start, other configuration, its end) is the same for each part.
+    #[must_use]
+    pub fn only(&self, servers: ServerNames) -> Runtime {
+        let base = self.base.only(servers);
+        Runtime { broker: base.broker().clone(), base, whole: self.whole.clone() }
+    }
+
+    /// True for a part of another one.
+    pub fn is_part(&self) -> bool {
+        self.broker.catalog().part() != 0
     }
 
     /// Waits for the strict servers that are to start. If one of them fails, all servers are stopped.
@@ -277,20 +307,20 @@ impl Runtime {
     /// Strict servers that did not start.
     pub async fn started(&self) -> Result<(), StartError> {
         let strict = {
-            let mut starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut starting = self.whole.starting.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut starting.strict)
         };
         let failed = startup::failures(strict).await;
         if failed.is_empty() {
             return Ok(());
         }
-        startup::stop_all(self.broker.upstreams().values()).await;
+        startup::stop_all(self.whole.broker.upstreams().values()).await;
         Err(StartError::Upstreams(failed))
     }
 
     /// True when no strict server is waited for.
     pub fn is_started(&self) -> bool {
-        self.starting.lock().unwrap_or_else(PoisonError::into_inner).strict.is_empty()
+        self.whole.starting.lock().unwrap_or_else(PoisonError::into_inner).strict.is_empty()
     }
 
     /// Runs a program. It is queued at once; dropping the future cancels it, calls in flight included.
@@ -335,7 +365,7 @@ impl Runtime {
 
     /// Whom servers may ask through us.
     pub fn client(&self) -> &ClientFeatures {
-        &self.supervision.client
+        &self.whole.supervision.client
     }
 
     /// What its prelude needs is there, as every program is about to be checked.
@@ -353,8 +383,8 @@ impl Runtime {
 
     /// Changes how much runs at once, for programs that begin from now on.
     pub fn set_load(&self, load: Capacity) {
-        self.base.dispatcher.queue.set_most_runnable(load.running);
-        self.engine.commitments.set_total(load.total_bytes);
+        self.whole.dispatcher.queue.set_most_runnable(load.running);
+        self.whole.engine.commitments.set_total(load.total_bytes);
     }
 
     /// Runs a program on this very thread and shows its outcome to `look`, if earlier runs of it were over at once and
@@ -402,9 +432,9 @@ impl Runtime {
 
     /// How each server is reached, scrubbed.
     fn descriptors(&self) -> BTreeMap<Arc<str>, serde_json::Value> {
-        let configured = self.configured.lock().unwrap_or_else(PoisonError::into_inner);
+        let configured = self.whole.configured.lock().unwrap_or_else(PoisonError::into_inner);
         let descriptor =
-            |entry: &ServerEntry| scrubbed(entry.transport.descriptor(), &self.supervision.secrets);
+            |entry: &ServerEntry| scrubbed(entry.transport.descriptor(), &self.whole.supervision.secrets);
         configured.entries.iter().map(|(name, entry)| (name.clone(), descriptor(entry))).collect()
     }
 
@@ -417,10 +447,10 @@ impl Runtime {
     /// A server that is this very program, two of one name; the servers are those from before then.
     pub fn reconfigure(&self, servers: Vec<ServerEntry>) -> Result<Reconfigured, StartError> {
         startup::check(&servers)?;
-        let mut configured = self.configured.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut upstreams = Upstreams::clone(&self.broker.upstreams());
+        let mut configured = self.whole.configured.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut upstreams = Upstreams::clone(&self.whole.broker.upstreams());
         let mut told = Reconfigured::default();
-        configured.guard(&self.supervision.guardian, &servers);
+        configured.guard(&self.whole.supervision.guardian, &servers);
         let is_gone = |name: &&Arc<str>| !servers.iter().any(|entry| entry.name == **name);
         told.removed = configured.entries.keys().filter(is_gone).cloned().collect();
         for name in &told.removed {
@@ -435,8 +465,11 @@ impl Runtime {
         if told.removed.is_empty() && new.is_empty() {
             return Ok(told);
         }
-        let catalog =
-            self.broker.catalog().reconfigure(&told.removed, described(&new, &self.supervision.secrets));
+        let catalog = self
+            .whole
+            .broker
+            .catalog()
+            .reconfigure(&told.removed, described(&new, &self.whole.supervision.secrets));
         let mut starting = Vec::new();
         for mut entry in new {
             // Whoever waited for strict servers has been told; what comes later may be late.
@@ -446,13 +479,13 @@ impl Runtime {
                 Some(_) => told.changed.push(name.clone()),
                 None => told.added.push(name.clone()),
             }
-            let (upstream, at_once) = self.supervision.supervise(entry, &catalog);
+            let (upstream, at_once) = self.whole.supervision.supervise(entry, &catalog);
             starting.extend(at_once.map(|policy| (upstream.clone(), policy)));
             upstreams.insert(name, upstream);
         }
-        self.broker.replace_upstreams(upstreams);
+        self.whole.broker.replace_upstreams(upstreams);
         let started = startup::start_all(starting, None);
-        self.starting.lock().unwrap_or_else(PoisonError::into_inner).lenient.extend(started.lenient);
+        self.whole.starting.lock().unwrap_or_else(PoisonError::into_inner).lenient.extend(started.lenient);
         Ok(told)
     }
 
@@ -470,12 +503,12 @@ impl Runtime {
     /// Waits until no server is starting any more.
     pub async fn settle(&self) {
         let background = {
-            let mut starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut starting = self.whole.starting.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut starting.lenient)
         };
         futures_util::future::join_all(background).await;
         // A program's first call may have begun another start.
-        let upstreams = self.broker.upstreams();
+        let upstreams = self.whole.broker.upstreams();
         let starting = upstreams
             .values()
             .filter(|upstream| upstream.status().state == UpstreamState::Starting)
@@ -493,10 +526,10 @@ impl Runtime {
     /// Ends the programs, the workers and the servers; no process of theirs is left behind. Programs that are
     /// submitted from then on are not run.
     pub async fn shutdown(&self) {
-        self.stop_threads();
-        startup::stop_all(self.broker.upstreams().values()).await;
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        let guardian = self.supervision.guardian.clone();
+        self.whole.stop_threads();
+        startup::stop_all(self.whole.broker.upstreams().values()).await;
+        let threads = std::mem::take(&mut *self.whole.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let guardian = self.whole.supervision.guardian.clone();
         // Workers end within one slice of their programs; joining them must not block the I/O runtime.
         let _ = tokio::task::spawn_blocking(move || {
             for thread in threads {
@@ -507,9 +540,11 @@ impl Runtime {
         .await;
         self.broker.spills().close();
     }
+}
 
+impl Whole {
     fn stop_threads(&self) {
-        self.base.dispatcher.queue.close();
+        self.dispatcher.queue.close();
         self.watchdog.stop();
     }
 }
@@ -556,7 +591,7 @@ fn scrubbed(value: serde_json::Value, secrets: &SecretRegistry) -> serde_json::V
     serde_json::from_str(&secrets.scrub_json(&text, &DocumentShape::DATA)).unwrap_or_default()
 }
 
-impl Drop for Runtime {
+impl Drop for Whole {
     fn drop(&mut self) {
         self.stop_threads();
     }

@@ -1,5 +1,6 @@
 //! Places of a runtime where programs have tools and namespaces of their own.
 
+use crate::broker::ToolBroker;
 use crate::exec::dispatch::{Dispatcher, RunPlace, Submitted};
 use crate::guest::lisp::Lisp;
 use crate::guest::lisp::prelude::Prelude;
@@ -12,7 +13,7 @@ use crate::run::watcher::RunWatcher;
 use crate::secrets::SecretRegistry;
 use crate::session::{Session, SessionBusy};
 use crate::startup::StartError;
-use crate::tools::Catalog;
+use crate::tools::{Catalog, ServerNames};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -56,6 +57,12 @@ impl Scope {
         Scope { lisp: Arc::new(self.lisp.without_servers()), ..self.clone() }
     }
 
+    /// The same place with these of its servers. What its namespaces call of others they do not reach either.
+    #[must_use]
+    pub fn only(&self, servers: ServerNames) -> Scope {
+        Scope { lisp: Arc::new(self.lisp.only(servers)), ..self.clone() }
+    }
+
     /// What the namespaces of this place need of servers and tools is there at this moment. Every program looks at
     /// that before it begins; whoever has other work to do first may look before.
     ///
@@ -69,6 +76,11 @@ impl Scope {
     #[cfg(feature = "agent")]
     pub(crate) fn bare(&self) -> Scope {
         Scope { lisp: Arc::new(self.lisp.bare()), ..self.clone() }
+    }
+
+    /// Who calls tools for its programs.
+    pub(crate) fn broker(&self) -> &Arc<ToolBroker> {
+        self.lisp.broker()
     }
 
     /// There are upstream servers.

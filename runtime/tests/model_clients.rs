@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::http::{Got, HttpServer, Reply, Step, free_port};
+use common::http::{Got, HttpServer, Reply, Step, chunk, free_port};
 use ptc_runtime::Runtime;
 use ptc_runtime::agent::{
     Agent, AgentLimits, AgentReason, Llm, LlmError, LlmErrorKind, LlmMessage, LlmReply, LlmRequest,
@@ -308,6 +308,134 @@ async fn no_part_of_a_key_is_left_where_an_error_is_cut() {
             let options = ModelOptions { base_url, key, ..ModelOptions::new("openai:gpt-test") };
             let error = ask(&model(options, &secrets).expect("a client")).await.expect_err("a failure");
             assert!(!error.message.contains("sk-"), "{error}");
+        }
+    }
+}
+
+/// The beginning of an answer, and one piece of it without end.
+fn endless(status: u16, kind: &str, piece: String) -> Reply {
+    Reply::chunked(status, &[("content-type", kind)]).then(Step::Forever(chunk(piece)))
+}
+
+#[tokio::test]
+async fn what_has_no_end_is_cut_off() {
+    use LlmErrorKind::{Malformed, Refused};
+    type Make = fn(Provider) -> Reply;
+    const EVENTS: &str = "text/event-stream";
+    const LONG: usize = 64 << 10;
+    let rows: [(&str, Make, LlmErrorKind, &str); 6] = [
+        (
+            "deltas",
+            |provider| endless(200, EVENTS, provider.events(&"x".repeat(LONG))[3].clone()),
+            Malformed,
+            "more than",
+        ),
+        ("comments", |_| endless(200, EVENTS, format!(": {}\n\n", "x".repeat(LONG))), Malformed, "more than"),
+        ("an event", |_| endless(200, EVENTS, "data: x".repeat(LONG)), Malformed, ""),
+        ("an answer", |_| endless(200, "application/json", "[".repeat(LONG)), Malformed, ""),
+        (
+            "a gigabyte",
+            |_| {
+                let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1073741824\r\n\r\n";
+                Reply(vec![Step::Send(head.to_vec()), Step::Forever(vec![b' '; LONG])])
+            },
+            Malformed,
+            "",
+        ),
+        ("an error", |_| endless(400, "text/plain", "x".repeat(LONG)), Refused, "answered 400: xxx"),
+    ];
+    for provider in BOTH {
+        for (name, make, kind, part) in rows {
+            let server = HttpServer::new(move |_| make(provider)).await;
+            let error = ask(&provider.client(&server, true)).await.expect_err(name);
+            assert_eq!((error.kind, server.got().len()), (kind, 1), "{provider:?} {name}: {error}");
+            assert!(error.message.contains(part) && error.message.len() < 700, "{name}: {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn answers_without_a_text_are_empty_and_what_is_no_text_is_refused() {
+    let call = json!({"id": "call_1", "type": "function", "function": {"name": "run", "arguments": "{\"text\": \"(return 1)\"}"}});
+    let tool_calls = json!({"choices": [{"index": 0, "finish_reason": "tool_calls",
+        "message": {"role": "assistant", "content": null, "tool_calls": [call]}}]});
+    let tool_use = json!({"type": "message", "stop_reason": "tool_use",
+        "content": [{"type": "tool_use", "id": "toolu_1", "name": "run", "input": {"text": "(return 1)"}}]});
+    let parts = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "(return 1)"}});
+    let streamed = format!("data: {parts}\n\ndata: {}\n\n", json!({"type": "message_stop"}));
+    let silent = [
+        (Provider::OpenAi, tool_calls.to_string(), "application/json"),
+        (Provider::OpenAi, Provider::OpenAi.answer("").to_string(), "application/json"),
+        (Provider::OpenAi, "data: [DONE]\n\n".to_owned(), "text/event-stream"),
+        (Provider::Anthropic, tool_use.to_string(), "application/json"),
+        (Provider::Anthropic, Provider::Anthropic.answer("").to_string(), "application/json"),
+        (Provider::Anthropic, streamed, "text/event-stream"),
+    ];
+    for (provider, body, kind) in silent {
+        let server = HttpServer::new(move |_| Reply::new(200, &[("content-type", kind)], &body)).await;
+        let reply = ask(&provider.client(&server, true)).await.expect("an answer without a text");
+        assert_eq!(reply.text, "", "{provider:?} {kind}");
+    }
+    let odd: [(&[u8], &str); 6] = [
+        (b"", "application/json"),
+        (b"null", "application/json"),
+        (b"{\"choices\": [], \"content\": 1}", "application/json"),
+        (b"{\"choices\": [{\"message\": {\"content\": \"\xff\xfe\"}}]}", "application/json"),
+        (b"{\"content\": [{\"type\": \"text\", \"text\": \"\xc3\"}]}", "application/json"),
+        (b"data: {\"choices\": [{\"delta\": {\"content\": \"\xff\"}}]}\n\n", "text/event-stream"),
+    ];
+    for provider in BOTH {
+        for (body, kind) in odd {
+            let server = HttpServer::new(move |_| Reply::new(200, &[("content-type", kind)], body)).await;
+            let error = ask(&provider.client(&server, true)).await.expect_err("no answer");
+            assert_eq!(
+                (error.kind, server.got().len()),
+                (LlmErrorKind::Malformed, 1),
+                "{provider:?}: {error}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn pauses_are_taken_as_seconds_or_not_at_all() {
+    let rows: [(Option<&str>, usize); 7] = [
+        (None, 3),
+        (Some("0"), 3),
+        (Some("31536000"), 1),
+        (Some("18446744073709551615"), 1),
+        (Some("99999999999999999999999"), 3),
+        (Some("-1"), 3),
+        (Some("Wed, 21 Oct 2099 07:28:00 GMT"), 3),
+    ];
+    for provider in BOTH {
+        for (pause, tries) in rows {
+            let answer = provider.error("rate_limit_error", "slow down");
+            let headers: Vec<_> = pause.into_iter().map(|pause| ("retry-after", pause)).collect();
+            let server = HttpServer::new(move |_| failing(answer.clone(), 429, &headers)).await;
+            let error = ask(&provider.client(&server, false)).await.expect_err("no answer");
+            assert_eq!((error.kind, server.got().len()), (LlmErrorKind::RateLimited, tries), "{pause:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_takes_neither_key_nor_prompt_to_another_host() {
+    for provider in BOTH {
+        for status in [301, 302, 303, 307, 308] {
+            let elsewhere = Arc::new(HttpServer::new(move |_| provider.reply("mine", false)).await);
+            let to = format!("{}/{KEY}", elsewhere.url(""));
+            let server = HttpServer::new(move |_| Reply::new(status, &[("location", &to)], "")).await;
+            let secrets = SecretRegistry::new();
+            let (name, base) = match provider {
+                Provider::OpenAi => ("openai:gpt-test", server.url("/v1")),
+                Provider::Anthropic => ("anthropic:claude-test", server.url("")),
+            };
+            let key = Some(Credential::secret(KEY, &secrets).0);
+            let options = ModelOptions { base_url: Some(base), key, ..ModelOptions::new(name) };
+            let error = ask(&model(options, &secrets).expect("a client")).await.expect_err("no answer");
+            assert_eq!(error.kind, LlmErrorKind::Configuration, "{status}: {error}");
+            assert!(elsewhere.got().is_empty() && !error.message.contains(KEY), "{status}: {error}");
         }
     }
 }

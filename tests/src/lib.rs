@@ -9,6 +9,7 @@
 //! - [`upstreams`]: configuration files that name upstream servers, our own `probe-server` among them
 //! - [`leaks`]: secrets, and the forms in which they come back
 //! - [`leaky_service`]: a JSON service that says them again in all of them
+//! - [`model`]: a model whose replies are written down
 //! - [`third_party`]: installs MCP servers and clients from npm and PyPI (`tests/third_party/install.sh`)
 //! - [`signature`]: makes arguments from the signature that `doc` shows; [`documented`]: and has them judged
 //! - [`processes`]: which processes live, for the promises about orphans and crashes
@@ -37,6 +38,7 @@ pub mod grammar;
 pub mod guest;
 pub mod leaks;
 pub mod leaky_service;
+pub mod model;
 pub mod pr_text;
 pub mod processes;
 pub mod remote;

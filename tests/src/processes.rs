@@ -75,3 +75,13 @@ pub fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
+
+/// Kept results that a process holds.
+pub fn kept_results(id: u32) -> usize {
+    let links = std::fs::read_dir(format!("/proc/{id}/fd")).expect("a process").flatten();
+    let is_kept = |path: &std::path::Path| path.to_string_lossy().contains("ptc-spill-");
+    links
+        .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+        .filter(|path| is_kept(path) && path.extension().is_some_and(|kind| kind == "json"))
+        .count()
+}

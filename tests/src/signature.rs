@@ -18,6 +18,8 @@ pub enum Type {
     Map { members: Vec<Member>, others: Option<Box<Type>>, facts: Vec<String> },
     /// A list of one type, or of as many as there are.
     List { items: Vec<Type>, facts: Vec<String> },
+    /// A map or list of which no more is told.
+    Cut(String),
     /// Anything else, by its name.
     Word { name: String, facts: Vec<String> },
 }
@@ -96,6 +98,7 @@ impl Reader<'_> {
         match name {
             "true" | "false" => Type::Literal(json!(name == "true")),
             "" => panic!("no type: {rest:?}"),
+            _ if self.takes("…") => Type::Cut(name.to_owned()),
             _ => Type::Word { name: name.to_owned(), facts: self.facts() },
         }
     }
@@ -129,6 +132,14 @@ impl Reader<'_> {
     }
 
     fn json(&mut self) -> Value {
+        // Numbers end where their letters do; a reader of JSON would want to see a blank or a comma there.
+        if self.rest.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
+            let is_of_number = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
+            let end = self.rest.find(|c| !is_of_number(c)).unwrap_or(self.rest.len());
+            let (number, rest) = self.rest.split_at(end);
+            self.rest = rest;
+            return serde_json::from_str(number).expect("a number");
+        }
         let mut values = serde_json::Deserializer::from_str(self.rest).into_iter();
         let value = values.next().expect("a value").expect("JSON");
         self.rest = &self.rest[values.byte_offset()..];
@@ -142,8 +153,9 @@ impl Reader<'_> {
         }
         let mut facts = Vec::new();
         loop {
-            if self.rest.starts_with('"') {
-                facts.push(self.json().to_string());
+            let word = ["not ", "unlike "].into_iter().find(|word| self.takes(word));
+            if word.is_some() || self.rest.starts_with('"') {
+                facts.push(word.unwrap_or_default().to_owned() + &self.json().to_string());
             } else {
                 let end = self.rest.find([',', '>', '|']).expect("an end");
                 let (fact, rest) = self.rest.split_at(end);
@@ -175,7 +187,9 @@ impl Type {
                     .collect();
                 let is_wanted = |member: &&Member| {
                     let is_named = with.iter().any(|name| name.trim_start_matches(':') == member.name);
-                    style != Style::Least || member.is_required || is_named
+                    // Nobody knows what would be in it.
+                    let is_known = style != Style::Least && !matches!(member.of, Type::Cut(_));
+                    is_known || member.is_required || is_named
                 };
                 let value = |member: &Member| match &member.default {
                     Some(default) if style == Style::First => default.clone(),
@@ -186,6 +200,12 @@ impl Type {
                     .filter(is_wanted)
                     .map(|member| (member.name.clone(), value(member)))
                     .collect();
+                let least = bounds(facts).0.unwrap_or(0.0) as usize;
+                for member in members.iter().filter(|member| !member.is_required) {
+                    if map.len() < least {
+                        map.insert(member.name.clone(), value(member));
+                    }
+                }
                 if let Some(others) = others.as_ref().filter(|_| style != Style::Least) {
                     map.insert("other".to_owned(), others.value(style));
                 }
@@ -200,7 +220,16 @@ impl Type {
                 let count = f64::max(wanted, least.unwrap_or(0.0)).min(most.unwrap_or(f64::MAX));
                 (0..count as usize).map(|_| items[0].value(style)).collect()
             }
-            Type::Word { name, facts } => word(name, facts),
+            Type::Cut(name) => word(name, &[]),
+            Type::Word { name, facts } => {
+                let is_refused = |value: &Value| facts.iter().any(|fact| *fact == format!("not {value}"));
+                match word(name, facts) {
+                    value if !is_refused(&value) => value,
+                    Value::Number(number) => json!(number.as_f64().unwrap_or(0.0) as i64 + 1),
+                    Value::Bool(value) => json!(!value),
+                    other => json!(format!("{}!", other.as_str().unwrap_or_default())),
+                }
+            }
         }
     }
 }
@@ -220,7 +249,10 @@ fn word(name: &str, facts: &[String]) -> Value {
         "null" => Value::Null,
         "integer" | "number" => {
             let above = fact("above ").map(|limit| limit + 1.0);
-            let mut number = above.or(least).unwrap_or(1.0).min(most.unwrap_or(f64::MAX));
+            let below = fact("below ").map(|limit| limit - 1.0);
+            let most = most.or(below);
+            let mut number =
+                above.into_iter().chain(least).reduce(f64::max).unwrap_or(1.0).min(most.unwrap_or(f64::MAX));
             if let Some(step) = fact("times ") {
                 number = (number / step).ceil() * step;
             }

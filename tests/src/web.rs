@@ -169,6 +169,12 @@ impl Answer {
 }
 
 impl Browser {
+    /// The same connection for requests of another path.
+    pub fn at(&mut self, path: &str) -> &mut Browser {
+        self.path = path.into();
+        self
+    }
+
     /// Sends bytes as they are. Errors are the server's right: it may have closed the connection.
     pub fn send_raw(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.reader.get_mut().write_all(bytes)
@@ -271,6 +277,16 @@ impl Browser {
         }
     }
 
+    /// Reads the next message of a stream of events; `None` at its end.
+    pub fn event(&mut self, head: &Answer) -> Option<Value> {
+        loop {
+            let piece = self.piece(head)?;
+            if let Some(data) = piece.lines().find_map(|line| line.strip_prefix("data:")) {
+                return Some(serde_json::from_str(data).unwrap());
+            }
+        }
+    }
+
     fn line(&mut self) -> Option<String> {
         let mut line = String::new();
         match self.reader.read_line(&mut line) {
@@ -304,6 +320,23 @@ pub fn program(text: &str) -> Value {
     json!({ "name": "lisp_eval", "arguments": { "program": text } })
 }
 
+/// The parameters of a program that calls the probe server before it does this, and tells of it.
+pub fn after_a_call(rest: &str) -> Value {
+    let text = format!(r#"(do (tool/call {{:server "probe" :tool "echo" :args {{:v 1}}}}) {rest})"#);
+    let mut params = program(&text);
+    params["_meta"] = json!({ "progressToken": 1 });
+    params
+}
+
+/// Sends such a program over a connection of its own; what is read next comes after the call, so it runs by now.
+pub fn begin(server: &WebServer, headers: &[(&str, &str)], body: &str) -> (Browser, Answer) {
+    let mut browser = server.connect();
+    browser.send("POST", headers, body);
+    let head = browser.head().expect("an answer");
+    browser.until(&head, "notifications/progress");
+    (browser, head)
+}
+
 /// A client of the handshake era, with its session.
 pub struct SessionClient {
     /// What it sends with each request.
@@ -314,7 +347,17 @@ pub struct SessionClient {
 impl SessionClient {
     /// Shakes hands in this revision, with these headers.
     pub fn begin(server: &WebServer, version: &str, headers: &[(&str, &str)]) -> SessionClient {
-        let client = json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": { "name": "tests", "version": "1" } });
+        SessionClient::offering(server, version, &json!({}), headers)
+    }
+
+    /// [`SessionClient::begin`] for a client with these capabilities.
+    pub fn offering(
+        server: &WebServer,
+        version: &str,
+        capabilities: &Value,
+        headers: &[(&str, &str)],
+    ) -> SessionClient {
+        let client = json!({ "protocolVersion": version, "capabilities": capabilities, "clientInfo": { "name": "tests", "version": "1" } });
         let body = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client });
         let answer = server.ask("POST", headers, &body.to_string());
         assert_eq!(answer.status, 200, "{answer:?}");
@@ -340,9 +383,39 @@ impl SessionClient {
         json!({ "jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params }).to_string()
     }
 
+    /// Begins a program, over a connection of its own.
+    pub fn begin_program(&mut self, server: &WebServer, text: &str) -> Browser {
+        let body = self.body("tools/call", program(text));
+        let mut browser = server.connect();
+        browser.send("POST", &self.headers(), &body);
+        browser
+    }
+
+    /// Answers a request of the server with these members; its status.
+    pub fn respond(&self, server: &WebServer, request: &Value, answer: &Value) -> u16 {
+        let mut message = json!({ "jsonrpc": "2.0", "id": request["id"] });
+        message.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+        // Laid out in lines, as a body may be.
+        let body = serde_json::to_string_pretty(&message).unwrap();
+        server.ask("POST", &self.headers(), &body).status
+    }
+
     /// Asks, over a connection of its own.
     pub fn ask(&mut self, server: &WebServer, method: &str, params: Value) -> Answer {
         let body = self.body(method, params);
         server.ask("POST", &self.headers(), &body)
     }
+}
+
+/// The hash of a text as a file of tokens has it.
+pub fn sha256(text: &str) -> String {
+    let mut child = std::process::Command::new("sha256sum")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("sha256sum runs");
+    std::io::Write::write_all(&mut child.stdin.take().expect("sha256sum runs"), text.as_bytes())
+        .expect("sha256sum runs");
+    let output = child.wait_with_output().expect("sha256sum runs");
+    String::from_utf8(output.stdout).expect("sha256sum runs")[..64].to_owned()
 }

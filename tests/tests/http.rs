@@ -190,3 +190,28 @@ fn a_client_that_goes_away_stops_its_program() {
     drop(gone);
     assert_eq!(eval(&server, "(count (range 100000))")["result"]["content"][0]["text"], "100000");
 }
+
+/// Programs want their core less than the threads that read requests: else a request would wait for the system's next
+/// tick beside them.
+#[cfg(target_os = "linux")]
+#[test]
+fn programs_give_way_to_requests() {
+    let server = WebServer::start(&[]);
+    let folder = format!("/proc/{}/task", server.id());
+    let mut niceness = Vec::new();
+    // Each worker says so itself, when it begins.
+    ptc_tests::processes::eventually("workers give way", || {
+        niceness.clear();
+        for thread in std::fs::read_dir(&folder).unwrap() {
+            let Ok(stat) = std::fs::read_to_string(thread.unwrap().path().join("stat")) else { continue };
+            let (name, rest) = stat.split_once('(').unwrap().1.rsplit_once(") ").unwrap();
+            // The nineteenth field, of which two are before the rest.
+            let nice: i64 = rest.split(' ').nth(16).unwrap().parse().unwrap();
+            niceness.push((name.starts_with("ptc-worker"), nice));
+        }
+        let of = |workers: bool| niceness.iter().filter(move |(worker, _)| *worker == workers);
+        let (others, workers) =
+            (of(false).map(|(_, nice)| *nice).max(), of(true).map(|(_, nice)| *nice).min());
+        workers > others
+    });
+}

@@ -2,7 +2,10 @@
 
 use ptc_tests::processes::eventually;
 use ptc_tests::upstreams::{Upstreams, probe_server};
-use ptc_tests::web::{Answer, Browser, SessionClient, WebServer, program, stateless_body, stateless_headers};
+use ptc_tests::web::{
+    self, Answer, Browser, SessionClient, WebServer, after_a_call, program, sha256, stateless_body,
+    stateless_headers,
+};
 use serde_json::{Value, json};
 
 const CALLS: &str =
@@ -89,17 +92,10 @@ fn who_listens_hears_of_other_tools_also_after_coming_back() {
     assert_eq!(server.ended(), Some(0));
 }
 
-/// Begins a program that has called a tool before it does this; what is read next comes after the call.
+/// Begins a program that has called a tool before it does this.
 fn begin(server: &WebServer, rest: &str) -> (Browser, Answer) {
-    let text = format!(r#"(do (tool/call {{:server "probe" :tool "echo" :args {{:v 1}}}}) {rest})"#);
-    let mut params = program(&text);
-    params["_meta"] = json!({ "progressToken": 1 });
-    let mut browser = server.connect();
-    let body = stateless_body(1, "tools/call", params);
-    browser.send("POST", &stateless_headers("tools/call", "lisp_eval"), &body);
-    let head = browser.head().expect("an answer");
-    browser.until(&head, "notifications/progress");
-    (browser, head)
+    let body = stateless_body(1, "tools/call", after_a_call(rest));
+    web::begin(server, &stateless_headers("tools/call", "lisp_eval"), &body)
 }
 
 #[test]
@@ -177,18 +173,6 @@ fn tokens_of_a_file_have_limits_and_may_change() {
         server.log().iter().any(|line| line.contains("are not used"))
     });
     assert_eq!(one("a").status, 200);
-}
-
-fn sha256(text: &str) -> String {
-    let mut child = std::process::Command::new("sha256sum")
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .expect("sha256sum runs");
-    std::io::Write::write_all(&mut child.stdin.take().expect("sha256sum runs"), text.as_bytes())
-        .expect("sha256sum runs");
-    let output = child.wait_with_output().expect("sha256sum runs");
-    String::from_utf8(output.stdout).expect("sha256sum runs")[..64].to_owned()
 }
 
 #[test]

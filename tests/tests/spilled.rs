@@ -2,6 +2,7 @@
 //! transport.
 
 use ptc_tests::binary::{eval, value};
+use ptc_tests::processes::{eventually, kept_results};
 use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::{Upstreams, probe_server};
 use serde_json::{Value, json};
@@ -190,24 +191,13 @@ fn a_wrong_look_says_what_is_wrong() {
     }
 }
 
-/// Files of this user's results, by the processes that have them.
-fn files(server: &Server) -> usize {
-    let folder = format!("/proc/{}/fd", server.id());
-    let links = std::fs::read_dir(folder).expect("a process").flatten();
-    let is_kept = |path: std::path::PathBuf| path.to_string_lossy().contains("ptc-spill-");
-    links
-        .filter_map(|entry| std::fs::read_link(entry.path()).ok())
-        .filter(|path| is_kept(path.clone()) && path.extension().is_some_and(|kind| kind == "json"))
-        .count()
-}
-
 #[test]
 fn it_goes_with_its_program() {
     let config = Upstreams::probe().write();
     let mut server = Server::start(&config.flags(&["--timeout", "120s"]));
     assert_eq!(server.text(&format!("(:lines (spill/stat {CALL}))")), "60002");
     assert!(server.text("(spill/stat \"r1\")").contains("there is no kept result"));
-    ptc_tests::processes::eventually("the result is gone", || files(&server) == 0);
+    eventually("the result is gone", || kept_results(server.id()) == 0);
     assert_eq!(server.end(), Some(0));
 }
 
@@ -230,6 +220,6 @@ fn it_goes_with_its_session() {
     assert_eq!(eval("(:lines (spill/stat r))"), "60002");
     assert!(eval("(spill/stat \"r2\")").contains("there is no kept result"));
     call("lisp_session_close", json!({ "session_id": id }));
-    ptc_tests::processes::eventually("the result is gone", || files(&server) == 0);
+    eventually("the result is gone", || kept_results(server.id()) == 0);
     assert_eq!(server.end(), Some(0));
 }

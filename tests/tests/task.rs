@@ -1,77 +1,10 @@
 //! Tasks in words: `lisp_task` and `ptc task`, with a model whose replies are written down.
 
 use ptc_tests::binary::{ptc, run};
+use ptc_tests::model::ModelServer;
 use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::{ConfigFile, Upstreams, stdio};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
-
-/// An OpenAI-compatible server: each request gets the next of these programs, and the last one again and again.
-struct ModelServer {
-    url: String,
-    /// Bodies of requests.
-    got: Arc<Mutex<Vec<Value>>>,
-}
-
-impl ModelServer {
-    fn of(replies: &[&str]) -> ModelServer {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
-        let replies: Vec<String> = replies.iter().map(|reply| format!("```clojure\n{reply}\n```")).collect();
-        let got = Arc::new(Mutex::new(Vec::new()));
-        let kept = got.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let (replies, kept) = (replies.clone(), kept.clone());
-                std::thread::spawn(move || answer(stream, &replies, &kept));
-            }
-        });
-        ModelServer { url, got }
-    }
-
-    fn prompts(&self) -> Vec<String> {
-        self.got.lock().expect("a whole list").iter().map(|body| body["messages"].to_string()).collect()
-    }
-}
-
-/// Serves one connection.
-fn answer(stream: TcpStream, replies: &[String], got: &Mutex<Vec<Value>>) -> Option<()> {
-    let mut reader = BufReader::new(stream);
-    loop {
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            if reader.read_line(&mut line).ok()? == 0 {
-                return None;
-            }
-            let line = line.trim().to_ascii_lowercase();
-            if let Some(text) = line.strip_prefix("content-length:") {
-                length = text.trim().parse().ok()?;
-            }
-            if line.is_empty() {
-                break;
-            }
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).ok()?;
-        let number = {
-            let mut got = got.lock().expect("a whole list");
-            got.push(serde_json::from_slice(&body).ok()?);
-            got.len() - 1
-        };
-        let reply = replies.get(number).or(replies.last())?;
-        let body = json!({"choices": [{"message": {"role": "assistant", "content": reply}, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": 40, "completion_tokens": 2}})
-        .to_string();
-        let head = format!(
-            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        );
-        reader.get_mut().write_all((head + &body).as_bytes()).ok()?;
-    }
-}
 
 /// The sample shop, whose tools only read.
 fn shop() -> ConfigFile {
@@ -82,7 +15,7 @@ fn shop() -> ConfigFile {
 }
 
 fn started(config: &ConfigFile, model: &ModelServer, more: &[&str]) -> Server {
-    let mut flags = vec!["--agentic", "--agentic-model", "some-model", "--agentic-base-url", &model.url];
+    let mut flags = vec!["--agentic", "--agentic-model", "some-model", "--agentic-base-url", model.url()];
     flags.extend(more);
     Server::start(&config.flags(&flags))
 }
@@ -224,7 +157,7 @@ fn the_command_prints_the_answer() {
         "--agentic-model",
         "some-model",
         "--agentic-base-url",
-        &model.url,
+        model.url(),
         "--aggregator-read-only",
     ];
     let flags: Vec<&str> = flags.into_iter().chain(config.flags(&[])).collect();
@@ -238,7 +171,7 @@ fn the_command_prints_the_answer() {
     assert_eq!((&told["status"], &told["answer"]), (&json!("ok"), &json!(printed)));
     let gives_up = ModelServer::of(&["(fail \"no such customer\")"]);
     let flags =
-        ["task", "?", "--agentic-model", "m", "--agentic-base-url", &gives_up.url, "--aggregator-read-only"];
+        ["task", "?", "--agentic-model", "m", "--agentic-base-url", gives_up.url(), "--aggregator-read-only"];
     let finished = run(ptc(&flags.into_iter().chain(config.flags(&[])).collect::<Vec<_>>()), "");
     assert_eq!(finished.code, Some(1));
     assert!(finished.stderr.contains("agent_failed: \"no such customer\""), "{}", finished.stderr);
@@ -315,4 +248,72 @@ fn records_say_what_the_model_did() {
     assert!(at(called, "offset") >= at(asked, "offset") + at(asked, "duration"), "{text}");
     let drawn = run(ptc(&["trace", "show", traces[0].to_str().unwrap()]), "");
     assert!(drawn.stdout.contains("shop/get_customer") && drawn.stdout.contains('█'), "{}", drawn.stdout);
+}
+
+#[test]
+fn the_key_of_the_model_is_a_credential_and_shows_nowhere() {
+    const KEY: &str = "sk-planted-0123456789abcdef";
+    let (key_file, folder) = (tempfile::NamedTempFile::new().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(key_file.path(), KEY).unwrap();
+    let mut file: Value = serde_json::from_str(&std::fs::read_to_string(shop().path()).unwrap()).unwrap();
+    file["credentials"] = json!({"planner": {"source": "file", "path": key_file.path()}});
+    let config = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
+    std::fs::write(config.path(), file.to_string()).unwrap();
+    // A model that was told its key, or has guessed it, says so in words, in its program and in the answer.
+    let reply = format!("; I am {KEY}\n(println \"{KEY}\")\n(return {{:key \"{KEY}\" \"{KEY}\" 1}})");
+    let echo = format!("(fail \"bad key {KEY}\")");
+    let model = ModelServer::of(&[&reply, &echo]);
+    let traces = folder.path().to_str().unwrap();
+    let flags = [
+        ["--upstreams-config", config.path().to_str().unwrap()],
+        ["--agentic", "--aggregator-read-only"],
+        ["--agentic-model", "some-model"],
+        ["--agentic-base-url", model.url()],
+        ["--agentic-credential", "planner"],
+        ["--debug-tool", "--sessions"],
+        ["--trace-dir", traces],
+        ["--trace-payloads", "full"],
+    ];
+    let mut server = Server::start(&flags.concat());
+    let task_of = json!({"task": format!("Say {KEY}."), "context": {"k": KEY}});
+    let mut seen: Vec<Value> = vec![task(&mut server, task_of.clone()), task(&mut server, task_of)];
+    assert_eq!((&seen[0]["isError"], &seen[1]["isError"]), (&json!(false), &json!(true)), "{seen:?}");
+    let mut ask = |question: Value| {
+        let asked = json!({ "name": "lisp_debug", "arguments": question });
+        server.request("tools/call", asked)["result"].clone()
+    };
+    let recent = ask(json!({"op": "recent"}));
+    for call in recent["structuredContent"]["calls"].as_array().unwrap() {
+        seen.push(ask(json!({"op": "get", "request_id": call["request_id"]})));
+    }
+    seen.push(recent);
+    let ids: Vec<&Value> = seen[..2].iter().map(|told| &told["structuredContent"]["trace_id"]).collect();
+    assert!(ids.iter().all(|id| id.as_str().is_some_and(|id| id.len() == 32)) && ids[0] != ids[1]);
+    // Traces are written by a thread of their own, which a server waits for when it ends.
+    let ids: Vec<String> = ids.into_iter().map(|id| id.as_str().unwrap().to_owned()).collect();
+    assert_eq!(server.end(), Some(0));
+    let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let texts: Vec<String> = files.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    for id in &ids {
+        assert_eq!(texts.iter().filter(|text| text.contains(id)).count(), 1, "each answer names its trace");
+    }
+    let all = format!("{} {}", Value::from(seen), texts.concat());
+    assert!(!all.contains(KEY) && !all.contains("planted") && all.contains("[REDACTED]"), "{all}");
+    let got = model.got.lock().unwrap();
+    assert_eq!(got[0]["authorization"], format!("bearer {KEY}"));
+    assert!(
+        !got.iter().any(|body| body["messages"].to_string().contains("planted")),
+        "nor is it prompted with it"
+    );
+}
+
+#[test]
+fn a_credential_that_is_not_there_ends_the_start() {
+    let config = shop();
+    let flags = ["--agentic", "--aggregator-read-only", "--agentic-credential", "planner"];
+    let arguments: Vec<&str> = std::iter::once("serve").chain(config.flags(&flags)).collect();
+    let finished = run(ptc(&arguments), "");
+    assert_eq!(finished.code, Some(2));
+    let want = "there is no credential \"planner\" in the configuration: there are none";
+    assert!(finished.stderr.contains(want), "{}", finished.stderr);
 }

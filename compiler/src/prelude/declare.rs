@@ -89,6 +89,8 @@ pub(super) fn declare<'a>(
     let mut reading = Reading { source, names, allowed, warnings: Vec::new() };
     let (mut namespaces, mut definitions, mut errors) = (Vec::new(), Vec::<Declared<'a>>::new(), Vec::new());
     let mut seen: HashMap<(usize, Name), Span> = HashMap::new();
+    // After a declaration that is refused nobody knows where definitions belong: nothing more is said of that.
+    let mut is_lost = false;
     for form in forms {
         if meter.step().is_err() {
             break;
@@ -97,9 +99,13 @@ pub(super) fn declare<'a>(
             Some(("ns", rest)) => match namespace(&mut reading, form, rest, &namespaces) {
                 Ok(declared) => {
                     namespaces.push(declared);
+                    is_lost = false;
                     continue;
                 }
-                Err(failed) => Err(failed),
+                Err(failed) => {
+                    is_lost = true;
+                    Err(failed)
+                }
             },
             Some(("defn", rest)) => function(&mut reading, form, rest, false),
             Some(("defn-", rest)) => function(&mut reading, form, rest, true),
@@ -107,6 +113,7 @@ pub(super) fn declare<'a>(
             _ => Err(unsupported(&reading, form)),
         };
         match declared {
+            Ok(_) if is_lost => {}
             Ok(_) if namespaces.is_empty() => {
                 let name = declared.as_ref().map_or("", |declared| declared.text);
                 let message = format!("definition `{name}` appears before any (ns ...) directive");
@@ -264,6 +271,13 @@ fn function<'a>(
         ));
     }
     let metadata = Metadata::read(reading, metadata, false)?;
+    if let (None, [_, Form { kind: FormKind::Str(_), span }, _, ..]) = (doc, rest) {
+        let warning =
+            Diagnostic::error(Reason::InvalidSignature, *span, "the text behind the parameters says nothing");
+        reading
+            .warnings
+            .push(warning.hint(format!("Documentation stands before them: (defn {text} \"…\" [params] …).")));
+    }
     let arity = Some(arity_of(reading.names, rest));
     let body = DeclaredBody::Function(rest);
     Ok(Declared { namespace: 0, name, text, doc, metadata, is_private, body, span: form.span, arity })

@@ -163,6 +163,14 @@ fn compile_in(pass: Pass<'_, '_>, allowed: Option<&str>) -> Result<CompiledPrelu
         more += others;
         warnings.append(&mut resolver.warnings);
     }
+    for error in errors.iter_mut().filter(|error| error.reason == Reason::InvalidForm) {
+        let name = error.message.strip_prefix("unknown namespace ").and_then(|name| name.strip_suffix('/'));
+        if namespaces.iter().any(|namespace| Some(&*namespace.name) == name) {
+            error.hints = vec![ptc_vm::BoundedText::of(
+                "Definitions see the names of their own namespace alone: put both into one, or write what they share in each.",
+            )];
+        }
+    }
     for error in errors.iter_mut().filter(|error| error.reason == Reason::UnboundVar) {
         let name = error.message.split_once(": ").map_or("", |(_, name)| name).to_owned();
         error.message =

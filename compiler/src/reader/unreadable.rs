@@ -23,6 +23,7 @@ pub(crate) fn hint(before: &str, rest: &str) -> &'static str {
         ("’", "Use straight double quotes: \"…\"."),
         ("…", "Write the expression out."),
         ("→", "Threading is written ->."),
+        ("\u{feff}", "Save the text without a byte order mark (UTF-8, not UTF-8 with BOM)."),
         ("λ", "A function is (fn [x] …)."),
     ];
     if rest.starts_with(':') && before.ends_with(|c: char| c == '"' || is_symbol_char(c)) {

@@ -4,6 +4,7 @@
 use super::{Resolver, absent};
 use crate::diagnostic::Diagnostic;
 use crate::names::{Name, Special, find_builtin};
+use crate::namespace::Namespace;
 pub(crate) use ptc_similar::nearest;
 use ptc_vm::builtins::{self, Category};
 use ptc_vm::{BoundedText, Reason, Span};
@@ -69,6 +70,9 @@ impl<'a> Resolver<'a, '_> {
         if let Some(special) = Special::lookup(text) {
             return format!("`{text}` is a special form, no value: write {}.", special.usage());
         }
+        if let Some(qualified) = self.exported_as(&text.replace('_', "-")) {
+            return format!("Write {qualified}.");
+        }
         let own = self.own_names();
         // Names are compared with this one twice, and put in order.
         if self.meter.work(NAME_STEPS * own.len()).is_err() {
@@ -108,6 +112,9 @@ impl<'a> Resolver<'a, '_> {
     /// The hint for a name that is a notation of another language.
     fn notation(&self, text: &str) -> Option<String> {
         if let Some((object, member)) = text.split_once('.').filter(|(a, b)| !a.is_empty() && !b.is_empty()) {
+            if self.attached(object).is_some() {
+                return Some(format!("Write {object}/{member}."));
+            }
             return Some(dotted(object, member.trim_end_matches('.')));
         }
         let is_constructor = |rest: &str| rest.starts_with(|c: char| c.is_ascii_uppercase());
@@ -127,6 +134,14 @@ impl<'a> Resolver<'a, '_> {
             return Some(format!("There are no ratios: write (/ a {}).", &text[1..]));
         }
         None
+    }
+
+    /// What attached namespaces call an export of this name: `crm/get-user or hr/get-user`.
+    fn exported_as(&self, name: &str) -> Option<String> {
+        let has_it = |namespace: &&&Namespace| namespace.export(name).is_some();
+        let found = self.externals.namespaces.iter().filter(has_it);
+        let names: Vec<String> = found.map(|namespace| format!("{}/{name}", namespace.name())).collect();
+        (!names.is_empty()).then(|| names.join(" or "))
     }
 
     /// Names that the program or its session has defined here.

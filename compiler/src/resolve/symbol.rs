@@ -260,6 +260,17 @@ impl Resolver<'_, '_> {
         self.externals.namespaces.iter().copied().find(|namespace| namespace.name() == name)
     }
 
+    /// The export of an attached namespace that is written almost like this.
+    fn export_like(&self, namespace: &str, member: &str) -> Option<String> {
+        let names: Vec<&str> = self.externals.namespaces.iter().map(|known| known.name()).collect();
+        let same = names.iter().find(|known| known.eq_ignore_ascii_case(namespace)).copied();
+        let namespace = self.attached(same.or_else(|| nearest(namespace, &names))?)?;
+        let members: Vec<&str> = namespace.exports().iter().map(|export| &*export.name).collect();
+        let member =
+            members.iter().find(|name| **name == member).copied().or_else(|| nearest(member, &members))?;
+        Some(format!("{}/{member}", namespace.name()))
+    }
+
     /// What a qualified name that does not exist was probably meant to be.
     fn member_hint(&self, namespace: &str, member: &str, category: Option<Category>) -> Option<String> {
         if self.externals.servers.contains(&namespace) {
@@ -278,6 +289,9 @@ impl Resolver<'_, '_> {
         let qualified = format!("{namespace}/{member}");
         if let Some(advice) = absent::advice(&qualified).or_else(|| absent::advice(member)) {
             return Some(advice.to_owned());
+        }
+        if let Some(meant) = self.export_like(namespace, member) {
+            return Some(did_you_mean(&meant));
         }
         if let Some(builtin) = find_builtin(member) {
             return Some(format!("Write {}.", builtin.info().usage));

@@ -2,7 +2,7 @@
 //! be asked, and the answer says so.
 
 use crate::plain::{blocks, definition, text, texts};
-use ptc_mcp::protocol::borrowed::Raw;
+use ptc_mcp::protocol::arguments::GivenArguments;
 use ptc_mcp::tools::{Begun, CallContext, Definition, Facts, Job, Responder, Tool};
 use serde_json::{Value, json};
 
@@ -98,14 +98,14 @@ impl Tool for AskingTool {
         definition("Asks its client", texts(self.arguments))
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, _: &CallContext, _: Responder<'_>) -> Begun {
+    fn begin(&self, arguments: Option<&GivenArguments<'_>>, _: &CallContext, _: Responder<'_>) -> Begun {
         let arguments: Value =
-            arguments.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+            arguments.and_then(|arguments| serde_json::from_str(arguments.text()).ok()).unwrap_or_default();
         let (method, question) = (self.method, (self.question)(&arguments).to_string());
         Begun::Run(Job::new(0, move |mut reporter| {
             reporter.begun();
             let asking = tokio::spawn(async move {
-                let answer = match reporter.client() {
+                let answer = match reporter.caller().and_then(|caller| caller.asked) {
                     Some(client) => client.ask(method, question).await.map_err(|error| error.message),
                     None => Err("nobody can be asked here".to_owned()),
                 };

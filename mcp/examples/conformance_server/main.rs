@@ -17,7 +17,7 @@ mod plain;
 mod rounds;
 
 use ptc_mcp::console;
-use ptc_mcp::server::http::{Access, HttpLimits, HttpListener, HttpSettings};
+use ptc_mcp::server::http::{Access, Handlers, HttpLimits, HttpListener, HttpSettings};
 use ptc_mcp::server::{Gate, Handler, Load, Surface};
 use ptc_mcp::tools::{Facts, Registry};
 use std::error::Error;
@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let handler = Handler::new(surface)?.with_offerings(beside::Beside);
     let gate = Gate::new(Load { jobs: 64, memory_bytes: 1 << 30, queued: 1_024, queued_bytes: 16 << 20 });
     listener
-        .serve(Arc::new(handler), &gate, Access::open(&limits), changes, async {
+        .serve(Handlers::single(Arc::new(handler)), &gate, Access::open(&limits), changes, async {
             // Without it the process ends at once, which is an end as well.
             let _ = tokio::signal::ctrl_c().await;
         })

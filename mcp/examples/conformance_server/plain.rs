@@ -2,7 +2,7 @@
 
 use ptc_mcp::answer::{Content, ToolAnswer, ToolResult};
 use ptc_mcp::protocol::RpcError;
-use ptc_mcp::protocol::borrowed::Raw;
+use ptc_mcp::protocol::arguments::GivenArguments;
 use ptc_mcp::protocol::log_level::LogLevel;
 use ptc_mcp::protocol::notify::LogMessage;
 use ptc_mcp::tools::{
@@ -175,7 +175,7 @@ impl Tool for PlainTool {
 
     fn begin_with_inputs(
         &self,
-        arguments: Option<Raw<'_>>,
+        arguments: Option<&GivenArguments<'_>>,
         inputs: &CallInputs<'_>,
         call: &CallContext,
         reply: Responder<'_>,
@@ -194,7 +194,7 @@ impl Tool for PlainTool {
         }
     }
 
-    fn begin(&self, _: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
+    fn begin(&self, _: Option<&GivenArguments<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
         match &self.deed {
             Deed::Say(said) => reply.with(&blocks(said, false)),
             Deed::Fail(why) => reply.with(&blocks(&json!([{ "type": "text", "text": why }]), true)),

@@ -5,6 +5,7 @@ use crate::asking::form;
 use crate::plain::{definition, text};
 use ptc_mcp::answer::{Content, ToolResult};
 use ptc_mcp::protocol::RpcError;
+use ptc_mcp::protocol::arguments::GivenArguments;
 use ptc_mcp::protocol::borrowed::Raw;
 use ptc_mcp::tools::{Begun, CallContext, CallInputs, Definition, Facts, Responder, Tool};
 use ring::hmac::{HMAC_SHA256, Key, sign, verify};
@@ -140,7 +141,7 @@ impl Tool for RoundsTool {
 
     fn begin_with_inputs(
         &self,
-        _: Option<Raw<'_>>,
+        _: Option<&GivenArguments<'_>>,
         inputs: &CallInputs<'_>,
         _: &CallContext,
         reply: Responder<'_>,
@@ -170,7 +171,12 @@ impl Tool for RoundsTool {
         reply.with(&ToolResult { is_error: false, content, structured: None }.into())
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
+    fn begin(
+        &self,
+        arguments: Option<&GivenArguments<'_>>,
+        call: &CallContext,
+        reply: Responder<'_>,
+    ) -> Begun {
         self.begin_with_inputs(arguments, &CallInputs::default(), call, reply)
     }
 }

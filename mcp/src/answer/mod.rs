@@ -22,7 +22,7 @@ pub mod schema;
 mod summary;
 pub mod validate;
 
-pub use planner::{PlannerSummary, PlannerTurn, TaskSummary};
+pub use planner::{PlannerSummary, PlannerTurn, TaskSummary, trace_id};
 pub use summary::{CallSummary, TurnSummary};
 
 use crate::protocol::LogMessage;

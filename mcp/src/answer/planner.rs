@@ -4,6 +4,7 @@ use ptc_runtime::agent::{AgentStep, TokenUsage, TurnKind, TurnStatus};
 use ptc_runtime::metrics::PtcMetrics;
 use ptc_runtime::outcome::CallRecord;
 use serde_json::{Value, json};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 /// What the ratio does not say.
@@ -28,6 +29,8 @@ pub struct TaskSummary {
 /// What a model was asked, in numbers.
 #[derive(Clone, Debug)]
 pub struct PlannerSummary {
+    /// What the answer and the trace of the task are known by.
+    pub trace_id: String,
     /// Its name.
     pub model: String,
     /// Requests that were answered, in order.
@@ -93,6 +96,7 @@ impl TaskSummary {
             duration,
             message: step.result.as_ref().err().map(|failure| failure.message.clone()),
             planner: PlannerSummary {
+                trace_id: trace_id(),
                 model: model.to_owned(),
                 errors: (usage.requests as usize).saturating_sub(turns.len()),
                 turns,
@@ -102,6 +106,19 @@ impl TaskSummary {
             programs: step.turns.iter().map(|turn| turn.program.clone()).collect(),
         }
     }
+}
+
+/// 32 hexadecimal digits that nothing else is known by.
+pub fn trace_id() -> String {
+    let mut random = [0; 16];
+    if getrandom::fill(&mut random).is_err() {
+        // Random enough to tell calls of one process apart.
+        let chance = |bytes: &mut [u8]| {
+            bytes.copy_from_slice(&RandomState::new().build_hasher().finish().to_le_bytes());
+        };
+        random.chunks_exact_mut(8).for_each(chance);
+    }
+    random.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl PlannerSummary {

@@ -13,13 +13,14 @@ use ptc_compiler::{CompileOptions, Externals};
 use ptc_python::functions::FunctionTable;
 use ptc_runtime::config::{self, Config, ConfigError, ScriptSettings, ServerEntry, Startup};
 use ptc_runtime::limits::Unit;
-use ptc_runtime::secrets::names;
+use ptc_runtime::secrets::{Credential, names};
 use ptc_runtime::tools::SnapshotMode;
 use ptc_runtime::upstream::ClientFeatures;
 use ptc_runtime::{
     DEFAULT_TRY_AGAIN, Prelude, Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress,
 };
 use ptc_vm::{Interrupt, InterruptKind};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
@@ -152,6 +153,18 @@ impl UpstreamFlags {
         Ok((servers, execution))
     }
 
+    /// A credential of the files by its name.
+    pub fn credential(&self, name: &str) -> Result<Credential, Abort> {
+        let configs = self.load(&self.files())?;
+        let mut credentials = BTreeMap::new();
+        configs.into_iter().for_each(|config| credentials.extend(config.credentials));
+        credentials.remove(name).ok_or_else(|| {
+            let known: Vec<&str> = credentials.keys().map(String::as_str).collect();
+            let known = if known.is_empty() { "there are none".to_owned() } else { known.join(", ") };
+            Abort::usage(format!("there is no credential {name:?} in the configuration: {known}"))
+        })
+    }
+
     /// Reads these files; servers that do not say how long their start may take get what the flag says.
     pub fn load(&self, files: &[PathBuf]) -> Result<Vec<Config>, LoadError> {
         let patience = match self.handshake_timeout {
@@ -244,9 +257,10 @@ pub async fn boot_with(
 }
 
 /// Reads the configuration and lets all servers start, under their own policies: [`Launched::started`] waits for
-/// those that have to. The others are tried again until they start.
-pub fn launch(flags: &UpstreamFlags, prelude: Option<Arc<Prelude>>) -> Result<Launched, Abort> {
+/// those that have to. The others are tried again until they start. `niceness`: how much its workers give way.
+pub fn launch(flags: &UpstreamFlags, prelude: Option<Arc<Prelude>>, niceness: u8) -> Result<Launched, Abort> {
     let BootSettings { mut config, has_upstreams, execution } = configuration(flags, prelude, Need::All, 0)?;
+    config.niceness = niceness;
     config.try_again = Some(DEFAULT_TRY_AGAIN);
     config.client = ClientFeatures::expected();
     let (progress, _) = watch_starts(&mut config);

@@ -72,7 +72,7 @@ pub async fn run(args: CallArgs) -> Result<Exit, Abort> {
             };
             match (args.output, value) {
                 (OutputFormat::Json, value) => console::write_json(&value)?,
-                (OutputFormat::Text, Value::String(text)) => console::write_line(&text)?,
+                (OutputFormat::Text, Value::String(text)) => console::write_data([text.as_str(), "\n"])?,
                 (OutputFormat::Text, value) => console::write_document(&value)?,
             }
             Ok(Exit::Ok)

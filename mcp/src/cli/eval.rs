@@ -73,9 +73,9 @@ fn print_text(source_name: &str, outcome: &Outcome) -> Result<(), Abort> {
     for note in &outcome.notes {
         console::complain(&format!("note: {note}"));
     }
-    console::write_parts(outcome.prints.iter().flat_map(|line| [line.as_str(), "\n"]))?;
+    console::write_data(outcome.prints.iter().flat_map(|line| [line.as_str(), "\n"]))?;
     match &outcome.result {
-        Ok(answer) => console::write_parts([answer.text.as_str(), "\n"]),
+        Ok(answer) => console::write_data([answer.text.as_str(), "\n"]),
         Err(failure) => {
             console::complain(&failure.text(source_name, Style::stderr().palette()));
             Ok(())

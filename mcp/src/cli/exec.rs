@@ -57,7 +57,7 @@ pub async fn run(args: ExecArgs) -> Result<Exit, Abort> {
         Err(failure) => (failure.message, Exit::ProgramFailed),
     };
     let end = if text.ends_with('\n') { "" } else { "\n" };
-    let mut output = edge::stdout(Form::Text);
+    let mut output = edge::stdout(Form::Data);
     write!(output, "{text}{end}").and_then(|()| output.flush())?;
     Ok(exit)
 }

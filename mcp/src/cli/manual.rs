@@ -32,7 +32,7 @@ pub struct ManArgs {
 pub fn completions(args: &CompletionsArgs, mut command: Command) -> Result<Exit, Abort> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "ptc", &mut script);
-    console::write(&String::from_utf8_lossy(&script))?;
+    console::write_data([&*String::from_utf8_lossy(&script)])?;
     Ok(Exit::Ok)
 }
 
@@ -46,7 +46,7 @@ pub fn man(args: &ManArgs, command: Command) -> Result<Exit, Abort> {
         None => {
             let mut page = Vec::new();
             clap_mangen::Man::new(command).render(&mut page)?;
-            console::write(&String::from_utf8_lossy(&page))?;
+            console::write_data([&*String::from_utf8_lossy(&page)])?;
         }
     }
     Ok(Exit::Ok)

@@ -28,12 +28,14 @@ pub mod serve;
 mod stop;
 pub mod task;
 pub mod tools;
+mod toolset;
 pub mod trace;
 
 use crate::console::exit::{self, Abort, Exit};
 use crate::console::logging;
 use crate::console::{self, style};
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use ptc_runtime::prelude_store::takes_panics_for_damage;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -171,7 +173,11 @@ pub fn main<B: Bench>() -> ExitCode {
 
 fn run<B: Bench>(cli: Cli<B>) -> Result<Exit, Abort> {
     // The usual hook writes to the stream itself.
-    std::panic::set_hook(Box::new(|defect| console::complain(&defect.to_string())));
+    std::panic::set_hook(Box::new(|defect| {
+        if !takes_panics_for_damage() {
+            console::complain(&defect.to_string());
+        }
+    }));
     let level = cli.log_level.map_or_else(
         || flags::variables::read("log-level", |text| logging::LogFilter::from_str(text, true)),
         |level| Ok(Some(level)),

@@ -3,7 +3,7 @@
 use super::boot::{Booted, UpstreamFlags, launch};
 use super::flags::agentic::{AgenticFlags, TaskServers};
 use super::flags::catalog::CatalogFlags;
-use super::flags::debug::{DebugFlags, Recording};
+use super::flags::debug::DebugFlags;
 use super::flags::http::{HttpFlags, HttpPlan};
 use super::flags::limits::LimitFlags;
 use super::flags::prelude::{PreludeFlags, StoreFlags};
@@ -14,25 +14,21 @@ use super::flags::session::SessionFlags;
 use super::flags::variables;
 use super::reload::{ConfigFiles, ConfigReload};
 use super::stop::{GRACE, Stop, input_gone};
+use super::toolset::{ScriptParts, Toolset};
 use super::{on_all_cores, on_runtime};
 use crate::answer::caps::Profile;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::edge::{self, Form, shapes};
-use crate::server::http::HttpListener;
-use crate::server::{Gate, Handler, Load, Surface, stdio};
+use crate::server::http::{Handlers, HttpListener};
+use crate::server::{Gate, Load, stdio};
 use crate::tools::catalog::CatalogStyle;
-use crate::tools::execute_program::{self, ExecuteProgram, ScriptSessions};
-use crate::tools::lisp_debug::{self, LispDebug};
-use crate::tools::lisp_eval;
-use crate::tools::lisp_task;
-use crate::tools::proxy::{self, ProxyDispatch};
-use crate::tools::registry::MoreTools;
-use crate::tools::session::{self, SessionTable};
-use crate::tools::{Facts, Registry};
+use crate::tools::{Facts, execute_program, lisp_debug, lisp_eval, proxy, session};
 use clap::ValueEnum;
 use ptc_runtime::limits::Limits;
 use ptc_runtime::tools::Catalog;
+use ptc_runtime::upstream::Offered;
+use serde::de::Error as _;
 use std::io::IsTerminal;
 use std::pin::pin;
 use std::sync::Arc;
@@ -42,12 +38,11 @@ use tokio::sync::watch;
 const QUEUED: usize = 8_192;
 const QUEUED_BYTES: usize = 16 << 20;
 
-const LISP_INSTRUCTIONS: &str = "Send one PTC-Lisp program to lisp_eval instead of many tool calls: it runs in a \
-    sandbox with hard limits, calls the configured MCP servers with tool/call, and returns only its answer.";
-
-const PYTHON_INSTRUCTIONS: &str = "Send one Python script to execute_program instead of many tool calls: it runs in a \
-    sandbox with hard limits, awaits the tools of the configured MCP servers as functions, and returns only what it \
-    prints.";
+/// How much programs give way to whoever waits over HTTP, where a core has to do both: this much less than the thread that
+/// reads requests (steps of niceness). That thread has a core at once only while it is not ahead of the program in its share,
+/// and after some work it is, for as long as the program needs to catch up; at fifteen steps that is a thirtieth of the work. At five
+/// a third, which one request in a hundred met: it waited for the system's next tick (1.5 to 2.5 ms).
+const GIVING_WAY: u8 = 15;
 
 /// For somebody who types `ptc serve` to see what happens.
 const AT_A_TERMINAL: &str = "ptc is an MCP server now: it waits for a client's messages on standard input, JSON, one a \
@@ -176,7 +171,7 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let prelude = args.preludes.prelude()?;
     let stores = args.store.access(prelude.is_some())?;
     let inventory = prelude.as_ref().and_then(|prelude| prelude.inventory()).map(Arc::from);
-    let launched = launch(&args.upstreams, prelude)?;
+    let launched = launch(&args.upstreams, prelude, if is_http { GIVING_WAY } else { 0 })?;
     let booted = &launched.booted;
     let limits = args.limits.limits(booted.has_upstreams)?;
     booted.runtime.set_load(ptc_runtime::Capacity { running, total_bytes: server.total_bytes });
@@ -195,63 +190,57 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         limits,
         read_only,
         inventory,
+        is_private: over_http.as_ref().is_some_and(|(_, access)| access.asks_for_tokens()),
     };
     let facts = described.facts();
     let (publish, new_facts) = watch::channel(Arc::new(facts.clone()));
     let wanted = args.wanted()?;
     let wants = |name: &str| wanted.iter().any(|wanted| wanted == name);
-    let mut more = MoreTools::default();
-    let scripts = wants(execute_program::NAME);
-    if scripts {
+    let scripts = if wants(execute_program::NAME) {
         let limits = args.python.limits(limits, booted.execution)?;
         let engine = args.python.engine(&limits).await?;
-        let tool = ExecuteProgram::new(booted.runtime.clone(), engine, limits);
-        more.scripts = Some(match args.sessions.wants_tools()? {
-            true => tool.with_sessions(ScriptSessions::new(args.sessions.bounds()?.0)),
-            false => tool,
-        });
-    }
+        let sessions = if args.sessions.wants_tools()? { Some(args.sessions.bounds()?.0) } else { None };
+        Some(ScriptParts { engine, limits, sessions })
+    } else {
+        None
+    };
     let spills = booted.runtime.broker().spills();
     args.proxy.bound(spills)?;
-    if wants(proxy::NAME) {
-        let place = args.proxy.place(spills, args.upstreams.files.roots()?)?;
-        more.proxy = Some(ProxyDispatch::new(booted.runtime.clone(), limits, place));
-    }
-    if session::NAMES.into_iter().any(wants) {
+    let proxy = match wants(proxy::NAME) {
+        true => Some(args.proxy.parts(spills, args.upstreams.files.roots()?)?),
+        false => None,
+    };
+    let sessions = if session::NAMES.into_iter().any(wants) {
         let (quotas, kept) = args.sessions.bounds()?;
-        more.sessions = Some(SessionTable::new(booted.runtime.clone(), quotas, kept, limits, stores));
-    }
-    let servers = TaskServers { has_upstreams: booted.has_upstreams, read_only };
-    more.tasks = args.agentic.tasks(&booted.runtime, limits, servers)?;
+        Some((quotas, kept, stores))
+    } else {
+        None
+    };
+    let servers = TaskServers { flags: &args.upstreams, has_upstreams: booted.has_upstreams, read_only };
+    let tasks = args.agentic.tasks(&booted.runtime, limits, servers)?;
     let with_debug = wants(lisp_debug::NAME);
-    let recorder = args.debug.recording(with_debug, counts, booted.runtime.secrets())?.map(|recording| {
-        let Recording { recorder, response_bytes } = recording;
-        more.debug = with_debug.then(|| LispDebug::new(recorder.clone(), response_bytes));
-        recorder
-    });
+    let recording = args.debug.recording(with_debug, counts, booted.runtime.secrets())?;
+    let recorder = recording.as_ref().map(|recording| recording.recorder.clone());
     if recorder.as_ref().is_some_and(|recorder| recorder.logs_turns()) {
         booted.runtime.broker().hash_arguments();
     }
-    let registry = Registry::of_server(booted.runtime.clone(), limits, more)
-        .only(|name| wants(name) || name == lisp_task::NAME);
-    let instructions: Vec<&str> =
-        [(lisp_eval::NAME, LISP_INSTRUCTIONS), (execute_program::NAME, PYTHON_INSTRUCTIONS)]
-            .into_iter()
-            .filter_map(|(name, text)| registry.find(name).map(|_| text))
-            .collect();
-    let surface = Surface {
-        registry,
-        facts,
-        changes: booted.has_upstreams,
-        instructions: instructions.join("\n"),
-        ready: booted.runtime.is_started(),
+    let runs_scripts = scripts.is_some();
+    let toolset = Toolset {
+        wanted,
+        limits,
+        scripts,
+        proxy,
+        sessions,
+        tasks,
         recorder: recorder.clone(),
+        debug_bytes: recording.filter(|_| with_debug).map(|recording| recording.response_bytes),
+        changes: booted.has_upstreams,
     };
-    let handler = Handler::new(surface).map_err(|error| Abort::usage(error.to_string()))?;
-    let handler = Arc::new(handler.passing_to_client(booted.runtime.client().clone()));
+    let handler = toolset.handler(&booted.runtime, facts).map_err(|error| Abort::usage(error.to_string()))?;
+    let handler = Arc::new(handler);
     if is_http {
-        // None of many clients is the one that servers may ask.
-        booted.runtime.client().nobody();
+        // Which of many clients servers may ask shows in whose calls are under way.
+        booted.runtime.client().serve_callers(Offered { elicitation: true, roots: true });
     }
     if let Some((listener, _)) = &over_http {
         console::complain(&format!("listening at {}", listener.url()));
@@ -261,7 +250,14 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let mut serving = pin!(async {
         match over_http {
             Some((listener, access)) => {
-                listener.serve(handler, &gate, access, new_facts, stop.asked()).await;
+                let runtime = Arc::downgrade(&booted.runtime);
+                let make = move |servers, facts| match runtime.upgrade() {
+                    Some(runtime) => toolset.part(&runtime, servers, facts),
+                    None => Err(serde_json::Error::custom("the server ends")),
+                };
+                let first = new_facts.borrow().clone();
+                let handlers = Handlers::new(handler, first, Box::new(make));
+                listener.serve(handlers, &gate, access, new_facts, stop.asked()).await;
                 Ok(())
             }
             None => {
@@ -292,7 +288,7 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
             let _ = publish.send(Arc::new(described.facts()));
             tokio::select! {
                 served = serving => served.map_err(Abort::from),
-                abort = booted.clash(), if scripts => Err(abort),
+                abort = booted.clash(), if runs_scripts => Err(abort),
                 () = described.follow(changes, publish) => Ok(()),
                 () = files.follow(&args.upstreams, &booted.runtime, stop.reloads()) => Ok(()),
             }
@@ -315,6 +311,7 @@ struct Described<'b> {
     limits: Limits,
     read_only: bool,
     inventory: Option<Arc<str>>,
+    is_private: bool,
 }
 
 impl Described<'_> {
@@ -327,6 +324,7 @@ impl Described<'_> {
             profile: self.profile,
             read_only: self.read_only,
             inventory: self.inventory.clone(),
+            is_private: self.is_private,
             ..Facts::default()
         }
     }

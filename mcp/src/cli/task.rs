@@ -55,11 +55,15 @@ pub async fn run(args: TaskArgs) -> Result<Exit, Abort> {
     }
     let request = TaskRequest::read(&arguments.to_string(), most).map_err(Abort::usage)?;
     let booted = boot(&args.upstreams, Need::All, 1).await?;
-    let servers = TaskServers { has_upstreams: booted.has_upstreams, read_only: args.upstreams.read_only()? };
+    let servers = TaskServers {
+        flags: &args.upstreams,
+        has_upstreams: booted.has_upstreams,
+        read_only: args.upstreams.read_only()?,
+    };
     let limits = args.limits.limits(booted.has_upstreams)?;
     let tasks = args.tasks.tasks(&booted.runtime, limits, servers);
     let solved = match tasks {
-        Ok(tasks) => Ok(tasks.solve(&request).await),
+        Ok(tasks) => Ok(tasks.solve(&request, None, None).await),
         Err(abort) => Err(abort),
     };
     booted.runtime.shutdown().await;
@@ -72,7 +76,7 @@ pub async fn run(args: TaskArgs) -> Result<Exit, Abort> {
                 console::complain(&format!("note: {}: {}", warning["code"], warning["detail"]));
             }
             match is_ok {
-                true => console::write_parts([text("answer"), "\n"])?,
+                true => console::write_data([text("answer"), "\n"])?,
                 false => console::complain(&format!("{}: {}", text("reason"), text("message"))),
             }
         }

@@ -7,6 +7,7 @@ use crate::answer::outcome::millis;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
+use crate::edge::visible_line;
 use ptc_runtime::ServerStatus;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::tools::text::arguments;
@@ -109,11 +110,12 @@ fn text_report(has_upstreams: bool, servers: &[ServerStatus]) -> String {
         let name = style.bold(&server.name);
         report.push_str(&format!("{name} {state}, {} tools{start}\n", server.tools.len()));
         if let Some(error) = &server.error {
-            report.push_str(&format!("  {}\n", style.red(error)));
+            report.push_str(&format!("  {}\n", style.red(&visible_line(error))));
         }
         for tool in &server.tools {
-            let name = style.cyan(&tool.name);
+            let name = style.cyan(&visible_line(&tool.name));
             let signature = arguments(&tool.input_schema);
+            let signature = visible_line(&signature);
             let description =
                 tool.description.as_deref().and_then(|text| text.lines().next()).unwrap_or_default();
             let description = style.dim(&cut(description, 100).0);

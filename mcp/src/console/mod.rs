@@ -15,14 +15,16 @@ use serde::Serialize;
 use serde_json::Value;
 use std::io::{BufWriter, Write};
 
-/// Writes text to standard output.
+/// Writes text for people to standard output.
 pub fn write(text: &str) -> Result<(), Abort> {
-    write_parts([text])
+    let mut output = BufWriter::new(edge::stdout(Form::Text));
+    output.write_all(text.as_bytes())?;
+    Ok(output.flush()?)
 }
 
-/// Writes texts to standard output, one after the other.
-pub fn write_parts<'t>(parts: impl IntoIterator<Item = &'t str>) -> Result<(), Abort> {
-    let mut output = BufWriter::new(edge::stdout(Form::Text));
+/// Writes a result in parts to standard output: a program that reads it gets every byte.
+pub fn write_data<'t>(parts: impl IntoIterator<Item = &'t str>) -> Result<(), Abort> {
+    let mut output = BufWriter::new(edge::stdout(Form::Data));
     for part in parts {
         output.write_all(part.as_bytes())?;
     }

@@ -66,7 +66,7 @@ impl ProgressLine {
     fn show(&self) {
         if let Ok(pending) = self.pending.lock() {
             let line = format!("starting {}", pending.servers.join(", "));
-            self.bar.set_message(edge::secrets().scrub(&line).into_owned());
+            self.bar.set_message(edge::visible_line(&edge::secrets().scrub(&line)).into_owned());
         }
     }
 }

@@ -1,5 +1,6 @@
-//! A stream that lets no secret through.
+//! A stream that lets no secret through, and shows a person nothing that a terminal would obey.
 
+use super::visible::{Reader, escaped, shown};
 use ptc_runtime::secrets::{DocumentShape, SecretRegistry};
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -7,25 +8,34 @@ use std::io::{self, Write};
 /// What is written to a stream.
 #[derive(Clone, Copy, Debug)]
 pub enum Form {
-    /// Text for people.
+    /// Text for people: reports, errors, logs.
     Text,
+    /// Text that is a result: as it is, but for a person at a terminal.
+    Data,
     /// JSON, one or several lines.
     Json(&'static DocumentShape),
 }
 
 /// A stream that lets no secret through. What is written is held until it is flushed, so that nothing is missed
-/// because it came in pieces; with no secret registered it goes straight on.
+/// because it came in pieces; with no secret registered it goes straight on, unless a terminal gets it.
 pub struct Filtered<W: Write> {
     inner: W,
     form: Form,
     secrets: SecretRegistry,
+    reader: Reader,
     held: Vec<u8>,
 }
 
 impl<W: Write> Filtered<W> {
     /// Filters what is written to `inner`.
     pub fn new(inner: W, form: Form, secrets: SecretRegistry) -> Filtered<W> {
-        Filtered { inner, form, secrets, held: Vec::new() }
+        Filtered { inner, form, secrets, reader: Reader::Program, held: Vec::new() }
+    }
+
+    /// The same for this reader.
+    pub(super) fn read_by(mut self, reader: Reader) -> Filtered<W> {
+        self.reader = reader;
+        self
     }
 
     /// Sends what is held, clean.
@@ -35,9 +45,16 @@ impl<W: Write> Filtered<W> {
         }
         let held = std::mem::take(&mut self.held);
         let text = String::from_utf8_lossy(&held);
-        match clean(&text, self.form, &self.secrets) {
-            Cow::Owned(clean) => self.inner.write_all(clean.as_bytes()),
-            Cow::Borrowed(_) => self.inner.write_all(&held),
+        let clean = clean(&text, self.form, &self.secrets);
+        let seen = match (self.reader, self.form) {
+            (Reader::Program, _) => None,
+            (Reader::Person { .. }, Form::Json(_)) => Some(escaped(&clean)),
+            (Reader::Person { colours }, Form::Text | Form::Data) => Some(shown(&clean, colours)),
+        };
+        match (seen, &clean) {
+            (Some(Cow::Owned(seen)), _) => self.inner.write_all(seen.as_bytes()),
+            (_, Cow::Owned(clean)) => self.inner.write_all(clean.as_bytes()),
+            (_, Cow::Borrowed(_)) => self.inner.write_all(&held),
         }
     }
 }
@@ -45,14 +62,14 @@ impl<W: Write> Filtered<W> {
 /// A text without secrets.
 pub(super) fn clean<'t>(text: &'t str, form: Form, secrets: &SecretRegistry) -> Cow<'t, str> {
     match form {
-        Form::Text => secrets.scrub(text),
+        Form::Text | Form::Data => secrets.scrub(text),
         Form::Json(shape) => secrets.scrub_json(text, shape),
     }
 }
 
 impl<W: Write> Write for Filtered<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.held.is_empty() && self.secrets.is_empty() {
+        if self.held.is_empty() && self.secrets.is_empty() && self.reader == Reader::Program {
             return self.inner.write(bytes);
         }
         self.held.extend_from_slice(bytes);

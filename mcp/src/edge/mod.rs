@@ -1,11 +1,12 @@
 //! The edge of the process: whatever is written to standard output or standard error passes here, and nothing
-//! that passes has a secret in it.
+//! that passes has a secret in it, and whatever a person reads nothing that a terminal would obey.
 //!
 //! # Layout
 //!
 //! - [`Filtered`] (`filtered`): a stream that can only be written through the scrubber. The writer thread of
 //!   `ptc serve`, the output of `ptc batch`, the console and the log take no other.
 //! - [`CleanBytes`] (`payload`): the same for what is sent over sockets of ours: the bodies of `ptc serve --http`.
+//! - [`visible`]: text of others as it may be shown.
 //! - [`shapes`]: what of our messages is protocol and not text.
 //!
 //! Architecture invariant: no other module of this crate names the standard streams (`mcp/clippy.toml` refuses
@@ -14,9 +15,13 @@
 mod filtered;
 mod payload;
 pub mod shapes;
+mod visible;
 
 pub use filtered::{Filtered, Form};
 pub use payload::CleanBytes;
+pub use visible::{is_shown, visible, visible_line};
+
+use visible::Reader;
 
 use ptc_runtime::secrets::{Cut, SecretRegistry};
 use std::borrow::Cow;
@@ -45,13 +50,21 @@ pub fn clean(bytes: Vec<u8>, form: Form) -> CleanBytes {
 /// Standard output.
 #[expect(clippy::disallowed_methods, reason = "the one place where it is opened")]
 pub fn stdout(form: Form) -> Filtered<Stdout> {
-    Filtered::new(std::io::stdout(), form, secrets().clone())
+    Filtered::new(std::io::stdout(), form, secrets().clone()).read_by(reader(form, stdout_is_terminal()))
 }
 
 /// Standard error.
 #[expect(clippy::disallowed_methods, reason = "the one place where it is opened")]
 pub fn stderr(form: Form) -> Filtered<Stderr> {
-    Filtered::new(std::io::stderr(), form, secrets().clone())
+    Filtered::new(std::io::stderr(), form, secrets().clone()).read_by(reader(form, stderr_is_terminal()))
+}
+
+fn reader(form: Form, is_terminal: bool) -> Reader {
+    match form {
+        Form::Text => Reader::Person { colours: is_terminal },
+        Form::Data | Form::Json(_) if is_terminal => Reader::Person { colours: false },
+        Form::Data | Form::Json(_) => Reader::Program,
+    }
 }
 
 /// True when a person reads standard output.

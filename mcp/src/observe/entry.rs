@@ -3,11 +3,12 @@
 use super::payload::PayloadPolicy;
 use crate::answer::PlannerSummary;
 use crate::answer::outcome::{fault_of, millis};
-use crate::protocol::borrowed::Raw;
+use crate::protocol::arguments::GivenArguments;
 use jiff::Timestamp;
 use ptc_runtime::metrics::PtcMetrics;
 use ptc_runtime::outcome::{CallFault, CallRecord, CallStatus, Usage};
 use ptc_runtime::secrets::{Cut, SecretRegistry, shortened};
+use ptc_runtime::trace::TraceContext;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -36,6 +37,8 @@ pub struct CallEntry {
     pub duration: Duration,
     /// Revision of the protocol that the client speaks, as far as it has said so.
     pub protocol: Option<&'static str>,
+    /// The trace of the client that it belongs to.
+    pub trace: Option<TraceContext>,
     /// It was answered as an error.
     pub is_error: bool,
     /// Why, in a word.
@@ -113,8 +116,8 @@ pub struct ShownArguments {
 
 impl CallArguments {
     /// Keeps the arguments of a request.
-    pub fn of(arguments: Raw<'_>) -> CallArguments {
-        let text = arguments.get();
+    pub fn of(arguments: &GivenArguments<'_>) -> CallArguments {
+        let text = arguments.text();
         CallArguments { bytes: text.len(), text: Some(text.into()) }
     }
 
@@ -202,6 +205,9 @@ impl RecordedCall {
         put("prints_count", run.map(|run| run.prints.0).into());
         put("signature_present", arguments.has_schema.into());
         put("protocol_version", entry.protocol.into());
+        if let Some(trace) = &entry.trace {
+            put("traceparent", trace.parent().into());
+        }
         match whole {
             true => put("upstream_calls", entry.calls().iter().map(call_without_error).collect()),
             false => put("upstream_calls", entry.calls().len().into()),

@@ -25,12 +25,13 @@ pub mod writer;
 
 use crate::answer::{CallSummary, Content, EdgeReason, TaskSummary, ToolAnswer};
 use crate::protocol::Id;
-use crate::protocol::borrowed::Raw;
+use crate::protocol::arguments::GivenArguments;
 use counts::CallCounts;
 use entry::{CallArguments, CallEntry, RecordedCall, RunEntry, bounded_id, kept_call};
 use payload::PayloadPolicy;
 use ptc_runtime::outcome::{Outcome, Usage};
 use ptc_runtime::secrets::SecretRegistry;
+use ptc_runtime::trace::TraceContext;
 use ring::CallRing;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -116,8 +117,9 @@ impl CallRecorder {
         id: &Id<'_>,
         tool: &str,
         owner: u64,
-        arguments: Option<Raw<'_>>,
+        arguments: Option<&GivenArguments<'_>>,
         protocol: Option<&'static str>,
+        trace: Option<TraceContext>,
     ) -> OpenRecord {
         OpenRecord(Some(Box::new(BegunCall {
             recorder: self.clone(),
@@ -126,6 +128,7 @@ impl CallRecorder {
             owner,
             arguments: arguments.map(CallArguments::of),
             protocol,
+            trace,
             begun: Instant::now(),
         })))
     }
@@ -164,6 +167,7 @@ struct BegunCall {
     owner: u64,
     arguments: Option<CallArguments>,
     protocol: Option<&'static str>,
+    trace: Option<TraceContext>,
     begun: Instant,
 }
 
@@ -186,7 +190,7 @@ impl Drop for OpenRecord {
 
 impl BegunCall {
     fn end(self, is_error: bool, summary: &CallSummary<'_>, content: Option<&Content<'_>>) {
-        let BegunCall { recorder, request_id, tool, owner, arguments, protocol, begun } = self;
+        let BegunCall { recorder, request_id, tool, owner, arguments, protocol, trace, begun } = self;
         let reason = summary.reason.as_deref();
         // Of what was refused nothing is known, not even how large it is.
         let refused =
@@ -199,6 +203,7 @@ impl BegunCall {
             ended: SystemTime::now(),
             duration: begun.elapsed(),
             protocol,
+            trace,
             is_error,
             reason: reason.map(Into::into),
             run: match (summary.run, &summary.task) {

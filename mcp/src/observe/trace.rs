@@ -4,13 +4,14 @@
 //! there are no more than so many.
 
 use super::entry::{CallEntry, timestamp};
-use super::payload::{PayloadPolicy, hex, sha256};
+use super::payload::{PayloadPolicy, sha256};
 use super::writer::{RecordSink, Taken, WrittenCall, private};
-use crate::answer::PlannerTurn;
 use crate::answer::outcome::{fault_of, millis};
+use crate::answer::{PlannerTurn, trace_id};
 use crate::edge::shapes;
 use ptc_runtime::outcome::CallRecord;
 use ptc_runtime::secrets::SecretRegistry;
+use ptc_runtime::trace::TraceContext;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::fs::{self, OpenOptions};
@@ -188,7 +189,7 @@ fn lines(call: &WrittenCall, policy: PayloadPolicy, secrets: &SecretRegistry) ->
             "metadata": {
                 "request_id": entry.request_id, "tool_name": entry.tool, "program_bytes": shown.program_bytes,
                 "context_bytes": shown.context_bytes, "signature_present": shown.has_schema,
-                "protocol_version": entry.protocol,
+                "protocol_version": entry.protocol, "traceparent": entry.trace.as_ref().map(TraceContext::parent),
             },
             "context": shown.context, "payload_policy": policy.name(),
         }),
@@ -294,12 +295,10 @@ struct TraceLines<'s> {
 
 impl TraceLines<'_> {
     fn new<'s>(entry: &CallEntry, secrets: &'s SecretRegistry) -> TraceLines<'s> {
-        let mut random = [0; 16];
-        // Without random numbers it is at least another one for every call.
-        let trace_id = match getrandom::fill(&mut random) {
-            Ok(()) => hex(&random),
-            Err(_) => sha256(format!("{:?}", (&entry.request_id, entry.ended)).as_bytes())[..32].to_owned(),
-        };
+        // A task says it in its answer, which is the client's if it has one.
+        let client = entry.trace.as_ref().map(|trace| trace.trace_id().to_owned());
+        let told = client.or_else(|| entry.planner.as_ref().map(|planner| planner.trace_id.clone()));
+        let trace_id = told.unwrap_or_else(trace_id);
         TraceLines { text: Vec::new(), secrets, trace_id, count: 0 }
     }
 

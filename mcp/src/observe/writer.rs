@@ -242,6 +242,7 @@ mod tests {
             ended: SystemTime::UNIX_EPOCH,
             duration: Duration::ZERO,
             protocol: None,
+            trace: None,
             is_error: false,
             reason: None,
             run: None,

@@ -1,5 +1,6 @@
 //! JSON read without copying what need not be copied.
 
+use super::scan::Scanner;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -35,6 +36,15 @@ impl<'a> Raw<'a> {
     /// A value that a scanner has gone over.
     pub(super) fn scanned(text: &'a str) -> Raw<'a> {
         Raw(text)
+    }
+
+    /// What it says, if it is a string.
+    #[inline]
+    pub fn string(self) -> Option<Cow<'a, str>> {
+        if let Some(inside) = Scanner::new(self.0).plain() {
+            return Some(Cow::Borrowed(inside));
+        }
+        serde_json::from_str(self.0).ok().map(Cow::Owned)
     }
 
     /// Its text, without blanks before or after it.

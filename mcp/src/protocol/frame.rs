@@ -1,6 +1,7 @@
 //! One message of JSON-RPC, read in one borrowing pass with the parameters that we know.
 
 use super::borrowed::{Object, Raw, Text, present};
+use super::known_meta::KnownMeta;
 use super::message::RpcError;
 use super::params::Params;
 use super::usual;
@@ -129,7 +130,15 @@ impl<'a> Frame<'a> {
     /// # Errors
     /// What is not a message.
     pub fn read_text(&mut self, text: &'a str) -> Result<Message<'_, 'a>, FrameError> {
-        if usual::read(text, &mut self.members) {
+        self.read_next(text, &mut KnownMeta::default())
+    }
+
+    /// [`Frame::read_text`] for a client of which we know what metadata it sends.
+    ///
+    /// # Errors
+    /// What is not a message.
+    pub fn read_next(&mut self, text: &'a str, known: &mut KnownMeta) -> Result<Message<'_, 'a>, FrameError> {
+        if usual::read(text, &mut self.members, known) {
             return self.classify(None);
         }
         self.read_any(text)

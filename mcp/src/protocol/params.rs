@@ -1,7 +1,9 @@
 //! The parameters of every method we know.
 
+use super::arguments::GivenArguments;
 use super::borrowed::{Object, Raw, Text};
 use super::message::RpcError;
+use ptc_runtime::trace::TraceContext;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -13,7 +15,7 @@ pub struct Params<'a> {
     pub name: Option<Text<'a>>,
     /// `tools/call`: its arguments.
     #[serde(borrow, default)]
-    pub arguments: Option<Raw<'a>>,
+    pub arguments: Option<GivenArguments<'a>>,
     /// `initialize`: the version the client prefers. Raw, so that a wrong type is no error.
     #[serde(borrow, default, rename = "protocolVersion")]
     pub protocol_version: Option<Raw<'a>>,
@@ -61,6 +63,21 @@ pub struct Meta<'a> {
     /// Wish to hear of progress.
     #[serde(borrow, default, rename = "progressToken")]
     pub progress_token: Option<Raw<'a>>,
+    /// The trace that it belongs to. Raw, so that a wrong type is no error.
+    #[serde(borrow, default)]
+    pub traceparent: Option<Raw<'a>>,
+    /// The rest of that.
+    #[serde(borrow, default)]
+    pub tracestate: Option<Raw<'a>>,
+}
+
+impl Meta<'_> {
+    /// The trace that the request belongs to, if it names one.
+    pub fn trace(&self) -> Option<TraceContext> {
+        let text = |raw: Raw<'_>| serde_json::from_str::<String>(raw.get()).ok();
+        let parent = text(self.traceparent?)?;
+        TraceContext::read(&parent, self.tracestate.and_then(text).as_deref())
+    }
 }
 
 /// What a subscription wants to hear of. Kinds that we never send are ignored.
@@ -88,6 +105,9 @@ impl<'a> Params<'a> {
 
     /// The arguments of a call as a tree; null without any.
     pub fn arguments_value(&self) -> Value {
-        self.arguments.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+        self.arguments
+            .as_ref()
+            .and_then(|arguments| serde_json::from_str(arguments.text()).ok())
+            .unwrap_or_default()
     }
 }

@@ -5,7 +5,6 @@
 //! text is said in one place.
 
 use super::borrowed::Raw;
-use std::borrow::Cow;
 
 /// What is left of a text.
 pub(crate) struct Scanner<'a> {
@@ -83,17 +82,6 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A string, read.
-    pub(crate) fn text(&mut self) -> Option<Cow<'a, str>> {
-        let start = self.rest;
-        if let Some(inside) = self.plain() {
-            return Some(Cow::Borrowed(inside));
-        }
-        self.rest = start;
-        self.string()?;
-        serde_json::from_str(self.since(start)?).ok().map(Cow::Owned)
-    }
-
     /// A string without escapes: what is between its quotes.
     #[inline]
     pub(crate) fn plain(&mut self) -> Option<&'a str> {
@@ -123,10 +111,28 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// Where the scanner is.
+    #[inline]
+    pub(super) fn here(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Goes to a place of the same text.
+    #[inline]
+    pub(super) fn go_to(&mut self, place: &'a [u8]) {
+        self.rest = place;
+    }
+
     /// The text from there on that has been taken.
     #[inline]
-    fn since(&self, start: &'a [u8]) -> Option<&'a str> {
-        self.text.get(self.text.len() - start.len()..self.text.len() - self.rest.len())
+    pub(super) fn since(&self, start: &'a [u8]) -> Option<&'a str> {
+        self.between(start, self.rest)
+    }
+
+    /// The text from one place to another.
+    #[inline]
+    pub(super) fn between(&self, start: &'a [u8], end: &'a [u8]) -> Option<&'a str> {
+        self.text.get(self.text.len() - start.len()..self.text.len() - end.len())
     }
 
     #[inline]

@@ -1,19 +1,21 @@
 //! Messages of the usual shape, in one pass over their bytes. Everything else is read by serde, in
 //! [`super::frame`], which is also who says what is wrong.
 
+use super::arguments::GivenArguments;
 use super::borrowed::{Raw, Text};
 use super::frame::Members;
+use super::known_meta::KnownMeta;
 use super::params::{Meta, Params};
 use super::scan::Scanner;
 use super::version::META_LOG_LEVEL;
 
 /// Reads the members of a message; false means that it has to be read in general, and that those are worth nothing.
-pub(super) fn read<'a>(text: &'a str, found: &mut Members<'a, Params<'a>>) -> bool {
-    members(text, found).is_some()
+pub(super) fn read<'a>(text: &'a str, found: &mut Members<'a, Params<'a>>, known: &mut KnownMeta) -> bool {
+    members(text, found, known).is_some()
 }
 
 #[inline]
-fn members<'a>(text: &'a str, found: &mut Members<'a, Params<'a>>) -> Option<()> {
+fn members<'a>(text: &'a str, found: &mut Members<'a, Params<'a>>, known: &mut KnownMeta) -> Option<()> {
     let mut scanner = Scanner::new(text);
     scanner.object(|scanner| {
         if scanner.is_at(b"\"jsonrpc\":") {
@@ -25,7 +27,7 @@ fn members<'a>(text: &'a str, found: &mut Members<'a, Params<'a>>) -> Option<()>
         } else if scanner.is_at(b"\"params\":") {
             // Filled where it stays: it is large.
             fill(&mut found.params, Params::default())?;
-            params(scanner, found.params.as_mut()?)
+            params(scanner, found.params.as_mut()?, known)
         } else {
             match scanner.any_key()? {
                 // Answers are rare.
@@ -37,15 +39,22 @@ fn members<'a>(text: &'a str, found: &mut Members<'a, Params<'a>>) -> Option<()>
     scanner.is_at_end().then_some(())
 }
 
-fn params<'a>(scanner: &mut Scanner<'a>, params: &mut Params<'a>) -> Option<()> {
+fn params<'a>(scanner: &mut Scanner<'a>, params: &mut Params<'a>, known: &mut KnownMeta) -> Option<()> {
     scanner.object(|scanner| {
         if scanner.is_at(b"\"name\":") {
             return fill(&mut params.name, Text::plain(scanner.plain()?));
         } else if scanner.is_at(b"\"arguments\":") {
-            return fill(&mut params.arguments, present(scanner)?);
+            // Filled where they stay, as the parameters are.
+            fill(&mut params.arguments, GivenArguments::whole(Raw::scanned("")))?;
+            let (arguments, start) = (params.arguments.as_mut()?, scanner.here());
+            if arguments.scan(scanner).is_none() {
+                scanner.go_to(start);
+                *arguments = GivenArguments::whole(present(scanner)?);
+            }
+            return Some(());
         } else if scanner.is_at(b"\"_meta\":") {
             fill(&mut params.meta, Meta::default())?;
-            return meta(scanner, params.meta.as_mut()?);
+            return meta(scanner, params.meta.as_mut()?, known);
         }
         match scanner.any_key()? {
             b"requestId" => fill(&mut params.request_id, present(scanner)?),
@@ -63,20 +72,47 @@ fn params<'a>(scanner: &mut Scanner<'a>, params: &mut Params<'a>) -> Option<()> 
 
 const LOG_LEVEL: &[u8] = META_LOG_LEVEL.as_bytes();
 
-fn meta<'a>(scanner: &mut Scanner<'a>, meta: &mut Meta<'a>) -> Option<()> {
+fn meta<'a>(scanner: &mut Scanner<'a>, meta: &mut Meta<'a>, known: &mut KnownMeta) -> Option<()> {
+    // The first members that stand together beside token and trace, from where to where.
+    let (mut repeated, mut is_known, mut is_over) = (None, false, false);
     scanner.object(|scanner| {
         if scanner.is_at(b"\"progressToken\":") {
+            is_over |= repeated.is_some();
             return fill(&mut meta.progress_token, present(scanner)?);
-        } else if scanner.is_at(b"\"io.modelcontextprotocol/protocolVersion\":") {
-            return fill(&mut meta.protocol_version, Text::plain(scanner.plain()?));
-        } else if scanner.is_at(b"\"io.modelcontextprotocol/clientCapabilities\":") {
-            return fill(&mut meta.client_capabilities, present(scanner)?);
+        } else if scanner.is_at(b"\"traceparent\":") {
+            is_over |= repeated.is_some();
+            return fill(&mut meta.traceparent, present(scanner)?);
+        } else if scanner.is_at(b"\"tracestate\":") {
+            is_over |= repeated.is_some();
+            return fill(&mut meta.tracestate, present(scanner)?);
         }
-        match scanner.any_key()? {
-            LOG_LEVEL => fill(&mut meta.log_level, Text::plain(scanner.plain()?)),
-            _ => scanner.skip_value(),
+        let start = scanner.here();
+        if repeated.is_none() && known.take(scanner, meta).is_some() {
+            is_known = true;
+        } else {
+            meta_member(scanner, meta)?;
         }
-    })
+        if !is_over {
+            repeated = Some((repeated.map_or(start, |(start, _)| start), scanner.here()));
+        }
+        Some(())
+    })?;
+    if let (Some((start, end)), false) = (repeated, is_known) {
+        known.note(scanner.between(start, end)?, meta);
+    }
+    Some(())
+}
+
+fn meta_member<'a>(scanner: &mut Scanner<'a>, meta: &mut Meta<'a>) -> Option<()> {
+    if scanner.is_at(b"\"io.modelcontextprotocol/protocolVersion\":") {
+        return fill(&mut meta.protocol_version, Text::plain(scanner.plain()?));
+    } else if scanner.is_at(b"\"io.modelcontextprotocol/clientCapabilities\":") {
+        return fill(&mut meta.client_capabilities, present(scanner)?);
+    }
+    match scanner.any_key()? {
+        LOG_LEVEL => fill(&mut meta.log_level, Text::plain(scanner.plain()?)),
+        _ => scanner.skip_value(),
+    }
 }
 
 /// A value that is not null, which is as good as none.
@@ -100,14 +136,16 @@ mod tests {
     use super::*;
     use crate::protocol::frame::Frame;
 
-    /// A message as the scanner and as serde have it; false when the scanner leaves it alone.
-    fn agrees(text: &str) -> bool {
-        if !read(text, &mut Members::default()) {
+    /// A message as the scanner and as serde have it, after others of the same client; false when the scanner leaves it
+    /// alone.
+    fn agrees(text: &str, known: &mut KnownMeta) -> bool {
+        if !read(text, &mut Members::default(), &mut KnownMeta::default()) {
             return false;
         }
         let (mut scanned, mut general) = (Frame::default(), Frame::default());
-        let scanned = scanned.read(text.as_bytes());
-        assert_eq!(format!("{scanned:?}"), format!("{:?}", general.read_any(text)), "{text}");
+        // Known metadata change nothing, whichever they are.
+        let scanned = format!("{:?}", scanned.read_next(text, known));
+        assert_eq!(scanned, format!("{:?}", general.read_any(text)), "{text}");
         true
     }
 
@@ -124,8 +162,40 @@ mod tests {
             ),
         ];
         for message in messages {
-            assert!(agrees(message), "{message}");
+            assert!(agrees(message, &mut KnownMeta::default()), "{message}");
         }
+    }
+
+    #[test]
+    fn known_metadata_are_taken_as_they_are_and_no_others() {
+        let mut known = KnownMeta::default();
+        let version = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
+        let metas = [
+            format!(r#"{version},"x":1"#),
+            format!(r#"{version},"x":12"#),
+            format!(r#"{version},"x":1"#),
+            format!(r#""progressToken":1,{version},"x":1"#),
+            format!(r#""progressToken":2,{version},"x":1"#),
+            format!(r#"{version},"x":1,"progressToken":3"#),
+            format!(r#"{version},"x":1,"io.modelcontextprotocol/clientCapabilities":{{"a":{{}}}}"#),
+            format!(r#"{version},"progressToken":3,"io.modelcontextprotocol/logLevel":"info""#),
+            format!(r#"{version},"progressToken":4,"io.modelcontextprotocol/logLevel":"error""#),
+            String::new(),
+            r#""x":1"#.into(),
+        ];
+        for meta in metas.iter().chain(&metas) {
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"_meta":{{{meta}}},"name":"n"}}}}"#
+            );
+            assert!(agrees(&text, &mut known), "{text}");
+        }
+        let twice = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"_meta":{{"x":1,"progressToken":1,{version},{version}}}}}}}"#
+        );
+        assert!(
+            !read(&twice, &mut Members::default(), &mut known),
+            "a key that comes twice is said to be wrong by serde"
+        );
     }
 
     #[test]
@@ -154,13 +224,13 @@ mod tests {
             &deep,
         ];
         for message in messages {
-            assert!(!read(message, &mut Members::default()), "{message}");
+            assert!(!read(message, &mut Members::default(), &mut KnownMeta::default()), "{message}");
         }
     }
 
     #[test]
     fn random_messages_are_read_alike() {
-        const PARTS: [&str; 44] = [
+        const PARTS: [&str; 45] = [
             "{",
             "}",
             "{",
@@ -185,6 +255,7 @@ mod tests {
             "\"arguments\":",
             "\"_meta\":{",
             "\"progressToken\":",
+            "\"traceparent\":",
             "\"requestId\":",
             "\"cursor\":",
             "\"other\":",
@@ -206,7 +277,7 @@ mod tests {
             "\"a longer text, of more than eight bytes\"",
             "\"",
         ];
-        const USUAL: &str = r#"{"jsonrpc":"2.0","id":"a","x":[1,{"y":-0.5}],"method":"tools/call","params":{"name":"n","arguments":{"program":"\"é\" (+ 1 2)","context":{"k":[]}},"_meta":{"progressToken":1}}}"#;
+        const USUAL: &str = r#"{"jsonrpc":"2.0","id":"a","x":[1,{"y":-0.5}],"method":"tools/call","params":{"name":"n","arguments":{"program":"\"é\" (+ 1 2)","context":{"k":[]}},"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","x":12}}}"#;
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         let mut below = |bound: usize| {
             state ^= state << 13;
@@ -214,7 +285,7 @@ mod tests {
             state ^= state << 17;
             (state % bound as u64) as usize
         };
-        let mut scanned = 0;
+        let (mut scanned, mut known) = (0, KnownMeta::default());
         for _ in 0..60_000 {
             // A usual message, of which some pieces are replaced by others.
             let mut text: Vec<char> = USUAL.chars().collect();
@@ -224,9 +295,9 @@ mod tests {
                 let piece = PARTS[below(PARTS.len())];
                 text.splice(start..end, piece.chars());
             }
-            scanned += usize::from(agrees(&text.iter().collect::<String>()));
+            scanned += usize::from(agrees(&text.iter().collect::<String>(), &mut known));
             let members: String = (0..below(9)).map(|_| PARTS[below(PARTS.len())]).collect();
-            scanned += usize::from(agrees(&format!("{{\"jsonrpc\":\"2.0\",{members}}}")));
+            scanned += usize::from(agrees(&format!("{{\"jsonrpc\":\"2.0\",{members}}}"), &mut known));
         }
         assert!(scanned > 20_000, "{scanned}");
     }

@@ -10,7 +10,8 @@ use super::outbox::{Outbox, Route};
 use super::progress::ProgressLimiter;
 use crate::answer::EdgeReason;
 use crate::protocol::{Id, RpcError, ServerMessage};
-use crate::tools::{Cancel, Job};
+use crate::tools::{CallOwner, Cancel, Job};
+use ptc_runtime::upstream::{CallingClient, ClientTag, Offered, ServedClient};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 /// The calls of one connection. Dropping it cancels them.
 pub(super) struct Calls {
     handler: Arc<Handler>,
+    owner: CallOwner,
     gate: Membership,
     mailbox: Arc<Mailbox>,
     calls: HashMap<Slot, Accepted>,
@@ -26,8 +28,8 @@ pub(super) struct Calls {
     next: u64,
     /// Calls whose clients have not been told of the latest progress.
     unreported: Vec<Slot>,
-    /// Where the client is asked by jobs, if it can be.
-    client: Option<Arc<ClientRequests>>,
+    /// Whose they are, where a process has many clients.
+    caller: Option<CallingClient>,
 }
 
 struct Accepted {
@@ -48,27 +50,35 @@ struct Waiting {
     ticket: Ticket,
     job: Job,
     request: PlaceRequest,
+    caller: Option<CallingClient>,
 }
 
 impl Calls {
     /// No calls.
-    pub(super) fn new(handler: Arc<Handler>, party: &Arc<Party>, flow: Arc<Flow>) -> Calls {
+    pub(super) fn new(handler: Arc<Handler>, owner: CallOwner, party: &Arc<Party>, flow: Arc<Flow>) -> Calls {
         let mailbox = Arc::<Mailbox>::default();
         Calls {
             handler,
+            owner,
             gate: party.join(flow, mailbox.clone()),
             mailbox,
             calls: HashMap::new(),
             ids: HashMap::new(),
             next: 0,
             unreported: Vec::new(),
-            client: None,
+            caller: None,
         }
     }
 
-    /// From now on jobs may ask the client.
-    pub(super) fn pass_to_client(&mut self, client: Arc<ClientRequests>) {
-        self.client = Some(client);
+    /// Says of which client they are, and where it is asked, if it can be.
+    pub(super) fn are_of(&mut self, tag: ClientTag, asked: Option<Arc<ClientRequests>>) {
+        let asked = asked.map(|asked| asked as Arc<dyn ServedClient>);
+        self.caller = Some(CallingClient { tag, owner: self.owner.0, offered: Offered::default(), asked });
+    }
+
+    /// Who renders answers.
+    pub(super) fn handler(&self) -> &Arc<Handler> {
+        &self.handler
     }
 
     /// Where jobs report.
@@ -93,7 +103,7 @@ impl Calls {
 
     /// Takes a call whose message had this many bytes; hands its ticket back when there is no room.
     pub(super) fn admit(&mut self, call: AcceptedCall, bytes: usize) -> Result<(), (Ticket, Full)> {
-        let AcceptedCall { ticket, job, progress } = call;
+        let AcceptedCall { ticket, job, progress, offered } = call;
         let full = self.full();
         if full == Some(Full::Server) {
             return Err((ticket, Full::Server));
@@ -111,7 +121,8 @@ impl Calls {
         }
         let id = ticket.id.clone();
         self.ids.insert(id.clone(), slot);
-        let state = CallState::Waiting(Box::new(Waiting { ticket, job, request }));
+        let caller = self.caller.clone().map(|caller| CallingClient { offered, ..caller });
+        let state = CallState::Waiting(Box::new(Waiting { ticket, job, request, caller }));
         self.calls
             .insert(slot, Accepted { id: Some(id), state, progress: progress.map(ProgressLimiter::new) });
         Ok(())
@@ -214,14 +225,14 @@ impl Calls {
         let CallState::Waiting(waiting) = std::mem::replace(&mut call.state, CallState::Started(None)) else {
             return;
         };
-        let Waiting { ticket, job, .. } = *waiting;
+        let Waiting { ticket, job, caller, .. } = *waiting;
         let reporter = JobReporter {
             slot,
             ticket,
             handler: self.handler.clone(),
             mailbox: self.mailbox.clone(),
             tells_progress: call.progress.is_some(),
-            client: self.client.clone(),
+            caller,
             permit,
             answered: false,
         };

@@ -3,7 +3,7 @@
 
 use super::mailbox::Mailbox;
 use crate::protocol::{Raw, ServerMessage, notify};
-use ptc_runtime::upstream::{ClientAnswer, ErrorObject, ServedClient};
+use ptc_runtime::upstream::{ClientAnswer, ClientError, ErrorObject, ServedClient};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,15 +12,20 @@ use tokio::sync::oneshot;
 /// Requests that may wait for the client at a time, those of all servers.
 const MOST: usize = 64;
 
+/// Requests of one call: a person is not to be asked without end.
+const MOST_OF_CALL: u64 = 100;
+
 /// JSON-RPC code of a request that nobody answers.
 const UNANSWERED: i64 = -32603;
 
-type Answer = Result<String, ErrorObject>;
+type Answer = Result<String, ClientError>;
 
 /// The requests to one client.
 pub(super) struct ClientRequests {
     /// What the ids of these requests begin with.
     name: String,
+    /// Requests that there may be, one after the other.
+    most: u64,
     state: Mutex<RequestState>,
     /// Wakes the connection.
     mailbox: Arc<Mailbox>,
@@ -35,9 +40,14 @@ struct RequestState {
 }
 
 impl ClientRequests {
-    /// No requests; their ids begin with this.
-    pub(super) fn new(name: String, mailbox: Arc<Mailbox>) -> ClientRequests {
-        ClientRequests { name, state: Mutex::default(), mailbox }
+    /// No requests; their ids begin with this. There is no end to those of a connection.
+    pub(super) fn of_connection(name: String, mailbox: Arc<Mailbox>) -> ClientRequests {
+        ClientRequests { name, most: u64::MAX, state: Mutex::default(), mailbox }
+    }
+
+    /// No requests, for those of one call.
+    pub(super) fn of_call(name: String, mailbox: Arc<Mailbox>) -> ClientRequests {
+        ClientRequests { name, most: MOST_OF_CALL, state: Mutex::default(), mailbox }
     }
 
     /// What is to be sent.
@@ -57,7 +67,7 @@ impl ClientRequests {
         let Some(waiting) = id.and_then(|id| self.lock().waiting.remove(&id)) else { return };
         let answer = match answer {
             Ok(result) => Ok(result.get().to_owned()),
-            Err(error) => Err(ErrorObject::read(error.get().as_bytes())),
+            Err(error) => Err(ErrorObject::read(error.get().as_bytes()).into()),
         };
         // Whoever asked may have given up in this instant.
         let _ = waiting.send(answer);
@@ -70,10 +80,13 @@ impl ClientRequests {
         state.waiting.clear();
     }
 
-    fn begin(&self, method: &str, params: &str) -> Result<(String, oneshot::Receiver<Answer>), ErrorObject> {
+    fn begin(&self, method: &str, params: &str) -> Result<(String, oneshot::Receiver<Answer>), ClientError> {
         let mut state = self.lock();
         if state.is_closed {
             return Err(unanswered("the client has gone"));
+        }
+        if state.next >= self.most {
+            return Err(unanswered("the client was asked too often in one call"));
         }
         // Those that were taken back before the client could be told wait, too.
         if state.waiting.len() >= MOST || state.outgoing.len() >= 2 * MOST {
@@ -127,6 +140,6 @@ impl Drop for AwaitedAnswer<'_> {
     }
 }
 
-fn unanswered(why: &str) -> ErrorObject {
-    ErrorObject { code: UNANSWERED, message: why.to_owned(), data: None }
+fn unanswered(why: &str) -> ClientError {
+    ClientError { code: UNANSWERED, message: why.to_owned() }
 }

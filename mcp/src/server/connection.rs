@@ -3,10 +3,13 @@
 use super::calls::Calls;
 use super::client_requests::ClientRequests;
 use super::gate::{Gate, Share};
-use super::handler::{Action, Handler, HandshakeState, Subscription};
+use super::handler::{Action, Handler, Subscription};
+use super::handshake::HandshakeState;
 use super::mailbox::Mailbox;
 use super::outbox::{Outbox, Route};
+use crate::protocol::known_meta::KnownMeta;
 use crate::protocol::{Frame, FrameError, Id, Message, RpcError, ServerMessage, notify};
+use crate::tools::CallOwner;
 use ptc_runtime::upstream::{ClientFeatures, Offered};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -15,6 +18,7 @@ use tokio::time::Instant;
 pub struct ClientConnection<O> {
     handler: Arc<Handler>,
     max_message_bytes: usize,
+    known_meta: KnownMeta,
     handshake: HandshakeState,
     calls: Calls,
     subscriptions: Vec<Subscription>,
@@ -48,10 +52,12 @@ impl<O: Outbox> ClientConnection<O> {
         max_message_bytes: usize,
         outbox: O,
     ) -> ClientConnection<O> {
-        let calls = Calls::new(handler.clone(), &gate.party(Share::ALL), Arc::default());
+        let calls =
+            Calls::new(handler.clone(), CallOwner::default(), &gate.party(Share::ALL), Arc::default());
         ClientConnection {
             handler,
             max_message_bytes,
+            known_meta: KnownMeta::default(),
             handshake: HandshakeState::default(),
             mailbox: calls.mailbox(),
             calls,
@@ -135,7 +141,7 @@ impl<O: Outbox> ClientConnection<O> {
             return self.reject(FrameError::Parse);
         }
         let mut frame = Frame::default();
-        let message = match frame.read_text(text) {
+        let message = match frame.read_next(text, &mut self.known_meta) {
             Ok(message) => message,
             Err(error) => return self.reject(error),
         };
@@ -181,7 +187,7 @@ impl<O: Outbox> ClientConnection<O> {
                 self.client = None;
                 return;
             }
-            let requests = Arc::new(ClientRequests::new("ptc".into(), self.mailbox.clone()));
+            let requests = Arc::new(ClientRequests::of_connection("ptc".into(), self.mailbox.clone()));
             client.serve(offered, requests.clone());
             self.asked = Some(ServedConnection { requests, client: client.clone() });
         }

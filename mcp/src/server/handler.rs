@@ -1,6 +1,7 @@
 //! Method dispatch. It does no I/O and knows no transport and no tool: a message goes in, answers go to an outbox, an
 //! [`Action`] comes out, and whoever was told to run a job hands its answer back to [`Handler::finish`].
 
+use super::handshake::{HandshakeState, offered};
 use super::offerings::Offerings;
 use super::outbox::{Outbox, Route};
 use super::tool_lists::ToolLists;
@@ -9,12 +10,10 @@ use crate::answer::{Content, EdgeReason, ToolResult, refused};
 use crate::observe::{CallRecorder, OpenRecord};
 use crate::protocol::log_level::LogLevel;
 use crate::protocol::notify::{self, ProgressToken};
-use crate::protocol::params::Params;
+use crate::protocol::params::{Meta, Params};
 use crate::protocol::version::META_VERSION;
 use crate::protocol::{Era, Id, Message, Raw, RpcError, ServerMessage, Version};
-use crate::tools::{
-    Begun, CallContext, CallInputs, CallOwner, Facts, Job, Registry, Responder, SessionTag, ToolAnswer,
-};
+use crate::tools::{Begun, CallContext, CallInputs, Facts, Job, Registry, Responder, SessionTag, ToolAnswer};
 use ptc_runtime::upstream::{ClientFeatures, Offered};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -63,6 +62,8 @@ pub struct AcceptedCall {
     pub job: Job,
     /// The client wishes to hear of progress.
     pub progress: Option<ProgressToken>,
+    /// What the client offers to be asked.
+    pub offered: Offered,
 }
 
 /// What is needed to answer a call.
@@ -102,48 +103,6 @@ pub struct Subscription {
     pub id: Id<'static>,
     /// Wants to hear of changes of the tool list, and can.
     pub tools_list_changed: bool,
-}
-
-/// State of one connection; of the handshake era only but for whose it is, the other one has none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HandshakeState {
-    owner: CallOwner,
-    session: SessionTag,
-    draining: bool,
-    log: Option<LogLevel>,
-    /// The revision that was agreed on.
-    version: Option<Version>,
-    /// The client has finished its handshake, so it may be sent notifications.
-    initialized: bool,
-    /// What it offers, once it has said so.
-    offered: Option<Offered>,
-}
-
-impl HandshakeState {
-    /// A connection of this owner, on which nothing has been said.
-    pub fn of(owner: CallOwner) -> HandshakeState {
-        HandshakeState { owner, ..HandshakeState::default() }
-    }
-
-    /// The same within a session that may end before the connection does.
-    pub fn within(self, session: SessionTag) -> HandshakeState {
-        HandshakeState { session, ..self }
-    }
-
-    /// The revision that was agreed on, if one was.
-    pub fn version(&self) -> Option<Version> {
-        self.version
-    }
-
-    /// True when the client may be told of changes without having subscribed.
-    pub fn is_initialized(&self) -> bool {
-        self.initialized
-    }
-
-    /// What the client offers, once it has said so.
-    pub fn offered(&self) -> Option<Offered> {
-        self.offered
-    }
 }
 
 /// What the server offers.
@@ -480,6 +439,8 @@ impl Handler {
             (Era::Handshake, _) => state.log,
             (Era::Stateless, level) => level.map(log_level).transpose()?,
         };
+        // What the request says itself was said by the client; a header may be of anything between it and us.
+        let trace = meta.and_then(Meta::trace).or_else(|| state.trace.clone());
         let name = params.name.as_deref().unwrap_or_default();
         let tool = self.registry.find(name);
         let mut record = match &self.recorder {
@@ -488,7 +449,14 @@ impl Handler {
                     Era::Handshake => state.version,
                     Era::Stateless => Version::STATELESS.last().copied(),
                 };
-                Some(recorder.begin(id, name, state.owner.0, params.arguments, version.map(Version::name)))
+                Some(recorder.begin(
+                    id,
+                    name,
+                    state.owner.0,
+                    params.arguments.as_ref(),
+                    version.map(Version::name),
+                    trace.clone(),
+                ))
             }
             _ => None,
         };
@@ -516,13 +484,14 @@ impl Handler {
                     log,
                     frame_bytes,
                     logs_turns,
+                    trace,
                 };
                 let inputs = CallInputs {
                     responses: params.input_responses,
                     state: params.request_state,
                     capabilities: meta.and_then(|meta| meta.client_capabilities),
                 };
-                tool.begin_with_inputs(params.arguments, &inputs, &call, Responder::new(&mut write))
+                tool.begin_with_inputs(params.arguments.as_ref(), &inputs, &call, Responder::new(&mut write))
             }
         };
         let job = match begun {
@@ -532,7 +501,13 @@ impl Handler {
         };
         let progress = meta.and_then(|meta| meta.progress_token).and_then(ProgressToken::from_raw);
         let ticket = Ticket { id: id.clone().into_owned(), era, record };
-        Ok(Action::Run(Box::new(AcceptedCall { ticket, job, progress })))
+        let offered = match era {
+            Era::Handshake => state.offered.unwrap_or_default(),
+            Era::Stateless => {
+                offered(meta.and_then(|meta| meta.client_capabilities).map(Raw::get).unwrap_or_default())
+            }
+        };
+        Ok(Action::Run(Box::new(AcceptedCall { ticket, job, progress, offered })))
     }
 
     /// A session of a client has ended.
@@ -570,16 +545,6 @@ fn notification(
         }
         "exit" => Action::Exit,
         _ => Action::None,
-    }
-}
-
-/// What the capabilities of a client say that it offers. An `elicitation` that names no mode means forms.
-fn offered(capabilities: &str) -> Offered {
-    let capabilities: Value = serde_json::from_str(capabilities).unwrap_or_default();
-    let modes = capabilities["elicitation"].as_object();
-    Offered {
-        elicitation: modes.is_some_and(|modes| modes.is_empty() || modes.contains_key("form")),
-        roots: capabilities["roots"].is_object(),
     }
 }
 

@@ -1,10 +1,9 @@
 //! What jobs and the gate tell a connection: gathered under one lock, one wake-up for many.
 
-use super::client_requests::ClientRequests;
 use super::gate::JobPlace;
 use super::handler::{Finished, Handler, Ticket};
 use crate::tools::{Reporter, ToolAnswer};
-use ptc_runtime::upstream::ServedClient;
+use ptc_runtime::upstream::CallingClient;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
@@ -75,8 +74,8 @@ pub(super) struct JobReporter {
     pub(super) mailbox: Arc<Mailbox>,
     /// The client wishes to hear of progress.
     pub(super) tells_progress: bool,
-    /// Where the client is asked, if it can be.
-    pub(super) client: Option<Arc<ClientRequests>>,
+    /// Whose job it is, where it is not the one client of a process.
+    pub(super) caller: Option<CallingClient>,
     pub(super) permit: JobPlace,
     pub(super) answered: bool,
 }
@@ -86,8 +85,8 @@ impl Reporter for JobReporter {
         self.permit.begun();
     }
 
-    fn client(&self) -> Option<Arc<dyn ServedClient>> {
-        self.client.clone().map(|client| client as Arc<dyn ServedClient>)
+    fn caller(&self) -> Option<CallingClient> {
+        self.caller.clone()
     }
 
     fn progress(&mut self, done: u64, part: &'static str) {

@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! - [`handler`]: method dispatch. `tool_lists`: `tools/list` of both eras. [`offerings`]: what there is beside tools.
-//! - [`connection`]: one connection without its transport. `calls`: its calls in flight. `client_requests`: what
+//! - [`connection`]: one connection without its transport. [`handshake`]: what was said on it. `calls`: its calls in flight. `client_requests`: what
 //!   servers ask its client. [`progress`]: what a
 //!   client is told meanwhile. [`mailbox`]: what jobs tell.
 //! - [`gate`]: how much may be in the server at once, one a process.
@@ -17,6 +17,7 @@ mod client_requests;
 pub mod connection;
 pub mod gate;
 pub mod handler;
+pub mod handshake;
 pub mod http;
 pub mod lines;
 pub mod mailbox;
@@ -29,6 +30,7 @@ mod tool_lists;
 
 pub use connection::ClientConnection;
 pub use gate::{Gate, Load};
-pub use handler::{Action, Handler, HandshakeState, Surface};
+pub use handler::{Action, Handler, Surface};
+pub use handshake::HandshakeState;
 pub use offerings::Offerings;
 pub use outbox::{Outbox, Route};

@@ -32,7 +32,7 @@ impl Lists {
             result_type: Some("complete"),
             tools: &tools(Era::Stateless)?,
             ttl_ms: Some(ttl_ms),
-            cache_scope: Some("public"),
+            cache_scope: Some(if facts.is_private { "private" } else { "public" }),
             meta: Some(meta),
         };
         Ok(Lists { handshake: to_raw_value(&handshake)?, stateless: to_raw_value(&stateless)? })

@@ -3,6 +3,7 @@
 use super::catalog::{CatalogStyle, CatalogView};
 use crate::answer::caps::Profile;
 use crate::protocol::Era;
+use ptc_runtime::tools::ServerNames;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -24,8 +25,19 @@ pub struct Facts {
     pub read_only: bool,
     /// What programs are told of the prelude that is attached to them.
     pub inventory: Option<Arc<str>>,
+    /// What there is depends on who asks, so nobody else may be shown it.
+    pub is_private: bool,
     /// The era of the list.
     pub era: Era,
+}
+
+impl Facts {
+    /// What there is to know for who may use these servers only.
+    #[must_use]
+    pub fn only(mut self, servers: &ServerNames) -> Facts {
+        self.catalog.servers.retain(|server| servers.contains(&server.name));
+        self
+    }
 }
 
 /// An entry of `tools/list`, without its name.

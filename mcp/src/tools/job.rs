@@ -1,9 +1,8 @@
 //! Work that takes a while: what a server needs to admit, start and cancel it, and nothing of what it does.
 
 use super::ToolAnswer;
-use ptc_runtime::upstream::ServedClient;
+use ptc_runtime::upstream::CallingClient;
 use std::fmt;
-use std::sync::Arc;
 
 /// Stops a job, which reports its end all the same. Without effect once it has ended.
 pub type Cancel = Box<dyn FnOnce() + Send>;
@@ -46,8 +45,9 @@ pub trait Reporter: Send {
     /// The job has really begun; until then it counts among those that were started ahead.
     fn begun(&mut self);
 
-    /// The client, to be asked while the job runs; `None` where it cannot be.
-    fn client(&self) -> Option<Arc<dyn ServedClient>> {
+    /// Whose job it is, and where that client is asked while the job runs; `None` where a process has one client, which
+    /// its servers know of.
+    fn caller(&self) -> Option<CallingClient> {
         None
     }
 

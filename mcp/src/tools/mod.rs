@@ -36,8 +36,10 @@ pub use job::{Cancel, Job, Reporter};
 pub use registry::Registry;
 
 use crate::answer::caps::Profile;
+use crate::protocol::arguments::GivenArguments;
 use crate::protocol::borrowed::Raw;
 use crate::protocol::{Era, RpcError, log_level::LogLevel};
+use ptc_runtime::trace::TraceContext;
 use std::fmt;
 
 /// A tool of the server.
@@ -56,7 +58,7 @@ pub trait Tool: Send + Sync {
     /// [`Tool::begin`] for a tool that asks its client for input: what has come of that is in `inputs`.
     fn begin_with_inputs(
         &self,
-        arguments: Option<Raw<'_>>,
+        arguments: Option<&GivenArguments<'_>>,
         _: &CallInputs<'_>,
         call: &CallContext,
         reply: Responder<'_>,
@@ -69,7 +71,12 @@ pub trait Tool: Send + Sync {
 
     /// Begins a call. `arguments` is whatever the client sent, unchecked. Runs on the thread that serves the
     /// connection, so it must be quick: anything else is a job.
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun;
+    fn begin(
+        &self,
+        arguments: Option<&GivenArguments<'_>>,
+        call: &CallContext,
+        reply: Responder<'_>,
+    ) -> Begun;
 }
 
 /// Whose a call is, so that nobody reaches what belongs to others: who has one token, or the one client over standard
@@ -89,7 +96,7 @@ impl fmt::Display for CallOwner {
 pub struct SessionTag(pub u64);
 
 /// What a tool knows of a call beside its arguments.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct CallContext {
     /// Whose it is; never said by an argument.
     pub owner: CallOwner,
@@ -105,6 +112,8 @@ pub struct CallContext {
     pub frame_bytes: usize,
     /// The turns of sessions are logged.
     pub logs_turns: bool,
+    /// The trace of the client that it belongs to.
+    pub trace: Option<TraceContext>,
 }
 
 /// What a client of 2026-07-28 sends with a call beside its arguments.

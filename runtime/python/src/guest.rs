@@ -3,12 +3,14 @@
 use crate::engine::{Engine, Namespace, Printed, Script};
 use crate::functions::FunctionTable;
 use crate::host::Host;
+use crate::kept::KeptResults;
 use crate::output;
 use ptc_runtime::broker::ToolBroker;
 use ptc_runtime::guest::{MakeGuest, outside};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::{Ending, Failure, RenderedValue};
 use ptc_runtime::run::account::RunAccount;
+use ptc_runtime::spill::OwnedSpills;
 use ptc_runtime::tools::qualified_name;
 use ptc_vm::InterruptKind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +30,7 @@ pub struct ScriptRun {
 }
 
 /// A namespace that scripts share, one after the other. It begins with the first of them, and is over when a script is
-/// cut off in it or its process ends.
+/// cut off in it or its process ends. Results that are kept for them go with it.
 #[derive(Default)]
 pub struct KeptNamespace(Mutex<NamespaceState>);
 
@@ -36,7 +38,7 @@ pub struct KeptNamespace(Mutex<NamespaceState>);
 enum NamespaceState {
     #[default]
     New,
-    Idle(Box<dyn Namespace>),
+    Idle(Box<dyn Namespace>, OwnedSpills),
     Busy,
     Over,
 }
@@ -98,21 +100,27 @@ pub struct NamespaceTurn {
 }
 
 impl NamespaceTurn {
-    /// Runs the script. A future that is dropped before its end leaves the namespace over.
+    /// Runs the script; `host` is given what was kept before. A future that is dropped before its end leaves the namespace
+    /// over.
     async fn run(
         &mut self,
         engine: &dyn Engine,
         script: &Script,
-        host: &Arc<Host>,
+        host: impl FnOnce(OwnedSpills) -> Arc<Host>,
     ) -> Result<Printed, Failure> {
         let before = std::mem::replace(&mut self.left, NamespaceState::Over);
-        let mut namespace = match before {
-            NamespaceState::Idle(namespace) => namespace,
-            _ => engine.namespace(host).await?,
+        let (namespace, spills) = match before {
+            NamespaceState::Idle(namespace, spills) => (Some(namespace), spills),
+            _ => (None, OwnedSpills::default()),
         };
-        let result = namespace.run(script, host).await;
+        let host = host(spills);
+        let mut namespace = match namespace {
+            Some(namespace) => namespace,
+            None => engine.namespace(&host).await?,
+        };
+        let result = namespace.run(script, &host).await;
         if namespace.is_alive() {
-            self.left = NamespaceState::Idle(namespace);
+            self.left = NamespaceState::Idle(namespace, host.kept.take());
         }
         result
     }
@@ -137,10 +145,14 @@ impl ScriptRun {
         self.broker.start(&account, is_named).await;
         let functions = self.functions.of(&self.broker.catalog().snapshot());
         let limit = self.script.output_bytes;
-        let host = Arc::new(Host { broker: self.broker, account, functions });
+        let broker = self.broker;
+        let host = |spills| {
+            let kept = KeptResults::new(spills, account.limits().fuel);
+            Arc::new(Host { broker, account, functions, kept })
+        };
         let result = match self.turn {
-            None => self.engine.run(self.script, host).await,
-            Some(mut turn) => turn.run(&*self.engine, &self.script, &host).await,
+            None => self.engine.run(self.script, host(OwnedSpills::default())).await,
+            Some(mut turn) => turn.run(&*self.engine, &self.script, host).await,
         };
         match result {
             Err(failure) => Ending::failed(failure),

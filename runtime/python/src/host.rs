@@ -2,7 +2,9 @@
 //! at what there is to call, with the budget of discovery.
 
 use crate::functions::Functions;
+use crate::kept::{self, KeptResults};
 use ptc_runtime::broker::{CallError, PayloadValue, ToolBroker, ToolCall, looks_like_json};
+use ptc_runtime::outcome::CallFault;
 use ptc_runtime::run::account::RunAccount;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -16,6 +18,16 @@ pub struct Host {
     pub account: Arc<RunAccount>,
     /// What the script can call.
     pub functions: Arc<Functions>,
+    /// What is kept for it.
+    pub kept: KeptResults,
+}
+
+/// What a call gives.
+pub enum Given {
+    /// JSON text, on one line.
+    Value(String),
+    /// A result that is too large to be carried: what is known of it, as JSON text on one line.
+    Kept(String),
 }
 
 /// A look at what can be called.
@@ -51,11 +63,11 @@ impl Host {
         found.map_err(|error| error.to_string())
     }
 
-    /// Calls a function: JSON text, or what its `ToolError` says.
+    /// Calls a function, whose result is kept if it is too large and `keeps` or the configuration of its server says so.
     ///
     /// # Errors
-    /// The tool failed, could not be reached, or was called wrongly; text for the script, without secrets.
-    pub async fn call(&self, function: &str, arguments: &RawValue) -> Result<String, String> {
+    /// The tool failed, could not be reached, or was called wrongly; what its `ToolError` says, without secrets.
+    pub async fn call(&self, function: &str, arguments: &RawValue, keeps: bool) -> Result<Given, String> {
         let Some(target) = self.functions.target(function) else {
             return Err(format!("'{function}' is not available in execute_program"));
         };
@@ -65,8 +77,11 @@ impl Host {
             arguments: arguments.get().to_owned(),
         };
         let failed = |why: &str| format!("'{function}' failed: {why}");
-        let payload = match self.broker.call(&self.account, call).await {
+        let payload = match self.broker.call_keeping(&self.account, call, keeps).await {
             Ok(payload) => payload,
+            Err(CallError::World(fault)) if fault.reason == CallFault::ResponseTooLarge => {
+                return Err(failed(&(fault.message + kept::ADVICE)));
+            }
             Err(CallError::World(fault)) => return Err(failed(&fault.message)),
             Err(CallError::Wrong(wrong)) => {
                 let hints = wrong.hints.iter().map(|hint| format!("; {hint}")).collect::<String>();
@@ -81,23 +96,27 @@ impl Host {
         if let Some(fault) = payload.failure() {
             return Err(failed(fault.1));
         }
-        match payload.value() {
+        if let Some(spilled) = payload.spilled() {
+            return Ok(Given::Kept(self.kept.keep(spilled.clone())));
+        }
+        let value = match payload.value() {
             PayloadValue::Json(text) => {
                 // One line each: the channel is made of lines.
                 let text = std::str::from_utf8(text).map_err(|_| failed("its result is not UTF-8"))?;
                 let value: &RawValue =
                     serde_json::from_str(text).map_err(|_| failed("its result is not JSON"))?;
-                Ok(value.get().replace(['\n', '\r'], " "))
+                value.get().replace(['\n', '\r'], " ")
             }
             PayloadValue::Text(text) => {
                 let json =
                     looks_like_json(text).then(|| serde_json::from_str::<&RawValue>(text).ok()).flatten();
                 match json {
-                    Some(value) => Ok(value.get().replace(['\n', '\r'], " ")),
-                    None => serde_json::to_string(text).map_err(|error| failed(&error.to_string())),
+                    Some(value) => value.get().replace(['\n', '\r'], " "),
+                    None => serde_json::to_string(text).map_err(|error| failed(&error.to_string()))?,
                 }
             }
-            PayloadValue::Nothing => Ok("null".to_owned()),
-        }
+            PayloadValue::Nothing => "null".to_owned(),
+        };
+        Ok(Given::Value(value))
     }
 }

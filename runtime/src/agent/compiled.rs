@@ -63,8 +63,15 @@ impl Agent {
         let mission = prompt::mission(self, first)? + KEPT;
         let AgentLimits { turn_budget, token_budget, timeout, .. } = self.limits;
         let budget = Arc::new(SharedBudget::new(turn_budget, token_budget, timeout));
-        let place =
-            AgentPlace { base: runtime.base(), llm, budget, depth: 0, max_depth: self.limits.max_depth };
+        let place = AgentPlace {
+            base: runtime.base(),
+            llm,
+            budget,
+            depth: 0,
+            max_depth: self.limits.max_depth,
+            trace: None,
+            client: None,
+        };
         let ground = Ground::Samples(samples.iter().map(Json::to_string).collect());
         let trace = AgentTrace::new();
         AgentRun::on(self, place, &mission, first, &trace, |_| ground)?.finish().await;

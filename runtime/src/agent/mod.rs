@@ -55,7 +55,9 @@ pub use step::{
 
 use crate::guest::lisp::prelude::Prelude;
 use crate::host::{HostTool, schema_of};
+use crate::run::client::CallingClient;
 use crate::run::limits::Limits;
+use crate::run::trace::TraceContext;
 use crate::runtime::Runtime;
 use crate::session::SessionLimits;
 use budget::SharedBudget;
@@ -86,6 +88,8 @@ pub struct Agent {
     session_limits: SessionLimits,
     guard: Arc<dyn ContinuationGuard>,
     llm: Option<Arc<dyn Llm>>,
+    trace: Option<TraceContext>,
+    client: Option<CallingClient>,
 }
 
 /// How an agent comes to its answer.
@@ -164,6 +168,8 @@ impl Agent {
             session_limits: SessionLimits::default(),
             guard: Arc::new(ReadsOnly),
             llm: None,
+            trace: None,
+            client: None,
         }
     }
 
@@ -250,6 +256,20 @@ impl Agent {
         self
     }
 
+    /// The trace that its run belongs to, which servers that it calls are told. Of a child, that of its topmost parent.
+    #[must_use]
+    pub fn trace(mut self, trace: Option<TraceContext>) -> Agent {
+        self.trace = trace;
+        self
+    }
+
+    /// Whom servers may ask that its programs call. Of a child, the client of its topmost parent.
+    #[must_use]
+    pub fn client(mut self, client: Option<CallingClient>) -> Agent {
+        self.client = client;
+        self
+    }
+
     /// What a run of it may take.
     #[must_use]
     pub fn limits(mut self, limits: AgentLimits) -> Agent {
@@ -322,7 +342,15 @@ impl Agent {
                 let AgentLimits { turn_budget, token_budget, timeout, .. } = self.limits;
                 let budget = Arc::new(SharedBudget::new(turn_budget, token_budget, timeout));
                 let (base, max_depth) = (runtime.base(), self.limits.max_depth);
-                let place = turns::AgentPlace { base, llm, budget, depth: 0, max_depth };
+                let place = turns::AgentPlace {
+                    base,
+                    llm,
+                    budget,
+                    depth: 0,
+                    max_depth,
+                    trace: self.trace.clone(),
+                    client: self.client.clone(),
+                };
                 let trace = AgentTrace::new();
                 self.run_at(place, context, &trace).await;
                 trace.take()

@@ -8,9 +8,11 @@ use super::step::{AgentFailure, AgentReason, AgentTurn, TracedCall, TurnKind, Tu
 use super::trace::AgentTrace;
 use super::{Agent, AgentMode, check, prompt, reply};
 use crate::host::HostTool;
+use crate::run::client::CallingClient;
 use crate::run::limits::Limits;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Completion, Failure, Outcome, RenderedValue};
+use crate::run::trace::TraceContext;
 use crate::scope::Scope;
 use crate::session::{Accept, Session};
 use crate::tools::{UpstreamTool, typed};
@@ -32,6 +34,10 @@ pub(super) struct AgentPlace {
     pub(super) depth: u32,
     /// How many there may be: the least that it and any of them says.
     pub(super) max_depth: u32,
+    /// The trace of whoever asked.
+    pub(super) trace: Option<TraceContext>,
+    /// Whom servers may ask.
+    pub(super) client: Option<CallingClient>,
 }
 
 /// What the programs of a run are run in.
@@ -402,6 +408,8 @@ impl<'a> AgentRun<'a> {
             result_bytes: self.agent.limits.feedback_bytes,
             want_json: true,
             source_name: "program".into(),
+            trace: self.place.trace.clone(),
+            client: self.place.client.clone(),
             ..RunOptions::default()
         }
     }

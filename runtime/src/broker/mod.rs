@@ -13,15 +13,19 @@
 //! request that was sent is taken back.
 //!
 //! # Layout
-//! - `reserve`: from a name to the right to encode; `send`: from there to the answer; `payload`: what an answer holds
+//! - `reserve`: from a name to the right to encode; `send`: from there to the answer; `direct`: calls of functions in this
+//!   process; `payload`: what an answer holds
 
+mod direct;
 mod payload;
 mod reserve;
 mod send;
 
+pub(crate) use direct::DirectCall;
 pub use payload::{CallPayload, PayloadValue, looks_like_json};
 pub(crate) use payload::{Chosen, PayloadContent};
 pub use reserve::{Pending, Permit, Reserved};
+pub(crate) use send::Way;
 pub use send::{CallResponse, Parcel};
 
 use crate::run::account::RunAccount;
@@ -29,7 +33,7 @@ use crate::run::outcome::{ArgumentsHash, CallFault};
 use crate::secrets::SecretRegistry;
 use crate::spill::{SpillPlace, SpillStore};
 use crate::tools::seen::SeenResults;
-use crate::tools::{CallTarget, LookUp, Notation, SharedCatalog, WrongCall, check_arguments};
+use crate::tools::{CallTarget, LookUp, Notation, ServerNames, SharedCatalog, WrongCall, check_arguments};
 use crate::upstream::{Upstream, UpstreamFault, UpstreamState};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,13 +41,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// The servers of a runtime, as callers of tools see them.
 pub struct ToolBroker {
-    upstreams: RwLock<Arc<Upstreams>>,
+    upstreams: Arc<RwLock<Arc<Upstreams>>>,
+    /// It also says which of them there are for these callers.
     catalog: SharedCatalog,
     secrets: SecretRegistry,
     /// What tools gave that do not say what they give.
-    seen: SeenResults,
+    seen: Arc<SeenResults>,
     /// The ledger says what calls had for arguments.
-    hashes_arguments: AtomicBool,
+    hashes_arguments: Arc<AtomicBool>,
     /// Where results are kept that are too large.
     spills: SpillPlace,
 }
@@ -104,14 +109,14 @@ impl From<WorldFault> for CallError {
 
 impl ToolBroker {
     pub(crate) fn new(upstreams: Upstreams, catalog: SharedCatalog, secrets: SecretRegistry) -> ToolBroker {
-        let upstreams = RwLock::new(Arc::new(upstreams));
+        let upstreams = Arc::new(RwLock::new(Arc::new(upstreams)));
         let spills = SpillPlace::new(secrets.clone());
         ToolBroker {
             upstreams,
             catalog,
             secrets,
-            seen: SeenResults::default(),
-            hashes_arguments: AtomicBool::new(false),
+            seen: Arc::default(),
+            hashes_arguments: Arc::default(),
             spills,
         }
     }
@@ -119,6 +124,18 @@ impl ToolBroker {
     /// One that knows the same secrets and no server.
     pub(crate) fn without_servers(&self) -> ToolBroker {
         ToolBroker::new(Upstreams::new(), SharedCatalog::new([]), self.secrets.clone())
+    }
+
+    /// The same servers, for callers who may use these only. To them there are no others, by whatever name.
+    pub(crate) fn only(&self, servers: ServerNames) -> ToolBroker {
+        ToolBroker {
+            upstreams: self.upstreams.clone(),
+            catalog: self.catalog.only(servers),
+            secrets: self.secrets.clone(),
+            seen: self.seen.clone(),
+            hashes_arguments: self.hashes_arguments.clone(),
+            spills: self.spills.clone(),
+        }
     }
 
     /// What is known about a tool at this moment.
@@ -157,6 +174,29 @@ impl ToolBroker {
         call: ToolCall,
         store: Option<SpillStore>,
     ) -> Result<CallPayload, CallError> {
+        self.call_loaded(account, call, |permit, arguments| permit.load_spilling(arguments, store)).await
+    }
+
+    /// [`ToolBroker::call`], of which a result that is too large is kept if the caller wants it or the configuration of
+    /// the server says so.
+    ///
+    /// # Errors
+    /// As for [`ToolBroker::call`].
+    pub async fn call_keeping(
+        self: &Arc<ToolBroker>,
+        account: &Arc<RunAccount>,
+        call: ToolCall,
+        is_wanted: bool,
+    ) -> Result<CallPayload, CallError> {
+        self.call_loaded(account, call, |permit, arguments| permit.load_kept(arguments, is_wanted)).await
+    }
+
+    async fn call_loaded(
+        self: &Arc<ToolBroker>,
+        account: &Arc<RunAccount>,
+        call: ToolCall,
+        load: impl FnOnce(Permit, String) -> Result<Parcel, WorldFault>,
+    ) -> Result<CallPayload, CallError> {
         let ToolCall { server, tool, arguments } = call;
         let target = CallTarget::Tool(tool.into());
         let permit = match self.reserve(account, &server, target, Notation::Json)? {
@@ -171,7 +211,7 @@ impl ToolBroker {
                 return Err(wrong.into());
             }
         }
-        Ok(permit.load_spilling(arguments, store)?.send().await?.settled())
+        Ok(load(permit, arguments)?.send().await?.settled())
     }
 
     /// Starts the servers whose names are `wanted` and that are not ready (see `start_all`).
@@ -224,12 +264,20 @@ impl ToolBroker {
 
     /// Every configured server, in name order. Whoever holds this keeps them running.
     pub(crate) fn upstreams(&self) -> Arc<Upstreams> {
-        self.upstreams.read().unwrap_or_else(PoisonError::into_inner).clone()
+        let all = self.upstreams.read().unwrap_or_else(PoisonError::into_inner).clone();
+        match self.catalog.part() {
+            0 => all,
+            _ => {
+                let admitted = all.iter().filter(|(name, _)| self.catalog.admits(name));
+                Arc::new(admitted.map(|(name, upstream)| (name.clone(), upstream.clone())).collect())
+            }
+        }
     }
 
     /// The server of this name.
     pub(crate) fn upstream(&self, name: &str) -> Option<Arc<dyn Upstream>> {
-        self.upstreams.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        let upstreams = self.upstreams.read().unwrap_or_else(PoisonError::into_inner);
+        upstreams.get(name).filter(|_| self.catalog.admits(name)).cloned()
     }
 
     /// From now on these are the servers. One that is left out ends when its last call in flight has.

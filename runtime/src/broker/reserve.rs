@@ -1,20 +1,28 @@
 //! From the name of a tool to the right to encode a call of it.
 
+use super::direct::{DirectCall, DirectStage};
+use super::send::{UpstreamCall, Way};
 use super::{CallError, Parcel, ToolBroker, WorldFault};
+use crate::host::GrantedTool;
 use crate::run::account::{CallLabel, CallTag, RunAccount};
 use crate::run::ledger::OpenCall;
 use crate::run::outcome::{CallFault, CallStatus, Effect};
 use crate::run::outgoing::Turn;
 use crate::spill::SpillStore;
 use crate::tools::words::{no_such_server, no_such_tool, refused_request, refused_tool};
-use crate::tools::{CallTarget, LookUp, Notation, UpstreamTool};
-use crate::upstream::{CallRequest, ResultSink, Upstream, UpstreamFault, UpstreamState, UpstreamStatus};
+use crate::tools::{CallTarget, LookUp, Notation, PlainArguments, UpstreamTool};
+use crate::upstream::{
+    CallLimits, CallRequest, ResultSink, Upstream, UpstreamFault, UpstreamState, UpstreamStatus,
+};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 /// A call that has waited until less than this part of its time is left is not sent any more.
 const LATE: u32 = 20;
+
+/// Bytes of arguments that are encoded in no time.
+const QUICK: usize = 1_024;
 
 /// What a call is given.
 pub enum Reserved {
@@ -28,14 +36,18 @@ pub enum Reserved {
 struct Terms {
     broker: Arc<ToolBroker>,
     account: Arc<RunAccount>,
-    upstream: Arc<dyn Upstream>,
+    callee: Callee,
     target: CallTarget,
     /// When it was made.
     made: Instant,
     /// Wall clock of the whole call, decided then.
     whole: Duration,
-    /// It is for a tool of the host.
-    is_host: bool,
+}
+
+/// Who is called.
+enum Callee {
+    Server(Arc<dyn Upstream>),
+    Host(Arc<GrantedTool>),
 }
 
 /// A call that waits for its server, or until less of its program is on the way there. It is paid for.
@@ -83,7 +95,7 @@ impl ToolBroker {
             return Err(CallError::Wrong(no_such_server(server, label, &self.catalog.snapshot(), notation)));
         };
         let timeout = upstream.limits().timeout;
-        let terms = self.terms(account, upstream, target, timeout);
+        let terms = self.terms(account, Callee::Server(upstream), target, timeout);
         let listed = |is_loaded| PendingTool::Listed { is_loaded, notation };
         match found {
             Some(tool) => terms.reserve(tool, |_| listed(true)),
@@ -98,34 +110,24 @@ impl ToolBroker {
     pub(crate) fn reserve_granted(
         self: &Arc<ToolBroker>,
         account: &Arc<RunAccount>,
-        host: Arc<dyn Upstream>,
-        tool: &Arc<UpstreamTool>,
-        timeout: Option<Duration>,
+        tool: &Arc<GrantedTool>,
     ) -> Result<Reserved, CallError> {
-        let target = CallTarget::Tool(tool.name.clone());
-        let terms = Terms { is_host: true, ..self.terms(account, host, target, timeout) };
-        terms.reserve(tool.clone(), PendingTool::Granted)
+        let target = CallTarget::Tool(tool.listing().name.clone());
+        let terms = self.terms(account, Callee::Host(tool.clone()), target, tool.timeout());
+        terms.reserve(tool.listing().clone(), PendingTool::Granted)
     }
 
     fn terms(
         self: &Arc<ToolBroker>,
         account: &Arc<RunAccount>,
-        upstream: Arc<dyn Upstream>,
+        callee: Callee,
         target: CallTarget,
         timeout: Option<Duration>,
     ) -> Terms {
         let made = Instant::now();
         let wanted = timeout.unwrap_or_else(|| account.limits().upstream_call_timeout());
         let whole = account.call_timeout_at(made, wanted);
-        Terms {
-            broker: self.clone(),
-            account: account.clone(),
-            upstream,
-            target,
-            made,
-            whole,
-            is_host: false,
-        }
+        Terms { broker: self.clone(), account: account.clone(), callee, target, made, whole }
     }
 
     /// The tool, or what stands for it; `None` when nothing is known about the tools of its server.
@@ -169,6 +171,31 @@ impl ToolBroker {
     }
 }
 
+impl Callee {
+    /// Its name.
+    fn name(&self) -> &Arc<str> {
+        match self {
+            Callee::Server(upstream) => upstream.name(),
+            Callee::Host(_) => GrantedTool::host_name(),
+        }
+    }
+
+    /// What is configured for calls of it.
+    fn limits(&self) -> CallLimits {
+        match self {
+            Callee::Server(upstream) => *upstream.limits(),
+            Callee::Host(_) => CallLimits::default(),
+        }
+    }
+
+    /// Why none of its tools can be called.
+    fn why_unavailable(&self) -> String {
+        let Callee::Server(upstream) = self else { return String::new() };
+        let UpstreamStatus { state, error, .. } = upstream.status();
+        error.unwrap_or_else(|| format!("upstream is {}", state.name()))
+    }
+}
+
 impl Terms {
     /// A permit at once if little enough of the program is on its way, else a paid place in the line.
     fn reserve(
@@ -176,7 +203,7 @@ impl Terms {
         tool: Arc<UpstreamTool>,
         waiting: impl FnOnce(Arc<UpstreamTool>) -> PendingTool,
     ) -> Result<Reserved, CallError> {
-        match self.account.outgoing().try_turn(self.upstream.name()) {
+        match self.account.outgoing().try_turn(self.callee.name()) {
             Some(turn) => {
                 let since = self.made;
                 Ok(Reserved::Permit(Permit { terms: self, tool, turn, call: None, since }))
@@ -191,11 +218,11 @@ impl Terms {
     /// Opens a call that begins at this moment and takes it from the budgets of its run; a call that is refused is in the
     /// ledger all the same.
     fn pay(&self, effect: Effect, begun: Instant) -> Result<OpenCall, WorldFault> {
-        let server = self.upstream.name();
+        let server = self.callee.name();
         let label = CallLabel { server: server.clone(), tool: self.target.shared_label(), effect };
         let call = OpenCall::begin(&self.account, label, begun);
         let cap = CallFault::CapExhausted.name();
-        if let Some(limit) = self.upstream.limits().max_calls_per_program
+        if let Some(limit) = self.callee.limits().max_calls_per_program
             && !self.account.take_call_of(server, limit)
         {
             let text = format!("{cap}: upstream {server} allows {limit} calls a program");
@@ -234,7 +261,10 @@ impl Pending {
 
     /// The tool of the host that it is for.
     pub(crate) fn granted(&self) -> Option<Arc<str>> {
-        self.terms.is_host.then(|| self.terms.target.shared_label())
+        match &self.terms.callee {
+            Callee::Server(_) => None,
+            Callee::Host(tool) => Some(tool.listing().name.clone()),
+        }
     }
 
     /// Waits, within the time of the call. Dropping the future cancels the call; a start of its server goes on.
@@ -243,15 +273,17 @@ impl Pending {
     /// The server did not start or has no such tool; no turn in time.
     pub async fn permit(self) -> Result<Permit, CallError> {
         let Pending { terms, tool, call } = self;
-        if let PendingTool::Listed { is_loaded: false, .. } = &tool {
+        if let (PendingTool::Listed { is_loaded: false, .. }, Callee::Server(upstream)) =
+            (&tool, &terms.callee)
+        {
             let left = terms.left(&call);
-            let started = timeout(left, terms.upstream.start()).await;
+            let started = timeout(left, upstream.start()).await;
             if let Err(fault) = started.unwrap_or(Err(UpstreamFault::Timeout(left))) {
                 return Err(terms.fail(call, &fault).into());
             }
         }
         let left = terms.left(&call);
-        let server = terms.upstream.name();
+        let server = terms.callee.name();
         let turn = match terms.account.outgoing().try_turn(server) {
             Some(turn) => turn,
             None => match timeout(left, terms.account.outgoing().clone().turn(server)).await {
@@ -270,8 +302,7 @@ impl Pending {
             }
             // It was there a moment ago, and has gone again.
             Ok(None) => {
-                let UpstreamStatus { state, error, .. } = terms.upstream.status();
-                let text = error.unwrap_or_else(|| format!("upstream is {}", state.name()));
+                let text = terms.callee.why_unavailable();
                 Err(terms.fail(call, &UpstreamFault::Unavailable(text)).into())
             }
             Err(wrong) => {
@@ -286,6 +317,14 @@ impl Permit {
     /// The tool, with the schema of its arguments.
     pub fn tool(&self) -> &Arc<UpstreamTool> {
         &self.tool
+    }
+
+    /// What the arguments of the tool are, if it is one of the host and its schema is plain.
+    pub(crate) fn plain(&self) -> Option<&PlainArguments> {
+        match &self.terms.callee {
+            Callee::Server(_) => None,
+            Callee::Host(tool) => tool.plain(),
+        }
     }
 
     /// The same permit, if there is time left to use it: encoding what nobody can answer in time would only keep
@@ -326,7 +365,7 @@ impl Permit {
     /// # Errors
     /// As for [`Permit::load`].
     pub(crate) fn load_kept(self, arguments: String, is_wanted: bool) -> Result<Parcel, WorldFault> {
-        let keeps = is_wanted || self.terms.upstream.limits().spills_large;
+        let keeps = is_wanted || self.terms.callee.limits().spills_large;
         let is_tool = matches!(self.terms.target, CallTarget::Tool(_));
         let place = (keeps && is_tool).then(|| self.terms.broker.spills.store());
         // Without a place for it, a result that is too large is refused as ever.
@@ -343,7 +382,8 @@ impl Permit {
         store: Option<SpillStore>,
     ) -> Result<Parcel, WorldFault> {
         let Permit { terms, tool, turn, call, since } = self;
-        let now = Instant::now();
+        // Few bytes are encoded in less time than it takes to look at the clock.
+        let now = if arguments.len() < QUICK && call.is_none() { since } else { Instant::now() };
         let took = now.saturating_duration_since(since);
         terms.account.encoded_in(took);
         let (call, left) = match call {
@@ -360,23 +400,33 @@ impl Permit {
             call.set_arguments_hash(hash);
         }
         let most = terms.account.limits().max_upstream_response_bytes;
-        let max_bytes = terms
-            .upstream
-            .limits()
-            .max_response_bytes
-            .unwrap_or_else(|| usize::try_from(most).unwrap_or(usize::MAX));
-        let Terms { broker, account, upstream, target, made: _, whole, is_host } = terms;
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let max_bytes = terms.callee.limits().max_response_bytes.unwrap_or(most);
+        let Terms { broker, account, callee, target, made: _, whole } = terms;
+        let arguments = turn.charge(arguments);
+        let upstream = match callee {
+            Callee::Server(upstream) => upstream,
+            Callee::Host(tool) => {
+                let (tag, until) = (call.tag(), now.checked_add(left).unwrap_or(now));
+                let (stage, call) = (DirectStage::Encoded(arguments), Some(call));
+                let direct = DirectCall { broker, account, tool, whole, until, max_bytes, stage, tag, call };
+                return Ok(Parcel(Way::Direct(direct)));
+            }
+        };
         let request = CallRequest {
             target,
-            arguments: turn.charge(arguments),
+            arguments,
             timeout: left,
             sink: match store {
                 Some(store) => ResultSink::Spill { max_bytes, store },
                 None => ResultSink::Inline { max_bytes },
             },
+            trace: account.trace().cloned(),
+            client: account.client().cloned(),
         };
-        let wrapped_in = tool.wraps_result_in();
-        let declares_result = is_host || tool.output_schema.is_some();
-        Ok(Parcel { broker, account, upstream, whole, request, wrapped_in, declares_result, is_host, call })
+        let (wrapped_in, declares_result) = (tool.wraps_result_in(), tool.declares_result());
+        let call =
+            UpstreamCall { broker, account, upstream, whole, request, wrapped_in, declares_result, call };
+        Ok(Parcel(Way::Upstream(call)))
     }
 }

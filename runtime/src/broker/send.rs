@@ -1,5 +1,6 @@
 //! From encoded arguments to the answer.
 
+use super::direct::DirectCall;
 use super::{CallError, CallPayload, ToolBroker};
 use crate::run::account::{CallTag, RunAccount};
 use crate::run::ledger::OpenCall;
@@ -10,7 +11,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A call that is ready to be sent.
-pub struct Parcel {
+pub struct Parcel(pub(super) Way);
+
+/// How it gets there.
+pub(crate) enum Way {
+    Upstream(UpstreamCall),
+    Direct(DirectCall),
+}
+
+/// A call of a server.
+pub(crate) struct UpstreamCall {
     pub(super) broker: Arc<ToolBroker>,
     pub(super) account: Arc<RunAccount>,
     pub(super) upstream: Arc<dyn Upstream>,
@@ -21,8 +31,6 @@ pub struct Parcel {
     pub(super) wrapped_in: Option<&'static str>,
     /// It says what it gives, or nobody asks what it gave last.
     pub(super) declares_result: bool,
-    /// It is for a tool of the host.
-    pub(super) is_host: bool,
     pub(super) call: OpenCall,
 }
 
@@ -37,12 +45,15 @@ pub struct CallResponse {
 impl Parcel {
     /// The call in the ledger.
     pub fn tag(&self) -> CallTag {
-        self.call.tag()
+        match &self.0 {
+            Way::Upstream(call) => call.call.tag(),
+            Way::Direct(call) => call.tag(),
+        }
     }
 
-    /// The tool of the host that it is for.
-    pub(crate) fn granted(&self) -> Option<Arc<str>> {
-        self.is_host.then(|| self.request.target.shared_label())
+    /// How it gets there, for whoever drives it.
+    pub(crate) fn way(self) -> Way {
+        self.0
     }
 
     /// Sends it and waits for what comes back. Dropping the future cancels the call upstream.
@@ -50,31 +61,21 @@ impl Parcel {
     /// # Errors
     /// The upstream did not answer; the answer does not fit.
     pub async fn send(self) -> Result<CallResponse, CallError> {
-        let Parcel {
-            broker,
-            account,
-            upstream,
-            whole,
-            request,
-            wrapped_in,
-            declares_result,
-            is_host: _,
-            call,
-        } = self;
+        match self.0 {
+            Way::Upstream(call) => call.send().await,
+            Way::Direct(call) => call.run().await,
+        }
+    }
+}
+
+impl UpstreamCall {
+    pub(crate) async fn send(self) -> Result<CallResponse, CallError> {
+        let UpstreamCall { broker, account, upstream, whole, request, wrapped_in, declares_result, call } =
+            self;
         let target = (!declares_result).then(|| request.target.clone());
         let result = match upstream.call(request).await {
             Ok(result) => result,
-            Err(fault) => {
-                let bytes = match fault {
-                    UpstreamFault::TooLarge { bytes, .. } => Some(bytes),
-                    _ => None,
-                };
-                let fault = broker.upstream_fault(&fault, whole);
-                let status = CallStatus::Error { reason: fault.reason, error: fault.message.clone() };
-                let duration = call.elapsed();
-                call.end(status, duration, bytes);
-                return Err(fault.into());
-            }
+            Err(fault) => return Err(unanswered(&broker, call, &fault, whole)),
         };
         let payload = CallPayload::read(result, wrapped_in).await;
         if let Some(CallTarget::Tool(tool)) = &target
@@ -83,15 +84,42 @@ impl Parcel {
             let (bytes, server) = (usize::try_from(payload.bytes()).unwrap_or(usize::MAX), upstream.name());
             broker.seen.note(server, tool, bytes, || payload.as_json());
         }
-        let (bytes, duration) = (payload.bytes(), call.elapsed());
-        match account.hold(payload.held_bytes()) {
-            Some(held) => Ok(CallResponse { payload: payload.held(held), call, duration }),
-            None => {
-                call.end(CallStatus::Ok, duration, Some(bytes));
-                Err(CallError::OverMemory { bytes })
-            }
+        answered(&account, call, payload)
+    }
+}
+
+/// A call that came back, with its payload on the account of its run.
+pub(super) fn answered(
+    account: &Arc<RunAccount>,
+    call: OpenCall,
+    payload: CallPayload,
+) -> Result<CallResponse, CallError> {
+    let (bytes, duration) = (payload.bytes(), call.elapsed());
+    match account.hold(payload.held_bytes()) {
+        Some(held) => Ok(CallResponse { payload: payload.held(held), call, duration }),
+        None => {
+            call.end(CallStatus::Ok, duration, Some(bytes));
+            Err(CallError::OverMemory { bytes })
         }
     }
+}
+
+/// Enters a call into the ledger that did not come back; what its caller is told.
+pub(super) fn unanswered(
+    broker: &ToolBroker,
+    call: OpenCall,
+    fault: &UpstreamFault,
+    whole: Duration,
+) -> CallError {
+    let bytes = match fault {
+        UpstreamFault::TooLarge { bytes, .. } => Some(*bytes),
+        _ => None,
+    };
+    let fault = broker.upstream_fault(fault, whole);
+    let status = CallStatus::Error { reason: fault.reason, error: fault.message.clone() };
+    let duration = call.elapsed();
+    call.end(status, duration, bytes);
+    fault.into()
 }
 
 impl CallResponse {

@@ -26,12 +26,12 @@ pub use lookup::{ENVIRONMENT_VARIABLE, default_file, find};
 pub use schema::json_schema;
 pub use syntax::{json_options, read_json};
 
-use crate::secrets::SecretRegistry;
+use crate::secrets::{Credential, SecretRegistry};
 use credentials::CredentialReader;
 use place::{Document, NAME, at_index};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use syntax::FileSyntax;
@@ -90,6 +90,8 @@ pub struct Config {
     pub servers: Vec<ServerEntry>,
     /// How scripts are run.
     pub execution: ScriptSettings,
+    /// Its credentials by name, for what is no server: the key of a model, say.
+    pub credentials: BTreeMap<String, Credential>,
     /// What is odd but no error: keys that mean nothing, servers named in two files.
     pub warnings: Vec<ConfigError>,
 }
@@ -205,7 +207,7 @@ impl Config {
             servers.extend(read);
             warnings.extend(reader.unprotected.into_inner());
         }
-        Ok(Config { shape, servers, execution, warnings })
+        Ok(Config { shape, servers, execution, credentials: credentials.into_values(), warnings })
     }
 }
 

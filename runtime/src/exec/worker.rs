@@ -91,6 +91,20 @@ impl Worker {
         }
     }
 
+    /// Makes the thread that this is called on want its core less than others, by so many steps. Elsewhere than on Linux
+    /// threads have no niceness of their own.
+    pub(crate) fn giving_way(self, niceness: u8) -> Worker {
+        #[cfg(target_os = "linux")]
+        if niceness > 0
+            && let Err(error) = rustix::process::nice(niceness.into())
+        {
+            tracing::debug!(%error, "the priority of a worker could not be lowered");
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = niceness;
+        self
+    }
+
     /// Works until the runtime shuts down.
     pub(crate) fn run(mut self) {
         loop {

@@ -14,12 +14,15 @@ mod outside;
 mod seat;
 
 pub(crate) use departures::Departures;
+pub use departures::Errand;
 pub use outside::{Interrupted, interrupted, outside};
-pub use seat::{Errand, Port, ReplySink, Seat};
+pub use seat::{Port, ReplySink, Seat};
 
 use crate::broker::{CallError, CallPayload, CallResponse, Permit};
 use crate::run::account::Held;
+use crate::run::client::CallingClient;
 use crate::run::outcome::Ending;
+use crate::run::trace::TraceContext;
 use crate::spill::{LookError, Looked};
 
 /// Something that a worker drives. It never leaves its thread.
@@ -44,6 +47,28 @@ pub trait Guest {
 
     /// Frees it; its outcome is on its way already. Not asked for after a defect in here.
     fn close(self: Box<Self>);
+}
+
+/// The same guest, for a caller whose trace is this one.
+pub fn traced(guest: MakeGuest, trace: Option<TraceContext>) -> MakeGuest {
+    match trace {
+        None => guest,
+        Some(trace) => Box::new(move |seat| {
+            seat.account.set_trace(trace);
+            guest(seat)
+        }),
+    }
+}
+
+/// The same guest, for a client that servers may ask which it calls.
+pub fn asking(guest: MakeGuest, client: Option<CallingClient>) -> MakeGuest {
+    match client {
+        None => guest,
+        Some(client) => Box::new(move |seat| {
+            seat.account.set_client(client);
+            guest(seat)
+        }),
+    }
 }
 
 /// What a guest needs next.

@@ -1,13 +1,11 @@
 //! What a guest is given.
 
-use super::departures::Departures;
+use super::departures::{Departure, Departures, Errand};
 use super::{CallId, Reply};
+use crate::broker::DirectCall;
 use crate::run::RunId;
 use crate::run::account::RunAccount;
-use futures_util::FutureExt;
-use futures_util::future::{AbortHandle, abortable};
 use ptc_vm::Preemption;
-use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -30,9 +28,6 @@ pub trait ReplySink: Send + Sync {
 /// Lets the I/O runtime work for a run.
 pub struct Port(Rc<Departures>);
 
-/// Work under way. Dropping it stops the work.
-pub struct Errand(AbortHandle);
-
 impl Port {
     pub(crate) fn new(departures: Rc<Departures>) -> Port {
         Port(departures)
@@ -43,18 +38,12 @@ impl Port {
     /// waiting.
     #[must_use = "dropping it stops the work"]
     pub fn hand_out(&self, call: CallId, work: impl Future<Output = Reply> + Send + 'static) -> Errand {
-        let (work, handle) = abortable(work);
-        let work = AssertUnwindSafe(work).catch_unwind();
-        self.0.add(Box::pin(async move {
-            // What was stopped, or has met a defect, has no reply.
-            Some((call, work.await.ok()?.ok()?))
-        }));
-        Errand(handle)
+        self.0.add(call, Departure::Work(Box::pin(work)))
     }
-}
 
-impl Drop for Errand {
-    fn drop(&mut self) {
-        self.0.abort();
+    /// [`Port::hand_out`] for a call of a function in this process.
+    #[must_use = "dropping it stops the call"]
+    pub(crate) fn hand_out_call(&self, call: CallId, direct: DirectCall) -> Errand {
+        self.0.add(call, Departure::Call(direct))
     }
 }

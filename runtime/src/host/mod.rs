@@ -5,11 +5,11 @@
 //! the budget of calls, has a deadline and an entry in the ledger, and is dropped with its program.
 //!
 //! # Layout
-//! - this file: one tool; `granted`: those of a runtime, as an upstream in memory
+//! - this file: one tool; `granted`: those of a runtime
 
 mod granted;
 
-pub(crate) use granted::GrantedTools;
+pub(crate) use granted::{GrantedTool, GrantedTools};
 
 use crate::run::outcome::Effect;
 use crate::tools::{Annotations, UpstreamTool};
@@ -24,10 +24,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// JSON text of a result, or why there is none.
-type Answering = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send>>;
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send>>;
 
 /// Takes JSON object text.
-type Function = dyn Fn(&str) -> Answering + Send + Sync;
+pub(crate) type Function = dyn Fn(&str) -> Answering + Send + Sync;
 
 /// An async function of the application as a tool.
 ///

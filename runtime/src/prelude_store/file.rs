@@ -2,7 +2,11 @@
 
 use super::{Head, HeadChange, StoreBackend, StoreError};
 use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition, TableError};
-use std::path::Path;
+use std::cell::Cell;
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What is known of an id, as JSON.
 const HEADS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("heads");
@@ -12,19 +16,69 @@ const SOURCES: TableDefinition<'_, (&str, u64), &str> = TableDefinition::new("so
 
 pub(super) struct FileBackend {
     database: Database,
+    path: PathBuf,
 }
 
 impl FileBackend {
     pub(super) fn open(path: &Path) -> Result<FileBackend, StoreError> {
-        let database = Database::create(path).map_err(|error| match error {
+        let refused = |error| match error {
             redb::DatabaseError::DatabaseAlreadyOpen => StoreError::new(
                 "prelude_store_error",
                 format!("the store {} belongs to another process just now", path.display()),
             ),
             error => StoreError::broken(format_args!("{}: {error}", path.display())),
-        })?;
-        Ok(FileBackend { database })
+        };
+        guarded(path, || {
+            make(path).map_err(refused)?;
+            let mut database = Database::create(path).map_err(refused)?;
+            // Sums over all pages: what was changed from outside is found here, before anything is made of it.
+            database.check_integrity().map_err(refused)?;
+            Ok(FileBackend { database, path: path.to_owned() })
+        })
     }
+}
+
+/// Makes a store where there is none. It gets its name when it is whole: a disk that is full, or a process that ends half-way,
+/// leaves nothing in its place that is no store.
+fn make(path: &Path) -> Result<(), redb::DatabaseError> {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    if path.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}.{}.new", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed)));
+    let made = Database::create(&beside).and_then(|database| {
+        drop(database);
+        match std::fs::hard_link(&beside, path) {
+            // Another process was faster.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            linked => Ok(linked?),
+        }
+    });
+    // There is nothing to do about a file that cannot be removed.
+    let _ = std::fs::remove_file(&beside);
+    made
+}
+
+thread_local! {
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A panic of this thread, now, means that the file of a store is damaged. Whoever has opened it is told so, and there is
+/// nothing to say beside that.
+pub fn takes_panics_for_damage() -> bool {
+    GUARDED.get()
+}
+
+/// The database takes its own pages for right and panics where they are not: that is an error of the file.
+fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    let outer = GUARDED.replace(true);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(outer);
+    done.unwrap_or_else(|_| {
+        let path = path.display();
+        Err(StoreError::broken(format_args!("{path} is damaged; put a copy of it in its place")))
+    })
 }
 
 fn read(bytes: &[u8]) -> Result<Head, StoreError> {
@@ -33,41 +87,47 @@ fn read(bytes: &[u8]) -> Result<Head, StoreError> {
 
 impl StoreBackend for FileBackend {
     fn heads(&self) -> Result<Vec<(String, Head)>, StoreError> {
-        let transaction = self.database.begin_read().map_err(StoreError::broken)?;
-        let heads = match transaction.open_table(HEADS) {
-            Ok(heads) => heads,
-            // Nothing was written yet.
-            Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
-            Err(error) => return Err(StoreError::broken(error)),
-        };
-        let rows = heads.iter().map_err(StoreError::broken)?;
-        rows.map(|row| {
-            let (id, head) = row.map_err(StoreError::broken)?;
-            Ok((id.value().to_owned(), read(head.value())?))
+        guarded(&self.path, || {
+            let transaction = self.database.begin_read().map_err(StoreError::broken)?;
+            let heads = match transaction.open_table(HEADS) {
+                Ok(heads) => heads,
+                // Nothing was written yet.
+                Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+                Err(error) => return Err(StoreError::broken(error)),
+            };
+            let rows = heads.iter().map_err(StoreError::broken)?;
+            rows.map(|row| {
+                let (id, head) = row.map_err(StoreError::broken)?;
+                Ok((id.value().to_owned(), read(head.value())?))
+            })
+            .collect()
         })
-        .collect()
     }
 
     fn head(&self, id: &str) -> Result<Option<Head>, StoreError> {
-        let transaction = self.database.begin_read().map_err(StoreError::broken)?;
-        let heads = match transaction.open_table(HEADS) {
-            Ok(heads) => heads,
-            Err(TableError::TableDoesNotExist(_)) => return Ok(None),
-            Err(error) => return Err(StoreError::broken(error)),
-        };
-        let found = heads.get(id).map_err(StoreError::broken)?;
-        found.map(|head| read(head.value())).transpose()
+        guarded(&self.path, || {
+            let transaction = self.database.begin_read().map_err(StoreError::broken)?;
+            let heads = match transaction.open_table(HEADS) {
+                Ok(heads) => heads,
+                Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+                Err(error) => return Err(StoreError::broken(error)),
+            };
+            let found = heads.get(id).map_err(StoreError::broken)?;
+            found.map(|head| read(head.value())).transpose()
+        })
     }
 
     fn source(&self, id: &str, version: u64) -> Result<Option<String>, StoreError> {
-        let transaction = self.database.begin_read().map_err(StoreError::broken)?;
-        let sources = match transaction.open_table(SOURCES) {
-            Ok(sources) => sources,
-            Err(TableError::TableDoesNotExist(_)) => return Ok(None),
-            Err(error) => return Err(StoreError::broken(error)),
-        };
-        let found = sources.get((id, version)).map_err(StoreError::broken)?;
-        Ok(found.map(|text| text.value().to_owned()))
+        guarded(&self.path, || {
+            let transaction = self.database.begin_read().map_err(StoreError::broken)?;
+            let sources = match transaction.open_table(SOURCES) {
+                Ok(sources) => sources,
+                Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+                Err(error) => return Err(StoreError::broken(error)),
+            };
+            let found = sources.get((id, version)).map_err(StoreError::broken)?;
+            Ok(found.map(|text| text.value().to_owned()))
+        })
     }
 
     fn update(
@@ -75,24 +135,26 @@ impl StoreBackend for FileBackend {
         id: &str,
         decide: &mut dyn FnMut(Option<Head>, usize) -> Result<HeadChange, StoreError>,
     ) -> Result<(), StoreError> {
-        // Writers wait for each other here; a transaction that is not committed leaves no trace.
-        let transaction = self.database.begin_write().map_err(StoreError::broken)?;
-        {
-            let mut heads = transaction.open_table(HEADS).map_err(StoreError::broken)?;
-            let mut sources = transaction.open_table(SOURCES).map_err(StoreError::broken)?;
-            let known =
-                heads.get(id).map_err(StoreError::broken)?.map(|head| read(head.value())).transpose()?;
-            let count = usize::try_from(heads.len().map_err(StoreError::broken)?).unwrap_or(usize::MAX);
-            let HeadChange { head, added, dropped } = decide(known, count)?;
-            let head = serde_json::to_vec(&head).map_err(StoreError::broken)?;
-            heads.insert(id, head.as_slice()).map_err(StoreError::broken)?;
-            if let Some((version, text)) = added {
-                sources.insert((id, version), text.as_str()).map_err(StoreError::broken)?;
+        guarded(&self.path, || {
+            // Writers wait for each other here; a transaction that is not committed leaves no trace.
+            let transaction = self.database.begin_write().map_err(StoreError::broken)?;
+            {
+                let mut heads = transaction.open_table(HEADS).map_err(StoreError::broken)?;
+                let mut sources = transaction.open_table(SOURCES).map_err(StoreError::broken)?;
+                let known =
+                    heads.get(id).map_err(StoreError::broken)?.map(|head| read(head.value())).transpose()?;
+                let count = usize::try_from(heads.len().map_err(StoreError::broken)?).unwrap_or(usize::MAX);
+                let HeadChange { head, added, dropped } = decide(known, count)?;
+                let head = serde_json::to_vec(&head).map_err(StoreError::broken)?;
+                heads.insert(id, head.as_slice()).map_err(StoreError::broken)?;
+                if let Some((version, text)) = added {
+                    sources.insert((id, version), text.as_str()).map_err(StoreError::broken)?;
+                }
+                for version in dropped {
+                    sources.remove((id, version)).map_err(StoreError::broken)?;
+                }
             }
-            for version in dropped {
-                sources.remove((id, version)).map_err(StoreError::broken)?;
-            }
-        }
-        transaction.commit().map_err(StoreError::broken)
+            transaction.commit().map_err(StoreError::broken)
+        })
     }
 }

@@ -17,6 +17,7 @@ mod view;
 use crate::guest::lisp::prelude::{Prelude, PreludeSource, hash_of};
 use crate::run::outcome::Failure;
 use file::FileBackend;
+pub use file::takes_panics_for_damage;
 use memory::MemoryBackend;
 pub use reference::PreludeRef;
 use serde::{Deserialize, Serialize};

@@ -2,14 +2,16 @@
 
 pub use super::ledger::{CallLabel, CallTag};
 
+use super::client::CallingClient;
 use super::ledger::Ledger;
 use super::limits::Limits;
 use super::outcome::CallRecord;
 use super::outgoing::Outgoing;
+use super::trace::TraceContext;
 use ptc_vm::{Interrupt, InterruptKind};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Remarks kept of one run.
@@ -32,6 +34,8 @@ pub struct RunAccount {
     /// Microseconds.
     longest_encoding: AtomicU64,
     notes: Mutex<Vec<String>>,
+    trace: OnceLock<TraceContext>,
+    client: OnceLock<CallingClient>,
     ledger: Ledger,
 }
 
@@ -49,6 +53,8 @@ impl RunAccount {
             outgoing: Outgoing::new(limits.memory_bytes),
             longest_encoding: AtomicU64::new(0),
             notes: Mutex::new(Vec::new()),
+            trace: OnceLock::new(),
+            client: OnceLock::new(),
             ledger: Ledger::default(),
         }
     }
@@ -159,6 +165,26 @@ impl RunAccount {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Says which trace of its caller the run belongs to, before it calls anything; once.
+    pub fn set_trace(&self, trace: TraceContext) {
+        let _ = self.trace.set(trace);
+    }
+
+    /// The trace that upstream servers are told.
+    pub fn trace(&self) -> Option<&TraceContext> {
+        self.trace.get()
+    }
+
+    /// Says whose run it is, before it calls anything; once.
+    pub fn set_client(&self, client: CallingClient) {
+        let _ = self.client.set(client);
+    }
+
+    /// Whom servers may ask that it calls.
+    pub fn client(&self) -> Option<&CallingClient> {
+        self.client.get()
+    }
+
     /// Calls left in the budget.
     pub fn calls_left(&self) -> u64 {
         self.limits.max_upstream_calls.saturating_sub(u64::from(self.calls_made()))
@@ -166,7 +192,7 @@ impl RunAccount {
 
     /// Counts bytes that wait for the program against its memory, until what this gives is dropped; `None` when
     /// they do not fit.
-    pub(crate) fn hold(self: &Arc<RunAccount>, bytes: usize) -> Option<Held> {
+    pub fn hold(self: &Arc<RunAccount>, bytes: usize) -> Option<Held> {
         let bytes = bytes as u64;
         let limit = self.limits.memory_bytes;
         let add = |held: u64| held.checked_add(bytes).filter(|&sum| sum <= limit);
@@ -222,7 +248,7 @@ impl RunAccount {
 }
 
 /// Bytes that wait for a program.
-pub(crate) struct Held {
+pub struct Held {
     account: Arc<RunAccount>,
     bytes: u64,
 }

@@ -1,6 +1,8 @@
 //! What a caller may ask of one run.
 
+use super::client::CallingClient;
 use super::limits::Limits;
+use super::trace::TraceContext;
 use ptc_vm::print::TextLimit;
 use std::borrow::Cow;
 use std::time::Instant;
@@ -41,6 +43,10 @@ pub struct RunOptions {
     /// Since when somebody has waited for it; `None` means since it is submitted. A program that has waited for some
     /// milliseconds begins beside long ones.
     pub since: Option<Instant>,
+    /// The trace of its caller, which upstream servers are told.
+    pub trace: Option<TraceContext>,
+    /// Its client, in a process that serves many: whom servers may ask that it calls.
+    pub client: Option<CallingClient>,
 }
 
 impl RunOptions {
@@ -73,6 +79,8 @@ impl Default for RunOptions {
             caller_fuel: u64::MAX,
             now_ms: None,
             since: None,
+            trace: None,
+            client: None,
         }
     }
 }

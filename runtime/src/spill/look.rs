@@ -2,10 +2,26 @@
 
 use super::form::{JsonPath, TopLevel};
 use super::grep::{Grep, GrepMatches};
-use super::stop::StopFlag;
+use super::stop::{StopFlag, look_aside};
 use super::store::{STRIDE, Spilled};
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+/// Lines of a head and a tail that do not say how many.
+pub const DEFAULT_LINES: u64 = 50;
+
+/// Lines of context that may be asked for.
+pub const MOST_CONTEXT: u64 = 100;
+
+/// Longest pattern or path.
+pub const LONGEST_PATTERN: usize = 4_096;
+
+/// Fuel of any look.
+const FUEL: u64 = 100;
+
+/// Bytes that are looked at for a unit of fuel.
+const BYTES: u64 = 64;
 
 /// Size of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,18 +45,25 @@ pub struct KeptPart {
 
 /// A look into a result.
 #[derive(Clone, Debug)]
-pub(crate) enum Look {
+pub enum Look {
+    /// Its size, and what it is at its top.
     Stat,
+    /// The first lines.
     Head(u64),
+    /// The last lines.
     Tail(u64),
     /// Lines, the last one included.
     Slice(u64, u64),
+    /// Lines that match.
     Grep {
+        /// A regular expression.
         pattern: String,
+        /// Lines to show before and after each.
         context: usize,
     },
     /// The first bytes.
     Read(usize),
+    /// What a path finds.
     Path(JsonPath),
 }
 
@@ -90,8 +113,13 @@ impl From<io::Error> for LookError {
 }
 
 impl Look {
-    /// Bytes that are looked at, of a result with so many.
-    pub(crate) fn work(&self, bytes: u64, most: usize) -> u64 {
+    /// What it costs in a result of so many bytes, in fuel.
+    pub fn fuel(&self, bytes: u64, most: usize) -> u64 {
+        FUEL + self.work(bytes, most) / BYTES
+    }
+
+    /// Bytes that are looked at.
+    fn work(&self, bytes: u64, most: usize) -> u64 {
         match self {
             Look::Stat => 0,
             Look::Head(_) | Look::Tail(_) | Look::Slice(..) | Look::Read(_) => {
@@ -117,8 +145,16 @@ impl Spilled {
         self.still(path.find(self, most_bytes, &StopFlag::default()))
     }
 
-    /// Looks, as long as somebody waits for it; texts have at most so many bytes.
-    pub(crate) fn look(&self, look: Look, most: usize, stop: &StopFlag) -> Result<Looked, LookError> {
+    /// Looks, on a thread where it may block, as long as somebody waits for it; texts have at most so many bytes.
+    ///
+    /// # Errors
+    /// See [`LookError`].
+    pub async fn look_aside(self: Arc<Spilled>, look: Look, most: usize) -> Result<Looked, LookError> {
+        let looked = look_aside(move |stop| self.look(look, most, stop)).await;
+        looked.unwrap_or_else(|| Err(LookError::Io("its reader has failed".to_owned())))
+    }
+
+    fn look(&self, look: Look, most: usize, stop: &StopFlag) -> Result<Looked, LookError> {
         Ok(match look {
             Look::Stat => self.still(Ok(Looked::Size(self.stat(), self.top_level())))?,
             Look::Head(lines) => Looked::Lines(self.head(lines, most)?),

@@ -20,12 +20,10 @@ mod place;
 mod stop;
 mod store;
 
-pub(crate) use form::JsonPath;
-pub use form::TopLevel;
 pub(crate) use form::form_raw;
+pub use form::{JsonPath, TopLevel};
 pub use grep::{Grep, GrepMatches, linear_matcher};
-pub(crate) use look::Look;
-pub use look::{KeptPart, LookError, Looked, Stat};
+pub use look::{DEFAULT_LINES, KeptPart, LONGEST_PATTERN, Look, LookError, Looked, MOST_CONTEXT, Stat};
 pub use owned::OwnedSpills;
 pub use place::SpillPlace;
 pub use stop::{StopFlag, look_aside};

@@ -1,9 +1,10 @@
 //! Tools as data: what servers list, what policies leave of that, what schemas expect, and all of it in words.
 //!
 //! # Layout
-//! - `tool`, `policy`: one server's tools, and which of them may be called; `catalog`: those of all servers
+//! - `tool`, `policy`: one server's tools, and which of them may be called; `catalog`: those of all servers, and of some
 //! - `expectation`: what a schema expects of one value and of the names of a map; `schema`: schemas as words;
-//!   `typed`: as signatures; `seen`: what tools gave that do not say
+//!   `plain`: schemas that name scalars and no more; `signature`: as signatures, and as arguments to begin with;
+//!   `seen`: what tools gave that do not say
 //! - `target`: what a call asks for, tools and the rest
 //! - `qualified`: names of tools beside those of other servers
 //! - `check`: arguments that are JSON already, against their schema
@@ -13,21 +14,26 @@
 mod catalog;
 mod check;
 pub(crate) mod expectation;
+mod plain;
 mod policy;
 mod qualified;
 pub(crate) mod schema;
 pub(crate) mod seen;
+pub(crate) mod signature;
 pub(crate) mod suggest;
 mod target;
 pub mod text;
 mod tool;
-pub(crate) mod typed;
 pub(crate) mod words;
 
-pub use catalog::{Catalog, CatalogServer, LookUp, SharedCatalog, SnapshotMode};
+#[cfg(feature = "agent")]
+pub(crate) use signature::typed;
+
+pub use catalog::{Catalog, CatalogServer, LookUp, ServerNames, SharedCatalog, SnapshotMode};
 pub use check::check_arguments;
 #[cfg(feature = "agent")]
 pub(crate) use check::check_value;
+pub(crate) use plain::{PlainArguments, PlainKind};
 pub use policy::{NameRule, Refusal, ToolPattern, ToolPolicy};
 pub use qualified::qualified_name;
 pub use target::{CallTarget, ListKind};

@@ -124,53 +124,6 @@ pub(crate) fn key(name: &str) -> String {
     }
 }
 
-/// One property of an object schema.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Argument<'s> {
-    pub(crate) name: &'s str,
-    pub(crate) schema: &'s Json,
-    pub(crate) required: bool,
-}
-
-/// The properties of an object schema: required ones in the order of `required`, then the others by name.
-pub(crate) struct Properties<'s> {
-    rows: std::vec::IntoIter<Argument<'s>>,
-}
-
-impl<'s> Properties<'s> {
-    /// Reads a schema; `root` is the document it is in.
-    pub(crate) fn of(root: &'s Json, schema: &'s Json) -> Properties<'s> {
-        static ANY: Json = Json::Null;
-        let schema = resolve(root, schema);
-        let properties = member(schema, "properties").and_then(Json::as_object);
-        let mut rows: Vec<Argument<'s>> = Vec::new();
-        for name in
-            member(schema, "required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str)
-        {
-            if !rows.iter().any(|row| row.name == name) {
-                let schema = properties.and_then(|properties| properties.get(name)).unwrap_or(&ANY);
-                rows.push(Argument { name, schema, required: true });
-            }
-        }
-        let required = rows.len();
-        for (name, schema) in properties.into_iter().flatten() {
-            if !rows[..required].iter().any(|row| row.name == name) {
-                rows.push(Argument { name, schema, required: false });
-            }
-        }
-        rows[required..].sort_by_key(|row| row.name);
-        Properties { rows: rows.into_iter() }
-    }
-}
-
-impl<'s> Iterator for Properties<'s> {
-    type Item = Argument<'s>;
-
-    fn next(&mut self) -> Option<Argument<'s>> {
-        self.rows.next()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

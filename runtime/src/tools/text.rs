@@ -1,11 +1,15 @@
 //! Tools as text: arguments, a call to edit, documentation, one-line summaries.
 
-use super::schema::{Argument, Properties, alternatives, key, resolve, word};
-use super::typed::{result, typed};
+use super::schema::{key, word};
+use super::signature::alternative::{Demand, Plain, Said};
+use super::signature::example;
+use super::signature::typed::{result, typed};
+use super::signature::variants::Variants;
 use super::{Annotations, CatalogServer, ListKind, UpstreamTool};
 use crate::secrets::{Cut, dotted};
 use serde_json::Value as Json;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// Characters of a description in a list.
 pub(crate) const SUMMARY: usize = 120;
@@ -24,9 +28,6 @@ const MOST_LOOKED_AT: usize = 2_000;
 
 /// How deep arguments inside others are explained.
 const DEEPEST_EXPLAINED: usize = 3;
-
-/// How deep a call to edit goes into objects.
-const DEEPEST_PLACEHOLDER: usize = 3;
 
 /// What an upstream may claim about a tool.
 pub(crate) struct Hint {
@@ -73,13 +74,51 @@ pub(crate) fn summary(name: &str, description: Option<&str>) -> String {
 
 /// Arguments as `{:path string :limit integer?}`: required ones in schema order, then optional ones by name.
 pub fn arguments(input_schema: &Json) -> String {
-    let rows: Vec<String> = Properties::of(input_schema, input_schema)
+    let variants = Variants::new(input_schema);
+    let rows: Vec<String> = merged(&variants.of(&[Said::Is(input_schema)]))
         .map(|row| {
             let mark = if row.required { "" } else { "?" };
-            format!("{} {}{mark}", key(row.name), word(input_schema, row.schema))
+            let word = match row.demand[..] {
+                [Said::Is(schema)] => word(input_schema, schema),
+                _ => kinds(&variants.of(&row.demand)),
+            };
+            format!("{} {word}{mark}", key(row.name))
         })
         .collect();
     format!("{{{}}}", rows.join(" "))
+}
+
+/// The types of alternatives, without null beside others.
+fn kinds(all: &[Plain<'_>]) -> String {
+    let mut kinds: Vec<&str> = all.iter().flat_map(Plain::kinds).collect();
+    kinds.dedup();
+    if kinds.len() > 1 {
+        kinds.retain(|kind| *kind != "null");
+    }
+    if kinds.is_empty() { "any".to_owned() } else { kinds.join("|") }
+}
+
+/// An argument in whichever alternatives there are of it.
+struct Argument<'s> {
+    name: &'s str,
+    demand: Demand<'s>,
+    /// In all of them.
+    required: bool,
+}
+
+/// The arguments of all alternatives, required ones first. What they are is said by the first that has them.
+fn merged<'s>(all: &[Plain<'s>]) -> impl Iterator<Item = Argument<'s>> + use<'s> {
+    let mut rows: Vec<Argument<'s>> = Vec::new();
+    let mut known = BTreeSet::new();
+    for (name, member) in all.iter().flat_map(Plain::members) {
+        if known.insert(name) {
+            let required = all.iter().all(|plain| plain.required().contains(&name));
+            rows.push(Argument { name, demand: member.demand.clone(), required });
+        }
+    }
+    // Stable: required ones stay in the order of the schema.
+    rows.sort_by_key(|row| (!row.required, if row.required { "" } else { row.name }));
+    rows.into_iter()
 }
 
 /// A tool with its arguments, for messages: `fs/read {:path string}`.
@@ -90,61 +129,9 @@ pub fn signature(server: &str, tool: &UpstreamTool) -> String {
 /// A call that compiles and passes the checks of its arguments as it stands: required arguments with values
 /// to edit, or the first optional one.
 pub fn call_form(server: &str, tool: &UpstreamTool) -> String {
-    let schema = &tool.input_schema;
-    let args = object(schema, schema, 0, true);
+    let args = example::arguments(&tool.input_schema);
     let (server, name) = (Json::from(server), Json::from(&*tool.name));
     format!("(tool/call {{:server {server} :tool {name} :args {args}}})")
-}
-
-fn object(root: &Json, schema: &Json, depth: usize, show_one: bool) -> String {
-    let mut rows: Vec<_> = Properties::of(root, schema).collect();
-    let required = rows.iter().filter(|row| row.required).count();
-    rows.truncate(if required == 0 && show_one { 1 } else { required });
-    let entries: Vec<String> = rows
-        .iter()
-        .map(|row| format!("{} {}", key(row.name), placeholder(root, row.schema, depth + 1)))
-        .collect();
-    format!("{{{}}}", entries.join(" "))
-}
-
-/// A value that fits a schema.
-fn placeholder(root: &Json, schema: &Json, depth: usize) -> String {
-    let schema = resolve(root, schema);
-    let given = [schema.get("const"), schema.get("default"), schema.pointer("/enum/0")];
-    if let Some(value) = given.into_iter().flatten().find(|value| !value.is_object() && !value.is_array()) {
-        return if value.is_null() { "nil".to_owned() } else { value.to_string() };
-    }
-    if depth > DEEPEST_PLACEHOLDER {
-        return "nil".to_owned();
-    }
-    let kind = match schema.get("type") {
-        Some(Json::String(kind)) => kind.as_str(),
-        Some(Json::Array(kinds)) => {
-            kinds.iter().filter_map(Json::as_str).find(|kind| *kind != "null").unwrap_or("null")
-        }
-        _ => match alternatives(schema) {
-            Some([first, ..]) => return placeholder(root, first, depth + 1),
-            _ if schema.get("properties").is_some() => "object",
-            _ => "string",
-        },
-    };
-    match kind {
-        "integer" => number(schema, "1"),
-        "number" => number(schema, "1.0"),
-        "boolean" => "true".to_owned(),
-        "null" => "nil".to_owned(),
-        "object" => object(root, schema, depth, false),
-        "array" => match (schema.get("minItems").and_then(Json::as_u64), schema.get("items")) {
-            (Some(1..), Some(items)) => format!("[{}]", placeholder(root, items, depth + 1)),
-            _ => "[]".to_owned(),
-        },
-        _ => "\"...\"".to_owned(),
-    }
-}
-
-/// The least number that the schema takes, or the usual one.
-fn number(schema: &Json, usual: &str) -> String {
-    schema.get("minimum").filter(|least| least.is_number()).map_or_else(|| usual.to_owned(), Json::to_string)
 }
 
 /// What there is to know about a server that has listed its tools.
@@ -171,7 +158,7 @@ pub(crate) fn about_server(server: &CatalogServer) -> String {
 }
 
 /// The documentation of one tool; `seen` is the shape of what it last gave, for one that does not say what it gives.
-pub(crate) fn documentation(server: &str, tool: &UpstreamTool, seen: Option<&str>) -> String {
+pub fn documentation(server: &str, tool: &UpstreamTool, seen: Option<&str>) -> String {
     let schema = &tool.input_schema;
     let mut text = format!("{server}/{}", tool.name);
     if let Some(title) = tool.title.as_deref().filter(|title| !title.is_empty() && *title != &*tool.name) {
@@ -182,12 +169,13 @@ pub(crate) fn documentation(server: &str, tool: &UpstreamTool, seen: Option<&str
         text.push_str(&format!("\nDescription: {description}"));
     }
     text.push_str(&format!("\n\nArgs: {}", typed(schema, schema)));
-    let required: Vec<String> =
-        Properties::of(schema, schema).filter(|row| row.required).map(|row| key(row.name)).collect();
+    let variants = Variants::new(schema);
+    let all = variants.of(&[Said::Is(schema)]);
+    let required: Vec<String> = merged(&all).filter(|row| row.required).map(|row| key(row.name)).collect();
     let required = if required.is_empty() { "none".to_owned() } else { required.join(" ") };
     text.push_str(&format!("\nRequired args: {required}"));
     let mut rows = Vec::new();
-    explain(schema, schema, &[], &mut { MOST_LOOKED_AT }, &mut rows);
+    explain(&variants, &all, &[], &mut { MOST_LOOKED_AT }, &mut rows);
     rows.iter().for_each(|row| text.push_str(&format!("\n  {row}")));
     let hints: Vec<&str> = hints(&tool.annotations).map(|hint| hint.label).collect();
     if !hints.is_empty() {
@@ -221,25 +209,31 @@ fn paragraph(text: &str, characters: usize, indent: &str) -> String {
 }
 
 /// What a schema says about its members in words, and about theirs: `:filter :since - not before this day`.
-fn explain(root: &Json, schema: &Json, path: &[&str], left: &mut usize, rows: &mut Vec<String>) {
-    for Argument { name, schema: row, .. } in Properties::of(root, schema) {
+fn explain<'s>(
+    variants: &Variants<'s>,
+    all: &[Plain<'s>],
+    path: &[&str],
+    left: &mut usize,
+    rows: &mut Vec<String>,
+) {
+    for Argument { name, demand, .. } in merged(all) {
         *left = left.saturating_sub(1);
         if rows.len() >= MOST_EXPLAINED || *left == 0 {
             return;
         }
         let path = [path, &[name]].concat();
-        let inner = resolve(root, row);
-        let described = row.get("description").or_else(|| inner.get("description")).and_then(Json::as_str);
+        let inside = variants.of(&demand);
+        let described = inside.iter().find_map(|plain| plain.about);
         let about = paragraph(described.unwrap_or_default(), EXPLANATION, "    ");
         if !about.is_empty() {
             let path: Vec<String> = path.iter().map(|name| key(name)).collect();
             rows.push(format!("{} - {about}", path.join(" ")));
         }
         if path.len() < DEEPEST_EXPLAINED {
-            let inside = [inner].into_iter().chain(alternatives(inner).unwrap_or_default());
-            for schema in inside.map(|schema| resolve(root, schema)) {
-                let items = schema.get("items").filter(|items| items.is_object());
-                explain(root, items.unwrap_or(schema), &path, left, rows);
+            for plain in &inside {
+                let items =
+                    if plain.items.is_empty() { vec![plain.clone()] } else { variants.of(&plain.items) };
+                explain(variants, &items, &path, left, rows);
             }
         }
     }
@@ -292,21 +286,6 @@ mod tests {
         assert_eq!(call_form("time", &bare), "(tool/call {:server \"time\" :tool \"now\" :args {}})");
         assert_eq!(signature("time", &bare), "time/now {}");
         assert!(documentation("time", &bare, None).contains("Required args: none"));
-    }
-
-    #[test]
-    fn placeholders_fit_their_schemas() {
-        let schema = json!({"required": ["a", "b", "c", "d", "e", "f", "g"], "properties": {
-            "a": {"const": "x"}, "b": {"enum": [3, 4]}, "c": {"type": "number", "minimum": 5},
-            "d": {"type": "array", "minItems": 1, "items": {"type": "boolean"}},
-            "e": {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}},
-            "f": {"anyOf": [{"type": "null"}, {"type": "string"}]}, "g": {"type": ["null", "string"]}}});
-        assert_eq!(
-            object(&schema, &schema, 0, true),
-            "{:a \"x\" :b 3 :c 5 :d [true] :e {:n 1} :f nil :g \"...\"}"
-        );
-        let optional = json!({"properties": {"b": {}, "a": {}}});
-        assert_eq!(object(&optional, &optional, 0, true), "{:a \"...\"}");
     }
 
     #[test]

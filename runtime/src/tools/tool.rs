@@ -90,6 +90,13 @@ impl UpstreamTool {
         }
     }
 
+    /// Its schema says what it gives. One that promises a text does not: JSON in it arrives as data.
+    pub fn declares_result(&self) -> bool {
+        let Some(schema) = &self.output_schema else { return false };
+        let inner = self.wraps_result_in().and_then(|name| schema.get("properties")?.get(name));
+        inner.is_none_or(|inner| !is_text(inner))
+    }
+
     /// Names of the required top-level arguments, in schema order.
     pub fn required(&self) -> impl Iterator<Item = &str> {
         self.input_schema
@@ -104,6 +111,11 @@ impl UpstreamTool {
     pub fn has_argument(&self, name: &str) -> bool {
         self.input_schema.get("properties").and_then(|properties| properties.get(name)).is_some()
     }
+}
+
+/// A schema of texts.
+pub(crate) fn is_text(schema: &Value) -> bool {
+    schema.get("type").is_some_and(|kind| kind == "string")
 }
 
 /// The tools that a server lists, and what is wrong with its list.

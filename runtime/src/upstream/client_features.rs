@@ -2,11 +2,11 @@
 //! in (roots). They are declared to a server only when the client offers them, so that has to be known when the server
 //! is greeted.
 
-use super::ErrorObject;
+use super::callers::{Asks, Callers};
+use crate::run::client::{Offered, ServedClient};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -18,13 +18,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Most bytes of the parameters of a request that is passed on.
 const LARGEST: usize = 64 << 10;
 
-/// What the client offers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Offered {
-    /// It shows forms to a person.
-    pub elicitation: bool,
-    /// It names the folders that it works in.
-    pub roots: bool,
+/// A request of a server as the client is sent it.
+pub(super) struct PassedRequest {
+    pub(super) asks: Asks,
+    pub(super) method: &'static str,
+    /// JSON text.
+    pub(super) params: String,
 }
 
 impl Offered {
@@ -38,8 +37,7 @@ impl Offered {
         }
     }
 
-    /// The method and the parameters that the client is sent for this request of a server; `None` when it does not
-    /// offer the like.
+    /// What the client is sent for this request of a server; `None` when it does not offer the like.
     ///
     /// # Errors
     /// A request that cannot be passed on.
@@ -48,9 +46,11 @@ impl Offered {
         server: &str,
         method: &str,
         params: &str,
-    ) -> Option<Result<(&'static str, String), &'static str>> {
+    ) -> Option<Result<PassedRequest, &'static str>> {
         match method {
-            "roots/list" if self.roots => Some(Ok(("roots/list", "{}".to_owned()))),
+            "roots/list" if self.roots => {
+                Some(Ok(PassedRequest { asks: Asks::Roots, method: "roots/list", params: "{}".to_owned() }))
+            }
             "elicitation/create" if self.elicitation => Some(form(server, params)),
             _ => None,
         }
@@ -58,7 +58,7 @@ impl Offered {
 }
 
 /// A form with the name of the server that wants it filled in, since its person sees our name otherwise.
-fn form(server: &str, params: &str) -> Result<(&'static str, String), &'static str> {
+fn form(server: &str, params: &str) -> Result<PassedRequest, &'static str> {
     if params.len() > LARGEST {
         return Err("the form is too large to be passed on");
     }
@@ -74,16 +74,8 @@ fn form(server: &str, params: &str) -> Result<(&'static str, String), &'static s
     let message = serde_json::Value::from(format!("{server}: {}", message.unwrap_or_default()));
     // A message to the client is one line; in JSON, breaks stand between values only.
     let schema = schema.get().replace(['\n', '\r'], " ");
-    Ok(("elicitation/create", format!("{{\"message\":{message},\"requestedSchema\":{schema}}}")))
-}
-
-/// The answer of a client: JSON text of its result, or its error, or why there is none.
-pub type ClientAnswer = Pin<Box<dyn Future<Output = Result<String, ErrorObject>> + Send>>;
-
-/// Takes requests of servers to the client.
-pub trait ServedClient: Send + Sync {
-    /// Sends a request with these parameters, JSON text. Dropping the future takes it back.
-    fn ask(self: Arc<Self>, method: &'static str, params: String) -> ClientAnswer;
+    let params = format!("{{\"message\":{message},\"requestedSchema\":{schema}}}");
+    Ok(PassedRequest { asks: Asks::Form, method: "elicitation/create", params })
 }
 
 #[derive(Clone)]
@@ -92,6 +84,8 @@ enum Served {
     Expected(Instant),
     Nobody,
     Client(Offered, Arc<dyn ServedClient>),
+    /// There are many: those whose calls are under way. This is what is declared for all of them.
+    Callers(Offered),
 }
 
 /// The client that this process serves, as its servers know it. Clones share it.
@@ -111,6 +105,7 @@ impl std::fmt::Debug for ClientFeatures {
             Served::Expected(_) => "ClientFeatures(expected)",
             Served::Nobody => "ClientFeatures(nobody)",
             Served::Client(..) => "ClientFeatures(a client)",
+            Served::Callers(_) => "ClientFeatures(callers)",
         })
     }
 }
@@ -124,6 +119,12 @@ impl ClientFeatures {
     /// There is a client, and requests of servers go to it from now on.
     pub fn serve(&self, offered: Offered, client: Arc<dyn ServedClient>) {
         self.0.send_replace(Served::Client(offered, client));
+    }
+
+    /// There may be many clients: a server may ask the one whose calls are under way there. It is told that they offer
+    /// this, since it is greeted before it is known who will call.
+    pub fn serve_callers(&self, declared: Offered) {
+        self.0.send_replace(Served::Callers(declared));
     }
 
     /// There is no client that offers anything, or it has gone.
@@ -148,12 +149,12 @@ impl ClientFeatures {
         let since = match &*served.borrow() {
             Served::Expected(since) => *since,
             Served::Nobody => return Offered::default(),
-            Served::Client(offered, _) => return *offered,
+            Served::Client(offered, _) | Served::Callers(offered) => return *offered,
         };
         let said = served.wait_for(|served| !matches!(served, Served::Expected(_)));
         match timeout_at(since + PATIENCE, said).await {
             Ok(Ok(served)) => match &*served {
-                Served::Client(offered, _) => *offered,
+                Served::Client(offered, _) | Served::Callers(offered) => *offered,
                 Served::Expected(_) | Served::Nobody => Offered::default(),
             },
             // The sender is this very value.
@@ -161,11 +162,20 @@ impl ClientFeatures {
         }
     }
 
-    /// The client, if there is one.
-    pub(super) fn client(&self) -> Option<Arc<dyn ServedClient>> {
+    /// Whether it matters whose calls are under way.
+    pub(super) fn are_callers(&self) -> bool {
+        matches!(&*self.0.borrow(), Served::Callers(_))
+    }
+
+    /// The client to be asked by a server at which these calls are under way.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(super) fn asked(&self, callers: &Callers, asks: Asks) -> Result<Arc<dyn ServedClient>, &'static str> {
         match &*self.0.borrow() {
-            Served::Client(_, client) => Some(client.clone()),
-            Served::Expected(_) | Served::Nobody => None,
+            Served::Client(_, client) => Ok(client.clone()),
+            Served::Callers(_) => callers.asked(asks),
+            Served::Expected(_) | Served::Nobody => Err("the client has gone"),
         }
     }
 }

@@ -8,10 +8,11 @@
 //! - `mcp`: the protocol as a client speaks it: eras, greeting, listing.
 //! - `transport`: how a server is reached: links, peers, events; a folder for each transport.
 //! - `jsonrpc`: messages as text.
-//! - `client_features`: what servers may ask of the client that we serve.
+//! - `client_features`: what servers may ask of the client that we serve; `callers`: which one is meant, of many.
 //!
 //! What all servers have together is the [`Catalog`](crate::tools::Catalog).
 
+mod callers;
 mod client_features;
 mod jsonrpc;
 mod mcp;
@@ -22,8 +23,9 @@ mod session;
 mod supervisor;
 mod transport;
 
+pub use crate::run::client::{CallingClient, ClientAnswer, ClientError, ClientTag, Offered, ServedClient};
 pub use crate::run::outgoing::Arguments;
-pub use client_features::{ClientAnswer, ClientFeatures, Offered, ServedClient};
+pub use client_features::ClientFeatures;
 pub(crate) use jsonrpc::error::shorten;
 pub(crate) use jsonrpc::message::response;
 pub use jsonrpc::{ErrorObject, RawAnswer};

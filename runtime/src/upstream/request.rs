@@ -1,6 +1,8 @@
 //! A call on its way to an upstream, what comes back, and the limits an upstream puts on calls.
 
 use super::{Arguments, RawAnswer};
+use crate::run::client::CallingClient;
+use crate::run::trace::TraceContext;
 use crate::spill::{RawSpill, SpillStore};
 use crate::tools::CallTarget;
 use std::sync::Arc;
@@ -17,6 +19,10 @@ pub struct CallRequest {
     pub timeout: Duration,
     /// Where the result goes.
     pub sink: ResultSink,
+    /// The trace that the server is told of.
+    pub trace: Option<TraceContext>,
+    /// Whom the server may ask while the call is under way.
+    pub client: Option<CallingClient>,
 }
 
 /// Where the result of a call goes.

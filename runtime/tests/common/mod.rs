@@ -86,6 +86,8 @@ pub(crate) fn request(tool: &str, arguments: Value) -> CallRequest {
         arguments: arguments.to_string().into(),
         timeout: Duration::from_secs(20),
         sink: ResultSink::Inline { max_bytes: 2 << 20 },
+        trace: None,
+        client: None,
     }
 }
 

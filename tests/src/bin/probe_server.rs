@@ -4,7 +4,7 @@
 //! `echo` answers at once with its argument `v` as structured content, `gather` when `n` of its calls are in
 //! flight, `hold` never, `flood` with `bytes` bytes of text or so many
 //! `rows` of JSON. `stats` tells how many calls were in flight at
-//! most, how many came, and which were cancelled. It has two resources, a template and a prompt as well.
+//! most, how many came, and which were cancelled. `pester` asks its client again and again, until that is refused. It has two resources, a template and a prompt as well.
 #![expect(clippy::unwrap_used, reason = "a test helper: what is broken should be loud")]
 
 use serde_json::{Value, json};
@@ -26,8 +26,11 @@ struct Probe {
 const TOOLS: [&str; 6] = ["echo", "gather", "hold", "flood", "stats", "refuse"];
 
 /// Tools for clients with a capability: each passes a request to the client, and answers with what that says.
-const ASKING: [(&str, &str, &str); 2] =
-    [("ask", "elicitation", "elicitation/create"), ("roots", "roots", "roots/list")];
+const ASKING: [(&str, &str, &str); 3] = [
+    ("ask", "elicitation", "elicitation/create"),
+    ("roots", "roots", "roots/list"),
+    ("pester", "elicitation", "elicitation/create"),
+];
 
 fn main() {
     let mut probe = Probe::default();
@@ -53,6 +56,10 @@ fn main() {
             // The answer to a request of ours, whose id holds that of the call.
             "" => {
                 let call: Value = serde_json::from_str(id.as_str().unwrap()).unwrap();
+                if let [call, asked] = call.as_array().map(Vec::as_slice).unwrap_or_default() {
+                    probe.pester(call, asked.as_u64().unwrap(), &message["error"]["message"]);
+                    continue;
+                }
                 probe.answer(&call, &structured(&json!([message["result"], message["error"]["message"]])));
             }
             "tools/call" => probe.call(id, params),
@@ -101,6 +108,8 @@ impl Probe {
         self.in_flight.push(id.clone());
         self.most_in_flight = self.most_in_flight.max(self.in_flight.len());
         match params["name"].as_str().unwrap() {
+            // What came beside the arguments.
+            "echo" if arguments["meta"] == true => self.answer(id, &structured(&params["_meta"])),
             "echo" => self.answer(id, &structured(&arguments["v"])),
             "gather" => {
                 self.gathered.push(id.clone());
@@ -123,6 +132,7 @@ impl Probe {
             "refuse" => {
                 self.answer(id, &json!({ "isError": true, "content": [{ "type": "text", "text": "no" }] }));
             }
+            "pester" => self.pester(id, 0, &Value::Null),
             name if ASKING.iter().any(|(known, ..)| *known == name) => {
                 let (_, _, method) = ASKING.iter().find(|(known, ..)| *known == name).unwrap();
                 send(
@@ -135,6 +145,16 @@ impl Probe {
                 self.answer(id, &structured(&stats));
             }
         }
+    }
+
+    /// Asks once more, unless it was refused: how often it had asked then, and why it was refused.
+    fn pester(&mut self, call: &Value, asked: u64, refused: &Value) {
+        if !refused.is_null() {
+            return self.answer(call, &structured(&json!([asked, refused])));
+        }
+        let form = json!({ "message": "Again?", "requestedSchema": { "type": "object", "properties": {} } });
+        let id = json!([call, asked + 1]).to_string();
+        send(&json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": form }));
     }
 
     fn answer(&mut self, id: &Value, result: &Value) {

@@ -127,6 +127,14 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "prelude evaluation exceeded sandbox limits: ",
         "2:8",
     ),
+    // What would be copied is not: a range weighs nothing.
+    (
+        "(ns crm)\n(def x (range 1000000000000))",
+        "compile_error",
+        "prelude evaluation exceeded sandbox limits: the constant `x` has more than 65,536 parts or \
+         10 MiB of text",
+        "2:1",
+    ),
     (
         "(ns crm)\n(def x (vec (range 100000)))",
         "compile_error",
@@ -175,6 +183,21 @@ fn independent_errors_are_told_together() {
 }
 
 #[test]
+fn one_mistake_is_told_once() {
+    for text in [
+        "(ns tool)\n(defn f [] 1)\n(def x 2)",
+        "(ns a (:require [b :as c]))\n(defn f [] 1)",
+        "(ns crm)\n(defn f [] 1)\n(ns hr)\n(defn g [] 1)\n(ns crm)\n(defn g [] 2)",
+    ] {
+        let failure = Prelude::compile("p.clj", text).expect_err(text).failure;
+        assert_eq!(failure.reports.len(), 1, "{text}\n{failure:?}");
+    }
+    let cross = "(ns a)\n(defn- f [] 1)\n(ns b)\n(defn g [] (a/f))";
+    let failure = Prelude::compile("p.clj", cross).expect_err("another namespace").failure;
+    assert!(failure.reports[0].hints.concat().contains("their own namespace alone"), "{failure:?}");
+}
+
+#[test]
 fn two_sources_cannot_declare_one_namespace() {
     let source = |id: &str, text: &str| PreludeSource {
         id: Some(id.to_owned()),
@@ -197,6 +220,11 @@ fn metadata_that_means_nothing_is_a_warning() {
     let prelude = Prelude::compile("p.clj", text).expect("warnings only");
     let warnings: Vec<String> = prelude.warnings().map(|(_, warning)| warning.message.to_string()).collect();
     assert_eq!(warnings.len(), 3, "{warnings:?}");
+    // A text behind the parameters is no documentation, unless it is all that the function gives.
+    let text = "(ns crm)\n(defn f [x] \"What it does.\" (inc x))\n(defn g [] \"value\")\n(defn h \"Says.\" [] \"a\" 1)";
+    let misplaced = Prelude::compile("p.clj", text).expect("a warning only");
+    let places: Vec<u32> = misplaced.warnings().map(|(_, warning)| warning.span.start).collect();
+    assert_eq!(places, [21], "{:?}", misplaced.warnings().collect::<Vec<_>>());
     assert!(prelude.warnings().all(|(_, warning)| !warning.hints.is_empty()));
 }
 

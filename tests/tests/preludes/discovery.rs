@@ -123,3 +123,21 @@ fn the_inventory_lists_what_is_meant_for_prompts() {
     assert!(inventory.contains("\n  ;; +3 more — discover via (ns-publics 'big)"), "{inventory}");
     assert_eq!(prelude("(ns h {:visibility :discoverable}) (defn f [] 1)").inventory(), None);
 }
+
+#[tokio::test]
+async fn names_that_are_almost_those_of_exports_are_told_apart() {
+    let runtime = runtime(CRM).await;
+    for (program, hint) in [
+        ("(get-user 1)", "Write crm/get-user."),
+        ("(map get_user [1])", "Write crm/get-user."),
+        ("(crm.get-user 1)", "Write crm/get-user."),
+        ("(CRM/get-user 1)", "Did you mean `crm/get-user`?"),
+        ("(cmr/search 1)", "Did you mean `crm/search`?"),
+        ("(crm/get_user 1)", "Did you mean `crm/get-user`?"),
+        ("crm/pagesize", "Did you mean `crm/page-size`?"),
+    ] {
+        let failure = run(&runtime, program).await.result.expect_err(program);
+        assert_eq!(failure.reports[0].hints, [hint], "{program}\n{failure:?}");
+    }
+    runtime.shutdown().await;
+}

@@ -4,7 +4,7 @@
 //! - `calls`: programs that call into one; `discovery`: programs that look for what there is
 //! - `model`: random ones, against the same definitions in a program
 //! - `served`: preludes as files of the command line; `command`: `ptc prelude`
-//! - `store`: versions of them
+//! - `store`: versions of them; `told`: what records and descriptions say of them
 //! - `guide`: the guide to them, block by block
 
 mod attach;
@@ -16,6 +16,7 @@ mod guide;
 mod model;
 mod served;
 mod store;
+mod told;
 
 use ptc_runtime::outcome::Outcome;
 use ptc_runtime::{Prelude, Runtime, RuntimeConfig, StartPolicy, options::RunOptions};

@@ -285,3 +285,91 @@ fn the_command_line_edits_a_store_and_sessions_freeze_versions_of_it() {
     assert!(refused.contains(":prelude_store is required when :preludes is supplied"), "{refused}");
     without.end();
 }
+
+#[test]
+fn a_file_that_was_changed_from_outside_is_refused_or_right() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("store.redb");
+    let store = PreludeStore::open(&path).expect("a store");
+    let written: Vec<String> = (1..=3).map(|n| text("paged", n)).collect();
+    for text in &written {
+        store.write("paged", text, Map::new(), None).expect("written");
+    }
+    drop(store);
+    let whole = std::fs::read(&path).expect("the file");
+    let used: Vec<usize> = (0..whole.len()).filter(|&at| whole[at] != 0).collect();
+    // Whether it is right.
+    let look = |changed: &[u8], what: &str| {
+        std::fs::write(&path, changed).expect("written");
+        let read = PreludeStore::open(&path).and_then(|store| {
+            store.list()?;
+            store.history("paged")?;
+            let read = store.read(&reference("paged@2"))?.source;
+            store.write("paged", &text("paged", 4), Map::new(), None)?;
+            Ok(read)
+        });
+        match read {
+            Ok(read) if written.contains(&read) => true,
+            Ok(read) => panic!("{what}: {read}"),
+            Err(error) if error.reason == "prelude_store_error" || error.reason == "not_found" => false,
+            Err(error) => panic!("{what}: {error}"),
+        }
+    };
+    let mut is_right = Vec::new();
+    for (turn, &at) in used.iter().step_by(used.len() / 150).enumerate() {
+        let mut changed = whole.clone();
+        changed[at] ^= 1 << (turn % 8);
+        is_right.push(look(&changed, &format!("bit {} of byte {at}", turn % 8)));
+        // One line says so, and no defect of a library is told.
+        if turn % 8 == 0 && is_right.last() == Some(&false) {
+            let told = run_ptc(&["prelude", "list", "--prelude-store", path.to_str().expect("a path")], "");
+            assert!(told.code == Some(0) || told.stderr.lines().count() == 1, "{told:?}");
+            assert!(!told.stderr.contains("panicked"), "{told:?}");
+        }
+    }
+    for length in (1..whole.len()).step_by(whole.len() / 20) {
+        assert!(!look(&whole[..length], &format!("{length} bytes")));
+    }
+    assert!(is_right.contains(&true) && is_right.contains(&false), "{is_right:?}");
+    assert!(look(&whole, "the whole file"));
+}
+
+#[test]
+fn a_store_has_its_name_when_it_is_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("store.redb");
+    let path = path.to_str().expect("a path");
+    for command in [&["list"][..], &["history", "paged"], &["show", "paged"], &["set-default", "paged@1"]] {
+        let told = run_ptc(&[&["prelude"], command, &["--prelude-store", path]].concat(), "");
+        assert_eq!(told.code, Some(2), "{told:?}");
+        assert!(told.stderr.contains("there is no store"), "{told:?}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0);
+    // A folder that takes no file, a folder in its place, and one that is not there.
+    for path in ["/proc/store.redb", folder.path().to_str().expect("a path"), "/nowhere/store.redb"] {
+        let told = run_ptc(&["prelude", "write", "--prelude-store", path, "paged", "-"], &text("paged", 1));
+        assert_eq!((told.code, told.stderr.contains(path)), (Some(2), true), "{told:?}");
+        assert!(!told.stderr.contains("panicked"), "{told:?}");
+    }
+    // All make it at once: one of them does, and the others find it or are told that it is in use.
+    let makers: Vec<_> = (0..8)
+        .map(|_| {
+            let path = std::path::PathBuf::from(path);
+            std::thread::spawn(move || PreludeStore::open(&path).map(drop))
+        })
+        .collect();
+    let mut opened = 0;
+    for maker in makers {
+        match maker.join().expect("no panic") {
+            Ok(()) => opened += 1,
+            Err(error) => assert!(error.message.contains("another process"), "{error}"),
+        }
+    }
+    assert!(opened > 0);
+    let left: Vec<_> = std::fs::read_dir(folder.path())
+        .expect("the folder")
+        .flatten()
+        .map(|file| file.file_name())
+        .collect();
+    assert_eq!(left, ["store.redb"]);
+}

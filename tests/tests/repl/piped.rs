@@ -47,6 +47,27 @@ fn the_last_failure_is_a_value_and_moves_no_results() {
 }
 
 #[test]
+fn what_was_done_before_is_there_for_programs() {
+    let input = "(def x 1)\n(nope)\n(map (juxt :correlation_id :turns :failed) (log/sessions-all))\n(log/programs-all \"repl\")\n:prelude\n:prelude reload\n(count (log/turns-all \"repl\"))\n";
+    let done = run_ptc(&["repl", "--log-prelude"], input);
+    let lines: Vec<&str> = done.stdout.lines().collect();
+    assert_eq!(lines[..2], ["#'x", "[[\"repl\" 2 1]]"], "{done:?}");
+    assert!(
+        lines[2].contains("(def x 1)") && lines[2].contains("(nope)") && lines[3].starts_with("log "),
+        "{done:?}"
+    );
+    assert_eq!(lines.last(), Some(&"4"), "{done:?}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let turn = "{\"event\": \"turn\", \"session_id\": \"s\", \"data\": {\"program\": \"(f)\"}}\n";
+    std::fs::write(folder.path().join("1-turns.jsonl"), turn).expect("written");
+    let flag = format!("--log-prelude={}", folder.path().display());
+    let done = run_ptc(&["repl", &flag, "-e", "(log/programs-all \"s\")"], "");
+    assert_eq!((done.stdout.as_str(), done.code), ("[\"(f)\"]\n", Some(0)), "{done:?}");
+    let done = run_ptc(&["repl", "--log-prelude", "-p", "any.clj", "-e", "1"], "");
+    assert_eq!(done.code, Some(2), "{done:?}");
+}
+
+#[test]
 fn preludes_are_read_again_and_what_the_session_has_calls_what_is_there_then() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("m.clj");

@@ -30,8 +30,10 @@ impl Place {
     }
 }
 
-/// Types an input, and waits for the prompt that follows its answer.
+/// Types an input at a prompt, and waits for the one that follows its answer.
 fn enter(terminal: &mut Terminal, input: &str) -> String {
+    // The prompt after the last answer may not have come yet: it would pass for the next one.
+    terminal.until("a prompt", |shown| shown.ends_with("ptc>"));
     let before = prompts(&terminal.shown());
     terminal.press(&format!("{input}\r"));
     terminal.until(input, |shown| prompts(shown) > before && shown.ends_with("ptc>"));
@@ -100,9 +102,11 @@ fn an_input_has_as_many_lines_as_its_brackets_need() {
     let place = place();
     let mut terminal = place.start();
     terminal.press("(+ 1\r");
+    // Each has a prompt, and begins where the first does.
+    terminal.until("a further prompt", |shown| shown.ends_with("ptc> (+ 1\n...>"));
     terminal.press("   2 ; a comment (\r");
     terminal.press("   \"(\" )\x7f\x7f\x7f\x7f\x7f3)\r");
-    terminal.until("the sum", |shown| shown.ends_with("\n6\nptc>"));
+    terminal.until("the sum", |shown| shown.ends_with("\n...>    2 ; a comment (\n...>    3)\n6\nptc>"));
     // The lines are one entry of the history.
     assert_eq!(enter(&mut terminal, "(str *1 \"!\")"), "\"6!\"");
     terminal.press("\x1b[A\x1b[A");
@@ -118,6 +122,13 @@ fn an_input_has_as_many_lines_as_its_brackets_need() {
         shown.contains("2 ; a comment (") && shown.trim_end().ends_with("3)")
     });
     forget(&mut terminal);
+    terminal.press("\x04");
+    assert!(terminal.ended());
+    // What is typed within a text is all of it, and nothing stands before its lines.
+    let mut terminal = place.start();
+    terminal.press("(count \"a\r");
+    terminal.press("     b\")\r");
+    terminal.until("the count", |shown| shown.ends_with("\n     b\")\n8\nptc>"));
     terminal.press("\x04");
     assert!(terminal.ended());
 }
@@ -143,6 +154,64 @@ fn ctrl_c_ends_a_hanging_call_and_nothing_else() {
     terminal.until("the line", |shown| shown.ends_with("(never"));
     forget(&mut terminal);
     assert_eq!(enter(&mut terminal, "(+ before 1)"), "21");
+    terminal.press("\x04");
+    assert!(terminal.ended());
+}
+
+#[test]
+fn a_terminal_acts_on_nothing_that_a_server_says() {
+    let place = place();
+    let mut terminal = place.start();
+    // Clears the screen, renames the window, goes back in the line.
+    let hostile = r#"(json/parse-string "\"a\\u001b[2J\\u001b]0;t\\u0007\\u009b2Kb\"")"#;
+    let shown = r"a\u001b[2J\u001b]0;t\u0007\u009b2Kb";
+    enter(&mut terminal, &format!("(def said (:value (tool/call 'probe/echo {{:v {hostile}}})))"));
+    for (input, answer) in [
+        ("said", format!("\"{shown}\"")),
+        ("(println said)", format!("{shown}\nnil")),
+        ("(fail said)", format!("fail: {shown}")),
+        ("[{:name said}]", format!("[{{:name \"{shown}\"}}]")),
+        (":table", format!("name\n{shown}")),
+    ] {
+        enter(&mut terminal, input);
+        let screen = terminal.shown();
+        assert!(screen.contains(&answer) && screen.starts_with("PTC-Lisp REPL"), "{input}\n{screen}");
+    }
+    terminal.press("\x04");
+    assert!(terminal.ended());
+}
+
+#[test]
+fn preludes_are_read_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("m.clj");
+    let write = |text: &str| std::fs::write(&file, text).expect("written");
+    write("(ns m \"Old.\") (defn- helper [] :old) (defn f [] [:first (helper)]) (defn gone [] 1)");
+    let mut command = ptc(&["repl", "-p", file.to_str().expect("a path")]);
+    command.env("XDG_STATE_HOME", folder.path());
+    let mut terminal = Terminal::start(&command);
+    terminal.until("a prompt", |shown| shown.ends_with("ptc>"));
+    enter(&mut terminal, "(do (def held m/f) (defn wrap [] (m/f)) (def x 5))");
+    assert_eq!(enter(&mut terminal, "[(m/f) (held) (wrap)]"), "[[:first :old] [:first :old] [:first :old]]");
+    write("(ns m \"New.\") (defn- helper [] :new) (defn f [] [:second (helper)]) (defn more [] 2)");
+    assert_eq!(enter(&mut terminal, ":prelude reload"), "m  2 exports  New.");
+    // A value stays the function that it is; names mean what the file says.
+    assert_eq!(
+        enter(&mut terminal, "[(m/f) (held) (wrap) (m/more) x]"),
+        "[[:second :new] [:first :new] [:second :new] 2 5]"
+    );
+    enter(&mut terminal, "(m/gone)");
+    assert!(
+        terminal.shown().contains("m/gone is not a public export of namespace m"),
+        "{}",
+        terminal.shown()
+    );
+    completed(&mut terminal, "(m/mo", "(m/more");
+    // A file with an error changes nothing.
+    write("(ns m");
+    enter(&mut terminal, ":prelude reload");
+    assert!(terminal.shown().contains("does not compile"), "{}", terminal.shown());
+    assert_eq!(enter(&mut terminal, "(m/f)"), "[:second :new]");
     terminal.press("\x04");
     assert!(terminal.ended());
 }

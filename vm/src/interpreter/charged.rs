@@ -5,7 +5,7 @@
 //! a deep recursion never stops to copy hundreds of megabytes, which no deadline could interrupt.
 
 use crate::memory::account;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 
 /// From this size on, in bytes, the whole limit is reserved at once.
 const LARGE: usize = 16 << 20;
@@ -62,15 +62,23 @@ impl<T> Charged<T> {
         self.items = items;
     }
 
-    /// Keeps only the first elements and gives the memory of the others back.
-    pub(crate) fn shrink(&mut self, keep: usize) {
-        if keep >= self.items.len() {
-            return;
+    /// Moves some elements to a vector of their size, and gives the other one away: in the places of those it has defaults.
+    pub(crate) fn move_out(&mut self, some: Range<usize>) -> Vec<T>
+    where
+        T: Default,
+    {
+        let kept: Vec<T> = self.items[some].iter_mut().map(std::mem::take).collect();
+        account::release((self.room - kept.len()) * size_of::<T>());
+        self.room = kept.len();
+        std::mem::replace(&mut self.items, kept)
+    }
+
+    /// Moves all elements to places of a larger vector that own nothing, and goes on with that.
+    pub(crate) fn move_into(&mut self, mut larger: Vec<T>, at: usize) {
+        for (place, item) in larger[at..].iter_mut().zip(std::mem::take(&mut self.items)) {
+            std::mem::forget(std::mem::replace(place, item));
         }
-        self.items.truncate(keep);
-        self.items.shrink_to_fit();
-        account::release((self.room - keep) * size_of::<T>());
-        self.room = keep;
+        self.adopt(larger);
     }
 
     /// Gives the elements away.

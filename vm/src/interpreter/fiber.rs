@@ -67,6 +67,8 @@ pub(crate) struct Fiber {
     pub(crate) overlay: Option<HashMap<u32, Value>>,
     /// Lines printed by a branch.
     pub(crate) prints: Option<Prints>,
+    /// It waits, and its stack holds nothing but the registers in use, from [`FIRST_SLOT`] on.
+    is_parked: bool,
 }
 
 /// A value and the stack slot it is for; a native frame on top takes it instead.
@@ -192,16 +194,32 @@ impl Fiber {
         }
     }
 
-    /// Makes the fiber small before it waits: registers above those of the functions that run are given back.
-    /// The slot of the answer stays.
+    /// Makes the fiber small before it waits: registers above those of the functions that run are given back, with the
+    /// window that they are in, so that the next fiber runs in memory that is warm. The slot of the answer stays.
     ///
     /// What is kept must not depend on scalars left in registers: in a kept window they are another program's.
     pub(crate) fn park(&mut self, answer: u32, units: &[Rc<Unit>]) {
-        // The stack of a deep recursion is not worth the look.
+        // The stack of a deep recursion is not worth it.
         const SMALL: usize = 16 * WINDOW;
-        if self.stack.len() <= SMALL {
-            let full = self.stack.iter().rposition(Value::is_heap).map_or(0, |last| last + 1);
-            self.stack.shrink(full.max(answer as usize + 1).max(self.in_use(units)));
+        if !(FIRST_ROOM..=SMALL).contains(&self.stack.len()) {
+            return;
+        }
+        // Above them functions have returned, and have left their registers empty; that is looked at where the window is
+        // taken back.
+        let keep = self.in_use(units).max(answer as usize + 1);
+        if keep <= FIRST_ROOM {
+            self.is_parked = true;
+            windows::give(self.stack.move_out(FIRST_SLOT..keep.max(FIRST_SLOT)), true);
+        } else if keep < self.stack.len() {
+            windows::give(self.stack.move_out(0..keep), true);
+        }
+    }
+
+    /// Takes a window again, to run.
+    #[inline]
+    pub(crate) fn unpark(&mut self) {
+        if std::mem::take(&mut self.is_parked) {
+            self.stack.move_into(windows::take(), FIRST_SLOT);
         }
     }
 
@@ -254,6 +272,7 @@ impl Fiber {
             windows::give(self.stack.release(), has_returned);
         }
         self.stack.clear();
+        self.is_parked = false;
         self.delivery = None;
         self.overlay = None;
         self.prints = None;

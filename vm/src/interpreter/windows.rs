@@ -30,7 +30,7 @@ pub(super) fn take() -> Vec<Value> {
 /// return there is nothing.
 pub(super) fn give(window: Vec<Value>, is_empty: bool) {
     let mut window = window;
-    if window.capacity() > LARGEST {
+    if window.capacity() > LARGEST || window.len() < FIRST_ROOM {
         // What a deep recursion leaves is freed in steps.
         return garbage::discard(window, 0);
     }

@@ -163,21 +163,26 @@ impl Freezing {
             Value::Builtin(builtin) => Const::Builtin(*builtin),
             Value::Regex(node) => Const::Regex(node.compiled().clone()),
             Value::Vector(node) => {
-                return self.begin(node.iter().collect(), |rows, _| Const::Vector(rows), None);
+                return self.begin(node.len(), node.iter(), |rows, _| Const::Vector(rows), None);
             }
             Value::Set(node) => {
-                return self.begin(node.members().to_vec(), |rows, _| Const::Set(rows), None);
+                return self.begin(
+                    node.members().len(),
+                    node.members().iter().cloned(),
+                    |rows, _| Const::Set(rows),
+                    None,
+                );
             }
             Value::Map(node) => {
                 let parts = node.entries().flat_map(|entry| [entry.key.clone(), entry.value.clone()]);
-                return self.begin(parts.collect(), |rows, _| Const::Map(rows), None);
+                return self.begin(node.len().saturating_mul(2), parts, |rows, _| Const::Map(rows), None);
             }
             Value::Combinator(node) if is_stateless(node.kind) => {
                 let make = |rows, kind: Option<CombinatorKind>| match kind {
                     Some(kind) => Const::Combinator(kind, rows),
                     None => Const::Vector(rows),
                 };
-                return self.begin(node.parts().to_vec(), make, Some(node.kind));
+                return self.begin(node.parts().len(), node.parts().iter().cloned(), make, Some(node.kind));
             }
             Value::Closure(_)
             | Value::Combinator(_)
@@ -190,13 +195,16 @@ impl Freezing {
 
     fn begin(
         &mut self,
-        mut left: Vec<Value>,
+        count: usize,
+        parts: impl Iterator<Item = Value>,
         make: fn(Vec<u16>, Option<CombinatorKind>) -> Const,
         combinator: Option<CombinatorKind>,
     ) -> Result<Option<u16>, NotData> {
-        if left.len() > usize::from(u16::MAX) {
+        // Before anything is copied: a range weighs nothing, whatever it counts to.
+        if count > usize::from(u16::MAX) {
             return Err(NotData::TooLarge);
         }
+        let mut left: Vec<Value> = parts.collect();
         left.reverse();
         let rows = Vec::with_capacity(left.len());
         self.open.push(OpenCollection { make, combinator, left, rows });

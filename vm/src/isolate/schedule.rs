@@ -149,6 +149,7 @@ impl Schedule {
             return Stop::Fault(fault);
         }
         let fiber = &mut slot.fiber;
+        fiber.unpark();
         if let Some(prints) = &mut fiber.prints {
             std::mem::swap(prints, &mut cx.prints);
         }
@@ -245,7 +246,6 @@ impl Schedule {
         cx.reserve(BRANCH_BYTES)?;
         let overlay = self.slot(parent).and_then(|slot| slot.fiber.overlay.clone());
         let mut fiber = Fiber::branch(overlay.unwrap_or_default(), cx.prints.branch());
-        Fiber::reserve_window(&mut fiber.stack, FIRST_SLOT);
         // The branch begins as a machine that tail-calls the function.
         fiber.push_native(
             Native::Combine(crate::native::combine::Combine::call(function, arguments)),

@@ -16,6 +16,7 @@ use crate::value::string::StringNode;
 use crate::value::symbol::Symbol;
 use crate::value::vector::VectorNode;
 use crate::value::{Value, garbage};
+use smallvec::SmallVec;
 use std::fmt;
 use std::rc::Rc;
 
@@ -81,7 +82,7 @@ struct Decoder<'b> {
     at: usize,
     /// Position up to which fuel is paid.
     paid: usize,
-    open: Vec<Open>,
+    open: SmallVec<[Open; 4]>,
     elements: Vec<Value>,
     /// The key that came after each key last time, by symbol; objects begin with the key after none.
     successors: Vec<Option<Symbol>>,
@@ -136,7 +137,7 @@ pub(crate) fn decode_text(cx: &mut Context, text: &str) -> Result<Value, DecodeF
         bytes,
         at: 0,
         paid: 0,
-        open: Vec::new(),
+        open: SmallVec::new(),
         elements,
         successors: Vec::new(),
         recent: RecentStrings::for_text(bytes.len()),

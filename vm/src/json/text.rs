@@ -21,6 +21,7 @@ impl Text<'_> {
 }
 
 /// Length of the run of ordinary bytes at the start: no quote, backslash or control character.
+#[inline]
 fn ordinary(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -45,6 +46,7 @@ fn ordinary(bytes: &[u8]) -> usize {
 /// Reads a string; `start` is the position after the opening quote. Gives the string and the position
 /// after the closing one. The caller pays for the bytes; long ones are paid for here as well, because they
 /// are scanned in strides.
+#[inline]
 pub(super) fn read<'b>(cx: &mut Context, text: &'b str, start: usize) -> Outcome<(Text<'b>, usize)> {
     let bytes = text.as_bytes();
     let mut at = start;

@@ -2,6 +2,7 @@
 
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;
+use crate::cli::boot::UpstreamFlags;
 use crate::console::exit::Abort;
 use crate::tools::lisp_task::{CapabilitySummary, TaskSettings, Tasks};
 use ptc_runtime::Runtime;
@@ -62,6 +63,9 @@ pub struct TaskFlags {
     /// Where the model is: an OpenAI-compatible server, or another address of the provider
     #[arg(long, value_name = "URL")]
     agentic_base_url: Option<String>,
+    /// The key of the model: a name in `credentials` of the configuration file, instead of the usual variable
+    #[arg(long, value_name = "NAME")]
+    agentic_credential: Option<String>,
     /// Let tasks use servers that are not limited to tools that only read
     #[arg(long)]
     agentic_allow_writes: bool,
@@ -80,7 +84,9 @@ pub struct TaskFlags {
 
 /// What tasks may use.
 #[derive(Clone, Copy, Debug)]
-pub struct TaskServers {
+pub struct TaskServers<'a> {
+    /// Where they are configured.
+    pub flags: &'a UpstreamFlags,
     /// Servers are configured.
     pub has_upstreams: bool,
     /// Only tools exist that change nothing.
@@ -97,7 +103,7 @@ impl AgenticFlags {
         &self,
         runtime: &Arc<Runtime>,
         programs: Limits,
-        servers: TaskServers,
+        servers: TaskServers<'_>,
     ) -> Result<Option<Arc<Tasks>>, Abort> {
         if !(self.agentic || variables::read("agentic", variables::boolean)?.unwrap_or(false)) {
             return match self.task.allows_writes()? {
@@ -133,7 +139,7 @@ impl TaskFlags {
         &self,
         runtime: &Arc<Runtime>,
         programs: Limits,
-        servers: TaskServers,
+        servers: TaskServers<'_>,
     ) -> Result<Arc<Tasks>, Abort> {
         if servers.has_upstreams && !servers.read_only && !self.allows_writes()? {
             return Err(invalid(
@@ -151,7 +157,9 @@ impl TaskFlags {
         };
         let name = text(&self.agentic_model, "agentic-model")?.unwrap_or_else(|| MODEL.to_owned());
         let base_url = text(&self.agentic_base_url, "agentic-base-url")?;
-        let options = ModelOptions { base_url, ..ModelOptions::new(name) };
+        let credential = text(&self.agentic_credential, "agentic-credential")?;
+        let key = credential.map(|name| servers.flags.credential(&name)).transpose()?;
+        let options = ModelOptions { base_url, key, ..ModelOptions::new(name) };
         let llm = model(options, runtime.secrets()).map_err(|error| invalid(&error.message))?;
         let file = match path(&self.agentic_subagent_config, "agentic-subagent-config")? {
             Some(path) => SubagentFile::read(&path)?,

@@ -4,9 +4,9 @@ use super::limits::{FlagTable, LimitFlags};
 use super::variables;
 use crate::console::exit::Abort;
 use crate::files::FileRoots;
-use crate::tools::proxy::{KeepingRules, ProxyPlace};
+use crate::tools::proxy::KeepingRules;
 use ptc_runtime::limit_table;
-use ptc_runtime::spill::SpillPlace;
+use ptc_runtime::spill::{SpillPlace, SpillStore};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +35,16 @@ pub struct ProxyFlags {
     limits: LimitFlags<SpillLimits>,
 }
 
+/// What `proxy-dispatch` is made of, beside a runtime.
+pub struct ProxyParts {
+    /// Where results are kept.
+    pub store: SpillStore,
+    /// Files that calls may name.
+    pub roots: Arc<FileRoots>,
+    /// What is kept.
+    pub rules: KeepingRules,
+}
+
 impl ProxyFlags {
     /// Sets how much may be kept of all results, those of programs as well.
     pub fn bound(&self, spills: &SpillPlace) -> Result<(), Abort> {
@@ -43,11 +53,11 @@ impl ProxyFlags {
     }
 
     /// Opens what they name.
-    pub fn place(&self, spills: &SpillPlace, roots: FileRoots) -> Result<ProxyPlace, Abort> {
+    pub fn parts(&self, spills: &SpillPlace, roots: FileRoots) -> Result<ProxyParts, Abort> {
         let SpillLimits { threshold, most_age_ms, .. } = self.limits.limits(false)?;
         let store = spills.store()?;
         let toon = self.proxy_toon || variables::read("proxy-toon", variables::boolean)?.unwrap_or(false);
         let most_age = Some(Duration::from_millis(most_age_ms)).filter(|most| !most.is_zero());
-        Ok(ProxyPlace::new(store, Arc::new(roots), KeepingRules { threshold, toon, most_age }))
+        Ok(ProxyParts { store, roots: Arc::new(roots), rules: KeepingRules { threshold, toon, most_age } })
     }
 }

@@ -91,7 +91,7 @@ pub async fn run(args: PreludeArgs) -> Result<Exit, Abort> {
             Ok(Exit::Ok)
         }
         PreludeCommand::Doc(files) => {
-            console::write(&files.prelude()?.markdown())?;
+            console::write_data([files.prelude()?.markdown().as_str()])?;
             Ok(Exit::Ok)
         }
         PreludeCommand::Test(args) => test::run(*args).await,

@@ -75,13 +75,20 @@ pub(super) enum StoreCommand {
 
 /// Runs the command.
 pub(super) fn run(command: StoreCommand) -> Result<Exit, Abort> {
-    let (store, args) = match &command {
+    let args = match &command {
+        StoreCommand::Write { store, .. } => store,
         StoreCommand::List { store }
         | StoreCommand::History { store, .. }
         | StoreCommand::Show { store, .. }
-        | StoreCommand::Write { store, .. }
-        | StoreCommand::SetDefault { store, .. } => (open_store(&store.prelude_store)?, store),
+        | StoreCommand::SetDefault { store, .. } => {
+            if !store.prelude_store.exists() {
+                let path = store.prelude_store.display();
+                return Err(Abort::usage(format!("there is no store {path}; `ptc prelude write` makes one")));
+            }
+            store
+        }
     };
+    let store = open_store(&args.prelude_store)?;
     match done(&command, &store) {
         Ok(answer) => answer.write(args.output),
         Err(StoreError { reason, message, compile }) => {
@@ -101,7 +108,7 @@ struct StoreAnswer {
 impl StoreAnswer {
     fn write(self, output: OutputFormat) -> Result<Exit, Abort> {
         match output {
-            OutputFormat::Text => console::write(&self.text)?,
+            OutputFormat::Text => console::write_data([self.text.as_str()])?,
             OutputFormat::Json => console::write_json(&self.json)?,
         }
         Ok(Exit::Ok)

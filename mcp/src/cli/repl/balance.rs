@@ -3,8 +3,10 @@
 /// How a text stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Brackets {
-    /// Something is open, so that more may follow.
+    /// Brackets are open, so that more may follow.
     Open,
+    /// A text literal is open: what follows is part of it.
+    OpenText,
     /// It is whole, or so wrong that nothing that follows can mend it.
     Whole,
 }
@@ -26,7 +28,7 @@ pub(super) fn balance(text: &str) -> Brackets {
             }
             '"' => loop {
                 match chars.next() {
-                    None => return Brackets::Open,
+                    None => return Brackets::OpenText,
                     Some('\\') => {
                         chars.next();
                     }
@@ -55,8 +57,11 @@ mod tests {
         {
             assert_eq!(balance(whole), Brackets::Whole, "{whole}");
         }
-        for open in ["(", "(+ 1", "[1 {:a", "\"x", "(str \"a)", "(f ; )", "(let [x \\)"] {
+        for open in ["(", "(+ 1", "[1 {:a", "(str \"a\"", "(f ; )", "(f ; \"", "(let [x \\)", "(str \\\""] {
             assert_eq!(balance(open), Brackets::Open, "{open}");
+        }
+        for open in ["\"", "\"x", "(str \"a)", "(str \"a\\\"", "[1 \";"] {
+            assert_eq!(balance(open), Brackets::OpenText, "{open}");
         }
     }
 }

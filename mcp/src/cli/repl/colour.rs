@@ -1,7 +1,19 @@
-//! The colours of what is typed: texts, keywords and comments.
+//! How what is typed is shown: the colours of texts, keywords and comments, and a prompt before each line.
 
 use crate::console::style::Style;
 use std::borrow::Cow;
+
+/// What stands before an input.
+pub(super) const PROMPT: &str = "ptc> ";
+
+/// What stands before its further lines.
+const CONTINUED: &str = "...> ";
+
+/// What a further line begins with, outside of text literals. An editor that knows no further prompts shows the prompt in
+/// its place: so what is shown is as wide as what is typed.
+pub(super) const INDENT: &str = "     ";
+
+const _: () = assert!(PROMPT.len() == INDENT.len() && CONTINUED.len() == INDENT.len());
 
 /// What a part of an input is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,18 +21,21 @@ enum InputPart {
     Text,
     Keyword,
     Comment,
+    /// The end of a line, and the indent of the next.
+    Further,
     Other,
 }
 
-/// An input as it is shown: the same characters.
+/// An input as it is shown: as wide as it is.
 pub(super) fn coloured(text: &str, style: Style) -> Cow<'_, str> {
-    if !style.is_enabled() {
+    if !style.is_enabled() && !text.contains('\n') {
         return text.into();
     }
     let shown = parts(text).map(|(part, text)| match part {
         InputPart::Text => style.green(text),
         InputPart::Keyword => style.cyan(text),
         InputPart::Comment => style.dim(text),
+        InputPart::Further => format!("\n{}", style.green(CONTINUED)),
         InputPart::Other => text.to_owned(),
     });
     shown.collect::<String>().into()
@@ -35,6 +50,7 @@ fn parts(text: &str) -> impl Iterator<Item = (InputPart, &str)> {
             '"' => (InputPart::Text, text_length(rest)),
             ';' => (InputPart::Comment, rest.find('\n').unwrap_or(rest.len())),
             ':' if begins_word => (InputPart::Keyword, rest.find(ends_word).unwrap_or(rest.len())),
+            '\n' if rest[1..].starts_with(INDENT) => (InputPart::Further, 1 + INDENT.len()),
             // A character literal is no bracket and no text.
             '\\' => (InputPart::Other, rest.char_indices().nth(2).map_or(rest.len(), |(at, _)| at)),
             other => (InputPart::Other, other.len_utf8()),
@@ -78,7 +94,10 @@ mod tests {
             (InputPart::Keyword, ":e"),
         ];
         assert_eq!(found, expected);
-        for all in [text, "\"", "\"\\", "\\", ":", ";", "a:b", "ä\"ö", ""] {
+        let further = "(f\n     \"\n     \"\n    x\n      :y";
+        let found: Vec<_> = parts(further).filter(|(part, _)| *part == InputPart::Further).collect();
+        assert_eq!(found, [(InputPart::Further, "\n     "); 2], "neither in a text nor where less stands");
+        for all in [text, further, "\"", "\"\\", "\\", ":", ";", "a:b", "ä\"ö", ""] {
             assert_eq!(parts(all).map(|(_, part)| part).collect::<String>(), all);
         }
     }

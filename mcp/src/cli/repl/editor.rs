@@ -1,7 +1,7 @@
 //! Lines from a person: rustyline with what it has to know of the language.
 
 use super::balance::{Brackets, balance};
-use super::colour::coloured;
+use super::colour::{INDENT, PROMPT, coloured};
 use super::words::Words;
 use crate::console::exit::Abort;
 use crate::console::style::Style;
@@ -11,7 +11,10 @@ use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{CompletionType, Config, Context, Editor, Helper};
+use rustyline::{
+    Cmd, CompletionType, ConditionalEventHandler, Config, Context, Editor, Event, EventContext, EventHandler,
+    Helper, KeyCode, KeyEvent, Modifiers, RepeatCount,
+};
 use std::borrow::Cow;
 use std::path::PathBuf;
 
@@ -43,6 +46,9 @@ impl Terminal {
         let config = Config::builder().completion_type(CompletionType::List).auto_add_history(false).build();
         let mut editor = Editor::with_config(config).map_err(|error| Abort::usage(error.to_string()))?;
         editor.set_helper(Some(InputHelper { words: Words::default(), style }));
+        for enter in [KeyEvent(KeyCode::Enter, Modifiers::NONE), KeyEvent::ctrl('J')] {
+            editor.bind_sequence(enter, EventHandler::Conditional(Box::new(NextLine)));
+        }
         let history = history_file();
         if let Some(file) = &history {
             // There is none the first time.
@@ -56,7 +62,7 @@ impl Terminal {
         if let Some(language) = self.editor.helper_mut() {
             language.words = words;
         }
-        match self.editor.readline("ptc> ") {
+        match self.editor.readline(PROMPT) {
             Ok(text) => {
                 // A history that cannot be kept is no reason to stop.
                 let _ = self.editor.add_history_entry(text.as_str());
@@ -88,9 +94,25 @@ impl Helper for InputHelper {}
 impl Validator for InputHelper {
     fn validate(&self, input: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         Ok(match balance(input.input()) {
-            Brackets::Open if !input.input().starts_with(':') => ValidationResult::Incomplete,
+            Brackets::Open | Brackets::OpenText if !input.input().starts_with(':') => {
+                ValidationResult::Incomplete
+            }
             _ => ValidationResult::Valid(None),
         })
+    }
+}
+
+/// Enter in an input that is not whole: it goes on below the first character of its first line.
+struct NextLine;
+
+impl ConditionalEventHandler for NextLine {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, at: &EventContext<'_>) -> Option<Cmd> {
+        if at.line().starts_with(':') || balance(at.line()) == Brackets::Whole {
+            return None;
+        }
+        let before = at.line().get(..at.pos())?;
+        let indent = if balance(before) == Brackets::OpenText { "" } else { INDENT };
+        Some(Cmd::Insert(1, format!("\n{indent}")))
     }
 }
 

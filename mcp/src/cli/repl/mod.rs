@@ -21,9 +21,11 @@ use crate::answer::outcome::{fault_of, millis};
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
+use crate::edge::visible_line;
 use balance::{Brackets, balance};
 use commands::{COMMANDS, ReplCommand};
 use editor::{Terminal, Typed};
+use ptc_runtime::history::{TurnHistory, introspection};
 use ptc_runtime::limits::{LimitTable, Limits};
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::{Outcome, RenderedValue};
@@ -61,6 +63,10 @@ pub struct ReplArgs {
     /// Print what prompts say of the preludes, and leave if there is no program
     #[arg(long)]
     show_prompt_inventory: bool,
+    /// Give programs the namespace log/ over what was done before: in this REPL, or what is in this file or folder of
+    /// `ptc serve --turn-log-dir`
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
+    log_prelude: Option<Option<PathBuf>>,
     #[command(flatten)]
     prelude: PreludeFlags,
     #[command(flatten)]
@@ -72,6 +78,15 @@ pub struct ReplArgs {
 /// Runs the command.
 pub async fn run(args: ReplArgs) -> Result<Exit, Abort> {
     let prelude = args.prelude.prelude()?;
+    if args.log_prelude.is_some() && prelude.is_some() {
+        return Err(Abort::usage("--log-prelude is mutually exclusive with --prelude"));
+    }
+    let load = |path: &Option<PathBuf>| match path {
+        Some(path) => TurnHistory::load(path).map_err(Abort::usage),
+        None => Ok(TurnHistory::new()),
+    };
+    let history = args.log_prelude.as_ref().map(load).transpose()?.map(Arc::new);
+    let prelude = with_history(prelude, history.as_ref());
     if args.show_prompt_inventory {
         let inventory = prelude.as_ref().and_then(|prelude| prelude.inventory());
         console::write_line(inventory.as_deref().unwrap_or("no export of a prelude is meant for prompts"))?;
@@ -83,25 +98,42 @@ pub async fn run(args: ReplArgs) -> Result<Exit, Abort> {
     let booted = boot_with(&args.upstreams, None, Need::State, 1).await?;
     let limits = args.limits.limits(booted.has_upstreams)?;
     let kept = SessionLimits { memory_bytes: limits.memory_bytes, ..SessionLimits::default() };
-    let place = place(&booted, prelude.as_ref())?;
+    if history.is_some() {
+        // So that calls with the same arguments can be told.
+        booted.runtime.broker().hash_arguments();
+    }
+    let place = place(&booted, prelude.as_ref(), history.as_ref())?;
     let (session, files) = (place.session(kept), args.prelude.clone());
-    let mut repl = Repl { booted, place, prelude, files, session, limits, last: None, tells_costs: false };
+    let mut repl =
+        Repl { booted, place, prelude, history, files, session, limits, last: None, tells_costs: false };
     let done = repl.all(&args).await;
     repl.session.close(ptc_runtime::session::SessionEnd::Closed);
     repl.booted.runtime.shutdown().await;
     done
 }
 
+/// The prelude of the files, or the one that looks at what was done before.
+fn with_history(files: Option<Arc<Prelude>>, history: Option<&Arc<TurnHistory>>) -> Option<Arc<Prelude>> {
+    files.or_else(|| history.map(|history| introspection(history).1))
+}
+
 /// Where programs have the namespaces of a prelude.
-fn place(booted: &Booted, prelude: Option<&Arc<Prelude>>) -> Result<Scope, Abort> {
+fn place(
+    booted: &Booted,
+    prelude: Option<&Arc<Prelude>>,
+    history: Option<&Arc<TurnHistory>>,
+) -> Result<Scope, Abort> {
     let preludes: Vec<_> = prelude.into_iter().cloned().collect();
-    booted.runtime.base().with(Vec::new(), &preludes).map_err(boot::abort)
+    let tools = history.map(|history| introspection(history).0).unwrap_or_default();
+    booted.runtime.base().with(tools, &preludes).map_err(boot::abort)
 }
 
 struct Repl {
     booted: Booted,
     place: Scope,
     prelude: Option<Arc<Prelude>>,
+    /// What was done before, if programs can look at it.
+    history: Option<Arc<TurnHistory>>,
     files: PreludeFlags,
     session: Session,
     limits: Limits,
@@ -175,7 +207,7 @@ impl Repl {
         while let Some(line) = lines.recv().await {
             input.push_str(&line?);
             input.push('\n');
-            if balance(&input) == Brackets::Open {
+            if balance(&input) != Brackets::Whole {
                 continue;
             }
             let input = std::mem::take(&mut input);
@@ -238,6 +270,9 @@ impl Repl {
             // It ends when it is noted.
             let _ = noted.await;
         }
+        if let Some(history) = &self.history {
+            history.add_run("repl", program, &outcome);
+        }
         self.last = Some((program.to_owned(), outcome));
         Ok(is_ok)
     }
@@ -246,11 +281,11 @@ impl Repl {
         for note in &outcome.notes {
             console::complain(&format!("note: {note}"));
         }
-        console::write_parts(outcome.prints.iter().flat_map(|line| [line.as_str(), "\n"]))?;
+        console::write_data(outcome.prints.iter().flat_map(|line| [line.as_str(), "\n"]))?;
         match &outcome.result {
             Ok(answer) if shows_value => {
                 let more = if answer.truncated { " …\n" } else { "\n" };
-                console::write_parts([answer.text.as_str(), more])?;
+                console::write_data([answer.text.as_str(), more])?;
             }
             Ok(_) => {}
             Err(failure) => console::complain(&failure.text(name, Style::stderr().palette())),
@@ -290,7 +325,7 @@ impl Repl {
                         let line = tool.description.as_deref().and_then(|text| text.lines().next());
                         console::write_line(&format!(
                             "  {}  {}",
-                            tool.name,
+                            visible_line(&tool.name),
                             style.dim(line.unwrap_or_default())
                         ))?;
                     }
@@ -368,8 +403,11 @@ impl Repl {
     /// Reads the files of preludes again. What the session has defined stays, and calls what is there then; with an error
     /// everything stays as it was.
     async fn reload(&mut self) -> Result<(), Abort> {
-        let read =
-            self.files.prelude().and_then(|prelude| Ok((place(&self.booted, prelude.as_ref())?, prelude)));
+        let history = self.history.as_ref();
+        let read = self.files.prelude().and_then(|prelude| {
+            let prelude = with_history(prelude, history);
+            Ok((place(&self.booted, prelude.as_ref(), history)?, prelude))
+        });
         let (place, prelude) = match read {
             Ok(read) => read,
             Err(abort) => {
@@ -417,6 +455,7 @@ impl Repl {
             }
             words.servers.push(server.name.to_string());
         }
+        words.keep_shown();
         words
     }
 }

@@ -1,6 +1,7 @@
 //! What can be written next: names, tools, keys of arguments; and how what stands there is called.
 
 use super::commands::COMMANDS;
+use crate::edge;
 use ptc_vm::builtins;
 use std::collections::HashMap;
 
@@ -36,6 +37,16 @@ fn written(text: &str) -> impl Iterator<Item = String> {
 }
 
 impl Words {
+    /// Leaves out what a terminal would act on, wherever it is from: the editor shows words as they are.
+    pub(super) fn keep_shown(&mut self) {
+        let is_shown = |text: &str| text.chars().all(|c| edge::is_shown(c) && c != '\n' && c != '\t');
+        self.names.retain(|name| is_shown(name));
+        self.usages.retain(|_, usage| is_shown(usage));
+        self.servers.retain(|name| is_shown(name));
+        self.tools.retain(|(name, _)| is_shown(name));
+        self.tools.iter_mut().for_each(|(_, keys)| keys.retain(|key| is_shown(key)));
+    }
+
     /// Where the word begins that ends at the end of the text, and what it may become.
     pub(super) fn complete(&self, text: &str) -> (usize, Vec<String>) {
         let start = word_start(text);

@@ -3,6 +3,7 @@
 use super::read::{DrawnCall, Trace};
 use super::timeline::numbers;
 use super::units::{bytes, time};
+use crate::edge::visible;
 use std::fmt::Write as _;
 
 /// The drawing in its own units.
@@ -133,7 +134,7 @@ fn place(micros: u64, all: u64) -> f64 {
 /// Text of a page: whatever is in it, it stays text.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in visible(text).chars() {
         match c {
             '&' => safe.push_str("&amp;"),
             '<' => safe.push_str("&lt;"),

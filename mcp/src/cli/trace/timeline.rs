@@ -3,6 +3,7 @@
 use super::read::{DrawnCall, Trace};
 use super::units::{bytes, count, time, whole};
 use crate::console::style::Style;
+use crate::edge::visible_line;
 use ptc_runtime::secrets::{Cut, shortened};
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -25,15 +26,15 @@ pub(super) fn render(trace: &Trace, width: usize, style: Style) -> String {
         (true, Some(reason)) => style.red(reason),
         (true, None) => style.red("error"),
     };
-    let head = format!("{}  {status}  {}", style.bold(&harmless(&trace.tool)), time(trace.micros));
+    let head = format!("{}  {status}  {}", style.bold(&visible_line(&trace.tool)), time(trace.micros));
     let of_request = match trace.request_id.as_str() {
         "" => String::new(),
-        id => style.dim(&format!("   {}  request {}", trace.begun, harmless(id))),
+        id => style.dim(&format!("   {}  request {}", trace.begun, visible_line(id))),
     };
     let _ = writeln!(out, "{head}{of_request}");
     let _ = writeln!(out, "{}", numbers(trace).join("   "));
     if let Some(message) = &trace.message {
-        let _ = writeln!(out, "{}", style.red(&harmless(message)));
+        let _ = writeln!(out, "{}", style.red(&visible_line(message)));
     }
     section(&mut out, "program", trace.program.text(), style);
     section(&mut out, "context", trace.context.text(), style);
@@ -43,12 +44,6 @@ pub(super) fn render(trace: &Trace, width: usize, style: Style) -> String {
     section(&mut out, "prints", Some(trace.prints.join("\n")).filter(|lines| !lines.is_empty()), style);
     section(&mut out, "answer", trace.answer.text(), style);
     out
-}
-
-/// What others wrote, without what a terminal would obey.
-fn harmless(text: &str) -> String {
-    let shown = |c: char| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
-    text.chars().map(shown).collect()
 }
 
 /// What the call has cost, in words.
@@ -62,7 +57,7 @@ pub(super) fn numbers(trace: &Trace) -> Vec<String> {
         0 => "no upstream calls".to_owned(),
         most => format!("{}, {most} at once", count(calls, "upstream call")),
     });
-    parts.extend(run.prelude.as_ref().map(|prelude| format!("prelude {}", harmless(prelude))));
+    parts.extend(run.prelude.as_ref().map(|prelude| format!("prelude {}", visible_line(prelude))));
     let (fetched, answer) = (trace.upstream_bytes(), trace.answer_bytes);
     match answer {
         Some(answer) if fetched > 0 && answer > 0 => {
@@ -82,7 +77,7 @@ fn section(out: &mut String, title: &str, text: Option<String>, style: Style) {
     let _ = writeln!(out, "\n{}", style.bold(title));
     let lines: Vec<&str> = text.lines().collect();
     for line in lines.iter().take(MOST_LINES) {
-        let _ = writeln!(out, "  {}", harmless(line));
+        let _ = writeln!(out, "  {}", visible_line(line));
     }
     if lines.len() > MOST_LINES {
         let _ = writeln!(out, "  {}", style.dim(&format!("… {} more lines", lines.len() - MOST_LINES)));
@@ -117,11 +112,11 @@ fn chart(out: &mut String, trace: &Trace, width: usize, style: Style) {
             Some(_) => style.red(bar),
         };
         let said = match (&call.fault, call.bytes) {
-            (Some((reason, _)), _) => style.red(&harmless(reason)),
+            (Some((reason, _)), _) => style.red(&visible_line(reason)),
             (None, Some(size)) => format!("{:>9}", bytes(size)),
             (None, None) => String::new(),
         };
-        let name = format!("{:>3} {}", at + 1, harmless(&call.name));
+        let name = format!("{:>3} {}", at + 1, visible_line(&call.name));
         let name = within(&name, NAME - 1);
         let line = format!(
             "{name:<NAME$}{}{bar}{} {:>8}  {said}",

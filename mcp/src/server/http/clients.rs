@@ -1,17 +1,19 @@
 //! Sessions of the handshake era over HTTP: who said what `initialize` and what follows it say, under a name that the
 //! client is given and repeats.
 
+use super::handlers::ListNumber;
 use super::reply::SESSION;
 use super::settings::HttpSettings;
 use crate::protocol::borrowed::Raw;
 use crate::protocol::{Id, Version};
 use crate::server::client_requests::ClientRequests;
-use crate::server::handler::HandshakeState;
+use crate::server::handshake::HandshakeState;
 use crate::server::mailbox::Mailbox;
 use crate::tools::{CallOwner, SessionTag};
 use axum::http::HeaderMap;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use ptc_runtime::upstream::ClientTag;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -26,12 +28,14 @@ const NAME_BYTES: usize = 24;
 
 /// A session.
 pub(super) struct WebSession {
-    owner: CallOwner,
+    pub(super) owner: CallOwner,
     tag: SessionTag,
+    /// What servers know it by that it calls.
+    client: ClientTag,
     /// The revision that was agreed on.
     pub(super) version: Version,
-    /// How often the tool list had changed when it began.
-    pub(super) tools_seen: u64,
+    /// The tool list that there was when it began.
+    pub(super) tools_seen: ListNumber,
     created: Instant,
     state: Mutex<WebSessionState>,
     closed: watch::Sender<bool>,
@@ -119,7 +123,7 @@ impl Clients {
         &self,
         owner: CallOwner,
         handshake: HandshakeState,
-        tools_seen: u64,
+        tools_seen: ListNumber,
     ) -> Result<(String, Arc<WebSession>), TooManySessions> {
         let mut random = [0; NAME_BYTES];
         getrandom::fill(&mut random).map_err(|_| TooManySessions::NoChance)?;
@@ -142,6 +146,7 @@ impl Clients {
         let session = Arc::new(WebSession {
             owner,
             tag,
+            client: ClientTag::unique(),
             version: handshake.version().unwrap_or(Version::LATEST_WITH_HANDSHAKE),
             tools_seen,
             created: now,
@@ -214,7 +219,7 @@ impl WebSession {
 
     /// What was said on it.
     pub(super) fn handshake(&self) -> HandshakeState {
-        self.state().handshake
+        self.state().handshake.clone()
     }
 
     /// Handles a message that may change that.
@@ -309,10 +314,15 @@ impl SessionRequest {
     pub(super) fn asking(&self, mailbox: Arc<Mailbox>) -> Arc<ClientRequests> {
         let mut state = self.session.state();
         state.asked += 1;
-        let asking = Arc::new(ClientRequests::new(format!("ptc-{}", state.asked), mailbox));
+        let asking = Arc::new(ClientRequests::of_call(format!("ptc-{}", state.asked), mailbox));
         state.asking.retain(|asking| asking.strong_count() > 0);
         state.asking.push(Arc::downgrade(&asking));
         asking
+    }
+
+    /// Whose it is.
+    pub(super) fn client(&self) -> ClientTag {
+        self.session.client
     }
 
     /// Waits until somebody cancels it.

@@ -3,24 +3,29 @@
 use super::access::TokenHolder;
 use super::body::{self, BodyFault};
 use super::clients::{NoSession, TooManySessions, WebSession};
+use super::guard::only;
 use super::posted::{PostedCall, ReplyBox, Wish};
 use super::reply::{self, SESSION};
 use super::socket::Asking;
 use super::{HttpServer, ServerStage, events, revision};
 use crate::answer::EdgeReason;
 use crate::protocol::borrowed::Raw;
-use crate::protocol::params::Params;
+use crate::protocol::params::{Meta, Params};
 use crate::protocol::{Era, Frame, Id, Message, RpcError, ServerMessage};
 use crate::server::calls::Calls;
 use crate::server::gate::{Flow, Gate};
-use crate::server::handler::{Action, HandshakeState, Ticket};
+use crate::server::handler::{Action, Handler, Ticket};
+use crate::server::handshake::HandshakeState;
 use crate::server::outbox::{Outbox, Route};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::Response;
+use ptc_runtime::trace::{self, TraceContext};
 use std::sync::Arc;
 
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+const TRACEPARENT: HeaderName = HeaderName::from_static(trace::TRACEPARENT);
+const TRACESTATE: HeaderName = HeaderName::from_static(trace::TRACESTATE);
 
 /// Answers a request of somebody who may ask.
 pub(super) async fn answer(
@@ -70,9 +75,6 @@ async fn post(
     holder: &Arc<TokenHolder>,
     request: Request<Body>,
 ) -> Response {
-    if server.is_draining() {
-        return draining();
-    }
     let (head, body) = request.into_parts();
     if !is_json(&head.headers) {
         return reply::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported media type");
@@ -102,9 +104,11 @@ async fn post(
         Err(BodyFault::Slow) => return reply::text(StatusCode::REQUEST_TIMEOUT, "request timeout"),
         Err(BodyFault::Broken) => return reply::text(StatusCode::BAD_REQUEST, "broken body"),
     };
-    if !server.handler.is_ready() {
-        let must_wait =
-            Frame::default().read(&body.bytes).is_ok_and(|message| server.handler.must_wait(&message));
+    let Some(handler) = server.handlers.of(holder) else {
+        return reply::text(StatusCode::INTERNAL_SERVER_ERROR, "no tool list");
+    };
+    if !handler.is_ready() && !server.is_draining() {
+        let must_wait = Frame::default().read(&body.bytes).is_ok_and(|message| handler.must_wait(&message));
         if must_wait {
             tokio::select! {
                 () = server.ready() => {}
@@ -113,22 +117,36 @@ async fn post(
         }
     }
     let flow = head.extensions.get::<Asking>().map(|asking| asking.flow.clone()).unwrap_or_default();
-    let asked = Post { server, gate, holder, flow, headers: &head.headers, wish, bytes: body.bytes.len() };
+    let mut trace = None;
     let call = {
         let mut frame = Frame::default();
         match frame.read(&body.bytes) {
-            Ok(message) => asked.message(message),
+            // Calls that are under way are answered, so what their clients were asked may be, too.
+            Ok(message) if server.is_draining() && !matches!(message, Message::Response { .. }) => {
+                Answer::Done(draining())
+            }
+            Ok(message) => {
+                trace = trace_of(&message, &head.headers);
+                let (headers, bytes, trace) = (&head.headers, body.bytes.len(), trace.clone());
+                let handler = &handler;
+                Post { server, handler, gate, holder, flow, headers, wish, bytes, trace }.message(message)
+            }
             Err(error) => Answer::Done(reply::error(StatusCode::BAD_REQUEST, None, &error.into())),
         }
     };
-    match call {
+    let mut response = match call {
         Answer::Done(response) => response,
         Answer::Later(call, wish) => {
             // The call has what it needs of them, and may take long.
             drop((head, body));
             call.answer(wish).await
         }
+    };
+    // For the log.
+    if let Some(trace) = trace {
+        response.extensions_mut().insert(trace);
     }
+    response
 }
 
 fn draining() -> Response {
@@ -144,12 +162,14 @@ enum Answer {
 /// A POST whose message is being handled.
 struct Post<'p> {
     server: &'p Arc<HttpServer>,
+    handler: &'p Arc<Handler>,
     gate: &'p Arc<Gate>,
     holder: &'p Arc<TokenHolder>,
     flow: Arc<Flow>,
     headers: &'p HeaderMap,
     wish: Wish,
     bytes: usize,
+    trace: Option<TraceContext>,
 }
 
 impl Post<'_> {
@@ -184,8 +204,7 @@ impl Post<'_> {
                     Some(id) => self.request(&id, message, Some(session), era),
                     None => {
                         let mut told = ReplyBox::default();
-                        let action =
-                            session.change(|state| self.server.handler.handle(message, state, &mut told));
+                        let action = session.change(|state| self.handler.handle(message, state, &mut told));
                         if let Action::Cancel(id) = action {
                             session.cancel(&id);
                         }
@@ -214,11 +233,13 @@ impl Post<'_> {
         }
         let mut state = HandshakeState::of(self.holder.owner);
         let mut told = ReplyBox::default();
-        self.server.handler.handle(message, &mut state, &mut told);
+        self.handler.handle(message, &mut state, &mut told);
         if told.is_error() {
             return Answer::Done(told.answer(self.wish));
         }
-        let seen = self.server.tools.borrow().changes;
+        let Some(seen) = self.server.handlers.list_of(self.holder) else {
+            return Answer::Done(reply::text(StatusCode::INTERNAL_SERVER_ERROR, "no tool list"));
+        };
         let begun = self.server.clients.begin(self.holder.owner, state, seen);
         let full = |status, message| Answer::Done(reply::unavailable(status, Some(id), message));
         match begun {
@@ -266,22 +287,29 @@ impl Post<'_> {
                 "server busy: this token may make {most} calls a minute (evals_per_minute); retry the same call in \
                  {seconds} s"
             );
-            server.handler.refuse(Ticket::of(id, era), EdgeReason::Busy, message, &mut told);
+            self.handler.refuse(Ticket::of(id, era), EdgeReason::Busy, message, &mut told);
             return Answer::Done(reply::retry_after(told.answer(wish), seconds));
         }
         let action = match &session {
             None => {
-                let mut state = HandshakeState::of(self.holder.owner);
-                server.handler.handle(message, &mut state, &mut told)
+                let mut state = HandshakeState::of(self.holder.owner).traced(self.trace.clone());
+                self.handler.handle(message, &mut state, &mut told)
             }
             // A call changes nothing there, and others need not wait for it.
-            Some(session) if is_call => server.handler.handle(message, &mut session.handshake(), &mut told),
-            Some(session) => session.change(|state| server.handler.handle(message, state, &mut told)),
+            Some(session) if is_call => {
+                let mut state = session.handshake().traced(self.trace.clone());
+                self.handler.handle(message, &mut state, &mut told)
+            }
+            Some(session) => session.change(|state| self.handler.handle(message, state, &mut told)),
         };
         match action {
             Action::Run(call) => {
-                let calls =
-                    Calls::new(server.handler.clone(), &self.holder.party(self.gate), self.flow.clone());
+                let calls = Calls::new(
+                    self.handler.clone(),
+                    self.holder.owner,
+                    &self.holder.party(self.gate),
+                    self.flow.clone(),
+                );
                 let begun = PostedCall::begin(server, calls, *call, self.bytes, told, entered, wish);
                 match begun {
                     Ok(call) => Answer::Later(Box::new(call), wish),
@@ -289,7 +317,7 @@ impl Post<'_> {
                 }
             }
             Action::Listen(subscription) if wish.events => {
-                Answer::Done(events::subscription(server, subscription))
+                Answer::Done(events::subscription(server, self.holder.owner, subscription))
             }
             Action::Listen(_) => {
                 let text = "text/event-stream must be acceptable";
@@ -320,6 +348,23 @@ fn no_session(none: NoSession) -> Box<Response> {
         NoSession::Unnamed => reply::text(StatusCode::BAD_REQUEST, "missing MCP-Session-Id"),
         NoSession::Unknown => reply::empty(StatusCode::NOT_FOUND),
     })
+}
+
+/// The trace that a request belongs to: as it says itself, which its client wrote, else as its headers say, which may be
+/// of anything between the client and us.
+fn trace_of(message: &Message<'_, '_>, headers: &HeaderMap) -> Option<TraceContext> {
+    let own = match message {
+        Message::Request { params: Ok(params), .. } => params.meta.as_ref().and_then(Meta::trace),
+        _ => None,
+    };
+    if own.is_some() {
+        return own;
+    }
+    let parent = only(headers, &TRACEPARENT)??;
+    // Several headers of this name are one list.
+    let states = headers.get_all(&TRACESTATE).iter().map(|state| state.to_str().ok());
+    let states: Option<Vec<&str>> = states.collect();
+    TraceContext::read(parent, states.map(|states| states.join(",")).as_deref())
 }
 
 /// A body without a type is taken for JSON.

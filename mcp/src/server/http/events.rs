@@ -1,14 +1,17 @@
 //! Server-sent events: how a message becomes one, and streams that tell of changes.
 //!
 //! All that a stream can tell unasked is that the tool list is another one, which is the same said once or ten times. So
-//! the number of changes so far is the id of an event, and nothing has to be kept for a client that comes back: it is
-//! told when the number it saw last is not that of now.
+//! the number of the list is the id of an event, and nothing has to be kept for a client that comes back: it is told when
+//! the number it saw last is not that of now. Whose list that is, the token says that is good now, so a stream also tells
+//! of a token that is given other servers, and ends with it.
 
 use super::clients::{Listening, WebSession};
+use super::handlers::ListNumber;
 use super::{HttpServer, ServerStage, ToolsSeen, reply};
 use crate::edge::{self, CleanBytes, Form, shapes};
 use crate::protocol::{ServerMessage, Version, notify};
 use crate::server::handler::Subscription;
+use crate::tools::CallOwner;
 use axum::response::Response;
 use futures_util::stream::unfold;
 use std::sync::Arc;
@@ -34,49 +37,61 @@ fn numbered(id: &str, message: &[u8]) -> CleanBytes {
         .framed(&format!("{id}event: message\ndata: "), "\n\n")
 }
 
-/// A stream has nothing more to tell: the server drains, or the session is closed.
+/// A stream has nothing more to tell: the server drains, the session is closed, or the token is good no longer.
 struct Ended;
 
 /// What a stream of changes waits for.
 struct Changes {
     server: Arc<HttpServer>,
+    owner: CallOwner,
     tools: watch::Receiver<ToolsSeen>,
     stage: watch::Receiver<ServerStage>,
     session: Option<Arc<WebSession>>,
-    /// The number of changes that the client knows of.
-    known: u64,
+    /// The list that the client knows; `None`: none of ours.
+    known: Option<ListNumber>,
 }
 
 impl Changes {
-    fn new(server: &Arc<HttpServer>, session: Option<Arc<WebSession>>, known: Option<u64>) -> Changes {
-        let tools = server.tools.subscribe();
-        let known = known.unwrap_or(tools.borrow().changes);
-        Changes { server: server.clone(), tools, stage: server.stage.subscribe(), session, known }
+    fn new(
+        server: &Arc<HttpServer>,
+        owner: CallOwner,
+        session: Option<Arc<WebSession>>,
+        known: Option<ListNumber>,
+    ) -> Changes {
+        let (tools, stage) = (server.tools.subscribe(), server.stage.subscribe());
+        Changes { server: server.clone(), owner, tools, stage, session, known }
     }
 
-    /// Waits for the next change.
-    async fn next(&mut self) -> Result<u64, Ended> {
-        let known = self.known;
+    /// Waits for the next change. May be dropped while it waits.
+    async fn next(&mut self) -> Result<(), Ended> {
         let closed = async {
             match &self.session {
                 Some(session) => session.closed().await,
                 None => std::future::pending().await,
             }
         };
+        let changed = async {
+            loop {
+                let Some(now) = self.server.list_of(self.owner) else { return Err(Ended) };
+                if self.known.replace(now) != Some(now) {
+                    return Ok(());
+                }
+                // The sender lives as long as the server, which is held.
+                let _ = self.tools.changed().await;
+            }
+        };
         tokio::select! {
             biased;
             _ = self.stage.wait_for(|stage| *stage >= ServerStage::Draining) => Err(Ended),
             () = closed => Err(Ended),
-            seen = self.tools.wait_for(|seen| seen.changes != known) => {
-                // The sender lives as long as the server, which is held.
-                self.known = seen.map_or(known, |seen| seen.changes);
-                Ok(self.known)
-            }
+            changed = changed => changed,
         }
     }
 
     fn id(&self, listening: &Listening) -> String {
-        format!("id: {:x}-{}-{}\n", self.server.boot, self.known, listening.number())
+        // No list has the last number.
+        let known = self.known.map_or(u64::MAX, |known| known.0);
+        format!("id: {:x}-{known}-{}\n", self.server.boot, listening.number())
     }
 }
 
@@ -89,12 +104,12 @@ pub(super) fn listen(server: &Arc<HttpServer>, session: Arc<WebSession>, last: O
             .split_once('-')
             .filter(|(boot, _)| u64::from_str_radix(boot, 16) == Ok(server.boot))
             .and_then(|(_, known)| known.split('-').next()?.parse().ok())
-            .unwrap_or(u64::MAX),
-        None => session.tools_seen,
+            .map(ListNumber),
+        None => Some(session.tools_seen),
     };
     let version = session.version;
     let listening = session.listen();
-    let changes = Changes::new(server, Some(session), Some(known));
+    let changes = Changes::new(server, session.owner, Some(session), known);
     let pieces = unfold(Some((changes, listening, true)), move |state| async move {
         let (mut changes, listening, is_first) = state?;
         if is_first {
@@ -106,8 +121,8 @@ pub(super) fn listen(server: &Arc<HttpServer>, session: Arc<WebSession>, last: O
         loop {
             match timeout(QUIET, changes.next()).await {
                 Err(_) => return Some((comment(), Some((changes, listening, false)))),
-                Ok(Ok(_)) if !listening.is_newest() => {}
-                Ok(Ok(_)) => {
+                Ok(Ok(())) if !listening.is_newest() => {}
+                Ok(Ok(())) => {
                     let message = notify::tools_list_changed(None);
                     let event = numbered(&changes.id(&listening), message.as_bytes());
                     return Some((event, Some((changes, listening, false))));
@@ -120,8 +135,12 @@ pub(super) fn listen(server: &Arc<HttpServer>, session: Arc<WebSession>, last: O
 }
 
 /// The stream of a subscription of the stateless era.
-pub(super) fn subscription(server: &Arc<HttpServer>, subscription: Subscription) -> Response {
-    let changes = Changes::new(server, None, None);
+pub(super) fn subscription(
+    server: &Arc<HttpServer>,
+    owner: CallOwner,
+    subscription: Subscription,
+) -> Response {
+    let changes = Changes::new(server, owner, None, server.list_of(owner));
     let pieces = unfold(Some((changes, subscription, true)), |state| async move {
         let (mut changes, subscription, is_first) = state?;
         let id = &subscription.id;
@@ -133,8 +152,8 @@ pub(super) fn subscription(server: &Arc<HttpServer>, subscription: Subscription)
         loop {
             match timeout(QUIET, changes.next()).await {
                 Err(_) => return Some((comment(), Some((changes, subscription, false)))),
-                Ok(Ok(_)) if !subscription.tools_list_changed => {}
-                Ok(Ok(_)) => {
+                Ok(Ok(())) if !subscription.tools_list_changed => {}
+                Ok(Ok(())) => {
                     let message = notify::tools_list_changed(Some(id));
                     return Some((send(message), Some((changes, subscription, false))));
                 }

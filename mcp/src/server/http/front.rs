@@ -11,6 +11,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, header};
 use axum::response::Response;
 use axum::routing::{any, get};
+use ptc_runtime::trace::TraceContext;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -53,7 +54,7 @@ async fn ready(State(Front { server, .. }): State<Front>) -> Response {
     if server.is_draining() {
         return not("draining");
     }
-    if !server.handler.is_ready() {
+    if !server.handlers.whole().is_ready() {
         return not("starting");
     }
     if server.clients.are_full() {
@@ -65,6 +66,10 @@ async fn ready(State(Front { server, .. }): State<Front>) -> Response {
 
 async fn numbers(State(Front { server, gate }): State<Front>, request: Request<Body>) -> Response {
     match (let_in(&server, &request), &server.counts) {
+        // They name servers.
+        (Ok(holder), Some(_)) if holder.servers().is_some() => {
+            reply::text(StatusCode::FORBIDDEN, "forbidden")
+        }
         (Ok(_), Some(counts)) => reply::numbers(&counts.text(&server, &gate)),
         (Ok(_), None) => reply::text(StatusCode::NOT_FOUND, "not found"),
         (Err(refused), _) => *refused,
@@ -109,6 +114,7 @@ async fn mcp(State(Front { server, gate }): State<Front>, request: Request<Body>
         duration_ms = time.as_secs_f64() * 1_000.0,
         owner_hash = holder.as_ref().map(|holder| holder.owner.to_string()),
         token = holder.as_ref().map(|holder| &*holder.name),
+        trace_id = response.extensions().get().map(TraceContext::trace_id),
         "http_request_stop"
     );
     response.headers_mut().insert(REQUEST, name);

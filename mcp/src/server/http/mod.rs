@@ -7,6 +7,7 @@
 //! - `socket`: connections, plain or over TLS.
 //! - `turns`: what busy parties leave to others. `front`: paths, and who gets in: Host and Origin ([`guard`]), tokens ([`access`]).
 //! - `revision`: what each revision of the protocol wants in headers, and which era a request is of. `body`: its body.
+//! - `handlers`: who answers whom, by the servers that they may use.
 //! - `endpoint`: POST, GET and DELETE of the one path that speaks MCP. `posted`: a request that is answered later.
 //!   `clients`: sessions of the handshake era.
 //! - `metrics`: what Prometheus gathers.
@@ -23,6 +24,7 @@ mod endpoint;
 mod events;
 mod front;
 pub mod guard;
+mod handlers;
 mod metrics;
 mod posted;
 mod reload;
@@ -33,13 +35,15 @@ mod socket;
 mod turns;
 
 pub use access::Access;
+pub use handlers::{Handlers, MakePart};
 pub use settings::{HttpLimits, HttpSettings};
 pub use socket::{HttpListener, Tls};
 
-use super::handler::Handler;
-use crate::tools::Facts;
+use crate::tools::{CallOwner, Facts};
 use clients::Clients;
+use handlers::ListNumber;
 use metrics::HttpCounts;
+use reload::Reloads;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{Semaphore, watch};
@@ -47,11 +51,11 @@ use turns::BusyTurns;
 
 /// What all requests share.
 pub(super) struct HttpServer {
-    handler: Arc<Handler>,
+    handlers: Arc<Handlers>,
     settings: HttpSettings,
     access: Access,
     clients: Clients,
-    /// How often the tool list has changed; 0 until the handler is ready, if it was not from the beginning.
+    /// Wakes who waits for tool lists.
     tools: watch::Sender<ToolsSeen>,
     stage: watch::Sender<ServerStage>,
     /// Requests that have not been answered yet.
@@ -78,15 +82,14 @@ enum ServerStage {
     Ending,
 }
 
-/// What is known of the tool list.
+/// What is known of tool lists. Who is told that it was written looks whether a list of theirs is another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ToolsSeen {
     is_ready: bool,
-    changes: u64,
 }
 
 impl HttpServer {
-    fn new(handler: Arc<Handler>, settings: HttpSettings, access: Access) -> HttpServer {
+    fn new(handlers: Handlers, settings: HttpSettings, access: Access) -> HttpServer {
         let permits = |most: u64| {
             let most = usize::try_from(most).unwrap_or(usize::MAX);
             Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))
@@ -94,10 +97,11 @@ impl HttpServer {
         let mut boot = [0; 8];
         // Without chance ids of events of an earlier life might be taken for ours, which costs a client one look.
         let _ = getrandom::fill(&mut boot);
-        let told = handler.clone();
+        let handlers = Arc::new(handlers);
+        let told = handlers.clone();
         HttpServer {
-            tools: watch::Sender::new(ToolsSeen { is_ready: handler.is_ready(), changes: 0 }),
-            handler,
+            tools: watch::Sender::new(ToolsSeen { is_ready: handlers.whole().is_ready() }),
+            handlers,
             clients: Clients::new(&settings, move |session| told.session_ended(session)),
             access,
             stage: watch::Sender::new(ServerStage::Serving),
@@ -132,18 +136,28 @@ impl HttpServer {
         self.in_flight.load(Ordering::Acquire)
     }
 
-    /// Makes the tool list again whenever its facts change, and tells who listens. Ends with the facts.
+    /// Makes the tool lists again whenever their facts change, and tells who listens. Ends with the facts.
     async fn follow(&self, mut facts: watch::Receiver<Arc<Facts>>) {
         while facts.changed().await.is_ok() {
             let now = facts.borrow_and_update().clone();
-            match self.handler.describe(&now) {
-                Ok(is_new) => self.tools.send_modify(|seen| {
-                    seen.is_ready = true;
-                    seen.changes += u64::from(is_new);
-                }),
-                Err(error) => tracing::error!(%error, "the tool list could not be written"),
-            }
+            self.handlers.describe(&now);
+            self.tools.send_replace(ToolsSeen { is_ready: true });
         }
+    }
+
+    /// Follows the file of tokens: who listens by one that is good no longer, or for other servers, is told. Never ends.
+    async fn follow_tokens(&self, reloads: Reloads) {
+        let replaced = || {
+            self.handlers.retain(|servers| self.access.grants(servers));
+            self.tools.send_modify(|_| {});
+        };
+        self.access.follow(reloads, replaced).await;
+    }
+
+    /// The list that somebody is shown; `None` when they have no token any more.
+    fn list_of(&self, owner: CallOwner) -> Option<ListNumber> {
+        let holder = self.access.holder(owner)?;
+        self.handlers.list_of(&holder)
     }
 
     /// Waits until requests that need the tool list can be answered.

@@ -14,6 +14,7 @@ use crate::server::outbox::{Outbox, Route};
 use axum::http::StatusCode;
 use axum::response::Response;
 use futures_util::stream::unfold;
+use ptc_runtime::upstream::ClientTag;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,12 +108,11 @@ impl PostedCall {
         wish: Wish,
     ) -> Result<PostedCall, ReplyBox> {
         let asked = request.as_ref().filter(|_| wish.events).map(|request| request.asking(calls.mailbox()));
-        if let Some(asked) = &asked {
-            calls.pass_to_client(asked.clone());
-        }
+        let client = request.as_ref().map_or_else(ClientTag::unique, SessionRequest::client);
+        calls.are_of(client, asked.clone());
         let ticket = call.ticket.unrecorded();
         if let Err((ticket, full)) = calls.admit(call, bytes) {
-            server.handler.refuse(ticket, EdgeReason::Busy, full.message(), &mut told);
+            calls.handler().refuse(ticket, EdgeReason::Busy, full.message(), &mut told);
             return Err(told);
         }
         let mailbox = calls.mailbox();
@@ -187,7 +187,7 @@ impl PostedCall {
                 self.calls.cancel(&self.ticket.id);
                 let message = "the request was cancelled";
                 let ticket = self.ticket.unrecorded();
-                self.server.handler.refuse(ticket, EdgeReason::Cancelled, message, &mut self.told);
+                self.calls.handler().clone().refuse(ticket, EdgeReason::Cancelled, message, &mut self.told);
             }
             () = self.server.reached(ServerStage::Ending) => {
                 self.calls.cancel(&self.ticket.id);

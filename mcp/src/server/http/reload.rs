@@ -27,21 +27,24 @@ impl Reloads {
         }
     }
 
-    /// Calls `read` whenever one of these files is another one, or is to be read. Never ends.
+    /// Calls `read` whenever one of these files is another one and stays as it is from one look to the next, since half of a
+    /// file may say something else than the whole, or is to be read. Never ends. The first read is one of its own, as they
+    /// may have changed since somebody else read them.
     pub(super) async fn follow(mut self, paths: &[PathBuf], mut read: impl FnMut()) {
         let stamp = |path: &PathBuf| {
             let data = path.metadata().ok()?;
             Some((data.modified().ok()?, data.len()))
         };
         let stamps = || -> Stamps { paths.iter().map(stamp).collect() };
-        let mut seen = stamps();
+        let (mut seen, mut was_read) = (stamps(), None);
         loop {
             let is_asked = tokio::select! {
                 () = self.asked() => true,
                 () = sleep(LOOK) => false,
             };
-            let now = stamps();
-            if std::mem::replace(&mut seen, now) != seen || is_asked {
+            let is_same = std::mem::replace(&mut seen, stamps()) == seen;
+            if is_asked || is_same && was_read.as_ref() != Some(&seen) {
+                was_read = Some(seen.clone());
                 read();
             }
         }

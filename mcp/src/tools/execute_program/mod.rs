@@ -13,12 +13,13 @@ use crate::answer::caps::Profile;
 use crate::answer::profile::apply_beside;
 use crate::answer::record::{EvalEnding, Record};
 use crate::answer::{CallSummary, EdgeReason, ToolResult, refused};
-use crate::protocol::borrowed::Raw;
+use crate::protocol::arguments::GivenArguments;
 use ptc_python::engine::{Engine, Script};
 use ptc_python::functions::FunctionTable;
 use ptc_python::guest::ScriptRun;
 use ptc_python::output::{FAILED, SUCCEEDED};
 use ptc_runtime::Runtime;
+use ptc_runtime::guest::{asking, traced};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::Outcome;
 use ptc_runtime::watcher::RunWatcher;
@@ -143,8 +144,13 @@ impl Tool for ExecuteProgram {
         }
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
-        let text = arguments.map_or("{}", Raw::get);
+    fn begin(
+        &self,
+        arguments: Option<&GivenArguments<'_>>,
+        call: &CallContext,
+        reply: Responder<'_>,
+    ) -> Begun {
+        let text = arguments.map_or("{}", |arguments| arguments.text());
         let ScriptArguments { code, session_id, end_session } = match serde_json::from_str(text) {
             Ok(arguments) => arguments,
             Err(error) => {
@@ -178,10 +184,11 @@ impl Tool for ExecuteProgram {
         let script = Script { code: code.into(), output_bytes: self.limits.output_bytes };
         let (engine, broker) = (self.engine.clone(), self.runtime.broker().clone());
         let run = ScriptRun { engine, broker, functions: self.functions.clone(), script, turn };
-        let (runtime, limits, call) = (self.runtime.clone(), self.limits.limits, *call);
+        let (runtime, limits, call) = (self.runtime.clone(), self.limits.limits, call.clone());
         Begun::Run(Job::new(self.limits.process_bytes, move |reporter| -> Cancel {
+            let guest = asking(traced(run.guest(), call.trace.clone()), reporter.caller());
             let watcher = ScriptWatcher { reporter, call, shared };
-            let submitted = runtime.submit_guest(limits, run.guest(), Box::new(watcher));
+            let submitted = runtime.submit_guest(limits, guest, Box::new(watcher));
             Box::new(move || submitted.cancel())
         }))
     }

@@ -14,7 +14,7 @@ use super::job::{Cancel, Job};
 use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations};
 use crate::answer::{CallSummary, Content, EdgeReason, ToolAnswer, ToolResult};
 use crate::observe::CallRecorder;
-use crate::protocol::borrowed::Raw;
+use crate::protocol::arguments::GivenArguments;
 use question::Question;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -78,7 +78,12 @@ impl Tool for LispDebug {
         }
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
+    fn begin(
+        &self,
+        arguments: Option<&GivenArguments<'_>>,
+        call: &CallContext,
+        reply: Responder<'_>,
+    ) -> Begun {
         let question = match Question::read(arguments) {
             Ok(question) => question,
             Err(message) => return reply.with(&refused(&message)),

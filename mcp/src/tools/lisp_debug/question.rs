@@ -1,7 +1,7 @@
 //! What may be asked.
 
 use crate::edge;
-use crate::protocol::borrowed::Raw;
+use crate::protocol::arguments::GivenArguments;
 use ptc_runtime::secrets::Cut;
 use serde_json::{Map, Value};
 
@@ -44,10 +44,10 @@ pub(super) struct Which {
 
 impl Question {
     /// Reads arguments; the error is the message of an `args_error`.
-    pub(super) fn read(arguments: Option<Raw<'_>>) -> Result<Question, String> {
+    pub(super) fn read(arguments: Option<&GivenArguments<'_>>) -> Result<Question, String> {
         // What is no object has no arguments in it.
         let fields: Map<String, Value> =
-            arguments.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+            arguments.and_then(|arguments| serde_json::from_str(arguments.text()).ok()).unwrap_or_default();
         let op = match fields.get("op").filter(|op| !op.is_null()) {
             None => return Err(format!("argument `op` is required (one of: {})", OPS.join(", "))),
             Some(op) => op,
@@ -107,12 +107,13 @@ fn repeated(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::borrowed::Raw;
     use serde_json::json;
     use serde_json::value::to_raw_value;
 
     fn read(arguments: Value) -> Result<Question, String> {
         let raw = to_raw_value(&arguments).expect("JSON");
-        Question::read(Some(Raw::from(&*raw)))
+        Question::read(Some(&GivenArguments::whole(Raw::from(&*raw))))
     }
 
     #[test]

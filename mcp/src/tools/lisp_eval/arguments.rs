@@ -1,8 +1,8 @@
 //! The arguments of `lisp_eval`, checked in a fixed order; the first fault is the message.
 
 use crate::answer::schema::{MAX_SCHEMA_BYTES, Schema};
+use crate::protocol::arguments::{ArgumentMember, GivenArguments};
 use crate::protocol::borrowed::{Raw, Text, present};
-use crate::protocol::scan::Scanner;
 use ptc_runtime::limits::Limits;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -43,10 +43,11 @@ enum ProgramArgument<'a> {
 }
 
 /// Checks the arguments; the error is the message of an `args_error`.
-pub fn read<'a>(arguments: Option<Raw<'a>>, limits: &Limits) -> Result<EvalCall<'a>, String> {
-    let arguments: EvalArguments<'_> = match arguments.map(Raw::get) {
+pub fn read<'a>(arguments: Option<&GivenArguments<'a>>, limits: &Limits) -> Result<EvalCall<'a>, String> {
+    let members = arguments.and_then(GivenArguments::members);
+    let arguments: EvalArguments<'_> = match arguments.map(GivenArguments::text) {
         None | Some("null") => EvalArguments::default(),
-        Some(text) if text.starts_with('{') => match scan(text) {
+        Some(text) if text.starts_with('{') => match members.and_then(usual) {
             Some(arguments) => arguments,
             None => serde_json::from_str(text).map_err(|error| format!("arguments are invalid: {error}"))?,
         },
@@ -67,28 +68,26 @@ pub fn read<'a>(arguments: Option<Raw<'a>>, limits: &Limits) -> Result<EvalCall<
 
 /// Arguments of the usual shape; `None` means that serde has to look at them.
 #[inline]
-fn scan(text: &str) -> Option<EvalArguments<'_>> {
+fn usual<'a>(members: &[ArgumentMember<'a>]) -> Option<EvalArguments<'a>> {
     let mut arguments = EvalArguments::default();
-    Scanner::new(text).object(|scanner| {
-        if scanner.is_at(b"\"program\":") {
-            let ProgramArgument::Absent = arguments.program else { return None };
-            arguments.program = ProgramArgument::Text(scanner.text()?);
-            return Some(());
-        }
-        let place = match scanner.any_key()? {
+    for ArgumentMember { key, value } in members {
+        let place = match *key {
+            b"program" => {
+                let ProgramArgument::Absent = arguments.program else { return None };
+                arguments.program = ProgramArgument::Text(value.string()?);
+                continue;
+            }
             b"context" => &mut arguments.context,
             b"output_schema" => &mut arguments.output_schema,
             b"signature" => return None,
-            _ => return scanner.skip_value(),
+            _ => continue,
         };
-        let value = scanner.value()?;
         // A second one is a fault, and null has a meaning of its own.
         if place.is_some() || value.get() == "null" {
             return None;
         }
-        *place = Some(value);
-        Some(())
-    })?;
+        *place = Some(*value);
+    }
     Some(arguments)
 }
 
@@ -252,9 +251,9 @@ mod tests {
     use super::*;
 
     fn message(arguments: &str) -> String {
-        let raw: Raw<'_> = serde_json::from_str(arguments).expect("JSON");
+        let raw: GivenArguments<'_> = serde_json::from_str(arguments).expect("JSON");
         let limits = Limits { max_program_bytes: 10, max_context_bytes: 40, ..Limits::default() };
-        let call = read(Some(raw), &limits);
+        let call = read(Some(&raw), &limits);
         let context =
             call.and_then(|call| call.context.map(|raw| read_context(raw, 40).map(drop)).transpose());
         context.map_or_else(|message| message, |_| "ok".into())

@@ -21,6 +21,7 @@ use crate::answer::profile::apply;
 use crate::answer::record::{Record, run_options};
 use crate::answer::schema::Schema;
 use crate::answer::{CallSummary, EdgeReason, refused};
+use crate::protocol::arguments::GivenArguments;
 use crate::protocol::borrowed::Raw;
 use arguments::{EvalCall, read_context};
 use ptc_runtime::limits::Limits;
@@ -65,7 +66,12 @@ impl Tool for LispEval {
         definition::definition(facts)
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
+    fn begin(
+        &self,
+        arguments: Option<&GivenArguments<'_>>,
+        call: &CallContext,
+        reply: Responder<'_>,
+    ) -> Begun {
         let EvalCall { program, context, schema } = match arguments::read(arguments, &self.limits) {
             Ok(call) => call,
             Err(message) => {
@@ -99,11 +105,13 @@ impl Tool for LispEval {
             context: context.map(str::to_owned),
             // The time at the gate counts: else the last of many requests would wait once more behind it.
             since: Some(Instant::now()),
+            trace: call.trace.clone(),
             ..options.into_owned()
         };
-        let call = *call;
+        let call = call.clone();
         // The runtime counts the memory of its programs itself.
         Begun::Run(Job::new(0, move |reporter| -> Cancel {
+            let options = RunOptions { client: reporter.caller(), ..options };
             evaluator.submit(program, options, Box::new(CallWatcher { reporter, call, schema }))
         }))
     }

@@ -82,6 +82,7 @@ pub(super) fn of(
     if settings.include_program {
         put("program", json!(step.program));
     }
+    put("trace_id", summary.planner.trace_id.as_str().into());
     if usage.requests > 0 {
         let answered = if step.result.is_ok() { result_bytes as u64 } else { 0 };
         put("ptc_metrics", summary.planner.metrics(&step.calls, answered));

@@ -18,10 +18,12 @@ pub use summary::CapabilitySummary;
 use super::job::{Cancel, Job, Reporter};
 use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations};
 use crate::answer::{CallSummary, Content, TaskSummary, ToolAnswer, ToolResult};
-use crate::protocol::borrowed::Raw;
+use crate::protocol::arguments::GivenArguments;
 use ptc_runtime::Runtime;
 use ptc_runtime::agent::{Agent, AgentLimits, Llm};
 use ptc_runtime::limits::Limits;
+use ptc_runtime::trace::TraceContext;
+use ptc_runtime::upstream::CallingClient;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -76,16 +78,32 @@ impl Tasks {
         Tasks { runtime, llm, settings }
     }
 
+    /// The same with the servers of this runtime. What an operator has written about servers is not said of a part of them.
+    pub fn of(&self, runtime: Arc<Runtime>) -> Arc<Tasks> {
+        let mut settings = self.settings.clone();
+        if runtime.is_part() {
+            settings.summary = settings.summary.made();
+        }
+        Arc::new(Tasks { runtime, llm: self.llm.clone(), settings })
+    }
+
     /// How they are run.
     pub fn settings(&self) -> &TaskSettings {
         &self.settings
     }
 
     /// Solves a task.
-    pub async fn solve(&self, request: &TaskRequest) -> SolvedTask {
+    pub async fn solve(
+        &self,
+        request: &TaskRequest,
+        trace: Option<TraceContext>,
+        client: Option<CallingClient>,
+    ) -> SolvedTask {
         let mut agent = Agent::verbatim(request.mission())
             .limits(self.settings.agent)
-            .program_limits(self.settings.programs);
+            .program_limits(self.settings.programs)
+            .trace(trace.clone())
+            .client(client);
         if let Some(prefix) = &self.settings.prefix {
             agent = agent.system_prefix(prefix);
         }
@@ -94,7 +112,10 @@ impl Tasks {
         }
         let begun = std::time::Instant::now();
         let step = agent.run(&self.runtime, self.llm.clone(), &request.context).await;
-        let summary = TaskSummary::of(&step, self.llm.model(), begun.elapsed());
+        let mut summary = TaskSummary::of(&step, self.llm.model(), begun.elapsed());
+        if let Some(trace) = trace {
+            summary.planner.trace_id = trace.trace_id().to_owned();
+        }
         let answer = answer::of(&step, &summary, &self.settings, request);
         SolvedTask { answer, is_ok: step.result.is_ok(), summary }
     }
@@ -159,21 +180,27 @@ impl Tool for LispTask {
         }
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, _: &CallContext, reply: Responder<'_>) -> Begun {
+    fn begin(
+        &self,
+        arguments: Option<&GivenArguments<'_>>,
+        call: &CallContext,
+        reply: Responder<'_>,
+    ) -> Begun {
         let most = self.0.settings.programs.max_context_bytes;
-        let request = match TaskRequest::read(arguments.map_or("{}", Raw::get), most) {
+        let request = match TaskRequest::read(arguments.map_or("{}", |arguments| arguments.text()), most) {
             Ok(request) => request,
             Err(message) => {
                 return reply.with(&told(answer::failed("args_error", &message), Some("args_error")));
             }
         };
-        let tasks = self.0.clone();
+        let (tasks, trace) = (self.0.clone(), call.trace.clone());
         Begun::Run(Job::new(0, move |mut reporter: Box<dyn Reporter>| -> Cancel {
             reporter.begun();
+            let client = reporter.caller();
             let (cancel, cancelled) = oneshot::channel::<()>();
             tokio::spawn(async move {
                 let answer = tokio::select! {
-                    solved = tasks.solve(&request) => told_of(solved),
+                    solved = tasks.solve(&request, trace, client) => told_of(solved),
                     // Whoever cancels wants no answer; dropped without a word, it goes on.
                     Ok(()) = cancelled => {
                         told(answer::failed("cancelled", "the task was cancelled"), Some("cancelled"))

@@ -6,6 +6,9 @@ use serde_json::Value;
 /// Fields of a map that are named.
 const FIELDS: usize = 3;
 
+/// Bytes of a summary that takes the place of one that an operator wrote, at least.
+const LEAST_MADE: usize = 1_024;
+
 /// Where the summary comes from.
 #[derive(Clone, Debug)]
 pub enum CapabilitySummary {
@@ -16,6 +19,14 @@ pub enum CapabilitySummary {
 }
 
 impl CapabilitySummary {
+    /// One that is made of the tool lists, about as long.
+    pub(super) fn made(&self) -> CapabilitySummary {
+        match self {
+            CapabilitySummary::Given(text) => CapabilitySummary::Made(text.len().max(LEAST_MADE)),
+            CapabilitySummary::Made(most) => CapabilitySummary::Made(*most),
+        }
+    }
+
     /// The summary of these servers.
     pub(super) fn text(&self, catalog: &Catalog) -> String {
         let most = match self {

@@ -29,12 +29,12 @@ use super::{
 };
 use crate::answer::caps::Profile;
 use crate::answer::{CallSummary, EdgeReason};
-use crate::protocol::borrowed::Raw;
+use crate::protocol::arguments::GivenArguments;
 use answer::ProxyAnswer;
 use fields::{Act, Given};
 use kept::Caller;
 use ptc_runtime::Runtime;
-use ptc_runtime::guest::{interrupted, outside};
+use ptc_runtime::guest::{asking, interrupted, outside, traced};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::Outcome;
 use ptc_runtime::run::account::RunAccount;
@@ -122,8 +122,13 @@ impl Tool for ProxyDispatch {
         self.place.results.end(session);
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
-        let given = match Given::read(arguments.map_or("{}", Raw::get)) {
+    fn begin(
+        &self,
+        arguments: Option<&GivenArguments<'_>>,
+        call: &CallContext,
+        reply: Responder<'_>,
+    ) -> Begun {
+        let given = match Given::read(arguments.map_or("{}", |arguments| arguments.text())) {
             Ok(given) => given,
             Err(message) => {
                 let answer = ProxyAnswer::error(message).with("reason", EdgeReason::ArgsError.name());
@@ -132,12 +137,13 @@ impl Tool for ProxyDispatch {
             }
         };
         let (runtime, limits, profile) = (self.runtime.clone(), self.limits, call.profile);
-        let (place, caller) = (self.place.clone(), Caller::of(call));
+        let (place, caller, trace) = (self.place.clone(), Caller::of(call), call.trace.clone());
         Begun::Run(Job::new(0, move |reporter| -> Cancel {
             let worker = runtime.clone();
             let guest = outside(interrupted, move |account| async move {
                 act(&worker, &account, (&place, caller), &given).await.ending()
             });
+            let guest = asking(traced(guest, trace), reporter.caller());
             let submitted =
                 runtime.submit_guest(limits, guest, Box::new(DispatchWatcher { reporter, profile }));
             Box::new(move || submitted.cancel())

@@ -3,18 +3,14 @@
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::fields::Given;
 use super::kept::{Caller, ClientResults};
-use ptc_runtime::spill::{Grep, KeptPart, LookError, Spilled, StopFlag, look_aside};
+use ptc_runtime::spill::{
+    DEFAULT_LINES, Grep, KeptPart, LookError, MOST_CONTEXT, Spilled, StopFlag, look_aside,
+};
 use serde_json::json;
 use std::sync::Arc;
 
 /// Most bytes of an answer: it has to be carried.
 const MOST_BYTES: usize = 2 << 20;
-
-/// Lines of head and tail that do not say how many.
-const LINES: u64 = 50;
-
-/// Most lines of context.
-const CONTEXT: u64 = 100;
 
 /// Looks at a result.
 pub(super) async fn read_result(
@@ -31,10 +27,10 @@ pub(super) async fn read_result(
         None | Some(0) => MOST_BYTES,
         Some(most) => usize::try_from(most).unwrap_or(MOST_BYTES).min(MOST_BYTES),
     };
-    let lines = given.number("lines").unwrap_or(LINES);
+    let lines = given.number("lines").unwrap_or(DEFAULT_LINES);
     let (from, to) = (given.number("fromLine").unwrap_or(1), given.number("toLine").unwrap_or(u64::MAX));
     let pattern = given.text("pattern").unwrap_or_default();
-    let context = usize::try_from(given.number("context").unwrap_or(0).min(CONTEXT)).unwrap_or(0);
+    let context = usize::try_from(given.number("context").unwrap_or(0).min(MOST_CONTEXT)).unwrap_or(0);
     let look = move |stop: &StopFlag| {
         let part = match op {
             "head" => spilled.head(lines, most),

@@ -1,6 +1,6 @@
 //! Arguments of session tools. What a client sent is never repeated in a message.
 
-use crate::protocol::borrowed::Raw;
+use crate::protocol::arguments::GivenArguments;
 use serde_json::{Map, Value};
 
 /// Why a call of a session tool came to nothing.
@@ -66,8 +66,8 @@ pub struct Fields(Map<String, Value>);
 
 impl Fields {
     /// Reads them.
-    pub fn read(arguments: Option<Raw<'_>>) -> Result<Fields, SessionFault> {
-        match serde_json::from_str(arguments.map_or("{}", Raw::get)) {
+    pub fn read(arguments: Option<&GivenArguments<'_>>) -> Result<Fields, SessionFault> {
+        match serde_json::from_str(arguments.map_or("{}", |arguments| arguments.text())) {
             Ok(Value::Object(fields)) => Ok(Fields(fields)),
             Ok(Value::Null) => Ok(Fields(Map::new())),
             Ok(_) | Err(_) => Err(SessionFault::arguments("arguments must be an object")),

@@ -8,7 +8,7 @@ use crate::answer::profile::apply;
 use crate::answer::record::{EvalEnding, Record, check, run_options};
 use crate::answer::schema::Schema;
 use crate::answer::{CallSummary, Content, ToolResult, TurnSummary};
-use crate::protocol::borrowed::Raw;
+use crate::protocol::arguments::GivenArguments;
 use crate::tools::job::{Cancel, Job, Reporter};
 use crate::tools::log;
 use crate::tools::{
@@ -50,7 +50,7 @@ impl SessionEval {
         SessionEval { table }
     }
 
-    fn asked(&self, owner: CallOwner, arguments: Option<Raw<'_>>) -> Result<Asked, SessionFault> {
+    fn asked(&self, owner: CallOwner, arguments: Option<&GivenArguments<'_>>) -> Result<Asked, SessionFault> {
         let fields = Fields::read(arguments)?;
         let id = fields.session_id()?;
         let Limits { max_program_bytes, max_context_bytes, .. } = self.table.programs;
@@ -116,7 +116,12 @@ impl Tool for SessionEval {
         }
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
+    fn begin(
+        &self,
+        arguments: Option<&GivenArguments<'_>>,
+        call: &CallContext,
+        reply: Responder<'_>,
+    ) -> Begun {
         let Asked { session, program, context, schema } = match self.asked(call.owner, arguments) {
             Ok(asked) => asked,
             Err(fault) => return reply.with(&refused(&fault)),
@@ -130,10 +135,11 @@ impl Tool for SessionEval {
             strict_data: true,
             limits: self.table.programs,
             since: Some(Instant::now()),
+            trace: call.trace.clone(),
             ..RunOptions::default()
         };
         run_options(call.profile, schema.as_ref(), &mut options);
-        let call = *call;
+        let call = call.clone();
         Begun::Run(Job::new(0, move |reporter| -> Cancel {
             let accept = schema.clone().map(|schema| -> Accept {
                 Box::new(move |answer| {
@@ -146,6 +152,7 @@ impl Tool for SessionEval {
                 program: program.clone(),
                 attempt: session.session().contents(|contents| contents.attempts) + 1,
             });
+            let options = RunOptions { client: reporter.caller(), ..options };
             let watcher = TurnAnswer { reporter, call, schema, session, logged };
             let submitted = turn.submit(program, options, accept, Box::new(watcher));
             Box::new(move || submitted.cancel())

@@ -22,7 +22,7 @@ use super::job::{Cancel, Job};
 use super::{Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};
 use crate::answer::{CallSummary, Content, ToolResult};
 use crate::edge;
-use crate::protocol::borrowed::Raw;
+use crate::protocol::arguments::GivenArguments;
 use arguments::{Fields, SessionFault, SessionReason};
 use preludes::AskedPreludes;
 use ptc_runtime::secrets::Cut;
@@ -211,7 +211,12 @@ impl Tool for BoundTool {
         }
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
+    fn begin(
+        &self,
+        arguments: Option<&GivenArguments<'_>>,
+        call: &CallContext,
+        reply: Responder<'_>,
+    ) -> Begun {
         let owner = call.owner;
         let answer = Fields::read(arguments).and_then(|fields| {
             match self.tool {

@@ -2,7 +2,8 @@
 //! what it does not read is not collected without bound.
 
 use super::{Printed, Script};
-use crate::host::{Host, Look};
+use crate::host::{Given, Host, Look};
+use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde::Deserialize;
 use serde_json::json;
@@ -45,6 +46,11 @@ struct Line<'a> {
     tool: Option<String>,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
+    /// The result is kept if it is too large.
+    keep: bool,
+    /// A kept result, of which a method is called.
+    kept: Option<String>,
+    method: Option<String>,
     output: Option<String>,
     cut: bool,
     notes: Vec<String>,
@@ -88,13 +94,22 @@ pub(super) async fn hold(channel: &mut UnixStream, first: String, host: &Arc<Hos
                     rest = &rest[end + 1..];
                     let is_even = rest.is_empty() && unsent == unread.len();
                     match serde_json::from_slice(&line) {
-                        Ok(Line { call, tool: Some(tool), arguments: Some(arguments), .. }) => {
+                        Ok(Line { call, tool: Some(tool), arguments: Some(arguments), keep, .. }) => {
                             let (host, arguments) = (host.clone(), arguments.to_owned());
-                            calls.push(async move { (call, host.call(&tool, &arguments).await) });
+                            let given = async move { (call, host.call(&tool, &arguments, keep).await) };
+                            calls.push(given.boxed());
+                        }
+                        Ok(Line { call, kept: Some(kept), method: Some(method), arguments: Some(arguments), .. }) => {
+                            let (host, arguments) = (host.clone(), arguments.to_owned());
+                            let looked = async move {
+                                let found = host.kept.look(&host.account, &kept, &method, &arguments).await;
+                                (call, found.map(Given::Value))
+                            };
+                            calls.push(looked.boxed());
                         }
                         Ok(Line { call, look: Some(look), .. }) if looks < LOOKS => {
                             looks += 1;
-                            unread.extend_from_slice(reply(call, host.look(&look)).as_bytes());
+                            unread.extend_from_slice(reply(call, host.look(&look).map(Given::Value)).as_bytes());
                         }
                         Ok(Line { output: Some(text), cut, notes, .. }) => {
                             return Talk { said: Said::Printed(Printed { text, cut, notes }), is_even };
@@ -128,9 +143,10 @@ pub(super) fn task(script: &Script, keep: bool) -> String {
     format!("{task}\n")
 }
 
-fn reply(number: u64, result: Result<String, String>) -> String {
+fn reply(number: u64, result: Result<Given, String>) -> String {
     match result {
-        Ok(json) => format!("{{\"reply\":{number},\"value\":{json}}}\n"),
+        Ok(Given::Value(json)) => format!("{{\"reply\":{number},\"value\":{json}}}\n"),
+        Ok(Given::Kept(json)) => format!("{{\"reply\":{number},\"kept\":{json}}}\n"),
         Err(error) => format!("{}\n", json!({ "reply": number, "error": error })),
     }
 }

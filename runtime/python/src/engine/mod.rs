@@ -46,6 +46,10 @@ pub trait Engine: Send + Sync {
         None
     }
 
+    /// One for whoever may not know what this one's scripts are told: what a script can find out about the memory that it
+    /// begins with has nothing of theirs in it.
+    fn apart(self: Arc<Self>) -> Arc<dyn Engine>;
+
     /// Executes a script to its end. Dropping the future ends its process.
     ///
     /// # Errors

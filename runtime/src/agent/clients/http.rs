@@ -246,7 +246,8 @@ impl HttpModel {
             NetFault::Garbage | NetFault::TooLarge { .. } => LlmErrorKind::Malformed,
             _ => LlmErrorKind::Unavailable,
         };
-        LlmError::new(kind, format!("{}: {error}", self.title))
+        // It may name where a redirect leads, with whatever the server has put there.
+        LlmError::new(kind, format!("{}: {}", self.title, self.excerpt(&error.to_string())))
     }
 
     fn malformed(&self, what: &str) -> LlmError {

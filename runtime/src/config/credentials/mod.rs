@@ -54,6 +54,11 @@ impl Credentials {
         self.bindings.get(name)
     }
 
+    /// What they hold, by name.
+    pub(super) fn into_values(self) -> BTreeMap<String, Credential> {
+        self.bindings.into_iter().map(|(name, binding)| (name, binding.value)).collect()
+    }
+
     fn names(&self) -> impl Iterator<Item = &str> {
         self.bindings.keys().map(String::as_str)
     }

@@ -11,12 +11,12 @@ use super::session::commit::{self, CommitRefusal};
 use super::session::kept::{self, Kept};
 use super::spilled::{self, KnownSpills, PlannedLook};
 use super::{Lisp, fast_path, rendering, tool_call};
-use crate::broker::{CallError, CallResponse, Permit, WorldFault, start_all};
+use crate::broker::{CallError, CallResponse, Permit, Way, WorldFault, start_all};
 use crate::guest::{CallId, Errand, Guest, LookReply, Progress, Reply, Seat};
 use crate::run::account::CallTag;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Ending, Failure, RenderedValue};
-use crate::spill::{LookError, OwnedSpills, look_aside};
+use crate::spill::OwnedSpills;
 use foldhash::fast::RandomState;
 use ptc_vm::{Budget, CallId as HostCall, Context, Exit, Fault, Isolate, Reason, UnitId, Value};
 use std::collections::HashMap;
@@ -69,6 +69,12 @@ impl Execution {
         session: Option<SessionRun>,
         seat: Seat,
     ) -> Result<Box<dyn Guest>, Box<Ending>> {
+        if let Some(trace) = &options.trace {
+            seat.account.set_trace(trace.clone());
+        }
+        if let Some(client) = &options.client {
+            seat.account.set_client(client.clone());
+        }
         let interrupt = seat.account.interrupt_flag();
         let of_session = session.as_ref().and_then(|run| kept::environment(&run.state));
         let environment = of_session.unwrap_or_else(|| lisp.environment.clone());
@@ -203,15 +209,22 @@ impl Execution {
             }
             Plan::Look(PlannedLook { spilled, look, most, held }) => {
                 self.hand_out(call, None, None, async move {
-                    let looked = look_aside(move |stop| spilled.look(look, most, stop)).await;
-                    let looked =
-                        looked.unwrap_or_else(|| Err(LookError::Io("its reader has failed".to_owned())));
-                    Reply::Looked(LookReply { looked, held })
+                    Reply::Looked(LookReply { looked: spilled.look_aside(look, most).await, held })
                 });
             }
             Plan::Send(parcel) => {
-                let (tag, granted) = (parcel.tag(), parcel.granted());
-                self.hand_out(call, Some(tag), granted, async move { Reply::Answer(parcel.send().await) });
+                let tag = Some(parcel.tag());
+                match parcel.way() {
+                    Way::Direct(direct) => {
+                        let granted = Some(direct.name().clone());
+                        let errand = self.seat.port.hand_out_call(CallId(call.0), direct);
+                        self.in_flight.insert(call, InFlight { call: tag, granted, _errand: errand });
+                    }
+                    Way::Upstream(remote) => {
+                        let work = async move { Reply::Answer(remote.send().await) };
+                        self.hand_out(call, tag, None, work);
+                    }
+                }
             }
         }
     }

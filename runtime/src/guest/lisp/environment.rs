@@ -32,6 +32,8 @@ pub(crate) struct CompileEnvironment {
     /// `None` for none.
     tools: Option<Arc<GrantedTools>>,
     session: Vec<DefinedName>,
+    /// Which part of the servers it is for.
+    part: u64,
     fingerprint: Fingerprint,
     /// The version of the catalog that has what the prelude needs, and 1; 0 before that was looked at.
     checked: AtomicU64,
@@ -42,25 +44,27 @@ pub(crate) struct CompileEnvironment {
 pub(crate) struct Fingerprint(u128);
 
 impl CompileEnvironment {
-    /// Namespaces that programs can call into, tools of the host, and names of their session.
+    /// Namespaces that programs can call into, tools of the host, and names of their session, where there is this part of the
+    /// servers.
     pub(crate) fn new(
         prelude: Option<Arc<Prelude>>,
         tools: Option<Arc<GrantedTools>>,
         session: Vec<DefinedName>,
+        part: u64,
     ) -> CompileEnvironment {
         static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
         let identity = prelude.as_ref().map(|prelude| prelude.source_hash());
         // Of a tool the compiler knows its name alone.
         let granted = tools.as_ref().map(|tools| tools.names());
         let [high, low] =
-            KEYS.each_ref().map(|key| u128::from(key.hash_one((&identity, &granted, &session))));
+            KEYS.each_ref().map(|key| u128::from(key.hash_one((&identity, &granted, &session, part))));
         let (fingerprint, checked) = (Fingerprint(high << 64 | low), AtomicU64::new(0));
-        CompileEnvironment { prelude, tools, session, fingerprint, checked }
+        CompileEnvironment { prelude, tools, session, part, fingerprint, checked }
     }
 
     /// The same namespaces and tools, and these names of a session.
     pub(crate) fn with_session(&self, session: Vec<DefinedName>) -> CompileEnvironment {
-        CompileEnvironment::new(self.prelude.clone(), self.tools.clone(), session)
+        CompileEnvironment::new(self.prelude.clone(), self.tools.clone(), session, self.part)
     }
 
     /// Tools of the host, if there are any.
@@ -112,7 +116,7 @@ impl CompileEnvironment {
         let version = catalog.version().wrapping_add(1);
         if self.checked.load(Ordering::Relaxed) != version {
             let granted = self.tools.as_ref().map(|tools| tools.names()).unwrap_or_default();
-            prelude.check(&catalog, &granted)?;
+            prelude.check(&catalog, &granted, self.part != 0)?;
             self.checked.store(version, Ordering::Relaxed);
         }
         Ok(())

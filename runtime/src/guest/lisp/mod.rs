@@ -32,6 +32,7 @@ use crate::broker::ToolBroker;
 use crate::host::{GrantedTools, HostTool};
 use crate::run::options::RunOptions;
 use crate::run::outcome::Failure;
+use crate::tools::ServerNames;
 use driver::Execution;
 use environment::CompileEnvironment;
 use prelude::Prelude;
@@ -58,7 +59,8 @@ impl Lisp {
         tools: Option<Arc<GrantedTools>>,
         read_only: bool,
     ) -> Lisp {
-        let environment = Arc::new(CompileEnvironment::new(prelude, tools, Vec::new()));
+        let part = broker.catalog().part();
+        let environment = Arc::new(CompileEnvironment::new(prelude, tools, Vec::new(), part));
         Lisp { broker, cache: Arc::new(ProgramCache::new(cache_bytes)), environment, read_only }
     }
 
@@ -100,7 +102,8 @@ impl Lisp {
         tools: Option<Arc<GrantedTools>>,
     ) -> Result<Lisp, String> {
         let preludes: Vec<_> = self.environment.prelude().into_iter().chain(preludes).cloned().collect();
-        let environment = Arc::new(CompileEnvironment::new(Prelude::joined(&preludes)?, tools, Vec::new()));
+        let (prelude, part) = (Prelude::joined(&preludes)?, self.broker.catalog().part());
+        let environment = Arc::new(CompileEnvironment::new(prelude, tools, Vec::new(), part));
         let (broker, cache) = (self.broker.clone(), self.cache.clone());
         Ok(Lisp { broker, cache, environment, read_only: self.read_only })
     }
@@ -111,14 +114,23 @@ impl Lisp {
         // Programs that were compiled without servers were checked against none.
         // And what namespaces need was looked for at other servers.
         let (prelude, tools) = (self.environment.prelude().cloned(), self.environment.tools().cloned());
-        let environment = Arc::new(CompileEnvironment::new(prelude, tools, Vec::new()));
+        let environment = Arc::new(CompileEnvironment::new(prelude, tools, Vec::new(), 0));
         Lisp { broker, cache: Arc::new(ProgramCache::new(0)), environment, read_only: self.read_only }
+    }
+
+    /// The same tools of the host and namespaces with some of the servers.
+    pub(crate) fn only(&self, servers: ServerNames) -> Lisp {
+        let broker = Arc::new(self.broker.only(servers));
+        let (prelude, tools) = (self.environment.prelude().cloned(), self.environment.tools().cloned());
+        let part = broker.catalog().part();
+        let environment = Arc::new(CompileEnvironment::new(prelude, tools, Vec::new(), part));
+        Lisp { broker, cache: self.cache.clone(), environment, read_only: self.read_only }
     }
 
     /// Neither servers nor tools of the host nor namespaces.
     #[cfg(feature = "agent")]
     pub(crate) fn bare(&self) -> Lisp {
-        let environment = Arc::new(CompileEnvironment::new(None, None, Vec::new()));
+        let environment = Arc::new(CompileEnvironment::new(None, None, Vec::new(), 0));
         Lisp { environment, ..self.without_servers() }
     }
 

@@ -48,6 +48,7 @@ impl Allowance {
 
 /// An isolate with a program.
 pub(super) struct Prepared {
+    owner: Weak<Lisp>,
     source: Box<str>,
     allowance: Allowance,
     pub(super) program: Arc<CachedProgram>,
@@ -63,7 +64,7 @@ const KEPT_TEXT: usize = 64 << 10;
 impl Prepared {
     /// Loads a program in the environment of programs without a session; `None` when that takes more than it is allowed.
     pub(super) fn new(
-        lisp: &Lisp,
+        lisp: &Arc<Lisp>,
         source: &str,
         program: Arc<CachedProgram>,
         options: &RunOptions,
@@ -77,7 +78,8 @@ impl Prepared {
         isolate.commit(u64::MAX).ok()?;
         let prelude_trace = lisp.environment.prelude().map(|prelude| prelude.trace().clone());
         let outcome = Outcome { prelude_trace, ..Outcome::default() };
-        Some(Box::new(Prepared { source: source.into(), allowance, program, isolate, unit, outcome }))
+        let (owner, source) = (Arc::downgrade(lisp), source.into());
+        Some(Box::new(Prepared { owner, source, allowance, program, isolate, unit, outcome }))
     }
 
     /// Frees it. Logical bytes left on its account are a defect of the language core, and not the caller's.
@@ -90,10 +92,12 @@ impl Prepared {
     }
 }
 
-/// The prepared isolates of one thread for one runtime, those used last at the end.
+/// The prepared isolates of one thread, those used last at the end: of a runtime and its parts, and of others if there are
+/// some.
 #[derive(Default)]
 struct IsolatePool {
-    owner: Weak<Lisp>,
+    /// Whose was put back last.
+    last: Weak<Lisp>,
     #[expect(clippy::vec_box, reason = "they are taken out and put back, and large")]
     idle: Vec<Box<Prepared>>,
 }
@@ -102,22 +106,24 @@ thread_local! {
     static POOL: RefCell<IsolatePool> = RefCell::default();
 }
 
+/// Weak counts keep addresses from being used again.
+fn is(owner: &Weak<Lisp>, lisp: &Arc<Lisp>) -> bool {
+    std::ptr::eq(owner.as_ptr(), Arc::as_ptr(lisp))
+}
+
 /// Takes an isolate with this very program and allowance out of the pool of this thread, if one is there.
 pub(super) fn take(lisp: &Arc<Lisp>, source: &str, allowance: &Allowance) -> Option<Box<Prepared>> {
     POOL.with_borrow_mut(|pool| {
-        // The weak count keeps the address from being used again.
-        if !std::ptr::eq(pool.owner.as_ptr(), Arc::as_ptr(lisp)) {
-            return None;
-        }
-        let mut idle = pool.idle.iter();
-        let place = idle.rposition(|idle| *idle.source == *source && idle.allowance == *allowance)?;
+        let place = pool.idle.iter().rposition(|idle| {
+            *idle.source == *source && idle.allowance == *allowance && is(&idle.owner, lisp)
+        })?;
         // The order is that of the last use.
         if place + 1 == pool.idle.len() { pool.idle.pop() } else { Some(pool.idle.remove(place)) }
     })
 }
 
 /// Puts an isolate that was rolled back into the pool of this thread, which frees the one that was used longest ago
-/// if there are too many, and those of another runtime.
+/// if there are too many, and those of a runtime that is no more.
 pub(super) fn put(lisp: &Arc<Lisp>, mut prepared: Box<Prepared>) {
     if let Ok(RenderedValue { text, .. }) = &mut prepared.outcome.result
         && text.capacity() > KEPT_TEXT
@@ -125,10 +131,12 @@ pub(super) fn put(lisp: &Arc<Lisp>, mut prepared: Box<Prepared>) {
         *text = String::new();
     }
     POOL.with_borrow_mut(|pool| {
-        if !std::ptr::eq(pool.owner.as_ptr(), Arc::as_ptr(lisp)) {
-            pool.owner = Arc::downgrade(lisp);
-            pool.idle.drain(..).for_each(|prepared| prepared.close());
-        } else if pool.idle.len() >= KEPT {
+        if !is(&pool.last, lisp) {
+            pool.last = Arc::downgrade(lisp);
+            let dead = pool.idle.extract_if(.., |idle| idle.owner.strong_count() == 0);
+            dead.for_each(|prepared| prepared.close());
+        }
+        if pool.idle.len() >= KEPT {
             pool.idle.remove(0).close();
         }
         pool.idle.push(prepared);
@@ -156,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_is_freed_with_its_thread_or_for_another_runtime() {
+    fn a_pool_is_shared_by_runtimes_and_freed_with_them_and_its_thread() {
         let (first, second) = (lisp(), lisp());
         let programs = [program("[1 {:a \"b\"}]"), program("(defn f [x] x)")];
         let options = RunOptions::default();
@@ -173,9 +181,13 @@ mod tests {
             let taken = take(&first, "p", &allowance).expect("it was put there");
             assert!(take(&first, "p", &allowance).is_none());
             super::put(&first, taken);
-            let before = Arc::strong_count(&given[0]);
             put(&second, &given[1]);
-            assert!(Arc::strong_count(&given[0]) < before, "isolates of another runtime are freed");
+            let taken = take(&first, "p", &allowance).expect("nobody else's takes its place");
+            super::put(&first, taken);
+            let before = Arc::strong_count(&given[0]);
+            drop(first);
+            put(&second, &given[1]);
+            assert!(Arc::strong_count(&given[0]) < before, "isolates of a runtime that is no more are freed");
             for _ in 0..2 * KEPT {
                 put(&second, &given[1]);
             }

@@ -3,24 +3,15 @@
 use super::session::SessionState;
 use super::tool_call::{LONGEST_NAME, over_memory, shown};
 use crate::run::account::{Held, RunAccount};
-use crate::spill::{JsonPath, Look, LookError, Looked, OwnedSpills, Spilled, TopLevel};
+use crate::spill::{
+    DEFAULT_LINES, JsonPath, LONGEST_PATTERN, Look, LookError, Looked, MOST_CONTEXT, OwnedSpills, Spilled,
+    TopLevel,
+};
 use ptc_vm::builtins::{self, SpillForm};
 use ptc_vm::json::{DecodeFailure, decode};
 use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Fault, Reason, Value};
 use std::sync::Arc;
-
-/// Lines of a head and a tail that do not say how many.
-const LINES: u64 = 50;
-
-/// Lines of context that may be asked for.
-const CONTEXT: u64 = 100;
-
-/// Bytes that are looked at for a unit of fuel.
-const BYTES: u64 = 64;
-
-/// Longest pattern or path.
-const LONGEST_PATTERN: usize = 4_096;
 
 /// A look that is ready to be taken.
 pub(super) struct PlannedLook {
@@ -51,13 +42,13 @@ pub(super) fn plan(
     let most = usize::try_from(account.limits().max_upstream_response_bytes).unwrap_or(usize::MAX);
     let look = match form {
         SpillForm::Stat => Look::Stat,
-        SpillForm::Head => Look::Head(number(cx, form, arguments.get(1), LINES)?),
-        SpillForm::Tail => Look::Tail(number(cx, form, arguments.get(1), LINES)?),
+        SpillForm::Head => Look::Head(number(cx, form, arguments.get(1), DEFAULT_LINES)?),
+        SpillForm::Tail => Look::Tail(number(cx, form, arguments.get(1), DEFAULT_LINES)?),
         SpillForm::Slice => {
             Look::Slice(number(cx, form, arguments.get(1), 1)?, number(cx, form, arguments.get(2), u64::MAX)?)
         }
         SpillForm::Grep => {
-            let context = number(cx, form, arguments.get(2), 0)?.min(CONTEXT);
+            let context = number(cx, form, arguments.get(2), 0)?.min(MOST_CONTEXT);
             Look::Grep {
                 pattern: text(cx, form, arguments.get(1))?,
                 context: usize::try_from(context).unwrap_or(0),
@@ -72,7 +63,7 @@ pub(super) fn plan(
             Look::Path(JsonPath::read(&path).map_err(|why| wrong(form, format_args!("{why}")))?)
         }
     };
-    cx.tick(100 + look.work(spilled.bytes(), most) / BYTES)?;
+    cx.tick(look.fuel(spilled.bytes(), most))?;
     let bytes = spilled.bytes().min(most as u64);
     let room = usize::try_from(bytes).ok().and_then(|bytes| account.hold(bytes));
     match room {

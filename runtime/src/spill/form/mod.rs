@@ -15,7 +15,7 @@ mod path;
 
 pub(crate) use locate::Located;
 pub use locate::TopLevel;
-pub(crate) use path::JsonPath;
+pub use path::JsonPath;
 
 use super::store::{RawSpill, SpillError, SpillStore, SpillWriter, Spilled};
 use clean::Cleaner;

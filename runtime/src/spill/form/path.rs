@@ -19,7 +19,7 @@ const STEPS: usize = 32;
 
 /// A path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct JsonPath(Vec<PathStep>);
+pub struct JsonPath(Vec<PathStep>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum PathStep {
@@ -34,7 +34,7 @@ impl JsonPath {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn read(text: &str) -> Result<JsonPath, String> {
+    pub fn read(text: &str) -> Result<JsonPath, String> {
         const FORM: &str = "it is written like $.items[0].name, $['a b'], $[2:5] or $.rows[*].n, without \
                             filters, `..`, `.*` and numbers from the end";
         let wrong = || format!("the path {text:?} cannot be read: {FORM}");

@@ -1,6 +1,7 @@
 //! What a JSON-RPC error says, however oddly it is written.
 
 use super::scan;
+use crate::run::client::ClientError;
 use crate::secrets::{Cut, shortened};
 use std::borrow::Cow;
 
@@ -22,6 +23,12 @@ pub struct ErrorObject {
     pub message: String,
     /// JSON text.
     pub data: Option<String>,
+}
+
+impl From<ErrorObject> for ClientError {
+    fn from(error: ErrorObject) -> ClientError {
+        ClientError { code: error.code, message: error.message }
+    }
 }
 
 impl ErrorObject {

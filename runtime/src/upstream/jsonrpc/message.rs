@@ -4,6 +4,7 @@
 use super::answer::RawAnswer;
 use super::error::{ErrorObject, integer};
 use super::scan;
+use crate::run::client::ClientError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::ops::Range;
@@ -287,10 +288,10 @@ pub(crate) fn cancelled(id: u64, deadline: Instant) -> String {
 }
 
 /// The answer to a request of the server that somebody else was asked.
-pub(crate) fn answer(id: &str, answer: &Result<String, ErrorObject>) -> String {
+pub(crate) fn answer(id: &str, answer: &Result<String, ClientError>) -> String {
     let body = match answer {
         Ok(result) => format!("\"result\":{result}"),
-        Err(ErrorObject { code, message, .. }) => {
+        Err(ClientError { code, message }) => {
             format!("\"error\":{{\"code\":{code},\"message\":{}}}", serde_json::Value::from(&**message))
         }
     };

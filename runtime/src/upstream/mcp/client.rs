@@ -50,13 +50,13 @@ impl RpcClient {
         mirrored: Vec<Mirrored>,
         begun: Instant,
     ) -> Result<RawAnswer, RequestFault> {
-        let CallRequest { target, arguments, timeout, sink } = request;
+        let CallRequest { target, arguments, timeout, sink, trace, client: _ } = request;
         let (max_bytes, overflow) = sink.parts();
-        let (head, tail) = dialect.call(&target);
+        let (head, tail) = dialect.call(&target, trace.as_ref());
         let deadline = deadline(begun, timeout);
         let request = PeerRequest {
             method: target.method(),
-            params: RequestParams::Call { subject: target.subject(), head, arguments, tail, mirrored },
+            params: RequestParams::Call { subject: target.subject(), head, arguments, tail, mirrored, trace },
             era: dialect.era(),
             max_bytes,
             overflow,

@@ -1,8 +1,10 @@
 //! The two eras of MCP as a client speaks them: one handshake for a connection, or `_meta` in each request.
 
+use crate::run::trace::TraceContext;
 use crate::tools::CallTarget;
 use crate::upstream::transport::RequestEra;
 use serde_json::json;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The stateless revision that we ask for.
@@ -56,23 +58,42 @@ impl Dialect {
 
     /// The params object of a request with these members (JSON text without the braces).
     pub(super) fn params(&self, members: &str) -> String {
-        match self {
-            Dialect::Handshake { .. } => format!("{{{members}}}"),
-            Dialect::Stateless { meta } if members.is_empty() => format!("{{{meta}}}"),
-            Dialect::Stateless { meta } => format!("{{{members},{meta}}}"),
+        self.params_within(members, None)
+    }
+
+    /// [`Dialect::params`] of a request within a trace.
+    pub(super) fn params_within(&self, members: &str, trace: Option<&TraceContext>) -> String {
+        let meta = self.meta(trace);
+        let comma = if members.is_empty() || meta.is_empty() { "" } else { "," };
+        format!("{{{members}{comma}{meta}}}")
+    }
+
+    /// `"_meta":{…}` of a request within a trace; empty where there is nothing to say.
+    fn meta(&self, trace: Option<&TraceContext>) -> Cow<'_, str> {
+        let meta = match self {
+            Dialect::Handshake { .. } => "",
+            Dialect::Stateless { meta } => meta,
+        };
+        let Some(trace) = trace else { return meta.into() };
+        // As MCP has it: the names of the headers, without a prefix.
+        let members = trace.parts().map(|(name, text)| format!("\"{name}\":{}", json!(text)));
+        let members = members.collect::<Vec<_>>().join(",");
+        match meta.strip_suffix('}') {
+            Some(meta) => format!("{meta},{members}}}").into(),
+            None => format!("\"_meta\":{{{members}}}").into(),
         }
     }
 
     /// What stands before and behind the arguments in the params object of a call. A resource has none.
-    pub(super) fn call(&self, target: &CallTarget) -> (String, String) {
+    pub(super) fn call(&self, target: &CallTarget, trace: Option<&TraceContext>) -> (String, String) {
         let subject = serde_json::Value::from(target.subject());
         let head = match target {
             CallTarget::Resource(_) => format!("{{\"uri\":{subject}"),
             _ => format!("{{\"name\":{subject},\"arguments\":"),
         };
-        let tail = match self {
-            Dialect::Handshake { .. } => "}".to_owned(),
-            Dialect::Stateless { meta } => format!(",{meta}}}"),
+        let tail = match self.meta(trace) {
+            none if none.is_empty() => "}".to_owned(),
+            meta => format!(",{meta}}}"),
         };
         (head, tail)
     }
@@ -89,4 +110,36 @@ impl Dialect {
 /// How we introduce ourselves.
 pub(super) fn client_info() -> serde_json::Value {
     json!({"name": "ptc", "version": env!("CARGO_PKG_VERSION")})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn the_trace_stands_beside_what_is_always_said() {
+        let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let trace = TraceContext::read(parent, Some("a=\"\\"));
+        let read = |text: String| serde_json::from_str::<Value>(&text).expect("JSON");
+        let (stateless, handshake) = (Dialect::stateless(), Dialect::Handshake { version: HANDSHAKE.into() });
+        let target = CallTarget::Tool("t".into());
+        for dialect in [stateless, handshake] {
+            for trace in [None, trace.as_ref()] {
+                let (head, tail) = dialect.call(&target, trace);
+                let call = read(format!("{head}{{}}{tail}"));
+                let own = read(dialect.params_within("\"cursor\":\"c\"", trace));
+                let bare = read(dialect.params_within("", trace));
+                assert!(
+                    own["_meta"] == call["_meta"] && bare["_meta"] == call["_meta"],
+                    "{call} {own} {bare}"
+                );
+                let meta = &call["_meta"];
+                assert_eq!(meta["traceparent"].as_str(), trace.map(TraceContext::parent));
+                assert_eq!(meta["tracestate"].as_str(), trace.and_then(TraceContext::state));
+                let version = meta["io.modelcontextprotocol/protocolVersion"].as_str();
+                assert_eq!(version.is_some(), matches!(dialect, Dialect::Stateless { .. }));
+            }
+        }
+    }
 }

@@ -27,14 +27,15 @@ pub(super) async fn list(
     begun: Instant,
 ) -> Result<CallResult, UpstreamFault> {
     let (method, member) = kind.parts();
-    let CallRequest { timeout, sink, .. } = request;
+    let CallRequest { timeout, sink, trace, .. } = request;
     let (cap, _) = sink.parts();
     let mut all = String::from("[");
     let (mut page, mut cursors) = (String::new(), HashSet::new());
     for _ in 0..PAGES {
         let left = timeout.saturating_sub(begun.elapsed());
         let room = cap.saturating_sub(all.len());
-        let answer = match client.ask(method, &dialect.params(&page), dialect.era(), room, left).await {
+        let params = dialect.params_within(&page, trace.as_ref());
+        let answer = match client.ask(method, &params, dialect.era(), room, left).await {
             Err(RequestFault::Rpc(error)) if cursors.is_empty() && error.code == METHOD_NOT_FOUND => {
                 return Ok(json("[]".to_owned()));
             }

@@ -2,8 +2,9 @@
 
 use super::spec::OpenApiSpec;
 use crate::net::{
-    HttpClient, Method, Payload, Request, Response, StatusCode, Url, excerpt, explain_challenges,
+    HeaderName, HttpClient, Method, Payload, Request, Response, StatusCode, Url, excerpt, explain_challenges,
 };
+use crate::run::trace::TraceContext;
 use crate::upstream::UpstreamFault;
 use crate::upstream::transport::{Line, Link, LinkEnd, PeerEvents, Transport};
 use std::sync::Arc;
@@ -36,6 +37,8 @@ pub(super) struct Exchange {
     pub(super) url: Url,
     /// JSON text.
     pub(super) body: Option<String>,
+    /// The trace that the service is told of.
+    pub(super) trace: Option<TraceContext>,
 }
 
 impl OpenApiTransport {
@@ -86,7 +89,7 @@ impl Link for OpenApiLink {
 impl OpenApiService {
     /// Sends a request and waits for the headers of its answer. Any answer shows that the service works.
     pub(super) async fn send(&self, exchange: Exchange) -> Result<Response, UpstreamFault> {
-        let Exchange { method, url, body } = exchange;
+        let Exchange { method, url, body, trace } = exchange;
         let mut headers = self.spec.headers.clone();
         if !headers.contains("accept") {
             // No header of these names was admitted, and the values are constants.
@@ -94,6 +97,10 @@ impl OpenApiService {
         }
         if body.is_some() {
             let _ = headers.plain("content-type", "application/json");
+        }
+        for (name, text) in trace.iter().flat_map(|trace| trace.parts()) {
+            // What was read as a context is a header.
+            let _ = headers.set(HeaderName::from_static(name), text);
         }
         let request = Request { method, url, headers: &headers, body: body.map(Payload::from) };
         let response = self.client.send(request).await?;

@@ -19,7 +19,7 @@ pub(super) async fn load(service: &OpenApiService) -> Result<String, UpstreamFau
                 .map_err(UpstreamFault::Protocol)?
         }
         SchemaSource::Url(url) => {
-            let message = Exchange { method: Method::GET, url: url.clone(), body: None };
+            let message = Exchange { method: Method::GET, url: url.clone(), body: None, trace: None };
             let mut response = service.send(message).await?;
             if !response.status.is_success() {
                 let text = format!("schema_url returned http {}", response.status.as_u16());

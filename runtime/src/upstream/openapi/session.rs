@@ -73,7 +73,7 @@ impl OpenApiSession {
         request: CallRequest,
         begun: Instant,
     ) -> Result<CallResult, UpstreamFault> {
-        let CallRequest { target, arguments, timeout, sink } = request;
+        let CallRequest { target, arguments, timeout, sink, trace, client: _ } = request;
         let (max_bytes, store) = sink.parts();
         let CallTarget::Tool(tool) = target else {
             return Err(UpstreamFault::Protocol("a plain JSON service has tools only".to_owned()));
@@ -83,7 +83,7 @@ impl OpenApiSession {
         };
         let message =
             plan.message(&self.service.spec.base_url, arguments.as_str()).map_err(UpstreamFault::Protocol)?;
-        let exchange = Exchange { method: plan.method.clone(), url: message.url, body: message.body };
+        let exchange = Exchange { method: plan.method.clone(), url: message.url, body: message.body, trace };
         let answered = async {
             let response = self.service.send(exchange).await?;
             // What was sent is on its program's account until now.
@@ -161,7 +161,7 @@ impl OpenApiSession {
         let events = self.service.events();
         let signs = events.signs_of_life();
         let url = self.service.spec.base_url.clone();
-        let question = self.service.send(Exchange { method: Method::HEAD, url, body: None });
+        let question = self.service.send(Exchange { method: Method::HEAD, url, body: None, trace: None });
         matches!(timeout(patience, question).await, Ok(Ok(_))) || events.signs_of_life() > signs
     }
 

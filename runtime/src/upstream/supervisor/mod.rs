@@ -7,6 +7,7 @@ mod calls;
 mod owner;
 
 use super::session::ServerSession;
+use super::transport::PeerEvents;
 use super::{
     CallLimits, CallRequest, CallResult, ClientFeatures, Guardian, TransportSpec, Upstream, UpstreamFault,
     UpstreamState, UpstreamStatus,
@@ -137,6 +138,7 @@ enum Phase {
 struct ReadyServer {
     session: ServerSession,
     calls: Arc<CallTracker>,
+    events: Arc<PeerEvents>,
     started_in: Duration,
 }
 
@@ -272,12 +274,13 @@ impl Upstream for SupervisedUpstream {
         self.ready().await.map(|_| ())
     }
 
-    async fn call(&self, request: CallRequest) -> Result<CallResult, UpstreamFault> {
+    async fn call(&self, mut request: CallRequest) -> Result<CallResult, UpstreamFault> {
         let begun = Instant::now();
         let (_turn, server) = match timeout(request.timeout, self.prepare()).await {
             Ok(prepared) => prepared?,
             Err(_) => return Err(UpstreamFault::Timeout(request.timeout)),
         };
+        let _under_way = server.events.under_way(request.client.take());
         server.calls.follow(server.session.call(request, begun)).await
     }
 

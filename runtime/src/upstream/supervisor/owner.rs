@@ -328,7 +328,8 @@ impl Owner {
                 tracing::info!(upstream = %about.name, tools, protocol = session.version(),
                     ms = started_in.as_millis(), "ready");
                 (self.again, self.told, self.was_up) = (None, None, true);
-                let server = Arc::new(ReadyServer { session, calls: reached.calls.clone(), started_in });
+                let (calls, events) = (reached.calls.clone(), reached.events.clone());
+                let server = Arc::new(ReadyServer { session, calls, events, started_in });
                 self.publish.send_replace(Phase::Ready(server.clone()));
                 return Ok(server);
             }

@@ -1,8 +1,10 @@
 //! What a server says without being asked. Taken in as it arrives: nothing waits here and nothing is queued, so a
 //! server that talks without end costs no memory, and one event cannot hold up an answer behind it.
 
-use crate::upstream::jsonrpc::{ErrorObject, message};
-use crate::upstream::{ClientFeatures, Offered};
+use crate::upstream::callers::{CallUnderWay, Callers};
+use crate::upstream::client_features::PassedRequest;
+use crate::upstream::jsonrpc::message;
+use crate::upstream::{CallingClient, ClientError, ClientFeatures, Offered};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,6 +17,9 @@ const CHANGES: [&str; 2] = ["notifications/tools/list_changed", "notifications/s
 
 /// Requests of one server that may wait for the client at a time.
 const FORWARDED: usize = 16;
+
+/// Most bytes of an answer of a client that is passed on.
+const LARGEST_ANSWER: usize = 256 << 10;
 
 /// JSON-RPC code of a request that is not carried out.
 const REFUSED: i64 = -32603;
@@ -33,6 +38,10 @@ pub struct PeerEvents {
     /// What of it was declared to the server.
     declared: OnceLock<Offered>,
     forwarded: Forwarded,
+    /// Whose calls are under way, where there are many clients.
+    callers: Arc<Callers>,
+    /// Why requests were not passed on, each once.
+    declined: Mutex<Vec<&'static str>>,
     heard: AtomicBool,
     signs_of_life: AtomicU64,
     tools_changed: Notify,
@@ -45,6 +54,8 @@ impl PeerEvents {
             client,
             declared: OnceLock::new(),
             forwarded: Forwarded::default(),
+            callers: Arc::default(),
+            declined: Mutex::default(),
             heard: AtomicBool::new(false),
             signs_of_life: AtomicU64::new(0),
             tools_changed: Notify::new(),
@@ -85,28 +96,46 @@ impl PeerEvents {
         self.heard();
         tracing::debug!(upstream = &*self.server, method, "request from the server");
         let declared = self.declared.get().copied().unwrap_or_default();
-        let refuse = |why: &str| ErrorObject { code: REFUSED, message: why.to_owned(), data: None };
-        let (method, params) = match declared.forwarded(&self.server, method, params) {
+        let passed = match declared.forwarded(&self.server, method, params) {
             None => return reply(message::reply(id, method)),
-            Some(Err(why)) => return reply(message::answer(id, &Err(refuse(why)))),
-            Some(Ok(request)) => request,
+            Some(Err(why)) => return reply(message::answer(id, &Err(refused(why)))),
+            Some(Ok(passed)) => passed,
         };
-        let Some(client) = self.client.client() else {
-            return reply(message::answer(id, &Err(refuse("the client has gone"))));
+        let PassedRequest { asks, method, params } = passed;
+        let client = match self.client.asked(&self.callers, asks) {
+            Ok(client) => client,
+            Err(why) => {
+                self.tell_declined(method, why);
+                return reply(message::answer(id, &Err(refused(why))));
+            }
         };
         let mut waiting = lock(&self.forwarded);
         if waiting.len() >= FORWARDED {
-            return reply(message::answer(id, &Err(refuse("too many requests wait for the client"))));
+            return reply(message::answer(id, &Err(refused("too many requests wait for the client"))));
         }
         let (forwarded, own) = (self.forwarded.clone(), id.to_owned());
         let task = tokio::spawn(async move {
-            let answer = client.ask(method, params).await;
+            let answer = client.ask(method, params).await.and_then(passable);
             lock(&forwarded).remove(&own);
             reply(message::answer(&own, &answer));
         });
         if let Some(before) = waiting.insert(id.to_owned(), task.abort_handle()) {
             before.abort();
         }
+    }
+
+    /// The log tells each reason once: a server that asks in a loop would fill it.
+    fn tell_declined(&self, method: &str, why: &'static str) {
+        let mut declined = self.declined.lock().unwrap_or_else(PoisonError::into_inner);
+        if !declined.contains(&why) {
+            declined.push(why);
+            tracing::warn!(upstream = &*self.server, method, why, "a request of the server was declined");
+        }
+    }
+
+    /// A call of this client is under way until what this gives is dropped. Nothing where there is but one client.
+    pub(in crate::upstream) fn under_way(&self, client: Option<CallingClient>) -> Option<CallUnderWay> {
+        self.client.are_callers().then(|| self.callers.enter(client))
     }
 
     /// The server takes a request of its own back.
@@ -142,4 +171,17 @@ impl PeerEvents {
     pub(crate) async fn tools_changed(&self) {
         self.tools_changed.notified().await;
     }
+}
+
+fn refused(why: &str) -> ClientError {
+    ClientError { code: REFUSED, message: why.to_owned() }
+}
+
+/// The answer of a client as servers may have it: one line, since a message to a server is one. In JSON, breaks stand
+/// between values only.
+fn passable(answer: String) -> Result<String, ClientError> {
+    if answer.len() > LARGEST_ANSWER {
+        return Err(refused("the answer of the client is too large to be passed on"));
+    }
+    Ok(if answer.contains(['\n', '\r']) { answer.replace(['\n', '\r'], " ") } else { answer })
 }

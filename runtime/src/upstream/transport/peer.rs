@@ -1,6 +1,7 @@
 //! One request to a server, and who takes it.
 
 use crate::run::outgoing::Arguments;
+use crate::run::trace::TraceContext;
 use crate::spill::SpillStore;
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::{ErrorObject, RawAnswer};
@@ -74,6 +75,8 @@ pub enum RequestParams<'a> {
         tail: String,
         /// Arguments that the transport shows beside the text, if it [does that](Peer::mirrors_arguments).
         mirrored: Vec<Mirrored>,
+        /// The trace that a transport with headers says there, too.
+        trace: Option<TraceContext>,
     },
 }
 

@@ -9,6 +9,7 @@ use super::turns::Lately;
 use crate::server::gate::{Gate, Party, Share};
 use crate::tools::CallOwner;
 use axum::http::{HeaderMap, header};
+use ptc_runtime::tools::ServerNames;
 use ring::digest::{SHA256, digest};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -82,6 +83,11 @@ impl TokenHolder {
         }
         *calls = (there - 1.0, now);
         Ok(())
+    }
+
+    /// The servers that the token is good for; `None`: all.
+    pub(super) fn servers(&self) -> Option<&ServerNames> {
+        self.grant.as_ref()?.servers.as_ref()
     }
 
     fn is_good(&self) -> bool {
@@ -167,6 +173,11 @@ impl Access {
         Access { file, ..access }
     }
 
+    /// True when tokens tell clients apart.
+    pub fn asks_for_tokens(&self) -> bool {
+        self.tokens.is_some()
+    }
+
     /// From now on these tokens are good. Who has one that was good before and is as it was goes on.
     fn replace(&self, grants: Vec<TokenGrant>) {
         let Some(tokens) = &self.tokens else { return };
@@ -182,13 +193,14 @@ impl Access {
         *tokens = new;
     }
 
-    /// Follows the file of tokens, if there is one. Never ends.
-    pub(super) async fn follow(&self, reloads: Reloads) {
+    /// Follows the file of tokens, if there is one, and says when others are good. Never ends.
+    pub(super) async fn follow(&self, reloads: Reloads, replaced: impl Fn()) {
         let Some(TokenFile { path, beside }) = &self.file else { return std::future::pending().await };
         let read = || match tokens::read(path) {
             Ok(grants) => {
                 tracing::info!(tokens = grants.len(), "tokens reloaded");
                 self.replace(beside.iter().cloned().chain(grants).collect());
+                replaced();
             }
             Err(wrong) => tracing::error!("the edited tokens are not used, those before stay: {wrong}"),
         };
@@ -198,6 +210,26 @@ impl Access {
     fn with(tokens: Option<RwLock<Vec<KnownToken>>>, limits: &HttpLimits, counts_failures: bool) -> Access {
         let everybody = TokenHolder::new(None, limits);
         Access { tokens, file: None, everybody, limits: *limits, counts_failures, failures: Mutex::default() }
+    }
+
+    fn known<T>(&self, look: impl FnOnce(&[KnownToken]) -> T) -> Option<T> {
+        Some(look(&self.tokens.as_ref()?.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Whoever owns this, if their token is good; everybody where none is asked for.
+    pub(super) fn holder(&self, owner: CallOwner) -> Option<Arc<TokenHolder>> {
+        let theirs = |tokens: &[KnownToken]| {
+            let mut holders = tokens.iter().map(|known| &known.holder);
+            holders.find(|holder| holder.owner == owner && holder.is_good()).cloned()
+        };
+        self.known(theirs).unwrap_or_else(|| Some(self.everybody.clone()))
+    }
+
+    /// True when a token is good for these servers and no others.
+    pub(super) fn grants(&self, servers: &ServerNames) -> bool {
+        let is_one =
+            |tokens: &[KnownToken]| tokens.iter().any(|known| known.holder.servers() == Some(servers));
+        self.known(is_one).unwrap_or(false)
     }
 
     /// Who asks from there, with these headers.

@@ -6,10 +6,12 @@
 //! expires = 2027-01-01T00:00:00Z
 //! max_concurrent = 8
 //! evals_per_minute = 600
+//! servers = ["github", "search"]
 //! ```
 
 use super::TokenHash;
 use jiff::Timestamp;
+use ptc_runtime::tools::ServerNames;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -28,12 +30,21 @@ pub struct TokenGrant {
     pub max_concurrent: Option<NonZeroU32>,
     /// Calls of tools within a minute.
     pub evals_per_minute: Option<NonZeroU32>,
+    /// Upstream servers that it may use, if not all; none of those that are configured is one, too.
+    pub servers: Option<ServerNames>,
 }
 
 impl TokenGrant {
     /// A token that is good for ever and for everything.
     pub fn unlimited(name: &str, hash: TokenHash) -> TokenGrant {
-        TokenGrant { name: name.into(), hash, expires: None, max_concurrent: None, evals_per_minute: None }
+        TokenGrant {
+            name: name.into(),
+            hash,
+            expires: None,
+            max_concurrent: None,
+            evals_per_minute: None,
+            servers: None,
+        }
     }
 }
 
@@ -61,10 +72,6 @@ fn parse(text: &str) -> Result<Vec<TokenGrant>, String> {
     let mut grants: Vec<TokenGrant> = Vec::new();
     for (name, table) in tables {
         let wrong = |what: &str| format!("token {name:?}: {what}");
-        // A limit that is not kept would be worse than none.
-        if table.servers.is_some() {
-            return Err(wrong("`servers` is not supported yet; run a server of its own for this token"));
-        }
         let hash = from_hex(&table.sha256).ok_or_else(|| wrong("`sha256` must be 64 hexadecimal digits"))?;
         if let Some(twin) = grants.iter().find(|grant| grant.hash == hash) {
             return Err(wrong(&format!("it is the same token as {:?}", twin.name)));
@@ -75,8 +82,9 @@ fn parse(text: &str) -> Result<Vec<TokenGrant>, String> {
                 date(&value).ok_or_else(|| wrong("`expires` must be a date, or a time with its zone"))
             })
             .transpose()?;
-        let TokenTable { max_concurrent, evals_per_minute, .. } = table;
-        grants.push(TokenGrant { name, hash, expires, max_concurrent, evals_per_minute });
+        let TokenTable { max_concurrent, evals_per_minute, servers, .. } = table;
+        let servers = servers.map(ServerNames::from_iter);
+        grants.push(TokenGrant { name, hash, expires, max_concurrent, evals_per_minute, servers });
     }
     Ok(grants)
 }
@@ -119,6 +127,9 @@ mod tests {
         assert_eq!(grants[0].expires, "2027-01-01T00:00:00Z".parse().ok());
         let day = parse(&format!("[a]\nsha256 = \"{hash}\"\nexpires = 2027-01-01")).expect("a file");
         assert_eq!(day[0].expires, grants[0].expires);
+        assert!(day[0].servers.is_none());
+        let some = parse(&format!("[a]\nsha256 = \"{hash}\"\nservers = [\"x\"]")).expect("a file");
+        assert!(some[0].servers.as_ref().is_some_and(|some| some.contains("x") && !some.contains("y")));
         let wrong = |text: &str| parse(text).expect_err("a wrong file");
         assert!(wrong("[a]\nsha256 = \"12\"").contains("64 hexadecimal digits"));
         assert!(
@@ -128,8 +139,8 @@ mod tests {
             wrong(&format!("[a]\nsha256 = \"{hash}\"\n[b]\nsha256 = \"{hash}\""))
                 .contains("the same token as \"a\"")
         );
-        assert!(wrong(&format!("[a]\nsha256 = \"{hash}\"\nservers = []")).contains("not supported yet"));
         assert!(wrong(&format!("[a]\nsha256 = \"{hash}\"\nmax_concurent = 1")).contains("max_concurent"));
+        assert!(wrong(&format!("[a]\nsha256 = \"{hash}\"\nservers = \"x\"")).contains("servers"));
         assert!(wrong(&format!("[a]\nsha256 = \"{hash}\"\nmax_concurrent = 0")).contains("nonzero"));
     }
 }

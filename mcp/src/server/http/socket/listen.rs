@@ -4,13 +4,12 @@ use super::addresses::Addresses;
 use super::connection;
 use super::tls::Tls;
 use crate::server::gate::Gate;
-use crate::server::handler::Handler;
 use crate::server::http::access::Access;
 use crate::server::http::clients::SWEEP;
 use crate::server::http::front::{Front, paths};
 use crate::server::http::reload::Reloads;
 use crate::server::http::settings::HttpSettings;
-use crate::server::http::{HttpServer, ServerStage};
+use crate::server::http::{Handlers, HttpServer, ServerStage};
 use crate::tools::Facts;
 use axum::Router;
 use hyper::server::conn::http1;
@@ -77,7 +76,7 @@ impl HttpListener {
     /// the grace of the settings. Each value of `facts` makes the tool list again.
     pub async fn serve(
         self,
-        handler: Arc<Handler>,
+        handlers: Handlers,
         gate: &Arc<Gate>,
         access: Access,
         facts: watch::Receiver<Arc<Facts>>,
@@ -85,13 +84,13 @@ impl HttpListener {
     ) {
         let HttpListener { listener, settings, tls, reloads } = self;
         let grace = Duration::from_millis(settings.limits.grace_ms);
-        let server = Arc::new(HttpServer::new(handler, settings, access));
+        let server = Arc::new(HttpServer::new(handlers, settings, access));
         let following = server.clone();
         let (tokens, certificate) = (server.clone(), tls.clone());
         let (reload_tokens, reload_tls) = (Reloads(reloads.clone()), Reloads(reloads));
         let tasks = [
             tokio::spawn(async move { following.follow(facts).await }),
-            tokio::spawn(async move { tokens.access.follow(reload_tokens).await }),
+            tokio::spawn(async move { tokens.follow_tokens(reload_tokens).await }),
             tokio::spawn(async move {
                 if let Some(certificate) = certificate {
                     certificate.follow(reload_tls).await;

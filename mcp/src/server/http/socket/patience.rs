@@ -100,25 +100,18 @@ impl<S> Patient<S> {
         clock.as_mut().poll(context)
     }
 
-    /// Looks at a write of which `offered` bytes were to be taken; `taken` says how many were.
+    /// Looks at a write, of which `taken` says how many bytes were taken. That is not yet the end of waiting for the
+    /// client, even if all were: over TLS they may go no further than into a buffer.
     fn written<T>(
         &mut self,
         result: Poll<io::Result<T>>,
-        offered: usize,
         taken: impl Fn(&T) -> usize,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<T>> {
         match result {
             Poll::Ready(Ok(value)) => {
-                let count = taken(&value);
-                if count >= offered {
-                    // All that there was is on its way.
-                    self.stuck = None;
-                    if self.head.is_none() {
-                        self.clock = None;
-                    }
-                } else if let Some((_, bytes)) = &mut self.stuck {
-                    *bytes += count as u64;
+                if let Some((_, bytes)) = &mut self.stuck {
+                    *bytes += taken(&value) as u64;
                 }
                 Poll::Ready(Ok(value))
             }
@@ -174,7 +167,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.inner).poll_write(context, bytes);
-        self.written(result, bytes.len(), |taken| *taken, context)
+        self.written(result, |taken| *taken, context)
     }
 
     fn poll_write_vectored(
@@ -183,65 +176,119 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.inner).poll_write_vectored(context, parts);
-        let offered = parts.iter().map(|part| part.len()).sum();
-        self.written(result, offered, |taken| *taken, context)
+        self.written(result, |taken| *taken, context)
     }
 
     fn is_write_vectored(&self) -> bool {
         self.inner.is_write_vectored()
     }
 
-    // Over TLS bytes are taken before they are on their way, and flushing waits for that.
+    // Whoever has written all that there was flushes; then it is on its way, over TLS too.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.inner).poll_flush(context);
-        self.written(result, 1, |()| 0, context)
+        if matches!(result, Poll::Ready(Ok(()))) && self.stuck.take().is_some() && self.head.is_none() {
+            self.clock = None;
+        }
+        self.written(result, |()| 0, context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.inner).poll_shutdown(context);
-        self.written(result, 1, |()| 0, context)
+        self.written(result, |()| 0, context)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+    use rustls::crypto::ring;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+    use rustls::{ClientConfig, RootCertStore, ServerConfig};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+    use tokio_rustls::{TlsAcceptor, TlsConnector};
 
     const TIMEOUT: Duration = Duration::from_secs(15);
 
-    #[tokio::test(start_paused = true)]
-    async fn a_byte_now_and_then_buys_no_time() {
-        let (ours, mut theirs) = duplex(64);
+    /// Bytes that are on their way at once.
+    const ON_THE_WAY: usize = 64;
+
+    trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+    impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+    /// A server's stream and what its client reads of it from the wire: plain, and over TLS.
+    async fn pairs() -> Vec<(Box<dyn Stream>, DuplexStream)> {
+        let (ours, theirs) = duplex(ON_THE_WAY);
+        let plain: (Box<dyn Stream>, _) = (Box::new(ours), theirs);
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+        let certificate: CertificateDer<'static> = made.cert.into();
+        let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+        let provider = Arc::new(ring::default_provider());
+        let mut server = ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.clone()], key)
+            .expect("a key that fits");
+        // Nobody reads them.
+        server.send_tls13_tickets = 0;
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate).expect("a certificate");
+        let client = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let (ours, theirs) = duplex(ON_THE_WAY);
+        let name = ServerName::try_from("localhost").expect("a name");
+        let (ours, theirs) = tokio::join!(
+            TlsAcceptor::from(Arc::new(server)).accept(ours),
+            TlsConnector::from(Arc::new(client)).connect(name, theirs),
+        );
+        let (theirs, _) = theirs.expect("greeted").into_inner();
+        vec![plain, (Box::new(ours.expect("greeted")), theirs)]
+    }
+
+    /// Writes so many bytes in pieces of this size, and waits until they are on their way.
+    async fn write(ours: Box<dyn Stream>, bytes: usize, piece: usize) -> io::Result<()> {
         let mut ours = Patient::new(ours, Bytes::new(), Worked::default(), TIMEOUT);
-        let reading = tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(Duration::from_secs(14)).await;
-                if theirs.read_u8().await.is_err() {
-                    return;
-                }
+        for _ in 0..bytes / piece {
+            ours.write_all(&vec![0; piece]).await?;
+        }
+        ours.flush().await
+    }
+
+    /// Reads so many bytes at a time, as often as that, until there are no more.
+    async fn read(mut theirs: DuplexStream, bytes: usize, pause: Duration) {
+        let mut buffer = vec![0; bytes];
+        loop {
+            tokio::time::sleep(pause).await;
+            if theirs.read_exact(&mut buffer).await.is_err() {
+                return;
             }
-        });
-        let begun = Instant::now();
-        let written = ours.write_all(&[0; 100_000]).await;
-        assert_eq!(written.map_err(|error| error.kind()), Err(ErrorKind::TimedOut));
-        assert!(begun.elapsed() < 2 * TIMEOUT, "{:?}", begun.elapsed());
-        reading.abort();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_little_now_and_then_buys_no_time() {
+        for (bytes, piece) in [(1, 100_000), (ON_THE_WAY, ON_THE_WAY)] {
+            for (ours, theirs) in pairs().await {
+                let reading = tokio::spawn(read(theirs, bytes, TIMEOUT - Duration::from_secs(1)));
+                let begun = Instant::now();
+                let written = write(ours, 200_000, piece).await;
+                assert_eq!(written.map_err(|error| error.kind()), Err(ErrorKind::TimedOut));
+                assert!(begun.elapsed() < 2 * TIMEOUT, "{:?}", begun.elapsed());
+                reading.abort();
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_reads_on_has_time() {
-        let (ours, mut theirs) = duplex(64);
-        let mut ours = Patient::new(ours, Bytes::new(), Worked::default(), TIMEOUT);
-        let reading = tokio::spawn(async move {
-            let mut buffer = [0; 64];
+        for (ours, theirs) in pairs().await {
             // 64 bytes in 20 ms are more than a client has to read.
-            for _ in 0..200_000 / 64 {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-                theirs.read_exact(&mut buffer).await.expect("it goes on");
-            }
-        });
-        ours.write_all(&[0; 200_000]).await.expect("it is read");
-        reading.await.expect("read");
+            let reading = tokio::spawn(read(theirs, ON_THE_WAY, Duration::from_millis(20)));
+            write(ours, 200_000, 50_000).await.expect("it is read");
+            reading.abort();
+        }
     }
 }

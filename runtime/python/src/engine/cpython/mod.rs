@@ -43,7 +43,8 @@ pub struct Options {
 pub struct CPython {
     options: Options,
     description: String,
-    zygote: Mutex<Arc<Zygote>>,
+    /// `None` until it is needed.
+    zygote: Mutex<Option<Arc<Zygote>>>,
 }
 
 impl CPython {
@@ -56,16 +57,16 @@ impl CPython {
         let Ready { version, layers } = zygote.ready();
         let held = if layers.is_empty() { "without a jail".to_owned() } else { layers.join(", ") };
         let description = format!("CPython {version}, {held}");
-        Ok(CPython { options, description, zygote: Mutex::new(Arc::new(zygote)) })
+        Ok(CPython { options, description, zygote: Mutex::new(Some(Arc::new(zygote))) })
     }
 
     async fn zygote(&self) -> Result<Arc<Zygote>, Failure> {
         let mut zygote = self.zygote.lock().await;
-        if zygote.is_lost() {
-            let again = Zygote::start(&self.options).await;
-            *zygote = Arc::new(again.map_err(|why| output::no_engine(&why))?);
+        if let Some(warm) = zygote.as_ref().filter(|warm| !warm.is_lost()) {
+            return Ok(warm.clone());
         }
-        Ok(zygote.clone())
+        let new = Zygote::start(&self.options).await.map_err(|why| output::no_engine(&why))?;
+        Ok(zygote.insert(Arc::new(new)).clone())
     }
 
     async fn fork(&self, host: &Host) -> Result<(Process, UnixStream), Failure> {
@@ -78,6 +79,12 @@ impl CPython {
 impl Engine for CPython {
     fn describe(&self) -> String {
         self.description.clone()
+    }
+
+    /// A warm process of its own, since each script has the memory of the one that it is forked from.
+    fn apart(self: Arc<Self>) -> Arc<dyn Engine> {
+        let (options, description) = (self.options.clone(), self.description.clone());
+        Arc::new(CPython { options, description, zygote: Mutex::default() })
     }
 
     async fn run(&self, script: Script, host: Arc<Host>) -> Result<Printed, Failure> {

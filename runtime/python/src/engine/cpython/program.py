@@ -2,7 +2,8 @@
 # whoever reads the channel believes nothing of it.
 #
 # The channel carries lines of JSON. First comes what to run: {code, output_bytes, keep}. From here:
-# {call, tool, arguments}, {call, look}, and at the end {output, cut} or {error}. To here: {reply, value} or {reply, error}.
+# {call, tool, arguments, keep}, {call, kept, method, arguments}, {call, look}, and at the end {output, cut} or {error}.
+# To here: {reply, value}, {reply, kept} or {reply, error}.
 # How the script ended is the exit status: 0 well, 1 not. One whose namespace is kept does not end: the next follows.
 
 import ast
@@ -129,6 +130,8 @@ class Channel:
             return
         if "error" in reply:
             future.set_exception(ToolError(reply["error"]))
+        elif "kept" in reply:
+            future.set_result(Spilled(reply["kept"]))
         else:
             future.set_result(reply.get("value"))
 
@@ -198,12 +201,64 @@ for _name in """__getitem__ __setitem__ __delitem__ __iter__ __len__ __contains_
     setattr(Call, _name, not_awaited)
 
 
+class Spilled:
+    """A result that is too large to be carried, kept by the server."""
+
+    value_kind = "spilled"
+
+    def __init__(self, kept):
+        self.spill, self.bytes, self.lines, self.preview = (kept[each] for each in ("spill", "bytes", "lines", "preview"))
+
+    def __repr__(self):
+        return f"Spilled(spill={self.spill!r}, bytes={self.bytes}, lines={self.lines}, preview={self.preview!r})"
+
+
+Spilled.__module__ = "builtins"
+
+
+def kept_method(method, usage):
+    def function(self, *positional, **named):
+        async def look():
+            return await Script.channel.ask({"kept": self.spill, "method": method, "arguments": [positional, named]})
+
+        return Call(f"{self.spill}.{method}", look())
+
+    function.__name__, function.__qualname__ = method, f"Spilled.{method}"
+    function.__doc__ = f"await result.{method}({usage})"
+    return function
+
+
+for _name, _usage in {
+    "stat": "", "head": "lines=50", "tail": "lines=50", "slice": "from_line=1, to_line=None", "grep": "pattern, context=0",
+    "read": "max_bytes=None", "json_path": "path",
+}.items():
+    setattr(Spilled, _name, kept_method(_name, _usage))
+
+
+def not_carried(self, *_, **__):
+    raise TypeError(f"{self!r} is too large to be carried: look into it with await .head(n) .slice(a, b) .grep(pattern) .json_path(path)")
+
+
+for _name in "__getitem__ __iter__ __len__ __contains__ __int__ __float__ __reversed__".split():
+    setattr(Spilled, _name, not_carried)
+
+
+def takes_keep(name, params, named):
+    """Whether the result may be kept. A parameter of the tool of that name is the tool's."""
+    if "on_large" in params or "on_large" not in named:
+        return False
+    wanted = named.pop("on_large")
+    if wanted not in ("spill", None):
+        raise ValueError(f"{name}() takes on_large=\"spill\" or nothing, not {wanted!r}")
+    return wanted is not None
+
+
 def tool_function(tool):
     """`tool`: {name, params, required}."""
     name, params = tool["name"], tool["params"]
 
-    async def call(arguments):
-        return await Script.channel.ask({"tool": name, "arguments": arguments})
+    async def call(arguments, keep):
+        return await Script.channel.ask({"tool": name, "arguments": arguments, "keep": keep})
 
     def function(*positional, **named):
         if len(positional) > len(params):
@@ -213,7 +268,8 @@ def tool_function(tool):
             if parameter in named:
                 raise TypeError(f"{name}() got multiple values for argument '{parameter}'")
             named[parameter] = value
-        return Call(name, call(named))
+        keep = takes_keep(name, params, named)
+        return Call(name, call(named, keep))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"await {name}({', '.join(params)}); help({name}) explains it"

@@ -2,14 +2,14 @@
 
 use super::failure;
 use super::rounding;
-use super::values::{json_of, now, value_of};
-use super::worker::{Channel, FunctionSet};
+use super::values::{json_of, kept_name, kept_of, now, value_of};
+use super::worker::{Answer, Channel, FunctionSet};
 use monty::{
     MontyRepl, ReplFunctionCall, ReplNameLookup, ReplOsCall, ReplProgress, ReplResolveFutures, ReplStartError,
 };
 use monty_types::{
-    ExcType, ExtFunctionResult, MontyDate, MontyDateTime, MontyException, MontyObject, NameLookupResult,
-    OsFunctionCall, PrintWriter, PrintWriterCallback,
+    ExcType, ExtFunctionResult, MontyDate, MontyDateTime, MontyException, MontyObject, MontyUuid,
+    NameLookupResult, OsFunctionCall, PrintWriter, PrintWriterCallback,
 };
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -58,7 +58,8 @@ impl PrintWriterCallback for Output {
 /// A call that was made and not sent: that happens when the script waits.
 struct Made {
     name: String,
-    arguments: Value,
+    /// Its line, but for its number.
+    line: Value,
 }
 
 /// A script that runs.
@@ -69,7 +70,7 @@ pub(super) struct Script<'a> {
     made: BTreeMap<u32, Made>,
     sent: HashSet<u32>,
     /// Answers to calls, by their numbers.
-    answers: HashMap<u64, Result<Value, String>>,
+    answers: HashMap<u64, Result<Answer, String>>,
     looks: u64,
     /// What tools have failed with.
     tool_errors: HashSet<String>,
@@ -137,6 +138,9 @@ impl<'a> Script<'a> {
                 || self.functions.is_unavailable(name)
         };
         let answer = match &*lookup.name {
+            "value_kind" if lookup.object_id().and_then(kept_name).is_some() => {
+                MontyObject::String("spilled".to_owned()).into()
+            }
             _ if lookup.object_id().is_some() => NameLookupResult::Undefined,
             name if is_function(name) => {
                 MontyObject::Function { name: name.to_owned(), docstring: self.functions.docstring(name) }
@@ -150,7 +154,13 @@ impl<'a> Script<'a> {
     fn call(&mut self, call: ReplFunctionCall) -> Step {
         let name = call.function_name.clone();
         let answer = match &*name {
-            _ if call.object_id.is_some() => Err(raise(ExcType::TypeError, "no such method".to_owned())),
+            _ if let Some(id) = call.object_id => match kept_call(id, &call) {
+                Ok(made) => {
+                    self.made.insert(call.call_id, made);
+                    return call.resume_pending(PrintWriter::Callback(&mut self.output));
+                }
+                Err(why) => Err(raise(ExcType::TypeError, why)),
+            },
             "tools" => self.tools(&call),
             "help" => self.help(&call),
             rounding::NAME => rounding::round(&call.args, &call.kwargs),
@@ -160,8 +170,8 @@ impl<'a> Script<'a> {
             _ => match self.functions.arguments(&name, &call.args, &call.kwargs) {
                 None => Err(raise(ExcType::NameError, format!("name '{name}' is not defined"))),
                 Some(Err(why)) => Err(raise(ExcType::TypeError, why)),
-                Some(Ok(arguments)) => {
-                    self.made.insert(call.call_id, Made { name, arguments });
+                Some(Ok(line)) => {
+                    self.made.insert(call.call_id, Made { name, line });
                     return call.resume_pending(PrintWriter::Callback(&mut self.output));
                 }
             },
@@ -199,7 +209,10 @@ impl<'a> Script<'a> {
         self.channel.send(&json!({ "call": number, "look": at }));
         loop {
             if let Some(answer) = self.answers.remove(&number) {
-                return answer.map_err(MontyException::runtime_error);
+                return match answer {
+                    Ok(Answer::Value(value) | Answer::Kept(value)) => Ok(value),
+                    Err(why) => Err(MontyException::runtime_error(why)),
+                };
             }
             self.receive();
         }
@@ -218,8 +231,9 @@ impl<'a> Script<'a> {
 
     /// Sends what was called, and goes on with the first answers.
     fn wait(&mut self, waiting: ReplResolveFutures) -> Step {
-        for (number, Made { name, arguments }) in std::mem::take(&mut self.made) {
-            self.channel.send(&json!({ "call": number, "tool": name, "arguments": arguments }));
+        for (number, Made { mut line, .. }) in std::mem::take(&mut self.made) {
+            line["call"] = number.into();
+            self.channel.send(&line);
             self.sent.insert(number);
         }
         let mut results = Vec::new();
@@ -242,15 +256,16 @@ impl<'a> Script<'a> {
         waiting.resume(results, PrintWriter::Callback(&mut self.output))
     }
 
-    fn result(&mut self, answer: Result<Value, String>) -> ExtFunctionResult {
-        match answer {
+    fn result(&mut self, answer: Result<Answer, String>) -> ExtFunctionResult {
+        let value = answer.and_then(|answer| match answer {
+            Answer::Value(value) => {
+                value_of(&value.to_string()).map_err(|why| format!("the result cannot be read: {why}"))
+            }
+            Answer::Kept(known) => kept_of(&known).ok_or_else(|| "the kept result cannot be read".to_owned()),
+        });
+        match value {
+            Ok(value) => ExtFunctionResult::Return(value),
             Err(why) => ExtFunctionResult::Error(self.tool_error(why)),
-            Ok(value) => match value_of(&value.to_string()) {
-                Ok(value) => ExtFunctionResult::Return(value),
-                Err(why) => {
-                    ExtFunctionResult::Error(self.tool_error(format!("the result cannot be read: {why}")))
-                }
-            },
         }
     }
 
@@ -287,12 +302,25 @@ impl<'a> Script<'a> {
     }
 }
 
+/// A call of a method of a kept result.
+fn kept_call(id: MontyUuid, call: &ReplFunctionCall) -> Result<Made, String> {
+    let kept = kept_name(id).ok_or("no such method")?;
+    let method = &call.function_name;
+    let positional = call.args.iter().map(json_of).collect::<Result<Vec<Value>, String>>()?;
+    let mut named = serde_json::Map::new();
+    for (key, value) in &call.kwargs {
+        named.insert(key.to_string(), json_of(value)?);
+    }
+    let line = json!({ "kept": kept, "method": method, "arguments": [positional, named] });
+    Ok(Made { name: format!("{kept}.{method}"), line })
+}
+
 fn raise(kind: ExcType, text: String) -> MontyException {
     MontyException::new(kind, Some(text))
 }
 
 impl FunctionSet {
-    /// The arguments of a call by name, positional ones in the order of the schema; `None`: there is no such function.
+    /// The line of a call, with its arguments by name, positional ones in the order of the schema; `None`: there is no such function.
     fn arguments(
         &self,
         name: &str,
@@ -309,15 +337,27 @@ impl FunctionSet {
                 ));
             }
             let mut arguments = serde_json::Map::new();
+            let mut keeps = false;
             for (key, value) in named {
-                arguments.insert(key.to_string(), json_of(value)?);
+                match (&*key.to_string(), json_of(value)?) {
+                    ("on_large", wanted) if !params.iter().any(|param| param == "on_large") => match wanted {
+                        Value::Null => {}
+                        Value::String(wanted) if wanted == "spill" => keeps = true,
+                        other => {
+                            return Err(format!("{name}() takes on_large=\"spill\" or nothing, not {other}"));
+                        }
+                    },
+                    (key, value) => {
+                        arguments.insert(key.to_owned(), value);
+                    }
+                }
             }
             for (param, value) in params.iter().zip(positional) {
                 if arguments.insert(param.clone(), json_of(value)?).is_some() {
                     return Err(format!("{name}() got multiple values for argument '{param}'"));
                 }
             }
-            Ok(Value::Object(arguments))
+            Ok(json!({ "tool": name, "arguments": arguments, "keep": keeps }))
         };
         Some(gathered())
     }

@@ -1,7 +1,7 @@
 //! Values between JSON and scripts.
 
 use jiter::JsonValue;
-use monty_types::{MontyObject, MontyTimeZone};
+use monty_types::{MontyClassInstance, MontyClassType, MontyObject, MontyTimeZone, MontyUuid};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -30,6 +30,36 @@ fn object(json: JsonValue<'_>) -> MontyObject {
             MontyObject::dict(entries.iter().map(entry).collect::<Vec<_>>())
         }
     }
+}
+
+/// What identifies the class of kept results; the lower half of an identity is the number of one.
+const KEPT: u128 = 0x7074_632d_6b65_7074 << 64;
+
+/// The object of a kept result: `{"spill": "r1", …}` as attributes, whose methods are asked of whoever keeps it.
+pub(super) fn kept_of(known: &Value) -> Option<MontyObject> {
+    let number: u64 = known["spill"].as_str()?.strip_prefix('r')?.parse().ok()?;
+    let attr =
+        |name: &str| Some((MontyObject::String(name.to_owned()), value_of(&known[name].to_string()).ok()?));
+    let attrs = ["spill", "bytes", "lines", "preview"].into_iter().map(attr).collect::<Option<Vec<_>>>()?;
+    let class_type = MontyClassType {
+        name: "Spilled".to_owned(),
+        id: MontyUuid::from_u128(KEPT),
+        host_defined: true,
+        is_dataclass: false,
+        attrs: Vec::new().into(),
+    };
+    let instance_id = MontyUuid::from_u128(KEPT | u128::from(number));
+    Some(MontyObject::ClassInstance(Box::new(MontyClassInstance {
+        class_type,
+        instance_id,
+        attrs: attrs.into(),
+    })))
+}
+
+/// The name of the kept result that has this identity.
+pub(super) fn kept_name(id: MontyUuid) -> Option<String> {
+    let number = u128::from_be_bytes(*id.as_bytes()).checked_sub(KEPT).filter(|&number| number > 0)?;
+    u64::try_from(number).ok().map(|number| format!("r{number}"))
 }
 
 /// An argument as JSON text.

@@ -34,9 +34,18 @@ enum Told {
         reply: u64,
         #[serde(default)]
         value: Value,
+        kept: Option<Value>,
         error: Option<String>,
     },
     Functions(FunctionSet),
+}
+
+/// What a call gives.
+pub(super) enum Answer {
+    /// A value.
+    Value(Value),
+    /// What is known of a result that is kept.
+    Kept(Value),
 }
 
 /// The functions of scripts.
@@ -101,10 +110,11 @@ impl Channel {
     }
 
     /// The next answer to a call.
-    pub(super) fn reply(&self) -> (u64, Result<Value, String>) {
+    pub(super) fn reply(&self) -> (u64, Result<Answer, String>) {
         loop {
-            if let Told::Reply { reply, value, error } = self.receive() {
-                return (reply, error.map_or(Ok(value), Err));
+            if let Told::Reply { reply, value, kept, error } = self.receive() {
+                let answer = kept.map_or(Answer::Value(value), Answer::Kept);
+                return (reply, error.map_or(Ok(answer), Err));
             }
         }
     }

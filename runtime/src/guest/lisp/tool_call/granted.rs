@@ -1,7 +1,7 @@
 //! `(tool/name …)`: tools of the host. Their arguments are named or in the order of the schema; what they give is the value
 //! itself, and what goes wrong ends the program, because there is no `{:ok false …}` to test.
 
-use super::{encode, fault, programmer_fault, shown};
+use super::{Encoded, encode, fault, plain, programmer_fault, shown};
 use crate::broker::{
     CallError, CallPayload, Chosen, Parcel, PayloadContent, Permit, Reserved, ToolBroker, WorldFault,
 };
@@ -23,13 +23,12 @@ pub(crate) fn reserve(
     name: &str,
 ) -> Result<Reserved, Box<Fault>> {
     let names = || tools.map(|tools| tools.names_of(false)).unwrap_or_default();
-    let Some((tools, (tool, timeout))) = tools.and_then(|tools| Some((tools, tools.get(name)?))) else {
+    let Some(tool) = tools.and_then(|tools| tools.get(name)) else {
         let mut fault = programmer_fault(not_granted(name, &names()));
         fault.reason = Reason::UnknownTool;
         return Err(fault);
     };
-    let reserved = broker.reserve_granted(account, tools.clone(), tool, timeout);
-    reserved.map_err(|error| failed(name, error, account))
+    broker.reserve_granted(account, tool).map_err(|error| failed(name, error, account))
 }
 
 /// Encodes a call.
@@ -40,8 +39,13 @@ pub(crate) fn load(
     arguments: &[Value],
 ) -> Result<Parcel, Box<Fault>> {
     let tool = permit.tool().clone();
-    let encoded =
-        read(cx, &tool, arguments).and_then(|args| encode(cx, (HOST, &tool.name), &args, Some(&tool)));
+    let encoded = match permit.plain().map_or(Ok(None), |schema| plain::encode(cx, schema, arguments)) {
+        Ok(Some(text)) => Ok(Encoded { text, notes: Vec::new() }),
+        Ok(None) => {
+            read(cx, &tool, arguments).and_then(|args| encode(cx, (HOST, &tool.name), &args, Some(&tool)))
+        }
+        Err(limit) => Err(limit),
+    };
     match encoded {
         Ok(encoded) => {
             encoded.notes.into_iter().for_each(|note| account.note(note));

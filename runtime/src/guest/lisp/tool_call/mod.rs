@@ -10,6 +10,7 @@ mod arguments;
 pub(crate) mod granted;
 mod literal;
 mod parse;
+mod plain;
 mod request;
 
 pub(crate) use answer::{kept, unwrap, world_fault};

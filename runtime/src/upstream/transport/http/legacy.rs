@@ -10,6 +10,7 @@ use super::session::ListenGate;
 use super::streamable::is_events;
 use super::wire::{self, HttpWire};
 use crate::net::{Method, Payload};
+use crate::run::trace::TraceContext;
 use crate::spill::{RawSpill, SpillStore};
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::error::METHOD_NOT_FOUND;
@@ -197,11 +198,11 @@ impl LegacyPeer {
             return Err(RequestFault::Rpc(ErrorObject { code: METHOD_NOT_FOUND, message, data: None }));
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let body = match params {
-            RequestParams::Own(text) => message::request(id, method, text).into(),
-            RequestParams::Call { head, arguments, tail, .. } => {
+        let (trace, body) = match params {
+            RequestParams::Own(text) => (None, message::request(id, method, text).into()),
+            RequestParams::Call { head, arguments, tail, trace, .. } => {
                 let (head, tail) = message::around(id, method, &head, tail);
-                Payload::new([head.into(), Bytes::from_owner(arguments), tail.into()])
+                (trace, Payload::new([head.into(), Bytes::from_owner(arguments), tail.into()]))
             }
         };
         if era != RequestEra::Opening {
@@ -210,7 +211,7 @@ impl LegacyPeer {
         let (reply, answer) = oneshot::channel();
         self.lock().insert(id, CallInFlight { cap: max_bytes, overflow, reply });
         let _guard = PostedCancel { peer: self, id, deadline, is_cancellable };
-        let posted = self.post(body);
+        let posted = self.post(body, trace.as_ref());
         tokio::pin!(answer, posted);
         let lost = || RequestFault::Upstream(UpstreamFault::Unavailable("the answer was lost".to_owned()));
         tokio::select! {
@@ -226,8 +227,8 @@ impl LegacyPeer {
         }
     }
 
-    async fn post(&self, body: Payload) -> Result<(), RequestFault> {
-        let metadata = MessageHeaders::post(&self.wire.headers);
+    async fn post(&self, body: Payload, trace: Option<&TraceContext>) -> Result<(), RequestFault> {
+        let metadata = MessageHeaders::post(&self.wire.headers).trace(trace);
         let sent = self.wire.send(Method::POST, metadata.headers(), Some(body)).await;
         let mut response = sent.map_err(|error| wire::fault(&error))?;
         if response.status.is_success() {
@@ -250,7 +251,7 @@ impl LegacyPeer {
         self.gate.close();
         let peer = self.clone();
         tokio::spawn(async move {
-            let _ = peer.life.unless_closed(peer.post(text.into())).await;
+            let _ = peer.life.unless_closed(peer.post(text.into(), None)).await;
             peer.gate.open();
         });
     }
@@ -260,7 +261,7 @@ impl LegacyPeer {
         let Ok(permit) = self.notices.clone().try_acquire_owned() else { return };
         let peer = self.clone();
         tokio::spawn(async move {
-            let _ = peer.life.unless_closed(peer.post(text.into())).await;
+            let _ = peer.life.unless_closed(peer.post(text.into(), None)).await;
             drop(permit);
         });
     }

@@ -1,6 +1,7 @@
 //! What stands in the headers of a message beside its text.
 
 use crate::net::{HeaderName, Headers, Response};
+use crate::run::trace::TraceContext;
 use crate::upstream::transport::{Mirrored, RequestEra};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -83,6 +84,14 @@ impl MessageHeaders {
             if let Ok(name) = HeaderName::try_from(format!("mcp-param-{name}")) {
                 self.set(name, &encoded(value));
             }
+        }
+        self
+    }
+
+    /// Belongs to a trace.
+    pub(super) fn trace(mut self, trace: Option<&TraceContext>) -> MessageHeaders {
+        for (name, text) in trace.iter().flat_map(|trace| trace.parts()) {
+            self.set(HeaderName::from_static(name), text);
         }
         self
     }

@@ -9,6 +9,7 @@ use super::refusal::HttpRefusal;
 use super::session::{HttpSession, ListenGate, SessionKeeper};
 use super::wire::{self, HttpWire};
 use crate::net::{Method, NetError, NetFault, Payload, Response};
+use crate::run::trace::TraceContext;
 use crate::spill::SpillStore;
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::error::shorten;
@@ -78,6 +79,7 @@ struct OutgoingRequest<'a> {
     era: RequestEra<'a>,
     subject: Option<&'a str>,
     mirrored: Vec<Mirrored>,
+    trace: Option<TraceContext>,
     body: Payload,
     room: AnswerRoom,
 }
@@ -109,12 +111,12 @@ impl Streamable {
         let PeerRequest { method, params, era, max_bytes, overflow, deadline, is_cancellable } = request;
         let greeting = (method == "initialize").then(|| params.text().into_owned());
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let (subject, mirrored, body) = match params {
-            RequestParams::Own(text) => (None, Vec::new(), message::request(id, method, text).into()),
-            RequestParams::Call { subject, head, arguments, tail, mirrored } => {
+        let (subject, mirrored, trace, body) = match params {
+            RequestParams::Own(text) => (None, Vec::new(), None, message::request(id, method, text).into()),
+            RequestParams::Call { subject, head, arguments, tail, mirrored, trace } => {
                 let (head, tail) = message::around(id, method, &head, tail);
                 let parts = [head.into(), Bytes::from_owner(arguments), tail.into()];
-                (Some(subject), mirrored, Payload::new(parts))
+                (Some(subject), mirrored, trace, Payload::new(parts))
             }
         };
         if era != RequestEra::Opening {
@@ -123,7 +125,7 @@ impl Streamable {
         let tells = is_cancellable && matches!(era, RequestEra::Handshake(_));
         let mut guard = StreamCancel { peer: tells.then_some(self), id, deadline };
         let room = AnswerRoom { cap: max_bytes, overflow };
-        let outgoing = OutgoingRequest { id, method, era, subject, mirrored, body, room };
+        let outgoing = OutgoingRequest { id, method, era, subject, mirrored, trace, body, room };
         let answer = self.exchange(outgoing, greeting).await;
         guard.peer = None;
         answer
@@ -134,7 +136,7 @@ impl Streamable {
         outgoing: OutgoingRequest<'_>,
         greeting: Option<String>,
     ) -> Result<RawAnswer, PostFailure> {
-        let OutgoingRequest { id, method, era, subject, mirrored, body, room } = outgoing;
+        let OutgoingRequest { id, method, era, subject, mirrored, trace, body, room } = outgoing;
         let mut may_repeat = true;
         let (response, session) = loop {
             let session = match era {
@@ -144,7 +146,8 @@ impl Streamable {
             let metadata = MessageHeaders::post(&self.wire.headers)
                 .session(session.id.as_deref(), session.revision.as_deref())
                 .stateless(era, method, subject)
-                .mirrored(&mirrored);
+                .mirrored(&mirrored)
+                .trace(trace.as_ref());
             let sent = self.wire.send(Method::POST, metadata.headers(), Some(body.clone())).await;
             let response = sent.map_err(|error| self.failed(&error))?;
             if response.status.is_success() {

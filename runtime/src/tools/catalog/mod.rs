@@ -3,9 +3,14 @@
 //! A reader takes a snapshot and works on it in peace; writers (the owners of the upstreams) publish the
 //! next one. Names are in order, so that whatever is rendered from a snapshot is the same in every run.
 
+mod part;
+
+pub use part::ServerNames;
+
 use super::policy::Refusal;
 use super::text::one_line;
 use super::tool::{ToolList, UpstreamTool};
+use part::CatalogPart;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -75,6 +80,13 @@ impl Catalog {
         self.surface
     }
 
+    /// The same without some servers, as this version.
+    pub(super) fn only(&self, version: u64, is_there: impl Fn(&str) -> bool) -> Catalog {
+        let servers = self.servers.iter().filter(|(name, _)| is_there(name));
+        let servers = servers.map(|(name, server)| (name.clone(), server.clone())).collect();
+        Catalog { version, surface: self.surface, servers }
+    }
+
     /// Every configured server, in name order.
     pub fn servers(&self) -> impl ExactSizeIterator<Item = &CatalogServer> {
         self.servers.values()
@@ -139,6 +151,8 @@ pub struct SharedCatalog {
     current: Arc<watch::Sender<Arc<Catalog>>>,
     /// Writes are about the servers of this era: what the owner of a server that was replaced still has to say is void.
     era: u64,
+    /// It shows some of the servers only.
+    part: Option<Arc<CatalogPart>>,
 }
 
 impl SharedCatalog {
@@ -146,7 +160,7 @@ impl SharedCatalog {
     pub fn new(servers: impl IntoIterator<Item = (Arc<str>, Option<Arc<str>>)>) -> SharedCatalog {
         let entry = |(name, description): (Arc<str>, _)| (name.clone(), unknown(name, description, 0));
         let catalog = Catalog { servers: servers.into_iter().map(entry).collect(), ..Catalog::default() };
-        SharedCatalog { current: Arc::new(watch::Sender::new(Arc::new(catalog))), era: 0 }
+        SharedCatalog { current: Arc::new(watch::Sender::new(Arc::new(catalog))), era: 0, part: None }
     }
 
     /// Other servers are configured: `gone` are not any more, `new` are, and replace those of their names. What is
@@ -168,15 +182,38 @@ impl SharedCatalog {
             }
             *current = Arc::new(next);
         });
-        SharedCatalog { current: self.current.clone(), era }
+        SharedCatalog { current: self.current.clone(), era, part: None }
     }
 
     /// The catalog at this moment.
     pub fn snapshot(&self) -> Arc<Catalog> {
-        self.current.borrow().clone()
+        let whole = self.current.borrow().clone();
+        match &self.part {
+            None => whole,
+            Some(part) => part.of(&whole),
+        }
     }
 
-    /// Wakes its holder with every version.
+    /// The same catalog for somebody who has these servers only.
+    pub(crate) fn only(&self, servers: ServerNames) -> SharedCatalog {
+        let servers = match &self.part {
+            None => servers,
+            Some(part) => part.servers.and(&servers),
+        };
+        SharedCatalog { part: Some(Arc::new(CatalogPart::new(servers))), ..self.clone() }
+    }
+
+    /// True for a server of this catalog, if it is configured.
+    pub(crate) fn admits(&self, server: &str) -> bool {
+        self.part.as_ref().is_none_or(|part| part.servers.contains(server))
+    }
+
+    /// Which part of the servers it shows; 0 for all of them.
+    pub(crate) fn part(&self) -> u64 {
+        self.part.as_ref().map_or(0, |part| part.number)
+    }
+
+    /// Wakes its holder with every version of the whole, which it is shown.
     pub fn subscribe(&self) -> watch::Receiver<Arc<Catalog>> {
         self.current.subscribe()
     }

@@ -1,0 +1,118 @@
+//! What `ptc serve` offers, made again for each part of the servers that somebody may use.
+
+use super::flags::proxy::ProxyParts;
+use crate::observe::CallRecorder;
+use crate::server::{Handler, Surface};
+use crate::tools::execute_program::{ExecuteProgram, ScriptLimits, ScriptSessions};
+use crate::tools::lisp_debug::LispDebug;
+use crate::tools::lisp_task::Tasks;
+use crate::tools::proxy::{ProxyDispatch, ProxyPlace};
+use crate::tools::registry::MoreTools;
+use crate::tools::session::{SessionQuotas, SessionTable, StoreAccess};
+use crate::tools::{Facts, Registry, execute_program, lisp_eval, lisp_task};
+use ptc_python::engine::Engine;
+use ptc_runtime::Runtime;
+use ptc_runtime::limits::Limits;
+use ptc_runtime::session::SessionLimits;
+use ptc_runtime::tools::ServerNames;
+use std::sync::Arc;
+
+const LISP_INSTRUCTIONS: &str = "Send one PTC-Lisp program to lisp_eval instead of many tool calls: it runs in a \
+    sandbox with hard limits, calls the configured MCP servers with tool/call, and returns only its answer.";
+
+const PYTHON_INSTRUCTIONS: &str = "Send one Python script to execute_program instead of many tool calls: it runs in a \
+    sandbox with hard limits, awaits the tools of the configured MCP servers as functions, and returns only what it \
+    prints.";
+
+/// What tools are made of, beside a runtime. Nothing in here knows servers.
+pub(super) struct Toolset {
+    /// Names of the tools that are offered.
+    pub(super) wanted: Vec<String>,
+    /// What programs may use.
+    pub(super) limits: Limits,
+    pub(super) scripts: Option<ScriptParts>,
+    pub(super) proxy: Option<ProxyParts>,
+    pub(super) sessions: Option<(SessionQuotas, SessionLimits, StoreAccess)>,
+    pub(super) tasks: Option<Arc<Tasks>>,
+    pub(super) recorder: Option<Arc<CallRecorder>>,
+    /// Bytes of an answer of `lisp_debug`, if that is offered.
+    pub(super) debug_bytes: Option<usize>,
+    /// There are servers, so what is offered may change.
+    pub(super) changes: bool,
+}
+
+/// What `execute_program` is made of.
+pub(super) struct ScriptParts {
+    pub(super) engine: Arc<dyn Engine>,
+    pub(super) limits: ScriptLimits,
+    /// Scripts may share namespaces.
+    pub(super) sessions: Option<SessionQuotas>,
+}
+
+impl Toolset {
+    /// True for a tool that is offered.
+    pub(super) fn wants(&self, name: &str) -> bool {
+        self.wanted.iter().any(|wanted| wanted == name)
+    }
+
+    /// A handler whose tools have the servers of this runtime, which may be a part of another one. What it keeps for clients
+    /// (sessions, results) no other handler knows.
+    ///
+    /// # Errors
+    /// A definition that is no JSON.
+    pub(super) fn handler(&self, runtime: &Arc<Runtime>, facts: Facts) -> serde_json::Result<Handler> {
+        let mut more = MoreTools::default();
+        if let Some(ScriptParts { engine, limits, sessions }) = &self.scripts {
+            let engine = if runtime.is_part() { engine.clone().apart() } else { engine.clone() };
+            let tool = ExecuteProgram::new(runtime.clone(), engine, *limits);
+            more.scripts = Some(match sessions {
+                Some(quotas) => tool.with_sessions(ScriptSessions::new(*quotas)),
+                None => tool,
+            });
+        }
+        if let Some(ProxyParts { store, roots, rules }) = &self.proxy {
+            let place = ProxyPlace::new(store.clone(), roots.clone(), *rules);
+            more.proxy = Some(ProxyDispatch::new(runtime.clone(), self.limits, place));
+        }
+        if let Some((quotas, kept, stores)) = &self.sessions {
+            let stores = stores.clone();
+            more.sessions = Some(SessionTable::new(runtime.clone(), *quotas, *kept, self.limits, stores));
+        }
+        more.tasks = self.tasks.as_ref().map(|tasks| tasks.of(runtime.clone()));
+        more.debug = self
+            .recorder
+            .clone()
+            .zip(self.debug_bytes)
+            .map(|(recorder, bytes)| LispDebug::new(recorder, bytes));
+        let registry = Registry::of_server(runtime.clone(), self.limits, more)
+            .only(|name| self.wants(name) || name == lisp_task::NAME);
+        let instructions: Vec<&str> =
+            [(lisp_eval::NAME, LISP_INSTRUCTIONS), (execute_program::NAME, PYTHON_INSTRUCTIONS)]
+                .into_iter()
+                .filter_map(|(name, text)| registry.find(name).map(|_| text))
+                .collect();
+        let surface = Surface {
+            registry,
+            facts,
+            changes: self.changes,
+            instructions: instructions.join("\n"),
+            ready: runtime.is_started(),
+            recorder: self.recorder.clone(),
+        };
+        Ok(Handler::new(surface)?.passing_to_client(runtime.client().clone()))
+    }
+
+    /// The handler for who may use these servers only.
+    ///
+    /// # Errors
+    /// A definition that is no JSON.
+    pub(super) fn part(
+        &self,
+        runtime: &Arc<Runtime>,
+        servers: ServerNames,
+        facts: Facts,
+    ) -> serde_json::Result<Handler> {
+        let facts = facts.only(&servers);
+        self.handler(&Arc::new(runtime.only(servers)), facts)
+    }
+}

@@ -1,0 +1,77 @@
+//! The arguments of a call, taken apart where the message is read: a tool need not look for their members once more.
+
+use super::borrowed::Raw;
+use super::scan::Scanner;
+use serde::Deserialize;
+use serde::de::Deserializer;
+use std::fmt;
+
+/// As many members are noted; arguments of more are read by whoever wants them.
+const NOTED: usize = 4;
+
+/// The JSON text of the arguments of a call, and its members where it is an object of few.
+#[derive(Clone)]
+pub struct GivenArguments<'a> {
+    text: Raw<'a>,
+    /// The first members.
+    members: [ArgumentMember<'a>; NOTED],
+    /// How many there are; `None` when they were not looked at.
+    count: Option<usize>,
+}
+
+/// A member of an object.
+#[derive(Clone, Copy, Debug)]
+pub struct ArgumentMember<'a> {
+    /// Its key, which has no escapes.
+    pub key: &'a [u8],
+    /// Its value.
+    pub value: Raw<'a>,
+}
+
+impl<'a> GivenArguments<'a> {
+    /// Arguments that nobody took apart.
+    pub fn whole(text: Raw<'a>) -> GivenArguments<'a> {
+        let nothing = ArgumentMember { key: b"", value: Raw::scanned("") };
+        GivenArguments { text, members: [nothing; NOTED], count: None }
+    }
+
+    /// Their JSON text.
+    pub fn text(&self) -> &'a str {
+        self.text.get()
+    }
+
+    /// Their members, if they are known.
+    pub fn members(&self) -> Option<&[ArgumentMember<'a>]> {
+        self.members.get(..self.count?)
+    }
+
+    /// Takes them, an object, from a scanner; `None` when it has to be gone over in another way.
+    #[inline]
+    pub(super) fn scan(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
+        let (start, mut count) = (scanner.here(), 0);
+        let members = &mut self.members;
+        scanner.object(|scanner| {
+            let member = ArgumentMember { key: scanner.any_key()?, value: scanner.value()? };
+            if let Some(place) = members.get_mut(count) {
+                *place = member;
+            }
+            count += 1;
+            Some(())
+        })?;
+        (self.text, self.count) = (Raw::scanned(scanner.since(start)?), Some(count));
+        Some(())
+    }
+}
+
+impl fmt::Debug for GivenArguments<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The members say nothing that is not in the text.
+        self.text.fmt(out)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for GivenArguments<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<GivenArguments<'a>, D::Error> {
+        Raw::deserialize(deserializer).map(GivenArguments::whole)
+    }
+}

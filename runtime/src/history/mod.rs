@@ -1,0 +1,217 @@
+//! What was done before, turn by turn, and the namespace `log/` with which programs look at it.
+//!
+//! A [`TurnHistory`] holds turns of sessions and of agents. It is filled by whoever runs them, or read from a turn log
+//! ([`TurnHistory::load`]: the files that `ptc serve --turn-log-dir` writes). [`introspection`] gives a namespace over it and
+//! the tools that only this namespace can call: programs get pages of it, so what a program holds is what it has asked for
+//! and never the whole. All of it is data to be looked at, whatever it says.
+//!
+//! # Layout
+//! - here: turns, and where they come from; `tools`: the namespace
+
+mod tools;
+
+pub use tools::introspection;
+
+use crate::run::outcome::{ArgumentsHash, CallRecord, CallStatus, Failure, Outcome};
+use serde_json::{Map, Value, json};
+use std::collections::{HashMap, VecDeque};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Bytes of turns that are kept, as JSON; the oldest go.
+const MOST_BYTES: usize = 64 << 20;
+
+/// Bytes of one turn; a longer one is not kept.
+const LONGEST_TURN: usize = 4 << 20;
+
+/// Turns, oldest first. It may be used by any number of threads at once.
+#[derive(Default)]
+pub struct TurnHistory {
+    kept: Mutex<KeptTurns>,
+}
+
+#[derive(Default)]
+struct KeptTurns {
+    turns: VecDeque<(Arc<PastTurn>, usize)>,
+    bytes: usize,
+    /// Of each name of runs: how many there were, and how many of them ended well.
+    runs: HashMap<String, (u64, u64)>,
+}
+
+/// One turn: a program, and what came of it.
+pub(crate) struct PastTurn {
+    /// The session or the run of an agent.
+    id: String,
+    /// What ran it: `session`, `agent`.
+    driver: String,
+    committed: bool,
+    is_error: bool,
+    /// What programs see of it.
+    shown: Value,
+}
+
+impl TurnHistory {
+    /// One without turns.
+    pub fn new() -> TurnHistory {
+        TurnHistory::default()
+    }
+
+    /// Reads a turn log: a file, or all `*-turns.jsonl` of a folder in the order of their names.
+    ///
+    /// # Errors
+    /// What cannot be read, or is no turn log; one that is larger than what is kept (64 MiB), since the rest of it would
+    /// look like all of it.
+    pub fn load(path: &Path) -> Result<TurnHistory, String> {
+        let about = |path: &Path, why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+        let mut files: Vec<PathBuf> = Vec::new();
+        if path.is_dir() {
+            let entries = std::fs::read_dir(path).map_err(|error| about(path, &error))?;
+            let paths = entries.map_while(Result::ok).map(|entry| entry.path());
+            files.extend(paths.filter(|path| path.to_string_lossy().ends_with("-turns.jsonl")));
+            files.sort();
+        } else {
+            files.push(path.to_owned());
+        }
+        let (history, mut bytes) = (TurnHistory::new(), 0);
+        for path in &files {
+            let file = std::fs::File::open(path).map_err(|error| about(path, &error))?;
+            let mut lines = BufReader::new(file.take((MOST_BYTES - bytes) as u64 + 1));
+            for number in 1.. {
+                let mut line = Vec::new();
+                match lines.read_until(b'\n', &mut line).map_err(|error| about(path, &error))? {
+                    0 => break,
+                    read => bytes += read,
+                }
+                if bytes > MOST_BYTES {
+                    return Err(about(path, &format_args!("more than {} MiB of turns", MOST_BYTES >> 20)));
+                }
+                // The last line may be under way.
+                let is_whole = line.ends_with(b"\n");
+                match serde_json::from_slice(&line) {
+                    Ok(Value::Object(record)) => history.add_record(&record),
+                    _ if !is_whole || line.trim_ascii().is_empty() => {}
+                    _ => return Err(about(path, &format_args!("line {number} is no JSON object"))),
+                }
+            }
+        }
+        Ok(history)
+    }
+
+    /// Adds a line of a turn log; what is no turn is passed over.
+    pub fn add_record(&self, record: &Map<String, Value>) {
+        let text = |name: &str| record.get(name).and_then(Value::as_str);
+        if text("event") != Some("turn") {
+            return;
+        }
+        let data = |name: &str| record.get("data").and_then(|data| data.get(name)).cloned();
+        let top = |name: &str| record.get(name).cloned().unwrap_or_default();
+        let shown = json!({
+            "turn": top("turn"), "attempt": top("attempt"), "committed": top("committed"), "status": top("status"),
+            "duration_ms": top("duration_ms"), "program": data("program"), "result_preview": data("result_preview"),
+            "prints": data("prints").unwrap_or_else(|| json!([])),
+            "tool_calls": data("tool_calls").unwrap_or_else(|| json!([])), "fail": data("fail"),
+        });
+        self.add(PastTurn {
+            id: text("session_id").or(text("agent_id")).unwrap_or_default().to_owned(),
+            driver: text("driver").unwrap_or("session").to_owned(),
+            committed: record.get("committed") == Some(&Value::Bool(true)),
+            is_error: text("status") == Some("error"),
+            shown,
+        });
+    }
+
+    /// Adds a program and what came of it, under a name for what it belongs to: a session, a conversation. It is the next
+    /// turn of that.
+    pub fn add_run(&self, id: &str, program: &str, outcome: &Outcome) {
+        let is_ok = outcome.result.is_ok();
+        let (attempt, turn) = {
+            let mut kept = self.kept();
+            let (attempts, turns) = kept.runs.entry(id.to_owned()).or_default();
+            *attempts += 1;
+            *turns += u64::from(is_ok);
+            (*attempts, *turns)
+        };
+        let fail = |failure: &Failure| json!({ "reason": failure.reason.raw(), "message": failure.message });
+        let shown = json!({
+            "turn": turn, "attempt": attempt, "committed": is_ok, "status": if is_ok { "ok" } else { "error" },
+            "duration_ms": millis(outcome.usage.duration), "program": program,
+            "result_preview": outcome.result.as_ref().ok().map(|value| &value.text), "prints": outcome.prints,
+            "tool_calls": outcome.upstream_calls.iter().map(call).collect::<Value>(),
+            "fail": outcome.result.as_ref().err().map(fail),
+        });
+        let (id, driver) = (id.to_owned(), "session".to_owned());
+        self.add(PastTurn { id, driver, committed: is_ok, is_error: !is_ok, shown });
+    }
+
+    /// Adds the turns of a run of an agent, under a name for it.
+    #[cfg(feature = "agent")]
+    pub fn add_step(&self, id: &str, step: &crate::agent::AgentStep) {
+        use crate::agent::TurnStatus;
+        for turn in &step.turns {
+            let is_error =
+                matches!(turn.status, TurnStatus::Failed | TurnStatus::NoProgram | TurnStatus::GivenUp);
+            self.add(PastTurn {
+                id: id.to_owned(),
+                driver: "agent".to_owned(),
+                committed: !is_error,
+                is_error,
+                shown: json!({
+                    "turn": turn.number, "attempt": turn.number, "committed": !is_error,
+                    "status": if is_error { "error" } else { "ok" },
+                    "duration_ms": millis(turn.program_time),
+                    "program": turn.program, "result_preview": turn.feedback, "prints": turn.prints,
+                    "tool_calls": turn.calls, "fail": is_error.then(|| json!({ "message": turn.feedback })),
+                }),
+            });
+        }
+        for (at, (name, child)) in step.children.iter().enumerate() {
+            self.add_step(&format!("{id}/{name}#{}", at + 1), child);
+        }
+    }
+
+    fn add(&self, turn: PastTurn) {
+        let bytes = turn.shown.to_string().len() + turn.id.len();
+        if bytes > LONGEST_TURN {
+            return;
+        }
+        let mut kept = self.kept();
+        kept.bytes += bytes;
+        kept.turns.push_back((Arc::new(turn), bytes));
+        while kept.bytes > MOST_BYTES
+            && let Some((_, bytes)) = kept.turns.pop_front()
+        {
+            kept.bytes -= bytes;
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, KeptTurns> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The turns of one session, or of all.
+    fn turns(&self, id: Option<&str>) -> Vec<Arc<PastTurn>> {
+        let kept = self.kept();
+        let turns = kept.turns.iter().map(|(turn, _)| turn);
+        turns.filter(|turn| id.is_none_or(|id| turn.id == id)).cloned().collect()
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A call as a turn log has it.
+fn call(call: &CallRecord) -> Value {
+    let reason = match &call.status {
+        CallStatus::Ok => None,
+        CallStatus::Error { reason, .. } => Some(reason.name()),
+    };
+    let hex = |hash: &ArgumentsHash| hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    json!({
+        "server": call.server, "tool": call.tool, "effect": call.effect.name(), "duration_ms": millis(call.duration),
+        "args_hash": call.arguments_hash.as_ref().map(hex), "outcome": if reason.is_none() { "ok" } else { "error" },
+        "reason": reason,
+    })
+}

@@ -1,0 +1,327 @@
+//! JSON Schemas as typed signatures, enough to write a call that fits:
+//!
+//! ```text
+//! {:path string :mode "text"|"base64"? = "text" :lines [integer<1..>]<..10>? :filter {:since string<date>?}?}
+//! ```
+//!
+//! Required members come first, `?` marks the others, `= value` is a default. `<…>` says what a value has to keep beside
+//! its type: bounds of a number, of the length of a text or list or of the number of members, a format, a pattern, what it is
+//! not. `{* T}` is a map of any keys. Alternatives stand side by side; where they differ only in what is required, these
+//! names stand behind the map: `{:a string? :b string?}<with :a|with :b>`. `object…` has members that are not shown.
+
+use super::alternative::{Plain, PlainMember, Said};
+use super::variants::Variants;
+use crate::tools::schema::{key, type_of};
+use crate::tools::tool::is_text;
+use serde_json::Value as Json;
+
+/// Levels of a signature; what is deeper is named by its type only.
+const DEEPEST: usize = 8;
+
+/// Bytes of a signature. One that is longer is written with fewer levels.
+const LONGEST: usize = 8_000;
+
+/// Members of one map.
+const MOST_MEMBERS: usize = 60;
+
+/// Values of an enumeration.
+const MOST_VALUES: usize = 60;
+
+/// Bytes of a pattern or a default.
+const LONGEST_FACT: usize = 120;
+
+/// The signature of a schema; `root` is the document that it is in.
+pub(crate) fn typed(root: &Json, schema: &Json) -> String {
+    let mut text = String::new();
+    for levels in (1..=DEEPEST).rev() {
+        let writer = SignatureWriter { variants: Variants::new(root), levels };
+        text = writer.of(&[Said::Is(schema)], 0);
+        if text.len() <= LONGEST && !writer.variants.is_used_up() {
+            break;
+        }
+    }
+    text
+}
+
+/// What a call gives: `Result<{:rows [string] :next string?}>`. Of a result that is wrapped in a member, what is in it; a text
+/// that is JSON is data. `seen` is what a tool that does not say gave before.
+pub(crate) fn result(output_schema: Option<&Json>, wrapped_in: Option<&str>, seen: Option<&str>) -> String {
+    let said = match output_schema {
+        None => "any".to_owned(),
+        Some(schema) => match wrapped_in.and_then(|name| schema.get("properties")?.get(name)) {
+            Some(inner) if is_text(inner) => {
+                format!("{}, or data where the text is JSON", typed(schema, inner))
+            }
+            inner => typed(schema, inner.unwrap_or(schema)),
+        },
+    };
+    let seen = seen.map(|seen| format!("; it last gave {seen}")).unwrap_or_default();
+    format!("Result<{said}>{seen}")
+}
+
+struct SignatureWriter<'s> {
+    variants: Variants<'s>,
+    levels: usize,
+}
+
+impl<'s> SignatureWriter<'s> {
+    fn of(&self, demand: &[Said<'s>], depth: usize) -> String {
+        self.side_by_side(&self.variants.of(demand), depth)
+    }
+
+    fn side_by_side(&self, all: &[Plain<'s>], depth: usize) -> String {
+        if all.is_empty() {
+            return "nothing".to_owned();
+        }
+        self.one_map(all, depth).unwrap_or_else(|| union(all.iter().map(|plain| self.plain(plain, depth))))
+    }
+
+    fn plain(&self, plain: &Plain<'s>, depth: usize) -> String {
+        if let Some(values) = &plain.values {
+            let listed = values.iter().filter(|value| !value.is_null() || values.len() == 1);
+            let mut words: Vec<String> = listed.take(MOST_VALUES).map(|value| value.to_string()).collect();
+            if values.len() > MOST_VALUES {
+                words.push("…".to_owned());
+            }
+            return words.join("|");
+        }
+        let kinds = plain.kinds();
+        if kinds.is_empty() {
+            return format!("any{}", within(&refused(plain, None)));
+        }
+        union(kinds.iter().map(|kind| self.kind(kind, plain, depth)))
+    }
+
+    /// Alternatives that differ only in which members are required, as one map.
+    fn one_map(&self, all: &[Plain<'s>], depth: usize) -> Option<String> {
+        let [first, others @ ..] = all else { return None };
+        let is_map = |plain: &Plain<'_>| {
+            plain.kinds() == ["object"]
+                && plain.values.is_none()
+                && plain.refused.is_empty()
+                && !plain.leaves_out()
+        };
+        if others.is_empty() || depth >= self.levels || !all.iter().all(is_map) {
+            return None;
+        }
+        let common: Vec<&str> = first
+            .required()
+            .iter()
+            .filter(|name| others.iter().all(|other| other.required().contains(name)))
+            .copied()
+            .collect();
+        let rows = |plain: &Plain<'s>| {
+            let mut rows = self.rows(plain, &common, depth);
+            rows.sort_unstable();
+            rows
+        };
+        let told = rows(first);
+        if others.iter().any(|other| rows(other) != told || other.closed != first.closed) {
+            return None;
+        }
+        let sets: Vec<String> = all
+            .iter()
+            .map(|plain| {
+                let more: Vec<String> = plain
+                    .required()
+                    .iter()
+                    .filter(|name| !common.contains(name))
+                    .map(|name| key(name))
+                    .collect();
+                if more.is_empty() { String::new() } else { format!("with {}", more.join(" ")) }
+            })
+            .collect();
+        let map = self.object(first, &common, depth);
+        Some(if sets.iter().any(String::is_empty) {
+            map
+        } else {
+            format!("{map}<{}>", union(sets.into_iter()))
+        })
+    }
+
+    fn kind(&self, kind: &str, plain: &Plain<'s>, depth: usize) -> String {
+        let range = |least: &str, most: &str| range(plain, least, most);
+        let mut facts = Vec::new();
+        match kind {
+            "object" | "array" if depth >= self.levels => return format!("{kind}…"),
+            "object" => return self.object(plain, plain.required(), depth),
+            "array" => {
+                let items = match plain.first_items {
+                    Some(items) => {
+                        let items: Vec<String> =
+                            items.iter().map(|item| self.of(&[Said::Is(item)], depth + 1)).collect();
+                        items.join(", ")
+                    }
+                    None if plain.items.is_empty() => "any".to_owned(),
+                    None => self.of(&plain.items, depth + 1),
+                };
+                facts.extend(range("minItems", "maxItems"));
+                return format!("[{items}]{}", within(&facts));
+            }
+            "string" => {
+                // Some documents have a sentence here.
+                let format = plain.limit("format").and_then(Json::as_str).filter(|format| is_name(format));
+                facts.extend(format.map(str::to_owned));
+                facts.extend(range("minLength", "maxLength"));
+                let pattern =
+                    plain.limit("pattern").filter(|pattern| pattern.is_string()).map(Json::to_string);
+                facts.extend(pattern.filter(|pattern| pattern.len() <= LONGEST_FACT));
+            }
+            "integer" | "number" => {
+                facts.extend(range("minimum", "maximum"));
+                let limits =
+                    [("exclusiveMinimum", "above"), ("exclusiveMaximum", "below"), ("multipleOf", "times")];
+                for (name, word) in limits {
+                    let limit = plain.limit(name).filter(|limit| limit.is_number());
+                    facts.extend(limit.map(|limit| format!("{word} {limit}")));
+                }
+            }
+            _ => {}
+        }
+        facts.extend(refused(plain, Some(kind)));
+        format!("{kind}{}", within(&facts))
+    }
+
+    /// The members of a map, each with its mark and its default.
+    fn rows(&self, plain: &Plain<'s>, required: &[&str], depth: usize) -> Vec<String> {
+        let row = |(name, member): (&str, &PlainMember<'s>)| {
+            let mark = if required.contains(&name) { "" } else { "?" };
+            let all = self.variants.of(&member.demand);
+            let default = all.iter().find_map(|plain| plain.default).filter(|value| !value.is_null());
+            let default = default.map(Json::to_string).filter(|text| text.len() <= LONGEST_FACT);
+            let default = default.map(|text| format!(" = {text}")).unwrap_or_default();
+            format!("{} {}{mark}{default}", key(name), self.side_by_side(&all, depth + 1))
+        };
+        plain.members().take(MOST_MEMBERS).map(row).collect()
+    }
+
+    fn object(&self, plain: &Plain<'s>, required: &[&str], depth: usize) -> String {
+        let mut members = self.rows(plain, required, depth);
+        if plain.members().nth(MOST_MEMBERS).is_some() {
+            members.push("…".to_owned());
+        }
+        if !plain.others.is_empty() {
+            members.push(format!("* {}", self.of(&plain.others, depth + 1)));
+        } else if members.is_empty() && (plain.open || (!plain.closed && depth > 0)) {
+            members.push("* any".to_owned());
+        }
+        let facts: Vec<String> = range(plain, "minProperties", "maxProperties").into_iter().collect();
+        format!("{{{}}}{}", members.join(" "), within(&facts))
+    }
+}
+
+/// What a value of this type is not.
+fn refused(plain: &Plain<'_>, kind: Option<&str>) -> Vec<String> {
+    let is_of = |value: &&&Json| kind.is_none_or(|kind| kind == type_of(value));
+    let values = plain.refused.iter().filter(is_of).map(|value| format!("not {value}"));
+    let unlike = plain.unlike.iter().map(|schema| format!("unlike {schema}"));
+    values.chain(unlike).filter(|fact| fact.len() <= LONGEST_FACT).collect()
+}
+
+fn within(facts: &[String]) -> String {
+    if facts.is_empty() { String::new() } else { format!("<{}>", facts.join(", ")) }
+}
+
+/// `least..most`, either of which may be missing.
+fn range(plain: &Plain<'_>, least: &str, most: &str) -> Option<String> {
+    let number = |name: &str| plain.limit(name).filter(|limit| limit.is_number()).map(Json::to_string);
+    // No text and no list is shorter.
+    let least = number(least).filter(|limit| limit != "0" || least == "minimum");
+    // What 64 bits can hold is said by the type.
+    let most = number(most).filter(|limit| limit.len() < 16);
+    (least.is_some() || most.is_some())
+        .then(|| format!("{}..{}", least.unwrap_or_default(), most.unwrap_or_default()))
+}
+
+/// Alternatives, each once, without null beside others: nil is as good as left out.
+fn union(kinds: impl Iterator<Item = String>) -> String {
+    let mut seen: Vec<String> = Vec::new();
+    for kind in kinds {
+        if !kind.is_empty() && !seen.contains(&kind) {
+            seen.push(kind);
+        }
+    }
+    if seen.len() > 1 {
+        seen.retain(|kind| kind != "null");
+    }
+    seen.join("|")
+}
+
+/// A format that has a name, such as `date-time`.
+fn is_name(format: &str) -> bool {
+    const LONGEST: usize = 32;
+    format.len() <= LONGEST && format.chars().all(|char| char.is_ascii_alphanumeric() || "-_.".contains(char))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn sign(schema: Json) -> String {
+        typed(&schema, &schema)
+    }
+
+    #[test]
+    fn members_say_what_they_take() {
+        let schema = json!({"type": "object", "required": ["path"], "properties": {
+            "path": {"type": "string", "minLength": 1},
+            "mode": {"anyOf": [{"enum": ["text", "base64"]}, {"type": "null"}], "default": "text"},
+            "lines": {"type": "array", "items": {"type": "integer", "minimum": 1}, "maxItems": 10},
+            "since": {"type": ["string", "null"], "format": "date"},
+            "filter": {"type": "object", "properties": {"deep": {"type": "object",
+                "properties": {"odd key": {"type": "boolean", "default": false}}}}},
+            "env": {"type": "object", "additionalProperties": {"type": "string"}},
+            "ratio": {"type": "number", "exclusiveMinimum": 0, "maximum": 1}}});
+        assert_eq!(
+            sign(schema),
+            "{:path string<1..> :env {* string}? :filter {:deep {\"odd key\" boolean? = false}?}? \
+             :lines [integer<1..>]<..10>? :mode \"text\"|\"base64\"? = \"text\" :ratio number<..1, above 0>? \
+             :since string<date>?}"
+        );
+    }
+
+    #[test]
+    fn variants_stand_side_by_side() {
+        let either = json!({"oneOf": [
+            {"type": "object", "required": ["url"], "properties": {"type": {"const": "url"}, "url": {"type": "string", "format": "uri"}}},
+            {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}]}]});
+        assert_eq!(sign(either), "{:url string<uri> :type \"url\"?}|[string, integer]");
+        let together = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+            "anyOf": [{"required": ["a"]}, {"required": ["b"]}]});
+        assert_eq!(sign(together), "{:a string? :b string?}<with :a|with :b>");
+    }
+
+    #[test]
+    fn results_are_what_is_in_them() {
+        let wrapped =
+            json!({"properties": {"result": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}});
+        assert_eq!(result(Some(&wrapped), Some("result"), None), "Result<integer>");
+        assert_eq!(result(None, None, None), "Result<any>");
+        assert_eq!(result(None, None, Some("text")), "Result<any>; it last gave text");
+        let text = json!({"properties": {"result": {"type": "string"}}});
+        assert_eq!(
+            result(Some(&text), Some("result"), Some("[integer]")),
+            "Result<string, or data where the text is JSON>; it last gave [integer]"
+        );
+    }
+
+    #[test]
+    fn what_is_too_much_is_written_with_fewer_levels() {
+        let mut deep = json!({"type": "string"});
+        for _ in 0..20 {
+            deep = json!({"type": "array", "items": deep});
+        }
+        assert_eq!(sign(deep), "[[[[[[[[array…]]]]]]]]");
+        let mut wide = json!({"type": "string"});
+        for _ in 0..3 {
+            let members: serde_json::Map<_, _> =
+                (0..30).map(|n| (format!("member_{n}"), wide.clone())).collect();
+            wide = json!({"type": "object", "properties": members});
+        }
+        assert!(sign(wide).len() <= LONGEST);
+        let circle = json!({"$ref": "#/$defs/tree", "$defs": {"tree": {"type": "object", "properties": {
+            "left": {"$ref": "#/$defs/tree"}, "right": {"$ref": "#/$defs/tree"}}}}});
+        assert!(sign(circle).len() <= LONGEST);
+    }
+}

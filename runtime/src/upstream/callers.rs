@@ -1,0 +1,141 @@
+//! Whose calls are under way at a server of a process with many clients. What such a server asks does not say for which of
+//! them it is, so it is passed on only where that is certain: while all calls under way are of one client.
+
+use crate::run::client::{CallingClient, ServedClient};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Calls under way at one server.
+#[derive(Default)]
+pub(super) struct Callers(Mutex<CallersState>);
+
+#[derive(Default)]
+struct CallersState {
+    next: u64,
+    /// In the order in which they began; of some it is not known whose they are.
+    calls: Vec<(u64, Option<CallingClient>)>,
+    /// Whose calls there were, up to now.
+    owners: Owners,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Owners {
+    #[default]
+    Nobody,
+    One(u64),
+    Several,
+}
+
+/// What a server may be given by a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asks {
+    /// What a person fills in: for the call alone.
+    Form,
+    /// Folders: servers keep them, for all who call.
+    Roots,
+}
+
+impl Callers {
+    /// A call of this client is under way until what this gives is dropped.
+    pub(super) fn enter(self: &Arc<Callers>, client: Option<CallingClient>) -> CallUnderWay {
+        let mut state = self.lock();
+        let number = state.next;
+        state.next += 1;
+        state.owners = match (state.owners, client.as_ref().map(|client| client.owner)) {
+            (Owners::Nobody, Some(owner)) => Owners::One(owner),
+            (Owners::One(known), Some(owner)) if known == owner => Owners::One(known),
+            _ => Owners::Several,
+        };
+        state.calls.push((number, client));
+        CallUnderWay { callers: self.clone(), number }
+    }
+
+    /// The one client that can be meant.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(super) fn asked(&self, asks: Asks) -> Result<Arc<dyn ServedClient>, &'static str> {
+        let state = self.lock();
+        let clients = || state.calls.iter().map(|(_, client)| client.as_ref());
+        let Some(first) = clients().next() else {
+            return Err("no call is under way, so there is no client to be asked");
+        };
+        let tag = first.map(|client| client.tag);
+        if clients().count() > 1 && (tag.is_none() || clients().any(|client| client.map(|c| c.tag) != tag)) {
+            return Err(
+                "calls of several clients are under way, and it is not known which of them is to be asked",
+            );
+        }
+        if asks == Asks::Roots && state.owners == Owners::Several {
+            return Err(
+                "clients of several owners call this server, which would use the folders of one for all",
+            );
+        }
+        let offers = |client: &CallingClient| match asks {
+            Asks::Form => client.offered.elicitation,
+            Asks::Roots => client.offered.roots,
+        };
+        // The call that began last is the most likely one to be asked for.
+        let asked =
+            clients().rev().flatten().filter(|client| offers(client)).find_map(|client| client.asked.clone());
+        asked.ok_or("the client whose call is under way does not offer this")
+    }
+
+    fn lock(&self) -> MutexGuard<'_, CallersState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call that has not ended.
+pub(super) struct CallUnderWay {
+    callers: Arc<Callers>,
+    number: u64,
+}
+
+impl Drop for CallUnderWay {
+    fn drop(&mut self) {
+        self.callers.lock().calls.retain(|(number, _)| *number != self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::client::{ClientAnswer, ClientTag, Offered};
+
+    struct Nothing;
+
+    impl ServedClient for Nothing {
+        fn ask(self: Arc<Self>, _: &'static str, _: String) -> ClientAnswer {
+            Box::pin(async { Ok("{}".to_owned()) })
+        }
+    }
+
+    fn client(owner: u64, offered: Offered) -> CallingClient {
+        CallingClient { tag: ClientTag::unique(), owner, offered, asked: Some(Arc::new(Nothing)) }
+    }
+
+    #[test]
+    fn only_one_client_can_be_meant() {
+        let all = Offered { elicitation: true, roots: true };
+        let callers = Arc::<Callers>::default();
+        let why = |asks| callers.asked(asks).err().unwrap_or("asked");
+        assert!(why(Asks::Form).starts_with("no call is under way"));
+        let one = client(1, all);
+        let first = callers.enter(Some(one.clone()));
+        let again = callers.enter(Some(CallingClient { asked: None, ..one.clone() }));
+        assert_eq!((why(Asks::Form), why(Asks::Roots)), ("asked", "asked"));
+        let other = callers.enter(Some(client(1, Offered::default())));
+        assert!(why(Asks::Form).starts_with("calls of several clients"));
+        drop((first, again));
+        assert!(why(Asks::Form).ends_with("does not offer this"));
+        drop(other);
+        let unknown = callers.enter(None);
+        assert!(why(Asks::Form).ends_with("does not offer this"));
+        let _first = callers.enter(Some(one));
+        assert!(why(Asks::Form).starts_with("calls of several clients"));
+        drop(unknown);
+        assert_eq!(why(Asks::Form), "asked");
+        // A call whose owner is not known was there.
+        assert!(why(Asks::Roots).starts_with("clients of several owners"));
+    }
+}

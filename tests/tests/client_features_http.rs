@@ -1,0 +1,214 @@
+//! Requests of servers that are passed to clients over HTTP: to the one whose calls are under way, and to nobody else.
+
+use ptc_tests::processes::eventually;
+use ptc_tests::serve::text_of;
+use ptc_tests::upstreams::Upstreams;
+use ptc_tests::web::{Answer, Browser, SessionClient, WebServer};
+use serde_json::{Value, json};
+
+const FORM: &str = r#"(:value (tool/call 'probe/ask {:message "Delete it?"
+    :requestedSchema {:type "object" :properties {:sure {:type "boolean"}}} :secret 1}))"#;
+
+fn serve(upstreams: Upstreams, timeout: &str, flags: &[&str]) -> WebServer {
+    let config = upstreams.write();
+    let flags = [&["--timeout", timeout, "--upstream-call-timeout", "120s"], flags].concat();
+    WebServer::start(&config.flags(&flags))
+}
+
+fn client(server: &WebServer, capabilities: Value) -> SessionClient {
+    SessionClient::offering(server, "2025-11-25", &capabilities, &[])
+}
+
+/// A program under way.
+struct Running(Browser, Answer);
+
+impl Running {
+    fn begin(client: &mut SessionClient, server: &WebServer, program: &str) -> Running {
+        let mut browser = client.begin_program(server, program);
+        let head = browser.head().expect("an answer");
+        Running(browser, head)
+    }
+
+    /// The next message that is for the client.
+    fn next(&mut self) -> Value {
+        let Running(browser, head) = self;
+        match head.header("content-type") {
+            Some("text/event-stream") => browser.event(head).expect("one more message"),
+            _ => serde_json::from_str(&browser.piece(head).expect("a body")).expect("JSON"),
+        }
+    }
+
+    fn text(&mut self) -> String {
+        text_of(&self.next()["result"])
+    }
+}
+
+fn text(client: &mut SessionClient, server: &WebServer, program: &str) -> String {
+    Running::begin(client, server, program).text()
+}
+
+/// Waits until a call of somebody else is under way at the probe.
+fn until_somebody_calls(client: &mut SessionClient, server: &WebServer) {
+    eventually("another call", || {
+        text(client, server, "(get (:value (tool/call 'probe/stats {})) :most_in_flight)") == "2"
+    });
+}
+
+#[test]
+fn a_form_reaches_the_client_that_calls_and_its_answer_the_server() {
+    let server = serve(Upstreams::probe(), "120s", &[]);
+    for version in ["2025-06-18", "2025-11-25"] {
+        let mut client = SessionClient::offering(&server, version, &json!({ "elicitation": {} }), &[]);
+        for (said, want) in [
+            (
+                json!({ "result": { "action": "accept", "content": { "sure": true } } }),
+                r#"[{"action" "accept" "content" {"sure" true}} nil]"#,
+            ),
+            (json!({ "result": { "action": "decline" } }), r#"[{"action" "decline"} nil]"#),
+            (
+                json!({ "error": { "code": -1, "message": "no person is here" } }),
+                r#"[nil "no person is here"]"#,
+            ),
+        ] {
+            let mut run = Running::begin(&mut client, &server, FORM);
+            let request = run.next();
+            assert_eq!(request["method"], "elicitation/create", "{request}");
+            let form = json!({ "message": "probe: Delete it?",
+                "requestedSchema": { "type": "object", "properties": { "sure": { "type": "boolean" } } } });
+            assert_eq!(request["params"], form);
+            assert_eq!(client.respond(&server, &request, &said), 202);
+            assert_eq!(run.text(), want);
+        }
+    }
+}
+
+#[test]
+fn roots_reach_the_server_whose_calls_are_all_of_one_owner() {
+    let server = serve(Upstreams::probe(), "120s", &[]);
+    let mut client = client(&server, json!({ "roots": {} }));
+    let mut run = Running::begin(&mut client, &server, "(:value (tool/call 'probe/roots {}))");
+    let request = run.next();
+    assert_eq!(request["method"], "roots/list", "{request}");
+    client.respond(&server, &request, &json!({ "result": { "roots": [{ "uri": "file:///work" }] } }));
+    assert_eq!(run.text(), r#"[{"roots" [{"uri" "file:///work"}]} nil]"#);
+}
+
+#[test]
+fn what_nobody_can_be_asked_is_declined_and_the_log_says_so() {
+    let server = serve(Upstreams::probe(), "120s", &[]);
+    let mut mute = client(&server, json!({ "elicitation": { "url": {} }, "roots": {} }));
+    let declined = text(&mut mute, &server, FORM);
+    assert_eq!(declined, r#"[nil "the client whose call is under way does not offer this"]"#);
+
+    // Two clients call: it may be for either of them.
+    let mut able = client(&server, json!({ "elicitation": {} }));
+    let held = mute.begin_program(&server, "(tool/call 'probe/hold {})");
+    until_somebody_calls(&mut able, &server);
+    let declined = text(&mut able, &server, FORM);
+    assert!(declined.contains("calls of several clients are under way"), "{declined}");
+    drop(held);
+    eventually("the other call has ended", || {
+        text(&mut able, &server, "(get (:value (tool/call 'probe/stats {})) :cancelled)") == "1"
+    });
+
+    // Two calls of one client are of one client.
+    let held = able.begin_program(&server, "(tool/call 'probe/hold {})");
+    eventually("another call", || {
+        let mut run = Running::begin(&mut able, &server, FORM);
+        let request = run.next();
+        able.respond(&server, &request, &json!({ "result": { "action": "cancel" } }));
+        run.text() == r#"[{"action" "cancel"} nil]"#
+    });
+    drop(held);
+    let log = server.log();
+    let told = log.iter().filter(|line| line.contains("a request of the server was declined"));
+    assert_eq!(told.count(), 2, "{log:?}");
+}
+
+#[test]
+fn only_the_client_that_was_asked_answers_and_once() {
+    let server = serve(Upstreams::probe(), "120s", &[]);
+    let mut asked = client(&server, json!({ "elicitation": {} }));
+    let other = client(&server, json!({ "elicitation": {} }));
+    let mut run = Running::begin(&mut asked, &server, FORM);
+    let request = run.next();
+    let answer = |action: &str| json!({ "result": { "action": action } });
+    assert_eq!(other.respond(&server, &request, &answer("accept")), 202);
+    let mut forged = request.clone();
+    forged["id"] = json!("ptc-1-2");
+    assert_eq!(asked.respond(&server, &forged, &answer("accept")), 202);
+    assert_eq!(asked.respond(&server, &request, &answer("decline")), 202);
+    assert_eq!(asked.respond(&server, &request, &answer("accept")), 202);
+    assert_eq!(run.text(), r#"[{"action" "decline"} nil]"#);
+}
+
+#[test]
+fn a_client_that_goes_or_says_nothing_ends_the_question_only() {
+    let server = serve(Upstreams::probe(), "8s", &[]);
+    let mut gone = client(&server, json!({ "elicitation": {} }));
+    let mut run = Running::begin(&mut gone, &server, FORM);
+    run.next();
+    drop(run);
+    let mut silent = client(&server, json!({ "elicitation": {} }));
+    // Until the server of the client that has gone knows it, two clients call.
+    let (mut run, request) = loop {
+        let mut run = Running::begin(&mut silent, &server, &FORM.replace(":value", ":reason"));
+        let message = run.next();
+        if message["method"] == "elicitation/create" {
+            break (run, message);
+        }
+    };
+    // The deadline of its run is that of its question.
+    assert!(run.next()["method"] == "notifications/cancelled" || run.0.piece(&run.1).is_none());
+    assert_eq!(silent.respond(&server, &request, &json!({ "result": { "action": "accept" } })), 202);
+    assert_eq!(text(&mut silent, &server, "(+ 1 2)"), "3");
+}
+
+#[test]
+fn questions_without_end_and_answers_without_end_are_bounded() {
+    let server = serve(Upstreams::probe(), "120s", &[]);
+    let mut client = client(&server, json!({ "elicitation": {} }));
+    let mut run = Running::begin(&mut client, &server, "(:value (tool/call 'probe/pester {}))");
+    let pestered = loop {
+        let message = run.next();
+        if message["method"] != "elicitation/create" {
+            break text_of(&message["result"]);
+        }
+        client.respond(&server, &message, &json!({ "result": { "action": "accept", "content": {} } }));
+    };
+    assert_eq!(pestered, r#"[101 "the client was asked too often in one call"]"#);
+
+    let mut run = Running::begin(&mut client, &server, FORM);
+    let request = run.next();
+    let huge = json!({ "result": { "action": "accept", "content": { "text": "x".repeat(300_000) } } });
+    assert_eq!(client.respond(&server, &request, &huge), 202);
+    assert_eq!(run.text(), r#"[nil "the answer of the client is too large to be passed on"]"#);
+}
+
+#[test]
+fn questions_hold_no_secrets_and_are_answered_at_the_end_of_the_server() {
+    let secret = "correct-horse-battery-staple-9";
+    let mut probe = ptc_tests::upstreams::probe_server(&[]);
+    probe["env"] = json!({ "API_KEY": secret });
+    let server = serve(Upstreams::default().add("probe", probe), "120s", &["--http-shutdown-grace", "60s"]);
+    let mut client = client(&server, json!({ "elicitation": {} }));
+    let program = FORM.replace("Delete it?", secret);
+    let mut run = Running::begin(&mut client, &server, &program);
+    let request = run.next();
+    assert!(!request.to_string().contains(secret), "{request}");
+    client.respond(&server, &request, &json!({ "result": { "action": "cancel" } }));
+    run.text();
+
+    // A call that is under way at the end may ask and be answered; nobody begins another one.
+    let mut run = Running::begin(&mut client, &server, &format!("[{FORM} {FORM}]"));
+    let first = run.next();
+    server.terminate();
+    eventually("it drains", || server.get("/ready").json()["status"] == "draining");
+    let answer = json!({ "result": { "action": "decline" } });
+    assert_eq!(client.ask(&server, "tools/list", json!({})).status, 503);
+    assert_eq!(client.respond(&server, &first, &answer), 202);
+    let second = run.next();
+    assert_eq!(client.respond(&server, &second, &answer), 202);
+    assert_eq!(run.text(), r#"[[{"action" "decline"} nil] [{"action" "decline"} nil]]"#);
+    assert_eq!(server.ended(), Some(0));
+}

@@ -1,0 +1,359 @@
+//! Tokens that are good for some servers: whatever tool is called, and however it names a server, others are not there.
+
+#![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
+
+use ptc_tests::model::ModelServer;
+use ptc_tests::processes::eventually;
+use ptc_tests::upstreams::{Upstreams, probe_server};
+use ptc_tests::web::{Answer, Browser, SessionClient, WebServer, sha256, stateless_body, stateless_headers};
+use serde_json::{Value, json};
+
+/// Programs that name a server in every way there is, and what their answers show when it is there. `SERVER` stands for its
+/// name; what is looked for does not stand in the program, which errors quote.
+const PROGRAMS: [(&str, &str); 16] = [
+    ("(tool/call {:server \"SERVER\" :tool \"stats\" :args {}})", "most_in_flight"),
+    ("(let [s (subs \"-SERVER\" 1)] (tool/call {:server s :tool \"stats\" :args {}}))", "most_in_flight"),
+    ("(mapv (fn [s] (tool/call {:server s :tool \"stats\" :args {}})) [\"SERVER\"])", "most_in_flight"),
+    ("(pmap (fn [s] (tool/call {:server s :tool \"stats\" :args {}})) [\"SERVER\"])", "most_in_flight"),
+    ("(tool/call (assoc {:tool \"stats\" :args {}} :server \"SERVER\"))", "most_in_flight"),
+    ("(tool/servers)", "about-SERVER"),
+    ("(dir 'SERVER)", "The stats"),
+    ("(doc SERVER/stats)", "The stats tool"),
+    ("(doc 'SERVER)", "about-SERVER"),
+    ("(meta 'SERVER/stats)", "The stats tool"),
+    ("(apropos \"stats\")", "SERVER/stats"),
+    ("(resource/list {:server \"SERVER\"})", "memo://notes"),
+    ("(resource/templates {:server \"SERVER\"})", "memo://numbers"),
+    ("(resource/read {:server \"SERVER\" :uri (str \"memo\" \"://notes\")})", "Buy milk"),
+    ("(prompt/list {:server \"SERVER\"})", "greet"),
+    ("(prompt/get {:server \"SERVER\" :name (str \"gr\" \"eet\") :args {:who \"me\"}})", "Greet me"),
+];
+
+/// The same for scripts and for calls of one tool.
+const SCRIPTS: [(&str, &str); 3] = [
+    ("print(await mcp__SERVER__stats())", "most_in_flight"),
+    ("print(tools())", "mcp__SERVER__stats"),
+    ("print(tools('gather'))", "mcp__SERVER__gather"),
+];
+
+fn dispatches() -> Vec<(Value, &'static str)> {
+    vec![
+        (json!({ "action": "list" }), "about-SERVER"),
+        (json!({ "action": "list", "connection": "SERVER" }), "The stats tool"),
+        (json!({ "action": "search", "query": "stats" }), "SERVER"),
+        (
+            json!({ "action": "call", "connection": "SERVER", "tool": "stats", "arguments": {} }),
+            "most_in_flight",
+        ),
+        // The second of two by name, for who knows both.
+        (json!({ "action": "call", "connection": "c2", "tool": "stats", "arguments": {} }), "most_in_flight"),
+    ]
+}
+
+struct Tokens {
+    server: WebServer,
+    file: std::path::PathBuf,
+    _folder: tempfile::TempDir,
+    config: ptc_tests::upstreams::ConfigFile,
+}
+
+impl Tokens {
+    fn start(model: &ModelServer) -> Tokens {
+        Tokens::with(model, "monty", &[])
+    }
+
+    /// With this engine for scripts, and more flags.
+    fn with(model: &ModelServer, engine: &str, more: &[&str]) -> Tokens {
+        let described = |name: &str| {
+            let mut entry = probe_server(&[]);
+            entry["description"] = format!("about-{name}").into();
+            entry
+        };
+        let config =
+            Upstreams::default().add("open", described("open")).add("shut", described("shut")).write();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tokens.toml");
+        write(&file, "servers = [\"open\", \"absent\"]");
+        let mut flags = vec![
+            "--http-tokens",
+            file.to_str().unwrap(),
+            "--http-metrics",
+            "--tools",
+            "lisp_eval,execute_program,proxy-dispatch",
+            "--python-engine",
+            engine,
+            "--sessions",
+            "--agentic",
+            "--agentic-allow-writes",
+            "--agentic-model",
+            "some-model",
+            "--agentic-base-url",
+            model.url(),
+            "--timeout",
+            "120s",
+            "--python-timeout",
+            "120s",
+            "--config-reload",
+            "sighup",
+        ];
+        flags.extend(more);
+        let server = WebServer::start(&config.flags(&flags));
+        Tokens { server, file, _folder: folder, config }
+    }
+
+    fn ask(&self, token: &str, method: &str, name: &str, params: Value) -> String {
+        let authorization = authorization(token);
+        let mut headers = stateless_headers(method, name);
+        headers.push(("Authorization", &authorization));
+        let answer = self.server.ask("POST", &headers, &stateless_body(1, method, params));
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.body
+    }
+
+    fn call(&self, token: &str, tool: &str, arguments: &Value) -> String {
+        self.ask(token, "tools/call", tool, json!({ "name": tool, "arguments": arguments }))
+    }
+
+    /// A new session of this token; its id.
+    fn session(&self, token: &str) -> Value {
+        let answer: Value =
+            serde_json::from_str(&self.call(token, "lisp_session_start", &json!({}))).unwrap();
+        answer["result"]["structuredContent"]["session_id"].clone()
+    }
+}
+
+fn write(file: &std::path::Path, some: &str) {
+    let entry =
+        |name: &str, more: &str| format!("[{name}]\nsha256 = \"{}\"\n{more}\n", sha256(&name.repeat(32)));
+    let text = [entry("all", ""), entry("some", some), entry("none", "servers = []")].concat();
+    std::fs::write(file, text).unwrap();
+}
+
+fn authorization(token: &str) -> String {
+    format!("Bearer {}", token.repeat(32))
+}
+
+#[test]
+fn a_token_reaches_no_server_but_its_own_by_any_tool_and_name() {
+    let model =
+        ModelServer::of(&["(return (tool/call {:server (subs \"-shut\" 1) :tool \"stats\" :args {}}))"]);
+    let tokens = Tokens::start(&model);
+    let sessions = ["all", "some", "none"].map(|token| (token, tokens.session(token)));
+    let session = |token: &str| sessions.iter().find(|(name, _)| *name == token).unwrap().1.clone();
+    // Tool, arguments for a token and a server, and what shows that it was reached.
+    type Arguments<'a> = Box<dyn Fn(&str, &str) -> Value + 'a>;
+    let mut ways: Vec<(&str, Arguments<'_>, &str)> = Vec::new();
+    for (program, shows) in PROGRAMS {
+        let text = move |server: &str| program.replace("SERVER", server);
+        ways.push(("lisp_eval", Box::new(move |_, server| json!({ "program": text(server) })), shows));
+        ways.push((
+            "lisp_session_eval",
+            Box::new(move |token, server| json!({ "program": text(server), "session_id": session(token) })),
+            shows,
+        ));
+    }
+    for (code, shows) in SCRIPTS {
+        let arguments = move |_: &str, server: &str| json!({ "code": code.replace("SERVER", server) });
+        ways.push(("execute_program", Box::new(arguments), shows));
+    }
+    for (arguments, shows) in dispatches() {
+        let text = arguments.to_string();
+        let arguments =
+            move |_: &str, server: &str| serde_json::from_str(&text.replace("SERVER", server)).unwrap();
+        ways.push(("proxy-dispatch", Box::new(arguments), shows));
+    }
+    ways.push(("lisp_task", Box::new(|_, _| json!({ "task": "Look." })), "most_in_flight"));
+    for (tool, arguments, shows) in ways {
+        let shown = |token: &str, server: &str| {
+            let answer = tokens.call(token, tool, &arguments(token, server));
+            (answer.contains(&shows.replace("SERVER", server)), answer)
+        };
+        let (reached, answer) = shown("all", "shut");
+        assert!(reached, "{tool} {}: {answer}", arguments("all", "shut"));
+        for token in ["some", "none"] {
+            let (reached, answer) = shown(token, "shut");
+            assert!(!reached, "{token} {tool} {}: {answer}", arguments(token, "shut"));
+            assert!(!answer.contains("about-shut"), "{token} {tool}: {answer}");
+        }
+        // Whoever asks first, nobody is given what was made of it for another one.
+        let again = |server: &str| match arguments("some", server)["program"].as_str() {
+            Some(text) => json!({ "program": format!("{text} ") }),
+            None => arguments("all", server),
+        };
+        if tool == "lisp_eval" {
+            assert!(
+                !tokens.call("some", tool, &again("shut")).contains(shows.replace("SERVER", "shut").as_str())
+            );
+            assert!(
+                tokens.call("all", tool, &again("shut")).contains(shows.replace("SERVER", "shut").as_str())
+            );
+        }
+        // Where the server is named, one that is allowed is there.
+        let says = arguments("some", "open");
+        if says != arguments("some", "shut") || says["action"] == "list" {
+            let (reached, answer) = shown("some", "open");
+            assert!(reached, "{tool} {says}: {answer}");
+        }
+    }
+}
+
+#[test]
+fn what_is_offered_names_no_other_server() {
+    let model = ModelServer::of(&["(return 1)"]);
+    let tokens = Tokens::start(&model);
+    // Lists tell of tools once they are known.
+    tokens.call("all", "proxy-dispatch", &json!({ "action": "list" }));
+    let list = |token: &str| tokens.ask(token, "tools/list", "", json!({}));
+    eventually("the list names both", || {
+        list("all").contains("about-open") && list("all").contains("about-shut")
+    });
+    eventually("the list of the part is there", || list("some").contains("about-open"));
+    for token in ["some", "none"] {
+        let text = list(token);
+        assert!(!text.contains("shut") && text.contains("\"private\""), "{text}");
+    }
+    assert!(!list("none").contains("about-open"));
+    // In the era of handshakes, too.
+    let authorization = authorization("some");
+    let mut client =
+        SessionClient::begin(&tokens.server, "2025-11-25", &[("Authorization", authorization.as_str())]);
+    let text = client.ask(&tokens.server, "tools/list", json!({})).body;
+    assert!(text.contains("about-open") && !text.contains("shut"), "{text}");
+    let program = json!({ "name": "lisp_eval", "arguments": { "program": "(tool/servers)" } });
+    let text = client.ask(&tokens.server, "tools/call", program).body;
+    assert!(text.contains("about-open") && !text.contains("shut"), "{text}");
+    let metrics = |token: &str| {
+        let authorization = self::authorization(token);
+        let mut browser = tokens.server.connect();
+        browser.at("/metrics").ask("GET", &[("Authorization", &authorization)], "").status
+    };
+    assert_eq!((metrics("all"), metrics("some")), (200, 403), "numbers name servers");
+}
+
+#[test]
+fn a_token_that_loses_a_server_loses_it_in_what_it_has_begun() {
+    let model = ModelServer::of(&["(return 1)"]);
+    let tokens = Tokens::start(&model);
+    let session = tokens.session("some");
+    let program = "(tool/call {:server \"open\" :tool \"stats\" :args {}})";
+    let in_session =
+        || tokens.call("some", "lisp_session_eval", &json!({ "program": program, "session_id": session }));
+    let alone = || tokens.call("some", "lisp_eval", &json!({ "program": program }));
+    assert!(in_session().contains("most_in_flight") && alone().contains("most_in_flight"));
+    write(&tokens.file, "servers = []");
+    eventually("the file is read again", || !alone().contains("most_in_flight"));
+    let answer = in_session();
+    assert!(!answer.contains("most_in_flight") && answer.contains("session_not_found"), "{answer}");
+}
+
+/// A script that looks for functions of the server `shut` in all that its process has in memory.
+const SEARCH: &str = r#"
+import gc, sys
+gc.unfreeze()
+name, found = "mcp__" + "shut", set()
+todo, seen = gc.get_objects() + [sys._getframe()], set()
+while todo:
+    thing = todo.pop()
+    if id(thing) in seen or thing is todo or thing is seen:
+        continue
+    seen.add(id(thing))
+    if isinstance(thing, str) and len(thing) < 100 and name in thing and thing != name:
+        found.add(thing)
+    todo.extend(gc.get_referents(thing))
+print("looked", "found" if found else "nothing")
+"#;
+
+#[test]
+#[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
+fn what_scripts_of_others_are_told_is_not_in_the_memory_of_a_script() {
+    let model = ModelServer::of(&["(return 1)"]);
+    let tokens = Tokens::with(&model, "cpython", &[]);
+    let script = |token: &str, code: &str| tokens.call(token, "execute_program", &json!({ "code": code }));
+    // Functions are there once lists are.
+    for server in ["open", "shut"] {
+        let stats = format!("print(await mcp__{server}__stats())");
+        tokens.call("all", "proxy-dispatch", &json!({ "action": "list", "connection": server }));
+        assert!(script("all", &stats).contains("most_in_flight"));
+    }
+    assert!(script("all", SEARCH).contains("looked found"), "the search finds what is there");
+    assert!(script("some", "print(await mcp__open__stats())").contains("most_in_flight"));
+    assert!(script("some", "print(await mcp__shut__stats())").contains("NameError"));
+    // Also while scripts of both begin at the same time.
+    let theirs = authorization("all");
+    let mut headers = stateless_headers("tools/call", "execute_program");
+    headers.push(("Authorization", &theirs));
+    let params = json!({ "name": "execute_program", "arguments": { "code": "print(tools())" } });
+    let body = stateless_body(1, "tools/call", params);
+    for _ in 0..4 {
+        let mut others: Vec<Browser> = (0..4).map(|_| tokens.server.connect()).collect();
+        others.iter_mut().for_each(|other| other.send("POST", &headers, &body));
+        let answer = script("some", SEARCH);
+        assert!(answer.contains("looked nothing"), "{answer}");
+        for mut other in others {
+            assert!(other.answer().body.contains("mcp__shut__stats"));
+        }
+    }
+}
+
+#[test]
+fn a_prelude_that_needs_another_server_says_no_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let prelude = folder.path().join("stats.clj");
+    let text = r#"(ns stats)
+(defn of-shut "Numbers" [] (:value (tool/call {:server "shut" :tool "stats" :args {}})))"#;
+    std::fs::write(&prelude, text).unwrap();
+    let model = ModelServer::of(&["(return 1)"]);
+    let tokens = Tokens::with(&model, "monty", &["--prelude", prelude.to_str().unwrap()]);
+    let eval = |token: &str| tokens.call(token, "lisp_eval", &json!({ "program": "(stats/of-shut)" }));
+    let reached = eval("all");
+    assert!(reached.contains("most_in_flight"), "{reached}");
+    let refused = tokens.call("some", "lisp_eval", &json!({ "program": "(+ 1 2)" }));
+    assert!(refused.contains("prelude_attach_failed") && !refused.contains("\"shut"), "{refused}");
+    assert!(!refused.contains("`shut`") && !refused.contains("shut/"), "{refused}");
+    assert!(!eval("none").contains("most_in_flight"));
+}
+
+/// A stream that tells this token of changes, in a session of its own.
+fn listener(tokens: &Tokens, token: &str) -> (Browser, Answer) {
+    let authorization = authorization(token);
+    let client = SessionClient::begin(&tokens.server, "2025-11-25", &[("Authorization", &authorization)]);
+    let mut stream = tokens.server.connect();
+    stream.send("GET", &client.headers(), "");
+    let head = stream.head().unwrap();
+    stream.until(&head, "id: ");
+    (stream, head)
+}
+
+#[test]
+fn a_stream_tells_of_the_list_of_its_token_and_ends_with_it() {
+    let model = ModelServer::of(&["(return 1)"]);
+    let tokens = Tokens::start(&model);
+    for server in ["open", "shut"] {
+        tokens.call("all", "proxy-dispatch", &json!({ "action": "list", "connection": server }));
+    }
+    let list = |token: &str| tokens.ask(token, "tools/list", "", json!({}));
+    eventually("both are described", || {
+        list("all").contains("about-shut") && list("some").contains("about-open")
+    });
+    let (mut all, all_head) = listener(&tokens, "all");
+    let (mut some, some_head) = listener(&tokens, "some");
+    // A server goes of which one of them does not know.
+    let text = std::fs::read_to_string(tokens.config.path()).unwrap();
+    let mut servers: Value = serde_json::from_str(&text).unwrap();
+    servers["upstreams"].as_object_mut().unwrap().remove("shut");
+    std::fs::write(tokens.config.path(), servers.to_string()).unwrap();
+    tokens.server.signal("HUP");
+    const CHANGED: &str = "notifications/tools/list_changed";
+    all.until(&all_head, CHANGED);
+    // Then its own list is another one: that is the first that it hears.
+    write(&tokens.file, "servers = []");
+    some.until(&some_head, CHANGED);
+    assert!(!list("some").contains("about-open"));
+    // With its token the stream goes, and nothing was told before.
+    std::fs::write(&tokens.file, format!("[all]\nsha256 = \"{}\"\n", sha256(&"all".repeat(32)))).unwrap();
+    let mut rest = String::new();
+    while let Some(piece) = some.piece(&some_head) {
+        rest.push_str(&piece);
+    }
+    assert!(!rest.contains(CHANGED), "one change was told twice: {rest}");
+}
