@@ -399,7 +399,8 @@ impl<'a> AgentRun<'a> {
     }
 
     fn options(&self, context: Option<String>) -> RunOptions {
-        let left = u64::try_from(self.place.budget.left().as_millis()).unwrap_or(u64::MAX);
+        // Rounded up: a program that was ended by this limit has left nothing of the time, and is not told as one that may be mended.
+        let left = u64::try_from(self.place.budget.left().as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
         let limits = self.agent.limits_of_programs();
         RunOptions {
             context,
