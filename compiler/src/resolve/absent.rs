@@ -34,7 +34,8 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
         "Use (println x) for lines and (str …), (pr-str x) or (format \"%.2f\" x) for text.",
     ),
     (
-        "rand rand-int rand-nth shuffle uuid random-uuid random-sample random",
+        "rand rand-int rand-nth shuffle uuid random-uuid random-sample random UUID/randomUUID \
+         java.util.UUID/randomUUID",
         "Programs are deterministic: pass random values in as data/… or get them from a tool.",
     ),
     (
@@ -54,13 +55,13 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
     ),
     ("defmethod defmulti definline", "Use `defn`, and `case` or `cond` to choose by value."),
     (
-        "defrecord deftype defprotocol reify proxy extend-type extend-protocol defstruct class new \
+        "defrecord deftype defprotocol reify proxy extend-type extend-protocol defstruct new \
          gen-class instance? satisfies?",
         "There are no types of your own: use maps like {:kind :order :id 1} and functions.",
     ),
     ("assoc! conj! dissoc! pop! transient persistent!", "Use assoc, conj and dissoc; they are as fast."),
     (
-        "time bench",
+        "time bench System/nanoTime",
         "Times are measured by the host; (System/currentTimeMillis) is the clock, fixed per program.",
     ),
     ("with-meta vary-meta alter-meta!", "There is no metadata: put the value into a map."),
@@ -69,7 +70,8 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
         "Sequences are vectors already: use the collection itself, `vec` or (nth v i).",
     ),
     (
-        "bigdec bigint biginteger rationalize numerator denominator unchecked-add decimal",
+        "bigdec bigint biginteger rationalize numerator denominator unchecked-add decimal BigDecimal. BigInteger. \
+         java.math.BigDecimal. BigDecimal/valueOf BigInteger/valueOf Math/toIntExact Math/addExact Math/multiplyExact",
         "Integers have any size, other numbers are floats: use the number itself, `int` or `double`.",
     ),
     ("char-array chars", "Characters are strings of one character: (seq s) lists them."),
@@ -144,13 +146,23 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
         "Write (contains? m k) for a key, (some #{x} coll) for an item, (str/includes? s part) for \
          text.",
     ),
-    ("string toString to-string to_string tostring string-append concat-str strcat repr", "Write (str a b)."),
+    (
+        "string toString to-string to_string tostring string-append concat-str strcat repr String. String/valueOf \
+         Character/toString",
+        "Write (str a b).",
+    ),
     ("upper toUpperCase to-upper string-upcase uppercase", "Write (str/upper-case s)."),
     ("lower toLowerCase to-lower string-downcase lowercase", "Write (str/lower-case s)."),
     ("substring substr slice string-slice", "Write (subs s start end)."),
     ("strip string-trim", "Write (str/trim s)."),
-    ("parseInt parse_int Integer. atoi string->number to-int to_int str->int Long.", "Write (parse-long s)."),
-    ("parseFloat parse_float Float. Double. to-float to_float str->float", "Write (parse-double s)."),
+    (
+        "parseInt parse_int Integer. atoi string->number to-int to_int str->int Long. Integer/valueOf Long/valueOf",
+        "Write (parse-long s).",
+    ),
+    (
+        "parseFloat parse_float Float. Double. to-float to_float str->float Double/valueOf",
+        "Write (parse-double s).",
+    ),
     ("enumerate with-index each-with-index map-with-index", "Write (map-indexed (fn [i x] …) coll)."),
     (
         "hash hash-code hashCode",
@@ -166,7 +178,7 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
         "(str date) is ISO 8601; make other texts with (format \"%02d.%02d.%d\" (.getDayOfMonth d) (.getMonthValue d) (.getYear d)).",
     ),
     (
-        "re-matcher Pattern/compile Pattern/matches",
+        "re-matcher re-groups Pattern/compile Pattern/matches",
         "Write (re-find #\"a(b)\" text) for the first match and its groups, (re-seq #\"a\" text) for all, (re-matches #\"a\" text) for the whole text.",
     ),
     (
@@ -181,6 +193,42 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
         "URLEncoder/encode URLDecoder/decode java.net.URLEncoder/encode",
         "There is no percent-encoding: arguments of tools are sent as what they are.",
     ),
+    ("String/join", "Write (str/join \", \" coll)."),
+    (
+        "Character/isDigit Character/isLetter Character/isLetterOrDigit Character/isUpperCase Character/isLowerCase \
+         Character/isWhitespace Character/isAlphabetic",
+        "Characters are texts: (re-matches #\"[0-9]\" c), with [A-Za-z] for letters, [A-Z] for capitals, \\s for blanks.",
+    ),
+    (
+        "Character/digit Character/getNumericValue",
+        "Write (parse-long c) for a decimal digit, (Integer/parseInt c 16) for a hexadecimal one.",
+    ),
+    (
+        "Integer/MAX_VALUE Long/MAX_VALUE Double/MAX_VALUE Double/POSITIVE_INFINITY",
+        "Integers have any size: begin with ##Inf, or take (apply min coll).",
+    ),
+    (
+        "Integer/MIN_VALUE Long/MIN_VALUE Double/NEGATIVE_INFINITY",
+        "Integers have any size: begin with ##-Inf, or take (apply max coll).",
+    ),
+    ("Double/isNaN Float/isNaN", "Write (NaN? x)."),
+    ("Double/isInfinite Float/isInfinite", "Write (infinite? x)."),
+    (
+        "Integer/toBinaryString Long/toBinaryString Long/bitCount Integer/bitCount",
+        "Look at single bits with (bit-test n i), as in (map #(if (bit-test n %) 1 0) (range 7 -1 -1)).",
+    ),
+    ("unsigned-bit-shift-right", "Write (bit-shift-right n count): integers have any size."),
+    (
+        "Locale/US Locale/ENGLISH Locale/ROOT",
+        "Leave it out: (format \"%,.2f\" x) writes 1,234.50 everywhere.",
+    ),
+    ("Year/isLeap", "Write (.isLeapYear date)."),
+    (
+        "Period/between ChronoUnit/between",
+        "Days between dates are (- (.toEpochDay end) (.toEpochDay start)).",
+    ),
+    ("iterator-seq enumeration-seq bean", "Values are data already: use the map or list itself."),
+    ("namespace", "Keywords have no namespaces: (name k) is all of it."),
     ("dict object Map make-hash make-hash-table hashmap", "Write a map {:a 1}, or (into {} pairs)."),
     ("array Array tuple list-of", "Write a vector [a b]."),
     ("hash-ref gethash getattr fetch-in dig get-value", "Write (get m key), or (get-in m [k1 k2])."),
@@ -197,7 +245,7 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
     ("now today Date.now datetime Date time/now", "Write (java.util.Date.) or (System/currentTimeMillis)."),
     ("console.log console log echo puts display displayln write-line debug", "Write (println x)."),
     ("exit quit abort System/exit", "Write (return value), or (fail value)."),
-    ("typeof type-of type? class-of isinstance", "Write (type x), or a predicate such as (string? x)."),
+    ("typeof type-of type? class class-of isinstance", "Write (type x), or a predicate such as (string? x)."),
     ("then end do-block endif", "Parentheses close a form: (if test then-value else-value)."),
     ("this self super", "There are no objects: pass the value as an argument."),
     ("pass noop void continue break", "Write nil for nothing; leave a loop by not calling `recur`."),
@@ -243,6 +291,11 @@ pub(super) const METHODS: &[(&str, &str)] = &[
         "atZone atOffset withZone withZoneSameInstant",
         "(.plusSeconds x 3600): there are no zones, so the offset is added",
     ),
+    ("withYear", "(.plusYears x (- year (.getYear x)))"),
+    ("withMonth", "(.plusMonths x (- month (.getMonthValue x)))"),
+    ("setScale", "(/ (Math/round (* x 100)) 100.0), or (format \"%.2f\" x) for text"),
+    ("name", "(name x)"),
+    ("codePointAt", "(int (nth x i))"),
     ("first", "(first x)"),
     ("last", "(last x)"),
     ("toString", "(str x)"),
