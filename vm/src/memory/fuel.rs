@@ -33,10 +33,9 @@ impl Fuel {
 
     /// Spends units of work that was done before the run; what there is not fails at the next safepoint.
     pub(crate) fn spend(&mut self, units: u64) {
-        if units > self.left {
-            self.slice = self.slice.min(0) - 1;
-        }
+        let of_slice = units.saturating_sub(self.left);
         self.left = self.left.saturating_sub(units);
+        self.slice = self.slice.saturating_sub_unsigned(of_slice);
     }
 
     /// A full tank.
@@ -96,20 +95,26 @@ impl Fuel {
     ///
     /// # Errors
     /// `timeout` and `cancelled`.
+    #[inline]
     pub fn poll(&self) -> Result<()> {
         // First: what was suspended for long is told at once when it has become too late.
         self.preemption.point();
         match self.interrupt.get() {
             None => Ok(()),
-            Some(InterruptKind::Deadline) => {
-                Err(Fault::new(Reason::Timeout, "the program ran longer than its time limit"))
-            }
-            Some(InterruptKind::Cancelled) => Err(Fault::new(Reason::Cancelled, "the program was cancelled")),
+            Some(kind) => Err(interrupted(kind)),
         }
     }
 
     #[cold]
     pub(crate) fn exhausted(&self) -> Box<Fault> {
         Fault::new(Reason::FuelExceeded, format_args!("the program used up its {} units of fuel", self.limit))
+    }
+}
+
+#[cold]
+fn interrupted(kind: InterruptKind) -> Box<Fault> {
+    match kind {
+        InterruptKind::Deadline => Fault::new(Reason::Timeout, "the program ran longer than its time limit"),
+        InterruptKind::Cancelled => Fault::new(Reason::Cancelled, "the program was cancelled"),
     }
 }

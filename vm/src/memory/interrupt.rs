@@ -30,6 +30,7 @@ impl Interrupt {
     }
 
     /// The raised reason.
+    #[inline]
     pub fn get(&self) -> Option<InterruptKind> {
         match self.0.load(Ordering::Relaxed) {
             0 => None,

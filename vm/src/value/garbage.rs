@@ -179,6 +179,12 @@ fn discard_items(items: Items, bytes: usize) {
     }
 }
 
+/// [`drain`] where mostly nothing waits: the account says so in a step. Not for use while something is drained.
+#[inline]
+pub(crate) fn drain_waiting(budget: usize) -> bool {
+    account::attention() && drain(budget)
+}
+
 /// Frees up to `budget` values; true when some are left.
 pub(crate) fn drain(budget: usize) -> bool {
     if !account::begin_draining() {
