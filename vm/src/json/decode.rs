@@ -127,7 +127,7 @@ pub fn decode(cx: &mut Context, bytes: &[u8]) -> Result<Value, DecodeFailure> {
 /// Text that is not JSON; limits of the program.
 pub(crate) fn decode_text(cx: &mut Context, text: &str) -> Result<Value, DecodeFailure> {
     // What an earlier program has left is freed first: its memory serves this value.
-    while garbage::drain(DRAIN_STEP) {
+    while garbage::drain_waiting(DRAIN_STEP) {
         cx.fuel.poll()?;
     }
     let bytes = text.as_bytes();
@@ -300,6 +300,15 @@ impl Decoder<'_> {
     }
 
     fn string(&mut self, cx: &mut Context) -> Outcome<Rc<StringNode>> {
+        if let Some((text, next)) = text::short(self.text, self.at + 1) {
+            self.at = next;
+            return Ok(self.recent.string(text));
+        }
+        self.long_string(cx)
+    }
+
+    #[inline(never)]
+    fn long_string(&mut self, cx: &mut Context) -> Outcome<Rc<StringNode>> {
         let (text, next) = text::read(cx, self.text, self.at + 1)?;
         self.at = next;
         let text = text.as_str();
@@ -354,6 +363,10 @@ impl Decoder<'_> {
         cx: &mut Context,
         last: Option<Symbol>,
     ) -> Outcome<(Rc<StringNode>, Option<Symbol>)> {
+        if let Some((text, next)) = text::short(self.text, self.at + 1) {
+            self.at = next;
+            return Ok(self.key_of(cx, last, text, true));
+        }
         let (text, next) = text::read(cx, self.text, self.at + 1)?;
         self.at = next;
         // Only a key that stands in the input as it is can be recognised by its bytes.
@@ -362,13 +375,24 @@ impl Decoder<'_> {
         if text.len() >= LONG {
             cx.reserve(text.len() + self.held())?;
         }
+        Ok(self.key_of(cx, last, text, plain))
+    }
+
+    /// The node and the symbol of a key that comes after another one.
+    fn key_of(
+        &mut self,
+        cx: &mut Context,
+        last: Option<Symbol>,
+        text: &str,
+        plain: bool,
+    ) -> (Rc<StringNode>, Option<Symbol>) {
         // Only rows of an array have the same keys again.
         let symbol = match self.rows {
             0 => cx.symbols.find_key(text),
             _ => cx.symbols.intern_key(text),
         };
         let Some(symbol) = symbol else {
-            return Ok((StringNode::new(text), None));
+            return (StringNode::new(text), None);
         };
         if plain && self.rows > 0 {
             let place = place(last);
@@ -377,7 +401,7 @@ impl Decoder<'_> {
             }
             self.successors[place] = Some(symbol);
         }
-        Ok((cx.symbols.string(symbol).clone(), Some(symbol)))
+        (cx.symbols.string(symbol).clone(), Some(symbol))
     }
 
     #[inline(never)]
@@ -478,7 +502,7 @@ fn place(last: Option<Symbol>) -> usize {
 }
 
 /// Short strings met lately.
-struct RecentStrings {
+pub(super) struct RecentStrings {
     kept: Vec<Option<Rc<StringNode>>>,
     /// How many bits of a hash choose a place.
     bits: u32,
@@ -490,13 +514,17 @@ impl RecentStrings {
 
     /// For a JSON text of this length: one place for every 16 bytes; a small answer is not worth a table.
     fn for_text(length: usize) -> RecentStrings {
-        const SMALL: u32 = 9;
         let bits = match length.checked_ilog2().unwrap_or(0).min(Self::LARGE) {
-            few if few < SMALL => 0,
+            few if few < Self::SMALL => 0,
             bits => bits - 4,
         };
         RecentStrings { kept: Vec::new(), bits }
     }
+
+    /// Texts this short share none of their strings.
+    pub(super) const UNSHARED: usize = 1 << Self::SMALL;
+
+    const SMALL: u32 = 9;
 
     /// The node of a text.
     fn string(&mut self, text: &str) -> Rc<StringNode> {

@@ -3,6 +3,9 @@
 use super::decode::{DecodeFailure, Outcome, STRIDE, invalid};
 use crate::context::Context;
 
+/// Up to here a string is short.
+const SHORT: usize = 64;
+
 /// A string of the text.
 pub(super) enum Text<'b> {
     /// As it stands in the input.
@@ -20,27 +23,46 @@ impl Text<'_> {
     }
 }
 
-/// Length of the run of ordinary bytes at the start: no quote, backslash or control character.
+/// Where the run of ordinary bytes ends that begins at `start`: no quote, backslash or control character.
 #[inline]
-fn ordinary(bytes: &[u8]) -> usize {
+fn ordinary(bytes: &[u8], start: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
     // The classic test for a zero byte; a byte below 0x20 borrows in the same way.
     let zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
-    let mut at = 0;
-    for chunk in bytes.chunks_exact(8) {
-        let mut word = [0; 8];
-        word.copy_from_slice(chunk);
-        let word = u64::from_le_bytes(word);
+    let special = |word: u64| {
         let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
-        let special = control | zero(word ^ (ONES * 0x22)) | zero(word ^ (ONES * 0x5C));
+        control | zero(word ^ (ONES * 0x22)) | zero(word ^ (ONES * 0x5C))
+    };
+    let mut rest = bytes.get(start..).unwrap_or_default();
+    while let Some((word, more)) = rest.split_first_chunk() {
+        let special = special(u64::from_le_bytes(*word));
         if special != 0 {
             // Borrows run upwards only, so the lowest mark is exact.
-            return at + (special.trailing_zeros() / 8) as usize;
+            return bytes.len() - rest.len() + (special.trailing_zeros() / 8) as usize;
         }
-        at += 8;
+        rest = more;
     }
-    at + bytes[at..].iter().take_while(|&&byte| byte >= 0x20 && byte != b'"' && byte != b'\\').count()
+    match bytes.last_chunk() {
+        Some(word) if !rest.is_empty() => {
+            // What was looked at goes out, and the zeros that come in are control characters: the end.
+            let word = u64::from_le_bytes(*word) >> (8 * (8 - rest.len()));
+            bytes.len() - rest.len() + (special(word).trailing_zeros() / 8) as usize
+        }
+        _ => {
+            let is_ordinary = |&&byte: &&u8| byte >= 0x20 && byte != b'"' && byte != b'\\';
+            bytes.len() - rest.len() + rest.iter().take_while(is_ordinary).count()
+        }
+    }
+}
+
+/// Reads a string that is short and stands in the input as it is, as most do; gives it and the position after its closing
+/// quote. Anything else is for [`read`].
+#[inline]
+pub(super) fn short(text: &str, start: usize) -> Option<(&str, usize)> {
+    let bytes = text.as_bytes();
+    let end = ordinary(&bytes[..bytes.len().min(start + SHORT)], start);
+    (bytes.get(end) == Some(&b'"')).then(|| (part(text, start, end), end + 1))
 }
 
 /// Reads a string; `start` is the position after the opening quote. Gives the string and the position
@@ -52,8 +74,7 @@ pub(super) fn read<'b>(cx: &mut Context, text: &'b str, start: usize) -> Outcome
     let mut at = start;
     loop {
         let end = bytes.len().min(at + STRIDE);
-        let run = ordinary(&bytes[at..end]);
-        at += run;
+        at = ordinary(&bytes[..end], at);
         if at < end {
             break;
         }
@@ -100,7 +121,7 @@ fn escaped<'b>(cx: &mut Context, source: &'b str, start: usize, slash: usize) ->
             0..0x20 => return invalid(at, "control character in a string"),
             _ => {
                 let end = bytes.len().min(at + STRIDE);
-                at += ordinary(&bytes[at..end]);
+                at = ordinary(&bytes[..end], at);
             }
         }
     }
