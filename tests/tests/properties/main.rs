@@ -14,11 +14,13 @@
 //! - [`loops`]: loops that count take short cuts
 //! - [`waiting`]: what a waiting program holds depends on itself alone
 //! - [`preemption`]: what is preempted half-way ends the same
+//! - [`contexts`]: contexts one after the other are read as each alone
 //! - [`cases`]: how programs of a table are checked
 //! - [`programs`]: random programs run the same with every optimisation off
 
 mod callbacks;
 mod cases;
+mod contexts;
 mod floods;
 mod forwarding;
 mod leaves;

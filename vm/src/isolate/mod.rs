@@ -21,12 +21,13 @@
 //!
 //! # Layout
 //! - `run`: beginning, committing and rolling back; `sweep`: what is kept and nothing reaches any more
-//! - `budget`: what a run may spend
+//! - `budget`: what a run may spend; `context_keys`: those of the context before
 //! - `definitions`: what is kept under names; `attached`: what a host puts there; `link`, `units`: programs that are loaded
 //! - `schedule`: fibers, branches of `pmap`, host calls in flight
 
 mod attached;
 mod budget;
+mod context_keys;
 mod definitions;
 mod link;
 mod run;
@@ -41,6 +42,7 @@ use crate::context::{Context, Prints};
 use crate::fault::{BoundedText, Fault, Reason, Result, UnitId};
 use crate::interpreter::globals::Globals;
 use crate::interpreter::{Stop, hints};
+use crate::isolate::context_keys::ContextKeys;
 use crate::isolate::link::{GlobalSlots, link};
 use crate::memory::{Fuel, Interrupt, Meter, account};
 use crate::value::garbage::{self, Heap};
@@ -96,6 +98,7 @@ struct World {
     slots: GlobalSlots,
     units: Units,
     schedule: Schedule,
+    context_keys: ContextKeys,
     result: Value,
     /// The program that was started last.
     started: UnitId,
@@ -127,6 +130,7 @@ impl Isolate {
             slots: GlobalSlots::default(),
             units: Units::default(),
             schedule: Schedule::default(),
+            context_keys: ContextKeys::default(),
             result: Value::Nil,
             started: UnitId(0),
             swept: 0,
@@ -295,9 +299,10 @@ impl Isolate {
     }
 
     fn free(&mut self) {
-        if let Some(world) = self.world.take() {
+        if let Some(mut world) = self.world.take() {
             let preemption = world.cx.fuel.preemption;
             self.heap.enter();
+            world.context_keys.forget();
             drop(world);
             while garbage::drain(FREE_STEP) {
                 preemption.point();
@@ -339,6 +344,24 @@ impl World {
     /// Decoding is paid for like any other work, before the first slice.
     fn set_context(&mut self, json: &str) -> Result<()> {
         let value = crate::json::decode_text(&mut self.cx, json)?;
+        self.give_context(value)
+    }
+
+    /// [`World::set_context`] for a run like the one before.
+    fn set_similar_context(&mut self, json: &str) -> Result<()> {
+        if let Some(keys) = self.context_keys.expected(&self.cx)
+            && let Some(context) = crate::json::decode_flat(&mut self.cx, json, keys)?
+        {
+            self.context_keys.charge();
+            self.cx.data = context;
+            return Ok(());
+        }
+        let value = crate::json::decode_text(&mut self.cx, json)?;
+        self.context_keys.remember(&self.cx, &value);
+        self.give_context(value)
+    }
+
+    fn give_context(&mut self, value: Value) -> Result<()> {
         if !matches!(value, Value::Map(_)) {
             let word = value.type_word();
             return Err(Fault::runtime(format_args!("the context must be a JSON object, got {word}")));
@@ -353,6 +376,13 @@ impl World {
             return self.fault(fault);
         }
         self.cx.fuel.grant(slice);
+        let exit = self.go_on();
+        self.cx.fuel.surrender();
+        exit
+    }
+
+    /// Runs fibers while there is fuel.
+    fn go_on(&mut self) -> Exit {
         let exit = loop {
             let Some(fiber) = self.schedule.next_ready() else { break Exit::Blocked };
             let stop = self.schedule.run_fiber(fiber, &mut self.cx, &mut self.globals);
@@ -413,7 +443,6 @@ impl World {
                 }
             }
         };
-        self.cx.fuel.surrender();
         if !matches!(exit, Exit::HostCall(_) | Exit::Blocked | Exit::SliceEnd) {
             self.cx.extensions.clear();
         }

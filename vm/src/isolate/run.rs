@@ -107,13 +107,7 @@ impl Isolate {
         look: impl FnOnce(&mut Context, Ended<'_>) -> T,
     ) -> T {
         let seen = self.scope(|world, cancelled| {
-            let exit = match context.map_or(Ok(()), |json| world.set_context(json)) {
-                Ok(()) => {
-                    world.start(unit);
-                    world.run(slice)
-                }
-                Err(fault) => Exit::Fault(fault),
-            };
+            let exit = world.attempt(unit, context, slice).unwrap_or_else(Exit::Fault);
             let ended = Ended { exit: &exit, value: &world.result, peak_bytes: account::peak() };
             let seen = look(&mut world.cx, ended);
             world.end_run(cancelled);
@@ -133,6 +127,22 @@ impl Isolate {
 }
 
 impl World {
+    /// One slice for the context and the program: there is no point between them at which others may run.
+    fn attempt(&mut self, unit: UnitId, context: Option<&str>, slice: u64) -> Result<Exit, Box<Fault>> {
+        self.cx.fuel.poll()?;
+        self.cx.fuel.grant(slice);
+        if let Some(json) = context {
+            self.set_similar_context(json)?;
+        }
+        self.start(unit);
+        let exit = self.go_on();
+        if account::attention() {
+            // What comes next looks at memory first.
+            self.cx.fuel.surrender();
+        }
+        Ok(exit)
+    }
+
     pub(super) fn set_budget(&mut self, budget: Budget) {
         let cx = &mut self.cx;
         cx.fuel = Fuel::new(budget.fuel, budget.interrupt);
@@ -151,6 +161,7 @@ impl World {
         self.schedule.cancelled.clear();
         let cx = &mut self.cx;
         cx.data = Value::Nil;
+        self.context_keys.end_run();
         cx.extensions.clear();
         cx.regexes.end_run();
         cx.prints.restart();
@@ -161,6 +172,7 @@ impl World {
 
     /// Keeps what the run has defined; nothing else of it is there any more.
     fn commit(&mut self) {
+        self.context_keys.forget();
         Memos::commit(&mut self.cx);
         self.globals.commit();
         // What was replaced may have held the last functions of a program.
@@ -185,7 +197,7 @@ impl World {
     /// Frees what waits for it; others may run in between.
     pub(super) fn drain(&self) {
         let preemption = self.cx.fuel.preemption;
-        while garbage::drain(FREE_STEP) {
+        while garbage::drain_waiting(FREE_STEP) {
             preemption.point();
         }
     }

@@ -5,6 +5,7 @@
 
 mod decode;
 mod encode;
+mod flat;
 mod known_keys;
 mod number;
 mod text;
@@ -13,3 +14,4 @@ pub(crate) use decode::decode_text;
 pub use decode::{DecodeError, DecodeFailure, decode};
 pub(crate) use encode::encode_text;
 pub use encode::{EncodeFailure, Keys, encode};
+pub(crate) use flat::decode_flat;

@@ -156,6 +156,30 @@ impl MapNode {
         keys: Rc<SetNode>,
         mut values: impl ExactSizeIterator<Item = Value>,
     ) -> Rc<MapNode> {
+        let map = MapNode::uncharged(keys, &mut values);
+        account::charge(map.bytes());
+        map
+    }
+
+    /// The same of values that are found on the way; `None` when `is_whole` says afterwards that they are none.
+    #[inline]
+    pub(crate) fn from_keys_if<V: ExactSizeIterator<Item = Value>>(
+        keys: Rc<SetNode>,
+        mut values: V,
+        is_whole: impl FnOnce(V) -> bool,
+    ) -> Option<Rc<MapNode>> {
+        let map = MapNode::uncharged(keys, &mut values);
+        if is_whole(values) {
+            account::charge(map.bytes());
+            return Some(map);
+        }
+        // It releases what it takes, and has never been there.
+        account::hold(map.bytes());
+        None
+    }
+
+    #[inline(always)]
+    fn uncharged(keys: Rc<SetNode>, values: &mut impl ExactSizeIterator<Item = Value>) -> Rc<MapNode> {
         debug_assert_eq!(keys.len(), values.len());
         let len = values.len();
         // Filled where it is going to stay: a node is large to move.
@@ -176,7 +200,6 @@ impl MapNode {
                 _ => *held = Values::Many(values.collect()),
             }
         }
-        account::charge(this.bytes());
         this
     }
 

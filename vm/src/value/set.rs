@@ -94,8 +94,13 @@ impl SetNode {
         Rc::new(set)
     }
 
+    /// No room is left over that a set of as many members need not have.
+    pub(crate) fn is_tight(&self) -> bool {
+        !self.members.spilled() || self.members.capacity() == self.members.len()
+    }
+
     #[inline]
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let spilled = if self.members.spilled() { self.members.capacity() * size_of::<Value>() } else { 0 };
         let indexed = if self.members.len() > SCAN { self.members.capacity() * INDEX_BYTES } else { 0 };
         SET_BYTES + spilled + indexed

@@ -162,6 +162,12 @@ impl Symbols {
         inserted.is_ok()
     }
 
+    /// True when the run has named nothing.
+    #[inline]
+    pub(crate) fn are_committed(&self) -> bool {
+        self.names.len() == self.kept.rows && self.reused.is_empty()
+    }
+
     /// Keeps the names of the run.
     pub(crate) fn commit(&mut self) {
         self.kept = Kept { rows: self.names.len(), dynamic: self.dynamic };
