@@ -4,6 +4,7 @@ use super::borrowed::Raw;
 use super::scan::Scanner;
 use serde::Deserialize;
 use serde::de::Deserializer;
+use std::borrow::Cow;
 use std::fmt;
 
 /// As many members are noted; arguments of more are read by whoever wants them.
@@ -26,12 +27,26 @@ pub struct ArgumentMember<'a> {
     pub key: &'a [u8],
     /// Its value.
     pub value: Raw<'a>,
+    /// The value is a string without escapes.
+    is_plain: bool,
+}
+
+impl<'a> ArgumentMember<'a> {
+    /// What its value says, if that is a string.
+    #[inline]
+    pub fn string(&self) -> Option<Cow<'a, str>> {
+        let text = self.value.get();
+        match self.is_plain {
+            true => text.get(1..text.len() - 1).map(Cow::Borrowed),
+            false => self.value.string(),
+        }
+    }
 }
 
 impl<'a> GivenArguments<'a> {
     /// Arguments that nobody took apart.
     pub fn whole(text: Raw<'a>) -> GivenArguments<'a> {
-        let nothing = ArgumentMember { key: b"", value: Raw::scanned("") };
+        let nothing = ArgumentMember { key: b"", value: Raw::scanned(""), is_plain: false };
         GivenArguments { text, members: [nothing; NOTED], count: None }
     }
 
@@ -51,7 +66,9 @@ impl<'a> GivenArguments<'a> {
         let (start, mut count) = (scanner.here(), 0);
         let members = &mut self.members;
         scanner.object(|scanner| {
-            let member = ArgumentMember { key: scanner.any_key()?, value: scanner.value()? };
+            let key = scanner.any_key()?;
+            let (value, is_plain) = scanner.value_and_plainness()?;
+            let member = ArgumentMember { key, value, is_plain };
             if let Some(place) = members.get_mut(count) {
                 *place = member;
             }
@@ -73,5 +90,22 @@ impl fmt::Debug for GivenArguments<'_> {
 impl<'de: 'a, 'a> Deserialize<'de> for GivenArguments<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<GivenArguments<'a>, D::Error> {
         Raw::deserialize(deserializer).map(GivenArguments::whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_string_says_is_known_from_one_scan() {
+        let text = r#"{"a":"(+ 1 2)","b":"\u0061\n","c":["x"],"d":"ä"}"#;
+        let mut arguments = GivenArguments::whole(Raw::scanned(""));
+        arguments.scan(&mut Scanner::new(text)).expect("an object");
+        let members = arguments.members().expect("few");
+        let strings: Vec<_> = members.iter().map(|member| member.string()).collect();
+        let expected = [Some("(+ 1 2)"), Some("a\n"), None, Some("ä")];
+        assert_eq!(strings, expected.map(|text| text.map(Cow::from)));
+        assert!(members.iter().all(|member| member.string() == member.value.string()));
     }
 }

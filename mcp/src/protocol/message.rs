@@ -125,9 +125,14 @@ impl ServerMessage {
 
     /// Writes an answer up to its result; the result and a closing brace are left to the caller.
     pub(crate) fn begin_result(id: &Id<'_>, out: &mut Vec<u8>) {
+        ServerMessage::begin(id, out);
+        out.extend_from_slice(b",\"result\":");
+    }
+
+    /// Writes an answer up to its id; a comma and what follows is left to the caller.
+    pub(crate) fn begin(id: &Id<'_>, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
         out.extend_from_slice(id.as_json().as_bytes());
-        out.extend_from_slice(b",\"result\":");
     }
 
     /// A message that was written elsewhere in this crate.

@@ -101,6 +101,18 @@ impl<'a> Scanner<'a> {
         self.since(start).map(Raw::scanned)
     }
 
+    /// Any value, and whether it is a string without escapes: whoever wants to have that need not scan it again.
+    #[inline]
+    pub(super) fn value_and_plainness(&mut self) -> Option<(Raw<'a>, bool)> {
+        let start = self.rest;
+        let is_plain = self.plain().is_some();
+        if !is_plain {
+            self.rest = start;
+            self.skip_value()?;
+        }
+        self.since(start).map(|text| (Raw::scanned(text), is_plain))
+    }
+
     /// Any value, which nobody wants.
     #[inline]
     pub(crate) fn skip_value(&mut self) -> Option<()> {
@@ -289,6 +301,12 @@ impl<'a> Scanner<'a> {
         self.string()?;
         self.colon()
     }
+}
+
+/// True for a text that a JSON string has as it is.
+#[inline]
+pub(crate) fn needs_no_escapes(text: &str) -> bool {
+    after_plain(text.as_bytes()).is_empty()
 }
 
 /// A text from its first quote, backslash or control character on.

@@ -11,6 +11,7 @@ use crate::observe::{CallRecorder, OpenRecord};
 use crate::protocol::log_level::LogLevel;
 use crate::protocol::notify::{self, ProgressToken};
 use crate::protocol::params::{Meta, Params};
+use crate::protocol::scan::needs_no_escapes;
 use crate::protocol::version::META_VERSION;
 use crate::protocol::{Era, Id, Message, Raw, RpcError, ServerMessage, Version};
 use crate::tools::{Begun, CallContext, CallInputs, Facts, Job, Registry, Responder, SessionTag, ToolAnswer};
@@ -36,6 +37,9 @@ const SERVER_NAME: &str = "ptc_lisp";
 
 /// Bytes of an answer that are the same for all: what is around id and result, and the end of the line.
 const FRAME_BYTES: usize = br#"{"jsonrpc":"2.0","id":,"result":{"resultType":"complete",}}"#.len() + 1;
+
+/// What ends a text and the blocks of an answer, of which it is the only one.
+const END_OF_TEXT: &str = "\"}]";
 
 /// What a connection has to do next.
 #[derive(Debug)]
@@ -132,8 +136,8 @@ pub struct Handler {
     instructions: String,
     server_info: Value,
     result_meta: Box<RawValue>,
-    /// The end of an answer to a call of the stateless era.
-    complete: String,
+    /// How answers to calls end, from the end of a text on, by era and by whether they tell of an error.
+    ends: [[String; 2]; 2],
     tools: ToolLists,
     ready: AtomicBool,
     recorder: Option<Arc<CallRecorder>>,
@@ -153,13 +157,17 @@ impl Handler {
         });
         let result_meta = to_raw_value(&json!({ "io.modelcontextprotocol/serverInfo": server_info }))?;
         let tools = ToolLists::new(&registry, &facts, changes, &result_meta)?;
+        let metas = [String::new(), format!(",\"_meta\":{}", result_meta.get())];
+        let ends = metas.map(|meta| {
+            [false, true].map(|is_error| format!("{END_OF_TEXT},\"isError\":{is_error}{meta}}}}}"))
+        });
         Ok(Handler {
             registry,
             profile: facts.profile,
             changes,
             instructions,
             server_info,
-            complete: format!(",\"_meta\":{}}}}}", result_meta.get()),
+            ends,
             result_meta,
             tools,
             ready: AtomicBool::new(ready),
@@ -249,6 +257,18 @@ impl Handler {
     /// Writes the answer to a call as a message, after what there is already. In few pieces: for a short answer each
     /// costs as much as what is in it.
     fn write_result(&self, id: &Id<'_>, era: Era, result: &ToolResult<'_>, out: &mut Vec<u8>) {
+        let end = &self.ends[era as usize][usize::from(result.is_error)];
+        if let (Content::Text(text), None) = (&result.content, &result.structured)
+            && needs_no_escapes(text)
+        {
+            ServerMessage::begin(id, out);
+            out.extend_from_slice(match era {
+                Era::Handshake => br#","result":{"content":[{"type":"text","text":""#,
+                Era::Stateless => br#","result":{"resultType":"complete","content":[{"type":"text","text":""#,
+            });
+            out.extend_from_slice(text.as_bytes());
+            return out.extend_from_slice(end.as_bytes());
+        }
         ServerMessage::begin_result(id, out);
         if let Content::InputRequired { requests, state } = &result.content {
             return self.write_input_required(requests, state.as_deref(), out);
@@ -280,11 +300,7 @@ impl Handler {
             out.extend_from_slice(br#","structuredContent":"#);
             write_json(structured, out);
         }
-        out.extend_from_slice(if result.is_error { br#","isError":true"# } else { br#","isError":false"# });
-        out.extend_from_slice(match era {
-            Era::Handshake => b"}}",
-            Era::Stateless => self.complete.as_bytes(),
-        });
+        out.extend_from_slice(&end.as_bytes()[END_OF_TEXT.len()..]);
     }
 
     fn write_input_required(&self, requests: &Map<String, Value>, state: Option<&str>, out: &mut Vec<u8>) {
@@ -474,7 +490,8 @@ impl Handler {
                 Responder::new(&mut write).with(&refused)
             }
             Some(tool) => {
-                let frame_bytes = FRAME_BYTES + id.as_json().len() + self.complete.len();
+                let [[handshake, _], [stateless, _]] = &self.ends;
+                let frame_bytes = FRAME_BYTES + id.as_json().len() + stateless.len() - handshake.len();
                 let logs_turns = self.recorder.as_ref().is_some_and(|recorder| recorder.logs_turns());
                 let call = CallContext {
                     owner: state.owner,

@@ -70,11 +70,12 @@ pub fn read<'a>(arguments: Option<&GivenArguments<'a>>, limits: &Limits) -> Resu
 #[inline]
 fn usual<'a>(members: &[ArgumentMember<'a>]) -> Option<EvalArguments<'a>> {
     let mut arguments = EvalArguments::default();
-    for ArgumentMember { key, value } in members {
+    for member in members {
+        let ArgumentMember { key, value, .. } = member;
         let place = match *key {
             b"program" => {
                 let ProgramArgument::Absent = arguments.program else { return None };
-                arguments.program = ProgramArgument::Text(value.string()?);
+                arguments.program = ProgramArgument::Text(member.string()?);
                 continue;
             }
             b"context" => &mut arguments.context,
