@@ -57,12 +57,14 @@ def count(binary, case, size, folder):
     return callgrind(["--toggle-collect=*measured*"], [binary, case, str(size)], folder)
 
 
-# What requests carry beside a tiny program.
-METADATA = {
+METADATA = {"_meta": {"progressToken": 1, "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                      "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1.0"},
+                      "io.modelcontextprotocol/clientCapabilities": {}}}
+# Parameters of requests beside the tool, or instead of a tiny program.
+PARAMETERS = {
     "request/tiny": {},
-    "request/meta": {"_meta": {"progressToken": 1, "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-                               "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1.0"},
-                               "io.modelcontextprotocol/clientCapabilities": {}}},
+    "request/meta": METADATA,
+    "request/context": {"arguments": {"program": "(+ data/a 2)", "context": {"a": 1, "name": "bench"}}, **METADATA},
 }
 
 
@@ -104,7 +106,7 @@ def baseline(args, binary, cases, folder):
     works = [(case, lambda case=case, size=size: count(binary, case, SMALL.get(case, max(1, size // SHRINK)), folder))
              for case, size in cases.items()]
     if args.ptc:
-        works += [(case, lambda more=more: request(os.path.abspath(args.ptc), folder, more)) for case, more in METADATA.items()]
+        works += [(case, lambda more=more: request(os.path.abspath(args.ptc), folder, more)) for case, more in PARAMETERS.items()]
     for case, work in works:
         if not case.startswith(args.only):
             continue
@@ -115,7 +117,7 @@ def baseline(args, binary, cases, folder):
         if change is None or abs(change) > TOLERANCE:
             off.append(case)
     if args.bless:
-        kept = {case: known for case, known in old["instructions"].items() if case in cases or case in METADATA}
+        kept = {case: known for case, known in old["instructions"].items() if case in cases or case in PARAMETERS}
         with open(BASELINE, "w") as file:
             json.dump({"compiler": rustc, "instructions": {**kept, **counts}}, file, indent=1)
             file.write("\n")

@@ -94,6 +94,9 @@ pub fn cut(text: &str, bytes: usize) -> (Cow<'_, str>, bool) {
 
 /// The longest prefix of whole lines within the caps, base64 in them shortened; true when lines are missing.
 pub fn cut_lines<'a>(lines: &'a [String], caps: &Caps) -> (Vec<Cow<'a, str>>, bool) {
+    if lines.is_empty() {
+        return (Vec::new(), false);
+    }
     let mut bytes = 0;
     let fitting: Vec<Cow<'_, str>> = lines
         .iter()

@@ -105,7 +105,11 @@ impl<'a> Scanner<'a> {
     #[inline]
     pub(super) fn value_and_plainness(&mut self) -> Option<(Raw<'a>, bool)> {
         let start = self.rest;
-        let is_plain = self.plain().is_some();
+        let is_plain = self.peek()? == b'"' && {
+            self.next()?;
+            self.run();
+            self.next()? == b'"'
+        };
         if !is_plain {
             self.rest = start;
             self.skip_value()?;
@@ -204,7 +208,11 @@ impl<'a> Scanner<'a> {
     /// What a string may hold as it is, up to its next quote, backslash or control character.
     #[inline]
     fn run(&mut self) {
-        self.rest = after_plain(self.rest);
+        // Most strings end in their first word, which is looked at without a call.
+        self.rest = match self.rest.first_chunk().map(first_special) {
+            Some(at @ ..8) => &self.rest[at..],
+            _ => after_plain(self.rest),
+        };
     }
 
     #[inline]
@@ -237,7 +245,22 @@ impl<'a> Scanner<'a> {
     }
 
     /// A number, `true`, `false` or `null`.
+    #[inline]
     fn word(&mut self) -> Option<()> {
+        // Most numbers are a digit or a few.
+        if let Some((b'1'..=b'9', mut rest)) = self.rest.split_first() {
+            while let Some((b'0'..=b'9', more)) = rest.split_first() {
+                rest = more;
+            }
+            if !matches!(rest.first(), Some(b'.' | b'e' | b'E')) {
+                self.rest = rest;
+                return Some(());
+            }
+        }
+        self.any_word()
+    }
+
+    fn any_word(&mut self) -> Option<()> {
         let length = match self.peek()? {
             b'-' | b'0'..=b'9' => number_length(self.rest)?,
             _ => {
@@ -309,22 +332,29 @@ pub(crate) fn needs_no_escapes(text: &str) -> bool {
     after_plain(text.as_bytes()).is_empty()
 }
 
-/// A text from its first quote, backslash or control character on.
-#[inline]
-fn after_plain(text: &[u8]) -> &[u8] {
+/// Where the first quote, backslash or control character of a word is; 8 without one.
+#[inline(always)]
+fn first_special(word: &[u8; 8]) -> usize {
     const ONES: u64 = u64::MAX / 0xFF;
     const HIGHS: u64 = ONES << 7;
+    let word = u64::from_le_bytes(*word);
+    // Subtracting turns the high bit of a byte on that was smaller; the lowest such byte is exact. The high bits of
+    // bytes that had them before do not count: no quote, backslash or control character has.
+    let quote = (word ^ (ONES * u64::from(b'"'))).wrapping_sub(ONES);
+    let backslash = (word ^ (ONES * u64::from(b'\\'))).wrapping_sub(ONES);
+    let control = word.wrapping_sub(ONES * 0x20);
+    let found = (quote | backslash | control) & !word & HIGHS;
+    found.trailing_zeros() as usize / 8
+}
+
+/// A text from its first quote, backslash or control character on.
+#[inline(never)]
+fn after_plain(text: &[u8]) -> &[u8] {
     let mut rest = text;
     while let Some((word, more)) = rest.split_first_chunk() {
-        let word = u64::from_le_bytes(*word);
-        // Subtracting turns the high bit of a byte on that was smaller; the lowest such byte is exact. The high bits of
-        // bytes that had them before do not count: no quote, backslash or control character has.
-        let quote = (word ^ (ONES * u64::from(b'"'))).wrapping_sub(ONES);
-        let backslash = (word ^ (ONES * u64::from(b'\\'))).wrapping_sub(ONES);
-        let control = word.wrapping_sub(ONES * 0x20);
-        let found = (quote | backslash | control) & !word & HIGHS;
-        if found != 0 {
-            return &rest[found.trailing_zeros() as usize / 8..];
+        let at = first_special(word);
+        if at < 8 {
+            return &rest[at..];
         }
         rest = more;
         if text.len() - rest.len() >= SHORT {

@@ -103,7 +103,8 @@ fn prepare(lisp: &Arc<Lisp>, source: &str, options: &RunOptions) -> Option<Box<P
 /// submits them.
 fn are_names(context: &Value) -> bool {
     let Value::Map(map) = context else { return true };
-    let is_name = |key: &Value| key.as_str().is_some_and(|key| !key.is_empty() && !key.contains('/'));
+    let is_name =
+        |key: &Value| key.as_str().is_some_and(|key| !key.is_empty() && !key.as_bytes().contains(&b'/'));
     map.keys().iter().all(is_name)
 }
 
