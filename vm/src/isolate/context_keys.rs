@@ -19,6 +19,8 @@ pub(super) struct ContextKeys {
     bytes: usize,
     /// Those bytes are on the account.
     is_charged: bool,
+    /// The context that came last had others.
+    missed: bool,
 }
 
 /// Longest lists of keys that are remembered.
@@ -34,6 +36,11 @@ impl ContextKeys {
 
     /// Remembers the keys of a context for the next run, if that is worth it.
     pub(super) fn remember(&mut self, cx: &Context, context: &Value) {
+        if self.kept.is_some() && !self.missed {
+            // One context of another kind between many does not cost them their keys.
+            self.missed = true;
+            return;
+        }
         self.forget();
         let Value::Map(map) = context else { return };
         let (keys, is_name) = (map.key_set(), |key: &Value| key.as_str().is_some_and(is_plain));
@@ -57,6 +64,7 @@ impl ContextKeys {
         if !self.is_charged {
             account::charge(self.bytes);
             self.is_charged = true;
+            self.missed = false;
         }
     }
 
