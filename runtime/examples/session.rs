@@ -10,11 +10,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = Runtime::builder().workers(1).start().await?;
     let session = runtime.session(SessionLimits::default());
     for program in ["(def prices [3 4 5])", "(defn total [xs] (reduce + xs))", "(total prices)"] {
-        let run =
-            session.run(program, RunOptions::typed(), None).map_err(|_| "another program is under way")?;
+        let run = session.run(program, RunOptions::typed(), None)?;
         println!("{program} => {}", run.await.result?.text);
     }
-    let total: u32 = session.run("*1", RunOptions::typed(), None).map_err(|_| "busy")?.await.value()?;
+    let total: u32 = session.run("*1", RunOptions::typed(), None)?.await.value()?;
     println!("the total is {total}");
     let mut events = runtime.stream("(doseq [n (range 3)] (println n))", RunOptions::typed());
     while let Some(event) = events.next().await {

@@ -12,6 +12,7 @@ use crate::run::options::RunOptions;
 use crate::run::outcome::{Failure, Outcome, Report};
 use crate::run::watcher::RunWatcher;
 use ptc_vm::{Class, Reason};
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -46,6 +47,14 @@ impl SessionShared {
 /// Something of this session is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionBusy;
+
+impl fmt::Display for SessionBusy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("another program of this session is under way")
+    }
+}
+
+impl std::error::Error for SessionBusy {}
 
 /// The right to do one thing in a session. As long as it is there, nobody else has it; what is begun with it holds it to
 /// its end.
