@@ -402,3 +402,13 @@ async fn names_that_programs_cannot_write_are_refused() {
     let twice = Runtime::builder().tool(named("a")).tool(named("a")).start().await;
     assert_eq!(twice.err().map(|error| error.to_string()).as_deref(), Some("tool \"a\" is given twice"));
 }
+
+#[tokio::test]
+async fn a_tool_without_arguments_is_described_by_nothing_else() {
+    let plain = HostTool::new("now", |_: NoArguments| async { Ok::<_, Infallible>(7) });
+    assert_eq!(plain.listing().description, None);
+    let runtime = start(vec![plain]).await;
+    assert_eq!(text(&runtime, "(tool/now)").await, "7");
+    let wrong = text(&runtime, "(tool/now {:zone 1})").await;
+    assert!(wrong.starts_with("invalid_tool_args: tool/now rejected args: unknown arg :zone"), "{wrong}");
+}

@@ -13,11 +13,12 @@ pub(crate) use granted::{GrantedTool, GrantedTools};
 
 use crate::run::outcome::Effect;
 use crate::tools::{Annotations, UpstreamTool};
-use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -60,9 +61,20 @@ pub struct HostTool {
 }
 
 /// The arguments of a tool that takes none.
-#[derive(Clone, Copy, Debug, Default, serde::Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoArguments {}
+
+/// Without a description: that would be one of the tool.
+impl JsonSchema for NoArguments {
+    fn schema_name() -> Cow<'static, str> {
+        "NoArguments".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({ "type": "object", "additionalProperties": false })
+    }
+}
 
 impl HostTool {
     /// A tool whose schema is that of its arguments. Nothing is known about what it may change (see
