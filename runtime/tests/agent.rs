@@ -5,94 +5,27 @@
 mod common;
 
 use async_trait::async_trait;
+use common::script::{Script, failure, run, runtime, statuses, tool};
 use ptc_runtime::agent::{
-    Agent, AgentFailure, AgentLimits, AgentReason, AgentStep, Continuation, ContinuationGuard, Llm, LlmError,
-    LlmErrorKind, LlmMessage, LlmReply, LlmRequest, MatchedCall, TokenUsage, TurnKind, TurnStatus,
+    Agent, AgentFailure, AgentLimits, AgentReason, Continuation, ContinuationGuard, Llm, LlmError,
+    LlmErrorKind, LlmReply, LlmRequest, MatchedCall, TurnKind, TurnStatus,
 };
 use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::CallRecord;
-use ptc_runtime::secrets::{Credential, SecretRegistry};
 use ptc_runtime::{Effect, HostTool, NoArguments, Prelude, Runtime, RuntimeConfig, StartPolicy};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-/// A model that says what is written down, and remembers what it was told.
-#[derive(Default)]
-struct Script {
-    replies: Mutex<VecDeque<Result<LlmReply, LlmError>>>,
-    /// System prompt and messages of each request.
-    told: Mutex<Vec<(String, Vec<LlmMessage>)>>,
-}
-
-#[async_trait]
-impl Llm for Script {
-    fn model(&self) -> &str {
-        "script"
-    }
-
-    async fn complete(&self, request: LlmRequest<'_>) -> Result<LlmReply, LlmError> {
-        self.told.lock().expect("a whole list").push((request.system.to_owned(), request.messages.to_vec()));
-        let next = self.replies.lock().expect("a whole list").pop_front();
-        next.unwrap_or_else(|| Err(LlmError::new(LlmErrorKind::Unavailable, "the script is over")))
-    }
-}
-
-impl Script {
-    fn of(replies: &[&str]) -> Arc<Script> {
-        let usage = TokenUsage { input: Some(100), output: Some(10) };
-        let reply = |text: &&str| Ok(LlmReply { usage, ..LlmReply::from(*text) });
-        Arc::new(Script { replies: Mutex::new(replies.iter().map(reply).collect()), ..Script::default() })
-    }
-
-    /// What it was told last in each request.
-    fn last_messages(&self) -> Vec<String> {
-        let told = self.told.lock().expect("a whole list");
-        told.iter().map(|(_, messages)| messages.last().expect("a message").text.clone()).collect()
-    }
-
-    /// The system prompt of the first request.
-    fn first_system(&self) -> String {
-        let told = self.told.lock().expect("a whole list");
-        told.first().map(|(system, _)| system.clone()).unwrap_or_default()
-    }
-
-    fn requests(&self) -> usize {
-        self.told.lock().expect("a whole list").len()
-    }
-}
-
-async fn runtime() -> Runtime {
-    Runtime::builder().workers(1).start().await.expect("a runtime")
-}
 
 /// A runtime with a server whose tools say nothing about what they change.
 async fn with_server() -> Runtime {
     let servers = vec![common::entry("fake", &[])];
     let config = RuntimeConfig { servers, start: StartPolicy::All, workers: 1, ..RuntimeConfig::default() };
     Runtime::start(config).await.expect("a runtime")
-}
-
-async fn run(agent: &Agent, script: &Arc<Script>) -> AgentStep {
-    agent.run(&runtime().await, script.clone(), &json!({})).await
-}
-
-fn failure(step: &AgentStep) -> &AgentFailure {
-    step.result.as_ref().expect_err("no answer")
-}
-
-fn statuses(step: &AgentStep) -> Vec<TurnStatus> {
-    step.turns.iter().map(|turn| turn.status).collect()
-}
-
-fn tool(name: &str, effect: Effect) -> HostTool {
-    HostTool::new(name, |_: NoArguments| async { Ok::<_, Infallible>(7) }).effect(effect)
 }
 
 #[derive(Deserialize, JsonSchema, Debug, PartialEq)]
@@ -439,7 +372,11 @@ async fn a_reply_that_was_cut_is_not_run_and_an_empty_one_is_told_as_such() {
     let step = run(&Agent::new("Pay.").tool(tool("pay", Effect::Write)), &script).await;
     assert_eq!(step.result, Ok(json!(1)));
     assert_eq!(step.calls.len(), 0);
-    assert!(script.last_messages()[1].contains("cut at the limit of tokens"), "{:?}", script.last_messages());
+    assert!(
+        script.last_messages()[1].contains("cut, at the limit of tokens"),
+        "{:?}",
+        script.last_messages()
+    );
     let told = script.told.lock().expect("a whole list");
     assert!(told[2].1.iter().all(|message| !message.text.trim().is_empty()), "{:?}", told[2].1);
 }
@@ -469,40 +406,6 @@ async fn a_compiled_agent_needs_no_model() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_bounded() {
-    let print = "```clojure\n(println (apply str (repeat 3000 \"x\")))\n```";
-    let script = Script::of(&[print, print, print, print, "(return 1)"]);
-    let limits = AgentLimits { prompt_bytes: 5_000, feedback_bytes: 1_000, ..AgentLimits::default() };
-    let step = run(&Agent::new("?").limits(limits), &script).await;
-    assert_eq!(step.result, Ok(json!(1)));
-    let told = script.told.lock().expect("a whole list");
-    let (_, last) = told.last().expect("requests");
-    let bytes: usize = last.iter().map(|message| message.text.len()).sum();
-    assert!(bytes <= 5_000 + 100, "{bytes}");
-}
-
-#[tokio::test]
-async fn no_prompt_and_no_trace_holds_a_secret() {
-    let secrets = SecretRegistry::new();
-    let _ = Credential::secret("sk-planted-1234567890", &secrets);
-    let config = RuntimeConfig { secrets, workers: 1, ..RuntimeConfig::default() };
-    let runtime = Runtime::start(config).await.expect("a runtime");
-    let script = Script::of(&[
-        "```clojure\n(println data/key)\n(tool/leak)\n```",
-        "I saw sk-planted-1234567890\n```clojure\n(fail data/key)\n```",
-    ]);
-    let leak =
-        HostTool::new("leak", |_: NoArguments| async { Err::<(), _>("bad key sk-planted-1234567890") });
-    let agent = Agent::new("Use {{key}}.")
-        .system_prefix("Key: sk-planted-1234567890")
-        .tool(leak.effect(Effect::Read));
-    let step = agent.run(&runtime, script.clone(), &json!({"key": "sk-planted-1234567890"})).await;
-    assert_eq!(statuses(&step), [TurnStatus::Failed, TurnStatus::GivenUp]);
-    let seen = format!("{:?} {step:?}", script.told.lock().expect("a whole list"));
-    assert!(!seen.contains("planted") && seen.contains("[REDACTED]"), "{seen}");
-}
-
-#[tokio::test]
 async fn wrong_contexts_and_tools_are_told() {
     let runtime = runtime().await;
     let step = Agent::new("?").run(&runtime, Script::of(&[]), &json!([1])).await;
@@ -512,17 +415,6 @@ async fn wrong_contexts_and_tools_are_told() {
     let twice = Agent::new("?").tool(tool("a", Effect::Read)).child("a", Agent::new("?"));
     let step = twice.run(&runtime, Script::of(&[]), &json!({})).await;
     assert_eq!(failure(&step).message, "tool \"a\" is given twice");
-}
-
-/// Compares with a file, or writes it.
-fn golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agent").join(name);
-    if std::env::var_os("PTC_BLESS").is_some() {
-        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        std::fs::write(&path, text).expect("it can be written");
-    }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(kept, text, "{name}: PTC_BLESS=1 writes it");
 }
 
 fn conversation(script: &Script) -> String {
@@ -553,12 +445,12 @@ async fn prompts_are_as_they_were_looked_at() {
     ]);
     let step = agent.run(&with_server().await, script.clone(), &products()).await;
     assert!(step.result.is_ok(), "{step:?}");
-    golden("loop.txt", &conversation(&script));
+    common::golden("agent", "loop.txt", &conversation(&script));
     let script = Script::of(&[DEAREST]);
     let single =
         Agent::new("What is the dearest thing for the {{category}}?").single_shot().output::<Product>();
     let _ = single.run(&runtime().await, script.clone(), &products()).await;
-    golden("single_shot.txt", &conversation(&script));
+    common::golden("agent", "single_shot.txt", &conversation(&script));
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 mod common;
 
 use common::http::{Got, HttpServer, Reply, Step, chunk, free_port};
+use common::provider::{BOTH, KEY, Provider, failing};
 use ptc_runtime::Runtime;
 use ptc_runtime::agent::{
     Agent, AgentLimits, AgentReason, Llm, LlmError, LlmErrorKind, LlmMessage, LlmReply, LlmRequest,
@@ -16,112 +17,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-const KEY: &str = "sk-test-0123456789abcdef";
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Provider {
-    OpenAi,
-    Anthropic,
-}
-
-const BOTH: [Provider; 2] = [Provider::OpenAi, Provider::Anthropic];
-
-impl Provider {
-    fn client(self, server: &HttpServer, stream: bool) -> Arc<dyn Llm> {
-        let (name, base) = match self {
-            Provider::OpenAi => ("openai:gpt-test", server.url("/v1")),
-            Provider::Anthropic => ("anthropic:claude-test", server.url("")),
-        };
-        let key = Some(Credential::secret(KEY, &SecretRegistry::new()).0);
-        let pause = Duration::from_millis(1);
-        let options = ModelOptions { base_url: Some(base), key, stream, pause, ..ModelOptions::new(name) };
-        model(options, &SecretRegistry::new()).expect("a client")
-    }
-
-    /// A whole answer as the provider writes it.
-    fn answer(self, text: &str) -> Value {
-        match self {
-            Provider::OpenAi => json!({
-                "id": "chatcmpl-1", "object": "chat.completion", "created": 1_763_000_000, "model": "gpt-test",
-                "choices": [{"index": 0, "finish_reason": "stop", "logprobs": null,
-                    "message": {"role": "assistant", "content": text, "refusal": null, "annotations": []}}],
-                "usage": {"prompt_tokens": 21, "completion_tokens": 7, "total_tokens": 28,
-                    "prompt_tokens_details": {"cached_tokens": 0}}, "service_tier": "default",
-            }),
-            Provider::Anthropic => json!({
-                "id": "msg_01", "type": "message", "role": "assistant", "model": "claude-test",
-                "content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "stop_sequence": null,
-                "usage": {"input_tokens": 16, "cache_read_input_tokens": 5, "output_tokens": 7},
-            }),
-        }
-    }
-
-    /// The same as a stream.
-    fn events(self, text: &str) -> Vec<String> {
-        let (first, rest) = text.split_at(text.len() / 2);
-        match self {
-            Provider::OpenAi => {
-                let chunk = |choices: Value, usage: Value| {
-                    let event = json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": choices, "usage": usage});
-                    format!("data: {event}\n\n")
-                };
-                let delta = |delta: Value, reason: Value| json!([{"index": 0, "delta": delta, "finish_reason": reason}]);
-                vec![
-                    chunk(delta(json!({"role": "assistant", "content": ""}), Value::Null), Value::Null),
-                    chunk(delta(json!({"content": first}), Value::Null), Value::Null),
-                    ": keep-alive\n\n".to_owned(),
-                    chunk(delta(json!({"content": rest}), Value::Null), Value::Null),
-                    chunk(delta(json!({}), json!("stop")), Value::Null),
-                    chunk(json!([]), json!({"prompt_tokens": 21, "completion_tokens": 7})),
-                    "data: [DONE]\n\n".to_owned(),
-                ]
-            }
-            Provider::Anthropic => {
-                let event = |event: Value| {
-                    format!("event: {}\ndata: {event}\n\n", event["type"].as_str().expect("a type"))
-                };
-                let delta = |text: &str| {
-                    event(
-                        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}),
-                    )
-                };
-                vec![
-                    event(
-                        json!({"type": "message_start", "message": {"id": "msg_01", "usage": {"input_tokens": 21, "output_tokens": 1}}}),
-                    ),
-                    event(
-                        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
-                    ),
-                    event(json!({"type": "ping"})),
-                    delta(first),
-                    delta(rest),
-                    event(json!({"type": "content_block_stop", "index": 0})),
-                    event(
-                        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 7}}),
-                    ),
-                    event(json!({"type": "message_stop"})),
-                ]
-            }
-        }
-    }
-
-    fn error(self, kind: &str, message: &str) -> Value {
-        match self {
-            Provider::OpenAi => {
-                json!({"error": {"message": message, "type": kind, "param": null, "code": kind}})
-            }
-            Provider::Anthropic => json!({"type": "error", "error": {"type": kind, "message": message}}),
-        }
-    }
-
-    fn reply(self, text: &str, stream: bool) -> Reply {
-        match stream {
-            false => Reply::json(&self.answer(text)),
-            true => self.events(text).iter().fold(Reply::events(), Reply::chunk).end(),
-        }
-    }
-}
-
 async fn ask(llm: &Arc<dyn Llm>) -> Result<LlmReply, LlmError> {
     let messages = [LlmMessage::user("one"), LlmMessage::assistant("two"), LlmMessage::user("three")];
     let timeout = Duration::from_secs(60);
@@ -129,18 +24,13 @@ async fn ask(llm: &Arc<dyn Llm>) -> Result<LlmReply, LlmError> {
         .await
 }
 
-fn failing(error: Value, status: u16, headers: &[(&str, &str)]) -> Reply {
-    let mut all = vec![("content-type", "application/json")];
-    all.extend(headers);
-    Reply::new(status, &all, error.to_string())
-}
-
 #[tokio::test]
 async fn requests_are_written_and_answers_read_as_each_provider_does() {
     for provider in BOTH {
         for stream in [false, true] {
             let server = HttpServer::new(move |_| provider.reply("(return 1) é", stream)).await;
-            let reply = ask(&provider.client(&server, stream)).await.expect("an answer");
+            let reply =
+                ask(&provider.model(&server, stream, &SecretRegistry::new())).await.expect("an answer");
             let usage = TokenUsage { input: Some(21), output: Some(7) };
             assert_eq!(reply, LlmReply { text: "(return 1) é".into(), usage, is_cut: false }, "{provider:?}");
             let got = &server.got()[0];
@@ -174,12 +64,13 @@ async fn what_may_be_answered_later_is_asked_again() {
     for provider in BOTH {
         let count = AtomicUsize::new(0);
         let server = HttpServer::new(move |_: &Got| match count.fetch_add(1, Ordering::Relaxed) {
-            0 => failing(provider.error("rate_limit_error", "slow down"), 429, &[("retry-after", "0")]),
-            1 => failing(provider.error("overloaded_error", "busy"), 529, &[]),
+            0 => failing(&provider.error("rate_limit_error", "slow down"), 429, &[("retry-after", "0")]),
+            1 => failing(&provider.error("overloaded_error", "busy"), 529, &[]),
             _ => provider.reply("ok", false),
         });
         let server = server.await;
-        let reply = ask(&provider.client(&server, false)).await.expect("the third try");
+        let reply =
+            ask(&provider.model(&server, false, &SecretRegistry::new())).await.expect("the third try");
         assert_eq!((&*reply.text, server.got().len()), ("ok", 3));
     }
 }
@@ -203,8 +94,9 @@ async fn faults_are_told_apart_by_what_to_do_about_them() {
                 continue;
             }
             let answer = provider.error(code, "the reason");
-            let server = HttpServer::new(move |_| failing(answer.clone(), status, &[])).await;
-            let error = ask(&provider.client(&server, false)).await.expect_err("a failure");
+            let server = HttpServer::new(move |_| failing(&answer, status, &[])).await;
+            let error =
+                ask(&provider.model(&server, false, &SecretRegistry::new())).await.expect_err("a failure");
             assert_eq!((error.kind, server.got().len()), (kind, tries), "{provider:?} {status}: {error}");
             assert!(error.message.contains(&format!("answered {status}: the reason")), "{error}");
             if status == 401 {
@@ -226,7 +118,8 @@ async fn faults_are_told_apart_by_what_to_do_about_them() {
     ];
     for (make, kind, part) in odd {
         let server = HttpServer::new(move |_| make()).await;
-        let error = ask(&Provider::OpenAi.client(&server, true)).await.expect_err("a failure");
+        let error =
+            ask(&Provider::OpenAi.model(&server, true, &SecretRegistry::new())).await.expect_err("a failure");
         assert_eq!(error.kind, kind, "{error}");
         assert!(error.message.contains(part), "{error}");
     }
@@ -240,11 +133,12 @@ async fn faults_are_told_apart_by_what_to_do_about_them() {
 #[tokio::test]
 async fn a_pause_that_does_not_fit_into_the_time_is_not_waited_for() {
     let answer = Provider::OpenAi.error("rate_limit_exceeded", "tomorrow");
-    let server = HttpServer::new(move |_| failing(answer.clone(), 429, &[("retry-after", "86400")])).await;
-    let error = ask(&Provider::OpenAi.client(&server, false)).await.expect_err("a failure");
+    let server = HttpServer::new(move |_| failing(&answer, 429, &[("retry-after", "86400")])).await;
+    let error =
+        ask(&Provider::OpenAi.model(&server, false, &SecretRegistry::new())).await.expect_err("a failure");
     assert_eq!((error.kind, server.got().len()), (LlmErrorKind::RateLimited, 1));
     let hangs = HttpServer::new(|_| Reply(vec![Step::Hang])).await;
-    let llm = Provider::OpenAi.client(&hangs, false);
+    let llm = Provider::OpenAi.model(&hangs, false, &SecretRegistry::new());
     let messages = [LlmMessage::user("?")];
     let timeout = Duration::from_millis(20);
     let request = LlmRequest { system: "", messages: &messages, max_output_tokens: None, timeout };
@@ -267,7 +161,7 @@ async fn an_agent_is_driven_by_each_provider_and_repairs_its_program() {
                 provider.reply(text, stream)
             });
             let server = server.await;
-            let llm = provider.client(&server, stream);
+            let llm = provider.model(&server, stream, &SecretRegistry::new());
             let step = Agent::new("Add up.").run(&runtime, llm, &json!({"numbers": [1, 2, 3]})).await;
             assert_eq!(step.result, Ok(json!({"total": 6})), "{provider:?}");
             assert_eq!((step.turns.len(), step.usage.tokens.total()), (3, Some(84)));
@@ -284,8 +178,8 @@ async fn an_agent_whose_model_fails_says_so_without_its_key() {
     let runtime = Runtime::builder().workers(1).start().await.expect("a runtime");
     let _ = Credential::secret(KEY, runtime.secrets());
     let answer = Provider::OpenAi.error("invalid_api_key", &format!("Incorrect API key provided: {KEY}"));
-    let server = HttpServer::new(move |_| failing(answer.clone(), 401, &[])).await;
-    let llm = Provider::OpenAi.client(&server, false);
+    let server = HttpServer::new(move |_| failing(&answer, 401, &[])).await;
+    let llm = Provider::OpenAi.model(&server, false, &SecretRegistry::new());
     let step = Agent::new("?").limits(AgentLimits::default()).run(&runtime, llm, &json!({})).await;
     let failure = step.result.expect_err("no answer");
     assert_eq!(
@@ -301,7 +195,7 @@ async fn no_part_of_a_key_is_left_where_an_error_is_cut() {
     for before in 480..500 {
         let said = format!("{}{KEY} was not accepted", "x".repeat(before));
         for answer in [Provider::OpenAi.error("invalid_request", &said), json!(said)] {
-            let server = HttpServer::new(move |_| failing(answer.clone(), 400, &[])).await;
+            let server = HttpServer::new(move |_| failing(&answer, 400, &[])).await;
             let secrets = SecretRegistry::new();
             let key = Some(Credential::secret(KEY, &secrets).0);
             let base_url = Some(server.url("/v1"));
@@ -347,7 +241,7 @@ async fn what_has_no_end_is_cut_off() {
     for provider in BOTH {
         for (name, make, kind, part) in rows {
             let server = HttpServer::new(move |_| make(provider)).await;
-            let error = ask(&provider.client(&server, true)).await.expect_err(name);
+            let error = ask(&provider.model(&server, true, &SecretRegistry::new())).await.expect_err(name);
             assert_eq!((error.kind, server.got().len()), (kind, 1), "{provider:?} {name}: {error}");
             assert!(error.message.contains(part) && error.message.len() < 700, "{name}: {error}");
         }
@@ -373,7 +267,9 @@ async fn answers_without_a_text_are_empty_and_what_is_no_text_is_refused() {
     ];
     for (provider, body, kind) in silent {
         let server = HttpServer::new(move |_| Reply::new(200, &[("content-type", kind)], &body)).await;
-        let reply = ask(&provider.client(&server, true)).await.expect("an answer without a text");
+        let reply = ask(&provider.model(&server, true, &SecretRegistry::new()))
+            .await
+            .expect("an answer without a text");
         assert_eq!(reply.text, "", "{provider:?} {kind}");
     }
     let odd: [(&[u8], &str); 6] = [
@@ -387,7 +283,8 @@ async fn answers_without_a_text_are_empty_and_what_is_no_text_is_refused() {
     for provider in BOTH {
         for (body, kind) in odd {
             let server = HttpServer::new(move |_| Reply::new(200, &[("content-type", kind)], body)).await;
-            let error = ask(&provider.client(&server, true)).await.expect_err("no answer");
+            let error =
+                ask(&provider.model(&server, true, &SecretRegistry::new())).await.expect_err("no answer");
             assert_eq!(
                 (error.kind, server.got().len()),
                 (LlmErrorKind::Malformed, 1),
@@ -412,8 +309,9 @@ async fn pauses_are_taken_as_seconds_or_not_at_all() {
         for (pause, tries) in rows {
             let answer = provider.error("rate_limit_error", "slow down");
             let headers: Vec<_> = pause.into_iter().map(|pause| ("retry-after", pause)).collect();
-            let server = HttpServer::new(move |_| failing(answer.clone(), 429, &headers)).await;
-            let error = ask(&provider.client(&server, false)).await.expect_err("no answer");
+            let server = HttpServer::new(move |_| failing(&answer, 429, &headers)).await;
+            let error =
+                ask(&provider.model(&server, false, &SecretRegistry::new())).await.expect_err("no answer");
             assert_eq!((error.kind, server.got().len()), (LlmErrorKind::RateLimited, tries), "{pause:?}");
         }
     }

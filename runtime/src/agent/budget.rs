@@ -55,7 +55,10 @@ impl SharedBudget {
     /// Enters what a reply cost; where the model does not say, by bytes.
     pub(super) fn spend(&self, reply: &LlmReply, prompt_bytes: usize) {
         let estimate = (prompt_bytes + reply.text.len()) as u64 / TOKEN_BYTES;
-        self.tokens.fetch_add(reply.usage.total().unwrap_or(estimate), Ordering::Relaxed);
+        let cost = reply.usage.total().unwrap_or(estimate);
+        // Numbers of a server: no sum of them begins anew.
+        let add = |spent: u64| Some(spent.saturating_add(cost));
+        let _ = self.tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
     /// What is left of the time.

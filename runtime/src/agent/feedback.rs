@@ -42,8 +42,15 @@ pub(super) const NO_PROGRAM: &str = "There was no program in your reply. The mis
     ```clojure block, which ends it with (return v) once the answer is known.";
 
 /// A reply that the model could not end.
-pub(super) const CUT: &str = "Your reply was cut at the limit of tokens, and nothing of it was run: reply with a shorter \
-    program.";
+pub(super) const CUT: &str = "Your reply was cut, at the limit of tokens or by a filter, and nothing of it was run: reply \
+    with a shorter program.";
+
+/// A reply that is more than there is room for.
+pub(super) fn too_long(bytes: usize, most: usize) -> String {
+    format!(
+        "Your reply has {bytes} bytes, of {most} at most, and nothing of it was run: reply with a shorter program."
+    )
+}
 
 /// What every feedback ends with.
 pub(super) fn turns(left: TurnsLeft, was_failure: bool) -> String {
@@ -81,7 +88,7 @@ pub(super) fn cut(text: &str, most: usize) -> String {
 }
 
 /// Takes the oldest turns out of a conversation until its texts are within `most` bytes: the first message, which is the
-/// mission, and the last turn stay whatever they are.
+/// mission, and the last turn stay whatever they are. Each of the two has a bound of its own.
 pub(super) fn fit(messages: &mut Vec<LlmMessage>, most: usize) {
     let bytes = |messages: &[LlmMessage]| messages.iter().map(|message| message.text.len()).sum::<usize>();
     let mut left_out = 0;

@@ -6,6 +6,24 @@ use std::fmt;
 use std::time::Duration;
 
 /// A model that continues a conversation. Shared by all agents that use it.
+///
+/// ```
+/// use ptc_runtime::agent::{Llm, LlmError, LlmReply, LlmRequest, async_trait};
+///
+/// /// It says the same whatever it is asked.
+/// struct Parrot;
+///
+/// #[async_trait]
+/// impl Llm for Parrot {
+///     fn model(&self) -> &str {
+///         "parrot"
+///     }
+///
+///     async fn complete(&self, _: LlmRequest<'_>) -> Result<LlmReply, LlmError> {
+///         Ok("```clojure\n(return 1)\n```".into())
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait Llm: Send + Sync {
     /// The model as people name it, for traces.
@@ -69,7 +87,7 @@ pub struct LlmReply {
     pub text: String,
     /// What it cost, as far as the model says.
     pub usage: TokenUsage,
-    /// The text ends because there were no more tokens.
+    /// The text ends before its end: there were no more tokens, or a filter took the rest.
     pub is_cut: bool,
 }
 
@@ -117,7 +135,9 @@ pub struct LlmError {
 /// Kinds of reasons why a model gave no answer, by what can be done about them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LlmErrorKind {
-    /// The key is missing or refused, or the model does not exist: correct the configuration.
+    /// There is no key: give it.
+    KeyMissing,
+    /// The key is refused, or the model does not exist: correct the configuration.
     Configuration,
     /// The provider refused the request as it is, because of its length for instance.
     Refused,

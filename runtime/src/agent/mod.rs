@@ -45,6 +45,7 @@ mod step;
 mod trace;
 mod turns;
 
+pub use async_trait::async_trait;
 pub use clients::{ModelOptions, model};
 pub use compiled::CompiledAgent;
 pub use guard::{Continuation, ContinuationGuard, MatchedCall, ReadsOnly};
@@ -121,7 +122,7 @@ pub struct AgentLimits {
     pub max_output_tokens: Option<u32>,
     /// Bytes of what the model is told about a turn, about.
     pub feedback_bytes: usize,
-    /// Bytes of a conversation; beyond it the oldest turns are left out.
+    /// Bytes of a conversation; beyond it the oldest turns are left out. A reply of more than half of them is not run.
     pub prompt_bytes: usize,
     /// How deep agents may be inside agents; the topmost is at 0.
     pub max_depth: u32,
@@ -291,7 +292,8 @@ impl Agent {
         self
     }
 
-    /// The limits of each of its programs. Without it, 10 s and 100 MiB, and with children 120 s.
+    /// The limits of each of its programs; of tool calls, all of them together have so many. Without it, 10 s and 100 MiB,
+    /// and with children 120 s.
     #[must_use]
     pub fn program_limits(mut self, limits: Limits) -> Agent {
         self.program_limits = Some(limits);

@@ -14,6 +14,7 @@ use crate::run::options::RunOptions;
 use crate::run::outcome::{Completion, Failure, Outcome, RenderedValue};
 use crate::run::trace::TraceContext;
 use crate::scope::Scope;
+use crate::secrets::{Cut, shortened};
 use crate::session::{Accept, Session};
 use crate::tools::{UpstreamTool, typed};
 use ptc_vm::Reason;
@@ -57,6 +58,8 @@ pub(super) struct AgentRun<'a> {
     system: String,
     messages: Vec<LlmMessage>,
     left: TurnsLeft,
+    /// Tool calls of its programs so far: they have one budget.
+    calls_made: u64,
     /// How the last turn failed, if it did.
     last_failure: Option<(AgentReason, String)>,
     trace: &'a AgentTrace,
@@ -153,6 +156,7 @@ impl<'a> AgentRun<'a> {
             place,
             scope,
             left,
+            calls_made: 0,
             last_failure: None,
             trace,
         })
@@ -177,7 +181,8 @@ impl<'a> AgentRun<'a> {
         self.scope.check().map_err(|failure| failure_of(&failure))?;
         feedback::fit(&mut self.messages, self.agent.limits.prompt_bytes);
         let (reply, prompt_bytes, model_time) = self.ask().await?;
-        let told = self.scope.secrets().scrub(&reply.text).into_owned();
+        let most = self.agent.limits.prompt_bytes / 2;
+        let told = shortened(&self.scope.secrets().scrub(&reply.text), Cut::Bytes(most)).into_owned();
         let mut turn = AgentTurn {
             number: u32::try_from(self.trace.step().turns.len()).unwrap_or(u32::MAX).saturating_add(1),
             kind,
@@ -194,22 +199,14 @@ impl<'a> AgentRun<'a> {
         };
         let (verdict, calls) = match reply::program(&reply.text) {
             // Half a program may be one too, and do half of what was meant.
-            Some(_) if reply.is_cut => {
-                let (reason, message) =
-                    (AgentReason::ProgramFailed, "the reply was cut at the limit of tokens");
-                (
-                    TurnEnd::Failed {
-                        feedback: feedback::CUT.to_owned(),
-                        reason,
-                        message: message.to_owned(),
-                    },
-                    Vec::new(),
-                )
+            Some(_) if reply.is_cut => (unusable(feedback::CUT.to_owned(), "the reply was cut"), Vec::new()),
+            // It would be told back with each later request.
+            Some(_) if reply.text.len() > most => {
+                (unusable(feedback::too_long(reply.text.len(), most), "the reply was too long"), Vec::new())
             }
             None => {
-                let (reason, message) = (AgentReason::ProgramFailed, "there was no program in the reply");
-                let feedback = feedback::NO_PROGRAM.to_owned();
-                (TurnEnd::Failed { feedback, reason, message: message.to_owned() }, Vec::new())
+                let told = feedback::NO_PROGRAM.to_owned();
+                (unusable(told, "there was no program in the reply"), Vec::new())
             }
             Some(program) => {
                 turn.status = TurnStatus::Failed;
@@ -219,6 +216,7 @@ impl<'a> AgentRun<'a> {
                 turn.program_time = begun.elapsed();
                 let mut calls = Vec::new();
                 for outcome in outcomes {
+                    self.calls_made += u64::from(outcome.usage.upstream_calls);
                     turn.prints.extend(outcome.prints);
                     calls.extend(outcome.upstream_calls);
                 }
@@ -226,7 +224,8 @@ impl<'a> AgentRun<'a> {
                 (verdict, calls)
             }
         };
-        let is_over = matches!(verdict, TurnEnd::Answered(_) | TurnEnd::GivenUp(_) | TurnEnd::Stopped(_));
+        // Whatever else ends it leaves open what the calls of this turn have done.
+        let is_over = matches!(verdict, TurnEnd::Answered(_) | TurnEnd::GivenUp(_));
         let guarded = match is_over {
             true => Continuation::Continue,
             false => self.agent.guard.decide(&calls),
@@ -338,10 +337,16 @@ impl<'a> AgentRun<'a> {
         let reply = tokio::time::timeout(timeout, llm.complete(request)).await;
         let took = begun.elapsed();
         self.trace.step().usage.model_time += took;
-        let reply = reply.unwrap_or_else(|_| {
+        // Whoever noticed first.
+        let late = || {
             let text = format!("planner exceeded {}ms timeout", timeout.as_millis());
-            Err(LlmError::new(LlmErrorKind::Timeout, text))
-        });
+            LlmError::new(LlmErrorKind::Timeout, text)
+        };
+        let reply = match reply {
+            Ok(Err(error)) if error.kind == LlmErrorKind::Timeout => Err(late()),
+            Ok(reply) => reply,
+            Err(_) => Err(late()),
+        };
         match reply {
             Ok(reply) => {
                 let usage = &mut self.trace.step().usage;
@@ -384,12 +389,17 @@ impl<'a> AgentRun<'a> {
             }
             Ground::Samples(samples) => {
                 let (mut outcomes, mut answers) = (Vec::new(), Vec::new());
-                for sample in samples {
+                for (at, sample) in samples.iter().enumerate() {
                     let outcome = self.scope.run(program, self.options(Some(sample.clone()))).await;
                     let verdict = self.judge_end(&outcome);
                     outcomes.push(outcome);
                     match verdict {
                         TurnEnd::Answered(answer) => answers.push(answer),
+                        // The data that it was shown are those of the first.
+                        TurnEnd::Failed { feedback, reason, message } if at > 0 => {
+                            let feedback = format!("With other data of the same shape: {feedback}");
+                            return (TurnEnd::Failed { feedback, reason, message }, outcomes);
+                        }
                         other => return (other, outcomes),
                     }
                 }
@@ -402,10 +412,17 @@ impl<'a> AgentRun<'a> {
         // Rounded up: a program that was ended by this limit has left nothing of the time, and is not told as one that may be mended.
         let left = u64::try_from(self.place.budget.left().as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
         let limits = self.agent.limits_of_programs();
+        // A program that is to be kept runs alone, later, and once for each sample now.
+        let calls_made = if matches!(self.ground, Ground::Samples(_)) { 0 } else { self.calls_made };
+        let limits = Limits {
+            timeout_ms: limits.timeout_ms.min(left.max(1)),
+            max_upstream_calls: limits.max_upstream_calls.saturating_sub(calls_made),
+            ..limits
+        };
         RunOptions {
             context,
             strict_data: true,
-            limits: Limits { timeout_ms: limits.timeout_ms.min(left.max(1)), ..limits },
+            limits,
             result_bytes: self.agent.limits.feedback_bytes,
             want_json: true,
             source_name: "program".into(),
@@ -476,6 +493,11 @@ impl<'a> AgentRun<'a> {
             message: why.to_owned(),
         }
     }
+}
+
+/// A reply of which nothing was run.
+fn unusable(feedback: String, message: &str) -> TurnEnd {
+    TurnEnd::Failed { feedback, reason: AgentReason::ProgramFailed, message: message.to_owned() }
 }
 
 /// What the failure of a program means for its agent.

@@ -6,7 +6,11 @@ pub(crate) mod http;
 pub(crate) mod listing;
 pub(crate) mod memory;
 pub(crate) mod programs;
+#[cfg(feature = "agent")]
+pub(crate) mod provider;
 pub(crate) mod remote;
+#[cfg(feature = "agent")]
+pub(crate) mod script;
 
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::secrets::SecretRegistry;
@@ -16,7 +20,7 @@ use ptc_runtime::upstream::{
     TransportSpec, Upstream, UpstreamFault,
 };
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,4 +127,15 @@ pub(crate) fn children() -> Vec<u64> {
         .collect();
     children.sort_unstable();
     children
+}
+
+/// Compares with a file in a folder beside the tests; with `PTC_BLESS` in the environment, writes it.
+pub(crate) fn golden(folder: &str, name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder).join(name);
+    if std::env::var_os("PTC_BLESS").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(kept, text, "{name}: PTC_BLESS=1 writes it");
 }

@@ -59,7 +59,8 @@ pub(super) fn event(partial: &mut Partial, data: &Json) -> bool {
 }
 
 fn is_cut(message: &Json) -> bool {
-    message.get("stop_reason").and_then(Json::as_str) == Some("max_tokens")
+    let reason = message.get("stop_reason").and_then(Json::as_str);
+    matches!(reason, Some("max_tokens" | "model_context_window_exceeded" | "refusal"))
 }
 
 /// Input counts what was read from a cache, or written to one, as well.
@@ -68,8 +69,7 @@ fn count(usage: &mut TokenUsage, given: Option<&Json>) {
     let number = |name| given.get(name).and_then(Json::as_u64);
     if let Some(input) = number("input_tokens") {
         let cached = ["cache_read_input_tokens", "cache_creation_input_tokens"];
-        let cached: u64 = cached.into_iter().filter_map(number).sum();
-        usage.input = Some(input.saturating_add(cached));
+        usage.input = Some(cached.into_iter().filter_map(number).fold(input, u64::saturating_add));
     }
     if let Some(output) = number("output_tokens") {
         usage.output = Some(output);

@@ -99,7 +99,8 @@ const ALIASES: [(&str, &str); 1] = [("gemini-flash-lite", "openrouter:google/gem
 /// A model over HTTP. Its key, wherever it comes from, is registered as a secret.
 ///
 /// # Errors
-/// [`LlmErrorKind::Configuration`]: no such provider, no key, an address that is none or would send the key in the clear.
+/// [`LlmErrorKind::KeyMissing`]; [`LlmErrorKind::Configuration`]: no such provider, an address that is none or would send
+/// the key in the clear.
 pub fn model(options: ModelOptions, secrets: &SecretRegistry) -> Result<Arc<dyn Llm>, LlmError> {
     model_with(options, secrets, &|variable| std::env::var(variable).ok())
 }
@@ -127,19 +128,27 @@ fn model_with(
         }
     };
     let base = base_url.as_deref().unwrap_or(provider.base_url).trim_end_matches('/');
-    let url = format!("{base}{}", provider.protocol.path());
-    let url = Url::parse(&url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-    let Some(url) = url else {
+    let url = Url::parse(base).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    let Some(mut url) = url else {
         return Err(wrong(format!("the base address {base:?} is no address of HTTP")));
     };
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(wrong("a base address holds neither name nor password: give a key".to_owned()));
+    }
+    url.set_path(&format!("{}{}", url.path().trim_end_matches('/'), provider.protocol.path()));
     let key = match (key, provider.key) {
-        (Some(key), _) => Some(key),
+        (Some(key), _) => {
+            // It may have been made with another registry.
+            let _ = secrets.register(key.expose());
+            Some(key)
+        }
         (None, None) => None,
         (None, Some(name)) => match variable(name).filter(|value| !value.trim().is_empty()) {
             Some(value) => Some(Credential::secret(value.trim(), secrets).0),
             None if base_url.is_some() => None,
             None => {
-                return Err(wrong(format!("{name} is required for {} planner models", provider.title)));
+                let text = format!("{name} is required for {} planner models", provider.title);
+                return Err(LlmError::new(LlmErrorKind::KeyMissing, text));
             }
         },
     };
@@ -197,5 +206,15 @@ mod tests {
             made("openai:x", Some("http://example.com")).contains("not sent over http to another machine")
         );
         assert!(made("openai:x", Some("nonsense")).contains("is no address of HTTP"));
+        let told = made("openai:x", Some("https://me:hunter2@example.com/v1"));
+        assert!(told.contains("neither name nor password") && !told.contains("hunter2"), "{told}");
+    }
+
+    #[test]
+    fn a_key_from_elsewhere_is_a_secret_here_too() {
+        let (elsewhere, here) = (SecretRegistry::new(), SecretRegistry::new());
+        let key = Some(Credential::secret("sk-test-key-123456", &elsewhere).0);
+        assert!(model(ModelOptions { key, ..ModelOptions::new("openai:gpt-x") }, &here).is_ok());
+        assert!(here.scrub("sk-test-key-123456").contains("[REDACTED]"));
     }
 }

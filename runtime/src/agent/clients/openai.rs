@@ -29,7 +29,8 @@ pub(super) fn reply(answer: &Json) -> Option<LlmReply> {
         Some(Json::String(text)) => text.clone(),
         // Some providers give parts.
         Some(Json::Array(parts)) => parts.iter().filter_map(|part| part.get("text")?.as_str()).collect(),
-        _ => String::new(),
+        // Words of a model that does not want to.
+        _ => choice.pointer("/message/refusal").and_then(Json::as_str).unwrap_or_default().to_owned(),
     };
     Some(LlmReply { text, usage: usage(answer).unwrap_or_default(), is_cut: is_cut(choice) })
 }
@@ -40,8 +41,10 @@ pub(super) fn event(partial: &mut Partial, data: &Json) -> bool {
         partial.reply.usage = usage;
     }
     if let Some(choice) = data.get("choices").and_then(|choices| choices.get(0)) {
-        let delta = choice.get("delta").and_then(|delta| delta.get("content")).and_then(Json::as_str);
-        partial.reply.text.push_str(delta.unwrap_or_default());
+        for name in ["content", "refusal"] {
+            let delta = choice.get("delta").and_then(|delta| delta.get(name)).and_then(Json::as_str);
+            partial.reply.text.push_str(delta.unwrap_or_default());
+        }
         partial.is_complete |= choice.get("finish_reason").is_some_and(|reason| !reason.is_null());
         partial.reply.is_cut |= is_cut(choice);
     }
@@ -49,7 +52,7 @@ pub(super) fn event(partial: &mut Partial, data: &Json) -> bool {
 }
 
 fn is_cut(choice: &Json) -> bool {
-    choice.get("finish_reason").and_then(Json::as_str) == Some("length")
+    matches!(choice.get("finish_reason").and_then(Json::as_str), Some("length" | "content_filter"))
 }
 
 fn usage(answer: &Json) -> Option<TokenUsage> {

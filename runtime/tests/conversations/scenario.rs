@@ -1,0 +1,131 @@
+//! A scenario: what the model says, in order, and what an agent makes of it, with each provider and in both ways.
+
+use crate::common;
+use crate::common::http::{Got, HttpServer, Reply, Step};
+use crate::common::provider::{BOTH, Provider, TextEnd, failing};
+pub(crate) use crate::common::script::{runtime, tool};
+use crate::record;
+use futures_util::future::join_all;
+use ptc_runtime::agent::{Agent, Llm};
+use ptc_runtime::{Runtime, RuntimeConfig, StartPolicy};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What the server does about a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Answer {
+    /// The model says a text, which ends like this.
+    Says(&'static str, TextEnd),
+    /// A status of failure, with the kind and the text of an error.
+    Fails(u16, &'static str, &'static str),
+    /// An error in an answer that began as if all were well.
+    Breaks,
+    /// Nothing, or the beginning of a stream; and the connection stays.
+    Never,
+}
+
+/// A reply that holds one program.
+macro_rules! program {
+    ($text:expr) => {
+        $crate::scenario::Answer::Says(
+            concat!("```clojure\n", $text, "\n```"),
+            $crate::common::provider::TextEnd::Complete,
+        )
+    };
+}
+pub(crate) use program;
+
+const BROKEN: (&str, &str) = ("overloaded_error", "too busy");
+
+impl Answer {
+    fn reply(self, provider: Provider, stream: bool) -> Reply {
+        match self {
+            Answer::Says(text, end) => provider.reply_that_ends(text, end, stream),
+            Answer::Fails(status, kind, text) => {
+                // Without a pause, as far as providers name one.
+                failing(&provider.error(kind, text), status, &[("retry-after", "0")])
+            }
+            Answer::Breaks => {
+                let error = provider.error(BROKEN.0, BROKEN.1);
+                match stream {
+                    false => Reply::json(&error),
+                    true => {
+                        let begun = provider.events("(return :half)").into_iter().take(4);
+                        let event = format!("event: error\ndata: {error}\n\n");
+                        begun.chain([event]).fold(Reply::events(), Reply::chunk).end()
+                    }
+                }
+            }
+            Answer::Never => match stream {
+                false => Reply(vec![Step::Hang]),
+                true => {
+                    let begun = provider.events("(return :half)").into_iter().take(4);
+                    begun.fold(Reply::events(), Reply::chunk).then(Step::Hang)
+                }
+            },
+        }
+    }
+
+    /// In the record; texts have names there.
+    pub(crate) fn label(self, name: impl FnOnce(&str) -> String) -> String {
+        match self {
+            Answer::Says(text, TextEnd::Complete) => name(text),
+            Answer::Says(text, end) => format!("{}, {end:?}", name(text)),
+            Answer::Fails(status, kind, text) => format!("{status} {kind}: {text}"),
+            Answer::Breaks => format!("{}: {}, in an answer that began well", BROKEN.0, BROKEN.1),
+            Answer::Never => "nothing".to_owned(),
+        }
+    }
+}
+
+/// One conversation: requests, each with what was done about it, and what came of it all.
+pub(crate) struct Conversation {
+    pub(crate) provider: Provider,
+    pub(crate) stream: bool,
+    pub(crate) turns: Vec<(Got, Answer)>,
+    pub(crate) outcome: String,
+}
+
+/// Holds the conversations of a scenario, and compares them with its file. The last answer is given again and again.
+pub(crate) async fn check(
+    name: &str,
+    answers: &'static [Answer],
+    agent: impl AsyncFn(&Runtime, Arc<dyn Llm>) -> String,
+) {
+    let ways = BOTH.into_iter().flat_map(|provider| [(provider, false), (provider, true)]);
+    let conversations = join_all(ways.map(|(provider, stream)| {
+        let agent = &agent;
+        async move {
+            let count = AtomicUsize::new(0);
+            let nth = |number: usize| answers[number.min(answers.len() - 1)];
+            let server =
+                HttpServer::new(move |_| nth(count.fetch_add(1, Ordering::Relaxed)).reply(provider, stream));
+            let server = server.await;
+            let runtime = runtime().await;
+            let outcome = agent(&runtime, provider.model(&server, stream, runtime.secrets())).await;
+            let turns = server.got().into_iter().enumerate();
+            let turns = turns.map(|(number, got)| (got, nth(number))).collect();
+            Conversation { provider, stream, turns, outcome }
+        }
+    }));
+    let text = record::of(&conversations.await, &record::systems().await);
+    common::golden("conversations", &format!("{name}.txt"), &text);
+}
+
+/// A runtime with a server whose tools say nothing about what they change.
+pub(crate) async fn with_server() -> Runtime {
+    let servers = vec![common::entry("fake", &[])];
+    let config = RuntimeConfig { servers, start: StartPolicy::All, workers: 1, ..RuntimeConfig::default() };
+    Runtime::start(config).await.expect("a runtime")
+}
+
+pub(crate) fn products() -> Value {
+    json!({"category": "garden", "products": [
+        {"name": "rake", "price": 12.5}, {"name": "saw", "price": 30.0}, {"name": "hose", "price": 25}]})
+}
+
+/// Runs an agent with the products, and says what came of it.
+pub(crate) async fn told(agent: &Agent, runtime: &Runtime, llm: Arc<dyn Llm>) -> String {
+    record::step(&agent.run(runtime, llm, &products()).await)
+}
