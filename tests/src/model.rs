@@ -5,7 +5,57 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// An OpenAI-compatible server: each request gets the next of these programs, and the last one again and again.
+/// What the server does about a request.
+#[derive(Clone, Debug)]
+pub enum ModelAnswer {
+    /// The model says this, and 40 and 2 tokens were read and written.
+    Says(String),
+    /// The same, and nobody counts tokens.
+    Uncounted(String),
+    /// A status of failure, with this text as its error.
+    Fails(u16, String),
+    /// Nothing at all.
+    Silence,
+}
+
+impl ModelAnswer {
+    /// A reply that holds this program.
+    pub fn program(text: &str) -> ModelAnswer {
+        ModelAnswer::Says(format!("```clojure\n{text}\n```"))
+    }
+
+    /// Status and body; `None` for silence.
+    fn written(&self, is_anthropic: bool) -> Option<(u16, Value)> {
+        let (text, is_counted) = match self {
+            ModelAnswer::Says(text) => (text, true),
+            ModelAnswer::Uncounted(text) => (text, false),
+            ModelAnswer::Fails(status, text) => {
+                let error = json!({ "type": "error", "error": { "type": "some_error", "message": text } });
+                return Some((*status, error));
+            }
+            ModelAnswer::Silence => return None,
+        };
+        let (mut body, input, output) = match is_anthropic {
+            true => (
+                json!({ "content": [{ "type": "text", "text": text }], "stop_reason": "end_turn" }),
+                "input_tokens",
+                "output_tokens",
+            ),
+            false => (
+                json!({ "choices": [{ "message": { "role": "assistant", "content": text }, "finish_reason": "stop" }] }),
+                "prompt_tokens",
+                "completion_tokens",
+            ),
+        };
+        if is_counted {
+            body["usage"] = json!({ input: 40, output: 2 });
+        }
+        Some((200, body))
+    }
+}
+
+/// A server that speaks as OpenAI and as Anthropic do: each request gets the next of its answers, and the last one again and
+/// again.
 pub struct ModelServer {
     url: String,
     /// Bodies of requests, with what they are authorized by.
@@ -13,17 +63,21 @@ pub struct ModelServer {
 }
 
 impl ModelServer {
-    /// Starts it.
+    /// A server whose model says these programs.
     pub fn of(replies: &[&str]) -> ModelServer {
+        ModelServer::answering(replies.iter().map(|reply| ModelAnswer::program(reply)).collect())
+    }
+
+    /// Starts it.
+    pub fn answering(answers: Vec<ModelAnswer>) -> ModelServer {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
-        let replies: Vec<String> = replies.iter().map(|reply| format!("```clojure\n{reply}\n```")).collect();
-        let got = Arc::new(Mutex::new(Vec::new()));
+        let (answers, got) = (Arc::new(answers), Arc::new(Mutex::new(Vec::new())));
         let kept = got.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let (replies, kept) = (replies.clone(), kept.clone());
-                std::thread::spawn(move || answer(stream, &replies, &kept));
+                let (answers, kept) = (answers.clone(), kept.clone());
+                std::thread::spawn(move || answer(stream, &answers, &kept));
             }
         });
         ModelServer { url, got }
@@ -41,16 +95,17 @@ impl ModelServer {
 }
 
 /// Serves one connection.
-fn answer(stream: TcpStream, replies: &[String], got: &Mutex<Vec<Value>>) -> Option<()> {
+fn answer(stream: TcpStream, answers: &[ModelAnswer], got: &Mutex<Vec<Value>>) -> Option<()> {
     let mut reader = BufReader::new(stream);
     loop {
-        let (mut length, mut authorization) = (0, String::new());
+        let (mut length, mut authorization, mut is_anthropic) = (0, String::new(), false);
         loop {
             let mut line = String::new();
             if reader.read_line(&mut line).ok()? == 0 {
                 return None;
             }
             let line = line.trim().to_ascii_lowercase();
+            is_anthropic |= line.starts_with("anthropic-version:");
             if let Some(text) = line.strip_prefix("content-length:") {
                 length = text.trim().parse().ok()?;
             }
@@ -70,12 +125,14 @@ fn answer(stream: TcpStream, replies: &[String], got: &Mutex<Vec<Value>>) -> Opt
             got.push(body);
             got.len() - 1
         };
-        let reply = replies.get(number).or(replies.last())?;
-        let body = json!({"choices": [{"message": {"role": "assistant", "content": reply}, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": 40, "completion_tokens": 2}})
-        .to_string();
+        let Some((status, body)) = answers.get(number).or(answers.last())?.written(is_anthropic) else {
+            // Until the other side has had enough.
+            let _ = reader.read(&mut [0]);
+            return None;
+        };
+        let body = body.to_string();
         let head = format!(
-            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "HTTP/1.1 {status} Some\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );
         reader.get_mut().write_all((head + &body).as_bytes()).ok()?;

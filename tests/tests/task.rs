@@ -117,7 +117,7 @@ fn nothing_goes_on_behind_a_call_that_may_have_written() {
 #[test]
 fn wrong_settings_end_the_start() {
     let config = Upstreams::probe().write();
-    let cases: [(&[&str], &str); 4] = [
+    let cases: [(&[&str], &str); 3] = [
         (
             &["--agentic-allow-writes"],
             "agentic configuration invalid: --agentic-allow-writes requires --agentic.",
@@ -125,10 +125,6 @@ fn wrong_settings_end_the_start() {
         (
             &["--agentic"],
             "agentic configuration invalid: configured upstream access is not asserted read-only.",
-        ),
-        (
-            &["--agentic", "--aggregator-read-only"],
-            "agentic configuration invalid: OPENROUTER_API_KEY is required for OpenRouter planner models",
         ),
         (
             &["--agentic", "--aggregator-read-only", "--agentic-model", "gpt"],

@@ -24,6 +24,8 @@ pub struct TaskSummary {
     pub planner: PlannerSummary,
     /// The programs of its turns.
     pub programs: Vec<Option<String>>,
+    /// What its model was told in each request, where that is kept.
+    pub prompts: Vec<Value>,
 }
 
 /// What a model was asked, in numbers.
@@ -41,6 +43,8 @@ pub struct PlannerSummary {
     pub prompt_bytes: u64,
     /// Bytes of all replies.
     pub completion_bytes: u64,
+    /// Bytes of the answer, as text and as data; 0 without one.
+    pub final_bytes: u64,
 }
 
 /// One request to a model.
@@ -102,7 +106,9 @@ impl TaskSummary {
                 turns,
                 prompt_bytes: usage.prompt_bytes,
                 completion_bytes: usage.reply_bytes,
+                final_bytes: 0,
             },
+            prompts: Vec::new(),
             programs: step.turns.iter().map(|turn| turn.program.clone()).collect(),
         }
     }
@@ -143,7 +149,8 @@ impl PlannerSummary {
             && !self.turns.is_empty()
             && self.turns.iter().all(|turn| turn.tokens.total().is_some());
         let sum = |part: fn(&TokenUsage) -> Option<u64>| {
-            self.turns.iter().filter_map(|turn| part(&turn.tokens)).sum::<u64>()
+            // Numbers of a server.
+            self.turns.iter().filter_map(|turn| part(&turn.tokens)).fold(0, u64::saturating_add)
         };
         is_reported.then(|| (sum(|tokens| tokens.input), sum(|tokens| tokens.output)))
     }
@@ -154,16 +161,16 @@ impl PlannerSummary {
     }
 
     /// The metrics of a task: those of its calls, and what its model took.
-    pub fn metrics(&self, calls: &[CallRecord], final_bytes: u64) -> Value {
+    pub fn metrics(&self, calls: &[CallRecord]) -> Value {
         // Numbers under names of ours.
         let mut metrics =
-            serde_json::to_value(PtcMetrics::from_parts(calls, final_bytes, 0)).unwrap_or_default();
+            serde_json::to_value(PtcMetrics::from_parts(calls, self.final_bytes, 0)).unwrap_or_default();
         let tokens = self.tokens();
         metrics["server_side_llm"] = json!({
             "planner_calls": self.calls(), "provider_reported": tokens.is_some(),
             "prompt_tokens": tokens.map(|(prompt, _)| prompt),
             "completion_tokens": tokens.map(|(_, completion)| completion),
-            "total_tokens": tokens.map(|(prompt, completion)| prompt + completion),
+            "total_tokens": tokens.map(|(prompt, completion)| prompt.saturating_add(completion)),
             "prompt_bytes": self.prompt_bytes, "completion_bytes": self.completion_bytes,
             "estimated_prompt_tokens": self.prompt_bytes.div_ceil(4),
             "estimated_completion_tokens": self.completion_bytes.div_ceil(4),

@@ -164,6 +164,9 @@ impl CallEntry {
     }
 
     fn answered_bytes(&self) -> u64 {
+        if let Some(planner) = &self.planner {
+            return planner.final_bytes;
+        }
         let bytes = self.run.as_ref().and_then(|run| run.result_bytes);
         bytes.filter(|_| !self.is_error).unwrap_or(0)
     }
@@ -214,7 +217,7 @@ impl RecordedCall {
         }
         match (&entry.planner, entry.metrics()) {
             (Some(planner), _) => {
-                put("ptc_metrics", planner.metrics(entry.calls(), entry.answered_bytes()));
+                put("ptc_metrics", planner.metrics(entry.calls()));
                 put("agentic", planner.as_json());
             }
             // Numbers under names of ours.

@@ -227,7 +227,8 @@ impl BegunCall {
             };
             let prints = summary.run.map(|run| run.prints.clone()).unwrap_or_default();
             let programs = summary.task.as_ref().map(|task| task.programs.clone()).unwrap_or_default();
-            let texts = CallTexts { answer, prints, programs };
+            let prompts = summary.task.as_ref().map(|task| task.prompts.clone()).unwrap_or_default();
+            let texts = CallTexts { answer, prints, programs, prompts };
             writer.push(WrittenCall { call: call.clone(), texts, turn: summary.turn.clone() });
         }
         if is_known {

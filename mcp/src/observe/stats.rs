@@ -148,7 +148,9 @@ fn planners<'c>(calls: &[&'c CallEntry]) -> impl Iterator<Item = &'c PlannerSumm
 fn planner_totals(planners: &[&PlannerSummary]) -> Value {
     let reported: Vec<(u64, u64)> = planners.iter().filter_map(|planner| planner.tokens()).collect();
     let is_known = reported.len() == planners.len();
-    let tokens = |part: fn(&(u64, u64)) -> u64| is_known.then(|| reported.iter().map(part).sum::<u64>());
+    let tokens = |part: fn(&(u64, u64)) -> u64| {
+        is_known.then(|| reported.iter().map(part).fold(0, u64::saturating_add))
+    };
     let sum = |part: fn(&PlannerSummary) -> u64| planners.iter().map(|planner| part(planner)).sum::<u64>();
     json!({
         "tasks": planners.len(), "provider_reported_tasks": reported.len(),

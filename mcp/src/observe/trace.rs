@@ -208,7 +208,7 @@ fn lines(call: &WrittenCall, policy: PayloadPolicy, secrets: &SecretRegistry) ->
                 for (at, turn) in planner.turns.iter().enumerate() {
                     let program = call.texts.programs.get(at).and_then(Option::as_deref);
                     let program = program.map(|program| policy.text(program, secrets));
-                    lines.add_turn(ran, at + 1, turn, program);
+                    lines.add_turn(ran, at + 1, turn, program, call.texts.prompts.get(at));
                 }
             }
         }
@@ -303,10 +303,21 @@ impl TraceLines<'_> {
     }
 
     /// A request to a model, and what came of its reply.
-    fn add_turn(&mut self, ran: SystemTime, number: usize, turn: &PlannerTurn, program: Option<Value>) {
+    fn add_turn(
+        &mut self,
+        ran: SystemTime,
+        number: usize,
+        turn: &PlannerTurn,
+        program: Option<Value>,
+        prompt: Option<&Value>,
+    ) {
         let (begun, ended) = (ran + turn.begun, ran + turn.begun + turn.waited);
         let about = json!({ "turn": number, "is_retry": turn.is_retry });
-        self.add("ptc_lisp.agentic_planner.start", begun, json!({ "measurements": {}, "metadata": about }));
+        let mut asked = json!({ "measurements": {}, "metadata": about });
+        if let Some(prompt) = prompt {
+            asked["prompt"] = prompt.clone();
+        }
+        self.add("ptc_lisp.agentic_planner.start", begun, asked);
         self.add(
             "ptc_lisp.agentic_planner.stop",
             ended,

@@ -4,6 +4,7 @@
 
 use super::entry::RecordedCall;
 use crate::answer::TurnSummary;
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::io;
@@ -34,16 +35,19 @@ pub struct CallTexts {
     pub prints: Vec<String>,
     /// Programs that a model of this server wrote, turn by turn.
     pub programs: Vec<Option<String>>,
+    /// What it was told, where that is kept.
+    pub prompts: Vec<Value>,
 }
 
 impl WrittenCall {
     fn bytes(&self) -> usize {
         const OTHERS: usize = 512;
-        let CallTexts { answer, prints, programs } = &self.texts;
+        let CallTexts { answer, prints, programs, prompts } = &self.texts;
         let arguments = self.call.arguments.as_ref().map_or(0, |arguments| arguments.bytes);
         let turn = self.turn.as_ref().map_or(0, |turn| turn.program.len());
         let texts = prints.iter().chain(programs.iter().flatten());
-        OTHERS + answer.len() + texts.map(String::len).sum::<usize>() + arguments + turn
+        let prompts = prompts.iter().map(|prompt| prompt.to_string().len());
+        OTHERS + answer.len() + texts.map(String::len).chain(prompts).sum::<usize>() + arguments + turn
     }
 }
 

@@ -4,9 +4,9 @@ use super::limits::{FlagTable, LimitFlags};
 use super::variables;
 use crate::cli::boot::UpstreamFlags;
 use crate::console::exit::Abort;
-use crate::tools::lisp_task::{CapabilitySummary, TaskSettings, Tasks};
+use crate::tools::lisp_task::{CapabilitySummary, KeylessModel, TaskSettings, Tasks};
 use ptc_runtime::Runtime;
-use ptc_runtime::agent::{AgentLimits, ModelOptions, model};
+use ptc_runtime::agent::{AgentLimits, Llm, LlmError, LlmErrorKind, ModelOptions, model};
 use ptc_runtime::limit_table;
 use ptc_runtime::limits::Limits;
 use serde_json::Value;
@@ -72,6 +72,9 @@ pub struct TaskFlags {
     /// Whether answers have the program [default: true]
     #[arg(long, value_name = "BOOL")]
     agentic_include_program: Option<bool>,
+    /// Whether traces (--trace-dir) have what the model was told: for local debugging
+    #[arg(long)]
+    agentic_trace_prompts: bool,
     /// A JSON file with max_turns, retry_turns and system_prompt {prefix, suffix}
     #[arg(long, value_name = "FILE")]
     agentic_subagent_config: Option<PathBuf>,
@@ -115,7 +118,12 @@ impl AgenticFlags {
             tracing::warn!("agentic_without_aggregator: lisp_task is not offered without upstream servers");
             return Ok(None);
         }
-        self.task.tasks(runtime, programs, servers).map(Some)
+        // The other tools need no key.
+        let keyless = |name, error: LlmError| -> Result<Arc<dyn Llm>, Abort> {
+            tracing::warn!("agentic_config_error: {error}: lisp_task answers nothing else");
+            Ok(Arc::new(KeylessModel::new(name, error)))
+        };
+        self.task.tasks_with(runtime, programs, servers, &keyless).map(Some)
     }
 }
 
@@ -141,6 +149,17 @@ impl TaskFlags {
         programs: Limits,
         servers: TaskServers<'_>,
     ) -> Result<Arc<Tasks>, Abort> {
+        self.tasks_with(runtime, programs, servers, &|_, error| Err(invalid(&error.message)))
+    }
+
+    /// The same, with what takes the place of a model whose key is not there.
+    fn tasks_with(
+        &self,
+        runtime: &Arc<Runtime>,
+        programs: Limits,
+        servers: TaskServers<'_>,
+        keyless: &dyn Fn(String, LlmError) -> Result<Arc<dyn Llm>, Abort>,
+    ) -> Result<Arc<Tasks>, Abort> {
         if servers.has_upstreams && !servers.read_only && !self.allows_writes()? {
             return Err(invalid(
                 "configured upstream access is not asserted read-only. Give --aggregator-read-only, or \
@@ -159,8 +178,11 @@ impl TaskFlags {
         let base_url = text(&self.agentic_base_url, "agentic-base-url")?;
         let credential = text(&self.agentic_credential, "agentic-credential")?;
         let key = credential.map(|name| servers.flags.credential(&name)).transpose()?;
-        let options = ModelOptions { base_url, key, ..ModelOptions::new(name) };
-        let llm = model(options, runtime.secrets()).map_err(|error| invalid(&error.message))?;
+        let options = ModelOptions { base_url, key, ..ModelOptions::new(name.clone()) };
+        let llm = match model(options, runtime.secrets()) {
+            Err(error) if error.kind == LlmErrorKind::KeyMissing => keyless(name, error)?,
+            llm => llm.map_err(|error| invalid(&error.message))?,
+        };
         let file = match path(&self.agentic_subagent_config, "agentic-subagent-config")? {
             Some(path) => SubagentFile::read(&path)?,
             None => SubagentFile::default(),
@@ -192,6 +214,8 @@ impl TaskFlags {
             Some(include) => Some(include),
             None => variables::read("agentic-include-program", variables::boolean)?,
         };
+        let trace_prompts = self.agentic_trace_prompts
+            || variables::read("agentic-trace-prompts", variables::boolean)?.unwrap_or(false);
         let (max_turns, retry_turns) = (small(limits.max_turns), small(limits.retry_turns));
         let settings = TaskSettings {
             agent: AgentLimits {
@@ -206,6 +230,7 @@ impl TaskFlags {
             programs,
             result_bytes: whole(limits.result_bytes),
             include_program: include.unwrap_or(true),
+            trace_prompts,
             prefix: file.prefix,
             suffix: file.suffix,
             summary,

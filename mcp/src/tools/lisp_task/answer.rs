@@ -21,7 +21,7 @@ pub(super) fn failed(reason: &str, message: &str) -> Value {
 /// The whole answer.
 pub(super) fn of(
     step: &AgentStep,
-    summary: &TaskSummary,
+    summary: &mut TaskSummary,
     settings: &TaskSettings,
     request: &TaskRequest,
 ) -> Value {
@@ -47,8 +47,12 @@ pub(super) fn of(
                 warnings.push(json!({ "code": "max_result_bytes", "detail": settings.result_bytes }));
             }
             put("status", "ok".into());
-            put("answer", edge::excerpt(&text, Cut::Bytes(settings.result_bytes)).into());
-            put("structured_result", if truncated || value.is_string() { Value::Null } else { value });
+            let answer = Value::from(edge::excerpt(&text, Cut::Bytes(settings.result_bytes)));
+            let structured = if truncated || value.is_string() { Value::Null } else { value };
+            let told = json!({ "answer": &answer, "structured_result": &structured });
+            summary.planner.final_bytes = told.to_string().len() as u64;
+            put("answer", answer);
+            put("structured_result", structured);
         }
         Err(failure) => {
             let message = message_of(failure);
@@ -84,8 +88,7 @@ pub(super) fn of(
     }
     put("trace_id", summary.planner.trace_id.as_str().into());
     if usage.requests > 0 {
-        let answered = if step.result.is_ok() { result_bytes as u64 } else { 0 };
-        put("ptc_metrics", summary.planner.metrics(&step.calls, answered));
+        put("ptc_metrics", summary.planner.metrics(&step.calls));
     }
     Value::Object(fields)
 }
@@ -96,7 +99,9 @@ fn reason_of(failure: &AgentFailure) -> String {
         (AgentReason::Failed, _) => "agent_failed".to_owned(),
         (AgentReason::PartialSideEffects, _) => failure.reason.name().to_owned(),
         (AgentReason::Timeout, _) => "budget_exceeded".to_owned(),
-        (AgentReason::LlmError, Some(LlmErrorKind::Configuration)) => "agentic_config_error".to_owned(),
+        (AgentReason::LlmError, Some(LlmErrorKind::Configuration | LlmErrorKind::KeyMissing)) => {
+            "agentic_config_error".to_owned()
+        }
         (AgentReason::LlmError, Some(LlmErrorKind::Timeout)) => "planner_timeout".to_owned(),
         (AgentReason::LlmError, _) => "planner_error".to_owned(),
         (reason, _) => format!("ptc_{}", reason.name()),

@@ -5,13 +5,17 @@
 //!
 //! - `request`: the arguments, checked in a fixed order. `answer`: what came of it, as the client sees it.
 //!   `constraints`: what a client asks of the answer. `summary`: what the description says about the servers.
+//!   `prompts`: what the model was told, for traces. `keyless`: a model without its key.
 //! - here: the tool, and the task as `ptc task` runs it too.
 
 mod answer;
 mod constraints;
+mod keyless;
+mod prompts;
 mod request;
 mod summary;
 
+pub use keyless::KeylessModel;
 pub use request::TaskRequest;
 pub use summary::CapabilitySummary;
 
@@ -19,6 +23,7 @@ use super::job::{Cancel, Job, Reporter};
 use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations};
 use crate::answer::{CallSummary, Content, TaskSummary, ToolAnswer, ToolResult};
 use crate::protocol::arguments::GivenArguments;
+use prompts::PromptKeeper;
 use ptc_runtime::Runtime;
 use ptc_runtime::agent::{Agent, AgentLimits, Llm};
 use ptc_runtime::limits::Limits;
@@ -46,6 +51,8 @@ pub struct TaskSettings {
     pub result_bytes: usize,
     /// The answer has the program.
     pub include_program: bool,
+    /// Traces have what the model was told.
+    pub trace_prompts: bool,
     /// Texts of the operator in the system prompt.
     pub prefix: Option<String>,
     /// The same, behind all but the last part.
@@ -111,12 +118,15 @@ impl Tasks {
             agent = agent.system_suffix(suffix);
         }
         let begun = std::time::Instant::now();
-        let step = agent.run(&self.runtime, self.llm.clone(), &request.context).await;
+        let kept = self.settings.trace_prompts.then(|| Arc::new(PromptKeeper::of(self.llm.clone())));
+        let llm = kept.clone().map_or_else(|| self.llm.clone(), |kept| kept as Arc<dyn Llm>);
+        let step = agent.run(&self.runtime, llm, &request.context).await;
         let mut summary = TaskSummary::of(&step, self.llm.model(), begun.elapsed());
+        summary.prompts = kept.map(|kept| kept.take()).unwrap_or_default();
         if let Some(trace) = trace {
             summary.planner.trace_id = trace.trace_id().to_owned();
         }
-        let answer = answer::of(&step, &summary, &self.settings, request);
+        let answer = answer::of(&step, &mut summary, &self.settings, request);
         SolvedTask { answer, is_ok: step.result.is_ok(), summary }
     }
 }
@@ -136,7 +146,7 @@ impl Tool for LispTask {
         NAME
     }
 
-    fn definition(&self, _: &Facts) -> Definition {
+    fn definition(&self, facts: &Facts) -> Definition {
         let summary = self.0.settings.summary.text(&self.0.runtime.catalog());
         Definition {
             title: "Solve a task in words".into(),
@@ -158,8 +168,8 @@ impl Tool for LispTask {
                 "required": ["task"],
             }),
             annotations: ToolAnnotations {
-                read_only_hint: false,
-                destructive_hint: true,
+                read_only_hint: facts.read_only,
+                destructive_hint: !facts.read_only,
                 idempotent_hint: false,
                 open_world_hint: true,
             },

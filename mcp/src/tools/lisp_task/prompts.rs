@@ -1,0 +1,36 @@
+//! What the model of a task was told, for traces.
+
+use async_trait::async_trait;
+use ptc_runtime::agent::{Llm, LlmError, LlmReply, LlmRequest};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A model, and the prompt of each request to it.
+pub(super) struct PromptKeeper {
+    llm: Arc<dyn Llm>,
+    prompts: Mutex<Vec<Value>>,
+}
+
+impl PromptKeeper {
+    pub(super) fn of(llm: Arc<dyn Llm>) -> PromptKeeper {
+        PromptKeeper { llm, prompts: Mutex::default() }
+    }
+
+    /// The prompts so far, in order.
+    pub(super) fn take(&self) -> Vec<Value> {
+        std::mem::take(&mut *self.prompts.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[async_trait]
+impl Llm for PromptKeeper {
+    fn model(&self) -> &str {
+        self.llm.model()
+    }
+
+    async fn complete(&self, request: LlmRequest<'_>) -> Result<LlmReply, LlmError> {
+        let prompt = json!({ "system": request.system, "messages": request.messages });
+        self.prompts.lock().unwrap_or_else(PoisonError::into_inner).push(prompt);
+        self.llm.complete(request).await
+    }
+}
