@@ -5,7 +5,7 @@
 use ptc_mcp::edge::{Filtered, Form, shapes};
 use ptc_mcp::server::outbox::Lines;
 use ptc_mcp::server::stdio::serve;
-use ptc_mcp::server::{ClientConnection, Gate, Handler, Load, Surface};
+use ptc_mcp::server::{ClientConnection, Gate, Handler, Load, Parking, Surface};
 use ptc_mcp::tools::catalog::{CatalogView, ServerView};
 use ptc_mcp::tools::lisp_eval::Evaluator;
 use ptc_mcp::tools::registry::MoreTools;
@@ -98,7 +98,7 @@ fn handler(script: &Script) -> Arc<Handler> {
 }
 
 fn load(jobs: usize, queued: usize, queued_bytes: usize) -> Load {
-    Load { jobs, memory_bytes: u64::MAX, queued, queued_bytes }
+    Load { jobs, memory_bytes: u64::MAX, queued, queued_bytes, parking: Parking::default() }
 }
 
 fn call_line(id: u32, program: &str) -> String {

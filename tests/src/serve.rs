@@ -34,7 +34,18 @@ impl Server {
     }
 
     /// [`Server::of`] for a client with these capabilities.
-    pub fn offering(mut command: Command, capabilities: Value) -> Server {
+    pub fn offering(command: Command, capabilities: Value) -> Server {
+        let mut server = Server::silent(command);
+        let client = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities,
+            "clientInfo": { "name": "tests", "version": "1" } });
+        let answer = server.request("initialize", client);
+        assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
+        server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        server
+    }
+
+    /// Starts this command, a `ptc serve`, and says nothing to it.
+    pub fn silent(mut command: Command) -> Server {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Mutex::new(VecDeque::new()));
         let kept = Arc::clone(&log);
@@ -57,13 +68,7 @@ impl Server {
                 }
             }
         });
-        let mut server = Server { input: child.stdin.take(), child, lines, log, next_id: 0 };
-        let client = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities,
-            "clientInfo": { "name": "tests", "version": "1" } });
-        let answer = server.request("initialize", client);
-        assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
-        server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-        server
+        Server { input: child.stdin.take(), child, lines, log, next_id: 0 }
     }
 
     /// Its process id.

@@ -300,10 +300,16 @@ impl Browser {
 pub const STATELESS: &str = "2026-07-28";
 
 /// A request of the stateless era: its body.
-pub fn stateless_body(id: u64, method: &str, mut params: Value) -> String {
-    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = STATELESS.into();
-    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+pub fn stateless_body(id: u64, method: &str, params: Value) -> String {
+    let params = stateless_params(params, json!({}));
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+}
+
+/// Parameters with what each request of that era says, of a client with these capabilities.
+pub fn stateless_params(mut params: Value, capabilities: Value) -> Value {
+    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = STATELESS.into();
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
+    params
 }
 
 /// The headers that it needs.

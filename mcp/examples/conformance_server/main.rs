@@ -18,7 +18,7 @@ mod rounds;
 
 use ptc_mcp::console;
 use ptc_mcp::server::http::{Access, Handlers, HttpLimits, HttpListener, HttpSettings};
-use ptc_mcp::server::{Gate, Handler, Load, Surface};
+use ptc_mcp::server::{Gate, Handler, Load, Parking, Surface};
 use ptc_mcp::tools::{Facts, Registry};
 use std::error::Error;
 use std::sync::Arc;
@@ -52,7 +52,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
         recorder: None,
     };
     let handler = Handler::new(surface)?.with_offerings(beside::Beside);
-    let gate = Gate::new(Load { jobs: 64, memory_bytes: 1 << 30, queued: 1_024, queued_bytes: 16 << 20 });
+    let gate = Gate::new(Load {
+        jobs: 64,
+        memory_bytes: 1 << 30,
+        queued: 1_024,
+        queued_bytes: 16 << 20,
+        parking: Parking::default(),
+    });
     listener
         .serve(Handlers::single(Arc::new(handler)), &gate, Access::open(&limits), changes, async {
             // Without it the process ends at once, which is an end as well.

@@ -139,6 +139,10 @@ impl Tool for RoundsTool {
         definition("Asks for input before it answers", json!({ "type": "object" }))
     }
 
+    fn keeps_state(&self) -> bool {
+        true
+    }
+
     fn begin_with_inputs(
         &self,
         _: Option<&GivenArguments<'_>>,
@@ -167,7 +171,8 @@ impl Tool for RoundsTool {
             .iter()
             .filter(|(_, request)| asks_all || is_able(request))
             .map(|(n, r)| (n.clone(), r.clone()));
-        let content = Content::InputRequired { requests: requests.collect(), state: self.state(round) };
+        let content =
+            Content::InputRequired { requests: Box::new(requests.collect()), state: self.state(round) };
         reply.with(&ToolResult { is_error: false, content, structured: None }.into())
     }
 

@@ -76,7 +76,7 @@ pub enum Content<'a> {
     /// None yet: the client is to answer these requests and to repeat its call (2026-07-28 only).
     InputRequired {
         /// Requests by names that the answers will have.
-        requests: Map<String, Value>,
+        requests: Box<Map<String, Value>>,
         /// What the client is to send back with them.
         state: Option<String>,
     },

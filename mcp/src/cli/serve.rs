@@ -21,7 +21,7 @@ use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::edge::{self, Form, shapes};
 use crate::server::http::{Handlers, HttpListener};
-use crate::server::{Gate, Load, stdio};
+use crate::server::{Gate, Load, Parking, stdio};
 use crate::tools::catalog::CatalogStyle;
 use crate::tools::{Facts, execute_program, lisp_debug, lisp_eval, proxy, session};
 use clap::ValueEnum;
@@ -32,6 +32,7 @@ use serde::de::Error as _;
 use std::io::IsTerminal;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// Requests that wait to begin before no more are read, and bytes of them.
@@ -180,6 +181,7 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         memory_bytes: server.total_bytes,
         queued: QUEUED,
         queued_bytes: QUEUED_BYTES,
+        parking: Parking { most: whole(server.parked), patience: Duration::from_millis(server.parked_ms) },
     });
     // Followed from here on, so that no change falls between the first list and the first look.
     let changes = booted.runtime.catalog_changes();

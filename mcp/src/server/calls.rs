@@ -2,7 +2,10 @@
 //!
 //! Owned by one connection, so nothing here is shared or locked; [`super::gate`] says when a job may start.
 
-use super::client_requests::ClientRequests;
+use super::asking::{
+    AttachedRequest, CallKey, ClientRequests, ParkedCall, ParkedCalls, ResumedCall, RoundReporter,
+    RoundedCall, input_requests, input_required,
+};
 use super::gate::{Flow, Full, JobPlace, Membership, Party, PlaceRequest};
 use super::handler::{AcceptedCall, Finished, Handler, Ticket};
 use super::mailbox::{Event, JobReporter, Mailbox, Slot};
@@ -10,7 +13,7 @@ use super::outbox::{Outbox, Route};
 use super::progress::ProgressLimiter;
 use crate::answer::EdgeReason;
 use crate::protocol::{Id, RpcError, ServerMessage};
-use crate::tools::{CallOwner, Cancel, Job};
+use crate::tools::{CallOwner, Cancel, Job, Reporter};
 use ptc_runtime::upstream::{CallingClient, ClientTag, Offered, ServedClient};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,8 +31,10 @@ pub(super) struct Calls {
     next: u64,
     /// Calls whose clients have not been told of the latest progress.
     unreported: Vec<Slot>,
-    /// Whose they are, where a process has many clients.
+    /// Whose they are, where a process has many clients, or one that is asked by answers.
     caller: Option<CallingClient>,
+    /// Runs whose clients have to call again.
+    parked: Arc<ParkedCalls>,
 }
 
 struct Accepted {
@@ -37,6 +42,8 @@ struct Accepted {
     id: Option<Id<'static>>,
     state: CallState,
     progress: Option<ProgressLimiter>,
+    /// Its run, and which call that is of, if the client is asked by answers.
+    rounds: Option<(RoundedCall, CallKey)>,
 }
 
 enum CallState {
@@ -51,11 +58,18 @@ struct Waiting {
     job: Job,
     request: PlaceRequest,
     caller: Option<CallingClient>,
+    key: Option<CallKey>,
 }
 
 impl Calls {
-    /// No calls.
-    pub(super) fn new(handler: Arc<Handler>, owner: CallOwner, party: &Arc<Party>, flow: Arc<Flow>) -> Calls {
+    /// No calls; runs whose clients have to call again are kept there.
+    pub(super) fn new(
+        handler: Arc<Handler>,
+        owner: CallOwner,
+        party: &Arc<Party>,
+        flow: Arc<Flow>,
+        parked: Arc<ParkedCalls>,
+    ) -> Calls {
         let mailbox = Arc::<Mailbox>::default();
         Calls {
             handler,
@@ -67,6 +81,7 @@ impl Calls {
             next: 0,
             unreported: Vec::new(),
             caller: None,
+            parked,
         }
     }
 
@@ -103,13 +118,12 @@ impl Calls {
 
     /// Takes a call whose message had this many bytes; hands its ticket back when there is no room.
     pub(super) fn admit(&mut self, call: AcceptedCall, bytes: usize) -> Result<(), (Ticket, Full)> {
-        let AcceptedCall { ticket, job, progress, offered } = call;
+        let AcceptedCall { ticket, job, progress, offered, key } = call;
         let full = self.full();
         if full == Some(Full::Server) {
             return Err((ticket, Full::Server));
         }
-        let slot = Slot(self.next);
-        self.next += 1;
+        let slot = self.next_slot();
         let request = PlaceRequest { slot, queued_bytes: bytes, memory_bytes: job.memory_bytes() };
         match full {
             None => self.gate.ask(request),
@@ -122,10 +136,77 @@ impl Calls {
         let id = ticket.id.clone();
         self.ids.insert(id.clone(), slot);
         let caller = self.caller.clone().map(|caller| CallingClient { offered, ..caller });
-        let state = CallState::Waiting(Box::new(Waiting { ticket, job, request, caller }));
-        self.calls
-            .insert(slot, Accepted { id: Some(id), state, progress: progress.map(ProgressLimiter::new) });
+        let state = CallState::Waiting(Box::new(Waiting { ticket, job, request, caller, key }));
+        let progress = progress.map(ProgressLimiter::new);
+        self.calls.insert(slot, Accepted { id: Some(id), state, progress, rounds: None });
         Ok(())
+    }
+
+    fn next_slot(&mut self) -> Slot {
+        let slot = Slot(self.next);
+        self.next += 1;
+        slot
+    }
+
+    /// Goes on with a run whose client was asked. It has its place at the gate since it began. False when there is none: the
+    /// client is told why.
+    pub(super) fn resume(&mut self, call: ResumedCall, out: &mut impl Outbox) -> bool {
+        let ResumedCall { ticket, progress, offered, key, state, responses } = call;
+        let parked = match self.parked.take(&state, self.owner, &key) {
+            Ok(parked) => parked,
+            Err(wrong) => {
+                self.handler.reject(ticket, &RpcError::invalid_params(wrong.message()), out);
+                return false;
+            }
+        };
+        let (run, cancel, asked) = parked.resume();
+        let (slot, id) = (self.next_slot(), ticket.id.clone());
+        let (progress, mailbox) = (progress.map(ProgressLimiter::new), self.mailbox.clone());
+        let tells_progress = progress.is_some();
+        let request = AttachedRequest { slot, ticket, mailbox, tells_progress, offered };
+        self.ids.insert(id.clone(), slot);
+        let (state, rounds) = (CallState::Started(cancel), Some((run.clone(), key)));
+        self.calls.insert(slot, Accepted { id: Some(id), state, progress, rounds });
+        run.attach(Box::new(request), &self.handler);
+        run.answered(asked, responses);
+        true
+    }
+
+    /// Answers a call with what there is to ask, and keeps its run until the client calls again.
+    fn park(&mut self, slot: Slot, out: &mut impl Outbox) {
+        let Some(Accepted {
+            id: Some(_), state: CallState::Started(cancel), rounds: Some((run, key)), ..
+        }) = self.calls.get_mut(&slot)
+        else {
+            return;
+        };
+        let asked = run.questions();
+        if asked.is_empty() {
+            return;
+        }
+        // Without one the run has ended, which is told next.
+        let Some(mut request) = run.detach() else { return };
+        let (owner, key, since) = (self.owner, key.clone(), Instant::now());
+        let (run, cancel) = (run.clone(), cancel.take());
+        let requests = input_requests(&asked);
+        let parked = ParkedCall { owner, key, run, cancel, asked, since };
+        match self.parked.park(parked, self.gate.most_jobs()) {
+            Ok(state) => {
+                self.calls.remove(&slot);
+                self.ids.remove(request.ticket.id.as_json());
+                let answer = input_required(requests, state);
+                let Finished { answer, .. } = self.handler.finish(&mut request.ticket, &answer);
+                out.send(Route::Request(&request.ticket.id), answer);
+            }
+            Err((parked, why)) => {
+                let (run, cancel, asked) = parked.resume();
+                if let Some(Accepted { state: CallState::Started(stop), .. }) = self.calls.get_mut(&slot) {
+                    *stop = cancel;
+                }
+                run.attach(request, &self.handler);
+                run.refuse(&asked, why.message());
+            }
+        }
     }
 
     /// While the client does not read its answers no further job is started.
@@ -175,6 +256,7 @@ impl Calls {
                     None => self.unreported.push(slot),
                 }
             }
+            Event::Asks => self.park(slot, out),
             Event::Ended(finished) => {
                 let Some(id) = self.calls.remove(&slot).and_then(|call| call.id) else { return };
                 self.ids.remove(id.as_json());
@@ -225,18 +307,30 @@ impl Calls {
         let CallState::Waiting(waiting) = std::mem::replace(&mut call.state, CallState::Started(None)) else {
             return;
         };
-        let Waiting { ticket, job, caller, .. } = *waiting;
-        let reporter = JobReporter {
-            slot,
-            ticket,
-            handler: self.handler.clone(),
-            mailbox: self.mailbox.clone(),
-            tells_progress: call.progress.is_some(),
-            caller,
-            permit,
-            answered: false,
+        let Waiting { ticket, job, caller, key, .. } = *waiting;
+        let (handler, mailbox) = (self.handler.clone(), self.mailbox.clone());
+        let (tells_progress, answered) = (call.progress.is_some(), false);
+        let reporter: Box<dyn Reporter> = match (caller, key) {
+            (Some(caller), Some(key)) => {
+                let offered = caller.offered;
+                let request = AttachedRequest { slot, ticket, mailbox, tells_progress, offered };
+                let run = RoundedCall::new(request);
+                call.rounds = Some((run.clone(), key));
+                let caller = CallingClient { asked: Some(run.requests()), ..caller };
+                Box::new(RoundReporter { call: run, handler, caller, permit, answered })
+            }
+            (caller, _) => Box::new(JobReporter {
+                slot,
+                ticket,
+                handler,
+                mailbox,
+                tells_progress,
+                caller,
+                permit,
+                answered,
+            }),
         };
-        call.state = CallState::Started(Some(job.start(Box::new(reporter))));
+        call.state = CallState::Started(Some(job.start(reporter)));
     }
 }
 

@@ -1,16 +1,16 @@
 //! One connection without its transport: messages in, messages to send out.
 
+use super::asking::{ClientRequests, ParkedCalls};
 use super::calls::Calls;
-use super::client_requests::ClientRequests;
 use super::gate::{Gate, Share};
 use super::handler::{Action, Handler, Subscription};
-use super::handshake::HandshakeState;
+use super::handshake::{HandshakeState, offered};
 use super::mailbox::Mailbox;
 use super::outbox::{Outbox, Route};
 use crate::protocol::known_meta::KnownMeta;
-use crate::protocol::{Frame, FrameError, Id, Message, RpcError, ServerMessage, notify};
+use crate::protocol::{Era, Frame, FrameError, Id, Message, Raw, RpcError, ServerMessage, notify};
 use crate::tools::CallOwner;
-use ptc_runtime::upstream::{ClientFeatures, Offered};
+use ptc_runtime::upstream::{ClientFeatures, ClientTag, Offered};
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -29,6 +29,10 @@ pub struct ClientConnection<O> {
     client: Option<ClientFeatures>,
     /// Those requests, once it has said that it takes some.
     asked: Option<ServedConnection>,
+    /// It has made a request without a handshake, so that it is asked by answers.
+    is_stateless: bool,
+    /// Runs that wait for those.
+    parked: Arc<ParkedCalls>,
 }
 
 /// A client that requests of servers are passed to.
@@ -52,8 +56,9 @@ impl<O: Outbox> ClientConnection<O> {
         max_message_bytes: usize,
         outbox: O,
     ) -> ClientConnection<O> {
-        let calls =
-            Calls::new(handler.clone(), CallOwner::default(), &gate.party(Share::ALL), Arc::default());
+        let parked = ParkedCalls::new(gate.parking());
+        let (owner, party) = (CallOwner::default(), gate.party(Share::ALL));
+        let calls = Calls::new(handler.clone(), owner, &party, Arc::default(), parked.clone());
         ClientConnection {
             handler,
             max_message_bytes,
@@ -66,6 +71,8 @@ impl<O: Outbox> ClientConnection<O> {
             open: true,
             client: None,
             asked: None,
+            is_stateless: false,
+            parked,
         }
     }
 
@@ -99,6 +106,7 @@ impl<O: Outbox> ClientConnection<O> {
     pub fn close(&mut self) {
         self.open = false;
         self.asked = None;
+        self.parked.close();
         for Subscription { id, .. } in std::mem::take(&mut self.subscriptions) {
             self.outbox.send(Route::Request(&id), notify::subscription_ended(&id));
         }
@@ -118,13 +126,19 @@ impl<O: Outbox> ClientConnection<O> {
     /// True when this message has to wait until the server is ready; a transport leaves it unread, and what comes
     /// behind it.
     pub fn must_wait(&self, text: &str) -> bool {
-        let must_wait = !self.handler.is_ready()
-            && Frame::default().read_text(text).is_ok_and(|message| self.handler.must_wait(&message));
-        if must_wait && let Some(client) = &self.client {
-            // Servers need not wait for what it offers.
-            client.says_nothing();
+        if self.handler.is_ready() {
+            return false;
         }
-        must_wait
+        let mut frame = Frame::default();
+        let message = frame.read_text(text).ok().filter(|message| self.handler.must_wait(message));
+        if let (Some(message), Some(client)) = (&message, &self.client) {
+            // Servers need not wait for what it offers.
+            match declared(message) {
+                Some(declared) if self.asked.is_none() => declare(client, declared),
+                _ => client.says_nothing(),
+            }
+        }
+        message.is_some()
     }
 
     /// [`ClientConnection::text`] for what may be no text.
@@ -154,6 +168,9 @@ impl<O: Outbox> ClientConnection<O> {
         if let (Message::Response { id, answer }, Some(asked)) = (&message, &self.asked) {
             return asked.requests.answer(*id, *answer);
         }
+        if !self.is_stateless && self.client.is_some() && self.asked.is_none() {
+            self.meet_stateless(&message);
+        }
         let action = self.handler.handle(message, &mut self.handshake, &mut self.outbox);
         if self.client.is_some() {
             self.meet_client();
@@ -171,11 +188,24 @@ impl<O: Outbox> ClientConnection<O> {
                 self.outbox.send(Route::Request(id), acknowledged);
                 self.subscriptions.push(subscription);
             }
+            Action::Resume(call) => {
+                self.calls.resume(*call, &mut self.outbox);
+                self.take_events();
+            }
             Action::Run(call) => match self.calls.admit(*call, text.len()) {
                 // Its place may be there already.
                 Ok(()) => self.take_events(),
                 Err((ticket, _)) => self.handler.busy(ticket, self.calls.in_flight(), &mut self.outbox),
             },
+        }
+    }
+
+    /// Tells servers what the client offers that speaks without a handshake: what its first request says.
+    fn meet_stateless(&mut self, message: &Message<'_, '_>) {
+        if let (Some(client), Some(declared)) = (&self.client, declared(message)) {
+            self.is_stateless = true;
+            self.calls.are_of(ClientTag::unique(), None);
+            declare(client, declared);
         }
     }
 
@@ -244,5 +274,24 @@ impl<O: Outbox> ClientConnection<O> {
 
     fn is_in_flight(&self, id: &Id<'_>) -> bool {
         self.calls.contains(id) || self.subscriptions.iter().any(|subscription| subscription.id == *id)
+    }
+}
+
+/// What the client of a request without a handshake says that it offers.
+fn declared(message: &Message<'_, '_>) -> Option<Offered> {
+    let Message::Request { params: Ok(params), .. } = message else { return None };
+    if !matches!(Era::of(params), Ok(Era::Stateless)) {
+        return None;
+    }
+    let capabilities = params.meta.as_ref().and_then(|meta| meta.client_capabilities);
+    Some(offered(capabilities.map(Raw::get).unwrap_or_default()))
+}
+
+/// Tells servers what a client offers whose every call says so itself.
+fn declare(client: &ClientFeatures, declared: Offered) {
+    if declared == Offered::default() {
+        client.nobody();
+    } else {
+        client.serve_callers(declared);
     }
 }

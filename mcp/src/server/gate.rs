@@ -16,6 +16,7 @@ use super::mailbox::{Event, Mailbox, Slot};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Jobs that were started and have not begun: enough to keep workers busy until the next look.
 const MOST_AHEAD: usize = 64;
@@ -31,6 +32,23 @@ pub struct Load {
     pub queued: usize,
     /// Bytes of their messages; one may be longer.
     pub queued_bytes: usize,
+    /// Started jobs that wait for their clients to call again.
+    pub parking: Parking,
+}
+
+/// How many jobs may wait for their clients to call again, and how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Parking {
+    /// So many of one connection, or of all clients over HTTP.
+    pub most: usize,
+    /// So long; then it ends.
+    pub patience: Duration,
+}
+
+impl Default for Parking {
+    fn default() -> Parking {
+        Parking { most: 256, patience: Duration::from_secs(600) }
+    }
 }
 
 /// Admits jobs. One a process.
@@ -217,6 +235,11 @@ impl Gate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many jobs may wait for their clients to call again.
+    pub(super) fn parking(&self) -> Parking {
+        self.load.parking
+    }
+
     /// How many requests wait.
     pub fn queued(&self) -> usize {
         self.queued.load(Ordering::Relaxed)
@@ -339,6 +362,11 @@ impl Drop for Party {
 }
 
 impl Membership {
+    /// Jobs of the party that may be started at once.
+    pub(super) fn most_jobs(&self) -> usize {
+        self.party.share.jobs
+    }
+
     /// What has no room for another request.
     pub(super) fn full(&self) -> Option<Full> {
         self.party.full()
@@ -485,7 +513,13 @@ mod tests {
 
     #[test]
     fn who_asks_seldom_is_next_and_is_not_shut_out() {
-        let gate = Gate::new(Load { jobs: 1, memory_bytes: 0, queued: 100, queued_bytes: 100 });
+        let gate = Gate::new(Load {
+            jobs: 1,
+            memory_bytes: 0,
+            queued: 100,
+            queued_bytes: 100,
+            parking: Parking::default(),
+        });
         let party = gate.party(Share { jobs: 1, queued: 3 });
         let (loud, quiet) = (Arc::<Mailbox>::default(), Arc::<Mailbox>::default());
         let mut flood = party.join(Arc::default(), loud.clone());
@@ -502,7 +536,13 @@ mod tests {
 
     #[test]
     fn what_is_withdrawn_is_not_admitted() {
-        let gate = Gate::new(Load { jobs: 1, memory_bytes: 0, queued: 100, queued_bytes: 100 });
+        let gate = Gate::new(Load {
+            jobs: 1,
+            memory_bytes: 0,
+            queued: 100,
+            queued_bytes: 100,
+            parking: Parking::default(),
+        });
         let party = gate.party(Share::ALL);
         let mailbox = Arc::<Mailbox>::default();
         let mut one = party.join(Arc::default(), mailbox.clone());

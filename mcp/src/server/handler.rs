@@ -1,6 +1,7 @@
 //! Method dispatch. It does no I/O and knows no transport and no tool: a message goes in, answers go to an outbox, an
 //! [`Action`] comes out, and whoever was told to run a job hands its answer back to [`Handler::finish`].
 
+use super::asking::{CallKey, ResumedCall, inputs};
 use super::handshake::{HandshakeState, offered};
 use super::offerings::Offerings;
 use super::outbox::{Outbox, Route};
@@ -8,6 +9,7 @@ use super::tool_lists::ToolLists;
 use crate::answer::caps::Profile;
 use crate::answer::{Content, EdgeReason, ToolResult, refused};
 use crate::observe::{CallRecorder, OpenRecord};
+use crate::protocol::arguments::GivenArguments;
 use crate::protocol::log_level::LogLevel;
 use crate::protocol::notify::{self, ProgressToken};
 use crate::protocol::params::{Meta, Params};
@@ -48,6 +50,8 @@ pub enum Action {
     None,
     /// Run a job and send what [`Handler::finish`] makes of its answer.
     Run(Box<AcceptedCall>),
+    /// Go on with a run whose client was asked, and send its answer.
+    Resume(Box<ResumedCall>),
     /// Acknowledge the subscription, keep it, and tell it of changes until it is cancelled or the
     /// connection ends.
     Listen(Subscription),
@@ -68,6 +72,8 @@ pub struct AcceptedCall {
     pub progress: Option<ProgressToken>,
     /// What the client offers to be asked.
     pub offered: Offered,
+    /// Which call it is, if its client is asked by its answers.
+    pub(super) key: Option<CallKey>,
 }
 
 /// What is needed to answer a call.
@@ -335,6 +341,14 @@ impl Handler {
         }
     }
 
+    /// Answers a call with an error of the protocol.
+    pub(super) fn reject(&self, ticket: Ticket, error: &RpcError, out: &mut impl Outbox) {
+        out.refuse(&ticket.id, error);
+        if let Some(record) = ticket.record {
+            record.answered(&refused(self.profile, EdgeReason::ArgsError, &*error.message));
+        }
+    }
+
     fn request(
         &self,
         id: &Id<'_>,
@@ -459,6 +473,9 @@ impl Handler {
         let trace = meta.and_then(Meta::trace).or_else(|| state.trace.clone());
         let name = params.name.as_deref().unwrap_or_default();
         let tool = self.registry.find(name);
+        let progress = || meta.and_then(|meta| meta.progress_token).and_then(ProgressToken::from_raw);
+        let declared = || meta.and_then(|meta| meta.client_capabilities).map(Raw::get).unwrap_or_default();
+        let key = || CallKey::of(name, params.arguments.as_ref().map(GivenArguments::text));
         let mut record = match &self.recorder {
             Some(recorder) if tool.is_none_or(|tool| tool.is_recorded()) => {
                 let version = match era {
@@ -476,6 +493,22 @@ impl Handler {
             }
             _ => None,
         };
+        if era == Era::Stateless
+            && let Some(state) = params.request_state.filter(|state| state.get() != "null")
+            && tool.is_some_and(|tool| !tool.keeps_state())
+        {
+            let (state, responses) = inputs(state, params)?;
+            let ticket = Ticket { id: id.clone().into_owned(), era, record };
+            let (progress, offered, key) = (progress(), offered(declared()), key());
+            return Ok(Action::Resume(Box::new(ResumedCall {
+                ticket,
+                progress,
+                offered,
+                key,
+                state,
+                responses,
+            })));
+        }
         let mut write = |answer: &ToolAnswer<'_>| {
             self.answer(id, era, answer, out);
             if let Some(record) = record.take() {
@@ -516,15 +549,15 @@ impl Handler {
             Begun::Refused(error) => return Err(*error),
             Begun::Run(job) => job,
         };
-        let progress = meta.and_then(|meta| meta.progress_token).and_then(ProgressToken::from_raw);
         let ticket = Ticket { id: id.clone().into_owned(), era, record };
-        let offered = match era {
-            Era::Handshake => state.offered.unwrap_or_default(),
+        let (offered, key) = match era {
+            Era::Handshake => (state.offered.unwrap_or_default(), None),
             Era::Stateless => {
-                offered(meta.and_then(|meta| meta.client_capabilities).map(Raw::get).unwrap_or_default())
+                let offered = offered(declared());
+                (offered, (offered != Offered::default()).then(key))
             }
         };
-        Ok(Action::Run(Box::new(AcceptedCall { ticket, job, progress, offered })))
+        Ok(Action::Run(Box::new(AcceptedCall { ticket, job, progress: progress(), offered, key })))
     }
 
     /// A session of a client has ended.

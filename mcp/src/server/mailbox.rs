@@ -20,6 +20,8 @@ pub enum Event {
     Displaced,
     /// So many of its parts are done, each one of these.
     Progress(u64, &'static str),
+    /// There is something to ask the client of a call that is answered in rounds.
+    Asks,
     /// It is over, and this is to be sent. `None` after a defect.
     Ended(Option<Finished>),
 }

@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! - [`handler`]: method dispatch. `tool_lists`: `tools/list` of both eras. [`offerings`]: what there is beside tools.
-//! - [`connection`]: one connection without its transport. [`handshake`]: what was said on it. `calls`: its calls in flight. `client_requests`: what
+//! - [`connection`]: one connection without its transport. [`handshake`]: what was said on it. `calls`: its calls in flight. `asking`: what
 //!   servers ask its client. [`progress`]: what a
 //!   client is told meanwhile. [`mailbox`]: what jobs tell.
 //! - [`gate`]: how much may be in the server at once, one a process.
@@ -12,8 +12,8 @@
 //! - [`stdio`]: the loop that gives a connection standard input and output. [`lines`]: bytes to lines, bounded; a
 //!   thread that reads them. [`output`]: a thread that writes, and how much it is behind.
 
+mod asking;
 mod calls;
-mod client_requests;
 pub mod connection;
 pub mod gate;
 pub mod handler;
@@ -28,8 +28,9 @@ pub mod progress;
 pub mod stdio;
 mod tool_lists;
 
+pub use asking::ResumedCall;
 pub use connection::ClientConnection;
-pub use gate::{Gate, Load};
+pub use gate::{Gate, Load, Parking};
 pub use handler::{Action, Handler, Surface};
 pub use handshake::HandshakeState;
 pub use offerings::Offerings;

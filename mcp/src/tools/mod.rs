@@ -55,6 +55,12 @@ pub trait Tool: Send + Sync {
         true
     }
 
+    /// Whether the state that a client sends back is one of its own making ([`Tool::begin_with_inputs`]), and not that of a
+    /// run which waits for the client.
+    fn keeps_state(&self) -> bool {
+        false
+    }
+
     /// [`Tool::begin`] for a tool that asks its client for input: what has come of that is in `inputs`.
     fn begin_with_inputs(
         &self,

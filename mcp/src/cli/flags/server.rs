@@ -15,6 +15,11 @@ limit_table! {
     /// Memory that programs may hold together: half of the machine's. Without any left one of them goes on, and the
     /// others wait.
     total_bytes: Bytes = half_of_ram().unwrap_or(u64::MAX), "max-total-memory", "waits";
+    /// Calls of clients without a handshake (2026-07-28) that wait until their clients have answered what servers ask. A
+    /// server that asks beyond them is told that nobody can be asked.
+    parked: Count = 256, "max-parked", "busy";
+    /// How long one of them waits, if its program has so much time (--timeout).
+    parked_ms: Millis = 600_000, "max-parked-time", "the program ends";
     /// Longest line of input.
     frame_bytes: Bytes = 8 << 20, "max-frame-bytes", "an error of JSON-RPC";
 }

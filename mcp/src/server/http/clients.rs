@@ -6,7 +6,7 @@ use super::reply::SESSION;
 use super::settings::HttpSettings;
 use crate::protocol::borrowed::Raw;
 use crate::protocol::{Id, Version};
-use crate::server::client_requests::ClientRequests;
+use crate::server::asking::ClientRequests;
 use crate::server::handshake::HandshakeState;
 use crate::server::mailbox::Mailbox;
 use crate::tools::{CallOwner, SessionTag};

@@ -304,18 +304,16 @@ impl Post<'_> {
         };
         match action {
             Action::Run(call) => {
-                let calls = Calls::new(
-                    self.handler.clone(),
-                    self.holder.owner,
-                    &self.holder.party(self.gate),
-                    self.flow.clone(),
-                );
-                let begun = PostedCall::begin(server, calls, *call, self.bytes, told, entered, wish);
+                let begun = PostedCall::begin(server, self.calls(), *call, self.bytes, told, entered, wish);
                 match begun {
                     Ok(call) => Answer::Later(Box::new(call), wish),
                     Err(told) => Answer::Done(reply::retry_after(told.answer(wish), reply::SOON)),
                 }
             }
+            Action::Resume(call) => match PostedCall::resume(server, self.calls(), *call, told) {
+                Ok(call) => Answer::Later(Box::new(call), wish),
+                Err(told) => Answer::Done(told.answer(wish)),
+            },
             Action::Listen(subscription) if wish.events => {
                 Answer::Done(events::subscription(server, self.holder.owner, subscription))
             }
@@ -325,6 +323,15 @@ impl Post<'_> {
             }
             Action::None | Action::Cancel(_) | Action::Exit => Answer::Done(told.answer(wish)),
         }
+    }
+}
+
+impl Post<'_> {
+    /// Where its call is followed.
+    fn calls(&self) -> Calls {
+        let Post { server, handler, gate, holder, flow, .. } = self;
+        let (party, parked) = (holder.party(gate), server.parked.clone());
+        Calls::new(Arc::clone(handler), holder.owner, &party, flow.clone(), parked)
     }
 }
 

@@ -39,6 +39,8 @@ pub use handlers::{Handlers, MakePart};
 pub use settings::{HttpLimits, HttpSettings};
 pub use socket::{HttpListener, Tls};
 
+use crate::server::asking::ParkedCalls;
+use crate::server::gate::Parking;
 use crate::tools::{CallOwner, Facts};
 use clients::Clients;
 use handlers::ListNumber;
@@ -55,6 +57,8 @@ pub(super) struct HttpServer {
     settings: HttpSettings,
     access: Access,
     clients: Clients,
+    /// Runs whose clients have no session, and have to call again.
+    parked: Arc<ParkedCalls>,
     /// Wakes who waits for tool lists.
     tools: watch::Sender<ToolsSeen>,
     stage: watch::Sender<ServerStage>,
@@ -89,7 +93,7 @@ struct ToolsSeen {
 }
 
 impl HttpServer {
-    fn new(handlers: Handlers, settings: HttpSettings, access: Access) -> HttpServer {
+    fn new(handlers: Handlers, settings: HttpSettings, access: Access, parking: Parking) -> HttpServer {
         let permits = |most: u64| {
             let most = usize::try_from(most).unwrap_or(usize::MAX);
             Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))
@@ -103,6 +107,7 @@ impl HttpServer {
             tools: watch::Sender::new(ToolsSeen { is_ready: handlers.whole().is_ready() }),
             handlers,
             clients: Clients::new(&settings, move |session| told.session_ended(session)),
+            parked: ParkedCalls::new(parking),
             access,
             stage: watch::Sender::new(ServerStage::Serving),
             in_flight: AtomicUsize::new(0),

@@ -6,8 +6,8 @@ use super::{HttpServer, ServerStage, reply};
 use crate::answer::EdgeReason;
 use crate::edge::CleanBytes;
 use crate::protocol::{ErrorCode, Id, RpcError, ServerMessage};
+use crate::server::asking::{ClientRequests, ResumedCall};
 use crate::server::calls::Calls;
-use crate::server::client_requests::ClientRequests;
 use crate::server::handler::{AcceptedCall, Ticket};
 use crate::server::mailbox::Mailbox;
 use crate::server::outbox::{Outbox, Route};
@@ -117,6 +117,21 @@ impl PostedCall {
         }
         let mailbox = calls.mailbox();
         Ok(PostedCall { server: server.clone(), calls, mailbox, ticket, request, asked, told })
+    }
+
+    /// Goes on with a run whose client was asked; the answer at once if there is none.
+    pub(super) fn resume(
+        server: &Arc<HttpServer>,
+        mut calls: Calls,
+        call: ResumedCall,
+        mut told: ReplyBox,
+    ) -> Result<PostedCall, ReplyBox> {
+        let ticket = call.ticket.unrecorded();
+        if !calls.resume(call, &mut told) {
+            return Err(told);
+        }
+        let mailbox = calls.mailbox();
+        Ok(PostedCall { server: server.clone(), calls, mailbox, ticket, request: None, asked: None, told })
     }
 
     /// Answers as the client wishes: by one JSON text if it is soon over and nothing is told before, else by a stream.

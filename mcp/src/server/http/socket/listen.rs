@@ -84,7 +84,7 @@ impl HttpListener {
     ) {
         let HttpListener { listener, settings, tls, reloads } = self;
         let grace = Duration::from_millis(settings.limits.grace_ms);
-        let server = Arc::new(HttpServer::new(handlers, settings, access));
+        let server = Arc::new(HttpServer::new(handlers, settings, access, gate.parking()));
         let following = server.clone();
         let (tokens, certificate) = (server.clone(), tls.clone());
         let (reload_tokens, reload_tls) = (Reloads(reloads.clone()), Reloads(reloads));
@@ -107,6 +107,8 @@ impl HttpListener {
             () = &mut stop => {}
         }
         server.stage.send_replace(ServerStage::Draining);
+        // Their clients could not call again.
+        server.parked.close();
         let end = Instant::now() + grace;
         let drained = async {
             sleep(FAREWELL.min(grace)).await;

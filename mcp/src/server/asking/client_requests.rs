@@ -1,0 +1,255 @@
+//! Requests of servers that are passed to the client of a connection: whoever asks leaves them here, the connection
+//! sends them, and the client's answers come back through it.
+
+use super::rounds::RoundSeat;
+use crate::protocol::{Raw, ServerMessage, notify};
+use crate::server::mailbox::Mailbox;
+use ptc_runtime::upstream::{ClientAnswer, ClientError, ErrorObject, ServedClient};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+/// Requests that may wait for the client at a time, those of all servers.
+const MOST: usize = 64;
+
+/// Requests of one call: a person is not to be asked without end.
+const MOST_OF_CALL: u64 = 100;
+
+/// JSON-RPC code of a request that nobody answers.
+const UNANSWERED: i64 = -32603;
+
+/// How long a question waits for others, where a round takes those that there are: branches ask at the same time.
+const GATHERED: Duration = Duration::from_millis(20);
+
+/// What a form is told that nobody has filled in.
+const CANCEL: &str = r#"{"action":"cancel"}"#;
+
+type Answer = Result<String, ClientError>;
+
+/// The requests to one client.
+pub(in crate::server) struct ClientRequests {
+    /// What the ids of these requests begin with.
+    name: String,
+    /// Requests that there may be, one after the other.
+    most: u64,
+    state: Mutex<RequestState>,
+    way: AskingWay,
+}
+
+#[derive(Default)]
+struct RequestState {
+    next: u64,
+    outgoing: Vec<ToClient>,
+    waiting: HashMap<String, oneshot::Sender<Answer>>,
+    is_closed: bool,
+}
+
+/// How the client hears of them.
+enum AskingWay {
+    /// It is sent them by a connection, which is woken.
+    Stream(Arc<Mailbox>),
+    /// The answer to the call asks them.
+    Rounds(Arc<RoundSeat>),
+}
+
+/// What the client is to be told.
+enum ToClient {
+    Asked(ClientQuestion),
+    Withdrawn(String),
+}
+
+/// A request to the client.
+pub(in crate::server) struct ClientQuestion {
+    pub(super) id: String,
+    pub(super) method: &'static str,
+    /// JSON text.
+    pub(super) params: String,
+    /// The client was asked before, and has said nothing to it.
+    again: bool,
+}
+
+impl ClientRequests {
+    /// No requests; their ids begin with this. There is no end to those of a connection.
+    pub(in crate::server) fn of_connection(name: String, mailbox: Arc<Mailbox>) -> ClientRequests {
+        ClientRequests { name, most: u64::MAX, state: Mutex::default(), way: AskingWay::Stream(mailbox) }
+    }
+
+    /// No requests, for those of one call.
+    pub(in crate::server) fn of_call(name: String, mailbox: Arc<Mailbox>) -> ClientRequests {
+        ClientRequests { name, most: MOST_OF_CALL, state: Mutex::default(), way: AskingWay::Stream(mailbox) }
+    }
+
+    /// The same for a call whose client is asked by answers.
+    pub(super) fn of_rounds(seat: Arc<RoundSeat>) -> ClientRequests {
+        let name = "question".to_owned();
+        ClientRequests { name, most: MOST_OF_CALL, state: Mutex::default(), way: AskingWay::Rounds(seat) }
+    }
+
+    /// What is to be sent.
+    pub(in crate::server) fn take(&self) -> Vec<ServerMessage> {
+        let outgoing = std::mem::take(&mut self.lock().outgoing);
+        let message = |outgoing| match outgoing {
+            ToClient::Asked(ClientQuestion { id, method, params, .. }) => {
+                ServerMessage::request(&id, method, &params)
+            }
+            ToClient::Withdrawn(id) => notify::cancelled(&id),
+        };
+        outgoing.into_iter().map(message).collect()
+    }
+
+    /// What is to be asked by the answer to a call.
+    pub(super) fn questions(&self) -> Vec<ClientQuestion> {
+        let outgoing = std::mem::take(&mut self.lock().outgoing);
+        let asked = |outgoing| match outgoing {
+            ToClient::Asked(question) => Some(question),
+            ToClient::Withdrawn(_) => None,
+        };
+        outgoing.into_iter().filter_map(asked).collect()
+    }
+
+    /// True when a request with this id waits.
+    pub(in crate::server) fn awaits(&self, id: Option<Raw<'_>>) -> bool {
+        let id: Option<String> = id.and_then(|id| serde_json::from_str(id.get()).ok());
+        id.is_some_and(|id| self.lock().waiting.contains_key(&id))
+    }
+
+    /// The client has answered. An answer that nobody waits for is ignored.
+    pub(in crate::server) fn answer(&self, id: Option<Raw<'_>>, answer: Result<Raw<'_>, Raw<'_>>) {
+        let id: Option<String> = id.and_then(|id| serde_json::from_str(id.get()).ok());
+        let Some(id) = id else { return };
+        self.settle(&id, || match answer {
+            Ok(result) => Ok(result.get().to_owned()),
+            Err(error) => Err(ErrorObject::read(error.get().as_bytes()).into()),
+        });
+    }
+
+    /// The client has answered this question.
+    pub(super) fn told(&self, question: &ClientQuestion, result: String) {
+        self.settle(&question.id, || Ok(result));
+    }
+
+    /// The client has called again and said nothing to this question. It is asked once more, as the protocol wants it; a
+    /// client that leaves it out again will never answer it.
+    pub(super) fn left_out(&self, question: ClientQuestion) {
+        if question.again {
+            return self.settle(&question.id, || match question.method {
+                "elicitation/create" => Ok(CANCEL.to_owned()),
+                _ => Err(unanswered("the client does not answer")),
+            });
+        }
+        let mut state = self.lock();
+        if state.waiting.contains_key(&question.id) {
+            state.outgoing.push(ToClient::Asked(ClientQuestion { again: true, ..question }));
+        }
+    }
+
+    /// Nobody asks the client this.
+    pub(super) fn refuse(&self, question: &ClientQuestion, why: &str) {
+        self.settle(&question.id, || Err(unanswered(why)));
+    }
+
+    fn settle(&self, id: &str, answer: impl FnOnce() -> Answer) {
+        let Some(waiting) = self.lock().waiting.remove(id) else { return };
+        // Whoever asked may have given up in this instant.
+        let _ = waiting.send(answer());
+    }
+
+    /// The client has gone.
+    pub(in crate::server) fn close(&self) {
+        let mut state = self.lock();
+        state.is_closed = true;
+        state.waiting.clear();
+        state.outgoing.clear();
+    }
+
+    fn begin(
+        &self,
+        method: &'static str,
+        params: String,
+    ) -> Result<(String, oneshot::Receiver<Answer>), ClientError> {
+        let mut state = self.lock();
+        if state.is_closed {
+            return Err(unanswered("the client has gone"));
+        }
+        if state.next >= self.most {
+            return Err(unanswered("the client was asked too often in one call"));
+        }
+        if state.waiting.len() >= MOST || state.outgoing.len() >= 2 * MOST {
+            return Err(unanswered("too many requests wait for the client"));
+        }
+        state.next += 1;
+        let id = format!("{}-{}", self.name, state.next);
+        let (sender, answer) = oneshot::channel();
+        let question = ClientQuestion { id: id.clone(), method, params, again: false };
+        state.outgoing.push(ToClient::Asked(question));
+        state.waiting.insert(id.clone(), sender);
+        Ok((id, answer))
+    }
+
+    /// Tells whoever asks the client that there is something to ask.
+    async fn tell(&self) {
+        match &self.way {
+            AskingWay::Stream(mailbox) => mailbox.wake(),
+            AskingWay::Rounds(seat) => {
+                sleep(GATHERED).await;
+                seat.ask();
+            }
+        }
+    }
+
+    /// Takes a request back, if nobody has answered it.
+    fn withdraw(&self, id: &str) {
+        let mut state = self.lock();
+        if state.waiting.remove(id).is_none() {
+            return;
+        }
+        let is_it = |outgoing: &ToClient| matches!(outgoing, ToClient::Asked(question) if question.id == id);
+        if let Some(unsent) = state.outgoing.iter().position(is_it) {
+            state.outgoing.remove(unsent);
+        } else if let AskingWay::Stream(mailbox) = &self.way {
+            state.outgoing.push(ToClient::Withdrawn(id.to_owned()));
+            drop(state);
+            mailbox.wake();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RequestState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for ClientRequests {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("ClientRequests").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl ServedClient for ClientRequests {
+    fn ask(self: Arc<Self>, method: &'static str, params: String) -> ClientAnswer {
+        Box::pin(async move {
+            let (id, answer) = self.begin(method, params)?;
+            let _awaited = AwaitedAnswer { requests: &self, id };
+            self.tell().await;
+            answer.await.unwrap_or_else(|_| Err(unanswered("the client has gone")))
+        })
+    }
+}
+
+/// Takes a request back that has no answer when this is dropped.
+struct AwaitedAnswer<'r> {
+    requests: &'r ClientRequests,
+    id: String,
+}
+
+impl Drop for AwaitedAnswer<'_> {
+    fn drop(&mut self) {
+        self.requests.withdraw(&self.id);
+    }
+}
+
+fn unanswered(why: &str) -> ClientError {
+    ClientError { code: UNANSWERED, message: why.to_owned() }
+}

@@ -1,0 +1,295 @@
+//! A call whose client cannot be sent requests (2026-07-28). Its run is one, its requests are many: where there is
+//! something to ask, the request that waits for the run is answered with the questions, and the run goes on when the
+//! client calls again.
+
+use super::client_requests::{ClientQuestion, ClientRequests};
+use super::parked::CallKey;
+use crate::answer::{CallSummary, Content, TaskSummary, ToolResult, TurnSummary};
+use crate::protocol::notify::ProgressToken;
+use crate::protocol::params::Params;
+use crate::protocol::{LogMessage, Raw, RpcError};
+use crate::server::gate::JobPlace;
+use crate::server::handler::{Handler, Ticket};
+use crate::server::mailbox::{Event, Mailbox, Slot};
+use crate::tools::{Reporter, ToolAnswer};
+use ptc_runtime::outcome::Outcome;
+use ptc_runtime::upstream::{CallingClient, Offered};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A request that waits for a run.
+#[derive(Debug)]
+pub(in crate::server) struct AttachedRequest {
+    pub(in crate::server) slot: Slot,
+    pub(in crate::server) ticket: Ticket,
+    pub(in crate::server) mailbox: Arc<Mailbox>,
+    /// The client wishes to hear of progress.
+    pub(in crate::server) tells_progress: bool,
+    /// What it says that the client can be asked.
+    pub(in crate::server) offered: Offered,
+}
+
+impl AttachedRequest {
+    fn ended(mut self, handler: &Handler, answer: Option<&ToolAnswer<'_>>) {
+        let finished = answer.map(|answer| handler.finish(&mut self.ticket, answer));
+        self.mailbox.push((self.slot, Event::Ended(finished)));
+    }
+}
+
+/// Which request waits for a run.
+#[derive(Debug)]
+pub(in crate::server) struct RoundSeat(Mutex<SeatState>);
+
+#[derive(Debug)]
+enum SeatState {
+    Taken(Box<AttachedRequest>),
+    /// None, until the client calls again.
+    Free,
+    /// None, and the run has ended; without an answer if that was a defect, or if it has been given.
+    Over(Option<Box<RoundAnswer>>),
+}
+
+impl RoundSeat {
+    fn lock(&self) -> MutexGuard<'_, SeatState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the request that there is something to ask.
+    pub(super) fn ask(&self) {
+        self.tell(|_| Some(Event::Asks));
+    }
+
+    fn tell(&self, event: impl FnOnce(&AttachedRequest) -> Option<Event>) {
+        if let SeatState::Taken(request) = &*self.lock()
+            && let Some(event) = event(request)
+        {
+            request.mailbox.push((request.slot, event));
+        }
+    }
+
+    /// The run has ended, with this answer.
+    fn end(&self, handler: &Handler, answer: Option<&ToolAnswer<'_>>) {
+        let mut state = self.lock();
+        match std::mem::replace(&mut *state, SeatState::Over(None)) {
+            SeatState::Taken(request) => {
+                drop(state);
+                request.ended(handler, answer);
+            }
+            SeatState::Free => *state = SeatState::Over(answer.map(RoundAnswer::of)),
+            over @ SeatState::Over(_) => *state = over,
+        }
+    }
+}
+
+/// A run and its client, between whom requests come and go.
+#[derive(Clone, Debug)]
+pub(in crate::server) struct RoundedCall {
+    requests: Arc<ClientRequests>,
+    seat: Arc<RoundSeat>,
+}
+
+impl RoundedCall {
+    /// Of a run that is about to start for this request.
+    pub(in crate::server) fn new(request: AttachedRequest) -> RoundedCall {
+        let seat = Arc::new(RoundSeat(Mutex::new(SeatState::Taken(Box::new(request)))));
+        RoundedCall { requests: Arc::new(ClientRequests::of_rounds(seat.clone())), seat }
+    }
+
+    /// Where servers ask the client.
+    pub(in crate::server) fn requests(&self) -> Arc<ClientRequests> {
+        self.requests.clone()
+    }
+
+    /// True when the run has ended.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(*self.seat.lock(), SeatState::Over(_))
+    }
+
+    /// Takes the request away from the run; `None` when there is none, since the run has ended.
+    pub(in crate::server) fn detach(&self) -> Option<Box<AttachedRequest>> {
+        let mut state = self.seat.lock();
+        match std::mem::replace(&mut *state, SeatState::Free) {
+            SeatState::Taken(request) => Some(request),
+            other => {
+                *state = other;
+                None
+            }
+        }
+    }
+
+    /// This request waits for the run from now on.
+    pub(in crate::server) fn attach(&self, request: Box<AttachedRequest>, handler: &Handler) {
+        let mut state = self.seat.lock();
+        match std::mem::replace(&mut *state, SeatState::Over(None)) {
+            SeatState::Free | SeatState::Taken(_) => *state = SeatState::Taken(request),
+            SeatState::Over(kept) => {
+                drop(state);
+                request.ended(handler, kept.as_deref().map(RoundAnswer::answer).as_ref());
+            }
+        }
+    }
+
+    /// What there is to ask now. What the request does not say that its client can be asked is refused.
+    pub(in crate::server) fn questions(&self) -> Vec<ClientQuestion> {
+        let mut offered = Offered::default();
+        self.seat.tell(|request| {
+            offered = request.offered;
+            None
+        });
+        let (may_be, others): (Vec<_>, Vec<_>) =
+            self.requests.questions().into_iter().partition(|question| match question.method {
+                "elicitation/create" => offered.elicitation,
+                "roots/list" => offered.roots,
+                _ => false,
+            });
+        self.refuse(&others, "the client whose call is under way does not offer this");
+        may_be
+    }
+
+    /// Nobody asks the client these.
+    pub(in crate::server) fn refuse(&self, questions: &[ClientQuestion], why: &str) {
+        questions.iter().for_each(|question| self.requests.refuse(question, why));
+    }
+
+    /// The client has called again, with these answers to what it was asked.
+    pub(in crate::server) fn answered(
+        &self,
+        asked: Vec<ClientQuestion>,
+        mut responses: HashMap<String, Box<RawValue>>,
+    ) {
+        for question in asked {
+            match responses.remove(&question.id) {
+                Some(response) => self.requests.told(&question, response.get().to_owned()),
+                None => self.requests.left_out(question),
+            }
+        }
+        // What was asked meanwhile, and what has to be asked once more.
+        self.seat.ask();
+    }
+}
+
+/// These as the answer to a call asks them.
+pub(in crate::server) fn input_requests(asked: &[ClientQuestion]) -> Map<String, Value> {
+    let request = |ClientQuestion { id, method, params, .. }: &ClientQuestion| {
+        let params: Value = serde_json::from_str(params).unwrap_or_default();
+        (id.clone(), serde_json::json!({ "method": method, "params": params }))
+    };
+    asked.iter().map(request).collect()
+}
+
+/// The answer that asks.
+pub(in crate::server) fn input_required(requests: Map<String, Value>, state: String) -> ToolAnswer<'static> {
+    let content = Content::InputRequired { requests: Box::new(requests), state: Some(state) };
+    ToolResult { is_error: false, content, structured: None }.into()
+}
+
+/// The answer of a run that has ended between two rounds.
+#[derive(Debug)]
+struct RoundAnswer {
+    result: ToolResult<'static>,
+    log: Vec<LogMessage>,
+    reason: Option<String>,
+    run: Option<Outcome>,
+    task: Option<Box<TaskSummary>>,
+    result_bytes: Option<u64>,
+    turn: Option<Box<TurnSummary>>,
+}
+
+impl RoundAnswer {
+    fn of(answer: &ToolAnswer<'_>) -> Box<RoundAnswer> {
+        let ToolAnswer { result, log, summary } = answer;
+        let CallSummary { reason, run, task, result_bytes, turn } = summary;
+        Box::new(RoundAnswer {
+            result: result.clone().into_owned(),
+            log: log.clone(),
+            reason: reason.as_deref().map(Into::into),
+            run: run.cloned(),
+            task: task.clone(),
+            result_bytes: *result_bytes,
+            turn: turn.clone(),
+        })
+    }
+
+    fn answer(&self) -> ToolAnswer<'_> {
+        let RoundAnswer { result, log, reason, run, task, result_bytes, turn } = self;
+        let summary = CallSummary {
+            reason: reason.as_deref().map(Into::into),
+            run: run.as_ref(),
+            task: task.clone(),
+            result_bytes: *result_bytes,
+            turn: turn.clone(),
+        };
+        ToolAnswer { result: result.clone(), log: log.clone(), summary }
+    }
+}
+
+/// Follows a run for whatever request waits for it. Its place is free when this is dropped.
+pub(in crate::server) struct RoundReporter {
+    pub(in crate::server) call: RoundedCall,
+    pub(in crate::server) handler: Arc<Handler>,
+    pub(in crate::server) caller: CallingClient,
+    pub(in crate::server) permit: JobPlace,
+    pub(in crate::server) answered: bool,
+}
+
+impl Reporter for RoundReporter {
+    fn begun(&mut self) {
+        self.permit.begun();
+    }
+
+    fn caller(&self) -> Option<CallingClient> {
+        Some(self.caller.clone())
+    }
+
+    fn progress(&mut self, done: u64, part: &'static str) {
+        self.call.seat.tell(|request| request.tells_progress.then_some(Event::Progress(done, part)));
+    }
+
+    fn ended(mut self: Box<Self>, answer: &ToolAnswer<'_>) {
+        self.call.seat.end(&self.handler, Some(answer));
+        self.answered = true;
+    }
+}
+
+impl Drop for RoundReporter {
+    // A defect while the answer was written must not leave the client waiting for ever.
+    fn drop(&mut self) {
+        if !self.answered {
+            self.call.seat.end(&self.handler, None);
+        }
+        self.call.requests.close();
+    }
+}
+
+/// A call that goes on with a run of an earlier one.
+#[derive(Debug)]
+pub struct ResumedCall {
+    /// How to answer.
+    pub(in crate::server) ticket: Ticket,
+    pub(in crate::server) progress: Option<ProgressToken>,
+    pub(in crate::server) offered: Offered,
+    pub(in crate::server) key: CallKey,
+    /// What the client was told to send back; it may be anything.
+    pub(in crate::server) state: String,
+    pub(in crate::server) responses: HashMap<String, Box<RawValue>>,
+}
+
+/// The state and the responses of a call.
+///
+/// # Errors
+/// They are not what the protocol says.
+pub(in crate::server) fn inputs(
+    state: Raw<'_>,
+    params: &Params<'_>,
+) -> Result<(String, HashMap<String, Box<RawValue>>), RpcError> {
+    let state = serde_json::from_str(state.get())
+        .map_err(|_| RpcError::invalid_params("requestState must be a string"))?;
+    let responses = params.input_responses.map_or("{}", Raw::get);
+    let responses: Option<HashMap<String, Box<RawValue>>> = serde_json::from_str(responses).ok();
+    let responses = responses
+        .filter(|all| all.values().all(|response| response.get().starts_with('{')))
+        .ok_or_else(|| RpcError::invalid_params("inputResponses must be an object of objects"))?;
+    Ok((state, responses))
+}

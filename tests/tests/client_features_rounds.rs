@@ -1,0 +1,411 @@
+//! Requests of servers that are passed to clients without a handshake (2026-07-28), who cannot be sent requests: the
+//! answer to their call asks, the program waits where it is, and the repeated call goes on with it.
+
+use ptc_tests::binary::ptc;
+use ptc_tests::processes::eventually;
+use ptc_tests::serve::{Server, text_of};
+use ptc_tests::upstreams::{ConfigFile, Upstreams, probe_server};
+use ptc_tests::web::{WebServer, program, sha256, stateless_headers, stateless_params};
+use serde_json::{Value, json};
+
+const FORM: &str = r#"(:value (tool/call 'probe/ask {:message "Delete it?"
+    :requestedSchema {:type "object" :properties {:sure {:type "boolean"}}} :secret 1}))"#;
+
+const UNKNOWN: &str = "unknown requestState";
+
+/// A server and the way to it.
+enum Way {
+    Stdio(Box<Server>),
+    Http(WebServer),
+}
+
+/// One client of it.
+struct Client {
+    way: Way,
+    _config: ConfigFile,
+    capabilities: Value,
+    token: Option<String>,
+    next_id: u64,
+}
+
+const TRANSPORTS: [fn(Upstreams, &str, &[&str]) -> Client; 2] = [stdio, http];
+
+fn flags<'f>(timeout: &'f str, more: &[&'f str]) -> Vec<&'f str> {
+    let flags = ["--timeout", timeout, "--upstream-call-timeout", "120s", "--catalog-snapshot-mode", "live"];
+    [&flags, more].concat()
+}
+
+fn stdio(upstreams: Upstreams, timeout: &str, more: &[&str]) -> Client {
+    let config = upstreams.write();
+    let arguments = [&["serve"][..], &config.flags(&flags(timeout, more))].concat();
+    let way = Way::Stdio(Box::new(Server::silent(ptc(&arguments))));
+    Client::new(way, config)
+}
+
+fn http(upstreams: Upstreams, timeout: &str, more: &[&str]) -> Client {
+    let config = upstreams.write();
+    let way = Way::Http(WebServer::start(&config.flags(&flags(timeout, more))));
+    Client::new(way, config)
+}
+
+impl Client {
+    fn new(way: Way, config: ConfigFile) -> Client {
+        Client { way, _config: config, capabilities: json!({ "elicitation": {} }), token: None, next_id: 0 }
+    }
+
+    /// The answer to a request.
+    fn request(&mut self, method: &str, params: Value) -> Value {
+        self.next_id += 1;
+        let name = params["name"].as_str().unwrap_or_default().to_owned();
+        let params = stateless_params(params, self.capabilities.clone());
+        let message = json!({ "jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params });
+        match &mut self.way {
+            Way::Stdio(server) => {
+                server.send(&message);
+                loop {
+                    let answer = server.receive();
+                    assert!(answer["id"].is_null() || answer["method"].is_null(), "a request: {answer}");
+                    if answer["id"] == self.next_id {
+                        return answer;
+                    }
+                }
+            }
+            Way::Http(server) => {
+                let bearer = self.token.as_ref().map(|token| format!("Bearer {token}"));
+                let mut headers = stateless_headers(method, &name);
+                headers.extend(bearer.as_deref().map(|bearer| ("Authorization", bearer)));
+                let answer = server.ask("POST", &headers, &message.to_string());
+                match answer.header("content-type") {
+                    Some("text/event-stream") => answer.events().pop().expect("an answer"),
+                    _ => answer.json(),
+                }
+            }
+        }
+    }
+
+    fn call(&mut self, params: Value) -> Value {
+        self.request("tools/call", params)
+    }
+
+    fn text(&mut self, text: &str) -> String {
+        text_of(&self.call(program(text))["result"])
+    }
+
+    /// Makes a call that asks.
+    fn asked(&mut self, params: &Value) -> Round {
+        Round::of(params, self.call(params.clone()))
+    }
+
+    /// Answers every question of these rounds until the call is over.
+    fn answer_all(&mut self, mut message: Value, params: &Value) -> (Value, usize) {
+        let mut answered = 0;
+        while message["result"]["resultType"] == "input_required" {
+            let round = Round::of(params, message);
+            answered += round.names().len();
+            let responses: serde_json::Map<_, _> =
+                round.names().into_iter().map(|name| (name, json!({ "action": "decline" }))).collect();
+            message = self.call(round.answered(Value::Object(responses)));
+        }
+        (message, answered)
+    }
+}
+
+/// A call whose answer asks.
+struct Round {
+    params: Value,
+    result: Value,
+}
+
+impl Round {
+    fn of(params: &Value, message: Value) -> Round {
+        let result = message["result"].clone();
+        assert_eq!(result["resultType"], "input_required", "{message}");
+        assert!(result["requestState"].as_str().is_some_and(|state| state.len() > 40), "{message}");
+        Round { params: params.clone(), result }
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.result["inputRequests"].as_object().expect("requests").keys().cloned().collect()
+    }
+
+    /// The one question.
+    fn question(&self) -> &Value {
+        let requests = self.result["inputRequests"].as_object().expect("requests");
+        assert_eq!(requests.len(), 1, "{}", self.result);
+        requests.values().next().expect("a request")
+    }
+
+    /// The call again, with these responses.
+    fn answered(&self, responses: Value) -> Value {
+        let mut params = self.params.clone();
+        params["requestState"] = self.result["requestState"].clone();
+        params["inputResponses"] = responses;
+        params
+    }
+
+    /// The call again, with this response to the one question.
+    fn with(&self, response: &Value) -> Value {
+        self.question();
+        self.answered(json!({ (&self.names()[0]): response }))
+    }
+}
+
+fn error_of(message: &Value) -> (i64, String) {
+    let error = &message["error"];
+    (
+        error["code"].as_i64().unwrap_or_else(|| panic!("no error: {message}")),
+        error["message"].as_str().unwrap().to_owned(),
+    )
+}
+
+fn is_unknown(message: &Value) -> bool {
+    let (code, text) = error_of(message);
+    code == -32602 && text.contains(UNKNOWN)
+}
+
+#[test]
+fn the_answer_to_a_call_asks_and_the_call_again_goes_on() {
+    for start in TRANSPORTS {
+        let mut client = start(Upstreams::probe(), "120s", &[]);
+        // What the program did before it was asked is done once.
+        let text = format!(
+            "(do (tool/call 'probe/echo {{:v 1}}) [{FORM} (:calls (:value (tool/call 'probe/stats {{}})))])"
+        );
+        let params = program(&text);
+        for (calls, said) in [
+            (3, json!({ "action": "accept", "content": { "sure": true } })),
+            (6, json!({ "action": "decline" })),
+        ] {
+            let round = client.asked(&params);
+            let form = json!({ "message": "probe: Delete it?",
+                "requestedSchema": { "type": "object", "properties": { "sure": { "type": "boolean" } } } });
+            assert_eq!(*round.question(), json!({ "method": "elicitation/create", "params": form }));
+            let over = client.call(round.with(&said));
+            assert_eq!(over["result"]["resultType"], "complete", "{over}");
+            let said: String = match said["content"].is_object() {
+                true => r#"{"action" "accept" "content" {"sure" true}}"#.into(),
+                false => r#"{"action" "decline"}"#.into(),
+            };
+            assert_eq!(text_of(&over["result"]), format!("[[{said} nil] {calls}]"));
+        }
+    }
+}
+
+#[test]
+fn roots_are_asked_for_in_the_same_way() {
+    for start in TRANSPORTS {
+        let mut client = start(Upstreams::probe(), "120s", &[]);
+        client.capabilities = json!({ "roots": {} });
+        let round = client.asked(&program("(:value (tool/call 'probe/roots {}))"));
+        assert_eq!(*round.question(), json!({ "method": "roots/list", "params": {} }));
+        let over = client.call(round.with(&json!({ "roots": [{ "uri": "file:///work" }] })));
+        assert_eq!(text_of(&over["result"]), r#"[{"roots" [{"uri" "file:///work"}]} nil]"#);
+        // One that does not say them twice is not asked a third time.
+        let round = client.asked(&program("(:value (tool/call 'probe/roots {}))"));
+        let again = Round::of(&round.params, client.call(round.answered(json!({}))));
+        let over = client.call(again.answered(json!({})));
+        assert_eq!(text_of(&over["result"]), r#"[nil "the client does not answer"]"#);
+    }
+}
+
+#[test]
+fn what_is_left_out_is_asked_once_more_and_then_cancelled() {
+    for start in TRANSPORTS {
+        let mut client = start(Upstreams::probe(), "120s", &[]);
+        let round = client.asked(&program(FORM));
+        let again = Round::of(&round.params, client.call(round.answered(json!({ "other": {} }))));
+        assert_eq!(again.result["inputRequests"], round.result["inputRequests"]);
+        assert_ne!(again.result["requestState"], round.result["requestState"]);
+        let over = client.call(again.answered(json!({})));
+        assert_eq!(text_of(&over["result"]), r#"[{"action" "cancel"} nil]"#);
+    }
+}
+
+#[test]
+fn two_questions_one_after_the_other_and_two_at_once() {
+    for start in TRANSPORTS {
+        let mut client = start(Upstreams::probe(), "120s", &[]);
+        let in_turn = format!("[{FORM} {FORM}]");
+        let at_once = format!("(pmap (fn [_] {FORM}) [1 2])");
+        for text in [in_turn, at_once] {
+            let params = program(&text);
+            let message = client.call(params.clone());
+            let (over, answered) = client.answer_all(message, &params);
+            assert_eq!(answered, 2);
+            assert_eq!(
+                text_of(&over["result"]),
+                r#"[[{"action" "decline"} nil] [{"action" "decline"} nil]]"#
+            );
+        }
+    }
+}
+
+#[test]
+fn a_state_is_good_once_for_its_own_call() {
+    for start in TRANSPORTS {
+        let mut client = start(Upstreams::probe(), "120s", &[]);
+        let round = client.asked(&program(FORM));
+        let accept = json!({ "action": "accept", "content": {} });
+        let state = round.result["requestState"].as_str().unwrap().to_owned();
+        for wrong in ["", "x", &state[1..], &format!("{state}A"), &state.to_lowercase()] {
+            let mut tampered = round.with(&accept);
+            tampered["requestState"] = wrong.into();
+            assert!(is_unknown(&client.call(tampered)), "{wrong}");
+        }
+        let mut other = round.with(&accept);
+        other["arguments"]["program"] = "(+ 1 2)".into();
+        let (code, text) = error_of(&client.call(other));
+        assert!(code == -32602 && text.contains("belongs to another call"), "{text}");
+        // What is not what the protocol says uses nothing up.
+        for (key, wrong) in
+            [("requestState", json!(7)), ("inputResponses", json!([])), ("inputResponses", json!({ "a": 1 }))]
+        {
+            let mut broken = round.with(&accept);
+            broken[key] = wrong;
+            let (code, text) = error_of(&client.call(broken));
+            assert!(code == -32602 && text.contains(key), "{text}");
+        }
+        let over = client.call(round.with(&accept));
+        assert_eq!(text_of(&over["result"]), r#"[{"action" "accept" "content" {}} nil]"#);
+        assert!(is_unknown(&client.call(round.with(&accept))));
+    }
+}
+
+#[test]
+fn nobody_else_goes_on_with_a_run() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    let (own, foreign) = ("a".repeat(32), "b".repeat(32));
+    let text = format!("[a]\nsha256 = \"{}\"\n[b]\nsha256 = \"{}\"\n", sha256(&own), sha256(&foreign));
+    std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+    let mut client = http(Upstreams::probe(), "120s", &["--http-tokens", file.path().to_str().unwrap()]);
+    client.token = Some(own.clone());
+    let round = client.asked(&program(FORM));
+    client.token = Some(foreign);
+    let decline = json!({ "action": "decline" });
+    assert!(is_unknown(&client.call(round.with(&decline))));
+    client.token = Some(own);
+    let over = client.call(round.with(&decline));
+    assert_eq!(text_of(&over["result"]), r#"[{"action" "decline"} nil]"#);
+}
+
+#[test]
+fn only_what_a_client_declares_is_asked() {
+    for start in TRANSPORTS {
+        let mut client = start(Upstreams::probe(), "120s", &[]);
+        // The servers know that there are forms; this call has none.
+        let round = client.asked(&program(&format!("[{FORM} {FORM}]")));
+        client.capabilities = json!({ "elicitation": { "url": {} }, "sampling": {} });
+        let declined = r#"[nil "the client whose call is under way does not offer this"]"#;
+        let over = client.call(round.with(&json!({ "action": "decline" })));
+        assert_eq!(text_of(&over["result"]), format!(r#"[[{{"action" "decline"}} nil] {declined}]"#));
+        assert_eq!(client.text(FORM), declined);
+    }
+}
+
+/// A form, beside a call that ends with its run only.
+fn held() -> String {
+    format!("(pcalls (fn [] (tool/call 'probe/hold {{}})) (fn [] {FORM}))")
+}
+
+/// Waits until the server has heard that this run is over.
+fn until_cancelled(client: &mut Client) {
+    eventually("the run is over", || {
+        client.text("(get (:value (tool/call 'probe/stats {})) :cancelled)") != "0"
+    });
+}
+
+#[test]
+fn a_run_that_ends_meanwhile_tells_its_end() {
+    for start in TRANSPORTS {
+        let mut client = start(Upstreams::probe(), "6s", &[]);
+        let round = client.asked(&program(&held()));
+        until_cancelled(&mut client);
+        let over = client.call(round.with(&json!({ "action": "accept", "content": {} })));
+        assert_eq!(over["result"]["resultType"], "complete", "{over}");
+        assert!(text_of(&over["result"]).contains("timeout"), "{over}");
+        assert!(is_unknown(&client.call(round.with(&json!({ "action": "accept" })))));
+    }
+}
+
+#[test]
+fn a_client_that_does_not_come_back_ends_its_run() {
+    for start in TRANSPORTS {
+        let mut client = start(Upstreams::probe(), "120s", &["--max-parked-time", "1s"]);
+        let round = client.asked(&program(&held()));
+        until_cancelled(&mut client);
+        assert!(is_unknown(&client.call(round.with(&json!({ "action": "accept", "content": {} })))));
+        assert_eq!(client.text("(+ 1 2)"), "3");
+    }
+}
+
+#[test]
+fn as_many_wait_as_may_and_each_has_its_place() {
+    for start in TRANSPORTS {
+        let mut client =
+            start(Upstreams::probe().add("other", probe_server(&[])), "120s", &["--max-parked", "1"]);
+        let first = client.asked(&program(FORM));
+        let elsewhere = FORM.replace("'probe/", "'other/");
+        let busy = client.text(&elsewhere);
+        assert!(busy.starts_with("[nil \"busy: as many calls wait"), "{busy}");
+        let over = client.call(first.with(&json!({ "action": "decline" })));
+        assert_eq!(text_of(&over["result"]), r#"[{"action" "decline"} nil]"#);
+        let second = client.asked(&program(&elsewhere));
+        let over = client.call(second.with(&json!({ "action": "decline" })));
+        assert_eq!(text_of(&over["result"]), r#"[{"action" "decline"} nil]"#);
+    }
+}
+
+#[test]
+fn every_tool_that_calls_servers_asks() {
+    for start in TRANSPORTS {
+        let more = ["--tools", "lisp_eval,execute_program,proxy-dispatch", "--sessions"];
+        let mut client = start(Upstreams::probe(), "120s", &more);
+        let started = client.call(json!({ "name": "lisp_session_start", "arguments": {} }));
+        let session = started["result"]["structuredContent"]["session_id"].clone();
+        assert!(session.is_string(), "{started}");
+        let form =
+            json!({ "message": "Delete it?", "requestedSchema": { "type": "object", "properties": {} } });
+        let code = "print(await mcp__probe__ask(message='Delete it?', requestedSchema={'type': 'object', 'properties': {}}))";
+        let calls = [
+            json!({ "name": "lisp_session_eval", "arguments": { "session_id": session, "program": FORM } }),
+            json!({ "name": "proxy-dispatch",
+                "arguments": { "action": "call", "connection": "probe", "tool": "ask", "arguments": form } }),
+            json!({ "name": "execute_program", "arguments": { "code": code } }),
+        ];
+        for params in calls {
+            let round = client.asked(&params);
+            assert_eq!(round.question()["params"]["message"], "probe: Delete it?");
+            let over = client.call(round.with(&json!({ "action": "decline" })));
+            assert!(over["result"].to_string().contains("decline"), "{over}");
+        }
+    }
+}
+
+#[test]
+fn questions_hold_no_secrets() {
+    let secret = "correct-horse-battery-staple-9";
+    for start in TRANSPORTS {
+        let mut probe = probe_server(&[]);
+        probe["env"] = json!({ "API_KEY": secret });
+        let mut client = start(Upstreams::default().add("probe", probe), "120s", &[]);
+        let round = client.asked(&program(&FORM.replace("Delete it?", secret)));
+        assert!(!round.result.to_string().contains(secret), "{}", round.result);
+        let over = client.call(round.with(&json!({ "action": "cancel" })));
+        assert_eq!(text_of(&over["result"]), r#"[{"action" "cancel"} nil]"#);
+    }
+}
+
+#[test]
+fn a_server_that_ends_waits_for_nobody() {
+    for start in TRANSPORTS {
+        let mut client = start(Upstreams::probe(), "120s", &[]);
+        client.asked(&program(FORM));
+        match client.way {
+            Way::Stdio(server) => assert_eq!(server.end(), Some(0)),
+            Way::Http(server) => {
+                server.terminate();
+                assert_eq!(server.ended(), Some(0));
+            }
+        }
+    }
+}
