@@ -5,7 +5,7 @@ use ptc_tests::binary::ptc;
 use ptc_tests::processes::eventually;
 use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::{ConfigFile, Upstreams, probe_server};
-use ptc_tests::web::{WebServer, program, sha256, stateless_headers, stateless_params};
+use ptc_tests::web::{WebServer, program, sha256, stateless_body, stateless_headers, stateless_params};
 use serde_json::{Value, json};
 
 const FORM: &str = r#"(:value (tool/call 'probe/ask {:message "Delete it?"
@@ -317,7 +317,7 @@ fn until_cancelled(client: &mut Client) {
 #[test]
 fn a_run_that_ends_meanwhile_tells_its_end() {
     for start in TRANSPORTS {
-        let mut client = start(Upstreams::probe(), "6s", &[]);
+        let mut client = start(Upstreams::probe(), "10s", &[]);
         let round = client.asked(&program(&held()));
         until_cancelled(&mut client);
         let over = client.call(round.with(&json!({ "action": "accept", "content": {} })));
@@ -353,6 +353,43 @@ fn as_many_wait_as_may_and_each_has_its_place() {
         let over = client.call(second.with(&json!({ "action": "decline" })));
         assert_eq!(text_of(&over["result"]), r#"[{"action" "decline"} nil]"#);
     }
+}
+
+#[test]
+fn a_run_keeps_its_place_and_needs_no_other_one() {
+    let more = ["--max-concurrent", "1", "--max-suspended", "0", "--http-metrics"];
+    let mut client = http(Upstreams::probe(), "120s", &more);
+    let round = client.asked(&program(FORM));
+    let Way::Http(server) = &client.way else { panic!("over HTTP") };
+    let mut other = server.connect();
+    let params = program("(tool/call 'probe/echo {:v 7})");
+    other.send(
+        "POST",
+        &stateless_headers("tools/call", "lisp_eval"),
+        &stateless_body(1, "tools/call", params),
+    );
+    eventually("the other call waits", || server.get("/metrics").body.contains("ptc_queued_calls 1\n"));
+    let over = client.call(round.with(&json!({ "action": "decline" })));
+    assert_eq!(text_of(&over["result"]), r#"[{"action" "decline"} nil]"#);
+    assert!(text_of(&other.answer().json()["result"]).contains('7'));
+}
+
+#[test]
+fn of_many_who_go_on_at_the_same_time_one_does() {
+    let mut client = http(Upstreams::probe(), "120s", &[]);
+    let round = client.asked(&program(FORM));
+    let params = stateless_params(round.with(&json!({ "action": "decline" })), client.capabilities.clone());
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
+    let Way::Http(server) = &client.way else { panic!("over HTTP") };
+    let mut browsers: Vec<_> = (0..8).map(|_| server.connect()).collect();
+    for browser in &mut browsers {
+        browser.send("POST", &stateless_headers("tools/call", "lisp_eval"), &body);
+    }
+    let answers: Vec<Value> = browsers.iter_mut().map(|browser| browser.answer().json()).collect();
+    let (over, wrong): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer["result"].is_object());
+    assert_eq!((over.len(), wrong.len()), (1, 7), "{answers:?}");
+    assert_eq!(text_of(&over[0]["result"]), r#"[{"action" "decline"} nil]"#);
+    assert!(wrong.into_iter().all(is_unknown), "{answers:?}");
 }
 
 #[test]
