@@ -2,10 +2,12 @@
 //! answer to their call asks, the program waits where it is, and the repeated call goes on with it.
 
 use ptc_tests::binary::ptc;
-use ptc_tests::processes::eventually;
+use ptc_tests::processes::{eventually, signal};
 use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::{ConfigFile, Upstreams, probe_server};
-use ptc_tests::web::{WebServer, program, sha256, stateless_body, stateless_headers, stateless_params};
+use ptc_tests::web::{
+    Answer, WebServer, program, sha256, stateless_body, stateless_headers, stateless_params,
+};
 use serde_json::{Value, json};
 
 const FORM: &str = r#"(:value (tool/call 'probe/ask {:message "Delete it?"
@@ -74,11 +76,7 @@ impl Client {
                 let bearer = self.token.as_ref().map(|token| format!("Bearer {token}"));
                 let mut headers = stateless_headers(method, &name);
                 headers.extend(bearer.as_deref().map(|bearer| ("Authorization", bearer)));
-                let answer = server.ask("POST", &headers, &message.to_string());
-                match answer.header("content-type") {
-                    Some("text/event-stream") => answer.events().pop().expect("an answer"),
-                    _ => answer.json(),
-                }
+                message_of(&server.ask("POST", &headers, &message.to_string()))
             }
         }
     }
@@ -147,6 +145,14 @@ impl Round {
     fn with(&self, response: &Value) -> Value {
         self.question();
         self.answered(json!({ (&self.names()[0]): response }))
+    }
+}
+
+/// What is answered, by a stream if it took long.
+fn message_of(answer: &Answer) -> Value {
+    match answer.header("content-type") {
+        Some("text/event-stream") => answer.events().pop().expect("an answer"),
+        _ => answer.json(),
     }
 }
 
@@ -302,27 +308,19 @@ fn only_what_a_client_declares_is_asked() {
     }
 }
 
-/// A form, beside a call that ends with its run only.
-fn held() -> String {
-    format!("(pcalls (fn [] (tool/call 'probe/hold {{}})) (fn [] {FORM}))")
-}
-
-/// Waits until the server has heard that this run is over.
-fn until_cancelled(client: &mut Client) {
-    eventually("the run is over", || {
-        client.text("(get (:value (tool/call 'probe/stats {})) :cancelled)") != "0"
-    });
-}
-
 #[test]
 fn a_run_that_ends_meanwhile_tells_its_end() {
     for start in TRANSPORTS {
-        let mut client = start(Upstreams::probe(), "10s", &[]);
-        let round = client.asked(&program(&held()));
-        until_cancelled(&mut client);
+        let upstreams = Upstreams::probe().add("other", probe_server(&[]));
+        let mut client = start(upstreams, "120s", &["--max-concurrent", "1", "--max-suspended", "0"]);
+        let process = client.text("(get (:value (tool/call 'probe/stats {})) :pid)");
+        let round = client.asked(&program(&format!("[:over {}]", FORM.replace("(:value", "(:ok"))));
+        signal(process.parse().expect("a process id"), "KILL");
+        // There is one place, which is free when the run has ended.
+        assert_eq!(client.text("(:value (tool/call 'other/echo {:v 7}))"), "7");
         let over = client.call(round.with(&json!({ "action": "accept", "content": {} })));
         assert_eq!(over["result"]["resultType"], "complete", "{over}");
-        assert!(text_of(&over["result"]).contains("timeout"), "{over}");
+        assert!(text_of(&over["result"]).starts_with("[:over false]"), "{over}");
         assert!(is_unknown(&client.call(round.with(&json!({ "action": "accept" })))));
     }
 }
@@ -331,8 +329,12 @@ fn a_run_that_ends_meanwhile_tells_its_end() {
 fn a_client_that_does_not_come_back_ends_its_run() {
     for start in TRANSPORTS {
         let mut client = start(Upstreams::probe(), "120s", &["--max-parked-time", "1s"]);
-        let round = client.asked(&program(&held()));
-        until_cancelled(&mut client);
+        // A form, beside a call that ends with its run only.
+        let held = format!("(pcalls (fn [] (tool/call 'probe/hold {{}})) (fn [] {FORM}))");
+        let round = client.asked(&program(&held));
+        eventually("the run is over", || {
+            client.text("(get (:value (tool/call 'probe/stats {})) :cancelled)") != "0"
+        });
         assert!(is_unknown(&client.call(round.with(&json!({ "action": "accept", "content": {} })))));
         assert_eq!(client.text("(+ 1 2)"), "3");
     }
@@ -371,7 +373,7 @@ fn a_run_keeps_its_place_and_needs_no_other_one() {
     eventually("the other call waits", || server.get("/metrics").body.contains("ptc_queued_calls 1\n"));
     let over = client.call(round.with(&json!({ "action": "decline" })));
     assert_eq!(text_of(&over["result"]), r#"[{"action" "decline"} nil]"#);
-    assert!(text_of(&other.answer().json()["result"]).contains('7'));
+    assert!(text_of(&message_of(&other.answer())["result"]).contains('7'));
 }
 
 #[test]
@@ -385,7 +387,7 @@ fn of_many_who_go_on_at_the_same_time_one_does() {
     for browser in &mut browsers {
         browser.send("POST", &stateless_headers("tools/call", "lisp_eval"), &body);
     }
-    let answers: Vec<Value> = browsers.iter_mut().map(|browser| browser.answer().json()).collect();
+    let answers: Vec<Value> = browsers.iter_mut().map(|browser| message_of(&browser.answer())).collect();
     let (over, wrong): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer["result"].is_object());
     assert_eq!((over.len(), wrong.len()), (1, 7), "{answers:?}");
     assert_eq!(text_of(&over[0]["result"]), r#"[{"action" "decline"} nil]"#);
