@@ -30,7 +30,10 @@ struct Client {
     next_id: u64,
 }
 
-const TRANSPORTS: [fn(Upstreams, &str, &[&str]) -> Client; 2] = [stdio, http];
+/// Starts a client of one transport: its upstreams, the timeout of a program, further flags.
+type Start = fn(Upstreams, &str, &[&str]) -> Client;
+
+const TRANSPORTS: [Start; 2] = [stdio, http];
 
 fn flags<'f>(timeout: &'f str, more: &[&'f str]) -> Vec<&'f str> {
     let flags = ["--timeout", timeout, "--upstream-call-timeout", "120s", "--catalog-snapshot-mode", "live"];
@@ -160,7 +163,7 @@ fn error_of(message: &Value) -> (i64, String) {
     let error = &message["error"];
     (
         error["code"].as_i64().unwrap_or_else(|| panic!("no error: {message}")),
-        error["message"].as_str().unwrap().to_owned(),
+        error["message"].as_str().expect("a message").to_owned(),
     )
 }
 
