@@ -412,3 +412,21 @@ async fn a_tool_without_arguments_is_described_by_nothing_else() {
     let wrong = text(&runtime, "(tool/now {:zone 1})").await;
     assert!(wrong.starts_with("invalid_tool_args: tool/now rejected args: unknown arg :zone"), "{wrong}");
 }
+
+#[tokio::test]
+async fn errors_of_the_library_say_what_to_do() {
+    let Err(error) = Prelude::compile("crm.clj", "(ns crm)\n(defn f [x] (+ x 1)") else {
+        panic!("it compiles")
+    };
+    let error: Box<dyn std::error::Error> = error.into();
+    let want = "crm.clj: parse_error: prelude parse error: unbalanced parentheses: 1 unclosed '('\nat 2:1: (";
+    assert!(error.to_string().starts_with(want), "{error}");
+    let runtime = start(Vec::new()).await;
+    let error = runtime.run("1", RunOptions::default()).await.value::<u8>().expect_err("no JSON");
+    assert_eq!(error.to_string(), "the run was not asked for JSON: RunOptions::typed() asks for it");
+    let session = runtime.session(SessionLimits::default());
+    let turn = session.turn().expect("nobody else has it");
+    let busy = session.run("1", options(), None).err().expect("one at a time");
+    assert_eq!(busy.to_string(), "another program of this session is under way");
+    drop(turn);
+}

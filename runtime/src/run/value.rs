@@ -24,7 +24,9 @@ impl fmt::Display for ValueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ValueError::Failed(failure) => failure.fmt(f),
-            ValueError::NotAsked => f.write_str("the run was not asked for JSON (RunOptions::want_json)"),
+            ValueError::NotAsked => {
+                f.write_str("the run was not asked for JSON: RunOptions::typed() asks for it")
+            }
             ValueError::NoJson(refusal) => refusal.fmt(f),
             ValueError::Mismatch(error) => write!(f, "the answer does not fit: {error}"),
         }

@@ -105,6 +105,14 @@ pub struct PreludeError {
     pub failure: Box<Failure>,
 }
 
+impl std::fmt::Display for PreludeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.source, self.failure)
+    }
+}
+
+impl std::error::Error for PreludeError {}
+
 impl Prelude {
     /// Compiles one text.
     ///
