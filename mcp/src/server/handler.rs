@@ -5,21 +5,21 @@ use super::asking::{CallKey, ResumedCall, inputs};
 use super::handshake::{HandshakeState, offered};
 use super::offerings::Offerings;
 use super::outbox::{Outbox, Route};
+use super::result_writer::ResultWriter;
 use super::tool_lists::ToolLists;
 use crate::answer::caps::Profile;
-use crate::answer::{Content, EdgeReason, ToolResult, refused};
+use crate::answer::{EdgeReason, refused};
 use crate::observe::{CallRecorder, OpenRecord};
 use crate::protocol::arguments::GivenArguments;
 use crate::protocol::log_level::LogLevel;
 use crate::protocol::notify::{self, ProgressToken};
 use crate::protocol::params::{Meta, Params};
-use crate::protocol::scan::needs_no_escapes;
 use crate::protocol::version::META_VERSION;
 use crate::protocol::{Era, Id, Message, Raw, RpcError, ServerMessage, Version};
 use crate::tools::{Begun, CallContext, CallInputs, Facts, Job, Registry, Responder, SessionTag, ToolAnswer};
 use ptc_runtime::upstream::{ClientFeatures, Offered};
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -36,12 +36,6 @@ const METHODS: [&str; 8] = [
 ];
 
 const SERVER_NAME: &str = "ptc_lisp";
-
-/// Bytes of an answer that are the same for all: what is around id and result, and the end of the line.
-const FRAME_BYTES: usize = br#"{"jsonrpc":"2.0","id":,"result":{"resultType":"complete",}}"#.len() + 1;
-
-/// What ends a text and the blocks of an answer, of which it is the only one.
-const END_OF_TEXT: &str = "\"}]";
 
 /// What a connection has to do next.
 #[derive(Debug)]
@@ -142,8 +136,7 @@ pub struct Handler {
     instructions: String,
     server_info: Value,
     result_meta: Box<RawValue>,
-    /// How answers to calls end, from the end of a text on, by era and by whether they tell of an error.
-    ends: [[String; 2]; 2],
+    results: ResultWriter,
     tools: ToolLists,
     ready: AtomicBool,
     recorder: Option<Arc<CallRecorder>>,
@@ -163,17 +156,13 @@ impl Handler {
         });
         let result_meta = to_raw_value(&json!({ "io.modelcontextprotocol/serverInfo": server_info }))?;
         let tools = ToolLists::new(&registry, &facts, changes, &result_meta)?;
-        let metas = [String::new(), format!(",\"_meta\":{}", result_meta.get())];
-        let ends = metas.map(|meta| {
-            [false, true].map(|is_error| format!("{END_OF_TEXT},\"isError\":{is_error}{meta}}}}}"))
-        });
         Ok(Handler {
             registry,
             profile: facts.profile,
             changes,
             instructions,
             server_info,
-            ends,
+            results: ResultWriter::new(&result_meta),
             result_meta,
             tools,
             ready: AtomicBool::new(ready),
@@ -244,7 +233,7 @@ impl Handler {
     /// What is sent for a call that has ended.
     pub fn finish(&self, ticket: &mut Ticket, answer: &ToolAnswer<'_>) -> Finished {
         let mut text = Vec::with_capacity(256);
-        self.write_result(&ticket.id, ticket.era, &answer.result, &mut text);
+        self.results.write(&ticket.id, ticket.era, &answer.result, &mut text);
         let log = answer.log.iter().map(notify::log).collect();
         if let Some(record) = ticket.record.take() {
             record.answered(answer);
@@ -257,67 +246,7 @@ impl Handler {
         for message in &answer.log {
             out.send(Route::Request(id), notify::log(message));
         }
-        out.write(Route::Request(id), |out| self.write_result(id, era, &answer.result, out));
-    }
-
-    /// Writes the answer to a call as a message, after what there is already. In few pieces: for a short answer each
-    /// costs as much as what is in it.
-    fn write_result(&self, id: &Id<'_>, era: Era, result: &ToolResult<'_>, out: &mut Vec<u8>) {
-        let end = &self.ends[era as usize][usize::from(result.is_error)];
-        if let (Content::Text(text), None) = (&result.content, &result.structured)
-            && needs_no_escapes(text)
-        {
-            ServerMessage::begin(id, out);
-            out.extend_from_slice(match era {
-                Era::Handshake => br#","result":{"content":[{"type":"text","text":""#,
-                Era::Stateless => br#","result":{"resultType":"complete","content":[{"type":"text","text":""#,
-            });
-            out.extend_from_slice(text.as_bytes());
-            return out.extend_from_slice(end.as_bytes());
-        }
-        ServerMessage::begin_result(id, out);
-        if let Content::InputRequired { requests, state } = &result.content {
-            return self.write_input_required(requests, state.as_deref(), out);
-        }
-        out.extend_from_slice(match era {
-            Era::Handshake => br#"{"content":"#,
-            Era::Stateless => br#"{"resultType":"complete","content":"#,
-        });
-        let end_of_content: &[u8] = match &result.content {
-            Content::Text(text) => {
-                out.extend_from_slice(br#"[{"type":"text","text":"#);
-                write_json(text, out);
-                b"}]"
-            }
-            Content::Blocks(blocks) | Content::Extended { blocks, .. } => blocks.get().as_bytes(),
-            // Written above.
-            Content::InputRequired { .. } => b"[]",
-        };
-        out.extend_from_slice(end_of_content);
-        if let Content::Extended { members, .. } = &result.content {
-            for (name, value) in members {
-                out.push(b',');
-                write_json(name, out);
-                out.push(b':');
-                write_json(value, out);
-            }
-        }
-        if let Some(structured) = &result.structured {
-            out.extend_from_slice(br#","structuredContent":"#);
-            write_json(structured, out);
-        }
-        out.extend_from_slice(&end.as_bytes()[END_OF_TEXT.len()..]);
-    }
-
-    fn write_input_required(&self, requests: &Map<String, Value>, state: Option<&str>, out: &mut Vec<u8>) {
-        let mut result = json!({
-            "resultType": "input_required", "inputRequests": requests, "_meta": self.result_meta,
-        });
-        if let Some(state) = state {
-            result["requestState"] = state.into();
-        }
-        write_json(&result, out);
-        out.push(b'}');
+        out.write(Route::Request(id), |out| self.results.write(id, era, &answer.result, out));
     }
 
     /// Answers a call that was not started, because `in_flight` others are.
@@ -523,8 +452,7 @@ impl Handler {
                 Responder::new(&mut write).with(&refused)
             }
             Some(tool) => {
-                let [[handshake, _], [stateless, _]] = &self.ends;
-                let frame_bytes = FRAME_BYTES + id.as_json().len() + stateless.len() - handshake.len();
+                let frame_bytes = self.results.frame_bytes(id);
                 let logs_turns = self.recorder.as_ref().is_some_and(|recorder| recorder.logs_turns());
                 let call = CallContext {
                     owner: state.owner,
@@ -596,11 +524,6 @@ fn notification(
         "exit" => Action::Exit,
         _ => Action::None,
     }
-}
-
-fn write_json(value: &impl serde::Serialize, out: &mut Vec<u8>) {
-    // Writing a text or a tree to memory cannot fail.
-    let _ = serde_json::to_writer(out, value);
 }
 
 fn log_level(name: &str) -> Result<LogLevel, RpcError> {

@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //!
-//! - [`handler`]: method dispatch. `tool_lists`: `tools/list` of both eras. [`offerings`]: what there is beside tools.
+//! - [`handler`]: method dispatch. `tool_lists`: `tools/list` of both eras. `result_writer`: results of calls as messages. [`offerings`]: what there is beside tools.
 //! - [`connection`]: one connection without its transport. [`handshake`]: what was said on it. `calls`: its calls in flight. `asking`: what
 //!   servers ask its client. [`progress`]: what a
 //!   client is told meanwhile. [`mailbox`]: what jobs tell.
@@ -25,6 +25,7 @@ pub mod offerings;
 pub mod outbox;
 pub mod output;
 pub mod progress;
+mod result_writer;
 pub mod stdio;
 mod tool_lists;
 

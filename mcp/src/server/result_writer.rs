@@ -1,0 +1,102 @@
+//! Results of calls as messages. In few pieces: for a short answer each costs as much as what is in it.
+
+use crate::answer::{Content, ToolResult};
+use crate::protocol::scan::needs_no_escapes;
+use crate::protocol::{Era, Id, ServerMessage};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+/// Bytes of an answer that are the same for all: what is around id and result, and the end of the line.
+const FRAME_BYTES: usize = br#"{"jsonrpc":"2.0","id":,"result":{"resultType":"complete",}}"#.len() + 1;
+
+/// What ends a text and the blocks of an answer, of which it is the only one.
+const END_OF_TEXT: &str = "\"}]";
+
+/// What is the same in all results.
+#[derive(Debug)]
+pub(super) struct ResultWriter {
+    /// `_meta` of results of the stateless era.
+    meta: Box<RawValue>,
+    /// How results end, from the end of a text on, by era and by whether they tell of an error.
+    ends: [[String; 2]; 2],
+}
+
+impl ResultWriter {
+    pub(super) fn new(meta: &RawValue) -> ResultWriter {
+        let metas = [String::new(), format!(",\"_meta\":{}", meta.get())];
+        let ends = metas.map(|meta| {
+            [false, true].map(|is_error| format!("{END_OF_TEXT},\"isError\":{is_error}{meta}}}}}"))
+        });
+        ResultWriter { meta: meta.to_owned(), ends }
+    }
+
+    /// Bytes around the content of an answer to this request, at most.
+    pub(super) fn frame_bytes(&self, id: &Id<'_>) -> usize {
+        let [[handshake, _], [stateless, _]] = &self.ends;
+        FRAME_BYTES + id.as_json().len() + stateless.len() - handshake.len()
+    }
+
+    /// Writes the answer to a call as a message, after what there is already.
+    pub(super) fn write(&self, id: &Id<'_>, era: Era, result: &ToolResult<'_>, out: &mut Vec<u8>) {
+        let end = &self.ends[era as usize][usize::from(result.is_error)];
+        if let (Content::Text(text), None) = (&result.content, &result.structured)
+            && needs_no_escapes(text)
+        {
+            ServerMessage::begin(id, out);
+            out.extend_from_slice(match era {
+                Era::Handshake => br#","result":{"content":[{"type":"text","text":""#,
+                Era::Stateless => br#","result":{"resultType":"complete","content":[{"type":"text","text":""#,
+            });
+            out.extend_from_slice(text.as_bytes());
+            return out.extend_from_slice(end.as_bytes());
+        }
+        ServerMessage::begin_result(id, out);
+        if let Content::InputRequired { requests, state } = &result.content {
+            return self.write_input_required(requests, state.as_deref(), out);
+        }
+        out.extend_from_slice(match era {
+            Era::Handshake => br#"{"content":"#,
+            Era::Stateless => br#"{"resultType":"complete","content":"#,
+        });
+        let end_of_content: &[u8] = match &result.content {
+            Content::Text(text) => {
+                out.extend_from_slice(br#"[{"type":"text","text":"#);
+                write_json(text, out);
+                b"}]"
+            }
+            Content::Blocks(blocks) | Content::Extended { blocks, .. } => blocks.get().as_bytes(),
+            // Written above.
+            Content::InputRequired { .. } => b"[]",
+        };
+        out.extend_from_slice(end_of_content);
+        if let Content::Extended { members, .. } = &result.content {
+            for (name, value) in members {
+                out.push(b',');
+                write_json(name, out);
+                out.push(b':');
+                write_json(value, out);
+            }
+        }
+        if let Some(structured) = &result.structured {
+            out.extend_from_slice(br#","structuredContent":"#);
+            write_json(structured, out);
+        }
+        out.extend_from_slice(&end.as_bytes()[END_OF_TEXT.len()..]);
+    }
+
+    fn write_input_required(&self, requests: &Map<String, Value>, state: Option<&str>, out: &mut Vec<u8>) {
+        let mut result = json!({
+            "resultType": "input_required", "inputRequests": requests, "_meta": self.meta,
+        });
+        if let Some(state) = state {
+            result["requestState"] = state.into();
+        }
+        write_json(&result, out);
+        out.push(b'}');
+    }
+}
+
+fn write_json(value: &impl serde::Serialize, out: &mut Vec<u8>) {
+    // Writing a text or a tree to memory cannot fail.
+    let _ = serde_json::to_writer(out, value);
+}
