@@ -130,7 +130,7 @@ impl<'g, 'm> Emitter<'g, 'm> {
             captures: function.captures,
             next_arity: None,
             // Exactly as long as they are: programs are kept.
-            code: code.as_slice().to_vec(),
+            code: code.as_slice().into(),
             spans: spans.as_slice().to_vec(),
         };
         code.clear();

@@ -67,6 +67,38 @@ fn what_was_done_before_is_there_for_programs() {
     assert_eq!(done.code, Some(2), "{done:?}");
 }
 
+/// Each time the file has more functions, which come to lie where those before them were, and beside those that are held.
+#[test]
+fn functions_of_preludes_that_were_replaced_stay_what_they_are() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("m.clj");
+    let write = |version: usize| {
+        let helpers: String = (0..version).map(|at| format!("(defn- g{at} [x] [{at} x])\n")).collect();
+        let calls: String = (0..version).map(|at| format!(" (g{at} x)")).collect();
+        let text = format!(
+            "(ns m)\n{helpers}(defn f [x] [{version} x])\n(defn adder [n] (fn [x] [{version} (+ n x)]))\n(defn all [x] [{calls}])"
+        );
+        std::fs::write(&file, text).expect("written");
+    };
+    write(1);
+    let mut repl = Piped::start(&["repl", "-p", file.to_str().expect("a path")]);
+    repl.say("(do (def held [m/f]) (def adders [(m/adder 10)]) (defn mine [x] (m/f x)))");
+    for version in 2..6 {
+        write(version);
+        repl.say(":prelude reload");
+        let calls: String = (0..version).map(|at| format!(" [{at} :y]")).collect();
+        assert_eq!(repl.say("(m/all :y)"), format!("[{}]", calls.trim_start()));
+        let versions = || 1..version;
+        let held: Vec<String> = versions().map(|version| format!("[{version} :x]")).collect();
+        assert_eq!(repl.say("(map (fn [f] (f :x)) held)"), format!("[{}]", held.join(" ")));
+        let added: Vec<String> = versions().map(|version| format!("[{version} 11]")).collect();
+        assert_eq!(repl.say("(map #(% 1) adders)"), format!("[{}]", added.join(" ")));
+        assert_eq!(repl.say("[(mine 1) (map m/f [2])]"), format!("[[{version} 1] [[{version} 2]]]"));
+        repl.say("(do (def held (conj held m/f)) (def adders (conj adders (m/adder 10))))");
+    }
+    assert_eq!(repl.end(), "");
+}
+
 #[test]
 fn preludes_are_read_again_and_what_the_session_has_calls_what_is_there_then() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -3,11 +3,13 @@
 //!
 //! - `transactions`: runs that are committed and rolled back, against a model
 //! - `namespaces`: functions that a host attaches
+//! - `places`: functions of programs that come and go
 //! - `hosted`: sessions of a runtime, against a model
 //! - `tools`: sessions as clients of the server have them
 
 mod hosted;
 mod namespaces;
+mod places;
 mod tools;
 mod transactions;
 

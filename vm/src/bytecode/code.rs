@@ -108,8 +108,8 @@ pub struct Proto {
     pub captures: u16,
     /// Next arity of the same function, tried when the number of arguments does not fit.
     pub next_arity: Option<ProtoIndex>,
-    /// Instructions.
-    pub code: Vec<Instruction>,
+    /// Instructions; an isolate that loads the program has them in a table of its own.
+    pub code: Arc<[Instruction]>,
     /// Source place of each instruction.
     pub spans: Vec<Span>,
 }

@@ -38,7 +38,7 @@ enum Operand {
 impl Leaf {
     /// The function as one operation, if it is one.
     pub(crate) fn of(proto: &Proto, constants: &[Const]) -> Option<Leaf> {
-        let [before @ .., last, Instruction::Return { src: returned }] = proto.code.as_slice() else {
+        let [before @ .., last, Instruction::Return { src: returned }] = &proto.code[..] else {
             return None;
         };
         if proto.code.len() > MOST_INSTRUCTIONS || proto.shape.variadic {

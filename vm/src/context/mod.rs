@@ -2,6 +2,7 @@
 //! It cannot reach the interpreter: no builtin can call a function of the program (architecture
 //! invariant 3); those that take callbacks are native frames.
 
+mod function;
 mod memos;
 mod prints;
 mod remarks;
@@ -12,6 +13,7 @@ use crate::fault::Result;
 use crate::memory::account;
 use crate::regex::{self, RegexCache, RegexNode, Spans};
 use crate::value::{Store, Value};
+pub(crate) use function::Function;
 pub use memos::Memos;
 pub use prints::Prints;
 pub use remarks::Remarks;
@@ -53,7 +55,8 @@ pub struct Context {
     pub parallel_width: usize,
     /// Results of memoized functions.
     pub(crate) memos: Memos,
-    pub(crate) units: Rc<Vec<Rc<Unit>>>,
+    /// The functions of the programs that are loaded.
+    pub(crate) functions: Rc<Vec<Function>>,
     /// Frequent instructions run in the hot loop.
     pub(crate) hot_loop: bool,
 }
@@ -72,7 +75,7 @@ impl Context {
             loop_limit: u64::MAX,
             parallel_width: 1,
             memos: Memos::default(),
-            units: Rc::default(),
+            functions: Rc::default(),
             hot_loop: true,
         }
     }

@@ -1,7 +1,7 @@
 //! A program loaded into an isolate: its tables linked to the isolate's symbols, globals and values.
 
+use super::Function;
 use crate::bytecode::Program;
-use crate::bytecode::entry::Entry;
 use crate::bytecode::leaf::Leaf;
 use crate::memory::account;
 use crate::value::Value;
@@ -17,8 +17,6 @@ pub(crate) struct Unit {
     pub(crate) constants: Vec<Value>,
     /// Global slots of the isolate, by the program's numbers.
     pub(crate) globals: Vec<u32>,
-    /// The simple calls of each function.
-    pub(crate) entries: Vec<Entry>,
     /// The functions that are one operation.
     pub(crate) leaves: Vec<Leaf>,
     /// What its closures refer to it by.
@@ -43,18 +41,12 @@ pub(crate) struct Linking {
 }
 
 impl Unit {
-    /// The function as one operation, if it is one.
-    #[inline(always)]
-    pub(crate) fn leaf(&self, entry: Entry) -> Option<&Leaf> {
-        self.leaves.get(usize::from(entry.leaf()).wrapping_sub(1))
-    }
-
     /// Logical bytes of its tables and its code; those of its constants are on the account by themselves.
     pub(crate) fn bytes(&self) -> usize {
         self.program.heap_bytes()
             + self.constants.len() * size_of::<Value>()
             + self.globals.len() * size_of::<u32>()
-            + self.entries.len() * size_of::<Entry>()
+            + self.program.protos.len() * size_of::<Function>()
             + self.leaves.len() * size_of::<Leaf>()
     }
 

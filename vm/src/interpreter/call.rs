@@ -8,7 +8,7 @@ use crate::builtins::functions::transducers;
 use crate::builtins::{HostFunction, Implementation};
 use crate::bytecode::instruction::Window;
 use crate::bytecode::{BuiltinId, CombinatorKind, Proto};
-use crate::context::Context;
+use crate::context::{Context, Function};
 use crate::fault::{Fault, Reason, Result};
 use crate::memory::{List, account};
 use crate::native::combine::Combine;
@@ -173,21 +173,13 @@ impl Machine<'_> {
         dst: u32,
         top: u32,
     ) -> Result<Called> {
-        let unit = &self.units[closure.unit.0 as usize];
         let count = arguments.len();
-        let mut index = closure.proto;
-        let mut proto = &unit.program.protos[usize::from(index.0)];
-        while !proto.accepts(count) {
-            match proto.next_arity {
-                Some(next) => {
-                    index = next;
-                    proto = &unit.program.protos[usize::from(index.0)];
-                }
-                None => return Err(self.arity_mismatch(&closure, count)),
-            }
-        }
+        let mut arities =
+            self.functions.get(closure.function.place()).into_iter().flat_map(Function::arities);
+        let Some((function, proto)) = arities.find(|(_, proto)| proto.accepts(count)) else {
+            return Err(self.arity_mismatch(&closure, count));
+        };
         let base = self.window_base(dst, top);
-        let unit_id = closure.unit;
         let fixed = usize::from(proto.shape.fixed);
         Fiber::reserve_window(&mut self.fiber.stack, base as usize);
         // Before anything moves: what is in a window without a frame would stay there.
@@ -204,7 +196,7 @@ impl Machine<'_> {
             window[fixed + 1] = rest.into_value();
         }
         window[0] = Value::Closure(closure);
-        self.fiber.frames.push(Frame::Code { unit: unit_id, proto: index, pc: 0, base });
+        self.fiber.frames.push(Frame::Code { function, pc: 0, base });
         self.cx.fuel.slice -= 1;
         if account::attention() {
             self.cx.attend()?;
@@ -227,17 +219,13 @@ impl Machine<'_> {
 
     #[cold]
     fn arity_mismatch(&self, closure: &Closure, count: usize) -> Box<Fault> {
-        let protos = &self.units[closure.unit.0 as usize].program.protos;
         let mut shapes = Vec::new();
         let mut parameters = Vec::new();
-        let mut next = Some(closure.proto);
         let mut name = "";
-        while let Some(index) = next {
-            let proto = &protos[usize::from(index.0)];
+        for proto in self.cx.arities(closure) {
             name = &proto.name;
             shapes.push(format!("{}{}", proto.shape.fixed, if proto.shape.variadic { "+" } else { "" }));
             parameters.push(format!("[{}]", proto.parameters));
-            next = proto.next_arity;
         }
         let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
         Fault::new(
@@ -344,8 +332,7 @@ impl Machine<'_> {
                 Action::Fork => return Ok(Some(Stop::Fork)),
                 Action::Failed(fault, site) => {
                     // As if the function had its frame: the fault is located from there.
-                    let frame =
-                        Frame::Code { unit: site.unit, proto: site.proto, pc: site.at + 1, base: top };
+                    let frame = Frame::Code { function: site.function, pc: site.at + 1, base: top };
                     self.fiber.frames.push(frame);
                     return Err(fault);
                 }

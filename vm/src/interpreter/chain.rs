@@ -6,26 +6,25 @@ use super::fiber::{Fiber, Frame};
 use super::registers::transfer;
 use crate::bytecode::CombinatorKind;
 use crate::bytecode::instruction::Src;
-use crate::context::Unit;
+use crate::context::Function;
 use crate::value::Value;
 use crate::value::slot::{clear, fill};
-use std::rc::Rc;
 
 /// Calls the combinator in the stack slot with the one argument that follows it, and its last part: two
 /// calls. The caller goes on at `pc`. False, and nothing done, when the call is not that simple.
 #[inline(never)]
-pub(super) fn enter(fiber: &mut Fiber, units: &[Rc<Unit>], at: u32, pc: usize) -> bool {
+pub(super) fn enter(fiber: &mut Fiber, functions: &[Function], at: u32, pc: usize) -> bool {
     let Some(window) = fiber.stack.get_mut(at as usize..).and_then(|window| window.first_chunk_mut::<3>())
     else {
         return false;
     };
     let [Value::Combinator(node), ..] = window else { return false };
     let Some((Value::Closure(closure), before)) = node.parts().split_last() else { return false };
-    let entry = units[closure.unit.0 as usize].entries[usize::from(closure.proto.0)];
+    let Some(Function { entry, .. }) = functions.get(closure.function.place()) else { return false };
     if node.kind != CombinatorKind::Comp || entry.arguments != 1 || !fiber.frames.has_room(2) {
         return false;
     }
-    let part = Frame::Code { unit: closure.unit, proto: closure.proto, pc: 0, base: at + 1 };
+    let part = Frame::Code { function: closure.function, pc: 0, base: at + 1 };
     let closure = entry.needs_closure().then(|| closure.clone());
     fiber.frames.enter(pc, Frame::Chain { base: at, left: before.len() as u32 });
     fiber.frames.push(part);
@@ -40,7 +39,7 @@ pub(super) fn enter(fiber: &mut Fiber, units: &[Rc<Unit>], at: u32, pc: usize) -
 /// The part on top returns what is in its register. The number of calls that are made now; `None`, and nothing
 /// done, when what comes next is not that simple.
 #[inline(always)]
-pub(super) fn advance(fiber: &mut Fiber, units: &[Rc<Unit>], src: Src) -> Option<i64> {
+pub(super) fn advance(fiber: &mut Fiber, functions: &[Function], src: Src) -> Option<i64> {
     let Fiber { frames, stack, .. } = fiber;
     let is_called_by_code = matches!(frames.below_chain(), Some(Frame::Code { .. }));
     let &mut Frame::Chain { base: at, ref mut left } = frames.below_mut()? else { return None };
@@ -60,12 +59,12 @@ pub(super) fn advance(fiber: &mut Fiber, units: &[Rc<Unit>], src: Src) -> Option
     };
     let Value::Combinator(node) = window.first()? else { return None };
     let Value::Closure(closure) = node.parts().get(part as usize)? else { return None };
-    let entry = units[closure.unit.0 as usize].entries[usize::from(closure.proto.0)];
+    let Function { entry, .. } = functions.get(closure.function.place())?;
     if entry.arguments != 1 {
         return None;
     }
     *left = part;
-    let next = Frame::Code { unit: closure.unit, proto: closure.proto, pc: 0, base: at + 1 };
+    let next = Frame::Code { function: closure.function, pc: 0, base: at + 1 };
     let closure = entry.needs_closure().then(|| closure.clone());
     clear(&mut window[1]);
     if let Some(closure) = closure {

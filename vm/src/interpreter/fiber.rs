@@ -5,14 +5,14 @@ use super::charged::Charged;
 use super::frames::FrameStack;
 use super::windows;
 use crate::bytecode::instruction::Reference;
-use crate::bytecode::{BuiltinId, ProtoIndex, WINDOW};
-use crate::context::{Prints, Unit};
+use crate::bytecode::{BuiltinId, Proto, WINDOW};
+use crate::context::{Function, Prints};
 use crate::fault::{CallSite, Fault, Span, UnitId};
 use crate::interpreter::hints;
 use crate::native::Native;
 use crate::value::Value;
+use crate::value::code_ref::FunctionId;
 use std::collections::HashMap;
-use std::rc::Rc;
 
 /// Where the first window begins. Stacks and the code of small programs both begin where pages of memory do, and a
 /// load from code whose address ends in the same twelve bits as that of a register just written waits for the
@@ -27,10 +27,8 @@ pub(crate) const FIRST_ROOM: usize = FIRST_SLOT + WINDOW;
 pub(crate) enum Frame {
     /// A function of a program.
     Code {
-        /// The program.
-        unit: UnitId,
         /// The function.
-        proto: ProtoIndex,
+        function: FunctionId,
         /// The next instruction (the running frame keeps it in a local variable).
         pc: u32,
         /// Where its registers begin. The caller finds the result here.
@@ -86,11 +84,12 @@ impl Fiber {
     }
 
     /// The call that the topmost function of the program is at.
-    pub(crate) fn place(&self, units: &[Rc<Unit>]) -> Option<(UnitId, Span)> {
+    pub(crate) fn place(&self, functions: &[Function]) -> Option<(UnitId, Span)> {
         self.frames.iter().rev().find_map(|frame| match *frame {
-            Frame::Code { unit, proto, pc, .. } => {
-                let spans = &units.get(unit.0 as usize)?.program.protos.get(usize::from(proto.0))?.spans;
-                Some((unit, *spans.get((pc as usize).saturating_sub(1))?))
+            Frame::Code { function, pc, .. } => {
+                let function = functions.get(function.place())?;
+                let span = function.compiled()?.spans.get((pc as usize).saturating_sub(1))?;
+                Some((function.unit.code.unit(), *span))
             }
             Frame::Native { .. } | Frame::Chain { .. } => None,
         })
@@ -98,30 +97,31 @@ impl Fiber {
 
     /// Says in a fault where the fiber is and what to do about it. A place that is already known stays.
     #[cold]
-    pub(crate) fn locate(&self, units: &[Rc<Unit>], fault: &mut Fault) {
+    pub(crate) fn locate(&self, functions: &[Function], fault: &mut Fault) {
         if fault.place.is_none() {
-            fault.place = self.place(units);
-            fault.calls = self.calls(units, fault.place);
+            fault.place = self.place(functions);
+            fault.calls = self.calls(functions, fault.place);
         }
-        hints::complete(fault, self.builtin(units), self.frames.len());
+        hints::complete(fault, self.builtin(functions), self.frames.len());
     }
 
     /// The program, function and instruction that a frame of code is at.
-    fn instruction(&self, units: &[Rc<Unit>], frame: usize) -> Option<(UnitId, Rc<Unit>, ProtoIndex, usize)> {
+    fn instruction<'f>(&self, functions: &'f [Function], frame: usize) -> Option<(UnitId, &'f Proto, usize)> {
         match *self.frames.get(frame)? {
-            Frame::Code { unit, proto, pc, .. } => {
-                let owner = units.get(unit.0 as usize)?.clone();
-                Some((unit, owner, proto, (pc as usize).saturating_sub(1)))
+            Frame::Code { function, pc, .. } => {
+                let function = functions.get(function.place())?;
+                let unit = function.unit.code.unit();
+                Some((unit, function.compiled()?, (pc as usize).saturating_sub(1)))
             }
             Frame::Native { .. } | Frame::Chain { .. } => None,
         }
     }
 
     /// The builtin that the topmost function of the program has called, if it has called one.
-    fn builtin(&self, units: &[Rc<Unit>]) -> Option<BuiltinId> {
+    fn builtin(&self, functions: &[Function]) -> Option<BuiltinId> {
         let top = (0..self.frames.len()).rev().find(|&at| matches!(self.frames[at], Frame::Code { .. }))?;
-        let (_, unit, proto, at) = self.instruction(units, top)?;
-        match unit.program.protos.get(usize::from(proto.0))?.code.get(at)?.reference()? {
+        let (_, proto, at) = self.instruction(functions, top)?;
+        match proto.code.get(at)?.reference()? {
             Reference::Builtin(builtin) => Some(builtin),
             _ => None,
         }
@@ -129,7 +129,7 @@ impl Fiber {
 
     /// The innermost two calls of functions and the outermost, without those that the place lies in: a
     /// function written where it is passed needs no call site.
-    fn calls(&self, units: &[Rc<Unit>], place: Option<(UnitId, Span)>) -> Vec<CallSite> {
+    fn calls(&self, functions: &[Function], place: Option<(UnitId, Span)>) -> Vec<CallSite> {
         const INNERMOST: usize = 2;
         let is_code = |at: &usize| matches!(self.frames[*at], Frame::Code { .. });
         let inner: Vec<usize> = (0..self.frames.len()).rev().filter(is_code).take(INNERMOST + 1).collect();
@@ -141,10 +141,9 @@ impl Fiber {
             pairs.push((caller, callee));
         }
         let site = |(caller, callee): (usize, usize)| {
-            let (unit, owner, proto, at) = self.instruction(units, caller)?;
-            let span = *owner.program.protos.get(usize::from(proto.0))?.spans.get(at)?;
-            let (_, owner, proto, _) = self.instruction(units, callee)?;
-            let function = owner.program.protos.get(usize::from(proto.0))?.name.clone();
+            let (unit, proto, at) = self.instruction(functions, caller)?;
+            let span = *proto.spans.get(at)?;
+            let function = self.instruction(functions, callee)?.1.name.clone();
             let is_around = place.is_some_and(|(inside, place)| inside == unit && span.covers(place));
             (!is_around).then_some(CallSite { function, unit, span })
         };
@@ -198,7 +197,7 @@ impl Fiber {
     /// window that they are in, so that the next fiber runs in memory that is warm. The slot of the answer stays.
     ///
     /// What is kept must not depend on scalars left in registers: in a kept window they are another program's.
-    pub(crate) fn park(&mut self, answer: u32, units: &[Rc<Unit>]) {
+    pub(crate) fn park(&mut self, answer: u32, functions: &[Function]) {
         // The stack of a deep recursion is not worth it.
         const SMALL: usize = 16 * WINDOW;
         if !(FIRST_ROOM..=SMALL).contains(&self.stack.len()) {
@@ -206,7 +205,7 @@ impl Fiber {
         }
         // Above them functions have returned, and have left their registers empty; that is looked at where the window is
         // taken back.
-        let keep = self.in_use(units).max(answer as usize + 1);
+        let keep = self.in_use(functions).max(answer as usize + 1);
         if keep <= FIRST_ROOM {
             self.is_parked = true;
             windows::give(self.stack.move_out(FIRST_SLOT..keep.max(FIRST_SLOT)), true);
@@ -224,16 +223,14 @@ impl Fiber {
     }
 
     /// Registers up to the end of the topmost function of the program, and what frames above it keep.
-    fn in_use(&self, units: &[Rc<Unit>]) -> usize {
+    fn in_use(&self, functions: &[Function]) -> usize {
         let mut most = 0;
         for frame in self.frames.iter().rev() {
             match *frame {
                 Frame::Native { top, .. } => most = most.max(top as usize),
                 Frame::Chain { base, .. } => most = most.max(base as usize + 1),
-                Frame::Code { unit, proto, base, .. } => {
-                    let proto = units
-                        .get(unit.0 as usize)
-                        .and_then(|unit| unit.program.protos.get(usize::from(proto.0)));
+                Frame::Code { function, base, .. } => {
+                    let proto = functions.get(function.place()).and_then(Function::compiled);
                     return most.max(base as usize + proto.map_or(WINDOW, |proto| proto.registers.into()));
                 }
             }

@@ -3,8 +3,7 @@
 
 use super::charged::Charged;
 use super::fiber::Frame;
-use crate::bytecode::ProtoIndex;
-use crate::fault::UnitId;
+use crate::value::code_ref::FunctionId;
 use std::ops::{Deref, DerefMut};
 
 /// Frames of the first room.
@@ -24,8 +23,7 @@ pub(crate) struct FrameStack {
 
 /// Where a function goes on.
 pub(crate) struct Resume {
-    pub(crate) unit: UnitId,
-    pub(crate) proto: ProtoIndex,
+    pub(crate) function: FunctionId,
     pub(crate) pc: u32,
     pub(crate) base: u32,
 }
@@ -69,9 +67,9 @@ impl FrameStack {
     #[inline(always)]
     pub(crate) fn leave(&mut self) -> Option<Resume> {
         let below = self.depth.wrapping_sub(2);
-        let Some(&Frame::Code { unit, proto, pc, base }) = self.slots.get(below) else { return None };
+        let Some(&Frame::Code { function, pc, base }) = self.slots.get(below) else { return None };
         self.depth = below + 1;
-        Some(Resume { unit, proto, pc, base })
+        Some(Resume { function, pc, base })
     }
 
     /// True when there is room for `more` frames.

@@ -1,21 +1,17 @@
 //! The user namespace: a value per slot, and for a function what a call needs to know of it, so that a
 //! call by name looks in one place.
 
-use crate::bytecode::ProtoIndex;
 use crate::bytecode::entry::Entry;
-use crate::context::Unit;
-use crate::fault::UnitId;
+use crate::context::Function;
 use crate::memory::account;
 use crate::value::Value;
-use std::rc::Rc;
+use crate::value::code_ref::FunctionId;
 
 /// What a call of a global has to know.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Callee {
-    /// The program.
-    pub(crate) unit: UnitId,
     /// The function.
-    pub(crate) proto: ProtoIndex,
+    pub(crate) function: FunctionId,
     /// The calls it takes without more ado.
     pub(crate) entry: Entry,
 }
@@ -28,11 +24,8 @@ struct Slot {
 }
 
 impl Slot {
-    const EMPTY: Slot = Slot {
-        value: None,
-        callee: Callee { unit: UnitId(0), proto: ProtoIndex(0), entry: Entry::NONE },
-        changed: 0,
-    };
+    const EMPTY: Slot =
+        Slot { value: None, callee: Callee { function: FunctionId(0), entry: Entry::NONE }, changed: 0 };
 }
 
 /// Logical bytes of a slot.
@@ -169,13 +162,12 @@ impl Globals {
     }
 
     /// Defines a slot.
-    pub(crate) fn set(&mut self, slot: u32, value: Value, units: &[Rc<Unit>]) {
+    pub(crate) fn set(&mut self, slot: u32, value: Value, functions: &[Function]) {
         let callee = match &value {
-            Value::Closure(closure) => Callee {
-                unit: closure.unit,
-                proto: closure.proto,
-                entry: units[closure.unit.0 as usize].entries[usize::from(closure.proto.0)],
-            },
+            Value::Closure(closure) => {
+                let entry = functions.get(closure.function.place()).map(|function| function.entry);
+                Callee { function: closure.function, entry: entry.unwrap_or(Entry::NONE) }
+            }
             _ => Slot::EMPTY.callee,
         };
         self.replace(slot, Slot { value: Some(value), callee, changed: 0 });

@@ -17,7 +17,6 @@ use super::quick::{
 use super::registers::window;
 use super::run::{put, read};
 use super::{Hot, Machine, chain, leaf};
-use crate::bytecode::Proto;
 use crate::bytecode::instruction::{Instruction, Relation, instruction_table};
 use crate::bytecode::operation::Operation;
 use crate::context::Unit;
@@ -40,12 +39,10 @@ impl Machine<'_> {
     /// A fault of a builtin; the frame on top is past its call.
     #[inline(never)]
     pub(super) fn run_hot(&mut self) -> Result<Hot> {
-        let units = self.units;
+        let functions = self.functions;
         let is_limited = self.cx.loop_limit != UNLIMITED;
         'program: loop {
-            let Some(&Frame::Code { unit: mut of_unit, proto: mut index, pc, mut base }) =
-                self.fiber.frames.last()
-            else {
+            let Some(&Frame::Code { function: mut index, pc, mut base }) = self.fiber.frames.last() else {
                 return Ok(Hot::Drive);
             };
             let mut pc = pc as usize;
@@ -55,81 +52,74 @@ impl Machine<'_> {
                 Some(_) => Shared::NONE,
             };
             let mut slice = self.cx.fuel.slice;
-            // The program stays the same inside.
-            'unit: loop {
-                let unit_id = of_unit;
-                let unit: &Unit = &units[unit_id.0 as usize];
-                let protos: &[Proto] = &unit.program.protos;
-                'frame: loop {
-                    let code: &[Instruction] = &protos[usize::from(index.0)].code;
-                    let Some(registers) = window(&mut self.fiber.stack, base) else { break 'frame };
-                    'run: {
-                        // Leaves the instruction to the complete table.
-                        macro_rules! leave {
-                            () => {{
-                                cold_path();
-                                break 'run;
-                            }};
-                        }
-                        macro_rules! jump {
-                            ($to:expr) => {
-                                pc = pc.wrapping_add_signed($to.0 as isize)
-                            };
-                        }
-                        macro_rules! constant {
-                            ($constant:expr) => {
-                                &unit.constants[usize::from($constant.0)]
-                            };
-                        }
-                        // A literal is taken for the right operand here.
-                        macro_rules! ignores_side {
-                            ($operation:ident, side) => {
-                                const { assert!(Operation::$operation.is_commutative()) }
-                            };
-                            ($operation:ident, Side::Right) => {};
-                        }
-                        macro_rules! binary {
-                            ($operation:ident, $a:expr, $b:expr, $dst:expr) => {
-                                match (&registers[usize::from($a.reg)], $b) {
-                                    (Value::Int(a), Value::Int(b)) => {
-                                        let Some(result) = Operation::$operation.ints(*a, *b) else {
-                                            leave!()
-                                        };
-                                        put(registers, $dst.0, Value::Int(result));
-                                    }
-                                    (Value::Float(a), Value::Float(b)) => {
-                                        cold_path();
-                                        let Some(result) = Operation::$operation.floats(*a, *b) else {
-                                            leave!()
-                                        };
-                                        put(registers, $dst.0, Value::Float(result));
-                                    }
-                                    _ => leave!(),
+            'frame: loop {
+                // The complete table knows what to do where there is none.
+                let Some(function) = functions.get(index.place()) else { break 'frame };
+                let (code, unit): (&[Instruction], &Unit) = (&function.code, &function.unit);
+                let Some(registers) = window(&mut self.fiber.stack, base) else { break 'frame };
+                'run: {
+                    // Leaves the instruction to the complete table.
+                    macro_rules! leave {
+                        () => {{
+                            cold_path();
+                            break 'run;
+                        }};
+                    }
+                    macro_rules! jump {
+                        ($to:expr) => {
+                            pc = pc.wrapping_add_signed($to.0 as isize)
+                        };
+                    }
+                    macro_rules! constant {
+                        ($constant:expr) => {
+                            &unit.constants[usize::from($constant.0)]
+                        };
+                    }
+                    // A literal is taken for the right operand here.
+                    macro_rules! ignores_side {
+                        ($operation:ident, side) => {
+                            const { assert!(Operation::$operation.is_commutative()) }
+                        };
+                        ($operation:ident, Side::Right) => {};
+                    }
+                    macro_rules! binary {
+                        ($operation:ident, $a:expr, $b:expr, $dst:expr) => {
+                            match (&registers[usize::from($a.reg)], $b) {
+                                (Value::Int(a), Value::Int(b)) => {
+                                    let Some(result) = Operation::$operation.ints(*a, *b) else { leave!() };
+                                    put(registers, $dst.0, Value::Int(result));
                                 }
-                            };
-                        }
-                        // Where memory or garbage asks for attention, the complete table allocates.
-                        macro_rules! allocates {
-                            () => {
-                                cold_path();
-                                if account::attention() {
-                                    leave!();
+                                (Value::Float(a), Value::Float(b)) => {
+                                    cold_path();
+                                    let Some(result) = Operation::$operation.floats(*a, *b) else { leave!() };
+                                    put(registers, $dst.0, Value::Float(result));
                                 }
-                            };
-                        }
-                        // Asks a value a question; the last reader drops it.
-                        macro_rules! condition {
-                            ($src:expr, $question:ident) => {{
-                                let register = &mut registers[usize::from($src.reg)];
-                                let answer = register.$question();
-                                if $src.last {
-                                    clear(register);
-                                }
-                                answer
-                            }};
-                        }
-                        // Calls a builtin out of line; a fault or a machine leaves the loop.
-                        macro_rules! call_builtin {
+                                _ => leave!(),
+                            }
+                        };
+                    }
+                    // Where memory or garbage asks for attention, the complete table allocates.
+                    macro_rules! allocates {
+                        () => {
+                            cold_path();
+                            if account::attention() {
+                                leave!();
+                            }
+                        };
+                    }
+                    // Asks a value a question; the last reader drops it.
+                    macro_rules! condition {
+                        ($src:expr, $question:ident) => {{
+                            let register = &mut registers[usize::from($src.reg)];
+                            let answer = register.$question();
+                            if $src.last {
+                                clear(register);
+                            }
+                            answer
+                        }};
+                    }
+                    // Calls a builtin out of line; a fault or a machine leaves the loop.
+                    macro_rules! call_builtin {
                     ($call:ident, $($operand:expr),*) => {{
                         if slice <= 0 {
                             leave!();
@@ -142,50 +132,41 @@ impl Machine<'_> {
                         slice = self.cx.fuel.slice;
                     }};
                 }
-                        // Goes on in the function on top; mostly it is one of the same program.
-                        macro_rules! goto {
-                            ($unit:expr, $index:expr, $pc:expr, $base:expr) => {{
-                                if $unit != unit_id {
-                                    cold_path();
-                                    of_unit = $unit;
-                                    index = $index;
-                                    pc = $pc;
-                                    base = $base;
-                                    continue 'unit;
-                                }
-                                index = $index;
-                                pc = $pc;
-                                base = $base;
-                                continue 'frame;
-                            }};
-                        }
-                        // Computes a call of a function that is one operation, if it is one.
-                        macro_rules! call_leaf {
-                            ($unit:expr, $entry:expr, $window:expr) => {
-                                if let Some(leaf) = units[$unit.0 as usize].leaf($entry)
-                                    && slice > 0
-                                    && leaf::call(registers, $window, *leaf)
-                                {
-                                    slice -= 1;
-                                    pc += 1;
-                                    continue;
-                                }
-                            };
-                        }
-                        macro_rules! enter {
-                            ($unit:expr, $index:expr, $at:expr) => {{
-                                let next_base = base + u32::from($at);
-                                let frame =
-                                    Frame::Code { unit: $unit, proto: $index, pc: 0, base: next_base };
-                                if slice <= 0 || !self.fiber.frames.enter(pc + 1, frame) {
-                                    leave!();
-                                }
+                    // Goes on in the function on top, whichever program it is of.
+                    macro_rules! goto {
+                        ($function:expr, $pc:expr, $base:expr) => {{
+                            index = $function;
+                            pc = $pc;
+                            base = $base;
+                            continue 'frame;
+                        }};
+                    }
+                    // Computes a call of a function that is one operation, if it is one.
+                    macro_rules! call_leaf {
+                        ($function:expr, $window:expr) => {
+                            if let Some(leaf) = $function.leaf()
+                                && slice > 0
+                                && leaf::call(registers, $window, *leaf)
+                            {
                                 slice -= 1;
-                                goto!($unit, $index, 0, next_base);
-                            }};
-                        }
-                        // What the loop does for the rows of the table that are marked as hot.
-                        macro_rules! work {
+                                pc += 1;
+                                continue;
+                            }
+                        };
+                    }
+                    macro_rules! enter {
+                        ($function:expr, $at:expr) => {{
+                            let next_base = base + u32::from($at);
+                            let frame = Frame::Code { function: $function, pc: 0, base: next_base };
+                            if slice <= 0 || !self.fiber.frames.enter(pc + 1, frame) {
+                                leave!();
+                            }
+                            slice -= 1;
+                            goto!($function, 0, next_base);
+                        }};
+                    }
+                    // What the loop does for the rows of the table that are marked as hot.
+                    macro_rules! work {
                         (put, $dst:ident, $value:expr) => {
                             put(registers, $dst.0, $value)
                         };
@@ -388,8 +369,7 @@ impl Machine<'_> {
                         };
                         (call_global, $global:ident, $window:ident) => {{
                             let slot = unit.globals[usize::from($global.0)];
-                            let Some(&Callee { unit: callee, proto: index, ref entry }) =
-                                globals.callee(slot)
+                            let Some(&Callee { function: callee, ref entry }) = globals.callee(slot)
                             else {
                                 leave!();
                             };
@@ -407,25 +387,25 @@ impl Machine<'_> {
                                         leave!();
                                     }
                                     put(registers, $window.at, Value::Closure(closure.clone()));
-                                } else {
-                                    call_leaf!(callee, *entry, $window);
+                                } else if let Some(function) = functions.get(callee.place()) {
+                                    call_leaf!(function, $window);
                                 }
                             }
-                            enter!(callee, index, $window.at);
+                            enter!(callee, $window.at);
                         }};
                         (call, $window:ident) => {{
                             let closure = match &registers[usize::from($window.at)] {
                                 Value::Closure(closure) => closure,
                                 Value::Combinator(_) if slice > 1 && $window.count == 1 => {
                                     cold_path();
-                                    let calls = leaf::call_chain(registers, $window, units, slice);
+                                    let calls = leaf::call_chain(registers, $window, functions, slice);
                                     if calls != 0 {
                                         slice -= calls;
                                         pc += 1;
                                         continue;
                                     }
                                     let at = base + u32::from($window.at);
-                                    if !chain::enter(self.fiber, units, at, pc + 1) {
+                                    if !chain::enter(self.fiber, functions, at, pc + 1) {
                                         leave!();
                                     }
                                     self.cx.fuel.slice = slice - 2;
@@ -433,13 +413,13 @@ impl Machine<'_> {
                                 }
                                 _ => leave!(),
                             };
-                            let (callee, index) = (closure.unit, closure.proto);
-                            let entry = units[callee.0 as usize].entries[usize::from(index.0)];
-                            if entry.arguments != $window.count {
+                            let callee = closure.function;
+                            let Some(function) = functions.get(callee.place()) else { leave!() };
+                            if function.entry.arguments != $window.count {
                                 leave!();
                             }
-                            call_leaf!(callee, entry, $window);
-                            enter!(callee, index, $window.at);
+                            call_leaf!(function, $window);
+                            enter!(callee, $window.at);
                         }};
                         (return_value, $src:ident) => {{
                             let src = $src.src();
@@ -466,11 +446,11 @@ impl Machine<'_> {
                                 let value = read(registers, src);
                                 registers[0] = value;
                             }
-                            goto!(caller.unit, caller.proto, caller.pc as usize, caller.base);
+                            goto!(caller.function, caller.pc as usize, caller.base);
                         }};
                     }
-                        // The arms of the loop: one for each row.
-                        macro_rules! arms {
+                    // The arms of the loop: one for each row.
+                    macro_rules! arms {
                         ([$instruction:expr] $(
                             $(#[doc = $doc:literal])+
                             $name:ident $text:literal $flow:ident { $($field:ident: $type:ty),* }
@@ -484,22 +464,21 @@ impl Machine<'_> {
                             }
                         };
                     }
-                        macro_rules! arm {
+                    macro_rules! arm {
                         (hot $($work:tt)*) => { work!($($work)*) };
                         (full $($work:tt)*) => { leave!() };
                     }
-                        // The verifier has checked that control stays inside the code.
-                        while let Some(instruction) = code.get(pc) {
-                            instruction_table!(arms * instruction);
-                            pc = pc.wrapping_add(1);
-                        }
+                    // The verifier has checked that control stays inside the code.
+                    while let Some(instruction) = code.get(pc) {
+                        instruction_table!(arms * instruction);
+                        pc = pc.wrapping_add(1);
                     }
-                    break 'frame;
                 }
-                self.cx.fuel.slice = slice;
-                self.save(pc);
-                return Ok(Hot::Table);
+                break 'frame;
             }
+            self.cx.fuel.slice = slice;
+            self.save(pc);
+            return Ok(Hot::Table);
         }
     }
 }

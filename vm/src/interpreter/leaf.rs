@@ -7,11 +7,10 @@
 use crate::bytecode::instruction::Window;
 use crate::bytecode::leaf::Leaf;
 use crate::bytecode::{CombinatorKind, WINDOW};
-use crate::context::Unit;
+use crate::context::Function;
+use crate::value::Value;
 use crate::value::combinator::Combinator;
 use crate::value::slot::{clear, fill};
-use crate::value::{Closure, Value};
-use std::rc::Rc;
 
 #[inline(always)]
 fn integer(value: Option<&Value>) -> Option<i64> {
@@ -52,7 +51,7 @@ pub(super) fn call(registers: &mut [Value; WINDOW], window: Window, leaf: Leaf) 
 pub(super) fn call_chain(
     registers: &mut [Value; WINDOW],
     window: Window,
-    units: &[Rc<Unit>],
+    functions: &[Function],
     slice: i64,
 ) -> i64 {
     let at = usize::from(window.at);
@@ -62,26 +61,23 @@ pub(super) fn call_chain(
     if calls > slice {
         return 0;
     }
-    let Some(value) = run_chain(node, units, *argument) else { return 0 };
+    let Some(value) = run_chain(node, functions, *argument) else { return 0 };
     clear(callee);
     fill(callee, Value::Int(value));
     calls
 }
 
 #[inline(always)]
-fn run_chain(node: &Combinator, units: &[Rc<Unit>], argument: i64) -> Option<i64> {
+fn run_chain(node: &Combinator, functions: &[Function], argument: i64) -> Option<i64> {
     if node.kind != CombinatorKind::Comp {
         return None;
     }
     node.parts().iter().rev().try_fold(argument, |value, part| {
         let Value::Closure(closure) = part else { return None };
-        let Closure { unit, proto, .. } = **closure;
-        let unit = &units[unit.0 as usize];
-        let entry = unit.entries[usize::from(proto.0)];
-        if entry.arguments != 1 {
+        let function = functions.get(closure.function.place())?;
+        if function.entry.arguments != 1 {
             return None;
         }
-        unit.leaf(entry)?
-            .compute(|_| Some(value), |index| integer(closure.captures().get(usize::from(index))))
+        function.leaf()?.compute(|_| Some(value), |index| integer(closure.captures().get(usize::from(index))))
     })
 }

@@ -25,7 +25,7 @@ mod windows;
 
 use crate::builtins::HostFunction;
 use crate::bytecode::instruction::Signal;
-use crate::context::{Context, Unit};
+use crate::context::{Context, Function};
 use crate::fault::{Fault, Result};
 use crate::interpreter::globals::Globals;
 use crate::native::Action;
@@ -33,7 +33,6 @@ use crate::value::Value;
 use crate::value::build::Arguments;
 use fiber::{Fiber, Frame};
 use run::After;
-use std::rc::Rc;
 
 /// Why a fiber stopped running.
 pub(crate) enum Stop {
@@ -78,7 +77,7 @@ pub(crate) struct Machine<'i> {
     pub(crate) cx: &'i mut Context,
     pub(crate) fiber: &'i mut Fiber,
     pub(crate) globals: &'i mut Globals,
-    pub(crate) units: &'i [Rc<Unit>],
+    pub(crate) functions: &'i [Function],
     /// Why the hot loop ends, when what runs for it out of line has said so.
     leaving: Hot,
     /// What a builtin called by the hot loop wants, when that is more than to give a value.
@@ -91,9 +90,9 @@ impl<'i> Machine<'i> {
         cx: &'i mut Context,
         fiber: &'i mut Fiber,
         globals: &'i mut Globals,
-        units: &'i [Rc<Unit>],
+        functions: &'i [Function],
     ) -> Machine<'i> {
-        Machine { cx, fiber, globals, units, leaving: Hot::Table, pending: None }
+        Machine { cx, fiber, globals, functions, leaving: Hot::Table, pending: None }
     }
 
     /// Runs until the fiber stops.
@@ -107,7 +106,7 @@ impl<'i> Machine<'i> {
                 Ok(Some(stop)) => return stop,
                 Ok(None) => stop = self.run_frames(),
                 Err(mut fault) => {
-                    self.fiber.locate(self.units, &mut fault);
+                    self.fiber.locate(self.functions, &mut fault);
                     return Stop::Fault(fault);
                 }
             }

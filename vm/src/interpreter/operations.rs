@@ -1,10 +1,11 @@
 //! What instructions do beyond their fast path.
 
 use crate::bytecode::instruction::{Args, Relation};
-use crate::bytecode::{ProtoIndex, Shape, WINDOW};
-use crate::context::{Context, Unit};
+use crate::bytecode::{Proto, Shape, WINDOW};
+use crate::context::{Context, Function, Unit};
 use crate::fault::{Fault, Reason, Result};
 use crate::interpreter::globals::Globals;
+use crate::value::code_ref::FunctionId;
 use crate::value::map::MapNode;
 use crate::value::relation::equal::equal;
 use crate::value::relation::order::{compare, compare_numbers};
@@ -124,18 +125,8 @@ pub(super) fn take_args(registers: &mut [Value; WINDOW], args: Args) -> Vec<Valu
 
 /// The function of a closure that fits a number of arguments exactly, if there is one.
 #[inline]
-pub(super) fn target<'u>(
-    units: &'u [Rc<Unit>],
-    closure: &Closure,
-    count: u8,
-) -> Option<(&'u Unit, ProtoIndex)> {
-    let unit = &units[closure.unit.0 as usize];
-    let mut index = closure.proto;
-    loop {
-        let proto = &unit.program.protos[usize::from(index.0)];
-        if proto.shape == (Shape { fixed: count, variadic: false }) {
-            return Some((unit, index));
-        }
-        index = proto.next_arity?;
-    }
+pub(super) fn target(functions: &[Function], closure: &Closure, count: u8) -> Option<FunctionId> {
+    let fits = |proto: &Proto| proto.shape == Shape { fixed: count, variadic: false };
+    let mut arities = functions.get(closure.function.place())?.arities();
+    arities.find(|(_, proto)| fits(proto)).map(|(function, _)| function)
 }

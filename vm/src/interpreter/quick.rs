@@ -12,7 +12,7 @@ use crate::bytecode::instruction::{
     Args, Capture, Dst, Instruction, Key, Pinned, Relation, Src, Template, Window,
 };
 use crate::bytecode::{BuiltinId, WINDOW};
-use crate::context::{Context, Unit};
+use crate::context::{Context, Function, Unit};
 use crate::fault::Result;
 use crate::memory::account;
 use crate::native::{Native, Step};
@@ -58,7 +58,7 @@ impl Machine<'_> {
                 }
                 self.return_to_machine(src, base as usize)
             }
-            Some(Frame::Chain { .. }) => match chain::advance(self.fiber, self.units, src) {
+            Some(Frame::Chain { .. }) => match chain::advance(self.fiber, self.functions, src) {
                 Some(calls) => {
                     self.cx.fuel.slice -= calls;
                     Ok(Below::Again)
@@ -82,8 +82,9 @@ impl Machine<'_> {
     #[inline(never)]
     fn return_to_machine(&mut self, src: Src, base: usize) -> Result<Below> {
         let is_fixed = match self.fiber.frames.last() {
-            Some(Frame::Code { unit, proto, .. }) => {
-                self.units[unit.0 as usize].entries[usize::from(proto.0)].has_fixed_arity()
+            Some(Frame::Code { function, .. }) => {
+                let function = self.functions.get(function.place());
+                function.is_some_and(|function| function.entry.has_fixed_arity())
             }
             _ => false,
         };
@@ -147,11 +148,11 @@ impl Machine<'_> {
     #[inline(never)]
     pub(super) fn settle_builtin(&mut self, pc: usize) -> Result<Hot> {
         self.save(pc);
-        let Some(&Frame::Code { unit, proto, base, .. }) = self.fiber.frames.last() else {
+        let Some(&Frame::Code { function, base, .. }) = self.fiber.frames.last() else {
             return Ok(Hot::Drive);
         };
-        let registers = self.units[unit.0 as usize].program.protos[usize::from(proto.0)].registers;
-        let top = base + u32::from(registers);
+        let function = self.functions.get(function.place()).and_then(Function::compiled);
+        let top = base + function.map_or(WINDOW as u32, |proto| proto.registers.into());
         match self.pending.take() {
             Some(Pending { step: Ok(Step::Enter(native)), dst }) => {
                 self.fiber.push_native(native, base + u32::from(dst), top);

@@ -12,10 +12,10 @@ use super::{Machine, Stop};
 use crate::apply::check_arity;
 use crate::arith;
 use crate::builtins::Implementation;
+use crate::bytecode::WINDOW;
 use crate::bytecode::instruction::{Instruction, Relation, Side, Src, instruction_table};
 use crate::bytecode::operation::Operation;
-use crate::bytecode::{Proto, WINDOW};
-use crate::context::{Context, Unit};
+use crate::context::{Context, Function, Unit};
 use crate::fault::{Fault, Reason, Result};
 use crate::memory::account;
 use crate::value::build::Arguments;
@@ -54,13 +54,16 @@ impl Machine<'_> {
     #[allow(clippy::too_many_lines)] // One arm an instruction; splitting it would hide the table.
     #[inline(never)]
     pub(super) fn run_one(&mut self) -> Result<After> {
-        let units = self.units;
-        let Some(&Frame::Code { unit, proto, pc, base }) = self.fiber.frames.last() else {
+        let functions = self.functions;
+        let Some(&Frame::Code { function, pc, base }) = self.fiber.frames.last() else {
             return Ok(After::Reload);
         };
-        // Frames are made from verified programs of this isolate.
-        let unit: &Unit = &units[unit.0 as usize];
-        let proto: &Proto = &unit.program.protos[usize::from(proto.0)];
+        // Frames are made from verified programs of this isolate, which stay while it runs.
+        let function = functions.get(function.place());
+        let (Some(function), Some(proto)) = (function, function.and_then(Function::compiled)) else {
+            return Err(Fault::new(Reason::ExecutionError, "no such function"));
+        };
+        let unit: &Unit = &function.unit;
         let (mut pc, base) = (pc as usize, base as usize);
         let cx: &mut Context = self.cx;
         Fiber::reserve_window(&mut self.fiber.stack, base);
@@ -100,10 +103,9 @@ impl Machine<'_> {
         }
         // Goes on in a function whose arguments are in place.
         macro_rules! enter {
-            ($unit_id:expr, $index:expr, $at:expr) => {{
-                let unit_id = $unit_id;
+            ($function:expr, $at:expr) => {{
                 let base = base + usize::from($at);
-                let frame = Frame::Code { unit: unit_id, proto: $index, pc: 0, base: base as u32 };
+                let frame = Frame::Code { function: $function, pc: 0, base: base as u32 };
                 self.fiber.frames.push(frame);
                 cx.fuel.slice -= 1;
                 if cx.fuel.slice < 0 {
@@ -204,7 +206,7 @@ impl Machine<'_> {
                     Some(overlay) => {
                         overlay.insert(slot, value);
                     }
-                    None => self.globals.set(slot, value, units),
+                    None => self.globals.set(slot, value, functions),
                 }
             }};
             (is_defined, $global:ident, $dst:ident) => {{
@@ -424,12 +426,12 @@ impl Machine<'_> {
                 let slot = unit.globals[usize::from($global.0)];
                 let callee = match find_global(self.globals, &self.fiber.overlay, slot) {
                     Some(Value::Closure(closure)) => {
-                        if let Some((callee, index)) = target(units, closure, $window.count) {
+                        if let Some(callee) = target(functions, closure, $window.count) {
                             // A function that does not look at register 0 needs no closure there.
-                            if callee.entries[usize::from(index.0)].needs_closure() {
+                            if functions[callee.place()].entry.needs_closure() {
                                 put(registers, $window.at, Value::Closure(closure.clone()));
                             }
-                            enter!(closure.unit, index, $window.at);
+                            enter!(callee, $window.at);
                         }
                         Value::Closure(closure.clone())
                     }
@@ -442,9 +444,9 @@ impl Machine<'_> {
             (call, $window:ident) => {{
                 save!();
                 if let Value::Closure(closure) = &registers[usize::from($window.at)]
-                    && let Some((_, index)) = target(units, closure, $window.count)
+                    && let Some(callee) = target(functions, closure, $window.count)
                 {
-                    enter!(closure.unit, index, $window.at);
+                    enter!(callee, $window.at);
                 }
                 return self.call_window(base, proto, $window);
             }};
@@ -486,7 +488,9 @@ impl Machine<'_> {
         }
 
         // The verifier has checked that control stays inside the code.
-        let instruction = proto.code[pc];
+        let Some(&instruction) = function.code.get(pc) else {
+            return Err(Fault::new(Reason::ExecutionError, "no such instruction"));
+        };
         pc += 1;
         instruction_table!(arms instruction);
         save!();

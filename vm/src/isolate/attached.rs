@@ -45,12 +45,21 @@ impl Isolate {
                 return Err(Fault::runtime("only a function without captures can be attached"));
             }
             let unit = world.load(program)?;
-            let loaded = &world.cx.units[unit.0 as usize];
-            loaded.is_attached.set(true);
+            let loaded = world.attached(unit);
             let closure = Closure::new(&loaded.code, function, Default::default());
             world.put(namespace, name, Value::Closure(closure));
             Ok(unit)
         })
+    }
+
+    /// What was attached stays from now on as other programs do: while something that is kept reaches it, and on the account.
+    pub fn detach(&mut self, unit: UnitId) {
+        self.scope(|world, _| {
+            if let Some(loaded) = world.cx.unit(unit) {
+                loaded.is_attached.set(false);
+                world.units.look_at(unit);
+            }
+        });
     }
 
     /// Puts data under a name of a namespace.
@@ -88,7 +97,7 @@ impl World {
         let symbols = &mut self.cx.symbols;
         let key = GlobalKey { namespace: Some(symbols.intern(namespace)), name: symbols.intern(name) };
         let slot = self.slots.slot(&mut self.globals, key);
-        self.globals.set(slot, value, &self.cx.units);
+        self.globals.set(slot, value, &self.cx.functions);
     }
 }
 

@@ -59,7 +59,7 @@ impl Isolate {
             let symbol = world.cx.symbols.intern(name);
             let key = GlobalKey { namespace: None, name: symbol };
             let slot = world.slots.slot(&mut world.globals, key);
-            world.globals.set(slot, value, &world.cx.units);
+            world.globals.set(slot, value, &world.cx.functions);
             Ok(())
         })
     }
@@ -80,7 +80,7 @@ impl Isolate {
                 let symbol = world.cx.symbols.intern(name);
                 let slot = world.slots.slot(&mut world.globals, GlobalKey { namespace: None, name: symbol });
                 let old = world.globals.get(slot).cloned();
-                world.globals.set(slot, pushed, &world.cx.units);
+                world.globals.set(slot, pushed, &world.cx.functions);
                 let Some(old) = old else { break };
                 pushed = old;
             }
@@ -135,14 +135,10 @@ impl World {
 
 fn arity_of(cx: &Context, value: &Value) -> Option<Arity> {
     let Value::Closure(closure) = value else { return None };
-    let protos = &cx.units.get(closure.unit.0 as usize)?.program.protos;
-    let shapes = std::iter::successors(protos.get(usize::from(closure.proto.0)), |proto| {
-        protos.get(usize::from(proto.next_arity?.0))
-    });
     let whole = |arity: Arity, proto: &crate::bytecode::Proto| {
         let fixed = usize::from(proto.shape.fixed);
         let max = if proto.shape.variadic { None } else { arity.max.map(|max| max.max(fixed)) };
         Arity { min: arity.min.min(fixed), max }
     };
-    Some(shapes.fold(Arity { min: usize::MAX, max: Some(0) }, whole))
+    Some(cx.arities(closure).fold(Arity { min: usize::MAX, max: Some(0) }, whole))
 }

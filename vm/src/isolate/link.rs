@@ -17,6 +17,7 @@ use crate::value::set::SetNode;
 use crate::value::string::StringNode;
 use crate::value::symbol::Symbol;
 use num_bigint::BigInt;
+use smallvec::SmallVec;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -71,6 +72,12 @@ impl GlobalSlots {
     }
 }
 
+/// A linked program, and the simple calls of its functions.
+pub(crate) struct Linked {
+    pub(crate) unit: Unit,
+    pub(crate) entries: SmallVec<[Entry; 16]>,
+}
+
 /// Links a program for the run of this number.
 ///
 /// # Errors
@@ -82,7 +89,7 @@ pub(crate) fn link(
     program: Arc<Program>,
     code: CodeRef,
     run: u64,
-) -> Result<Unit> {
+) -> Result<Linked> {
     let (fuel, peak) = (cx.fuel.used(), account::peak());
     cx.reserve(program.symbols.len() * 64 + program.constants.len() * size_of::<Value>())?;
     let symbols: Vec<Symbol> = program.symbols.iter().map(|text| cx.symbols.intern(text)).collect();
@@ -102,17 +109,17 @@ pub(crate) fn link(
         fuel: cx.fuel.used() - fuel,
         bytes: if is_highest { account::peak() - account::live() } else { 0 },
     };
-    Ok(Unit {
+    let unit = Unit {
         program,
         constants,
         globals: linked_globals,
-        entries,
         leaves,
         code,
         linking,
         charged: Cell::new(0),
         is_attached: Cell::new(false),
-    })
+    };
+    Ok(Linked { unit, entries })
 }
 
 fn key_of(symbols: &[Symbol], name: &GlobalName) -> GlobalKey {
@@ -126,7 +133,7 @@ fn entry(proto: &Proto, constants: &[Const], leaves: &mut Vec<Leaf>) -> Entry {
     }
     // The closure stands in register 0.
     let mut needs_closure = proto.captures > 0;
-    for instruction in &proto.code {
+    for instruction in proto.code.iter() {
         instruction.effects(&mut |effect| needs_closure |= effect == Effect::Read(0));
     }
     let leaf = match Leaf::of(proto, constants) {

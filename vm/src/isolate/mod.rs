@@ -30,6 +30,7 @@ mod budget;
 mod context_keys;
 mod definitions;
 mod link;
+mod places;
 mod run;
 mod schedule;
 mod sweep;
@@ -38,7 +39,7 @@ mod units;
 use crate::builtins::{DIRECT, FACTS, HostFunction};
 use crate::bytecode::instruction::Signal;
 use crate::bytecode::{Builtins, Program};
-use crate::context::{Context, Prints};
+use crate::context::{Context, Prints, Unit};
 use crate::fault::{BoundedText, Fault, Reason, Result, UnitId};
 use crate::interpreter::globals::Globals;
 use crate::interpreter::{Stop, hints};
@@ -180,7 +181,7 @@ impl Isolate {
     pub fn attach(&mut self, program: Arc<Program>) -> Result<UnitId> {
         self.scope(|world, _| {
             let unit = world.load(program)?;
-            world.cx.units[unit.0 as usize].is_attached.set(true);
+            world.attached(unit);
             Ok(unit)
         })
     }
@@ -239,7 +240,7 @@ impl Isolate {
     /// Gives a fault of looking at the result the place that the result comes from.
     pub fn locate_result(&mut self, fault: &mut Fault) {
         self.scope(|world, _| {
-            let last = world.cx.units.get(world.started.0 as usize).and_then(|unit| {
+            let last = world.cx.unit(world.started).and_then(|unit| {
                 let entry = unit.program.protos.get(usize::from(unit.program.entry.0))?;
                 entry.spans.last().copied()
             });
@@ -283,7 +284,7 @@ impl Isolate {
 
     /// Programs that are loaded.
     pub fn programs(&self) -> usize {
-        self.world.as_ref().map_or(0, |world| world.units.count(&world.cx))
+        self.world.as_ref().map_or(0, |world| world.units.count())
     }
 
     /// Elements that the run has copied because a collection was shared.
@@ -324,7 +325,7 @@ impl World {
         self.cx.extensions.clear();
         self.cx.run = self.cx.run.next();
         self.started = unit;
-        let loaded = &self.cx.units[unit.0 as usize];
+        let loaded = &self.cx.functions[unit.0 as usize].unit;
         let (entry, linking) = (loaded.program.entry, loaded.linking);
         if linking.run != self.runs {
             // What a run costs does not depend on who has linked its program.
@@ -332,13 +333,24 @@ impl World {
             account::charge(linking.bytes as usize);
             account::release(linking.bytes as usize);
         }
-        self.schedule.start(unit, entry);
+        self.schedule.start(unit.function(entry));
     }
 
     fn load(&mut self, program: Arc<Program>) -> Result<UnitId> {
         let World { cx, slots, globals, units, runs, .. } = self;
-        let unit = link(cx, slots, globals, program, units.next(cx), *runs)?;
-        Ok(units.add(cx, unit))
+        if program.protos.is_empty() {
+            return Err(Fault::runtime("a program without functions"));
+        }
+        let code = units.next(cx, program.protos.len());
+        let linked = link(cx, slots, globals, program, code, *runs)?;
+        Ok(units.add(cx, linked))
+    }
+
+    /// A program that was loaded stays, whether or not closures reach it.
+    fn attached(&self, unit: UnitId) -> &Unit {
+        let loaded = &self.cx.functions[unit.0 as usize].unit;
+        loaded.is_attached.set(true);
+        loaded
     }
 
     /// Decoding is paid for like any other work, before the first slice.

@@ -5,9 +5,8 @@
 
 use super::CallId;
 use crate::builtins::HostFunction;
-use crate::bytecode::ProtoIndex;
 use crate::context::Context;
-use crate::fault::{CallSite, Fault, Reason, Result, UnitId};
+use crate::fault::{CallSite, Fault, Reason, Result};
 use crate::interpreter::fiber::{Delivery, FIRST_SLOT, Fiber, Frame};
 use crate::interpreter::globals::Globals;
 use crate::interpreter::{HostRequest, Machine, Stop};
@@ -15,6 +14,7 @@ use crate::native::Native;
 use crate::native::parallel::Parallel;
 use crate::value::Value;
 use crate::value::build::Arguments;
+use crate::value::code_ref::FunctionId;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Number of a fiber: its slot.
@@ -61,8 +61,8 @@ pub(super) struct Schedule {
 
 impl Schedule {
     /// Starts the main fiber of a program.
-    pub(super) fn start(&mut self, unit: UnitId, entry: ProtoIndex) {
-        let frame = Frame::Code { unit, proto: entry, pc: 0, base: FIRST_SLOT as u32 };
+    pub(super) fn start(&mut self, function: FunctionId) {
+        let frame = Frame::Code { function, pc: 0, base: FIRST_SLOT as u32 };
         if self.recycled
             && let [Some(slot)] = &mut self.slots[..]
         {
@@ -119,14 +119,14 @@ impl Schedule {
         let last = self.ready.back().copied().or_else(waiting);
         let slot = last.and_then(|id| self.slots.get(id.0 as usize)?.as_ref());
         if let Some(slot) = slot {
-            slot.fiber.locate(&cx.units, fault);
+            slot.fiber.locate(&cx.functions, fault);
         }
     }
 
     /// Says in a fault where a fiber is.
     pub(super) fn locate_in(&mut self, id: FiberId, cx: &Context, fault: &mut Fault) {
         if let Some(slot) = self.slot(id) {
-            slot.fiber.locate(&cx.units, fault);
+            slot.fiber.locate(&cx.functions, fault);
         }
     }
 
@@ -145,7 +145,7 @@ impl Schedule {
         let Some(slot) = self.slot(id) else { return Stop::Done(Value::Nil) };
         if let Some(mut fault) = slot.fault.take() {
             // The call that the host refused.
-            slot.fiber.locate(&cx.units, &mut fault);
+            slot.fiber.locate(&cx.functions, &mut fault);
             return Stop::Fault(fault);
         }
         let fiber = &mut slot.fiber;
@@ -153,8 +153,8 @@ impl Schedule {
         if let Some(prints) = &mut fiber.prints {
             std::mem::swap(prints, &mut cx.prints);
         }
-        let units = cx.units.clone();
-        let stop = Machine::new(cx, fiber, globals, &units).run();
+        let functions = cx.functions.clone();
+        let stop = Machine::new(cx, fiber, globals, &functions).run();
         if let Some(prints) = &mut fiber.prints {
             std::mem::swap(prints, &mut cx.prints);
         }
@@ -169,7 +169,7 @@ impl Schedule {
         self.calls.insert(call, PendingCall { fiber: id, function, arguments, dst });
         if let Some(slot) = self.slot(id) {
             slot.call = Some(call);
-            slot.fiber.park(dst, &cx.units);
+            slot.fiber.park(dst, &cx.functions);
         }
         call
     }
@@ -369,7 +369,7 @@ impl Schedule {
     fn note_call(&mut self, parent: FiberId, cx: &Context, fault: &mut Fault) {
         const MOST: usize = 4;
         let name = self.parallel(parent).map_or("pmap", |parallel| parallel.name());
-        let Some((unit, span)) = self.slot(parent).and_then(|slot| slot.fiber.place(&cx.units)) else {
+        let Some((unit, span)) = self.slot(parent).and_then(|slot| slot.fiber.place(&cx.functions)) else {
             return;
         };
         let is_around = fault.place.is_some_and(|(inside, place)| inside == unit && span.covers(place));

@@ -1,7 +1,9 @@
-//! The programs that are loaded: numbers are given again when nothing reaches a program any more.
+//! The programs that are loaded: numbers of functions are given again when nothing reaches their program any more.
 
+use super::link::Linked;
+use super::places::Places;
 use crate::bytecode::{Program, ProtoIndex};
-use crate::context::{Context, Linking, Unit};
+use crate::context::{Context, Function, Linking, Unit};
 use crate::fault::UnitId;
 use crate::value::code_ref::{CodeRef, Released};
 use std::cell::Cell;
@@ -11,8 +13,10 @@ use std::sync::Arc;
 /// What is known of the numbers of programs.
 #[derive(Default)]
 pub(super) struct Units {
-    /// Numbers without a program.
-    free: Vec<UnitId>,
+    /// Free places among the functions.
+    places: Places,
+    /// Programs.
+    count: usize,
     /// Programs that this run has loaded.
     loaded: Vec<UnitId>,
     /// Programs that lost a closure which may have been their last.
@@ -20,40 +24,48 @@ pub(super) struct Units {
 }
 
 impl Units {
-    /// A reference to the next program, for linking it.
-    pub(super) fn next(&self, cx: &Context) -> CodeRef {
-        let unit = self.free.last().copied().unwrap_or(UnitId(cx.units.len() as u32));
-        CodeRef::new(unit, self.released.clone())
+    /// A reference to the next program, which has so many functions, for linking it.
+    pub(super) fn next(&self, cx: &Context, functions: usize) -> CodeRef {
+        CodeRef::new(UnitId(self.places.find(functions, cx.functions.len())), self.released.clone())
     }
 
     /// Adds the linked program.
-    pub(super) fn add(&mut self, cx: &mut Context, linked: Unit) -> UnitId {
-        let unit = linked.code.unit();
-        let units = Rc::make_mut(&mut cx.units);
-        match units.get_mut(unit.0 as usize) {
-            Some(place) => {
-                self.free.pop();
-                *place = Rc::new(linked);
-            }
-            None => units.push(Rc::new(linked)),
+    pub(super) fn add(&mut self, cx: &mut Context, linked: Linked) -> UnitId {
+        let Linked { unit, entries } = linked;
+        let (id, unit) = (unit.code.unit(), Rc::new(unit));
+        let mut added = unit.program.protos.iter().zip(entries).enumerate().map(|(at, (proto, entry))| {
+            Function { code: proto.code.clone(), unit: unit.clone(), proto: ProtoIndex(at as u16), entry }
+        });
+        let functions = Rc::make_mut(&mut cx.functions);
+        let first = id.0 as usize;
+        if first < functions.len() {
+            self.places.take(id.0..id.0 + unit.program.protos.len() as u32);
+            functions[first..].iter_mut().zip(&mut added).for_each(|(place, function)| *place = function);
         }
-        self.loaded.push(unit);
-        unit
+        functions.extend(added);
+        self.count += 1;
+        self.loaded.push(id);
+        id
+    }
+
+    /// The next commit finds out whether something reaches the program.
+    pub(super) fn look_at(&self, unit: UnitId) {
+        self.released.add(unit);
     }
 
     /// Number of programs.
-    pub(super) fn count(&self, cx: &Context) -> usize {
-        cx.units.len() - self.free.len()
+    pub(super) fn count(&self) -> usize {
+        self.count
     }
 
     /// The programs that stay if the run is committed now.
     pub(super) fn reachable<'c>(&self, cx: &'c Context) -> impl Iterator<Item = &'c Unit> {
-        cx.units.iter().map(Rc::as_ref).filter(|unit| !is_unreachable(unit))
+        Function::programs(&cx.functions).filter(|unit| !is_unreachable(unit))
     }
 
     /// Logical bytes that the programs of this run need when they stay.
     pub(super) fn added_bytes(&self, cx: &Context) -> usize {
-        let units = self.loaded.iter().filter_map(|unit| cx.units.get(unit.0 as usize));
+        let units = self.loaded.iter().filter_map(|unit| cx.unit(*unit));
         units.filter(|unit| !unit.code.is_only() && !unit.is_attached.get()).map(|unit| unit.bytes()).sum()
     }
 
@@ -62,8 +74,10 @@ impl Units {
         let mut looked_at = self.released.take();
         looked_at.append(&mut self.loaded);
         for unit in looked_at {
-            let Some(loaded) = cx.units.get(unit.0 as usize) else { continue };
+            let Some(loaded) = cx.unit(unit) else { continue };
             loaded.code.unlist();
+            // Not always the one that was listed: its number may have been given again.
+            let unit = loaded.code.unit();
             if is_unreachable(loaded) {
                 self.remove(cx, unit);
             } else if !loaded.is_attached.get() {
@@ -76,7 +90,7 @@ impl Units {
     pub(super) fn roll_back(&mut self, cx: &mut Context) {
         if !self.released.is_empty() {
             for unit in self.released.take() {
-                if let Some(loaded) = cx.units.get(unit.0 as usize) {
+                if let Some(loaded) = cx.unit(unit) {
                     loaded.code.unlist();
                 }
             }
@@ -87,17 +101,17 @@ impl Units {
     }
 
     fn remove(&mut self, cx: &mut Context, unit: UnitId) {
-        let units = Rc::make_mut(&mut cx.units);
-        let is_last = unit.0 as usize + 1 == units.len();
-        match units.get_mut(unit.0 as usize) {
-            // Its number was given back before.
-            Some(place) if place.program.protos.is_empty() => {}
-            Some(_) if is_last => drop(units.pop()),
-            Some(place) => {
-                *place = Rc::new(no_unit(unit));
-                self.free.push(unit);
-            }
-            None => {}
+        let functions = Rc::make_mut(&mut cx.functions);
+        let first = unit.0 as usize;
+        // Its number was given back before.
+        let Some(function) = functions.get(first).filter(|function| !function.is_vacant()) else { return };
+        let rows = unit.0..unit.0 + function.unit.program.protos.len() as u32;
+        self.count -= 1;
+        let left = self.places.give_back(rows.clone(), functions.len());
+        if left < functions.len() {
+            functions.truncate(left);
+        } else {
+            functions[first..rows.end as usize].fill(Function::vacant(&Rc::new(no_unit())));
         }
     }
 }
@@ -107,7 +121,7 @@ fn is_unreachable(unit: &Unit) -> bool {
 }
 
 /// What stands for a program that is gone.
-fn no_unit(unit: UnitId) -> Unit {
+fn no_unit() -> Unit {
     let program = Program {
         source_bytes: 0,
         protos: Vec::new(),
@@ -120,9 +134,8 @@ fn no_unit(unit: UnitId) -> Unit {
         program: Arc::new(program),
         constants: Vec::new(),
         globals: Vec::new(),
-        entries: Vec::new(),
         leaves: Vec::new(),
-        code: CodeRef::new(unit, Rc::default()),
+        code: CodeRef::new(UnitId(0), Rc::default()),
         linking: Linking { run: 0, fuel: 0, bytes: 0 },
         charged: Cell::new(0),
         is_attached: Cell::new(false),

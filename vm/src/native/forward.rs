@@ -8,11 +8,12 @@
 use super::Action;
 use crate::apply::is_direct;
 use crate::bytecode::instruction::{Instruction, Src};
-use crate::bytecode::{CombinatorKind, Known, ProtoIndex, Shape};
+use crate::bytecode::{CombinatorKind, Known, Shape};
 use crate::context::{Context, DirectFunction};
-use crate::fault::{Fault, Result, UnitId};
+use crate::fault::{Fault, Result};
 use crate::memory::account;
 use crate::native::update::update_directly;
+use crate::value::code_ref::FunctionId;
 use crate::value::map::MapNode;
 use crate::value::string::SHORT_TEXT;
 use crate::value::symbol::Symbol;
@@ -56,10 +57,8 @@ struct Count {
 /// An instruction of a function.
 #[derive(Clone, Copy)]
 pub struct Site {
-    /// The program.
-    pub unit: UnitId,
     /// The function.
-    pub proto: ProtoIndex,
+    pub(crate) function: FunctionId,
     /// Position in its code.
     pub at: u32,
 }
@@ -68,10 +67,10 @@ impl Forward {
     /// The function as one that forwards `count` arguments, if it is one.
     pub(crate) fn of(cx: &Context, function: &Value, count: u8) -> Option<Box<Forward>> {
         let Value::Closure(closure) = function else { return None };
-        let unit = cx.units.get(closure.unit.0 as usize)?;
-        let proto = unit.program.protos.get(usize::from(closure.proto.0))?;
+        let called = cx.function(closure)?;
+        let (unit, proto) = (&called.unit, called.compiled()?);
         let ([before @ .., call, Instruction::Return { src }], true) =
-            (proto.code.as_slice(), cx.hot_loop && proto.shape == Shape { fixed: count, variadic: false })
+            (&proto.code[..], cx.hot_loop && proto.shape == Shape { fixed: count, variadic: false })
         else {
             return None;
         };
@@ -148,7 +147,7 @@ impl Forward {
             ] if count == 2 && info.known == Some(Known::Update) => count_of(cx, function),
             _ => None,
         };
-        let site = Site { unit: closure.unit, proto: closure.proto, at: before.len() as u32 };
+        let site = Site { function: closure.function, at: before.len() as u32 };
         Some(Box::new(Forward { run, operands, count, site }))
     }
 

@@ -156,5 +156,5 @@ pub(crate) fn is_running(function: &Value, window: &[Value]) -> bool {
 /// the first registers as they are.
 fn takes_as_they_are(cx: &Context, function: &Value, count: u8) -> bool {
     matches!(function, Value::Closure(closure)
-        if cx.units[closure.unit.0 as usize].entries[usize::from(closure.proto.0)].arguments == count)
+        if cx.function(closure).is_some_and(|function| function.entry.arguments == count))
 }

@@ -10,7 +10,7 @@ pub(crate) use float::{Decimal, float_text};
 pub(crate) use integer::{write_big_radix, write_integer, write_radix};
 
 use crate::bytecode::CombinatorKind;
-use crate::context::Context;
+use crate::context::{Context, Function};
 use crate::fault::Result;
 use crate::memory::{List, STEP, items};
 use crate::value::build::Text;
@@ -274,9 +274,8 @@ fn write_leaf(cx: &mut Context, buffer: &mut Text, value: &Value) -> Result<()> 
 }
 
 fn parameters(cx: &Context, closure: &Closure) -> Box<str> {
-    cx.units
-        .get(closure.unit.0 as usize)
-        .and_then(|unit| unit.program.protos.get(closure.proto.0 as usize))
+    cx.function(closure)
+        .and_then(Function::compiled)
         .map_or_else(|| "...".into(), |proto| proto.parameters.clone())
 }
 

@@ -1,8 +1,29 @@
-//! What keeps a loaded program in its isolate: the functions of it that are alive.
+//! How a value refers to code: the number of a function, and what keeps its program in the isolate.
 
+use crate::bytecode::ProtoIndex;
 use crate::fault::UnitId;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+
+/// Number of a function in its isolate: its place in the table of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FunctionId(pub(crate) u32);
+
+impl FunctionId {
+    /// The place in the table.
+    #[inline(always)]
+    pub(crate) fn place(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl UnitId {
+    /// A function of this program: those of one lie together, and the number of the first is that of the program.
+    #[inline(always)]
+    pub(crate) fn function(self, proto: ProtoIndex) -> FunctionId {
+        FunctionId(self.0 + u32::from(proto.0))
+    }
+}
 
 /// A reference to the code of a loaded program: its unit has one, and each of its closures.
 #[derive(Clone)]
@@ -23,6 +44,11 @@ impl Released {
     /// Takes them out.
     pub(crate) fn take(&self) -> Vec<UnitId> {
         self.0.take()
+    }
+
+    /// Adds one.
+    pub(crate) fn add(&self, unit: UnitId) {
+        self.0.borrow_mut().push(unit);
     }
 
     /// There is none.
@@ -57,7 +83,7 @@ impl Drop for CodeRef {
     fn drop(&mut self) {
         // The one of the unit is left.
         if Rc::strong_count(&self.0) == 2 && !self.0.is_listed.replace(true) {
-            self.0.released.0.borrow_mut().push(self.0.unit);
+            self.0.released.add(self.0.unit);
         }
     }
 }

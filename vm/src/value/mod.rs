@@ -25,10 +25,9 @@ pub(crate) mod testing;
 pub mod vector;
 
 use crate::bytecode::{CombinatorKind, Endless};
-use crate::fault::UnitId;
 use crate::memory::account;
 use crate::regex::RegexNode;
-use crate::value::code_ref::CodeRef;
+use crate::value::code_ref::{CodeRef, FunctionId};
 use crate::value::combinator::Combinator;
 use crate::value::map::MapNode;
 use crate::value::set::SetNode;
@@ -301,10 +300,8 @@ impl Drop for BigIntNode {
 
 /// A function of a program with the values it captured.
 pub struct Closure {
-    /// The program.
-    pub unit: UnitId,
     /// The function; further arities hang on it.
-    pub proto: ProtoIndex,
+    pub(crate) function: FunctionId,
     captures: Vec<Value>,
     /// Keeps the program.
     _code: CodeRef,
@@ -317,7 +314,7 @@ impl Closure {
     /// A closure.
     pub(crate) fn new(code: &CodeRef, proto: ProtoIndex, captures: Vec<Value>) -> Rc<Closure> {
         account::charge(CLOSURE_BYTES + captures.capacity() * size_of::<Value>());
-        Rc::new(Closure { unit: code.unit(), proto, captures, _code: code.clone() })
+        Rc::new(Closure { function: code.unit().function(proto), captures, _code: code.clone() })
     }
 
     /// The captured values.

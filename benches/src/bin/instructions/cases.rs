@@ -70,6 +70,8 @@ pub(crate) const CASES: &[Case] = &[
     Case { name: "run/jsonparse", size: ISSUES, warm_up: 0, prepare: |_| workload(program!("w7p"), "", 0) },
     Case { name: "run/jsonwalk", size: ISSUES, warm_up: 0, prepare: |_| workload(program!("w7w"), "", 0) },
     workload!("run/closures", "w8", 500000),
+    Case { name: "calls/own", size: 100_000, warm_up: 0, prepare: |size| calling(FUNCTION, "nil", size) },
+    Case { name: "calls/other", size: 100_000, warm_up: 0, prepare: |size| calling("nil", FUNCTION, size) },
     Case { name: "json/decode", size: ISSUES, warm_up: 0, prepare: json_decode },
     Case { name: "json/encode", size: ISSUES, warm_up: 0, prepare: json_encode },
     Case { name: "json/text", size: ISSUES, warm_up: 0, prepare: json_text },
@@ -153,6 +155,22 @@ fn workload(source: &str, literal: &str, size: usize) -> Result<Prepared, String
     let call = if source.contains("(def data") { "(work data)" } else { "(work nil)" };
     let session = ["work", "data"].map(|name| SessionName { name, arity: None });
     let unit = isolate.load(translate(call, &session)?).map_err(|fault| fault.message)?;
+    Ok(Box::new(move || {
+        isolate.start(unit);
+        finish(&mut isolate)
+    }))
+}
+
+/// What is called: the functions of preludes are those of other programs, and a call costs the same.
+const FUNCTION: &str = "(defn f [x] [x 0])";
+
+/// Calls of a function that is of the program itself, or of another one.
+fn calling(own: &str, other: &str, size: usize) -> Result<Prepared, String> {
+    let mut isolate = Isolate::new(roomy());
+    evaluate(&mut isolate, other, &[])?;
+    let source = format!("{own} (loop [i 0] (if (< i {size}) (do (f i) (recur (inc i))) i))");
+    let session = [SessionName { name: "f", arity: None }];
+    let unit = isolate.load(translate(&source, &session)?).map_err(|fault| fault.message)?;
     Ok(Box::new(move || {
         isolate.start(unit);
         finish(&mut isolate)

@@ -50,14 +50,8 @@ fn order(cx: &mut Context, name: &str, comparator: Value) -> Result<Order> {
         Value::Keyword(symbol) if cx.text(*symbol) == "desc" => Ok(Order::Descending),
         Value::Nil => Ok(Order::Ascending),
         Value::Closure(closure) => {
-            let protos = &cx.units[closure.unit.0 as usize].program.protos;
-            let mut arity = Some(closure.proto);
-            while let Some(index) = arity {
-                let proto = &protos[usize::from(index.0)];
-                if proto.accepts(2) {
-                    return Ok(Order::By(comparator));
-                }
-                arity = proto.next_arity;
+            if cx.arities(closure).any(|proto| proto.accepts(2)) {
+                return Ok(Order::By(comparator));
             }
             Err(Fault::type_error(format_args!("{name}: the comparator must take 2 arguments"))
                 .hint("Use (fn [a b] (compare a b)), > or <, or sort-by with a key function."))

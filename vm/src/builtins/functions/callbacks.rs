@@ -6,7 +6,7 @@ use crate::builtins::functions::transducers::transducer;
 use crate::builtins::{Builtin, Category, HostFunction, callback, direct, host};
 use crate::bytecode::{Arity, CombinatorKind, Known};
 use crate::collection::seq::to_vector;
-use crate::context::Context;
+use crate::context::{Context, Function};
 use crate::fault::{Fault, Result};
 use crate::memory::List;
 use crate::native::each::{Each, Kind};
@@ -502,8 +502,8 @@ fn pmap(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
 fn pcalls(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     for argument in arguments.iter() {
         if let Value::Closure(closure) = argument {
-            let proto = &cx.units[closure.unit.0 as usize].program.protos[usize::from(closure.proto.0)];
-            if proto.next_arity.is_none() && !proto.accepts(0) {
+            let proto = cx.function(closure).and_then(Function::compiled);
+            if let Some(proto) = proto.filter(|proto| proto.next_arity.is_none() && !proto.accepts(0)) {
                 return Err(Fault::type_error(format_args!(
                     "pcalls requires zero-arity thunks, got function with arity {}",
                     proto.shape.fixed

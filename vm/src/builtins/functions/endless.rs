@@ -10,7 +10,7 @@ use crate::builtins::{Builtin, Category, callback, direct};
 use crate::bytecode::{CombinatorKind, Endless, Known, StageKind};
 use crate::collection::seq;
 use crate::collection::seq::{count_argument, length};
-use crate::context::{Context, DirectFunction};
+use crate::context::{Context, DirectFunction, Function};
 use crate::fault::Result;
 use crate::memory::List;
 use crate::native::each::Kind;
@@ -135,8 +135,8 @@ pub(crate) fn may_stop(cx: &mut Context, function: &Value) -> Result<bool> {
         return Ok(false);
     }
     let enders = [Known::Reduced, Known::EnsureReduced].map(Known::id);
-    let units = cx.units.clone();
-    for unit in units.iter() {
+    let functions = cx.functions.clone();
+    for unit in Function::programs(&functions) {
         cx.tick(unit.program.instructions() as u64)?;
         if enders.iter().any(|&ender| unit.program.mentions(ender)) {
             return Ok(true);

@@ -150,18 +150,7 @@ fn accepts(cx: &mut Context, function: &Value, count: usize) -> Result<bool> {
     let (mut function, mut count) = (function, count);
     loop {
         return Ok(match function {
-            Value::Closure(closure) => {
-                let protos = &cx.units[closure.unit.0 as usize].program.protos;
-                let mut next = Some(closure.proto);
-                while let Some(index) = next {
-                    let proto = &protos[usize::from(index.0)];
-                    if proto.accepts(count) {
-                        return Ok(true);
-                    }
-                    next = proto.next_arity;
-                }
-                false
-            }
+            Value::Closure(closure) => cx.arities(closure).any(|proto| proto.accepts(count)),
             Value::Builtin(builtin) => builtin.info().arity.accepts(count),
             Value::Combinator(node) if node.kind == CombinatorKind::Partial => {
                 let Some((inner, given)) = node.parts().split_first() else { return Ok(true) };

@@ -101,7 +101,7 @@ fn equal_deep(cx: &mut Store, a: &Value, b: &Value, mode: Mode) -> Result<bool> 
             (Value::Set(a), Value::Set(b)) => Rc::ptr_eq(a, b) || sets_equal(cx, a, b)?,
             (Value::Closure(a), Value::Closure(b)) => {
                 Rc::ptr_eq(a, b) || {
-                    let same = a.unit == b.unit && a.proto == b.proto;
+                    let same = a.function == b.function;
                     work.push(cx, Work::Items(a.captures(), b.captures()))?;
                     same && a.captures().len() == b.captures().len()
                 }

@@ -70,7 +70,7 @@ fn hash_at(cx: &Store, value: &Value, depth: u32, seen: &mut u64) -> u32 {
         Value::DateTime(date_time) => mix_wide(date_time.micros(), 24),
         Value::Duration(duration) => mix_wide(duration.millis(), 25),
         Value::Closure(node) => {
-            let hash = mix(mix(node.unit.0, u32::from(node.proto.0)), 17);
+            let hash = mix(node.function.0, 17);
             hash_items(cx, hash, node.captures(), depth, seen)
         }
         Value::Combinator(node) => {

@@ -295,7 +295,7 @@ fn compare_deep(cx: &mut Store, a: &Value, b: &Value, ties: Ties) -> Result<Orde
                     work.push(cx, Work::Lengths(a.captures().len(), b.captures().len()))?;
                     work.push(cx, Work::Items(a.captures(), b.captures()))?;
                 }
-                (a.unit.0, a.proto.0).cmp(&(b.unit.0, b.proto.0))
+                a.function.cmp(&b.function)
             }
             (Value::Combinator(a), Value::Combinator(b)) if ties == Ties::ByType => {
                 if !Rc::ptr_eq(a, b) {

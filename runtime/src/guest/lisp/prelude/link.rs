@@ -61,6 +61,8 @@ pub(in crate::guest::lisp) fn relink(
         let found = to.and_then(|to| to.definitions.iter().find(same));
         needed.extend(found.iter().flat_map(|found| &found.reaches).copied());
     }
+    // What is held of it as a value is the session's from now on, and the rest goes.
+    attached.units.iter().for_each(|(unit, _)| isolate.detach(*unit));
     let mut relinked = Attached::default();
     if let Some(to) = to {
         let needed: Vec<u32> = needed.into_iter().collect();
