@@ -87,7 +87,7 @@ mod tests {
         for who in 0..10_000 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let number = (random >> 33) as usize;
-            if number % 3 > 0 || held.is_empty() {
+            if !number.is_multiple_of(3) || held.is_empty() {
                 let count = 1 + number / 3 % 7;
                 held.push((table.add(who, count), count));
             } else {
