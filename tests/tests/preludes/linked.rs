@@ -38,7 +38,7 @@ const VALUES: &[(&str, &str)] = &[
     ("(pmap m/product [1 2 3])", "[1 2 6]"),
     ("(loop [i 0 sum 0] (if (< i 1000) (recur (inc i) (+ sum (m/product 3))) sum))", "6000"),
     (
-        "[(= m/product m/product) (= m/product m/each) (count #{m/product m/each m/product})]",
+        "[(= m/product m/product) (= m/product m/each) (count (set [m/product m/each m/product]))]",
         "[true false 2]",
     ),
 ];
