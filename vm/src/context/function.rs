@@ -65,9 +65,10 @@ impl Function {
 }
 
 impl Context {
-    /// A program that is loaded.
+    /// A program that is loaded. A number whose program has gone may stand for none, or for another one.
     pub(crate) fn unit(&self, unit: UnitId) -> Option<&Unit> {
-        self.functions.get(unit.0 as usize).map(|function| &*function.unit)
+        let function = self.functions.get(unit.0 as usize).filter(|function| !function.is_vacant());
+        function.map(|function| &*function.unit)
     }
 
     /// The function of a closure: it keeps its program, so it is there.
