@@ -16,7 +16,6 @@ use crate::value::string::StringNode;
 use crate::value::symbol::Symbol;
 use crate::value::vector::VectorNode;
 use crate::value::{Value, garbage};
-use smallvec::SmallVec;
 use std::fmt;
 use std::rc::Rc;
 
@@ -82,7 +81,7 @@ struct Decoder<'b> {
     at: usize,
     /// Position up to which fuel is paid.
     paid: usize,
-    open: SmallVec<[Open; 4]>,
+    open: Vec<Open>,
     elements: Vec<Value>,
     /// The key that came after each key last time, by symbol; objects begin with the key after none.
     successors: Vec<Option<Symbol>>,
@@ -137,7 +136,7 @@ pub(crate) fn decode_text(cx: &mut Context, text: &str) -> Result<Value, DecodeF
         bytes,
         at: 0,
         paid: 0,
-        open: SmallVec::new(),
+        open: Vec::new(),
         elements,
         successors: Vec::new(),
         recent: RecentStrings::for_text(bytes.len()),
