@@ -9,7 +9,7 @@
 //! - [`upstreams`]: configuration files that name upstream servers, our own `probe-server` among them
 //! - [`leaks`]: secrets, and the forms in which they come back
 //! - [`leaky_service`]: a JSON service that says them again in all of them
-//! - [`model`]: a model whose replies are written down
+//! - [`model`]: a model whose replies are written down; [`tasks`]: a server that it plans for
 //! - [`third_party`]: installs MCP servers and clients from npm and PyPI (`tests/third_party/install.sh`)
 //! - [`signature`]: makes arguments from the signature that `doc` shows; [`documented`]: and has them judged
 //! - [`processes`]: which processes live, for the promises about orphans and crashes
@@ -46,6 +46,7 @@ pub mod scripts;
 pub mod serve;
 pub mod signature;
 pub mod small_stack;
+pub mod tasks;
 pub mod terminal;
 pub mod third_party;
 pub mod upstreams;

@@ -3,26 +3,9 @@
 use ptc_tests::binary::{ptc, run};
 use ptc_tests::model::ModelServer;
 use ptc_tests::serve::{Server, text_of};
-use ptc_tests::upstreams::{ConfigFile, Upstreams, stdio};
+use ptc_tests::tasks::{shop, started, task};
+use ptc_tests::upstreams::Upstreams;
 use serde_json::{Value, json};
-
-/// The sample shop, whose tools only read.
-fn shop() -> ConfigFile {
-    let ptc = ptc_tests::binary::path().display().to_string();
-    // Its own binary under another name, since a server must not be this very program.
-    let link = format!("exec {ptc} demo-server shop");
-    Upstreams::default().add("shop", stdio("sh", &["-c", &link])).write()
-}
-
-fn started(config: &ConfigFile, model: &ModelServer, more: &[&str]) -> Server {
-    let mut flags = vec!["--agentic", "--agentic-model", "some-model", "--agentic-base-url", model.url()];
-    flags.extend(more);
-    Server::start(&config.flags(&flags))
-}
-
-fn task(server: &mut Server, arguments: Value) -> Value {
-    server.request("tools/call", json!({ "name": "lisp_task", "arguments": arguments }))["result"].clone()
-}
 
 const NAME: &str =
     "(return (:name (:value (tool/call {:server \"shop\" :tool \"get_customer\" :args {:id data/id}}))))";

@@ -1,0 +1,28 @@
+//! Tasks in words over the sample shop.
+
+use crate::model::ModelServer;
+use crate::serve::Server;
+use crate::upstreams::{ConfigFile, Upstreams, stdio};
+use serde_json::{Value, json};
+
+/// The sample shop, whose tools only read.
+#[must_use]
+pub fn shop() -> ConfigFile {
+    let ptc = crate::binary::path().display().to_string();
+    // Its own binary under another name, since a server must not be this very program.
+    let link = format!("exec {ptc} demo-server shop");
+    Upstreams::default().add("shop", stdio("sh", &["-c", &link])).write()
+}
+
+/// A server that offers tasks, planned by this model.
+#[must_use]
+pub fn started(config: &ConfigFile, model: &ModelServer, more: &[&str]) -> Server {
+    let mut flags = vec!["--agentic", "--agentic-model", "some-model", "--agentic-base-url", model.url()];
+    flags.extend(more);
+    Server::start(&config.flags(&flags))
+}
+
+/// The result of a task.
+pub fn task(server: &mut Server, arguments: Value) -> Value {
+    server.request("tools/call", json!({ "name": "lisp_task", "arguments": arguments }))["result"].clone()
+}
