@@ -1,7 +1,7 @@
 //! Tasks in words over the sample shop.
 
 use crate::model::ModelServer;
-use crate::serve::Server;
+use crate::serve::{Server, text_of};
 use crate::upstreams::{ConfigFile, Upstreams, stdio};
 use serde_json::{Value, json};
 
@@ -22,7 +22,11 @@ pub fn started(config: &ConfigFile, model: &ModelServer, more: &[&str]) -> Serve
     Server::start(&config.flags(&flags))
 }
 
-/// The result of a task.
+/// The result of a task, whose text is its data whatever came of it.
 pub fn task(server: &mut Server, arguments: Value) -> Value {
-    server.request("tools/call", json!({ "name": "lisp_task", "arguments": arguments }))["result"].clone()
+    let asked = json!({ "name": "lisp_task", "arguments": arguments });
+    let result = server.request("tools/call", asked)["result"].clone();
+    let text: Value = serde_json::from_str(&text_of(&result)).expect("text that is JSON");
+    assert_eq!(text, result["structuredContent"]);
+    result
 }

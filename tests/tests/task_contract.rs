@@ -3,9 +3,10 @@
 
 use ptc_tests::binary::{ptc, run};
 use ptc_tests::model::{ModelAnswer, ModelServer};
-use ptc_tests::serve::{Server, text_of};
+use ptc_tests::serve::Server;
 use ptc_tests::tasks::{shop, started, task};
 use ptc_tests::upstreams::{ConfigFile, Upstreams};
+use ptc_tests::web::sha256;
 use serde_json::{Value, json};
 use std::io::Write as _;
 
@@ -171,7 +172,6 @@ fn each_way_in_which_a_model_fails_has_its_reason() {
         let result = task(&mut server, json!({"task": "?"}));
         let told = &result["structuredContent"];
         assert_eq!((&told["reason"], &told["message"]), (&json!(reason), &json!(message)));
-        assert_eq!(text_of(&result), format!("{reason}: {message}"));
         assert_eq!((&result["isError"], &told["status"]), (&json!(true), &json!("error")));
         assert!(
             told["ptc_metrics"]["server_side_llm"].is_object() || told["planner"]["calls"] == 0,
@@ -190,9 +190,10 @@ fn a_server_without_the_key_of_its_model_serves_everything_else() {
     let mut server = Server::of(command);
     assert_eq!(server.text("(+ 1 2)"), "3");
     let result = task(&mut server, json!({"task": "?"}));
-    let want = "agentic_config_error: OPENROUTER_API_KEY is required for OpenRouter planner models";
-    assert_eq!((text_of(&result), &result["isError"]), (want.into(), &json!(true)));
-    assert_eq!(result["structuredContent"]["planner"]["model"], "gemini-flash-lite");
+    let told = &result["structuredContent"];
+    assert_eq!((&told["reason"], &result["isError"]), (&json!("agentic_config_error"), &json!(true)));
+    assert_eq!(told["message"], "OPENROUTER_API_KEY is required for OpenRouter planner models");
+    assert_eq!(told["planner"]["model"], "gemini-flash-lite");
     server.has_logged("agentic_config_error: OPENROUTER_API_KEY is required for OpenRouter planner models");
 }
 
@@ -218,6 +219,54 @@ fn all_turns_have_one_budget_of_calls_and_a_call_without_an_answer_is_a_side_eff
     let told = task(&mut server, json!({"task": "?"}))["structuredContent"].clone();
     assert_eq!(told["reason"], "partial_side_effects", "{told}");
     assert_eq!(told["matched_calls"], json!([{"server": "probe", "tool": "hold", "effect": "unknown"}]));
+}
+
+#[test]
+fn a_call_that_its_program_left_was_attempted() {
+    let probe = Upstreams::probe().write();
+    // The second branch fails when it has an answer, so behind the call of the first.
+    let call = "(tool/call {:server \"probe\" :tool (if (= i 0) \"hold\" \"echo\") :args {}})";
+    let program = format!("(pmap (fn [i] {call} (fail \"enough\")) [0 1])");
+    let model = ModelServer::of(&[&program]);
+    let mut server = started(&probe, &model, &["--agentic-allow-writes"]);
+    let told = task(&mut server, json!({"task": "?"}))["structuredContent"].clone();
+    assert_eq!(told["reason"], "partial_side_effects", "{told}");
+    let calls: Vec<[&Value; 4]> = told["upstream_calls"].as_array().unwrap().iter().map(shown).collect();
+    let [echo, hold, ok, attempted] = ["echo", "hold", "ok", "attempted"].map(Value::from);
+    let cancelled = json!("cancelled");
+    assert_eq!(calls[0][..2], [&echo, &ok]);
+    assert_eq!(calls[1], [&hold, &attempted, &cancelled, &Value::Null]);
+}
+
+/// A call in the answer: tool, status, reason, bytes.
+fn shown(call: &Value) -> [&Value; 4] {
+    ["tool", "status", "reason", "result_bytes"].map(|field| &call[field])
+}
+
+#[test]
+fn a_lazy_catalog_is_pointed_at_and_the_log_has_sizes_and_hashes_of_summaries() {
+    let (config, model) = (shop(), ModelServer::of(&["(return 1)"]));
+    let heading = "\nAvailable upstream capabilities:\n";
+    let summary = |server: &mut Server| {
+        let description = lisp_task(server)["description"].as_str().unwrap().to_owned();
+        description.split_once(heading).expect(heading).1.to_owned()
+    };
+    let logged = |text: &str| {
+        let (bytes, hash) = (text.len(), sha256(text));
+        format!(r#""message":"agentic_capability_summary","bytes":{bytes},"sha256":"{hash}""#)
+    };
+    for mode in ["lazy", "auto"] {
+        let mut server = reading(&config, &model, &["--catalog-mode", mode, "--log-level", "info"]);
+        let told = summary(&mut server);
+        match mode {
+            "lazy" => assert_eq!(
+                told,
+                "Servers and tools are not listed here (lazy catalog): a task finds those that it needs while it runs."
+            ),
+            _ => assert!(told.starts_with("- shop: get_customer->"), "{told}"),
+        }
+        server.has_logged(&logged(&told));
+    }
 }
 
 #[test]

@@ -122,7 +122,9 @@ fn call_json(call: &CallRecord) -> Value {
         "effect": call.effect.name(), "result_bytes": call.result_bytes, "oversize": is_oversize,
     });
     if let CallStatus::Error { reason, error } = &call.status {
-        entry["status"] = "error".into();
+        // It was sent, and nobody waited for what came of it.
+        let is_open = *reason == CallFault::Cancelled;
+        entry["status"] = if is_open { "attempted" } else { "error" }.into();
         entry["reason"] = reason.name().into();
         entry["error"] = error.as_str().into();
     }

@@ -19,9 +19,11 @@ pub use keyless::KeylessModel;
 pub use request::TaskRequest;
 pub use summary::CapabilitySummary;
 
+use super::catalog::CatalogMode;
 use super::job::{Cancel, Job, Reporter};
 use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations};
 use crate::answer::{CallSummary, Content, TaskSummary, ToolAnswer, ToolResult};
+use crate::observe::payload::sha256;
 use crate::protocol::arguments::GivenArguments;
 use prompts::PromptKeeper;
 use ptc_runtime::Runtime;
@@ -30,7 +32,7 @@ use ptc_runtime::limits::Limits;
 use ptc_runtime::trace::TraceContext;
 use ptc_runtime::upstream::CallingClient;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 
 /// Name of the tool.
@@ -77,12 +79,14 @@ pub struct Tasks {
     runtime: Arc<Runtime>,
     llm: Arc<dyn Llm>,
     settings: TaskSettings,
+    /// The summary that the log has been told of.
+    logged: Mutex<String>,
 }
 
 impl Tasks {
     /// Tasks that this model plans.
     pub fn new(runtime: Arc<Runtime>, llm: Arc<dyn Llm>, settings: TaskSettings) -> Tasks {
-        Tasks { runtime, llm, settings }
+        Tasks { runtime, llm, settings, logged: Mutex::default() }
     }
 
     /// The same with the servers of this runtime. What an operator has written about servers is not said of a part of them.
@@ -91,7 +95,20 @@ impl Tasks {
         if runtime.is_part() {
             settings.summary = settings.summary.made();
         }
-        Arc::new(Tasks { runtime, llm: self.llm.clone(), settings })
+        Arc::new(Tasks::new(runtime, self.llm.clone(), settings))
+    }
+
+    /// What the description says about the servers. Of one that was made the log has the size and the hash: names of tools are for
+    /// clients.
+    fn said_of_servers(&self, mode: CatalogMode) -> String {
+        let text = self.settings.summary.text(&self.runtime.catalog(), mode);
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.settings.summary.is_made() && *logged != text {
+            let (bytes, hash) = (text.len(), sha256(text.as_bytes()));
+            tracing::info!(bytes, sha256 = hash, "agentic_capability_summary");
+            logged.clone_from(&text);
+        }
+        text
     }
 
     /// How they are run.
@@ -147,7 +164,7 @@ impl Tool for LispTask {
     }
 
     fn definition(&self, facts: &Facts) -> Definition {
-        let summary = self.0.settings.summary.text(&self.0.runtime.catalog());
+        let summary = self.0.said_of_servers(facts.catalog_style.mode);
         Definition {
             title: "Solve a task in words".into(),
             description: format!("{DESCRIPTION}\nAvailable upstream capabilities:\n{summary}"),
@@ -233,19 +250,18 @@ fn told_of(solved: SolvedTask) -> ToolAnswer<'static> {
     told
 }
 
-/// The answer as text and as data.
+/// The answer as data, and the same as text.
 fn told(answer: Value, reason: Option<&str>) -> ToolAnswer<'static> {
-    let text = match reason {
-        None => answer["answer"].as_str().unwrap_or_default().to_owned(),
-        Some(reason) => format!("{reason}: {}", answer["message"].as_str().unwrap_or_default()),
-    };
     let summary = match reason {
         Some(reason) => CallSummary::failed(reason.to_owned()),
-        None => CallSummary { result_bytes: Some(text.len() as u64), ..CallSummary::default() },
+        None => {
+            let bytes = answer["answer"].as_str().unwrap_or_default().len() as u64;
+            CallSummary { result_bytes: Some(bytes), ..CallSummary::default() }
+        }
     };
     let result = ToolResult {
         is_error: reason.is_some(),
-        content: Content::Text(text.into()),
+        content: Content::Text(answer.to_string().into()),
         structured: Some(answer),
     };
     ToolAnswer { result, log: Vec::new(), summary }

@@ -1,5 +1,6 @@
 //! What the description of `lisp_task` says about the servers, in few bytes.
 
+use crate::tools::catalog::CatalogMode;
 use ptc_runtime::tools::{Catalog, CatalogServer, UpstreamTool};
 use serde_json::Value;
 
@@ -8,6 +9,10 @@ const FIELDS: usize = 3;
 
 /// Bytes of a summary that takes the place of one that an operator wrote, at least.
 const LEAST_MADE: usize = 1_024;
+
+/// All that is said of servers where descriptions list no tools.
+const POINTER: &str =
+    "Servers and tools are not listed here (lazy catalog): a task finds those that it needs while it runs.";
 
 /// Where the summary comes from.
 #[derive(Clone, Debug)]
@@ -27,11 +32,17 @@ impl CapabilitySummary {
         }
     }
 
+    /// Nobody wrote it.
+    pub(super) fn is_made(&self) -> bool {
+        matches!(self, CapabilitySummary::Made(_))
+    }
+
     /// The summary of these servers.
-    pub(super) fn text(&self, catalog: &Catalog) -> String {
-        let most = match self {
-            CapabilitySummary::Given(text) => return text.clone(),
-            CapabilitySummary::Made(most) => *most,
+    pub(super) fn text(&self, catalog: &Catalog, mode: CatalogMode) -> String {
+        let most = match (self, mode) {
+            (CapabilitySummary::Given(text), _) => return text.clone(),
+            (CapabilitySummary::Made(_), CatalogMode::Lazy) => return POINTER.to_owned(),
+            (CapabilitySummary::Made(most), CatalogMode::Auto | CatalogMode::Inline) => *most,
         };
         let lines: Vec<String> = catalog.servers().map(|server| line(server, most / 2)).collect();
         let mut text = String::new();
@@ -118,13 +129,16 @@ mod tests {
         catalog.publish("a", ToolList::new("a", tools, &ToolPolicy::default()), SnapshotMode::Live);
         catalog.publish("b", ToolList::default(), SnapshotMode::Live);
         let catalog = catalog.snapshot();
-        let text = CapabilitySummary::Made(800).text(&catalog);
+        let text = CapabilitySummary::Made(800).text(&catalog, CatalogMode::Auto);
         assert_eq!(
             text,
             "- a: list->{entries [:string],n :int}, more->:any\n- b: (no tools advertised)\n\
              - c: (unavailable at startup)"
         );
-        let short = CapabilitySummary::Made(80).text(&catalog);
+        let short = CapabilitySummary::Made(80).text(&catalog, CatalogMode::Auto);
         assert!(short.len() <= 80 && short.ends_with("- (+2 more upstreams)"), "{short}");
+        assert_eq!(CapabilitySummary::Made(80).text(&catalog, CatalogMode::Lazy), POINTER);
+        let given = CapabilitySummary::Given("All of it.".to_owned());
+        assert_eq!(given.text(&catalog, CatalogMode::Lazy), "All of it.");
     }
 }
