@@ -30,7 +30,14 @@ impl FileBackend {
         };
         guarded(path, || {
             make(path).map_err(refused)?;
-            let mut database = Database::create(path).map_err(refused)?;
+            let mut database = Database::open(path).map_err(|error| match path.metadata() {
+                // A store has its name when it is whole, so this was one that has lost everything, or never was one.
+                Ok(file) if file.is_file() && file.len() == 0 => StoreError::broken(format_args!(
+                    "{} is empty, and no store: put a copy of the store in its place, or remove the file to begin anew",
+                    path.display()
+                )),
+                _ => refused(error),
+            })?;
             // Sums over all pages: what was changed from outside is found here, before anything is made of it.
             database.check_integrity().map_err(refused)?;
             Ok(FileBackend { database, path: path.to_owned() })
@@ -42,8 +49,12 @@ impl FileBackend {
 /// leaves nothing in its place that is no store.
 fn make(path: &Path) -> Result<(), redb::DatabaseError> {
     static MADE: AtomicU32 = AtomicU32::new(0);
-    if path.symlink_metadata().is_ok() {
+    if path.exists() {
         return Ok(());
+    }
+    if path.is_symlink() {
+        // What it points to cannot be given a name beside it.
+        return Database::create(path).map(drop);
     }
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.{}.new", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed)));

@@ -134,8 +134,8 @@ pub fn call_form(server: &str, tool: &UpstreamTool) -> String {
     format!("(tool/call {{:server {server} :tool {name} :args {args}}})")
 }
 
-/// What there is to know about a server that has listed its tools.
-pub(crate) fn about_server(server: &CatalogServer) -> String {
+/// What there is to know about a server; `is_hidden`: lists of its name are those of a namespace.
+pub(crate) fn about_server(server: &CatalogServer, is_hidden: bool) -> String {
     let name = Json::from(&*server.name);
     let mut text = server.name.to_string();
     let tools = server.tools.as_ref();
@@ -146,8 +146,13 @@ pub(crate) fn about_server(server: &CatalogServer) -> String {
             text.push_str(&format!("\n{label}: {about}"));
         }
     }
-    let count = tools.map_or(0, |tools| tools.len());
-    text.push_str(&format!("\nTools: {count}, listed by (dir {name})"));
+    let count = tools.map_or("not listed yet".to_owned(), |tools| tools.len().to_string());
+    let way = if is_hidden {
+        "found by (apropos \"words\" {:load true})".to_owned()
+    } else {
+        format!("listed by (dir {name})")
+    };
+    text.push_str(&format!("\nTools: {count}, {way}"));
     for (what, target) in [("Resources", ListKind::Resources), ("Prompts", ListKind::Prompts)] {
         let is_open = tools.is_some_and(|tools| tools.request_refusal(target.parts().0).is_none());
         if is_open {

@@ -1,5 +1,6 @@
 //! What programs find out about a prelude.
 
+use super::attach::with_servers;
 use super::{CRM, failure, prelude, run, runtime, value};
 
 /// A program and its value.
@@ -30,6 +31,19 @@ const VALUES: &[(&str, &str)] = &[
         "\"crm/get-user\\nDescription: Return a CRM user by id.\\nKind: prelude-export\\nNamespace: crm\\nSignature: \
          (get-user id)\\nEffect: read\"",
     ),
+    (
+        "(doc 'crm)",
+        "\"crm\\nDescription: CRM helpers.\\nKind: namespace\\nNames: 5\\n  (get-user id) - Return a CRM user by id.\\n  \
+         (get-user! id) - Return a CRM user, or abort the program.\\n  (list-users) - List CRM users.\\n  (page-size)\\n  \
+         (search query) - Search users.\"",
+    ),
+    ("(= (doc 'crm) (doc crm) (doc \"crm\"))", "true"),
+    ("(str/starts-with? (doc 'clojure.set) \"clojure.set\\nKind: namespace\\nNames: \")", "true"),
+    ("(= (doc 'clojure.set) (doc 'set))", "false"),
+    (
+        "(str/ends-with? (doc 'clojure.core) \"\\n  … (dir 'clojure.core {:offset 50}) lists the others\")",
+        "true",
+    ),
     ("(= (doc 'crm/get-user) (doc crm/get-user) (doc (str \"crm/\" \"get-user\")))", "true"),
     (
         "(meta 'crm/get-user)",
@@ -48,9 +62,27 @@ async fn exports_are_found() {
     for (program, expected) in VALUES {
         assert_eq!(value(&runtime, program).await, *expected, "{program}");
     }
-    for hidden in ["(doc 'crm/normalize-id)", "(meta 'crm/normalize-id)", "(ns-publics 'nope)"] {
+    for hidden in [
+        "(meta 'crm)",
+        "(doc 'cmr)",
+        "(doc 'crm/normalize-id)",
+        "(meta 'crm/normalize-id)",
+        "(ns-publics 'nope)",
+    ] {
         assert_eq!(failure(&runtime, hidden).await.0, "runtime_error", "{hidden}");
     }
+}
+
+#[tokio::test]
+async fn a_namespace_and_a_server_of_one_name_are_both_told() {
+    let runtime = with_servers(CRM, &["crm"]).await;
+    let told = value(&runtime, "(doc 'crm)").await;
+    assert!(told.starts_with("\"crm\\nDescription: CRM helpers."), "{told}");
+    let server = "\\n\\nServer crm\\nTools: 3, found by (apropos \\\"words\\\" {:load true})\\n";
+    assert!(told.contains(server), "{told}");
+    let runtime = with_servers("(ns m) (defn f [] 1)", &["crm"]).await;
+    let told = value(&runtime, "(doc 'crm)").await;
+    assert!(told.starts_with("\"crm\\nTools: 3, listed by (dir \\\"crm\\\")\\n"), "{told}");
 }
 
 async fn printed(runtime: &ptc_runtime::Runtime, program: &str) -> String {

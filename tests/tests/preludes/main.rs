@@ -2,7 +2,7 @@
 //!
 //! - `compile`: texts that are none; `attach`: what they need of a host
 //! - `calls`: programs that call into one; `discovery`: programs that look for what there is
-//! - `linked`: calls between programs and preludes, in all directions
+//! - `linked`: calls between programs and preludes, in all directions; `isolates`: one prelude in several isolates
 //! - `model`: random ones, against the same definitions in a program
 //! - `served`: preludes as files of the command line; `command`: `ptc prelude`
 //! - `store`: versions of them; `told`: what records and descriptions say of them
@@ -14,6 +14,7 @@ mod command;
 mod compile;
 mod discovery;
 mod guide;
+mod isolates;
 mod linked;
 mod model;
 mod served;

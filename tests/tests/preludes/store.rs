@@ -330,6 +330,7 @@ fn a_file_that_was_changed_from_outside_is_refused_or_right() {
     for length in (1..whole.len()).step_by(whole.len() / 20) {
         assert!(!look(&whole[..length], &format!("{length} bytes")));
     }
+    assert!(!look(&[], "no bytes"));
     assert!(is_right.contains(&true) && is_right.contains(&false), "{is_right:?}");
     assert!(look(&whole, "the whole file"));
 }
@@ -372,4 +373,36 @@ fn a_store_has_its_name_when_it_is_whole() {
         .map(|file| file.file_name())
         .collect();
     assert_eq!(left, ["store.redb"]);
+}
+
+#[test]
+fn an_empty_file_is_no_store_and_stays_as_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("store.redb");
+    std::fs::write(&path, "").expect("made");
+    let store = path.to_str().expect("a path");
+    let want = format!(
+        "{store} is empty, and no store: put a copy of the store in its place, or remove the file to begin anew"
+    );
+    for command in [&["list"][..], &["show", "paged"], &["write", "paged", "-"]] {
+        let told = run_ptc(&[&["prelude"], command, &["--prelude-store", store]].concat(), &text("paged", 1));
+        assert!(told.code == Some(2) && told.stderr.contains(&want), "{told:?}");
+    }
+    let told = run_ptc(&["serve", "--sessions", "--prelude-store", store], "");
+    assert!(told.code == Some(2) && told.stderr.contains(&want), "{told:?}");
+    assert_eq!(path.metadata().expect("still there").len(), 0);
+    std::fs::remove_file(&path).expect("removed");
+    PreludeStore::open(&path).expect("a new store");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_store_may_be_somewhere_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, real) = (folder.path().join("store.redb"), folder.path().join("real.redb"));
+    std::os::unix::fs::symlink(&real, &path).expect("linked");
+    let written =
+        |store: &PreludeStore| store.write("paged", &text("paged", 1), Map::new(), None).expect("written");
+    assert_eq!(written(&PreludeStore::open(&path).expect("made")).version, 1);
+    assert_eq!(written(&PreludeStore::open(&real).expect("there")).version, 2);
 }

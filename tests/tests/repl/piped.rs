@@ -134,7 +134,8 @@ fn a_trace_draws_the_last_program() {
     let file = Upstreams::default().add("crm", table_server("tests/preludes/servers.json", "crm")).write();
     let prelude = workspace().join("tests/preludes/crm.clj");
     let flags = file.flags(&["-p", prelude.to_str().expect("a path")]);
-    let input = ":trace\n(:ok (crm/get-user \"u_123\"))\n:trace\n:calls\n";
+    let input =
+        ":trace\n(:ok (crm/get-user \"u_123\"))\n:trace\n:calls\n:time\n1\n(:ok (crm/get-user \"u_123\"))\n";
     let done = run_ptc(&[&["repl"], flags.as_slice()].concat(), input);
     for part in [
         "no program has run\ntrue\nprogram  ok",
@@ -143,6 +144,8 @@ fn a_trace_draws_the_last_program() {
         "  1 crm/get_user",
         "█",
         "\ncrm/get_user  at ",
+        " bytes at most, 0 upstream calls\ntrue\n",
+        " bytes at most, 1 upstream call\n",
     ] {
         assert!(done.stdout.contains(part), "{part}\n{}", done.stdout);
     }

@@ -293,8 +293,9 @@ impl Repl {
         if self.tells_costs {
             let usage = &outcome.usage;
             let fuel = usage.fuel.map(|fuel| format!(", fuel {fuel}")).unwrap_or_default();
-            let (time, peak, calls) = (usage.duration, usage.peak_bytes, usage.upstream_calls);
-            let costs = format!("{time:.1?}{fuel}, {peak} bytes at most, {calls} upstream calls");
+            let (time, peak) = (usage.duration, usage.peak_bytes);
+            let calls = trace::count(usage.upstream_calls as usize, "upstream call");
+            let costs = format!("{time:.1?}{fuel}, {peak} bytes at most, {calls}");
             console::write_line(&Style::stdout().dim(&costs))?;
         }
         Ok(())

@@ -18,6 +18,7 @@ use clap::Subcommand;
 use ptc_runtime::outcome::Outcome;
 use read::Trace;
 use std::path::PathBuf;
+pub(super) use units::count;
 
 /// Arguments of `ptc trace`.
 #[derive(Debug, clap::Args)]

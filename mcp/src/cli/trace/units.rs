@@ -33,6 +33,6 @@ pub(super) fn whole(number: u64) -> String {
 }
 
 /// A word, in the plural unless it is one.
-pub(super) fn count(number: usize, word: &str) -> String {
+pub(in crate::cli) fn count(number: usize, word: &str) -> String {
     format!("{} {word}{}", whole(number as u64), if number == 1 { "" } else { "s" })
 }

@@ -41,6 +41,9 @@ const NAMESPACES: &[Namespace] = &[
     Namespace { is_class: true, ..namespace("tool", &[], "", &["tool"]) },
 ];
 
+/// Names that the documentation of a namespace lists: as many as `dir` does when nobody says how many.
+const LISTED: usize = 50;
+
 /// Where a name comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameOrigin {
@@ -105,6 +108,11 @@ pub(crate) trait Provider: Sync {
 
     /// The members of a namespace or class, in name order.
     fn members(&self, namespace: &str) -> Option<Vec<NameRecord>>;
+
+    /// What its author says of a namespace as a whole.
+    fn about(&self, _namespace: &str) -> Option<String> {
+        None
+    }
 
     /// The names that a reference can mean, the likeliest first.
     fn find(&self, reference: &str) -> Vec<NameRecord>;
@@ -277,6 +285,23 @@ impl NameRecord {
         }
         text
     }
+}
+
+/// What `(doc 'namespace)` gives: what it is for, and its names as `dir` lists them.
+pub(crate) fn about_namespace(name: &str, about: Option<&str>, members: &[NameRecord]) -> String {
+    let mut text = name.to_owned();
+    let about = about.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+    if !about.is_empty() {
+        text.push_str(&format!("\nDescription: {about}"));
+    }
+    text.push_str(&format!("\nKind: namespace\nNames: {}", members.len()));
+    for record in members.iter().take(LISTED) {
+        text.push_str(&format!("\n  {}", record.member_line()));
+    }
+    if members.len() > LISTED {
+        text.push_str(&format!("\n  … (dir '{name} {{:offset {LISTED}}}) lists the others"));
+    }
+    text
 }
 
 #[cfg(test)]

@@ -191,7 +191,7 @@ impl Lookup<'_> {
             }));
         }
         let parts = reference.split_once('/').filter(|(server, tool)| !server.is_empty() && !tool.is_empty());
-        let Some((server_name, tool_name)) = parts else { return self.server(&reference) };
+        let Some((server_name, tool_name)) = parts else { return self.whole(cx, &reference) };
         let Some(server) = self.catalog.server(server_name) else {
             return Err(match local::first(self.providers, |provider| provider.namespace(server_name)) {
                 Some(_) => self.unknown_local(&reference),
@@ -231,6 +231,24 @@ impl Lookup<'_> {
         Err(programmer_fault(wrong))
     }
 
+    /// `(doc 'name)` of a namespace or a server as a whole. A prelude over a server may have its name: then both are told.
+    fn whole(&self, cx: &mut Context, reference: &str) -> Result<Step, Box<Fault>> {
+        let is_doc = self.form == DiscoveryForm::Doc;
+        let of = |provider: &dyn Provider| {
+            Some((provider.namespace(reference)?, provider.about(reference), provider.members(reference)?))
+        };
+        let Some((name, about, members)) = local::first(self.providers, of).filter(|_| is_doc) else {
+            return self.server(reference);
+        };
+        cx.tick(members.len() as u64 * 8)?;
+        let mut text = local::about_namespace(&name, about.as_deref(), &members);
+        if let Some(server) = self.catalog.server(reference).filter(|_| self.take_operation()) {
+            text.push_str("\n\nServer ");
+            text.push_str(&tool_text::about_server(server, true));
+        }
+        Ok(self.capped(DiscoveryReply::Text(text)))
+    }
+
     /// `(doc 'server)`: what is known about a server as a whole.
     fn server(&self, reference: &str) -> Result<Step, Box<Fault>> {
         let server = self.catalog.server(reference).filter(|_| self.form == DiscoveryForm::Doc);
@@ -239,7 +257,7 @@ impl Lookup<'_> {
             return Ok(Step::Answer(DiscoveryReply::Nil));
         }
         Ok(match server.tools {
-            Some(_) => self.capped(DiscoveryReply::Text(tool_text::about_server(server))),
+            Some(_) => self.capped(DiscoveryReply::Text(tool_text::about_server(server, false))),
             None => self.load(server),
         })
     }

@@ -77,6 +77,11 @@ impl Provider for Prelude {
         self.has_namespace(namespace).then(|| self.records().filter(own).collect())
     }
 
+    fn about(&self, namespace: &str) -> Option<String> {
+        let found = Prelude::namespaces(self).find(|known| known.name() == namespace);
+        found.and_then(|namespace| namespace.doc()).map(str::to_owned)
+    }
+
     fn find(&self, reference: &str) -> Vec<NameRecord> {
         Prelude::find(self, reference).map(LinkedDefinition::record).into_iter().collect()
     }
