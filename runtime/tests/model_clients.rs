@@ -5,7 +5,7 @@
 mod common;
 
 use common::http::{Got, HttpServer, Reply, Step, chunk, free_port};
-use common::provider::{BOTH, KEY, Provider, failing};
+use common::provider::{BOTH, KEY, Provider, TextEnd, failing};
 use ptc_runtime::Runtime;
 use ptc_runtime::agent::{
     Agent, AgentLimits, AgentReason, Llm, LlmError, LlmErrorKind, LlmMessage, LlmReply, LlmRequest,
@@ -334,6 +334,92 @@ async fn a_redirect_takes_neither_key_nor_prompt_to_another_host() {
             let error = ask(&model(options, &secrets).expect("a client")).await.expect_err("no answer");
             assert_eq!(error.kind, LlmErrorKind::Configuration, "{status}: {error}");
             assert!(elsewhere.got().is_empty() && !error.message.contains(KEY), "{status}: {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_stays_open_behind_the_last_word_is_a_whole_reply() {
+    // How much of the stream comes before its server says nothing more, or is gone; what comes of it.
+    let counted = TokenUsage { input: Some(21), output: Some(7) };
+    let begun = TokenUsage { input: Some(21), output: Some(7) };
+    let rows = [
+        // Without `[DONE]`: the counts alone are the last event.
+        (Provider::OpenAi, 6, counted),
+        // Without the counts: it is quiet.
+        (Provider::OpenAi, 5, TokenUsage::default()),
+        // Without `message_stop`.
+        (Provider::Anthropic, 7, begun),
+    ];
+    for (provider, count, usage) in rows {
+        for end in [|| Step::Hang, || Step::Close] {
+            let server = HttpServer::new(move |_| {
+                let events = provider.events("(return 1) é");
+                events[..count].iter().fold(Reply::events(), Reply::chunk).then(end())
+            });
+            let server = server.await;
+            let llm = provider.model(&server, true, &SecretRegistry::new());
+            let reply = ask(&llm).await.expect("a reply");
+            assert_eq!(reply, LlmReply { text: "(return 1) é".into(), usage, is_cut: false }, "{provider:?}");
+            assert_eq!(server.got().len(), 1, "it is not asked again");
+        }
+    }
+}
+
+#[tokio::test]
+async fn words_keep_a_stream_open_and_nothing_else_does() {
+    let server = HttpServer::new(move |_| {
+        let events = Provider::OpenAi.events("(return 1)");
+        let (say, said) = tokio::sync::mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            // Until nobody listens.
+            while say.send(Some(b": keep-alive\n\ndata: {}\n\n".to_vec())).is_ok() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        events[..5].iter().fold(Reply::events(), Reply::chunk).then(Step::Said(said))
+    });
+    let llm = Provider::OpenAi.model(&server.await, true, &SecretRegistry::new());
+    assert_eq!(ask(&llm).await.expect("a reply").text, "(return 1)");
+    // A reason to finish in each piece, and counts: all pieces are read.
+    let piece = |text: &str| {
+        let choice = json!([{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]);
+        format!(
+            "data: {}\n\n",
+            json!({"choices": choice, "usage": {"prompt_tokens": 1, "completion_tokens": 2}})
+        )
+    };
+    let pieces = [piece("(return "), piece("1"), piece(")"), "data: [DONE]\n\n".to_owned()];
+    let server =
+        HttpServer::new(move |_| pieces.iter().fold(Reply::events(), Reply::chunk).then(Step::Hang)).await;
+    let llm = Provider::OpenAi.model(&server, true, &SecretRegistry::new());
+    assert_eq!(ask(&llm).await.expect("a reply").text, "(return 1)");
+}
+
+#[tokio::test]
+async fn what_a_filter_or_a_limit_has_cut_is_not_run() {
+    let runtime = Runtime::builder().workers(1).start().await.expect("a runtime");
+    for provider in BOTH {
+        for stream in [false, true] {
+            for end in [TextEnd::Complete, TextEnd::Filtered, TextEnd::Cut] {
+                let server =
+                    HttpServer::new(move |_| provider.reply_that_ends("(return :all-of-it)", end, stream))
+                        .await;
+                let llm = provider.model(&server, stream, &SecretRegistry::new());
+                let reply = ask(&llm).await.expect("a reply");
+                assert_eq!(reply.is_cut, end != TextEnd::Complete, "{provider:?} {stream} {end:?}");
+                let limits = AgentLimits { max_turns: 1, ..AgentLimits::default() };
+                let step = Agent::new("?").limits(limits).run(&runtime, llm, &json!({})).await;
+                match end {
+                    TextEnd::Complete => assert_eq!(step.result, Ok(json!("all-of-it"))),
+                    _ => {
+                        let failure = step.result.expect_err("no program");
+                        assert_eq!(failure.reason, AgentReason::MaxTurnsExceeded, "{failure}");
+                        assert!(failure.message.contains("the reply was cut"), "{failure}");
+                        assert!(step.turns[0].program_time.is_zero(), "it was not run");
+                    }
+                }
+            }
         }
     }
 }

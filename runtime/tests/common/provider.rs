@@ -25,6 +25,8 @@ pub(crate) enum TextEnd {
     Complete,
     /// At the limit of tokens.
     Cut,
+    /// Where a filter of the provider stepped in.
+    Filtered,
     /// The text says that the model does not want to.
     Declined,
 }
@@ -52,7 +54,7 @@ impl Provider {
             Provider::OpenAi => {
                 let (content, refusal) = match end {
                     TextEnd::Declined => (Value::Null, json!(text)),
-                    TextEnd::Complete | TextEnd::Cut => (json!(text), Value::Null),
+                    TextEnd::Complete | TextEnd::Cut | TextEnd::Filtered => (json!(text), Value::Null),
                 };
                 json!({
                     "id": "chatcmpl-1", "object": "chat.completion", "created": 1_763_000_000, "model": "gpt-test",
@@ -75,9 +77,10 @@ impl Provider {
         match (self, end) {
             (Provider::OpenAi, TextEnd::Complete | TextEnd::Declined) => "stop",
             (Provider::OpenAi, TextEnd::Cut) => "length",
+            (Provider::OpenAi, TextEnd::Filtered) => "content_filter",
             (Provider::Anthropic, TextEnd::Complete) => "end_turn",
             (Provider::Anthropic, TextEnd::Cut) => "max_tokens",
-            (Provider::Anthropic, TextEnd::Declined) => "refusal",
+            (Provider::Anthropic, TextEnd::Declined | TextEnd::Filtered) => "refusal",
         }
     }
 

@@ -27,6 +27,9 @@ pub(super) enum ModelProtocol {
     Anthropic,
 }
 
+/// How long a stream may say nothing behind the last word of its model. Most say that they end; some only stop.
+const PAUSE: Duration = Duration::from_secs(3);
+
 /// A reply that comes piece by piece.
 #[derive(Default)]
 pub(super) struct Partial {
@@ -113,7 +116,7 @@ impl Llm for HttpModel {
         let mut pause = self.pause;
         for left in (0..=self.retries).rev() {
             let time = request.timeout.saturating_sub(begun.elapsed());
-            let tried = tokio::time::timeout(time, self.once(body.clone())).await;
+            let tried = tokio::time::timeout(time, self.once(body.clone(), Instant::now() + time)).await;
             let failed = match tried {
                 Ok(Ok(reply)) => return Ok(reply),
                 Ok(Err(failed)) => failed,
@@ -136,7 +139,7 @@ impl Llm for HttpModel {
 }
 
 impl HttpModel {
-    async fn once(&self, body: String) -> Result<LlmReply, FailedTry> {
+    async fn once(&self, body: String, end: Instant) -> Result<LlmReply, FailedTry> {
         let request = Request {
             method: Method::POST,
             url: self.url.clone(),
@@ -148,7 +151,7 @@ impl HttpModel {
             return Err(self.refused(response).await);
         }
         if response.media_type() == "text/event-stream" {
-            return Ok(self.streamed(response.body).await?);
+            return Ok(self.streamed(response.body, end).await?);
         }
         let mut body = response.body;
         let answer = body.read(ANSWER_BYTES).await.map_err(|error| self.net(&error))?;
@@ -164,23 +167,47 @@ impl HttpModel {
         Ok(reply.ok_or_else(|| self.malformed("an answer without a message"))?)
     }
 
-    async fn streamed(&self, mut body: Body) -> Result<LlmReply, LlmError> {
+    /// A reply as it is written. Once the model has said its last word, what follows is worth no failure: the reply is whole when
+    /// the stream says so, ends, breaks, or has been quiet for a while.
+    async fn streamed(&self, mut body: Body, end: Instant) -> Result<LlmReply, LlmError> {
         let (mut parser, mut partial) = (EventParser::default(), Partial::default());
-        let mut bytes = 0;
-        while let Some(chunk) = body.chunk().await.map_err(|error| self.net(&error))? {
+        let (mut bytes, mut quiet_at) = (0, end);
+        loop {
+            let next = match partial.is_complete {
+                false => body.chunk().await,
+                true => match tokio::time::timeout_at(quiet_at.into(), body.chunk()).await {
+                    Ok(next) => next,
+                    Err(_) => return Ok(partial.reply),
+                },
+            };
+            let chunk = match next {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => break,
+                Err(_) if partial.is_complete => break,
+                Err(error) => return Err(self.net(&error)),
+            };
             bytes += chunk.len();
             if bytes > ANSWER_BYTES {
                 return Err(self.malformed(&format!("more than {ANSWER_BYTES} bytes")));
             }
             parser.push(chunk);
             while let Some(event) = parser.next(ANSWER_BYTES, &|| None) {
+                let before = (partial.reply.text.len(), partial.is_complete);
                 if self.take(&mut partial, event)? {
                     return Ok(partial.reply);
+                }
+                if before != (partial.reply.text.len(), partial.is_complete) {
+                    // Where little time is left, half of it is for whoever waits.
+                    let now = Instant::now();
+                    quiet_at = now + PAUSE.min(end.saturating_duration_since(now) / 2);
                 }
             }
         }
         if let Some(event) = parser.finish() {
-            self.take(&mut partial, event)?;
+            let taken = self.take(&mut partial, event);
+            if !partial.is_complete {
+                taken?;
+            }
         }
         match partial.is_complete {
             true => Ok(partial.reply),

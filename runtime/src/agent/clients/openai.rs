@@ -37,7 +37,9 @@ pub(super) fn reply(answer: &Json) -> Option<LlmReply> {
 
 /// Takes an event of a stream in; true at its end.
 pub(super) fn event(partial: &mut Partial, data: &Json) -> bool {
-    if let Some(usage) = usage(data) {
+    let usage = usage(data);
+    let has_usage = usage.is_some();
+    if let Some(usage) = usage {
         partial.reply.usage = usage;
     }
     if let Some(choice) = data.get("choices").and_then(|choices| choices.get(0)) {
@@ -47,8 +49,11 @@ pub(super) fn event(partial: &mut Partial, data: &Json) -> bool {
         }
         partial.is_complete |= choice.get("finish_reason").is_some_and(|reason| !reason.is_null());
         partial.reply.is_cut |= is_cut(choice);
+        // Not even one with a reason to finish and with usage is the last for sure: some providers give both with each piece.
+        return false;
     }
-    false
+    // The counts alone, behind the last word, are the last event.
+    partial.is_complete && has_usage
 }
 
 fn is_cut(choice: &Json) -> bool {
