@@ -6,7 +6,7 @@ use crate::ir::{Callee, Function, Kind, Literal, Ref};
 use ptc_vm::Span;
 use ptc_vm::builtins::Purity;
 use ptc_vm::bytecode::instruction::{Small, Template};
-use ptc_vm::bytecode::{Args, BuiltinId, Const, Dst, Global, Instruction, Known, Window};
+use ptc_vm::bytecode::{Args, BuiltinId, Const, Global, Instruction, Known, Window};
 
 impl Emitter<'_, '_> {
     #[inline(never)]
@@ -55,10 +55,7 @@ impl Emitter<'_, '_> {
     fn call1(&mut self, span: Span, builtin: BuiltinId, a: Ref<'_>, target: Target) -> Result<(), Failed> {
         let saved = self.top;
         let a = self.operand(a)?;
-        self.top = saved;
-        let dst = Dst(self.destination(span, target)?);
-        self.emit(span, Instruction::Call1 { builtin, a, dst });
-        self.finish(span, take(dst.0), target)
+        self.make(span, saved, target, |dst| Instruction::Call1 { builtin, a, dst })
     }
 
     fn call2(
@@ -74,18 +71,11 @@ impl Emitter<'_, '_> {
             && let Kind::Literal(Literal::Int(index)) = b.kind
             && let Ok(index) = i16::try_from(index)
         {
-            let src = self.operand(a)?;
-            self.top = saved;
-            let dst = Dst(self.destination(span, target)?);
-            self.emit(span, Instruction::Element { src, index: Small(index), dst });
-            return self.finish(span, take(dst.0), target);
+            let (src, index) = (self.operand(a)?, Small(index));
+            return self.make(span, saved, target, |dst| Instruction::Element { src, index, dst });
         }
-        let a = self.operand(a)?;
-        let b = self.operand(b)?;
-        self.top = saved;
-        let dst = Dst(self.destination(span, target)?);
-        self.emit(span, Instruction::Call2 { builtin, a, b, dst });
-        self.finish(span, take(dst.0), target)
+        let (a, b) = (self.operand(a)?, self.operand(b)?);
+        self.make(span, saved, target, |dst| Instruction::Call2 { builtin, a, b, dst })
     }
 
     /// A call through a window. The window starts at the target register where everything above it is
@@ -134,11 +124,8 @@ impl Emitter<'_, '_> {
     ) -> Result<(), Failed> {
         let proto = self.generator.function(function)?;
         let saved = self.top;
-        let captures = self.gather(span, captures)?;
-        self.top = saved;
-        let dst = Dst(self.destination(span, target)?);
-        self.emit(span, Instruction::MakeClosure { template: Template { proto, captures }, dst });
-        self.finish(span, take(dst.0), target)
+        let template = Template { proto, captures: self.gather(span, captures)? };
+        self.make(span, saved, target, |dst| Instruction::MakeClosure { template, dst })
     }
 }
 

@@ -181,12 +181,8 @@ impl Emitter<'_, '_> {
         (relation, a, literal): (Relation, Ref<'_>, Literal),
     ) -> Result<Patch, Failed> {
         let a = self.operand(a)?;
-        let int = match literal {
-            Literal::Int(value) => AgainstInt::new(a, value),
-            _ => None,
-        };
         let to = NEAR;
-        let instruction = match (int, relation) {
+        let instruction = match (against_int(a, literal), relation) {
             (Some(a), Relation::Equal) => Instruction::JumpUnlessEqualInt { a, to },
             (Some(a), Relation::NotEqual) => Instruction::JumpUnlessNotEqualInt { a, to },
             (Some(a), Relation::Less) => Instruction::JumpUnlessLessInt { a, to },
@@ -206,24 +202,14 @@ impl Emitter<'_, '_> {
     pub(super) fn logic(&mut self, span: Span, logic: &Logic<'_>, target: Target) -> Result<(), Failed> {
         let Some((last, before)) = logic.items.split_last() else { return Ok(()) };
         let saved = self.top;
-        let register = match target {
-            Target::Fresh(register) => register,
-            _ => self.register(span)?,
-        };
+        let register = self.fresh(span, target)?;
         let condition = keep(register);
         let mut decided = Vec::new();
         for (item, dying) in before.iter().zip(logic.dying) {
             self.value(item, Target::Fresh(register))?;
-            let (if_decided, if_open) = match logic.is_or {
-                true => (
-                    Instruction::JumpIfTrue { condition, to: FAR },
-                    Instruction::JumpIfFalse { condition, to: FAR },
-                ),
-                false => (
-                    Instruction::JumpIfFalse { condition, to: FAR },
-                    Instruction::JumpIfTrue { condition, to: FAR },
-                ),
-            };
+            let if_true = Instruction::JumpIfTrue { condition, to: FAR };
+            let if_false = Instruction::JumpIfFalse { condition, to: FAR };
+            let (if_decided, if_open) = if logic.is_or { (if_true, if_false) } else { (if_false, if_true) };
             if dying.get().is_empty() {
                 decided.push(self.jump(item.span, if_decided));
             } else {
@@ -236,15 +222,10 @@ impl Emitter<'_, '_> {
         }
         match target {
             // The last item may be a `recur`, or end the function by itself.
-            Target::Return => {
-                self.value(last, Target::Return)?;
-                self.arrive(decided);
-            }
-            _ => {
-                self.value(last, Target::Fresh(register))?;
-                self.arrive(decided);
-            }
+            Target::Return => self.value(last, Target::Return)?,
+            _ => self.value(last, Target::Fresh(register))?,
         }
+        self.arrive(decided);
         self.top = saved;
         self.finish(span, take(register), target)
     }
@@ -257,10 +238,7 @@ impl Emitter<'_, '_> {
         target: Target,
     ) -> Result<(), Failed> {
         let saved = self.top;
-        let register = match target {
-            Target::Fresh(register) => register,
-            _ => self.register(span)?,
-        };
+        let register = self.fresh(span, target)?;
         self.value(chain.first, Target::Fresh(register))?;
         self.set_slot(chain.slot, register);
         let mut stops = Vec::with_capacity(chain.steps.len());
@@ -332,11 +310,7 @@ impl Emitter<'_, '_> {
             self.emit(span, Instruction::Equal { a, b, dst });
             hits.push(self.jump(span, Instruction::JumpIfTrue { condition: b, to: FAR }));
         }
-        let int = match last {
-            Literal::Int(value) => AgainstInt::new(a, *value),
-            _ => None,
-        };
-        let miss = match (int, self.generator.far) {
+        let miss = match (against_int(a, *last), self.generator.far) {
             (Some(a), false) => self.jump(span, Instruction::JumpUnlessEqualInt { a, to: NEAR }),
             (None, false) => {
                 self.load(span, *last, register)?;
@@ -350,5 +324,13 @@ impl Emitter<'_, '_> {
         };
         self.arrive(hits);
         Ok(Some(miss))
+    }
+}
+
+/// The operand beside the literal, where that is an integer which fits into the instruction.
+fn against_int(a: Src, literal: Literal) -> Option<AgainstInt> {
+    match literal {
+        Literal::Int(value) => AgainstInt::new(a, value),
+        _ => None,
     }
 }

@@ -208,6 +208,28 @@ impl<'g, 'm> Emitter<'g, 'm> {
         }
     }
 
+    /// A register for a value that is made in steps: the target's, if nothing is in it, or a free one.
+    pub(super) fn fresh(&mut self, span: Span, target: Target) -> Result<u8, Failed> {
+        match target {
+            Target::Fresh(register) => Ok(register),
+            _ => self.register(span),
+        }
+    }
+
+    /// Makes a value for its target with one instruction, whose operands need the registers above `saved` no longer.
+    pub(super) fn make(
+        &mut self,
+        span: Span,
+        saved: u8,
+        target: Target,
+        instruction: impl FnOnce(Dst) -> Instruction,
+    ) -> Result<(), Failed> {
+        self.top = saved;
+        let dst = Dst(self.destination(span, target)?);
+        self.emit(span, instruction(dst));
+        self.finish(span, take(dst.0), target)
+    }
+
     /// Brings a value from a register to its target.
     pub(super) fn finish(&mut self, span: Span, src: Src, target: Target) -> Result<(), Failed> {
         match target {

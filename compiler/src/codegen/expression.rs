@@ -59,15 +59,12 @@ impl Emitter<'_, '_> {
     }
 
     fn load_name(&mut self, expr: &Expr<'_>, target: Target) -> Result<(), Failed> {
-        let dst = Dst(self.destination(expr.span, target)?);
-        let instruction = match expr.kind {
+        self.make(expr.span, self.top, target, |dst| match expr.kind {
             Kind::Capture(index) => Instruction::LoadCapture { index: Capture(index), dst },
             Kind::Global(global) => Instruction::LoadGlobal { global: Global(global), dst },
             // A running closure stands in register 0.
             _ => Instruction::Move { src: keep(0), dst },
-        };
-        self.emit(expr.span, instruction);
-        self.finish(expr.span, take(dst.0), target)
+        })
     }
 
     #[inline(never)]
@@ -88,11 +85,8 @@ impl Emitter<'_, '_> {
 
     fn get_key(&mut self, span: Span, row: u16, source: Ref<'_>, target: Target) -> Result<(), Failed> {
         let saved = self.top;
-        let src = self.operand(source)?;
-        self.top = saved;
-        let dst = Dst(self.destination(span, target)?);
-        self.emit(span, Instruction::GetKey { src, key: Key(row), dst });
-        self.finish(span, take(dst.0), target)
+        let (src, key) = (self.operand(source)?, Key(row));
+        self.make(span, saved, target, |dst| Instruction::GetKey { src, key, dst })
     }
 
     fn add_small(
@@ -103,11 +97,8 @@ impl Emitter<'_, '_> {
         target: Target,
     ) -> Result<(), Failed> {
         let saved = self.top;
-        let a = self.operand(a)?;
-        self.top = saved;
-        let dst = Dst(self.destination(span, target)?);
-        self.emit(span, Instruction::AddSmall { a, value: Small(value), dst, written });
-        self.finish(span, take(dst.0), target)
+        let (a, value) = (self.operand(a)?, Small(value));
+        self.make(span, saved, target, |dst| Instruction::AddSmall { a, value, dst, written })
     }
 
     #[inline(never)]
@@ -126,42 +117,28 @@ impl Emitter<'_, '_> {
             && let Some(left) = self.with_constant(op, first, Side::Left)?
         {
             let a = self.operand(second)?;
-            self.top = saved;
-            let dst = Dst(self.destination(span, target)?);
-            self.emit(span, left(a, dst));
-            return self.finish(span, take(dst.0), target);
+            return self.make(span, saved, target, |dst| left(a, dst));
         }
         let mut a = self.operand(first)?;
         for (index, operand) in rest.iter().enumerate() {
-            let is_last = index + 1 == rest.len();
-            if let Some(right) = self.with_constant(op, operand, Side::Right)? {
-                self.top = saved;
-                let dst = match is_last {
-                    true => self.destination(span, target)?,
-                    false => self.register(span)?,
-                };
-                self.emit(span, right(a, Dst(dst)));
-                a = take(dst);
-                continue;
-            }
-            let b = self.operand(operand)?;
+            let right = self.with_constant(op, operand, Side::Right)?;
+            // Not read where the constant is in the instruction.
+            let b = if right.is_some() { a } else { self.operand(operand)? };
             self.top = saved;
-            let dst = match is_last {
+            let dst = Dst(match index + 1 == rest.len() {
                 true => self.destination(span, target)?,
                 false => self.register(span)?,
+            });
+            let instruction = match (right, op) {
+                (Some(right), _) => right(a, dst),
+                (None, Arithmetic::Add) => Instruction::Add { a, b, dst },
+                (None, Arithmetic::Subtract) => Instruction::Subtract { a, b, dst },
+                (None, Arithmetic::Multiply) => Instruction::Multiply { a, b, dst },
+                (None, Arithmetic::Modulo) => Instruction::Modulo { a, b, dst },
+                (None, Arithmetic::Quotient) => Instruction::Quotient { a, b, dst },
+                (None, Arithmetic::Remainder) => Instruction::Remainder { a, b, dst },
             };
-            let dst = Dst(dst);
-            self.emit(
-                span,
-                match op {
-                    Arithmetic::Add => Instruction::Add { a, b, dst },
-                    Arithmetic::Subtract => Instruction::Subtract { a, b, dst },
-                    Arithmetic::Multiply => Instruction::Multiply { a, b, dst },
-                    Arithmetic::Modulo => Instruction::Modulo { a, b, dst },
-                    Arithmetic::Quotient => Instruction::Quotient { a, b, dst },
-                    Arithmetic::Remainder => Instruction::Remainder { a, b, dst },
-                },
-            );
+            self.emit(span, instruction);
             a = take(dst.0);
         }
         self.finish(span, a, target)
@@ -187,26 +164,16 @@ impl Emitter<'_, '_> {
         let negated = test.negated ^ matches!(test.kind, TestKind::NotNil(_));
         self.top = saved;
         let dst = Dst(self.destination(span, target)?);
-        match kind {
-            None => {
-                self.emit(span, Instruction::Not { a, dst });
-                if !negated {
-                    self.emit(span, Instruction::Not { a: take(dst.0), dst });
-                }
-            }
-            Some(op) => {
-                self.emit(
-                    span,
-                    match op {
-                        Comparison::Equal => Instruction::Equal { a, b, dst },
-                        Comparison::Less => Instruction::Less { a, b, dst },
-                        Comparison::LessEqual => Instruction::LessEqual { a, b, dst },
-                    },
-                );
-                if negated {
-                    self.emit(span, Instruction::Not { a: take(dst.0), dst });
-                }
-            }
+        let instruction = match kind {
+            None => Instruction::Not { a, dst },
+            Some(Comparison::Equal) => Instruction::Equal { a, b, dst },
+            Some(Comparison::Less) => Instruction::Less { a, b, dst },
+            Some(Comparison::LessEqual) => Instruction::LessEqual { a, b, dst },
+        };
+        self.emit(span, instruction);
+        // `not` of truth itself is the negation already.
+        if negated != kind.is_none() {
+            self.emit(span, Instruction::Not { a: take(dst.0), dst });
         }
         self.finish(span, take(dst.0), target)
     }

@@ -89,30 +89,18 @@ impl Emitter<'_, '_> {
             && let Some(keys) = self.record_keys(span, items)?
         {
             let values: Vec<Ref<'_>> = items.iter().skip(1).step_by(2).copied().collect();
-            let items = self.gather(span, &values)?;
-            self.top = saved;
-            let dst = Dst(self.destination(span, target)?);
-            self.emit(span, Instruction::MakeRecord { entries: Entries { keys, items }, dst });
-            return self.finish(span, take(dst.0), target);
+            let entries = Entries { keys, items: self.gather(span, &values)? };
+            return self.make(span, saved, target, |dst| Instruction::MakeRecord { entries, dst });
         }
         if rest.is_empty() {
             let items = self.gather(span, first)?;
-            self.top = saved;
-            let dst = Dst(self.destination(span, target)?);
-            self.emit(
-                span,
-                match kind {
-                    Collection::Vector => Instruction::MakeVector { items, dst },
-                    Collection::Map => Instruction::MakeMap { items, dst },
-                    Collection::Set => Instruction::MakeSet { items, dst },
-                },
-            );
-            return self.finish(span, take(dst.0), target);
+            return self.make(span, saved, target, |dst| match kind {
+                Collection::Vector => Instruction::MakeVector { items, dst },
+                Collection::Map => Instruction::MakeMap { items, dst },
+                Collection::Set => Instruction::MakeSet { items, dst },
+            });
         }
-        let whole = match target {
-            Target::Fresh(register) => register,
-            _ => self.register(span)?,
-        };
+        let whole = self.fresh(span, target)?;
         self.collection(span, kind, first, Target::Fresh(whole))?;
         for chunk in rest.chunks(CHUNK) {
             let top = self.top;

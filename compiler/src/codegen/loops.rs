@@ -126,10 +126,7 @@ impl Emitter<'_, '_> {
     #[inline(never)]
     pub(super) fn collect(&mut self, span: Span, level: Ref<'_>, target: Target) -> Result<(), Failed> {
         let saved = self.top;
-        let register = match target {
-            Target::Fresh(register) => register,
-            _ => self.register(span)?,
-        };
+        let register = self.fresh(span, target)?;
         let items = Args { at: register, count: 0 };
         self.emit(span, Instruction::MakeVector { items, dst: Dst(register) });
         self.collectors.push(register);

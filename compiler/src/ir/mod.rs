@@ -199,6 +199,12 @@ pub(crate) struct Binding<'a> {
     pub(crate) dead: Cell<bool>,
 }
 
+impl<'a> Binding<'a> {
+    pub(crate) fn new(slot: u8, value: Ref<'a>) -> Binding<'a> {
+        Binding { slot, value, dead: Cell::new(false) }
+    }
+}
+
 /// Clauses tried in order.
 #[derive(Debug)]
 pub(crate) struct Cond<'a> {

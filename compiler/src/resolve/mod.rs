@@ -537,8 +537,9 @@ impl<'a, 'x> Resolver<'a, 'x> {
             Special::Defn | Special::DefnPrivate => self.defn_form(special, span, rest),
             Special::If | Special::IfNot => self.if_form(special, span, rest, tail),
             Special::When | Special::WhenNot => self.when_form(special, span, rest, tail),
-            Special::IfLet | Special::IfSome => self.if_let_form(special, span, rest, tail),
-            Special::WhenLet | Special::WhenSome => self.when_let_form(special, span, rest, tail),
+            Special::IfLet | Special::IfSome | Special::WhenLet | Special::WhenSome => {
+                self.test_binding_form(special, span, rest, tail)
+            }
             Special::WhenFirst => self.when_first_form(span, rest, tail),
             Special::Cond => self.cond_form(span, rest, tail),
             Special::Case => self.case_form(span, rest, tail),

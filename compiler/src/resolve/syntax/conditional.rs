@@ -10,18 +10,32 @@ use crate::resolve::{Resolved, Resolver, with_advice, wrong_shape};
 use ptc_vm::bytecode::{Const, Known};
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
+use std::slice::from_ref;
 
-fn clause<'a>(binding: Option<Binding<'a>>, test: Test<'a>, body: Ref<'a>) -> Clause<'a> {
+pub(super) fn clause<'a>(binding: Option<Binding<'a>>, test: Test<'a>, body: Ref<'a>) -> Clause<'a> {
     let none = || Cell::new(Slots::EMPTY);
     Clause { binding, test, body, dying_body: none(), dying_next: none() }
 }
 
 impl<'a> Resolver<'a, '_> {
-    fn cond(&self, span: Span, clauses: &'a [Clause<'a>], otherwise: Option<Ref<'a>>) -> Ref<'a> {
+    pub(super) fn cond(&self, span: Span, clauses: &'a [Clause<'a>], otherwise: Option<Ref<'a>>) -> Ref<'a> {
         self.expr(
             span,
             Kind::Cond(self.arena.alloc(Cond { clauses, otherwise, dying: Cell::new(Slots::EMPTY) })),
         )
+    }
+
+    /// A conditional with one clause that binds what it tests.
+    fn bound_cond(
+        &self,
+        span: Span,
+        (slot, value): (u8, Ref<'a>),
+        test: Test<'a>,
+        then: Ref<'a>,
+        otherwise: Option<Ref<'a>>,
+    ) -> Ref<'a> {
+        let binding = Some(Binding::new(slot, value));
+        self.cond(span, self.slice([clause(binding, test, then)]), otherwise)
     }
 
     /// A conditional with one clause; a negated test swaps its branches where both are written.
@@ -131,48 +145,32 @@ impl<'a> Resolver<'a, '_> {
         Test { negated: false, kind }
     }
 
+    /// `if-let`, `when-let` and those of `some`.
     #[inline(never)]
-    pub(crate) fn if_let_form(
+    pub(crate) fn test_binding_form(
         &mut self,
         special: Special,
         span: Span,
         rest: &'a [Form<'a>],
         tail: bool,
     ) -> Resolved<'a> {
-        if !(2..=3).contains(&rest.len()) {
-            return Err(wrong_shape(special, span));
-        }
+        let (body, otherwise) = match (special, rest) {
+            (Special::WhenLet | Special::WhenSome, _) => (rest.get(1..).unwrap_or_default(), None),
+            (_, [_, then]) => (from_ref(then), None),
+            (_, [_, then, otherwise]) => (from_ref(then), Some(otherwise)),
+            _ => return Err(wrong_shape(special, span)),
+        };
         let (pattern, value) = self.single_binding(special, span, rest.first())?;
         let value = self.resolve(value, false);
         let mark = self.scopes.mark();
         let slot = self.new_slot(span)?;
         let test = self.bound_test(special, value.span, slot);
-        let then = self.bound_body(pattern, slot, span, &rest[1..2], tail)?;
+        let then = self.bound_body(pattern, slot, span, body, tail)?;
         // The name is not in scope in the other branch, but its slot is taken until the test is over.
         self.scopes.hide(mark);
-        let otherwise = rest.get(2).map(|form| self.branch(form, tail));
+        let otherwise = otherwise.map(|form| self.branch(form, tail));
         self.scopes.release(mark);
-        let binding = Binding { slot, value, dead: Cell::new(false) };
-        Ok(self.cond(span, self.slice([clause(Some(binding), test, then)]), otherwise))
-    }
-
-    #[inline(never)]
-    pub(crate) fn when_let_form(
-        &mut self,
-        special: Special,
-        span: Span,
-        rest: &'a [Form<'a>],
-        tail: bool,
-    ) -> Resolved<'a> {
-        let (pattern, value) = self.single_binding(special, span, rest.first())?;
-        let value = self.resolve(value, false);
-        let mark = self.scopes.mark();
-        let slot = self.new_slot(span)?;
-        let test = self.bound_test(special, value.span, slot);
-        let body = self.bound_body(pattern, slot, span, &rest[1..], tail)?;
-        self.scopes.release(mark);
-        let binding = Binding { slot, value, dead: Cell::new(false) };
-        Ok(self.cond(span, self.slice([clause(Some(binding), test, body)]), None))
+        Ok(self.bound_cond(span, (slot, value), test, then, otherwise))
     }
 
     /// `(when-first [x coll] body …)`: `(seq coll)` once.
@@ -191,8 +189,7 @@ impl<'a> Resolver<'a, '_> {
         let body = self.branch_body(&rest[1..], span, tail);
         let body = self.let_expr(span, bindings, body);
         self.scopes.release(mark);
-        let binding = Binding { slot, value, dead: Cell::new(false) };
-        Ok(self.cond(span, self.slice([clause(Some(binding), test, body)]), None))
+        Ok(self.bound_cond(span, (slot, value), test, body, None))
     }
 
     #[inline(never)]
@@ -298,7 +295,7 @@ impl<'a> Resolver<'a, '_> {
         let call = self.list_form(function.span, &[*function, passed]);
         let body = self.branch(call, tail);
         self.scopes.release(mark);
-        Ok(clause(Some(Binding { slot, value, dead: Cell::new(false) }), tested, body))
+        Ok(clause(Some(Binding::new(slot, value)), tested, body))
     }
 
     #[inline(never)]

@@ -5,13 +5,12 @@ use crate::form::{Form, FormKind};
 use crate::ir::{Binding, Kind, Literal, Ref};
 use crate::meter::List;
 use crate::names::Name;
-use crate::resolve::Resolver;
 use crate::resolve::operators::is_inert;
 use crate::resolve::scope::Bindable;
 use crate::resolve::suggest::nearest;
+use crate::resolve::{Resolved, Resolver};
 use ptc_vm::bytecode::{Const, Known};
 use ptc_vm::{Reason, Span};
-use std::cell::Cell;
 
 fn unsupported(span: Span, message: impl std::fmt::Display) -> Failed {
     error(Reason::UnsupportedPattern, span, message)
@@ -33,7 +32,7 @@ impl<'a> Resolver<'a, '_> {
         out: &mut List<'a, Binding<'a>>,
     ) -> Result<u8, Failed> {
         let slot = self.new_slot(value.span)?;
-        out.push(Binding { slot, value, dead: Cell::new(false) });
+        out.push(Binding::new(slot, value));
         Ok(slot)
     }
 
@@ -89,6 +88,19 @@ impl<'a> Resolver<'a, '_> {
         })
     }
 
+    /// The name after `:as`, which stands for the value from here on.
+    fn bind_whole(
+        &mut self,
+        span: Span,
+        name: Option<Bindable>,
+        value: Ref<'a>,
+        out: &mut List<'a, Binding<'a>>,
+    ) -> Resolved<'a> {
+        let Some(name) = name else { return Ok(value) };
+        let slot = self.bind_name(name, value, out)?;
+        Ok(self.local(span, slot))
+    }
+
     fn bind_vector(
         &mut self,
         span: Span,
@@ -122,13 +134,7 @@ impl<'a> Resolver<'a, '_> {
                 "only :as may stand in a vector pattern, before its last name",
             ));
         }
-        let value = match whole {
-            Some(name) => {
-                let slot = self.bind_name(name, value, out)?;
-                self.local(span, slot)
-            }
-            None => value,
-        };
+        let value = self.bind_whole(span, whole, value, out)?;
         let checked = match self.makes_endless_sequences() {
             true => {
                 let named = if rest.is_some() { -1 } else { items.len() as i64 };
@@ -174,13 +180,7 @@ impl<'a> Resolver<'a, '_> {
         out: &mut List<'a, Binding<'a>>,
     ) -> Result<(), Failed> {
         let parts = self.map_pattern(items)?;
-        let value = match parts.whole {
-            Some(name) => {
-                let slot = self.bind_name(name, value, out)?;
-                self.local(span, slot)
-            }
-            None => value,
-        };
+        let value = self.bind_whole(span, parts.whole, value, out)?;
         let checked = self.internal_call(span, Known::MapPattern, &[value])?;
         let source = self.bind_hidden(checked, out)?;
         let entries: &'a [_] = parts.entries.into_bump_slice();

@@ -5,9 +5,10 @@
 //! evaluated first, and a special form as a step gets the steps before it as a form, because it may not
 //! evaluate them at all.
 
+use super::conditional::clause;
 use crate::diagnostic::{Failed, error};
 use crate::form::{Form, FormKind};
-use crate::ir::{Binding, Clause, Cond, Kind, Slots, SomeChain, as_test};
+use crate::ir::{Binding, Kind, Slots, SomeChain, as_test};
 use crate::meter::List;
 use crate::names::Special;
 use crate::resolve::{Resolved, Resolver, with_advice, wrong_shape};
@@ -77,7 +78,7 @@ impl<'a> Resolver<'a, '_> {
         for step in steps.iter().rev().take_while(self.goes_on()) {
             let call = self.step_form(step, threaded, last);
             let value = self.resolve(call, false);
-            bindings.push(Binding { slot, value, dead: Cell::new(false) });
+            bindings.push(Binding::new(slot, value));
         }
         let call = self.step_form(end, threaded, last);
         let body = self.resolve(call, tail);
@@ -181,7 +182,7 @@ impl<'a> Resolver<'a, '_> {
         let slot = self.bind_name(name, value, &mut bindings)?;
         for step in before.iter().take_while(self.goes_on()) {
             let value = self.resolve(step, false);
-            bindings.push(Binding { slot, value, dead: Cell::new(false) });
+            bindings.push(Binding::new(slot, value));
         }
         let body = self.resolve(end, tail);
         self.scopes.release(mark);
@@ -226,17 +227,9 @@ impl<'a> Resolver<'a, '_> {
             let call = self.step_form(&pair[1], threaded, last);
             let body = self.branch(call, false);
             let unchanged = self.local(pair[0].span, slot);
-            let clause = Clause {
-                binding: None,
-                test,
-                body,
-                dying_body: Cell::new(Slots::EMPTY),
-                dying_next: Cell::new(Slots::EMPTY),
-            };
-            let clauses = self.slice([clause]);
-            let cond = Cond { clauses, otherwise: Some(unchanged), dying: Cell::new(Slots::EMPTY) };
-            let value = self.expr(pair[1].span, Kind::Cond(self.arena.alloc(cond)));
-            bindings.push(Binding { slot, value, dead: Cell::new(false) });
+            let clauses = self.slice([clause(None, test, body)]);
+            let value = self.cond(pair[1].span, clauses, Some(unchanged));
+            bindings.push(Binding::new(slot, value));
         }
         let body = self.local(span, slot);
         self.scopes.release(mark);
