@@ -12,31 +12,11 @@ use std::mem::take;
 const JSON: Category = Category::Json;
 
 /// The rows of this module.
+#[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    direct(
-        "parse-string",
-        JSON,
-        "1",
-        "(json/parse-string text)",
-        "The value of a JSON text, with string keys; nil, and a note beside the result, when it is not JSON. A value that is data already is returned as it is.",
-        parse_string,
-    ),
-    direct(
-        "parse-lines",
-        JSON,
-        "1",
-        "(json/parse-lines text)",
-        "The values of the lines of a text; nil, and a note beside the result, for a line that is not JSON; blank lines are skipped.",
-        parse_lines,
-    ),
-    direct(
-        "generate-string",
-        JSON,
-        "1",
-        "(json/generate-string value)",
-        "The JSON text of a value; keywords are their names, sets lists, dates ISO 8601 texts. What JSON does not have is an error.",
-        generate_string,
-    ),
+    direct("parse-string", JSON, "1", "(json/parse-string text)", "The value of a JSON text, with string keys; nil, and a note beside the result, when it is not JSON. A value that is data already is returned as it is.", parse_string),
+    direct("parse-lines", JSON, "1", "(json/parse-lines text)", "The values of the lines of a text; nil, and a note beside the result, for a line that is not JSON; blank lines are skipped.", parse_lines),
+    direct("generate-string", JSON, "1", "(json/generate-string value)", "The JSON text of a value; keywords are their names, sets lists, dates ISO 8601 texts. What JSON does not have is an error.", generate_string),
 ];
 
 /// The decoded value; nil, and a remark, for text that is not JSON.

@@ -292,17 +292,8 @@ const fn direct(
     doc: &'static str,
     run: DirectFunction,
 ) -> Builtin {
-    let arity = Arity::parse(arity);
-    Builtin {
-        name,
-        category,
-        usage,
-        arity,
-        purity: Purity::Pure,
-        doc,
-        implementation: Implementation::Direct(run),
-        ..BARE
-    }
+    let (arity, implementation) = (Arity::parse(arity), Implementation::Direct(run));
+    Builtin { name, category, usage, arity, purity: Purity::Pure, doc, implementation, ..BARE }
 }
 
 /// A row that may call functions of the program.
@@ -314,17 +305,8 @@ const fn callback(
     doc: &'static str,
     run: Callback,
 ) -> Builtin {
-    let arity = Arity::parse(arity);
-    Builtin {
-        name,
-        category,
-        usage,
-        arity,
-        purity: Purity::Calls,
-        doc,
-        implementation: Implementation::Callback(run),
-        ..BARE
-    }
+    let (arity, implementation) = (Arity::parse(arity), Implementation::Callback(run));
+    Builtin { name, category, usage, arity, purity: Purity::Calls, doc, implementation, ..BARE }
 }
 
 /// A row that suspends until the host answers.
@@ -336,8 +318,7 @@ const fn host(
     doc: &'static str,
     function: HostFunction,
 ) -> Builtin {
-    let arity = Arity::parse(arity);
-    let implementation = Implementation::Host(function);
+    let (arity, implementation) = (Arity::parse(arity), Implementation::Host(function));
     Builtin { name, category, usage, arity, purity: Purity::Effect, doc, implementation, ..BARE }
 }
 

@@ -28,13 +28,13 @@ pub(crate) const TABLE: &[Builtin] = &[
     direct("merge", CORE, "0+", "(merge m …)", "The entries of all maps; later ones win.", merge),
     direct("select-keys", CORE, "2", "(select-keys m keys)", "A map of only these keys, as far as they are there.", select_keys),
     callback("zipmap", CORE, "2", "(zipmap keys values)", "A map from keys to values, pairwise.", zipmap).known(Known::Zipmap),
-    direct("hash-map", CORE, "0+", "(hash-map key value …)", "A map of the arguments.", hash_map),
-    direct("sorted-map", CORE, "0+", "(sorted-map key value …)", "A map of the arguments; every map is in key order.", sorted_map),
-    direct("array-map", CORE, "0+", "(array-map key value …)", "A map of the arguments.", array_map),
+    direct("hash-map", CORE, "0+", "(hash-map key value …)", "A map of the arguments.", |cx, a| map_of(cx, a, "hash-map")),
+    direct("sorted-map", CORE, "0+", "(sorted-map key value …)", "A map of the arguments; every map is in key order.", |cx, a| map_of(cx, a, "sorted-map")),
+    direct("array-map", CORE, "0+", "(array-map key value …)", "A map of the arguments.", |cx, a| map_of(cx, a, "array-map")),
     direct("find", CORE, "2", "(find m key)", "The [key value] entry of a key, or nil.", find),
     direct("entries", CORE, "1", "(entries m)", "The [key value] pairs of a map, in key order.", entries),
-    direct("keys", CORE, "1", "(keys m)", "The keys of a map, in order; nil when it is empty.", keys),
-    direct("vals", CORE, "1", "(vals m)", "The values of a map, in key order; nil when it is empty.", vals),
+    direct("keys", CORE, "1", "(keys m)", "The keys of a map, in order; nil when it is empty.", |cx, a| column(cx, &a[0], "keys", |entry| entry.key)),
+    direct("vals", CORE, "1", "(vals m)", "The values of a map, in key order; nil when it is empty.", |cx, a| column(cx, &a[0], "vals", |entry| entry.value)),
     direct("key", CORE, "1", "(key entry)", "The key of a [key value] pair.", key),
     direct("val", CORE, "1", "(val entry)", "The value of a [key value] pair.", val),
 ];
@@ -170,18 +170,6 @@ fn zipmap(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     Ok(Step::Return(Value::Map(map)))
 }
 
-fn hash_map(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    map_of(cx, arguments, "hash-map")
-}
-
-fn array_map(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    map_of(cx, arguments, "array-map")
-}
-
-fn sorted_map(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    map_of(cx, arguments, "sorted-map")
-}
-
 fn map_of(cx: &mut Context, arguments: &mut [Value], name: &'static str) -> Result<Value> {
     if !arguments.len().is_multiple_of(2) {
         return Err(Fault::new(
@@ -258,14 +246,6 @@ fn column(
         }
         other => Err(expected(name, 1, "map", other)),
     }
-}
-
-fn keys(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    column(cx, &arguments[0], "keys", |entry| entry.key)
-}
-
-fn vals(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    column(cx, &arguments[0], "vals", |entry| entry.value)
 }
 
 fn key(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

@@ -16,23 +16,10 @@ use std::mem::take;
 type Arguments<'a> = &'a mut [Value];
 
 /// The rows of this module.
+#[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    callback(
-        "sort",
-        Category::Core,
-        "1-2",
-        "(sort comparator? coll)",
-        "The items in order; :asc, :desc or a comparator.",
-        sort,
-    ),
-    callback(
-        "sort-by",
-        Category::Core,
-        "2-3",
-        "(sort-by key comparator? coll)",
-        "The items in the order of their keys.",
-        sort_by,
-    ),
+    callback("sort", Category::Core, "1-2", "(sort comparator? coll)", "The items in order; :asc, :desc or a comparator.", sort),
+    callback("sort-by", Category::Core, "2-3", "(sort-by key comparator? coll)", "The items in the order of their keys.", sort_by),
 ];
 
 /// The order that a comparator argument asks for.

@@ -35,189 +35,30 @@ macro_rules! each {
 }
 
 /// The rows of this module.
+#[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    callback(
-        "map",
-        Category::Core,
-        "1+",
-        "(map f coll …)",
-        "The results of f for every item; several collections give f an item each.",
-        |cx, a| map(cx, Known::Map, a),
-    )
-    .known(Known::Map),
-    callback(
-        "mapv",
-        Category::Core,
-        "2+",
-        "(mapv f coll …)",
-        "The results of f for every item.",
-        |cx, a| map(cx, Known::Mapv, a),
-    )
-    .known(Known::Mapv),
-    callback(
-        "mapcat",
-        Category::Core,
-        "1+",
-        "(mapcat f coll …)",
-        "The results of f, which are collections, joined.",
-        mapcat,
-    )
-    .known(Known::Mapcat),
-    callback("reduce", Category::Core, "2-3", "(reduce f init? coll)", "Folds the items with f.", |cx, a| {
-        reduce(cx, "reduce", false, a)
-    }),
-    callback(
-        "reductions",
-        Category::Core,
-        "2-3",
-        "(reductions f init? coll)",
-        "What reduce has after every item, first to last.",
-        |cx, a| reduce(cx, "reductions", true, a),
-    ),
-    callback(
-        "reduce-kv",
-        Category::Core,
-        "3",
-        "(reduce-kv f init map)",
-        "Folds keys and values with f.",
-        reduce_kv,
-    ),
-    callback(
-        "update",
-        Category::Core,
-        "3+",
-        "(update m key f arg …)",
-        "m with the value at key changed by f.",
-        update,
-    )
-    .known(Known::Update),
-    callback(
-        "update-in",
-        Category::Core,
-        "3+",
-        "(update-in m path f arg …)",
-        "m with the value at path changed by f.",
-        update_in,
-    ),
-    callback(
-        "merge-with",
-        Category::Core,
-        "1+",
-        "(merge-with f map …)",
-        "The maps merged, f joins values of one key.",
-        merge_with,
-    ),
-    callback(
-        "update-vals",
-        Category::Core,
-        "2",
-        "(update-vals m f)",
-        "m with every value changed by f.",
-        |cx, a| update_entries(cx, "update-vals", Kind::UpdateVals, a),
-    ),
-    callback(
-        "update-keys",
-        Category::Core,
-        "2",
-        "(update-keys m f)",
-        "m with every key changed by f.",
-        |cx, a| update_entries(cx, "update-keys", Kind::UpdateKeys, a),
-    ),
-    callback(
-        "min-by",
-        Category::Core,
-        "2+",
-        "(min-by f coll)",
-        "The item with the smallest (f item).",
-        |cx, a| extreme(cx, "min-by", Kind::MinBy, a),
-    ),
-    callback(
-        "max-by",
-        Category::Core,
-        "2+",
-        "(max-by f coll)",
-        "The item with the largest (f item).",
-        |cx, a| extreme(cx, "max-by", Kind::MaxBy, a),
-    ),
-    callback(
-        "min-key",
-        Category::Core,
-        "2+",
-        "(min-key f item …)",
-        "The item with the smallest (f item).",
-        |cx, a| extreme_of(cx, "min-key", Kind::MinKey, a),
-    ),
-    callback(
-        "max-key",
-        Category::Core,
-        "2+",
-        "(max-key f item …)",
-        "The item with the largest (f item).",
-        |cx, a| extreme_of(cx, "max-key", Kind::MaxKey, a),
-    ),
-    callback(
-        "pmap",
-        Category::Core,
-        "2+",
-        "(pmap f coll …)",
-        "map, with the tool calls of all items at the same time.",
-        pmap,
-    )
-    .form("(pmap f coll) or (pmap f c1 c2 ...)")
-    .known(Known::Pmap),
-    callback(
-        "pcalls",
-        Category::Core,
-        "0+",
-        "(pcalls f …)",
-        "The results of functions without arguments, called at the same time.",
-        pcalls,
-    ),
-    direct(
-        "%get-path",
-        Category::Internal,
-        "2",
-        "(%get-path path x)",
-        "What a path of keys finds.",
-        get_path,
-    )
-    .known(Known::Path),
-    host(
-        "%tool-call",
-        Category::Internal,
-        "0+",
-        "(tool/call {:server s :tool t :args {}})",
-        "Calls a tool of an upstream.",
-        HostFunction::ToolCall,
-    )
-    .known(Known::ToolCall),
-    host(
-        "%tool",
-        Category::Internal,
-        "1+",
-        "(tool/name {})",
-        "Calls a tool that the host granted.",
-        HostFunction::Tool,
-    )
-    .known(Known::GrantedTool),
-    host(
-        "budget/remaining",
-        Category::Interop,
-        "0",
-        "(budget/remaining)",
-        "A map of what the program may still use: :upstream-calls, the number of tool calls left.",
-        HostFunction::Budget,
-    )
-    .known(Known::Budget),
-    host(
-        "%tool-servers",
-        Category::Internal,
-        "0",
-        "(tool/servers)",
-        "The configured upstreams.",
-        HostFunction::Servers,
-    )
-    .known(Known::ToolServers),
+    callback("map", Category::Core, "1+", "(map f coll …)", "The results of f for every item; several collections give f an item each.", |cx, a| map(cx, Known::Map, a)).known(Known::Map),
+    callback("mapv", Category::Core, "2+", "(mapv f coll …)", "The results of f for every item.", |cx, a| map(cx, Known::Mapv, a)).known(Known::Mapv),
+    callback("mapcat", Category::Core, "1+", "(mapcat f coll …)", "The results of f, which are collections, joined.", mapcat).known(Known::Mapcat),
+    callback("reduce", Category::Core, "2-3", "(reduce f init? coll)", "Folds the items with f.", |cx, a| reduce(cx, "reduce", false, a)),
+    callback("reductions", Category::Core, "2-3", "(reductions f init? coll)", "What reduce has after every item, first to last.", |cx, a| reduce(cx, "reductions", true, a)),
+    callback("reduce-kv", Category::Core, "3", "(reduce-kv f init map)", "Folds keys and values with f.", reduce_kv),
+    callback("update", Category::Core, "3+", "(update m key f arg …)", "m with the value at key changed by f.", update).known(Known::Update),
+    callback("update-in", Category::Core, "3+", "(update-in m path f arg …)", "m with the value at path changed by f.", update_in),
+    callback("merge-with", Category::Core, "1+", "(merge-with f map …)", "The maps merged, f joins values of one key.", merge_with),
+    callback("update-vals", Category::Core, "2", "(update-vals m f)", "m with every value changed by f.", |cx, a| update_entries(cx, "update-vals", Kind::UpdateVals, a)),
+    callback("update-keys", Category::Core, "2", "(update-keys m f)", "m with every key changed by f.", |cx, a| update_entries(cx, "update-keys", Kind::UpdateKeys, a)),
+    callback("min-by", Category::Core, "2+", "(min-by f coll)", "The item with the smallest (f item).", |cx, a| extreme(cx, "min-by", Kind::MinBy, a)),
+    callback("max-by", Category::Core, "2+", "(max-by f coll)", "The item with the largest (f item).", |cx, a| extreme(cx, "max-by", Kind::MaxBy, a)),
+    callback("min-key", Category::Core, "2+", "(min-key f item …)", "The item with the smallest (f item).", |cx, a| extreme_of(cx, "min-key", Kind::MinKey, a)),
+    callback("max-key", Category::Core, "2+", "(max-key f item …)", "The item with the largest (f item).", |cx, a| extreme_of(cx, "max-key", Kind::MaxKey, a)),
+    callback("pmap", Category::Core, "2+", "(pmap f coll …)", "map, with the tool calls of all items at the same time.", pmap).form("(pmap f coll) or (pmap f c1 c2 ...)").known(Known::Pmap),
+    callback("pcalls", Category::Core, "0+", "(pcalls f …)", "The results of functions without arguments, called at the same time.", pcalls),
+    direct("%get-path", Category::Internal, "2", "(%get-path path x)", "What a path of keys finds.", get_path).known(Known::Path),
+    host("%tool-call", Category::Internal, "0+", "(tool/call {:server s :tool t :args {}})", "Calls a tool of an upstream.", HostFunction::ToolCall).known(Known::ToolCall),
+    host("%tool", Category::Internal, "1+", "(tool/name {})", "Calls a tool that the host granted.", HostFunction::Tool).known(Known::GrantedTool),
+    host("budget/remaining", Category::Interop, "0", "(budget/remaining)", "A map of what the program may still use: :upstream-calls, the number of tool calls left.", HostFunction::Budget).known(Known::Budget),
+    host("%tool-servers", Category::Internal, "0", "(tool/servers)", "The configured upstreams.", HostFunction::Servers).known(Known::ToolServers),
 ];
 
 /// The rows of functions over one collection.

@@ -11,137 +11,33 @@ use crate::value::Value;
 use crate::value::combinator::Combinator;
 use std::mem::take;
 
+/// A row whose calls make a combinator of their arguments, whatever these are.
+macro_rules! combinator {
+    ($name:literal $arity:literal $kind:ident $usage:literal $doc:literal) => {
+        direct($name, Category::Core, $arity, $usage, $doc, |cx, a| combine(cx, CombinatorKind::$kind, a))
+            .makes(CombinatorKind::$kind)
+    };
+}
+
 /// The rows of this module.
+#[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    direct(
-        "comp",
-        Category::Core,
-        "0+",
-        "(comp f …)",
-        "A function that calls the functions right to left.",
-        comp,
-    )
-    .makes(CombinatorKind::Comp),
-    direct(
-        "partial",
-        Category::Core,
-        "1+",
-        "(partial f arg …)",
-        "f with its first arguments given.",
-        partial,
-    )
-    .makes(CombinatorKind::Partial),
-    direct(
-        "juxt",
-        Category::Core,
-        "1+",
-        "(juxt f …)",
-        "A function that gives a vector of all results.",
-        juxt,
-    )
-    .form("(juxt f ...)")
-    .makes(CombinatorKind::Juxt),
-    direct("complement", Category::Core, "1", "(complement f)", "The logical opposite of f.", complement)
-        .makes(CombinatorKind::Complement),
-    direct(
-        "constantly",
-        Category::Core,
-        "1",
-        "(constantly v)",
-        "A function that always gives v.",
-        constantly,
-    )
-    .makes(CombinatorKind::Constantly)
-    .total(),
-    direct(
-        "every-pred",
-        Category::Core,
-        "1+",
-        "(every-pred p …)",
-        "True when all predicates hold.",
-        every_pred,
-    )
-    .makes(CombinatorKind::EveryPred),
-    direct(
-        "some-fn",
-        Category::Core,
-        "1+",
-        "(some-fn p …)",
-        "The first truthy result of the functions.",
-        some_fn,
-    )
-    .makes(CombinatorKind::SomeFn),
-    direct(
-        "fnil",
-        Category::Core,
-        "2-4",
-        "(fnil f default …)",
-        "f with nil arguments replaced by defaults.",
-        fnil,
-    )
-    .makes(CombinatorKind::Fnil),
-    direct(
-        "memoize",
-        Category::Core,
-        "1",
-        "(memoize f)",
-        "f, which is called once for the same arguments.",
-        memoize,
-    ),
-    direct(
-        "comparator",
-        Category::Core,
-        "1",
-        "(comparator pred)",
-        "pred itself: every comparator may be a predicate.",
-        |cx, arguments| callable(cx, "comparator", take(&mut arguments[0])),
-    ),
-    callback(
-        "apply",
-        Category::Core,
-        "2+",
-        "(apply f arg … args)",
-        "Calls f with the arguments and the items of args.",
-        apply,
-    )
-    .known(Known::Apply),
+    combinator!("comp" "0+" Comp "(comp f …)" "A function that calls the functions right to left."),
+    combinator!("partial" "1+" Partial "(partial f arg …)" "f with its first arguments given."),
+    combinator!("juxt" "1+" Juxt "(juxt f …)" "A function that gives a vector of all results.").form("(juxt f ...)"),
+    combinator!("complement" "1" Complement "(complement f)" "The logical opposite of f."),
+    combinator!("constantly" "1" Constantly "(constantly v)" "A function that always gives v.").total(),
+    combinator!("every-pred" "1+" EveryPred "(every-pred p …)" "True when all predicates hold."),
+    combinator!("some-fn" "1+" SomeFn "(some-fn p …)" "The first truthy result of the functions."),
+    combinator!("fnil" "2-4" Fnil "(fnil f default …)" "f with nil arguments replaced by defaults."),
+    direct("memoize", Category::Core, "1", "(memoize f)", "f, which is called once for the same arguments.", memoize),
+    direct("comparator", Category::Core, "1", "(comparator pred)", "pred itself: every comparator may be a predicate.", |cx, arguments| callable(cx, "comparator", take(&mut arguments[0]))),
+    callback("apply", Category::Core, "2+", "(apply f arg … args)", "Calls f with the arguments and the items of args.", apply).known(Known::Apply),
 ];
 
 fn combine(cx: &mut Context, kind: CombinatorKind, arguments: &mut [Value]) -> Result<Value> {
     let items = List::taken(cx, arguments)?;
     Ok(Value::Combinator(Combinator::new(cx, kind, items)?))
-}
-
-fn comp(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    combine(cx, CombinatorKind::Comp, arguments)
-}
-
-fn partial(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    combine(cx, CombinatorKind::Partial, arguments)
-}
-
-fn juxt(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    combine(cx, CombinatorKind::Juxt, arguments)
-}
-
-fn complement(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    combine(cx, CombinatorKind::Complement, arguments)
-}
-
-fn constantly(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    combine(cx, CombinatorKind::Constantly, arguments)
-}
-
-fn every_pred(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    combine(cx, CombinatorKind::EveryPred, arguments)
-}
-
-fn some_fn(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    combine(cx, CombinatorKind::SomeFn, arguments)
-}
-
-fn fnil(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    combine(cx, CombinatorKind::Fnil, arguments)
 }
 
 fn memoize(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

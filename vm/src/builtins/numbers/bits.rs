@@ -12,31 +12,18 @@ use std::mem::take;
 const MATH: Category = Category::Math;
 
 /// The rows of this module.
+#[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    direct("bit-and", MATH, "2+", "(bit-and int int …)", "The bits set in all.", and),
-    direct("bit-or", MATH, "2+", "(bit-or int int …)", "The bits set in any.", or),
-    direct("bit-xor", MATH, "2+", "(bit-xor int int …)", "The bits set in an odd number of them.", xor),
-    direct(
-        "bit-and-not",
-        MATH,
-        "2+",
-        "(bit-and-not int int …)",
-        "The bits of the first not set in the others.",
-        and_not,
-    ),
+    direct("bit-and", MATH, "2+", "(bit-and int int …)", "The bits set in all.", |cx, a| fold(cx, a, "bit-and", |a, b| a & b, |a, b| a & b)),
+    direct("bit-or", MATH, "2+", "(bit-or int int …)", "The bits set in any.", |cx, a| fold(cx, a, "bit-or", |a, b| a | b, |a, b| a | b)),
+    direct("bit-xor", MATH, "2+", "(bit-xor int int …)", "The bits set in an odd number of them.", |cx, a| fold(cx, a, "bit-xor", |a, b| a ^ b, |a, b| a ^ b)),
+    direct("bit-and-not", MATH, "2+", "(bit-and-not int int …)", "The bits of the first not set in the others.", |cx, a| fold(cx, a, "bit-and-not", |a, b| a & !b, |a, b| a & !b.clone())),
     direct("bit-not", MATH, "1", "(bit-not int)", "The bits the other way round.", not),
     direct("bit-shift-left", MATH, "2", "(bit-shift-left int places)", "The bits moved up.", shift_left),
-    direct(
-        "bit-shift-right",
-        MATH,
-        "2",
-        "(bit-shift-right int places)",
-        "The bits moved down; the sign stays.",
-        shift_right,
-    ),
-    direct("bit-set", MATH, "2", "(bit-set int place)", "The integer with this bit set.", set),
-    direct("bit-clear", MATH, "2", "(bit-clear int place)", "The integer with this bit cleared.", clear),
-    direct("bit-flip", MATH, "2", "(bit-flip int place)", "The integer with this bit changed.", flip),
+    direct("bit-shift-right", MATH, "2", "(bit-shift-right int places)", "The bits moved down; the sign stays.", shift_right),
+    direct("bit-set", MATH, "2", "(bit-set int place)", "The integer with this bit set.", |cx, a| with_bit(cx, a, "bit-set", |_| true)),
+    direct("bit-clear", MATH, "2", "(bit-clear int place)", "The integer with this bit cleared.", |cx, a| with_bit(cx, a, "bit-clear", |_| false)),
+    direct("bit-flip", MATH, "2", "(bit-flip int place)", "The integer with this bit changed.", |cx, a| with_bit(cx, a, "bit-flip", |bit| !bit)),
     direct("bit-test", MATH, "2", "(bit-test int place)", "Whether this bit is set.", test),
 ];
 
@@ -79,22 +66,6 @@ fn fold(
         };
     }
     Ok(result)
-}
-
-fn and(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    fold(cx, arguments, "bit-and", |a, b| a & b, |a, b| a & b)
-}
-
-fn or(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    fold(cx, arguments, "bit-or", |a, b| a | b, |a, b| a | b)
-}
-
-fn xor(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    fold(cx, arguments, "bit-xor", |a, b| a ^ b, |a, b| a ^ b)
-}
-
-fn and_not(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    fold(cx, arguments, "bit-and-not", |a, b| a & !b, |a, b| a & !b.clone())
 }
 
 fn not(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -152,18 +123,6 @@ fn with_bit(cx: &mut Context, arguments: &[Value], name: &str, change: fn(bool) 
     charge(cx, bits, bits / 64)?;
     value.set_bit(place, new);
     Ok(Value::integer(value))
-}
-
-fn set(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    with_bit(cx, arguments, "bit-set", |_| true)
-}
-
-fn clear(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    with_bit(cx, arguments, "bit-clear", |_| false)
-}
-
-fn flip(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    with_bit(cx, arguments, "bit-flip", |bit| !bit)
 }
 
 fn test(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

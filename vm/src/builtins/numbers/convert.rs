@@ -8,35 +8,12 @@ use crate::value::Value;
 const STRING: Category = Category::String;
 
 /// The rows of this module.
+#[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    direct(
-        "parse-long",
-        STRING,
-        "1",
-        "(parse-long text)",
-        "The 64-bit integer that the text is, or nil.",
-        parse_long,
-    )
-    .total(),
+    direct("parse-long", STRING, "1", "(parse-long text)", "The 64-bit integer that the text is, or nil.", parse_long).total(),
     direct("parse-int", STRING, "1", "(parse-int text)", "The same as `parse-long`.", parse_long).total(),
-    direct(
-        "parse-double",
-        STRING,
-        "1",
-        "(parse-double text)",
-        "The float that the text is, or nil.",
-        parse_double,
-    )
-    .total(),
-    direct(
-        "parse-boolean",
-        STRING,
-        "1",
-        "(parse-boolean text)",
-        "The boolean that the text is, or nil.",
-        parse_boolean,
-    )
-    .total(),
+    direct("parse-double", STRING, "1", "(parse-double text)", "The float that the text is, or nil.", parse_double).total(),
+    direct("parse-boolean", STRING, "1", "(parse-boolean text)", "The boolean that the text is, or nil.", parse_boolean).total(),
 ];
 
 /// Longer text is no number.

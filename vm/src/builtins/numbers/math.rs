@@ -14,85 +14,37 @@ const CORE: Category = Category::Core;
 const MATH: Category = Category::Math;
 
 /// The rows of this module.
+#[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
     direct("+", CORE, "0+", "(+ number …)", "The sum; 0 for no arguments.", sum).known(Known::Add),
     direct("+'", CORE, "0+", "(+' number …)", "The same as `+`.", sum),
-    direct(
-        "-",
-        CORE,
-        "1+",
-        "(- number …)",
-        "The first less the others; of one argument, its negation.",
-        difference,
-    )
-    .known(Known::Subtract),
+    direct("-", CORE, "1+", "(- number …)", "The first less the others; of one argument, its negation.", difference).known(Known::Subtract),
     direct("-'", CORE, "1+", "(-' number …)", "The same as `-`.", difference),
-    direct("*", CORE, "0+", "(* number …)", "The product; 1 for no arguments.", product)
-        .known(Known::Multiply),
+    direct("*", CORE, "0+", "(* number …)", "The product; 1 for no arguments.", product).known(Known::Multiply),
     direct("*'", CORE, "0+", "(*' number …)", "The same as `*`.", product),
-    direct(
-        "/",
-        CORE,
-        "1+",
-        "(/ number …)",
-        "The first divided by the others, as a float; of one argument, 1/x.",
-        quotient,
-    ),
+    direct("/", CORE, "1+", "(/ number …)", "The first divided by the others, as a float; of one argument, 1/x.", quotient),
     direct("inc", CORE, "1", "(inc number)", "The number plus one.", inc).known(Known::Increment),
     direct("inc'", CORE, "1", "(inc' number)", "The same as `inc`.", inc),
     direct("dec", CORE, "1", "(dec number)", "The number less one.", dec).known(Known::Decrement),
     direct("dec'", CORE, "1", "(dec' number)", "The same as `dec`.", dec),
-    direct(
-        "mod",
-        CORE,
-        "2",
-        "(mod number divisor)",
-        "The rest of floored division; takes the divisor's sign.",
-        modulo,
-    )
-    .known(Known::Modulo),
-    direct("rem", CORE, "2", "(rem number divisor)", "The rest of truncated division.", remainder)
-        .known(Known::Remainder),
-    direct(
-        "quot",
-        MATH,
-        "2",
-        "(quot number divisor)",
-        "Division truncated to an integer.",
-        truncated_quotient,
-    )
-    .known(Known::Quotient),
+    direct("mod", CORE, "2", "(mod number divisor)", "The rest of floored division; takes the divisor's sign.", |cx, a| arith::modulo(cx, take(&mut a[0]), take(&mut a[1]))).known(Known::Modulo),
+    direct("rem", CORE, "2", "(rem number divisor)", "The rest of truncated division.", |cx, a| arith::remainder(cx, take(&mut a[0]), take(&mut a[1]))).known(Known::Remainder),
+    direct("quot", MATH, "2", "(quot number divisor)", "Division truncated to an integer.", |cx, a| arith::quotient(cx, take(&mut a[0]), take(&mut a[1]))).known(Known::Quotient),
     direct("abs", MATH, "1", "(abs number)", "The number without its sign.", abs),
-    direct("floor", MATH, "1", "(floor number)", "The largest integer that is not larger.", floor),
-    direct("ceil", MATH, "1", "(ceil number)", "The smallest integer that is not smaller.", ceil),
-    direct("round", MATH, "1", "(round number)", "The nearest integer; halves away from zero.", round),
-    direct("trunc", MATH, "1", "(trunc number)", "The integer towards zero.", trunc),
-    direct("sqrt", MATH, "1", "(sqrt number)", "The square root as a float; NaN of negative numbers.", sqrt),
+    direct("floor", MATH, "1", "(floor number)", "The largest integer that is not larger.", |_cx, a| rounded(a, "floor", f64::floor)),
+    direct("ceil", MATH, "1", "(ceil number)", "The smallest integer that is not smaller.", |_cx, a| rounded(a, "ceil", f64::ceil)),
+    direct("round", MATH, "1", "(round number)", "The nearest integer; halves away from zero.", |_cx, a| rounded(a, "round", f64::round)),
+    direct("trunc", MATH, "1", "(trunc number)", "The integer towards zero.", |_cx, a| rounded(a, "trunc", f64::trunc)),
+    direct("sqrt", MATH, "1", "(sqrt number)", "The square root as a float; NaN of negative numbers.", |_cx, a| Ok(Value::Float(float_argument(a, 0, "sqrt")?.sqrt()))),
     direct("pow", MATH, "2", "(pow base exponent)", "The power as a float.", pow),
     direct("char", MATH, "1", "(char code)", "The character of a code, as a string.", char_of),
     direct("int", MATH, "1", "(int x)", "A number truncated to 32 bits, or the code of a character.", int),
-    direct("long", CORE, "1", "(long number)", "The number truncated to an integer.", |_cx, a| {
-        integer(a, "long")
-    }),
+    direct("long", CORE, "1", "(long number)", "The number truncated to an integer.", |_cx, a| integer(a, "long")),
     direct("num", CORE, "1", "(num number)", "The number itself.", num),
-    direct(
-        "short",
-        CORE,
-        "1",
-        "(short number)",
-        "The number truncated to an integer, which has to fit 16 bits.",
-        |_cx, a| within(a, "short", i64::from(i16::MIN)..=i64::from(i16::MAX)),
-    ),
-    direct(
-        "byte",
-        CORE,
-        "1",
-        "(byte number)",
-        "The number truncated to an integer, which has to fit 8 bits.",
-        |_cx, a| within(a, "byte", i64::from(i8::MIN)..=i64::from(i8::MAX)),
-    ),
-    direct("double", MATH, "1", "(double number)", "The number as a float.", double),
-    direct("float", MATH, "1", "(float number)", "The number as a float.", float),
+    direct("short", CORE, "1", "(short number)", "The number truncated to an integer, which has to fit 16 bits.", |_cx, a| within(a, "short", i64::from(i16::MIN)..=i64::from(i16::MAX))),
+    direct("byte", CORE, "1", "(byte number)", "The number truncated to an integer, which has to fit 8 bits.", |_cx, a| within(a, "byte", i64::from(i8::MIN)..=i64::from(i8::MAX))),
+    direct("double", MATH, "1", "(double number)", "The number as a float.", |_cx, a| Ok(Value::Float(float_argument(a, 0, "double")?))),
+    direct("float", MATH, "1", "(float number)", "The number as a float.", |_cx, a| Ok(Value::Float(float_argument(a, 0, "float")?))),
 ];
 
 type Operation = fn(&mut Context, Value, Value) -> Result<Value>;
@@ -168,18 +120,6 @@ fn dec(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     step(cx, arguments, -1)
 }
 
-fn modulo(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    arith::modulo(cx, take(&mut arguments[0]), take(&mut arguments[1]))
-}
-
-fn remainder(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    arith::remainder(cx, take(&mut arguments[0]), take(&mut arguments[1]))
-}
-
-fn truncated_quotient(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    arith::quotient(cx, take(&mut arguments[0]), take(&mut arguments[1]))
-}
-
 fn abs(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     match &arguments[0] {
         Value::Int(value) if *value < 0 => arith::negate(cx, take(&mut arguments[0])),
@@ -199,31 +139,11 @@ fn rounded(arguments: &mut [Value], name: &str, round: fn(f64) -> f64) -> Result
     }
 }
 
-fn floor(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    rounded(arguments, "floor", f64::floor)
-}
-
-fn ceil(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    rounded(arguments, "ceil", f64::ceil)
-}
-
-fn round(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    rounded(arguments, "round", f64::round)
-}
-
-fn trunc(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    rounded(arguments, "trunc", f64::trunc)
-}
-
 fn float_argument(arguments: &[Value], index: usize, name: &str) -> Result<f64> {
     arith::to_float(&arguments[index]).ok_or_else(|| {
         let all = [&arguments[0], &arguments[arguments.len() - 1]];
         not_numbers(name, &all[..arguments.len().min(2)])
     })
-}
-
-fn sqrt(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    Ok(Value::Float(float_argument(arguments, 0, "sqrt")?.sqrt()))
 }
 
 fn pow(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -284,12 +204,4 @@ fn num(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         Value::Int(_) | Value::BigInt(_) | Value::Float(_) => Ok(take(&mut arguments[0])),
         other => Err(not_numbers("num", &[other])),
     }
-}
-
-fn double(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    Ok(Value::Float(float_argument(arguments, 0, "double")?))
-}
-
-fn float(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    Ok(Value::Float(float_argument(arguments, 0, "float")?))
 }
