@@ -3,7 +3,8 @@
 use crate::config::{Config, ConfigError, ServerEntry};
 use crate::guest::lisp::prelude::Prelude;
 use crate::host::HostTool;
-use crate::runtime::{Runtime, RuntimeConfig};
+use crate::runtime::Runtime;
+use crate::startup::RuntimeConfig;
 use crate::startup::StartError;
 use std::path::Path;
 use std::sync::Arc;

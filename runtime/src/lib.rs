@@ -62,9 +62,10 @@ pub use run::limits::Limits;
 pub use run::options::RunOptions;
 pub use run::outcome::{Effect, Failure, Outcome};
 pub use run::{limits, metrics, options, outcome, trace, watcher};
-pub use runtime::{
-    Capacity, DEFAULT_CACHE_BYTES, DEFAULT_TRY_AGAIN, Reconfigured, Runtime, RuntimeConfig, ServerStatus,
-};
+pub use runtime::{Reconfigured, Runtime, ServerStatus};
 pub use schemars;
 pub use scope::Scope;
-pub use startup::{Observer, StartError, StartEvent, StartPolicy, StartProgress};
+pub use startup::{
+    Capacity, DEFAULT_CACHE_BYTES, DEFAULT_TRY_AGAIN, Observer, RuntimeConfig, StartError, StartEvent,
+    StartPolicy, StartProgress,
+};

@@ -13,7 +13,7 @@ use crate::guest::lisp::prelude::Prelude;
 use crate::guest::lisp::session::SessionLimits;
 use crate::guest::lisp::{Lisp, fast_path};
 use crate::handle::{Run, RunStream};
-use crate::host::{GrantedTools, HostTool};
+use crate::host::GrantedTools;
 use crate::run::limits::Limits;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Failure, Outcome};
@@ -21,112 +21,15 @@ use crate::run::watcher::RunWatcher;
 use crate::scope::Scope;
 use crate::secrets::{DocumentShape, SecretRegistry};
 use crate::session::Session;
-use crate::startup::{self, Observer, StartError, StartPolicy, Starts, Supervision};
-use crate::tools::{Catalog, ServerNames, SharedCatalog, SnapshotMode, ToolList, UpstreamTool};
-use crate::upstream::{ClientFeatures, Guardian, StartPlaces, UpstreamState};
+use crate::startup::{self, Capacity, RuntimeConfig, StartError, Starts, Supervision};
+use crate::tools::{Catalog, ServerNames, SharedCatalog, ToolList, UpstreamTool};
+use crate::upstream::{ClientFeatures, Guardian, UpstreamState};
 use std::collections::BTreeMap;
+use std::mem::take;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
-
-/// Bytes of compiled programs kept by default.
-pub const DEFAULT_CACHE_BYTES: usize = 32 << 20;
-
-/// The pause before a server that did not start is tried again.
-pub const DEFAULT_TRY_AGAIN: Duration = Duration::from_secs(1);
-
-/// How much runs at once, in the whole runtime.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capacity {
-    /// Programs that take turns; one more begins only when it has waited for some milliseconds. Programs that wait
-    /// for upstream servers do not count.
-    pub running: usize,
-    /// Memory that all programs may hold together: when it is used up, one of them goes on to its end while the
-    /// others wait.
-    pub total_bytes: u64,
-}
-
-impl Default for Capacity {
-    fn default() -> Capacity {
-        const FEWEST: usize = 8;
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Capacity { running: (2 * cores).max(FEWEST), total_bytes: u64::MAX }
-    }
-}
-
-/// How to start a runtime.
-#[derive(Clone)]
-pub struct RuntimeConfig {
-    /// Upstream servers.
-    pub servers: Vec<ServerEntry>,
-    /// Policy for all entries that do not say `required` themselves.
-    pub startup: Option<Startup>,
-    /// Which servers start at once.
-    pub start: StartPolicy,
-    /// How many servers may be starting at one moment; the others wait for their turn.
-    pub places: StartPlaces,
-    /// The pause before a lenient server that did not start is tried again without a call; it doubles with every
-    /// failure. `None` leaves it to calls.
-    pub try_again: Option<Duration>,
-    /// How long tool lists are good for; `None` freezes those of strict servers when all servers start at
-    /// once.
-    pub snapshot: Option<SnapshotMode>,
-    /// The age at which live tool lists are asked for again, though their servers say nothing of a change; `None`: then
-    /// only.
-    pub list_ttl: Option<Duration>,
-    /// Only tools annotated as read-only exist for programs, those of the application included. What it has marked as
-    /// private is not for programs, and is its own affair.
-    pub read_only: bool,
-    /// Isolate workers; 0 means one a core.
-    pub workers: usize,
-    /// How much less than others workers want a core that they have to share (the niceness of their threads, on Linux). A
-    /// server whose clients wait for other threads of this process gives them a few steps: they are on the core at once then,
-    /// and not at the next tick of the system's clock.
-    pub niceness: u8,
-    /// How much runs at once.
-    pub load: Capacity,
-    /// Bytes of compiled programs to keep; 0 turns the cache off.
-    pub cache_bytes: usize,
-    /// Namespaces that every program can call into.
-    pub preludes: Vec<Arc<Prelude>>,
-    /// Functions of the application that every program can call as `(tool/name …)`.
-    pub tools: Vec<HostTool>,
-    /// Secrets that the configuration resolved.
-    pub secrets: SecretRegistry,
-    /// Whom servers may ask through us.
-    pub client: ClientFeatures,
-    /// Told about servers as they start.
-    pub observer: Option<Observer>,
-    /// This process has no children but those of this runtime: what its servers leave behind becomes its own, and
-    /// is ended and reaped (Linux). Children that there are already are left alone.
-    pub adopts_orphans: bool,
-}
-
-impl Default for RuntimeConfig {
-    fn default() -> RuntimeConfig {
-        RuntimeConfig {
-            servers: Vec::new(),
-            startup: None,
-            start: StartPolicy::All,
-            places: StartPlaces::default(),
-            try_again: Some(DEFAULT_TRY_AGAIN),
-            snapshot: None,
-            list_ttl: None,
-            read_only: false,
-            workers: 0,
-            niceness: 0,
-            load: Capacity::default(),
-            cache_bytes: DEFAULT_CACHE_BYTES,
-            preludes: Vec::new(),
-            tools: Vec::new(),
-            secrets: SecretRegistry::new(),
-            client: ClientFeatures::default(),
-            observer: None,
-            adopts_orphans: false,
-        }
-    }
-}
 
 /// One configured server as people see it.
 #[derive(Clone, Debug)]
@@ -202,45 +105,16 @@ impl Runtime {
     ///
     /// # Errors
     /// A server that is this very program, no threads.
-    pub fn launch(config: RuntimeConfig) -> Result<Runtime, StartError> {
-        let RuntimeConfig {
-            servers,
-            startup,
-            start,
-            places,
-            try_again,
-            snapshot,
-            list_ttl,
-            read_only,
-            workers,
-            niceness,
-            load,
-            cache_bytes,
-            preludes,
-            tools,
-            secrets,
-            client,
-            observer,
-            adopts_orphans,
-        } = config;
-        let prelude = Prelude::joined(&preludes).map_err(StartError::Prelude)?;
+    pub fn launch(mut config: RuntimeConfig) -> Result<Runtime, StartError> {
+        let prelude = Prelude::joined(&take(&mut config.preludes)).map_err(StartError::Prelude)?;
+        let servers = take(&mut config.servers);
         startup::check(&servers)?;
-        let tools = GrantedTools::of(tools, read_only).map_err(StartError::Tool)?;
+        let tools = GrantedTools::of(take(&mut config.tools), config.read_only).map_err(StartError::Tool)?;
         let io = tokio::runtime::Handle::current();
+        let (secrets, observer) = (config.secrets.clone(), config.observer.take());
         let catalog = SharedCatalog::new(described(&servers, &secrets));
-        let guardian = Arc::new(if adopts_orphans { Guardian::adopting() } else { Guardian::default() });
-        let supervision = Supervision {
-            startup,
-            start,
-            places,
-            try_again,
-            snapshot,
-            list_ttl,
-            read_only,
-            guardian,
-            secrets: secrets.clone(),
-            client,
-        };
+        let supervision = Supervision::new(config);
+        let config = &supervision.config;
         let mut configured = Configured { entries: BTreeMap::new(), is_guarded: false };
         let mut upstreams = Upstreams::new();
         let mut starting = Vec::new();
@@ -253,16 +127,17 @@ impl Runtime {
             upstreams.insert(name, upstream);
         }
         let starting = Mutex::new(startup::start_all(starting, observer.as_ref()));
-        let workers = match workers {
+        let workers = match config.workers {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             workers => workers,
         };
-        let queue = Arc::new(Queue::new(workers, load.running));
+        let queue = Arc::new(Queue::new(workers, config.load.running));
         let broker = Arc::new(ToolBroker::new(upstreams, catalog, secrets.clone()));
-        let engine = Arc::new(Engine { io, commitments: Commitments::new(load.total_bytes) });
+        let engine = Arc::new(Engine { io, commitments: Commitments::new(config.load.total_bytes) });
         let (watchdog, thread) = Watchdog::start(workers).map_err(StartError::Threads)?;
-        let lisp = Lisp::new(broker.clone(), cache_bytes, prelude, tools, read_only);
+        let lisp = Lisp::new(broker.clone(), config.cache_bytes, prelude, tools, config.read_only);
         let dispatcher = Arc::new(Dispatcher::new(queue.clone(), secrets));
+        let niceness = config.niceness;
         let whole = Arc::new(Whole {
             broker: broker.clone(),
             configured: Mutex::new(configured),
@@ -308,7 +183,7 @@ impl Runtime {
     pub async fn started(&self) -> Result<(), StartError> {
         let strict = {
             let mut starting = self.whole.starting.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut starting.strict)
+            take(&mut starting.strict)
         };
         let failed = startup::failures(strict).await;
         if failed.is_empty() {
@@ -365,7 +240,7 @@ impl Runtime {
 
     /// Whom servers may ask through us.
     pub fn client(&self) -> &ClientFeatures {
-        &self.whole.supervision.client
+        &self.whole.supervision.config.client
     }
 
     /// What its prelude needs is there, as every program is about to be checked.
@@ -433,8 +308,9 @@ impl Runtime {
     /// How each server is reached, scrubbed.
     fn descriptors(&self) -> BTreeMap<Arc<str>, serde_json::Value> {
         let configured = self.whole.configured.lock().unwrap_or_else(PoisonError::into_inner);
-        let descriptor =
-            |entry: &ServerEntry| scrubbed(entry.transport.descriptor(), &self.whole.supervision.secrets);
+        let descriptor = |entry: &ServerEntry| {
+            scrubbed(entry.transport.descriptor(), &self.whole.supervision.config.secrets)
+        };
         configured.entries.iter().map(|(name, entry)| (name.clone(), descriptor(entry))).collect()
     }
 
@@ -469,7 +345,7 @@ impl Runtime {
             .whole
             .broker
             .catalog()
-            .reconfigure(&told.removed, described(&new, &self.whole.supervision.secrets));
+            .reconfigure(&told.removed, described(&new, &self.whole.supervision.config.secrets));
         let mut starting = Vec::new();
         for mut entry in new {
             // Whoever waited for strict servers has been told; what comes later may be late.
@@ -504,7 +380,7 @@ impl Runtime {
     pub async fn settle(&self) {
         let background = {
             let mut starting = self.whole.starting.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut starting.lenient)
+            take(&mut starting.lenient)
         };
         futures_util::future::join_all(background).await;
         // A program's first call may have begun another start.
@@ -528,7 +404,7 @@ impl Runtime {
     pub async fn shutdown(&self) {
         self.whole.stop_threads();
         startup::stop_all(self.whole.broker.upstreams().values()).await;
-        let threads = std::mem::take(&mut *self.whole.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = take(&mut *self.whole.threads.lock().unwrap_or_else(PoisonError::into_inner));
         let guardian = self.whole.supervision.guardian.clone();
         // Workers end within one slice of their programs; joining them must not block the I/O runtime.
         let _ = tokio::task::spawn_blocking(move || {

@@ -44,6 +44,7 @@ const fn row(name: &'static str, kind: Kind, help: &'static str) -> KeyRow {
 }
 
 /// Keys of an entry.
+#[rustfmt::skip]
 pub const ENTRY_KEYS: &[KeyRow] = &[
     row("transport", Kind::Text, "How the server is reached: mcp_stdio, mcp_http, sse, openapi, local."),
     row("command", Kind::Text, "The program to start: a path, or a name looked up in PATH."),
@@ -54,47 +55,19 @@ pub const ENTRY_KEYS: &[KeyRow] = &[
     row("inheritEnv", Kind::Flag, "Give it the whole environment of ptc instead of the usual few variables."),
     row("url", Kind::Text, "Address of a remote MCP server."),
     row("base_url", Kind::Text, "Address of a JSON service; the paths of its document are below it."),
-    row(
-        "schema_file",
-        Kind::Text,
-        "Its OpenAPI document, JSON or YAML; a relative path is looked for beside this file.",
-    ),
-    row(
-        "schema_url",
-        Kind::Text,
-        "Where the document is loaded from when the server starts, instead of schema_file.",
-    ),
+    row("schema_file", Kind::Text, "Its OpenAPI document, JSON or YAML; a relative path is looked for beside this file."),
+    row("schema_url", Kind::Text, "Where the document is loaded from when the server starts, instead of schema_file."),
     row("schema_max_bytes", Kind::Positive, "The largest document, refused before it is decoded."),
     row("include_operations", Kind::Texts, "The operationIds that become tools; all others are left out."),
     row("operation_overrides", Kind::Overrides, "Names, descriptions and default_args of operations."),
-    row(
-        "allow_operations_with_effects",
-        Kind::Texts,
-        "operationIds that become tools though they may change something: other methods than GET, and JSON bodies.",
-    ),
-    row(
-        "folder",
-        Kind::Text,
-        "Where the handlers of a local entry work; a relative path is looked for beside this file.",
-    ),
-    row(
-        "handlers",
-        Kind::Handlers,
-        "Tools of a local entry: commands without a shell, and file operations in its folder.",
-    ),
+    row("allow_operations_with_effects", Kind::Texts, "operationIds that become tools though they may change something: other methods than GET, and JSON bodies."),
+    row("folder", Kind::Text, "Where the handlers of a local entry work; a relative path is looked for beside this file."),
+    row("handlers", Kind::Handlers, "Tools of a local entry: commands without a shell, and file operations in its folder."),
     row("allow_insecure_http", Kind::Flag, "Allows addresses with http://."),
     row("allow_insecure_auth", Kind::Flag, "Allows auth over http:// as well."),
     row("connect_timeout_ms", Kind::Positive, "How long a connection may take."),
-    row(
-        "idle_timeout_ms",
-        Kind::Positive,
-        "How long nothing may come of an answer that has begun; no limit if not said.",
-    ),
-    row(
-        "proxy",
-        Kind::Text,
-        "http://host:port to connect through; otherwise HTTPS_PROXY, HTTP_PROXY and NO_PROXY hold.",
-    ),
+    row("idle_timeout_ms", Kind::Positive, "How long nothing may come of an answer that has begun; no limit if not said."),
+    row("proxy", Kind::Text, "http://host:port to connect through; otherwise HTTPS_PROXY, HTTP_PROXY and NO_PROXY hold."),
     row("ca_file", Kind::Text, "PEM file of certificate authorities to trust beside those of the system."),
     row("client_certificate", Kind::Text, "PEM file of the certificate to show to servers that ask for one."),
     row("client_key", Kind::Text, "PEM file of its key, if it is another one."),
@@ -106,20 +79,12 @@ pub const ENTRY_KEYS: &[KeyRow] = &[
     row("enabled", Kind::Flag, "False leaves the server out."),
     row("tools", Kind::ToolRule, "Which of its tools programs may call."),
     row("handshake_timeout_ms", Kind::Positive, "How long a start may take, listing its tools included."),
-    row(
-        "unresponsive_timeout_ms",
-        Kind::Positive,
-        "How long it may answer nothing once a call was given up, before it is replaced.",
-    ),
+    row("unresponsive_timeout_ms", Kind::Positive, "How long it may answer nothing once a call was given up, before it is replaced."),
     row("request_timeout_ms", Kind::Positive, "How long one call may take."),
     row("max_response_bytes", Kind::Positive, "The largest answer, refused before it is decoded."),
     row("max_concurrent_calls", Kind::Positive, "Calls in flight; more wait."),
     row("max_calls_per_program", Kind::Positive, "Calls that one program may make to it."),
-    row(
-        "on_large",
-        Kind::Text,
-        "spill keeps results that are too large for programs to look into; refuse is the default.",
-    ),
+    row("on_large", Kind::Text, "spill keeps results that are too large for programs to look into; refuse is the default."),
 ];
 
 /// Keys that hosts write beside them. They are accepted in silence in the hosts' shapes.

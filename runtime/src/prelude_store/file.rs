@@ -100,12 +100,7 @@ impl StoreBackend for FileBackend {
     fn heads(&self) -> Result<Vec<(String, Head)>, StoreError> {
         guarded(&self.path, || {
             let transaction = self.database.begin_read().map_err(StoreError::broken)?;
-            let heads = match transaction.open_table(HEADS) {
-                Ok(heads) => heads,
-                // Nothing was written yet.
-                Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
-                Err(error) => return Err(StoreError::broken(error)),
-            };
+            let Some(heads) = written(transaction.open_table(HEADS))? else { return Ok(Vec::new()) };
             let rows = heads.iter().map_err(StoreError::broken)?;
             rows.map(|row| {
                 let (id, head) = row.map_err(StoreError::broken)?;
@@ -118,11 +113,7 @@ impl StoreBackend for FileBackend {
     fn head(&self, id: &str) -> Result<Option<Head>, StoreError> {
         guarded(&self.path, || {
             let transaction = self.database.begin_read().map_err(StoreError::broken)?;
-            let heads = match transaction.open_table(HEADS) {
-                Ok(heads) => heads,
-                Err(TableError::TableDoesNotExist(_)) => return Ok(None),
-                Err(error) => return Err(StoreError::broken(error)),
-            };
+            let Some(heads) = written(transaction.open_table(HEADS))? else { return Ok(None) };
             let found = heads.get(id).map_err(StoreError::broken)?;
             found.map(|head| read(head.value())).transpose()
         })
@@ -131,11 +122,7 @@ impl StoreBackend for FileBackend {
     fn source(&self, id: &str, version: u64) -> Result<Option<String>, StoreError> {
         guarded(&self.path, || {
             let transaction = self.database.begin_read().map_err(StoreError::broken)?;
-            let sources = match transaction.open_table(SOURCES) {
-                Ok(sources) => sources,
-                Err(TableError::TableDoesNotExist(_)) => return Ok(None),
-                Err(error) => return Err(StoreError::broken(error)),
-            };
+            let Some(sources) = written(transaction.open_table(SOURCES))? else { return Ok(None) };
             let found = sources.get((id, version)).map_err(StoreError::broken)?;
             Ok(found.map(|text| text.value().to_owned()))
         })
@@ -167,5 +154,14 @@ impl StoreBackend for FileBackend {
             }
             transaction.commit().map_err(StoreError::broken)
         })
+    }
+}
+
+/// A table; `None` when nothing was written yet.
+fn written<T>(opened: Result<T, TableError>) -> Result<Option<T>, StoreError> {
+    match opened {
+        Ok(table) => Ok(Some(table)),
+        Err(TableError::TableDoesNotExist(_)) => Ok(None),
+        Err(error) => Err(StoreError::broken(error)),
     }
 }

@@ -1,11 +1,15 @@
 //! Starting servers side by side under their policies, and stopping them (decision 27).
+//!
+//! - [`config`]: how to start a runtime.
+
+mod config;
+
+pub use config::{Capacity, DEFAULT_CACHE_BYTES, DEFAULT_TRY_AGAIN, RuntimeConfig};
 
 use crate::config::{ServerEntry, Startup};
-use crate::secrets::SecretRegistry;
 use crate::tools::{SharedCatalog, SnapshotMode};
 use crate::upstream::{
-    ClientFeatures, FailedStart, Guardian, StartPlaces, SupervisedUpstream, SupervisorOptions, Upstream,
-    UpstreamFault,
+    FailedStart, Guardian, SupervisedUpstream, SupervisorOptions, Upstream, UpstreamFault,
 };
 use std::collections::BTreeSet;
 use std::fmt;
@@ -102,31 +106,28 @@ pub enum StartPolicy {
 
 /// How the servers of one runtime are run, those that are configured later as well.
 pub(crate) struct Supervision {
-    /// Policy for all entries that do not say `required` themselves.
-    pub(crate) startup: Option<Startup>,
-    pub(crate) start: StartPolicy,
-    pub(crate) places: StartPlaces,
-    pub(crate) try_again: Option<Duration>,
-    pub(crate) snapshot: Option<SnapshotMode>,
-    pub(crate) list_ttl: Option<Duration>,
-    pub(crate) read_only: bool,
+    pub(crate) config: RuntimeConfig,
     pub(crate) guardian: Arc<Guardian>,
-    pub(crate) secrets: SecretRegistry,
-    pub(crate) client: ClientFeatures,
 }
 
 impl Supervision {
+    pub(crate) fn new(config: RuntimeConfig) -> Supervision {
+        let guardian = if config.adopts_orphans { Guardian::adopting() } else { Guardian::default() };
+        Supervision { config, guardian: Arc::new(guardian) }
+    }
+
     /// A server that publishes its tools in `catalog`, and, if it is to start at once, under which policy.
     pub(crate) fn supervise(
         &self,
         entry: ServerEntry,
         catalog: &SharedCatalog,
     ) -> (Arc<dyn Upstream>, Option<Startup>) {
-        let policy = match self.startup {
+        let config = &self.config;
+        let policy = match config.startup {
             Some(policy) if !entry.startup_is_explicit => policy,
             _ => entry.startup,
         };
-        let at_once = match &self.start {
+        let at_once = match &config.start {
             StartPolicy::All => true,
             StartPolicy::Named(names) => names.contains(&*entry.name),
             StartPolicy::Lazy => false,
@@ -136,25 +137,25 @@ impl Supervision {
             description: entry.description,
             transport: entry.transport,
             handshake_timeout: entry.handshake_timeout,
-            places: self.places.clone(),
-            failed_start: match (at_once, policy, self.try_again) {
+            places: config.places.clone(),
+            failed_start: match (at_once, policy, config.try_again) {
                 (true, Startup::Strict, _) => FailedStart::Reported,
                 (true, Startup::Lenient, Some(pause)) => FailedStart::TriedAgain(pause),
                 (true, Startup::Lenient, None) | (false, ..) => FailedStart::NextCall,
             },
             unresponsive_timeout: entry.unresponsive_timeout,
             guardian: self.guardian.clone(),
-            mode: match self.snapshot {
+            mode: match config.snapshot {
                 Some(mode) => mode,
-                None if policy == Startup::Strict && self.start == StartPolicy::All => SnapshotMode::Frozen,
+                None if policy == Startup::Strict && config.start == StartPolicy::All => SnapshotMode::Frozen,
                 None => SnapshotMode::Live,
             },
-            list_ttl: self.list_ttl,
-            policy: entry.tools.read_only(self.read_only),
+            list_ttl: config.list_ttl,
+            policy: entry.tools.read_only(config.read_only),
             limits: entry.limits,
             catalog: catalog.clone(),
-            secrets: self.secrets.clone(),
-            client: self.client.clone(),
+            secrets: config.secrets.clone(),
+            client: config.client.clone(),
         }));
         (upstream, at_once.then_some(policy))
     }

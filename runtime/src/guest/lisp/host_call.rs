@@ -2,6 +2,7 @@
 
 use super::discovery::{self, DiscoveryReply, Step};
 use super::environment::CompileEnvironment;
+use super::made::{self, record};
 use super::spilled::{self, KnownSpills, PlannedLook};
 use super::tool_call::{
     Encoded, ParsedCall, encode, granted, over_memory, parse, parse_request, programmer_fault,
@@ -155,9 +156,7 @@ pub(super) fn told(error: CallError, account: &RunAccount) -> Result<Plan, Box<F
 
 /// What `(budget/remaining)` gives.
 pub(super) fn budget(cx: &mut Context, calls_left: u64) -> Result<Value, Box<Fault>> {
-    let key = cx.keyword("upstream-calls");
-    let left = Value::Int(i64::try_from(calls_left).unwrap_or(i64::MAX));
-    Ok(Value::Map(MapNode::insert(MapNode::with_capacity(1), cx, key, left)?))
+    record(cx, [("upstream-calls", made::count(calls_left))])
 }
 
 /// The value of `(tool/servers)`: one map a server, sorted by name.
@@ -174,7 +173,7 @@ pub(super) fn servers(cx: &mut Context, broker: &ToolBroker) -> Result<Value, Bo
         let mut entries = vec![
             ("name", cx.host_text(&server.name)?),
             ("description", description),
-            ("tool_count", Value::Int(i64::try_from(count).unwrap_or(i64::MAX))),
+            ("tool_count", made::count(count as u64)),
             ("catalog_loaded", Value::Bool(server.proven().is_some())),
         ];
         if let Some(why) = server.tools.as_ref().and_then(|tools| tools.cut()) {

@@ -6,6 +6,7 @@
 //! - [`card`]: the language in a few lines, for models
 //! - [`discovery`]: what programs can ask about names, servers and tools
 //! - `environment`: what a program is compiled with beside its text; [`prelude`]: namespaces that a host attaches
+//! - `made`: values that are made for programs
 //! - `fast_path`: tiny programs on their caller's thread; `pool`: isolates with their programs, ready to run
 //! - `spilled`: looks into results that are kept
 //! - [`session`]: programs that build on each other
@@ -18,6 +19,7 @@ mod driver;
 mod environment;
 pub(crate) mod fast_path;
 mod host_call;
+mod made;
 mod media;
 mod pool;
 pub mod prelude;

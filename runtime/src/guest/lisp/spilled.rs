@@ -1,5 +1,6 @@
 //! `spill/…`: looks of a program into results that are kept for it, under its own budgets.
 
+use super::made::{count, record};
 use super::session::SessionState;
 use super::tool_call::{LONGEST_NAME, over_memory, shown};
 use crate::run::account::{Held, RunAccount};
@@ -9,7 +10,6 @@ use crate::spill::{
 };
 use ptc_vm::builtins::{self, SpillForm};
 use ptc_vm::json::{DecodeFailure, decode};
-use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Fault, Reason, Value};
 use std::sync::Arc;
 
@@ -127,7 +127,10 @@ pub(super) fn value(cx: &mut Context, looked: Result<Looked, LookError>) -> Resu
                 }
                 TopLevel::List | TopLevel::Other => None,
             };
-            map(cx, [("bytes", Some(count(stat.bytes))), ("lines", Some(count(stat.lines))), ("keys", keys)])
+            record(
+                cx,
+                [("bytes", Some(count(stat.bytes))), ("lines", Some(count(stat.lines))), ("keys", keys)],
+            )
         }
         Looked::Lines(part) => {
             cx.tick(part.text.len() as u64 / 16)?;
@@ -135,29 +138,17 @@ pub(super) fn value(cx: &mut Context, looked: Result<Looked, LookError>) -> Resu
             for line in part.text.lines() {
                 lines.push(cx.host_text(line)?);
             }
-            map(
-                cx,
-                [
-                    ("lines", Some(Value::vector(lines))),
-                    ("from_line", Some(count(part.from_line))),
-                    ("truncated", Some(Value::Bool(part.truncated))),
-                ],
-            )
+            let (from_line, truncated) = (count(part.from_line), Value::Bool(part.truncated));
+            record(cx, [("lines", Value::vector(lines)), ("from_line", from_line), ("truncated", truncated)])
         }
         Looked::Beginning(part) => {
             let text = cx.host_text(&part.text)?;
-            map(cx, [("text", Some(text)), ("truncated", Some(Value::Bool(part.truncated)))])
+            record(cx, [("text", text), ("truncated", Value::Bool(part.truncated))])
         }
         Looked::Matches(found) => {
             let text = cx.host_text(&found.text)?;
-            map(
-                cx,
-                [
-                    ("text", Some(text)),
-                    ("matches", Some(count(found.matches))),
-                    ("truncated", Some(Value::Bool(found.truncated))),
-                ],
-            )
+            let (matches, truncated) = (count(found.matches), Value::Bool(found.truncated));
+            record(cx, [("text", text), ("matches", matches), ("truncated", truncated)])
         }
         Looked::Json(None) => Ok(Value::Nil),
         Looked::Json(Some(json)) => decode(cx, &json).map_err(|failure| match failure {
@@ -167,21 +158,6 @@ pub(super) fn value(cx: &mut Context, looked: Result<Looked, LookError>) -> Resu
             }
         }),
     }
-}
-
-fn count(number: u64) -> Value {
-    Value::Int(i64::try_from(number).unwrap_or(i64::MAX))
-}
-
-fn map<const N: usize>(cx: &mut Context, entries: [(&str, Option<Value>); N]) -> Result<Value, Box<Fault>> {
-    let mut map = MapNode::with_capacity(N);
-    for (name, value) in entries {
-        if let Some(value) = value {
-            let key = cx.keyword(name);
-            map = MapNode::insert(map, cx, key, value)?;
-        }
-    }
-    Ok(Value::Map(map))
 }
 
 /// The kept results that a program can name: its own, and those of its session.

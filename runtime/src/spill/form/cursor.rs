@@ -213,30 +213,31 @@ impl<'f> Cursor<'f> {
         mut name: impl FnMut(&mut Self) -> Option<N>,
         mut member: impl FnMut(&mut Self, N) -> Option<()>,
     ) -> Option<()> {
-        self.takes(b'{')?;
-        if self.token()? == b'}' {
-            return self.takes(b'}');
-        }
-        loop {
-            let name = name(self)?;
-            self.takes(b':')?;
-            member(self, name)?;
-            if self.takes(b',').is_none() {
-                return self.takes(b'}');
-            }
-        }
+        self.sequence([b'{', b'}'], |cursor| {
+            let name = name(cursor)?;
+            cursor.takes(b':')?;
+            member(cursor, name)
+        })
     }
 
     /// Goes over the items of a list; `item` goes over each.
-    pub(super) fn list(&mut self, mut item: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
-        self.takes(b'[')?;
-        if self.token()? == b']' {
-            return self.takes(b']');
+    pub(super) fn list(&mut self, item: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+        self.sequence([b'[', b']'], item)
+    }
+
+    fn sequence(
+        &mut self,
+        [open, close]: [u8; 2],
+        mut part: impl FnMut(&mut Self) -> Option<()>,
+    ) -> Option<()> {
+        self.takes(open)?;
+        if self.token()? == close {
+            return self.takes(close);
         }
         loop {
-            item(self)?;
+            part(self)?;
             if self.takes(b',').is_none() {
-                return self.takes(b']');
+                return self.takes(close);
             }
         }
     }

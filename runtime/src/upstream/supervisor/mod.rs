@@ -94,28 +94,11 @@ pub enum FailedStart {
 
 /// A server whose life is supervised: started when it is called, and again when it was lost.
 pub struct SupervisedUpstream {
-    about: Arc<About>,
+    about: Arc<SupervisorOptions>,
     /// One permit a call that may be in flight.
     turns: Option<Semaphore>,
     commands: mpsc::UnboundedSender<Command>,
     phase: watch::Receiver<Phase>,
-}
-
-/// What is known of a server apart from its transport.
-struct About {
-    name: Arc<str>,
-    description: Option<String>,
-    handshake_timeout: Duration,
-    places: StartPlaces,
-    failed_start: FailedStart,
-    unresponsive_timeout: Duration,
-    mode: SnapshotMode,
-    list_ttl: Option<Duration>,
-    policy: ToolPolicy,
-    limits: CallLimits,
-    catalog: SharedCatalog,
-    secrets: SecretRegistry,
-    client: ClientFeatures,
 }
 
 /// What the owner is asked to do.
@@ -145,40 +128,11 @@ struct ReadyServer {
 impl SupervisedUpstream {
     /// Creates the upstream and its owner task on the current tokio runtime; nothing is started yet.
     pub fn new(options: SupervisorOptions) -> SupervisedUpstream {
-        let SupervisorOptions {
-            name,
-            description,
-            transport,
-            handshake_timeout,
-            places,
-            failed_start,
-            unresponsive_timeout,
-            mode,
-            list_ttl,
-            policy,
-            limits,
-            catalog,
-            guardian,
-            secrets,
-            client,
-        } = options;
-        let turns = limits.max_concurrent.map(|most| Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
-        let transport = transport.transport(&name, &guardian, &secrets);
-        let about = Arc::new(About {
-            name,
-            description,
-            handshake_timeout,
-            places,
-            failed_start,
-            unresponsive_timeout,
-            mode,
-            list_ttl,
-            policy,
-            limits,
-            catalog,
-            secrets,
-            client,
-        });
+        let most = options.limits.max_concurrent;
+        let turns = most.map(|most| Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
+        let transport = options.transport.clone();
+        let transport = transport.transport(&options.name, &options.guardian, &options.secrets);
+        let about = Arc::new(options);
         let (commands, inbox) = mpsc::unbounded_channel();
         let (publish, phase) = watch::channel(Phase::Idle);
         tokio::spawn(Owner::new(about.clone(), transport, inbox, publish).run());

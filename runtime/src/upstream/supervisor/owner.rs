@@ -2,7 +2,7 @@
 //! else touches its link.
 
 use super::calls::CallTracker;
-use super::{About, Command, FailedStart, Phase, ReadyServer};
+use super::{Command, FailedStart, Phase, ReadyServer, SupervisorOptions};
 use crate::tools::{Listed, SnapshotMode, ToolList};
 use crate::upstream::UpstreamFault;
 use crate::upstream::mcp::Probe;
@@ -28,7 +28,7 @@ const RELIST_PAUSE: Duration = Duration::from_millis(250);
 
 /// The task that owns the server.
 pub(super) struct Owner {
-    about: Arc<About>,
+    about: Arc<SupervisorOptions>,
     transport: Arc<dyn Transport>,
     inbox: mpsc::UnboundedReceiver<Command>,
     publish: watch::Sender<Phase>,
@@ -93,7 +93,7 @@ impl From<LinkEnd> for End {
 impl Owner {
     /// The owner of a server that is not started yet.
     pub(super) fn new(
-        about: Arc<About>,
+        about: Arc<SupervisorOptions>,
         transport: Arc<dyn Transport>,
         inbox: mpsc::UnboundedReceiver<Command>,
         publish: watch::Sender<Phase>,
@@ -247,7 +247,7 @@ impl Owner {
     async fn publish_tools(&self, listed: Listed) -> usize {
         let about = self.about.clone();
         let publish = move || {
-            let About { name, policy, catalog, mode, .. } = &*about;
+            let SupervisorOptions { name, policy, catalog, mode, .. } = &*about;
             let list = ToolList::new(name, listed, policy);
             for note in list.notes() {
                 tracing::warn!(upstream = %name, "{note}");

@@ -1,5 +1,6 @@
 //! Answers of discovery forms: plain data first, measured against their cap, then values of the program.
 
+use crate::guest::lisp::made::count;
 use ptc_vm::json::{DecodeFailure, decode};
 use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Fault, Reason, Value};
@@ -77,7 +78,7 @@ impl DiscoveryReply {
             DiscoveryReply::Nil => Value::Nil,
             DiscoveryReply::Text(text) => cx.host_text(&text)?,
             DiscoveryReply::Keyword(name) => cx.keyword(name),
-            DiscoveryReply::Number(number) => Value::Int(i64::try_from(number).unwrap_or(i64::MAX)),
+            DiscoveryReply::Number(number) => count(number as u64),
             DiscoveryReply::Lines(lines) => {
                 cx.reserve_items(lines.len())?;
                 let mut items = Vec::with_capacity(lines.len());

@@ -4,12 +4,12 @@ use super::state::{
     CommitNote, HistoryEntry, PrintedSize, SessionBinding, SessionContents, SessionLimits, SessionState,
 };
 use crate::guest::lisp::environment::{CompileEnvironment, DefinedName};
+use crate::guest::lisp::made::{count, record};
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Failure, FailureKind, RenderedValue};
 use crate::secrets::{CleanText, Cut, SecretRegistry, shortened};
 use ptc_compiler::CallArity;
 use ptc_vm::print::{TextLimit, pr_str};
-use ptc_vm::value::map::MapNode;
 use ptc_vm::{Class, Context, Fault, Isolate, OverLimit, Value};
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -187,12 +187,11 @@ fn description(
     let reason = cx.keyword("max_history_entry_bytes");
     let room = Cut::Bytes(DESCRIBED.min(to_usize(limits.history_entry_bytes / 4)));
     let shown = cx.host_text(&shortened(&form.begins, room))?;
-    let whole = |n: u64| Value::Int(i64::try_from(n).unwrap_or(i64::MAX));
-    let entries = vec![
+    let entries = [
         ("lisp_session_preview", Value::Bool(true)),
         ("reason", reason),
-        (if form.size().is_more { "more_than_bytes" } else { "bytes" }, whole(form.size().bytes)),
-        ("max_bytes", whole(limits.history_entry_bytes)),
+        (if form.size().is_more { "more_than_bytes" } else { "bytes" }, count(form.size().bytes)),
+        ("max_bytes", count(limits.history_entry_bytes)),
         ("preview", shown),
     ];
     record(cx, entries)
@@ -209,15 +208,6 @@ pub(super) fn failed(cx: &mut Context, failure: &Failure) -> Result<Value, Box<F
         entries.push(("column", Value::Int(position.column.into())));
     }
     record(cx, entries)
-}
-
-fn record(cx: &mut Context, entries: Vec<(&str, Value)>) -> Result<Value, Box<Fault>> {
-    let mut map = MapNode::with_capacity(entries.len());
-    for (key, value) in entries {
-        let key = cx.keyword(key);
-        map = MapNode::insert(map, cx, key, value)?;
-    }
-    Ok(Value::Map(map))
 }
 
 /// What there is to know of a value as text: how long it is, and how it begins.

@@ -1,10 +1,10 @@
 //! Upstream answers as values of the program, decoded under the program's own budget.
 
 use crate::broker::{CallPayload, Chosen, PayloadContent, looks_like_json};
+use crate::guest::lisp::made::{count, record};
 use crate::run::outcome::CallFault;
 use crate::spill::Spilled;
 use ptc_vm::json::{DecodeFailure, decode};
-use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Fault, Value};
 use std::ops::Range;
 
@@ -47,30 +47,24 @@ pub(crate) fn kept(
     let stat = spilled.stat();
     let preview = spilled.read(PREVIEW).map(|part| part.text).unwrap_or_default();
     let (name, preview) = (cx.host_text(name)?, cx.host_text(&preview)?);
-    let count = |number: u64| Some(Value::Int(i64::try_from(number).unwrap_or(i64::MAX)));
-    let more = [
-        ("spill", Some(name)),
-        ("bytes", count(stat.bytes)),
-        ("lines", count(stat.lines)),
-        ("preview", Some(preview)),
-    ];
-    let [spill, bytes, lines, preview] = more;
+    let (bytes, lines) = (("bytes", count(stat.bytes)), ("lines", count(stat.lines)));
+    let (spill, preview) = (("spill", name), ("preview", preview));
     if let Some((reason, message)) = payload.failure() {
         let (keyword, text) = (cx.keyword(reason.name()), cx.host_text(message)?);
         let entries = [
-            ("ok", Some(Value::Bool(false))),
-            ("reason", Some(keyword)),
-            ("message", Some(text)),
+            ("ok", Value::Bool(false)),
+            ("reason", keyword),
+            ("message", text),
             spill,
             bytes,
             lines,
             preview,
         ];
-        return Ok(Unwrapped { value: tagged(cx, entries)?, error: Some((reason, message.to_owned())) });
+        return Ok(Unwrapped { value: record(cx, entries)?, error: Some((reason, message.to_owned())) });
     }
     let kind = cx.keyword("spilled");
-    let entries = [("ok", Some(Value::Bool(true))), ("value_kind", Some(kind)), spill, bytes, lines, preview];
-    Ok(Unwrapped { value: tagged(cx, entries)?, error: None })
+    let entries = [("ok", Value::Bool(true)), ("value_kind", kind), spill, bytes, lines, preview];
+    Ok(Unwrapped { value: record(cx, entries)?, error: None })
 }
 
 /// Builds the program's value of a result.
@@ -131,7 +125,7 @@ fn text_value(cx: &mut Context, text: &str) -> Result<(Value, Parsed), Box<Fault
 pub(crate) fn world_fault(cx: &mut Context, reason: CallFault, message: &str) -> Result<Value, Box<Fault>> {
     let reason = cx.keyword(reason.name());
     let message = cx.host_text(message)?;
-    tagged(cx, [("ok", Some(Value::Bool(false))), ("reason", Some(reason)), ("message", Some(message))])
+    record(cx, [("ok", Value::Bool(false)), ("reason", reason), ("message", message)])
 }
 
 fn success(
@@ -147,7 +141,7 @@ fn success(
         ("value_kind", Some(kind)),
         ("content", blocks),
     ];
-    Ok(Unwrapped { value: tagged(cx, entries)?, error: None })
+    Ok(Unwrapped { value: record(cx, entries)?, error: None })
 }
 
 fn refused(
@@ -165,20 +159,5 @@ fn refused(
         ("content", blocks),
         ("structured_content", structured),
     ];
-    Ok(Unwrapped { value: tagged(cx, entries)?, error: Some((reason, text.to_owned())) })
-}
-
-/// A map with keyword keys of the entries that there are.
-fn tagged<const N: usize>(
-    cx: &mut Context,
-    entries: [(&str, Option<Value>); N],
-) -> Result<Value, Box<Fault>> {
-    let mut map = MapNode::with_capacity(N);
-    for (name, value) in entries {
-        if let Some(value) = value {
-            let key = cx.keyword(name);
-            map = MapNode::insert(map, cx, key, value)?;
-        }
-    }
-    Ok(Value::Map(map))
+    Ok(Unwrapped { value: record(cx, entries)?, error: Some((reason, text.to_owned())) })
 }
