@@ -8,7 +8,6 @@ use crate::console::progress::ProgressLine;
 use crate::demo::Sample;
 use crate::edge;
 use crate::tools::catalog::CatalogView;
-use clap::ValueEnum;
 use ptc_compiler::{CompileOptions, Externals};
 use ptc_python::functions::FunctionTable;
 use ptc_runtime::config::{self, Config, ConfigError, ScriptSettings, ServerEntry, Startup};
@@ -83,23 +82,17 @@ impl From<SnapshotFlag> for SnapshotMode {
 impl UpstreamFlags {
     /// True when only read-only tools exist.
     pub fn read_only(&self) -> Result<bool, Abort> {
-        let variable = || variables::read("aggregator-read-only", variables::boolean);
-        Ok(self.aggregator_read_only || variable()?.unwrap_or(false))
+        variables::switch(self.aggregator_read_only, "aggregator-read-only")
     }
 
     fn list_ttl(&self) -> Result<Option<Duration>, Abort> {
-        let ttl = match self.tool_cache_ttl {
-            Some(ttl) => Some(ttl),
-            None => variables::read("tool-cache-ttl", parser(Unit::Millis))?,
-        };
+        let ttl = variables::given_or_read(self.tool_cache_ttl, "tool-cache-ttl", parser(Unit::Millis))?;
         Ok(ttl.filter(|&ttl| ttl > 0).map(Duration::from_millis))
     }
 
     pub(super) fn snapshot(&self) -> Result<Option<SnapshotMode>, Abort> {
-        let flag = match self.catalog_snapshot_mode {
-            Some(flag) => Some(flag),
-            None => variables::read("catalog-snapshot-mode", |text| SnapshotFlag::from_str(text, true))?,
-        };
+        let flag = self.catalog_snapshot_mode;
+        let flag = variables::given_or_read(flag, "catalog-snapshot-mode", variables::word)?;
         Ok(flag.map(SnapshotMode::from))
     }
 }
@@ -167,10 +160,9 @@ impl UpstreamFlags {
 
     /// Reads these files; servers that do not say how long their start may take get what the flag says.
     pub fn load(&self, files: &[PathBuf]) -> Result<Vec<Config>, LoadError> {
-        let patience = match self.handshake_timeout {
-            Some(patience) => Some(patience),
-            None => variables::read("handshake-timeout", parser(Unit::Millis)).map_err(LoadError::Flag)?,
-        };
+        let (given, parse) = (self.handshake_timeout, parser(Unit::Millis));
+        let patience =
+            variables::given_or_read(given, "handshake-timeout", parse).map_err(LoadError::Flag)?;
         let mut configs = Config::load_all(files, edge::secrets()).map_err(LoadError::File)?;
         let servers = configs.iter_mut().flat_map(|config| &mut config.servers);
         for server in servers.filter(|server| !server.handshake_is_explicit) {

@@ -1,9 +1,8 @@
 //! `ptc eval`: one program.
 
 use super::OutputFormat;
-use super::boot::{Need, UpstreamFlags, boot_with};
-use super::flags::limits::LimitFlags;
-use super::flags::prelude::PreludeFlags;
+use super::boot::Need;
+use super::flags::program::ProgramFlags;
 use super::flags::source::{Source, context};
 use crate::answer::outcome::WholeOutcomeJson;
 use crate::console;
@@ -37,18 +36,13 @@ pub struct EvalArgs {
     #[arg(long, value_name = "MILLIS", allow_negative_numbers = true)]
     now: Option<i64>,
     #[command(flatten)]
-    preludes: PreludeFlags,
-    #[command(flatten)]
-    upstreams: UpstreamFlags,
-    #[command(flatten)]
-    limits: LimitFlags,
+    programs: ProgramFlags,
 }
 
 /// Runs the command.
 pub async fn run(args: EvalArgs) -> Result<Exit, Abort> {
     let source = Source::read(&args.program)?;
-    let booted = boot_with(&args.upstreams, args.preludes.prelude()?, Need::Program(&source.text), 1).await?;
-    let limits = args.limits.limits(booted.has_upstreams)?;
+    let (booted, limits) = args.programs.boot(Need::Program(&source.text), 1).await?;
     let context = args.context.as_deref().map(|text| context(text, limits.max_context_bytes)).transpose()?;
     let options = RunOptions {
         context,

@@ -178,10 +178,7 @@ fn run<B: Bench>(cli: Cli<B>) -> Result<Exit, Abort> {
             console::complain(&defect.to_string());
         }
     }));
-    let level = cli.log_level.map_or_else(
-        || flags::variables::read("log-level", |text| logging::LogFilter::from_str(text, true)),
-        |level| Ok(Some(level)),
-    )?;
+    let level = flags::variables::given_or_read(cli.log_level, "log-level", flags::variables::word)?;
     logging::init(level.unwrap_or_default());
     match cli.command {
         Commands::Serve(args) => serve::command(*args),

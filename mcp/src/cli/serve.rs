@@ -24,7 +24,6 @@ use crate::server::http::{Handlers, HttpListener};
 use crate::server::{Gate, Load, Parking, stdio};
 use crate::tools::catalog::CatalogStyle;
 use crate::tools::{Facts, execute_program, lisp_debug, lisp_eval, proxy, session};
-use clap::ValueEnum;
 use ptc_runtime::limits::Limits;
 use ptc_runtime::tools::Catalog;
 use ptc_runtime::upstream::Offered;
@@ -137,10 +136,7 @@ pub fn command(args: ServeArgs) -> Result<Exit, Abort> {
 }
 
 async fn run(args: ServeArgs) -> Result<Exit, Abort> {
-    let profile = match args.response_profile {
-        Some(profile) => Some(profile),
-        None => variables::read("response-profile", |text| Profile::from_str(text, true))?,
-    };
+    let profile = variables::given_or_read(args.response_profile, "response-profile", variables::word)?;
     let server = args.server.limits(false)?;
     let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let running = whole(server.running);
@@ -150,12 +146,8 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let plan = args.http.plan(server.frame_bytes.max(1))?;
     let counts = plan.as_ref().and_then(|plan| Some(plan.settings.metrics.as_ref()?.calls.clone()));
     let is_http = plan.is_some();
-    let config_reload = match args.config_reload {
-        Some(when) => when,
-        None => {
-            variables::read("config-reload", |text| ConfigReload::from_str(text, true))?.unwrap_or_default()
-        }
-    };
+    let config_reload = variables::given_or_read(args.config_reload, "config-reload", variables::word)?;
+    let config_reload = config_reload.unwrap_or_default();
     let over_http = match plan {
         Some(HttpPlan { settings, access, tls }) => {
             let address = settings.address;

@@ -1,7 +1,9 @@
 //! Work that takes a while: what a server needs to admit, start and cancel it, and nothing of what it does.
 
 use super::ToolAnswer;
+use ptc_runtime::outcome::Outcome;
 use ptc_runtime::upstream::CallingClient;
+use ptc_runtime::watcher::RunWatcher;
 use std::fmt;
 
 /// Stops a job, which reports its end all the same. Without effect once it has ended.
@@ -56,4 +58,31 @@ pub trait Reporter: Send {
 
     /// It is over, cancelled or not. The answer to a cancelled call is not sent.
     fn ended(self: Box<Self>, answer: &ToolAnswer<'_>);
+}
+
+/// Follows a run for the client of a job. `ended` makes the answer, on the thread that the run ended on.
+pub fn follow(
+    reporter: Box<dyn Reporter>,
+    ended: impl FnOnce(Box<dyn Reporter>, Outcome) + Send + 'static,
+) -> Box<dyn RunWatcher> {
+    Box::new(FollowedRun { reporter, ended })
+}
+
+struct FollowedRun<E> {
+    reporter: Box<dyn Reporter>,
+    ended: E,
+}
+
+impl<E: FnOnce(Box<dyn Reporter>, Outcome) + Send> RunWatcher for FollowedRun<E> {
+    fn begun(&mut self) {
+        self.reporter.begun();
+    }
+
+    fn call_ended(&mut self, ended: u64) {
+        self.reporter.progress(ended, "upstream call");
+    }
+
+    fn ended(self: Box<Self>, outcome: Outcome) {
+        (self.ended)(self.reporter, outcome);
+    }
 }

@@ -6,10 +6,9 @@ mod line;
 
 use self::answers::Answers;
 use crate::answer::outcome::OutcomeJson;
-use crate::cli::boot::{Need, UpstreamFlags, boot_with};
+use crate::cli::boot::Need;
 use crate::cli::cores;
-use crate::cli::flags::limits::LimitFlags;
-use crate::cli::flags::prelude::PreludeFlags;
+use crate::cli::flags::program::ProgramFlags;
 use crate::cli::flags::server::ServerLimits;
 use crate::console::exit::{Abort, Exit};
 use crate::edge::{self, Form, shapes};
@@ -55,17 +54,12 @@ pub struct BatchArgs {
     #[arg(long, value_name = "MILLIS", allow_negative_numbers = true)]
     now: Option<i64>,
     #[command(flatten)]
-    preludes: PreludeFlags,
-    #[command(flatten)]
-    upstreams: UpstreamFlags,
-    #[command(flatten)]
-    limits: LimitFlags,
+    programs: ProgramFlags,
 }
 
 /// Runs the command.
 pub async fn run(args: BatchArgs) -> Result<Exit, Abort> {
-    let booted = boot_with(&args.upstreams, args.preludes.prelude()?, Need::OnDemand, 0).await?;
-    let limits = args.limits.limits(booted.has_upstreams)?;
+    let (booted, limits) = args.programs.boot(Need::OnDemand, 0).await?;
     let total_bytes = ServerLimits::default().total_bytes;
     booted.runtime.set_load(Capacity { total_bytes, ..Capacity::default() });
     let input = lines::spawn_reader(std::io::stdin(), MAX_LINE_BYTES)?;

@@ -108,7 +108,7 @@ impl AgenticFlags {
         programs: Limits,
         servers: TaskServers<'_>,
     ) -> Result<Option<Arc<Tasks>>, Abort> {
-        if !(self.agentic || variables::read("agentic", variables::boolean)?.unwrap_or(false)) {
+        if !variables::switch(self.agentic, "agentic")? {
             return match self.task.allows_writes()? {
                 true => Err(invalid("--agentic-allow-writes requires --agentic.")),
                 false => Ok(None),
@@ -138,8 +138,7 @@ struct SubagentFile {
 
 impl TaskFlags {
     fn allows_writes(&self) -> Result<bool, Abort> {
-        let read = || variables::read("agentic-allow-writes", variables::boolean);
-        Ok(self.agentic_allow_writes || read()?.unwrap_or(false))
+        variables::switch(self.agentic_allow_writes, "agentic-allow-writes")
     }
 
     /// Tasks as the flags want them.
@@ -166,14 +165,10 @@ impl TaskFlags {
                  --agentic-allow-writes if tasks may change things.",
             ));
         }
-        let text = |given: &Option<String>, flag| match given {
-            Some(text) => Ok(Some(text.clone())),
-            None => variables::read(flag, |text| Ok(text.to_owned())),
-        };
-        let path = |given: &Option<PathBuf>, flag| match given {
-            Some(path) => Ok(Some(path.clone())),
-            None => variables::read(flag, |text| Ok(PathBuf::from(text))),
-        };
+        let text =
+            |given: &Option<String>, flag| variables::given_or_read(given.clone(), flag, variables::text);
+        let path =
+            |given: &Option<PathBuf>, flag| variables::given_or_read(given.clone(), flag, variables::path);
         let name = text(&self.agentic_model, "agentic-model")?.unwrap_or_else(|| MODEL.to_owned());
         let base_url = text(&self.agentic_base_url, "agentic-base-url")?;
         let credential = text(&self.agentic_credential, "agentic-credential")?;
@@ -210,12 +205,9 @@ impl TaskFlags {
                 CapabilitySummary::Given(runtime.secrets().scrub(text.trim()).into_owned())
             }
         };
-        let include = match self.agentic_include_program {
-            Some(include) => Some(include),
-            None => variables::read("agentic-include-program", variables::boolean)?,
-        };
-        let trace_prompts = self.agentic_trace_prompts
-            || variables::read("agentic-trace-prompts", variables::boolean)?.unwrap_or(false);
+        let include = self.agentic_include_program;
+        let include = variables::given_or_read(include, "agentic-include-program", variables::boolean)?;
+        let trace_prompts = variables::switch(self.agentic_trace_prompts, "agentic-trace-prompts")?;
         let (max_turns, retry_turns) = (small(limits.max_turns), small(limits.retry_turns));
         let settings = TaskSettings {
             agent: AgentLimits {

@@ -3,7 +3,6 @@
 use super::variables;
 use crate::console::exit::Abort;
 use crate::tools::catalog::{CatalogMode, CatalogStyle};
-use clap::ValueEnum;
 
 /// How much of the upstreams' tools `tools/list` shows.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -24,26 +23,14 @@ impl CatalogFlags {
     /// Flags, then environment variables, then defaults.
     pub fn style(&self) -> Result<CatalogStyle, Abort> {
         let default = CatalogStyle::default();
-        let number = |given: Option<usize>, flag, default| match given {
-            Some(number) => Ok(number),
-            None => variables::read(flag, variables::positive).map(|read| read.unwrap_or(default)),
-        };
+        let number = |given, flag| variables::given_or_read(given, flag, variables::positive);
+        let mode = variables::given_or_read(self.catalog_mode, "catalog-mode", variables::word)?;
+        let chars = number(self.catalog_inline_max_chars, "catalog-inline-max-chars")?;
+        let tools = number(self.catalog_inline_max_tools, "catalog-inline-max-tools")?;
         Ok(CatalogStyle {
-            mode: match self.catalog_mode {
-                Some(mode) => mode,
-                None => variables::read("catalog-mode", |text| CatalogMode::from_str(text, true))?
-                    .unwrap_or(default.mode),
-            },
-            inline_max_chars: number(
-                self.catalog_inline_max_chars,
-                "catalog-inline-max-chars",
-                default.inline_max_chars,
-            )?,
-            inline_max_tools: number(
-                self.catalog_inline_max_tools,
-                "catalog-inline-max-tools",
-                default.inline_max_tools,
-            )?,
+            mode: mode.unwrap_or(default.mode),
+            inline_max_chars: chars.unwrap_or(default.inline_max_chars),
+            inline_max_tools: tools.unwrap_or(default.inline_max_tools),
         })
     }
 }

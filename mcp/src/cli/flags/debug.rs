@@ -6,7 +6,6 @@ use crate::console::exit::Abort;
 use crate::observe::counts::CallCounts;
 use crate::observe::payload::PayloadPolicy;
 use crate::observe::{CallRecorder, RecordOptions};
-use clap::ValueEnum;
 use ptc_runtime::limit_table;
 use ptc_runtime::secrets::SecretRegistry;
 use std::fs::DirBuilder;
@@ -58,7 +57,7 @@ pub struct Recording {
 impl DebugFlags {
     /// True when `lisp_debug` is wanted.
     pub fn wants_tool(&self) -> Result<bool, Abort> {
-        Ok(self.debug_tool || variables::read("debug-tool", variables::boolean)?.unwrap_or(false))
+        variables::switch(self.debug_tool, "debug-tool")
     }
 
     /// Begins to keep records, if any are wanted.
@@ -71,10 +70,7 @@ impl DebugFlags {
         let trace_folder = folder("trace-dir", self.trace_dir.as_ref())?;
         let turn_log_folder = folder("turn-log-dir", self.turn_log_dir.as_ref())?;
         let limits = self.limits.limits(false)?;
-        let policy = match self.trace_payloads {
-            Some(policy) => Some(policy),
-            None => variables::read("trace-payloads", |text| PayloadPolicy::from_str(text, true))?,
-        };
+        let policy = variables::given_or_read(self.trace_payloads, "trace-payloads", variables::word)?;
         let ring_size = within("debug-ring-size", limits.ring_size, 10, 5_000);
         let response_bytes =
             within("max-debug-response-bytes", limits.response_bytes, 4_096, usize::MAX as u64);
@@ -98,10 +94,7 @@ impl DebugFlags {
 /// A folder that is written to, made if it is not there. One that cannot be written to is no reason not to serve: what
 /// is lost is counted.
 fn folder(flag: &'static str, given: Option<&PathBuf>) -> Result<Option<PathBuf>, Abort> {
-    let folder = match given {
-        Some(folder) => Some(folder.clone()),
-        None => variables::read(flag, |text| Ok(PathBuf::from(text)))?,
-    };
+    let folder = variables::given_or_read(given.cloned(), flag, variables::path)?;
     if let Some(folder) = &folder
         && let Err(error) = make_private(folder)
     {

@@ -33,10 +33,8 @@ impl FileFlags {
 
     /// The file utilities, if they are asked for.
     pub fn server(&self) -> Result<Option<ServerEntry>, Abort> {
-        let flag = |given: bool, name: &str| -> Result<bool, Abort> {
-            Ok(given || variables::read(name, variables::boolean)?.unwrap_or(false))
-        };
-        let (utils, writes) = (flag(self.utils, "utils")?, flag(self.files_write, "files-write")?);
+        let utils = variables::switch(self.utils, "utils")?;
+        let writes = variables::switch(self.files_write, "files-write")?;
         let missing = match (utils, writes, self.files_root.is_empty()) {
             (false, true, _) => "--files-write needs --utils",
             (true, _, true) => "--utils needs --files-root",

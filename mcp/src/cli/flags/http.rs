@@ -97,31 +97,21 @@ impl HttpFlags {
     /// What was asked for; `None` for a server over standard input. A body is at most as long as a line.
     pub fn plan(&self, longest_line: u64) -> Result<Option<HttpPlan>, Abort> {
         let Some(given) = self.given()? else { return Ok(None) };
-        let text = |flag: Option<&String>, name: &str| match flag {
-            Some(text) => Ok(Some(text.clone())),
-            None => variables::read(name, |text| Ok(text.to_owned())),
-        };
+        let text =
+            |given: &Option<String>, name| variables::given_or_read(given.clone(), name, variables::text);
         let mut limits = self.limits.limits(false)?;
         if limits.body_bytes == 0 {
             limits.body_bytes = longest_line;
         }
-        let host = match self.http_host.clone().or(given.host) {
-            Some(host) => host,
-            None => text(None, "http-host")?.unwrap_or_else(|| HOST.into()),
-        };
-        let port = match self.http_port.or(given.port) {
-            Some(port) => port,
-            None => variables::read("http-port", |text| text.parse().map_err(|_| "must be a port".into()))?
-                .unwrap_or(PORT),
-        };
-        let path = text(self.http_path.as_ref(), "http-path")?.unwrap_or_else(|| PATH.into());
-        let instance = match text(self.http_instance_label.as_ref(), "http-instance-label")? {
-            Some(label) => label,
-            None => host_name(),
-        };
-        let metrics =
-            self.http_metrics || variables::read("http-metrics", variables::boolean)?.unwrap_or(false);
-        let metrics_path = text(self.http_metrics_path.as_ref(), "http-metrics-path")?;
+        let host = text(&self.http_host.clone().or(given.host), "http-host")?;
+        let host = host.unwrap_or_else(|| HOST.into());
+        let port = |text: &str| text.parse().map_err(|_| "must be a port".into());
+        let port = variables::given_or_read(self.http_port.or(given.port), "http-port", port)?;
+        let port = port.unwrap_or(PORT);
+        let path = text(&self.http_path, "http-path")?.unwrap_or_else(|| PATH.into());
+        let instance = text(&self.http_instance_label, "http-instance-label")?.unwrap_or_else(host_name);
+        let metrics = variables::switch(self.http_metrics, "http-metrics")?;
+        let metrics_path = text(&self.http_metrics_path, "http-metrics-path")?;
         let metrics_path = checked_path(metrics_path.as_deref().unwrap_or(METRICS_PATH))?;
         let settings = HttpSettings {
             metrics: metrics.then(|| MetricsSettings { path: metrics_path, calls: CallCounts::default() }),
@@ -134,11 +124,8 @@ impl HttpFlags {
         if settings.has_path_twice() {
             return Err(Abort::usage("HTTP paths must be distinct"));
         }
-        let token = text(self.http_auth_token.as_ref(), "http-auth-token")?;
-        let file = match &self.http_tokens {
-            Some(file) => Some(file.clone()),
-            None => variables::read("http-tokens", |text| Ok(PathBuf::from(text)))?,
-        };
+        let token = text(&self.http_auth_token, "http-auth-token")?;
+        let file = variables::given_or_read(self.http_tokens.clone(), "http-tokens", variables::path)?;
         let access = self.access(&settings, token, file)?;
         let tls = self.tls()?;
         Ok(Some(HttpPlan { settings, access, tls }))
@@ -151,10 +138,7 @@ impl HttpFlags {
 
     /// Host and port that stand in `--http` itself.
     fn given(&self) -> Result<Option<GivenAddress>, Abort> {
-        let given = match &self.http {
-            Some(given) => Some(given.clone()),
-            None => variables::read("http", |text| Ok(text.to_owned()))?,
-        };
+        let given = variables::given_or_read(self.http.clone(), "http", variables::text)?;
         let Some(given) = given else { return Ok(None) };
         if let Ok(asked) = variables::boolean(&given) {
             return Ok(asked.then(GivenAddress::default));
@@ -166,10 +150,8 @@ impl HttpFlags {
     }
 
     fn tls(&self) -> Result<Option<Tls>, Abort> {
-        let file = |flag: &Option<PathBuf>, name: &str| match flag {
-            Some(path) => Ok(Some(path.clone())),
-            None => variables::read(name, |text| Ok(PathBuf::from(text))),
-        };
+        let file =
+            |given: &Option<PathBuf>, name| variables::given_or_read(given.clone(), name, variables::path);
         match (file(&self.tls_cert, "tls-cert")?, file(&self.tls_key, "tls-key")?) {
             (None, None) => Ok(None),
             (Some(certificate), Some(key)) => match Tls::read(&certificate, &key) {
@@ -181,7 +163,7 @@ impl HttpFlags {
     }
 
     fn origins(&self) -> Result<Vec<Origin>, Abort> {
-        let more = variables::read("http-allowed-origin", |text| Ok(text.to_owned()))?.unwrap_or_default();
+        let more = variables::read("http-allowed-origin", variables::text)?.unwrap_or_default();
         let all = self.http_allowed_origin.iter().map(String::as_str).chain(more.split(','));
         all.filter(|text| !text.trim().is_empty())
             .map(|text| {
@@ -197,11 +179,9 @@ impl HttpFlags {
         token: Option<String>,
         file: Option<PathBuf>,
     ) -> Result<Access, Abort> {
-        let flag = |given: bool, name: &str| {
-            Ok::<_, Abort>(given || variables::read(name, variables::boolean)?.unwrap_or(false))
-        };
-        let disabled = flag(self.http_disable_auth, "http-disable-auth")?;
-        let unsafe_network = flag(self.http_allow_unsafe_network, "http-allow-unsafe-network")?;
+        let disabled = variables::switch(self.http_disable_auth, "http-disable-auth")?;
+        let unsafe_network = self.http_allow_unsafe_network;
+        let unsafe_network = variables::switch(unsafe_network, "http-allow-unsafe-network")?;
         if disabled && unsafe_network {
             return Err(Abort::usage(
                 "--http-disable-auth cannot be combined with --http-allow-unsafe-network",
@@ -244,10 +224,9 @@ impl HttpFlags {
                 limits.sessions
             );
         }
-        let counts = match self.http_auth_rate_limit {
-            Some(counts) => counts,
-            None => variables::read("http-auth-rate-limit", variables::boolean)?.unwrap_or(true),
-        };
+        let counts = self.http_auth_rate_limit;
+        let counts = variables::given_or_read(counts, "http-auth-rate-limit", variables::boolean)?;
+        let counts = counts.unwrap_or(true);
         let mut tokens = beside.clone();
         if let Some(path) = &file {
             tokens

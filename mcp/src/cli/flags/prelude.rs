@@ -1,5 +1,6 @@
 //! Flags of preludes.
 
+use super::variables;
 use crate::console;
 use crate::console::exit::Abort;
 use crate::console::style::Style;
@@ -36,12 +37,8 @@ pub struct StoreFlags {
 impl StoreFlags {
     /// What sessions have of it.
     pub fn access(&self, has_prelude: bool) -> Result<StoreAccess, Abort> {
-        let path = match &self.prelude_store {
-            Some(path) => Some(path.clone()),
-            None => super::variables::read("prelude-store", |text| Ok(PathBuf::from(text)))?,
-        };
-        let variable = || super::variables::read("sessions-allow-prelude-write", super::variables::boolean);
-        let may_write = self.sessions_allow_prelude_write || variable()?.unwrap_or(false);
+        let path = variables::given_or_read(self.prelude_store.clone(), "prelude-store", variables::path)?;
+        let may_write = variables::switch(self.sessions_allow_prelude_write, "sessions-allow-prelude-write")?;
         let store = path.map(|path| open_store(&path).map(Arc::new)).transpose()?;
         Ok(StoreAccess { store, may_write, has_prelude })
     }
@@ -56,7 +53,7 @@ impl PreludeFlags {
     /// The files as one prelude; `None` without any.
     pub fn prelude(&self) -> Result<Option<Arc<Prelude>>, Abort> {
         let variable = || {
-            super::variables::read("prelude", |text| {
+            variables::read("prelude", |text| {
                 Ok(std::env::split_paths(text)
                     .filter(|path| !path.as_os_str().is_empty())
                     .collect::<Vec<_>>())
@@ -75,7 +72,7 @@ impl PreludeFlags {
             false => self.prelude_discoverable.clone(),
             true => {
                 let names = |text: &str| Ok(text.split(',').map(|name| name.trim().to_owned()).collect());
-                super::variables::read("prelude-discoverable", names)?.unwrap_or_default()
+                variables::read("prelude-discoverable", names)?.unwrap_or_default()
             }
         };
         if hidden.is_empty() {

@@ -56,7 +56,7 @@ impl ProxyFlags {
     pub fn parts(&self, spills: &SpillPlace, roots: FileRoots) -> Result<ProxyParts, Abort> {
         let SpillLimits { threshold, most_age_ms, .. } = self.limits.limits(false)?;
         let store = spills.store()?;
-        let toon = self.proxy_toon || variables::read("proxy-toon", variables::boolean)?.unwrap_or(false);
+        let toon = variables::switch(self.proxy_toon, "proxy-toon")?;
         let most_age = Some(Duration::from_millis(most_age_ms)).filter(|most| !most.is_zero());
         Ok(ProxyParts { store, roots: Arc::new(roots), rules: KeepingRules { threshold, toon, most_age } })
     }

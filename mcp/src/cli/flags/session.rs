@@ -23,7 +23,7 @@ pub struct SessionFlags {
 impl SessionFlags {
     /// True when the tools of sessions are wanted, all of them.
     pub fn wants_tools(&self) -> Result<bool, Abort> {
-        Ok(self.sessions || super::variables::read("sessions", super::variables::boolean)?.unwrap_or(false))
+        super::variables::switch(self.sessions, "sessions")
     }
 
     /// How many, and how large.

@@ -3,6 +3,8 @@
 //! The flag wins; an empty variable is unset.
 
 use crate::console::exit::Abort;
+use clap::ValueEnum;
+use std::path::PathBuf;
 
 /// Reads the variable of a flag.
 pub fn read<T>(flag: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, Abort> {
@@ -16,6 +18,20 @@ pub fn read<T>(flag: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<
     }
 }
 
+/// What a flag says, or else its variable.
+pub fn given_or_read<T>(
+    given: Option<T>,
+    flag: &str,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, Abort> {
+    if given.is_some() { Ok(given) } else { read(flag, parse) }
+}
+
+/// Whether a switch is on.
+pub fn switch(given: bool, flag: &str) -> Result<bool, Abort> {
+    Ok(given || read(flag, boolean)?.unwrap_or(false))
+}
+
 /// True when the variable of a flag is set to nothing that can be read.
 pub fn is_empty(flag: &str) -> bool {
     std::env::var_os(name(flag)).is_some_and(|text| text.to_str().is_none_or(|text| text.trim().is_empty()))
@@ -24,6 +40,21 @@ pub fn is_empty(flag: &str) -> bool {
 /// The variable of a flag.
 pub fn name(flag: &str) -> String {
     format!("PTC_RUNNER_MCP_{}", flag.replace('-', "_").to_ascii_uppercase())
+}
+
+/// Any text.
+pub fn text(text: &str) -> Result<String, String> {
+    Ok(text.to_owned())
+}
+
+/// A path.
+pub fn path(text: &str) -> Result<PathBuf, String> {
+    Ok(PathBuf::from(text))
+}
+
+/// One of the words that there are.
+pub fn word<T: ValueEnum>(text: &str) -> Result<T, String> {
+    T::from_str(text, true)
 }
 
 /// A number of things, at least one.

@@ -1,20 +1,17 @@
 //! `ptc prelude test`: assertions about a prelude, each a program.
 
 use super::replay::recorded_servers;
-use crate::cli::boot::{Booted, Need, UpstreamFlags, boot_servers, boot_with};
-use crate::cli::flags::limits::LimitFlags;
-use crate::cli::flags::prelude::PreludeFlags;
+use crate::cli::boot::{Booted, Need};
+use crate::cli::flags::program::ProgramFlags;
 use crate::cli::flags::source::Source;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
 use ptc_compiler::diagnostic::line_column;
 use ptc_compiler::prelude::{Assertion, Expectation, PreludeTest, tests_in};
-use ptc_runtime::Prelude;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::{Failure, Report};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Arguments of `ptc prelude test`.
 #[derive(Debug, clap::Args)]
@@ -37,11 +34,7 @@ pub(super) struct TestPreludeArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["upstreams_config", "stdio"])]
     replay: Option<PathBuf>,
     #[command(flatten)]
-    preludes: PreludeFlags,
-    #[command(flatten)]
-    upstreams: UpstreamFlags,
-    #[command(flatten)]
-    limits: LimitFlags,
+    programs: ProgramFlags,
 }
 
 /// Runs the tests.
@@ -56,8 +49,10 @@ pub(super) async fn run(args: TestPreludeArgs) -> Result<Exit, Abort> {
         })?;
         files.push((source, tests));
     }
-    let booted = boot(&args).await?;
-    let limits = args.limits.limits(booted.has_upstreams)?;
+    let (booted, limits) = match &args.replay {
+        Some(file) => args.programs.boot_servers(recorded_servers(file)?).await?,
+        None => args.programs.boot(Need::OnDemand, 1).await?,
+    };
     let mut told = TestRun {
         booted: &booted,
         options: RunOptions { limits, ..RunOptions::default() },
@@ -73,14 +68,6 @@ pub(super) async fn run(args: TestPreludeArgs) -> Result<Exit, Abort> {
     booted.runtime.shutdown().await;
     console::write_line(&format!("{held} held, {failed} failed"))?;
     Ok(if failed == 0 { Exit::Ok } else { Exit::ProgramFailed })
-}
-
-async fn boot(args: &TestPreludeArgs) -> Result<Booted, Abort> {
-    let prelude: Option<Arc<Prelude>> = args.preludes.prelude()?;
-    match &args.replay {
-        Some(file) => boot_servers(recorded_servers(file)?, prelude).await,
-        None => boot_with(&args.upstreams, prelude, Need::OnDemand, 1).await,
-    }
 }
 
 struct TestRun<'b> {

@@ -7,7 +7,7 @@ pub use sessions::ScriptSessions;
 
 use super::catalog::PYTHON;
 use super::definition::output_schema;
-use super::job::{Cancel, Job, Reporter};
+use super::job::{Cancel, Job, follow};
 use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer, log};
 use crate::answer::caps::Profile;
 use crate::answer::profile::apply_beside;
@@ -16,13 +16,12 @@ use crate::answer::{CallSummary, EdgeReason, ToolResult, refused};
 use crate::protocol::arguments::GivenArguments;
 use ptc_python::engine::{Engine, Script};
 use ptc_python::functions::FunctionTable;
-use ptc_python::guest::ScriptRun;
+use ptc_python::guest::{NamespaceTurn, ScriptRun};
 use ptc_python::output::{FAILED, SUCCEEDED};
 use ptc_runtime::Runtime;
 use ptc_runtime::guest::{asking, traced};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::Outcome;
-use ptc_runtime::watcher::RunWatcher;
 use serde::Deserialize;
 use serde_json::json;
 use sessions::{NEW, ScriptSession};
@@ -76,6 +75,13 @@ struct ScriptArguments {
     end_session: bool,
 }
 
+/// A script that may run.
+struct AskedScript {
+    code: String,
+    shared: Option<SessionPlace>,
+    turn: Option<NamespaceTurn>,
+}
+
 /// The session of a script.
 struct SessionPlace {
     sessions: Arc<ScriptSessions>,
@@ -101,6 +107,32 @@ impl ExecuteProgram {
     /// Scripts run on this engine, with the servers of this runtime.
     pub fn new(runtime: Arc<Runtime>, engine: Arc<dyn Engine>, limits: ScriptLimits) -> ExecuteProgram {
         ExecuteProgram { runtime, engine, functions: Arc::default(), limits, sessions: None }
+    }
+
+    /// What a call asks for.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn asked(
+        &self,
+        arguments: Option<&GivenArguments<'_>>,
+        call: &CallContext,
+    ) -> Result<AskedScript, String> {
+        let text = arguments.map_or("{}", |arguments| arguments.text());
+        let ScriptArguments { code, session_id, end_session } = serde_json::from_str(text)
+            .map_err(|error| format!("execute_program takes {{\"code\": \"…\"}}: {error}"))?;
+        let most = self.limits.limits.max_program_bytes;
+        if code.len() as u64 > most {
+            return Err(format!("code exceeds max_program_bytes ({} > {most})", code.len()));
+        }
+        let Some(id) = session_id else { return Ok(AskedScript { code, shared: None, turn: None }) };
+        let sessions =
+            self.sessions.as_ref().ok_or("this server keeps no sessions; --sessions is the flag")?;
+        let (session, turn) = ScriptSessions::turn(sessions, call.owner, &id).map_err(|fault| {
+            format!("{}: {}; session_id \"{NEW}\" begins one", fault.reason.name(), fault.message)
+        })?;
+        let shared = SessionPlace { sessions: sessions.clone(), session, ends: end_session };
+        Ok(AskedScript { code, shared: Some(shared), turn: Some(turn) })
     }
 
     /// With sessions, which scripts may be part of.
@@ -150,76 +182,28 @@ impl Tool for ExecuteProgram {
         call: &CallContext,
         reply: Responder<'_>,
     ) -> Begun {
-        let text = arguments.map_or("{}", |arguments| arguments.text());
-        let ScriptArguments { code, session_id, end_session } = match serde_json::from_str(text) {
-            Ok(arguments) => arguments,
-            Err(error) => {
-                let message = format!("execute_program takes {{\"code\": \"…\"}}: {error}");
-                return reply.with(&refused(call.profile, EdgeReason::ArgsError, message));
-            }
+        let asked = match self.asked(arguments, call) {
+            Ok(asked) => asked,
+            Err(message) => return reply.with(&refused(call.profile, EdgeReason::ArgsError, message)),
         };
-        let most = self.limits.limits.max_program_bytes;
-        if code.len() as u64 > most {
-            let message = format!("code exceeds max_program_bytes ({} > {most})", code.len());
-            return reply.with(&refused(call.profile, EdgeReason::ArgsError, message));
-        }
-        let (shared, turn) = match (session_id, &self.sessions) {
-            (None, _) => (None, None),
-            (Some(_), None) => {
-                let message = "this server keeps no sessions; --sessions is the flag";
-                return reply.with(&refused(call.profile, EdgeReason::ArgsError, message.to_owned()));
-            }
-            (Some(id), Some(sessions)) => match ScriptSessions::turn(sessions, call.owner, &id) {
-                Ok((session, turn)) => {
-                    let shared = SessionPlace { sessions: sessions.clone(), session, ends: end_session };
-                    (Some(shared), Some(turn))
-                }
-                Err(fault) => {
-                    let hint = format!("; session_id \"{NEW}\" begins one");
-                    let message = format!("{}: {}{hint}", fault.reason.name(), fault.message);
-                    return reply.with(&refused(call.profile, EdgeReason::ArgsError, message));
-                }
-            },
-        };
+        let AskedScript { code, shared, turn } = asked;
         let script = Script { code: code.into(), output_bytes: self.limits.output_bytes };
         let (engine, broker) = (self.engine.clone(), self.runtime.broker().clone());
         let run = ScriptRun { engine, broker, functions: self.functions.clone(), script, turn };
         let (runtime, limits, call) = (self.runtime.clone(), self.limits.limits, call.clone());
         Begun::Run(Job::new(self.limits.process_bytes, move |reporter| -> Cancel {
             let guest = asking(traced(run.guest(), call.trace.clone()), reporter.caller());
-            let watcher = ScriptWatcher { reporter, call, shared };
-            let submitted = runtime.submit_guest(limits, guest, Box::new(watcher));
+            let watcher = follow(reporter, move |reporter, outcome| {
+                let told = shared.map(SessionPlace::told);
+                let log = call.log.map(|level| log::of_run(level, &outcome)).unwrap_or_default();
+                let record = record(&outcome);
+                let summary = CallSummary::of(&record);
+                let result = result(call.profile, &outcome, &record, told.as_deref());
+                reporter.ended(&ToolAnswer { result, log, summary });
+            });
+            let submitted = runtime.submit_guest(limits, guest, watcher);
             Box::new(move || submitted.cancel())
         }))
-    }
-}
-
-struct ScriptWatcher {
-    reporter: Box<dyn Reporter>,
-    call: CallContext,
-    shared: Option<SessionPlace>,
-}
-
-impl RunWatcher for ScriptWatcher {
-    fn begun(&mut self) {
-        self.reporter.begun();
-    }
-
-    fn call_ended(&mut self, ended: u64) {
-        self.reporter.progress(ended, "upstream call");
-    }
-
-    fn ended(self: Box<Self>, outcome: Outcome) {
-        let ScriptWatcher { reporter, call, shared } = *self;
-        let told = shared.map(SessionPlace::told);
-        let log = call.log.map(|level| log::of_run(level, &outcome)).unwrap_or_default();
-        let record = record(&outcome);
-        let summary = CallSummary::of(&record);
-        reporter.ended(&ToolAnswer {
-            result: result(call.profile, &outcome, &record, told.as_deref()),
-            log,
-            summary,
-        });
     }
 }
 

@@ -14,7 +14,7 @@ pub mod evaluator;
 
 pub use evaluator::Evaluator;
 
-use super::job::{Cancel, Job, Reporter};
+use super::job::{Cancel, Job, follow};
 use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnswer, log};
 use crate::answer::caps::Profile;
 use crate::answer::profile::apply;
@@ -27,7 +27,6 @@ use arguments::{EvalCall, read_context};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::Outcome;
-use ptc_runtime::watcher::RunWatcher;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
@@ -112,7 +111,10 @@ impl Tool for LispEval {
         // The runtime counts the memory of its programs itself.
         Begun::Run(Job::new(0, move |reporter| -> Cancel {
             let options = RunOptions { client: reporter.caller(), ..options };
-            evaluator.submit(program, options, Box::new(CallWatcher { reporter, call, schema }))
+            let watcher = follow(reporter, move |reporter, outcome| {
+                render(&call, schema.as_ref(), &outcome, |answer| reporter.ended(answer));
+            });
+            evaluator.submit(program, options, watcher)
         }))
     }
 }
@@ -128,26 +130,4 @@ fn render<T>(
     let record = Record::of(outcome, schema);
     let summary = CallSummary::of(&record);
     show(&ToolAnswer { result: apply(call.profile, &record), log, summary })
-}
-
-/// Follows one program, and renders its outcome on the thread that it ended on.
-struct CallWatcher {
-    reporter: Box<dyn Reporter>,
-    call: CallContext,
-    schema: Option<Schema>,
-}
-
-impl RunWatcher for CallWatcher {
-    fn begun(&mut self) {
-        self.reporter.begun();
-    }
-
-    fn call_ended(&mut self, ended: u64) {
-        self.reporter.progress(ended, "upstream call");
-    }
-
-    fn ended(self: Box<Self>, outcome: Outcome) {
-        let CallWatcher { reporter, call, schema } = *self;
-        render(&call, schema.as_ref(), &outcome, |answer| reporter.ended(answer));
-    }
 }

@@ -23,11 +23,10 @@ mod toon;
 
 pub use place::{KeepingRules, ProxyPlace};
 
-use super::job::{Cancel, Job, Reporter};
+use super::job::{Cancel, Job, follow};
 use super::{
     Begun, CallContext, Definition, Facts, Responder, SessionTag, Tool, ToolAnnotations, ToolAnswer,
 };
-use crate::answer::caps::Profile;
 use crate::answer::{CallSummary, EdgeReason};
 use crate::protocol::arguments::GivenArguments;
 use answer::ProxyAnswer;
@@ -36,9 +35,7 @@ use kept::Caller;
 use ptc_runtime::Runtime;
 use ptc_runtime::guest::{asking, interrupted, outside, traced};
 use ptc_runtime::limits::Limits;
-use ptc_runtime::outcome::Outcome;
 use ptc_runtime::run::account::RunAccount;
-use ptc_runtime::watcher::RunWatcher;
 use std::fmt::Write as _;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -144,8 +141,13 @@ impl Tool for ProxyDispatch {
                 act(&worker, &account, (&place, caller), &given).await.ending()
             });
             let guest = asking(traced(guest, trace), reporter.caller());
-            let submitted =
-                runtime.submit_guest(limits, guest, Box::new(DispatchWatcher { reporter, profile }));
+            let watcher = follow(reporter, move |reporter, mut outcome| {
+                let answer = ProxyAnswer::of(&mut outcome);
+                let summary = answer.summary(&outcome);
+                let result = answer.result(profile, &outcome);
+                reporter.ended(&ToolAnswer { summary, ..result.into() });
+            });
+            let submitted = runtime.submit_guest(limits, guest, watcher);
             Box::new(move || submitted.cancel())
         }))
     }
@@ -168,26 +170,4 @@ async fn act(
             .with("action", given.act.name())
             .with("reason", EdgeReason::ArgsError.name())
     })
-}
-
-struct DispatchWatcher {
-    reporter: Box<dyn Reporter>,
-    profile: Profile,
-}
-
-impl RunWatcher for DispatchWatcher {
-    fn begun(&mut self) {
-        self.reporter.begun();
-    }
-
-    fn call_ended(&mut self, ended: u64) {
-        self.reporter.progress(ended, "upstream call");
-    }
-
-    fn ended(self: Box<Self>, mut outcome: Outcome) {
-        let answer = ProxyAnswer::of(&mut outcome);
-        let summary = answer.summary(&outcome);
-        let result = answer.result(self.profile, &outcome);
-        self.reporter.ended(&ToolAnswer { summary, ..result.into() });
-    }
 }

@@ -9,7 +9,7 @@ use crate::answer::record::{EvalEnding, Record, check, run_options};
 use crate::answer::schema::Schema;
 use crate::answer::{CallSummary, Content, ToolResult, TurnSummary};
 use crate::protocol::arguments::GivenArguments;
-use crate::tools::job::{Cancel, Job, Reporter};
+use crate::tools::job::{Cancel, Job, follow};
 use crate::tools::log;
 use crate::tools::{
     Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer,
@@ -18,7 +18,6 @@ use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::{CallFault, CallStatus, Failure, Outcome, Report};
 use ptc_runtime::session::Accept;
-use ptc_runtime::watcher::RunWatcher;
 use ptc_vm::Class;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -153,20 +152,25 @@ impl Tool for SessionEval {
                 attempt: session.session().contents(|contents| contents.attempts) + 1,
             });
             let options = RunOptions { client: reporter.caller(), ..options };
-            let watcher = TurnAnswer { reporter, call, schema, session, logged };
-            let submitted = turn.submit(program, options, accept, Box::new(watcher));
+            let watcher = follow(reporter, move |reporter, outcome| {
+                session.touch();
+                let log = call.log.map(|level| log::of_run(level, &outcome)).unwrap_or_default();
+                let mut record = Record::of(&outcome, schema.as_ref());
+                if let EvalEnding::Error(error) = &mut record.ending
+                    && let Some(kind) = error.kind
+                {
+                    // Sessions say what exactly it was.
+                    error.reason = kind;
+                }
+                let turn = logged.map(|logged| Box::new(logged.ended(&session, &outcome)));
+                let summary = CallSummary { turn, ..CallSummary::of(&record) };
+                let result = decorate(call.profile, apply(call.profile, &record), &session, &outcome);
+                reporter.ended(&ToolAnswer { result, log, summary });
+            });
+            let submitted = turn.submit(program, options, accept, watcher);
             Box::new(move || submitted.cancel())
         }))
     }
-}
-
-/// Follows one program of a session, and renders its outcome.
-struct TurnAnswer {
-    reporter: Box<dyn Reporter>,
-    call: CallContext,
-    schema: Option<Schema>,
-    session: Arc<OpenSession>,
-    logged: Option<LoggedTurn>,
 }
 
 /// What the turn log wants of a program beside its end.
@@ -213,32 +217,6 @@ fn limits_hit(outcome: &Outcome) -> Vec<&'static str> {
     };
     met.extend(faults.into_iter().filter(|(fault, _)| has(*fault)).map(|(_, name)| name));
     met
-}
-
-impl RunWatcher for TurnAnswer {
-    fn begun(&mut self) {
-        self.reporter.begun();
-    }
-
-    fn call_ended(&mut self, ended: u64) {
-        self.reporter.progress(ended, "upstream call");
-    }
-
-    fn ended(mut self: Box<Self>, outcome: Outcome) {
-        self.session.touch();
-        let log = self.call.log.map(|level| log::of_run(level, &outcome)).unwrap_or_default();
-        let mut record = Record::of(&outcome, self.schema.as_ref());
-        if let EvalEnding::Error(error) = &mut record.ending
-            && let Some(kind) = error.kind
-        {
-            // Sessions say what exactly it was.
-            error.reason = kind;
-        }
-        let turn = self.logged.take().map(|logged| Box::new(logged.ended(&self.session, &outcome)));
-        let summary = CallSummary { turn, ..CallSummary::of(&record) };
-        let result = decorate(self.call.profile, apply(self.call.profile, &record), &self.session, &outcome);
-        self.reporter.ended(&ToolAnswer { result, log, summary });
-    }
 }
 
 /// Adds what has become of the session.
