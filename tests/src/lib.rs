@@ -15,7 +15,7 @@
 //! - [`processes`]: which processes live, for the promises about orphans and crashes
 //! - [`small_stack`]: runs work on a native stack on which recursion over values does not fit
 //! - [`collisions`]: keys with equal hashes; [`cost`]: processor time and resident memory
-//! - [`grammar`]: random programs; [`variants`]: runs programs with optimisations on and off; [`guest`]: takes
+//! - [`properties`]: what holds for random inputs; [`grammar`]: random programs; [`variants`]: runs programs with optimisations on and off; [`guest`]: takes
 //!   their thread away half-way; [`checks`]: what holds for any input
 //! - [`pr_text`], [`conformance`]: reads printed values as data, and judges answers by them
 //!
@@ -41,6 +41,7 @@ pub mod leaky_service;
 pub mod model;
 pub mod pr_text;
 pub mod processes;
+pub mod properties;
 pub mod remote;
 pub mod scripts;
 pub mod serve;

@@ -1,6 +1,7 @@
 //! `execute_program` of a server: scripts in, texts out.
 
 use crate::serve::{Server, text_of};
+use crate::upstreams::Upstreams;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,6 +13,34 @@ pub const ONLY_SCRIPTS: [&str; 2] = ["--tools", "execute_program"];
 /// A file of `tests/python`.
 pub fn data(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(name).to_str().unwrap().to_owned()
+}
+
+/// The server of the document's example.
+pub fn finance() -> Upstreams {
+    let finance = json!({ "transport": "mcp_stdio", "command": "python3", "args": [data("finance.py")] });
+    Upstreams::default().add("financial-data", finance)
+}
+
+/// The script of the document's example, and what it is answered.
+pub const REVENUE: (&str, &str) = (
+    r#"
+tickers = ["AMZN", "MSFT", "GOOG"]
+for t in tickers:
+    data = await mcp__financial_data__query_financials(
+        ticker=t, statement="income", period="quarter", limit=4
+    )
+    revenues = [q["revenue"] for q in data]
+    trend = " → ".join(f"${r/1e9:.1f}B" for r in revenues)
+    print(f"{t}: {trend}")
+"#,
+    "[Script executed successfully]\nAMZN: $170.0B → $165.3B → $158.9B → $149.2B\n\
+     MSFT: $65.6B → $62.0B → $59.1B → $56.5B\nGOOG: $96.5B → $88.3B → $85.0B → $80.5B\n",
+);
+
+/// A text of a script's end without marks below a line, which are Python's from 3.11 on.
+pub fn without_marks(text: &str) -> String {
+    let is_marks = |line: &&str| !line.is_empty() && line.chars().all(|c| " ~^".contains(c));
+    text.split('\n').filter(|line| !is_marks(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// Sends a script.

@@ -66,6 +66,13 @@ pub fn probe_server(arguments: &[&str]) -> Value {
     stdio(build_dir().join("probe-server").to_str().unwrap(), arguments)
 }
 
+/// A file that names `probe-server` by each of these names.
+pub fn probes(names: &[&str]) -> String {
+    let servers: Map<String, Value> =
+        names.iter().map(|name| ((*name).to_owned(), probe_server(&[]))).collect();
+    json!({ "upstreams": servers }).to_string()
+}
+
 /// An entry of our own `table-server`: the part `name` of a file of tables, from the root of the workspace.
 pub fn table_server(file: &str, name: &str) -> Value {
     let file = workspace().join(file);

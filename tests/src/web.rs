@@ -24,6 +24,20 @@ impl WebServer {
         WebServer::of(ptc(&arguments))
     }
 
+    /// Starts a server that runs one program at a time, for as long as it takes.
+    pub fn one_at_a_time() -> WebServer {
+        let time = ["--timeout", "600s", "--fuel", "1000000000000000"];
+        WebServer::start(&[&time[..], &["--max-concurrent", "1", "--max-suspended", "0"]].concat())
+    }
+
+    /// What a program gives, as text, asked for over a connection of its own.
+    pub fn eval(&self, text: &str) -> String {
+        let body = stateless_body(1, "tools/call", program(text));
+        let answer = self.ask("POST", &stateless_headers("tools/call", "lisp_eval"), &body);
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json()["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+    }
+
     /// Starts this command, and waits until it says where it listens.
     pub fn of(mut command: Command) -> WebServer {
         let mut child = command.spawn().unwrap();

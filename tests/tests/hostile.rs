@@ -22,66 +22,38 @@ const fn answers(program: &'static str, answer: &'static str, errors: &'static [
     Hostile { program, answer: Some(answer), errors }
 }
 
+#[rustfmt::skip]
 const PROGRAMS: &[Hostile] = &[
     // Deep values: built, compared with a copy, printed, dropped.
     answers("(do (reduce (fn [a _] [a]) nil (range 1000000)) 1)", "1", OUT_OF_BUDGET),
-    answers(
-        "(let [deep (fn [] (reduce (fn [a _] [a]) nil (range 1000000)))] (= (deep) (deep)))",
-        "true",
-        OUT_OF_BUDGET,
-    ),
-    answers(
-        "(count (pr-str (reduce (fn [a _] [a]) nil (range 1000000))))",
-        "2000003",
-        &["timeout", "fuel_exceeded", "memory_exceeded", "type_error"],
-    ),
-    ends(
-        "(reduce (fn [a _] [a]) nil (range 1000000))",
-        &["timeout", "fuel_exceeded", "memory_exceeded", "type_error", ""],
-    ),
+    answers("(let [deep (fn [] (reduce (fn [a _] [a]) nil (range 1000000)))] (= (deep) (deep)))", "true", OUT_OF_BUDGET),
+    answers("(count (pr-str (reduce (fn [a _] [a]) nil (range 1000000))))", "2000003", &["timeout", "fuel_exceeded", "memory_exceeded", "type_error"]),
+    ends("(reduce (fn [a _] [a]) nil (range 1000000))", &["timeout", "fuel_exceeded", "memory_exceeded", "type_error", ""]),
     // 64 nodes and 2^64 paths: printed, compared, hashed, encoded.
     // As an answer it is cut like any long one.
     ends("(reduce (fn [a _] [a a]) nil (range 64))", &["timeout", "fuel_exceeded", "memory_exceeded", ""]),
     ends("(count (str (reduce (fn [a _] [a a]) nil (range 64))))", OUT_OF_BUDGET),
     ends("(println (reduce (fn [a _] [a a]) nil (range 64)))", OUT_OF_BUDGET),
     ends("(let [wide (fn [] (reduce (fn [a _] [a a]) nil (range 64)))] (= (wide) (wide)))", OUT_OF_BUDGET),
-    ends(
-        "(let [wide (fn [] (reduce (fn [a _] [a a]) nil (range 64)))] (compare (wide) (wide)))",
-        OUT_OF_BUDGET,
-    ),
-    ends(
-        "(let [wide (fn [] (reduce (fn [a _] [a a]) nil (range 64)))] (count (hash-map (wide) 1 (wide) 2)))",
-        OUT_OF_BUDGET,
-    ),
-    ends(
-        "(count #{(reduce (fn [a _] [a a]) nil (range 64))})",
-        &["timeout", "fuel_exceeded", "memory_exceeded", ""],
-    ),
+    ends("(let [wide (fn [] (reduce (fn [a _] [a a]) nil (range 64)))] (compare (wide) (wide)))", OUT_OF_BUDGET),
+    ends("(let [wide (fn [] (reduce (fn [a _] [a a]) nil (range 64)))] (count (hash-map (wide) 1 (wide) 2)))", OUT_OF_BUDGET),
+    ends("(count #{(reduce (fn [a _] [a a]) nil (range 64))})", &["timeout", "fuel_exceeded", "memory_exceeded", ""]),
     ends("(json/generate-string (reduce (fn [a _] [a a]) nil (range 64)))", OUT_OF_BUDGET),
     ends("(count (flatten (reduce (fn [a _] [a a]) 1 (range 64))))", OUT_OF_BUDGET),
     // Big numbers, endless work, endless calls.
     ends("(reduce * (range 1 200000))", OUT_OF_BUDGET),
-    ends(
-        "(loop [n 2] (recur (* n n)))",
-        &["timeout", "fuel_exceeded", "memory_exceeded", "arithmetic_error"],
-    ),
+    ends("(loop [n 2] (recur (* n n)))", &["timeout", "fuel_exceeded", "memory_exceeded", "arithmetic_error"]),
     ends("(defn f [n] (inc (f n))) (f 1)", OUT_OF_BUDGET),
     ends("(defn f [n] (map (fn [x] (f x)) [n])) (f 1)", OUT_OF_BUDGET),
     answers("(count (range 1000000000))", "1000000000", OUT_OF_BUDGET),
     ends("(loop [] (recur))", OUT_OF_BUDGET),
-    ends(
-        "(defn f [] (pmap (fn [_] (f)) [1 2])) (f)",
-        &["timeout", "fuel_exceeded", "memory_exceeded", "pmap_error"],
-    ),
+    ends("(defn f [] (pmap (fn [_] (f)) [1 2])) (f)", &["timeout", "fuel_exceeded", "memory_exceeded", "pmap_error"]),
     ends("(loop [s \"x\"] (recur (str s s)))", OUT_OF_BUDGET),
     ends("(loop [v [1]] (recur (into v v)))", OUT_OF_BUDGET),
     ends("(loop [m {} n 0] (recur (assoc m n (range 100)) (inc n)))", OUT_OF_BUDGET),
     ends("(loop [] (println \"again and again and again\") (recur))", OUT_OF_BUDGET),
     ends("(sort (fn [a b] (loop [] (recur))) [2 1])", OUT_OF_BUDGET),
-    ends(
-        "(re-find #\"(a+)+$\" (str (join (map (fn [_] \"a\") (range 100000))) \"b\"))",
-        &["timeout", "fuel_exceeded", "memory_exceeded", ""],
-    ),
+    ends("(re-find #\"(a+)+$\" (str (join (map (fn [_] \"a\") (range 100000))) \"b\"))", &["timeout", "fuel_exceeded", "memory_exceeded", ""]),
 ];
 
 /// Runs every program on one server: an error ends its program and nothing else.

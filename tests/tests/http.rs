@@ -173,22 +173,13 @@ fn nobody_listens_to_the_world_without_a_token() {
 
 #[test]
 fn a_client_that_goes_away_stops_its_program() {
-    let server = WebServer::start(&[
-        "--timeout",
-        "600s",
-        "--fuel",
-        "1000000000000000",
-        "--max-concurrent",
-        "1",
-        "--max-suspended",
-        "0",
-    ]);
+    let server = WebServer::one_at_a_time();
     let mut gone = server.connect();
     let body = stateless_body(1, "tools/call", program("(loop [] (recur))"));
     gone.send("POST", &stateless_headers("tools/call", "lisp_eval"), &body);
     // Only one program runs at a time, so the next one is answered when the first has stopped.
     drop(gone);
-    assert_eq!(eval(&server, "(count (range 100000))")["result"]["content"][0]["text"], "100000");
+    assert_eq!(server.eval("(count (range 100000))"), "100000");
 }
 
 /// Programs want their core less than the threads that read requests: else a request would wait for the system's next

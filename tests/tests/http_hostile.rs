@@ -8,9 +8,7 @@ fn start() -> WebServer {
 }
 
 fn is_well(server: &WebServer) {
-    let body = stateless_body(1, "tools/call", program("(+ 1 2)"));
-    let answer = server.ask("POST", &stateless_headers("tools/call", "lisp_eval"), &body);
-    assert_eq!(answer.json()["result"]["content"][0]["text"], "3");
+    assert_eq!(server.eval("(+ 1 2)"), "3");
 }
 
 /// Sends what the server may refuse to read on; what it says then.
@@ -102,46 +100,24 @@ fn too_many_headers_or_too_long_ones_are_refused() {
 
 #[test]
 fn half_a_connection_is_none() {
-    let server = WebServer::start(&[
-        "--timeout",
-        "600s",
-        "--fuel",
-        "1000000000000000",
-        "--max-concurrent",
-        "1",
-        "--max-suspended",
-        "0",
-    ]);
+    let server = WebServer::one_at_a_time();
     let mut half = server.connect();
     let body = stateless_body(1, "tools/call", program("(loop [] (recur))"));
     half.send("POST", &stateless_headers("tools/call", "lisp_eval"), &body);
     half.stream().shutdown(std::net::Shutdown::Write).unwrap();
     // Its program is stopped: else this one, of some work, would never begin.
-    let body = stateless_body(2, "tools/call", program("(count (range 100000))"));
-    let answer = server.ask("POST", &stateless_headers("tools/call", "lisp_eval"), &body);
-    assert_eq!(answer.json()["result"]["content"][0]["text"], "100000");
+    assert_eq!(server.eval("(count (range 100000))"), "100000");
 }
 
 #[test]
 fn one_byte_too_many_does_not_hide_that_a_client_has_gone() {
-    let server = WebServer::start(&[
-        "--timeout",
-        "600s",
-        "--fuel",
-        "1000000000000000",
-        "--max-concurrent",
-        "1",
-        "--max-suspended",
-        "0",
-    ]);
+    let server = WebServer::one_at_a_time();
     let mut gone = server.connect();
     let body = stateless_body(1, "tools/call", program("(loop [] (recur))"));
     gone.send("POST", &stateless_headers("tools/call", "lisp_eval"), &body);
     gone.send_raw(b"P").unwrap();
     drop(gone);
-    let body = stateless_body(2, "tools/call", program("(count (range 100000))"));
-    let answer = server.ask("POST", &stateless_headers("tools/call", "lisp_eval"), &body);
-    assert_eq!(answer.json()["result"]["content"][0]["text"], "100000");
+    assert_eq!(server.eval("(count (range 100000))"), "100000");
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use ptc_tests::binary::{ptc, run};
 use ptc_tests::processes::eventually;
-use ptc_tests::upstreams::probe_server;
+use ptc_tests::upstreams::probes;
 use ptc_tests::web::{WebServer, program, stateless_body, stateless_headers};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -64,11 +64,7 @@ fn a_certificate_is_shown_and_followed() {
 fn configuration_is_read_again_on_sighup_and_no_run_notices() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("upstreams.json");
-    let write = |names: &[&str]| {
-        let servers: serde_json::Map<String, Value> =
-            names.iter().map(|name| ((*name).to_owned(), probe_server(&[]))).collect();
-        std::fs::write(&path, json!({ "upstreams": servers }).to_string()).unwrap();
-    };
+    let write = |names: &[&str]| std::fs::write(&path, probes(names)).unwrap();
     write(&["a"]);
     let server = WebServer::start(&[
         "--upstreams-config",
@@ -80,12 +76,7 @@ fn configuration_is_read_again_on_sighup_and_no_run_notices() {
         "--fuel",
         "1000000000000000",
     ]);
-    let eval = |text: &str| {
-        let body = stateless_body(1, "tools/call", program(text));
-        let answer = server.ask("POST", &stateless_headers("tools/call", "lisp_eval"), &body).json();
-        answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
-    };
-    let names = || eval("(map :name (tool/servers))");
+    let names = || server.eval("(map :name (tool/servers))");
     assert_eq!(names(), "[\"a\"]");
     let mut running = server.connect();
     let call = r#"(:value (tool/call {:server "a" :tool "echo" :args {:v 1}}))"#;

@@ -1,7 +1,7 @@
 //! Streams of events over HTTP, tokens with limits, numbers for Prometheus, and the end of a server.
 
 use ptc_tests::processes::eventually;
-use ptc_tests::upstreams::{Upstreams, probe_server};
+use ptc_tests::upstreams::{Upstreams, probes};
 use ptc_tests::web::{
     self, Answer, Browser, SessionClient, WebServer, after_a_call, program, sha256, stateless_body,
     stateless_headers,
@@ -38,11 +38,7 @@ fn progress_and_log_messages_make_an_answer_a_stream() {
 fn who_listens_hears_of_other_tools_also_after_coming_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("upstreams.json");
-    let write = |names: &[&str]| {
-        let servers: serde_json::Map<String, Value> =
-            names.iter().map(|name| ((*name).to_owned(), probe_server(&[]))).collect();
-        std::fs::write(&path, json!({ "upstreams": servers }).to_string()).unwrap();
-    };
+    let write = |names: &[&str]| std::fs::write(&path, probes(names)).unwrap();
     write(&["a"]);
     let server = WebServer::start(&["--upstreams-config", path.to_str().unwrap(), "--timeout", "120s"]);
     let mut client = SessionClient::begin(&server, "2025-11-25", &[]);

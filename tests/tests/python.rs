@@ -2,37 +2,20 @@
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
 use ptc_tests::processes::{command_line, descendants, eventually, signal};
-use ptc_tests::scripts::{ONLY_SCRIPTS, answers, attack, begin, data, reference, result, run, sections};
+use ptc_tests::scripts::{
+    ONLY_SCRIPTS, REVENUE, answers, attack, begin, finance, reference, result, run, sections, without_marks,
+};
 use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::Upstreams;
 use serde_json::{Value, json};
-
-fn finance() -> Upstreams {
-    let finance = json!({ "transport": "mcp_stdio", "command": "python3", "args": [data("finance.py")] });
-    Upstreams::default().add("financial-data", finance)
-}
 
 #[test]
 #[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
 fn texts_are_those_of_the_document() {
     let config = finance().write();
     let mut server = Server::start(&config.flags(&[&ONLY_SCRIPTS[..], &["--python-timeout", "3s"]].concat()));
-    let revenue = r#"
-tickers = ["AMZN", "MSFT", "GOOG"]
-for t in tickers:
-    data = await mcp__financial_data__query_financials(
-        ticker=t, statement="income", period="quarter", limit=4
-    )
-    revenues = [q["revenue"] for q in data]
-    trend = " → ".join(f"${r/1e9:.1f}B" for r in revenues)
-    print(f"{t}: {trend}")
-"#;
     let table = [
-        (
-            revenue,
-            "[Script executed successfully]\nAMZN: $170.0B → $165.3B → $158.9B → $149.2B\n\
-             MSFT: $65.6B → $62.0B → $59.1B → $56.5B\nGOOG: $96.5B → $88.3B → $85.0B → $80.5B\n",
-        ),
+        REVENUE,
         ("x = 1", "[Script executed successfully]\n(no output)"),
         (
             "print(x)",
@@ -54,15 +37,7 @@ for t in tickers:
         ),
     ];
     for (code, want) in table {
-        let got = run(&mut server, code);
-        // Marks below a line are Python's, from 3.11 on.
-        let without_marks = |text: &str| -> String {
-            text.lines()
-                .filter(|line| !line.trim_start().starts_with('^'))
-                .map(|line| format!("{line}\n"))
-                .collect()
-        };
-        assert_eq!(without_marks(&got), without_marks(want), "{code}");
+        assert_eq!(without_marks(&run(&mut server, code)), without_marks(want), "{code}");
     }
     for (code, part) in [
         (

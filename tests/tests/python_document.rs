@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
 use ptc_tests::binary::ptc;
+use ptc_tests::scripts::{REVENUE, result, without_marks};
 use ptc_tests::serve::{Server, text_of};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
@@ -103,17 +104,10 @@ impl Drop for Folder {
 }
 
 fn run(server: &mut Server, code: &str) -> String {
-    let id = server.begin("tools/call", json!({ "name": "execute_program", "arguments": { "code": code } }));
-    loop {
-        let answer = server.receive();
-        if answer["id"] == id {
-            assert_eq!(
-                answer["result"]["isError"] == true,
-                text_of(&answer["result"]).starts_with("[Script execution failed]")
-            );
-            return text_of(&answer["result"]);
-        }
-    }
+    let result = result(server, code);
+    let text = text_of(&result);
+    assert_eq!(result["isError"] == true, text.starts_with("[Script execution failed]"));
+    text
 }
 
 /// Waits until all servers have listed their tools.
@@ -122,11 +116,6 @@ fn settled(server: &mut Server) {
 }
 
 fn assert_texts(server: &mut Server, table: &[(&str, &str)]) {
-    // Marks below a line are Python's, from 3.11 on.
-    let without_marks = |text: &str| -> Vec<String> {
-        let is_marks = |line: &str| !line.is_empty() && line.chars().all(|c| " ~^".contains(c));
-        text.split('\n').filter(|line| !is_marks(line)).map(str::to_owned).collect()
-    };
     for (code, want) in table {
         assert_eq!(without_marks(&run(server, code)), without_marks(want), "{code}");
     }
@@ -138,24 +127,10 @@ fn the_example_interaction_with_the_configuration_as_it_stands() {
     let folder = Folder::new();
     let mut server = folder.serve(CONFIG);
     settled(&mut server);
-    let revenue = r#"
-tickers = ["AMZN", "MSFT", "GOOG"]
-for t in tickers:
-    data = await mcp__financial_data__query_financials(
-        ticker=t, statement="income", period="quarter", limit=4
-    )
-    revenues = [q["revenue"] for q in data]
-    trend = " → ".join(f"${r/1e9:.1f}B" for r in revenues)
-    print(f"{t}: {trend}")
-"#;
     assert_texts(
         &mut server,
         &[
-            (
-                revenue,
-                "[Script executed successfully]\nAMZN: $170.0B → $165.3B → $158.9B → $149.2B\n\
-             MSFT: $65.6B → $62.0B → $59.1B → $56.5B\nGOOG: $96.5B → $88.3B → $85.0B → $80.5B\n",
-            ),
+            REVENUE,
             // The server over SSE, and the second over stdio; dict, list, str.
             (
                 "a = await mcp__internal_apis__get_resource(id='7')\nb = await mcp__document_retrieval__stock_quote(ticker='X')\n\

@@ -3,7 +3,7 @@
 
 use ptc_tests::binary::ptc;
 use ptc_tests::processes::{command_line, descendants, eventually, signal};
-use ptc_tests::scripts::{ONLY_SCRIPTS, answers, attack, begin, data, reference, run, sections};
+use ptc_tests::scripts::{ONLY_SCRIPTS, REVENUE, answers, attack, begin, finance, reference, run, sections};
 use ptc_tests::serve::Server;
 use ptc_tests::upstreams::Upstreams;
 use serde_json::json;
@@ -12,11 +12,6 @@ const MONTY: [&str; 4] = [ONLY_SCRIPTS[0], ONLY_SCRIPTS[1], "--python-engine", "
 
 /// What an error says about a part of Python that is not there.
 const WORKAROUND: &str = "`--python-engine cpython` runs scripts with the machine's python3.";
-
-fn finance() -> Upstreams {
-    let finance = json!({ "transport": "mcp_stdio", "command": "python3", "args": [data("finance.py")] });
-    Upstreams::default().add("financial-data", finance)
-}
 
 /// The processes of scripts.
 fn workers(server: &Server) -> Vec<u32> {
@@ -66,22 +61,8 @@ fn texts_are_those_of_the_document() {
     let config = finance().write();
     let flags = ["--python-timeout", "3s", "--python-output", "200"];
     let mut server = Server::start(&config.flags(&[&MONTY[..], &flags].concat()));
-    let revenue = r#"
-tickers = ["AMZN", "MSFT", "GOOG"]
-for t in tickers:
-    data = await mcp__financial_data__query_financials(
-        ticker=t, statement="income", period="quarter", limit=4
-    )
-    revenues = [q["revenue"] for q in data]
-    trend = " → ".join(f"${r/1e9:.1f}B" for r in revenues)
-    print(f"{t}: {trend}")
-"#;
     for (code, want) in [
-        (
-            revenue,
-            "[Script executed successfully]\nAMZN: $170.0B → $165.3B → $158.9B → $149.2B\n\
-             MSFT: $65.6B → $62.0B → $59.1B → $56.5B\nGOOG: $96.5B → $88.3B → $85.0B → $80.5B\n",
-        ),
+        REVENUE,
         ("x = 1", "[Script executed successfully]\n(no output)"),
         (
             "1/0",

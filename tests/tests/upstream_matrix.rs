@@ -259,58 +259,27 @@ fn fat_pages() {
 }
 
 /// What is sent, and what the program sees: `:ok` or the reason, and a part of the message.
+#[rustfmt::skip]
 const ANSWERS: &[(&str, &str, &str)] = &[
-    (
-        r#"{"jsonrpc":"2.0","id":@,"result":{"content":[{"type":"text","text":NaN}]}}"#,
-        ":upstream_error",
-        "not JSON",
-    ),
+    (r#"{"jsonrpc":"2.0","id":@,"result":{"content":[{"type":"text","text":NaN}]}}"#, ":upstream_error", "not JSON"),
     (r#"{"jsonrpc":"2.0","id":@,"result":{"structuredContent":{"n":1e999}}}"#, ":upstream_error", "decoded"),
     (r#"{"jsonrpc":"2.0","id":@,"result":{"structuredContent":"\ud800"}}"#, ":upstream_error", "decoded"),
-    (
-        r#"{"jsonrpc":"2.0","id":@,"result":{"content":[{"type":"text","text":"\ud800"}]}}"#,
-        ":upstream_error",
-        "content",
-    ),
+    (r#"{"jsonrpc":"2.0","id":@,"result":{"content":[{"type":"text","text":"\ud800"}]}}"#, ":upstream_error", "content"),
     (r#"{"jsonrpc":"2.0","id":@,"id":@,"result":{}}"#, ":upstream_error", "more than one id"),
     (r#"{"jsonrpc":"2.0","id":@,"id":9999,"result":{}}"#, ":upstream_error", "more than one id"),
     (r#"{"jsonrpc":"2.0","id":@,"result":{},"result":{}}"#, ":upstream_error", "more than one result"),
-    (
-        r#"{"jsonrpc":"2.0","id":@,"result":{},"error":{"code":1,"message":"both"}}"#,
-        ":upstream_error",
-        "both",
-    ),
+    (r#"{"jsonrpc":"2.0","id":@,"result":{},"error":{"code":1,"message":"both"}}"#, ":upstream_error", "both"),
     (r#"{"jsonrpc":"2.0","id":@}"#, ":upstream_error", "neither result nor error"),
     (r#"{"jsonrpc":"2.0","id":@,"result":{"content":[{"ty"#, ":upstream_error", "cut short"),
     (r#"{"jsonrpc":"2.0","id":@,"result":{"content":[]},,}"#, ":upstream_error", "cannot be read"),
     (r#"{"jsonrpc":"2.0","result":{"content":[]}}"#, ":upstream_error", "no id"),
-    (
-        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}}"#,
-        ":upstream_error",
-        "parse error",
-    ),
+    (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}}"#, ":upstream_error", "parse error"),
     (r#"{"jsonrpc":"2.0","id":@,"error":"in words"}"#, ":upstream_error", "in words"),
-    (
-        r#"{"jsonrpc":"2.0","id":@,"error":{"code":-32601,"message":"who is that?"}}"#,
-        ":upstream_error",
-        "who is that?",
-    ),
-    (
-        r#"{"jsonrpc":"2.0","id":@,"error":{"code":12345678901234567890,"message":"far"}}"#,
-        ":upstream_error",
-        "far",
-    ),
-    (
-        r#"{"jsonrpc":"2.0","id":@,"error":{"code":12345678901234567890}}"#,
-        ":upstream_error",
-        "12345678901234567890",
-    ),
+    (r#"{"jsonrpc":"2.0","id":@,"error":{"code":-32601,"message":"who is that?"}}"#, ":upstream_error", "who is that?"),
+    (r#"{"jsonrpc":"2.0","id":@,"error":{"code":12345678901234567890,"message":"far"}}"#, ":upstream_error", "far"),
+    (r#"{"jsonrpc":"2.0","id":@,"error":{"code":12345678901234567890}}"#, ":upstream_error", "12345678901234567890"),
     (r#"{"jsonrpc":"2.0","id":@,"result":"text"}"#, ":upstream_error", "not an object"),
-    (
-        r#"{"jsonrpc":"2.0","id":@,"result":{"isError":true,"content":[{"type":"image","data":"QUJDREVG"}]}}"#,
-        ":tool_error",
-        "without a text",
-    ),
+    (r#"{"jsonrpc":"2.0","id":@,"result":{"isError":true,"content":[{"type":"image","data":"QUJDREVG"}]}}"#, ":tool_error", "without a text"),
     (r#"{"jsonrpc":"2.0","id":@.0,"result":{"content":[]}}"#, ":ok", ""),
     (r#"{"jsonrpc":"2.0","id":"@","result":{"content":[]}}"#, ":ok", ""),
     ("{\n  \"jsonrpc\": \"2.0\",\n  \"id\": @,\n  \"result\": {\n    \"content\": []\n  }\n}", ":ok", ""),

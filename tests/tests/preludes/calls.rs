@@ -65,56 +65,25 @@ async fn exports_are_called_and_are_values() {
 }
 
 /// A program, the reason and the message of its failure.
+#[rustfmt::skip]
 const FAILURES: &[(&str, &str, &str)] = &[
     ("(math/area)", "arity_mismatch", "math/area expects 1 to 2 argument(s), got 0"),
     ("(math/adder 1 2)", "arity_mismatch", "math/adder expects 1 argument(s), got 2"),
     ("(math/total)", "arity_mismatch", "math/total expects at least 1 argument(s), got 0"),
     ("(math/page-size 1)", "arity_mismatch", "math/page-size is a constant and takes no arguments"),
-    (
-        "(math/nope 1)",
-        "invalid_form",
-        "math/nope is not a public export of namespace math. Discover its public exports with (ns-publics 'math) or \
-         (apropos \"nope\").",
-    ),
-    (
-        "(math/double-of 1)",
-        "invalid_form",
-        "math/double-of is not a public export of namespace math. Discover its public exports with (ns-publics 'math) \
-         or (apropos \"double-of\").",
-    ),
-    (
-        "(def math/area 1)",
-        "invalid_form",
-        "cannot redefine math/area: it is a public export of the protected namespace math and cannot be redefined by \
-         user code.",
-    ),
-    (
-        "(defn math/new [x] x)",
-        "invalid_form",
-        "cannot define math/new: math is a protected namespace whose names cannot be redefined by user code.",
-    ),
+    ("(math/nope 1)", "invalid_form", "math/nope is not a public export of namespace math. Discover its public exports with (ns-publics 'math) or (apropos \"nope\")."),
+    ("(math/double-of 1)", "invalid_form", "math/double-of is not a public export of namespace math. Discover its public exports with (ns-publics 'math) or (apropos \"double-of\")."),
+    ("(def math/area 1)", "invalid_form", "cannot redefine math/area: it is a public export of the protected namespace math and cannot be redefined by user code."),
+    ("(defn math/new [x] x)", "invalid_form", "cannot define math/new: math is a protected namespace whose names cannot be redefined by user code."),
     ("(let [math/area 1] 2)", "unsupported_pattern", "cannot bind the qualified name math/area"),
     ("(fn [math/area] 2)", "unsupported_pattern", "cannot bind the qualified name math/area"),
     ("(loop [math/area 1] 2)", "unsupported_pattern", "cannot bind the qualified name math/area"),
     ("(for [math/area [1]] 2)", "unsupported_pattern", "cannot bind the qualified name math/area"),
     ("(as-> 1 math/area (str math/area))", "unsupported_pattern", "cannot bind the qualified name math/area"),
-    (
-        "(let [{:as math/area} {}] math/area)",
-        "unsupported_pattern",
-        "cannot bind the qualified name math/area",
-    ),
-    (
-        "(let [[a :as math/area] [1]] math/area)",
-        "unsupported_pattern",
-        "cannot bind the qualified name math/area",
-    ),
+    ("(let [{:as math/area} {}] math/area)", "unsupported_pattern", "cannot bind the qualified name math/area"),
+    ("(let [[a :as math/area] [1]] math/area)", "unsupported_pattern", "cannot bind the qualified name math/area"),
     ("((fn math/area [n] n) 2)", "unsupported_pattern", "cannot bind the qualified name math/area"),
-    (
-        "(defonce math/area 1)",
-        "invalid_form",
-        "cannot redefine math/area: it is a public export of the protected namespace math and cannot be redefined by \
-         user code.",
-    ),
+    ("(defonce math/area 1)", "invalid_form", "cannot redefine math/area: it is a public export of the protected namespace math and cannot be redefined by user code."),
     ("(math/abort :gone)", "fail", "{:reason :gone}"),
     ("(missing/f 1)", "invalid_form", "unknown namespace missing/"),
 ];

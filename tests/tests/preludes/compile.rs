@@ -3,6 +3,7 @@
 use ptc_runtime::{Prelude, PreludeSource};
 
 /// A text, and the reason, message and `line:column` of its first error.
+#[rustfmt::skip]
 const WRONG: &[(&str, &str, &str, &str)] = &[
     ("(defn f [] 1)", "missing_namespace", "definition `f` appears before any (ns ...) directive", "1:1"),
     ("", "missing_namespace", "prelude declares no namespace", "1:1"),
@@ -10,58 +11,18 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("(ns data)", "reserved_namespace", "prelude cannot declare reserved namespace `data`", "1:5"),
     ("(ns budget)", "reserved_namespace", "prelude cannot declare reserved namespace `budget`", "1:5"),
     ("(ns ptc.core)", "reserved_namespace", "prelude cannot declare reserved namespace `ptc.core`", "1:5"),
-    (
-        "(ns crm)\n(defn f [] 1)\n(ns crm \"again\")",
-        "invalid_namespace",
-        "namespace 'crm' is declared more than once; declare each prelude namespace exactly once",
-        "3:1",
-    ),
+    ("(ns crm)\n(defn f [] 1)\n(ns crm \"again\")", "invalid_namespace", "namespace 'crm' is declared more than once; declare each prelude namespace exactly once", "3:1"),
     ("(ns)", "invalid_namespace", "(ns ...) requires a namespace name", "1:1"),
     ("(ns \"crm\")", "invalid_namespace", "namespace name must be a symbol, got: \"crm\"", "1:5"),
     ("(ns a/b)", "invalid_namespace", "namespace name must be a symbol, got: a/b", "1:5"),
     ("(ns crm 5)", "invalid_namespace", "malformed (ns ...) directive: (ns crm 5)", "1:1"),
-    (
-        "(ns crm)\n(defn f [] 1)\n(defn- f [] 2)",
-        "duplicate_ref",
-        "duplicate prelude definition ref `crm/f` (names must be unique within a namespace)",
-        "3:1",
-    ),
-    (
-        "(ns crm {:visibility :secret})",
-        "invalid_visibility",
-        "invalid visibility `:secret` (expected :prompt or :discoverable)",
-        "1:22",
-    ),
-    (
-        "(ns crm)\n(defn f {:visibility \"prompt\"} [] 1)",
-        "invalid_visibility",
-        "invalid visibility \"prompt\" (expected :prompt or :discoverable)",
-        "2:22",
-    ),
-    (
-        "(ns crm)\n(defn f {:requires \"x\"} [] 1)",
-        "invalid_requires",
-        "prelude :requires must be a list of strings, got: \"x\"",
-        "2:20",
-    ),
-    (
-        "(ns crm)\n(defn f {:requires [\"tool:a\" :b 3]} [] 1)",
-        "invalid_requires",
-        "prelude :requires must be a list of strings; invalid entries: [:b, 3]",
-        "2:30",
-    ),
-    (
-        "(ns crm)\n(defn f {:provider-ref 5} [] 1)",
-        "invalid_metadata",
-        "prelude :provider-ref must be a string, got: 5",
-        "2:24",
-    ),
-    (
-        "(ns crm)\n(defn f {\"visibility\" :prompt} [] 1)",
-        "invalid_metadata",
-        "prelude metadata keys must be keywords, got: \"visibility\"",
-        "2:10",
-    ),
+    ("(ns crm)\n(defn f [] 1)\n(defn- f [] 2)", "duplicate_ref", "duplicate prelude definition ref `crm/f` (names must be unique within a namespace)", "3:1"),
+    ("(ns crm {:visibility :secret})", "invalid_visibility", "invalid visibility `:secret` (expected :prompt or :discoverable)", "1:22"),
+    ("(ns crm)\n(defn f {:visibility \"prompt\"} [] 1)", "invalid_visibility", "invalid visibility \"prompt\" (expected :prompt or :discoverable)", "2:22"),
+    ("(ns crm)\n(defn f {:requires \"x\"} [] 1)", "invalid_requires", "prelude :requires must be a list of strings, got: \"x\"", "2:20"),
+    ("(ns crm)\n(defn f {:requires [\"tool:a\" :b 3]} [] 1)", "invalid_requires", "prelude :requires must be a list of strings; invalid entries: [:b, 3]", "2:30"),
+    ("(ns crm)\n(defn f {:provider-ref 5} [] 1)", "invalid_metadata", "prelude :provider-ref must be a string, got: 5", "2:24"),
+    ("(ns crm)\n(defn f {\"visibility\" :prompt} [] 1)", "invalid_metadata", "prelude metadata keys must be keywords, got: \"visibility\"", "2:10"),
     ("(ns crm)\n(defn f)", "invalid_signature", "malformed defn in prelude: (defn f)", "2:1"),
     ("(ns crm)\n(defn)", "invalid_signature", "malformed defn in prelude: (defn)", "2:1"),
     ("(ns crm)\n(def x)", "invalid_signature", "malformed def in prelude: (def x)", "2:1"),
@@ -69,92 +30,24 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("(ns crm)\n(defn 5 [] 1)", "invalid_signature", "definition name must be a symbol, got: 5", "2:7"),
     ("(ns crm)\n(defn a/b [] 1)", "invalid_signature", "definition name must be a symbol, got: a/b", "2:7"),
     ("(ns crm)\n(defn f x 1)", "invalid_signature", "expected a [params] vector, got: x", "2:9"),
-    (
-        "(ns crm)\n(defn g [] 1)\n(defn f [] (crm/g))",
-        "qualified_self_reference",
-        "qualified self-reference `crm/g` is not allowed in a prelude body; call the sibling by its bare name `g`",
-        "3:13",
-    ),
-    (
-        "(ns crm)\n(defn g [x] x)\n(defn f [xs] (map #(crm/g %) xs))",
-        "qualified_self_reference",
-        "qualified self-reference `crm/g` is not allowed in a prelude body; call the sibling by its bare name `g`",
-        "3:21",
-    ),
+    ("(ns crm)\n(defn g [] 1)\n(defn f [] (crm/g))", "qualified_self_reference", "qualified self-reference `crm/g` is not allowed in a prelude body; call the sibling by its bare name `g`", "3:13"),
+    ("(ns crm)\n(defn g [x] x)\n(defn f [xs] (map #(crm/g %) xs))", "qualified_self_reference", "qualified self-reference `crm/g` is not allowed in a prelude body; call the sibling by its bare name `g`", "3:21"),
     ("(ns crm)\n(println 1)", "compile_error", "unsupported top-level prelude form: (println 1)", "2:1"),
     ("(ns crm)\n:loose", "compile_error", "unsupported top-level prelude form: :loose", "2:1"),
-    (
-        "(ns crm)\n(defn f [] (typo))",
-        "compile_error",
-        "prelude body references undefined variable(s): typo",
-        "2:13",
-    ),
-    (
-        "(ns a)\n(defn f [] 1)\n(ns b)\n(defn g [] (f))",
-        "compile_error",
-        "prelude body references undefined variable(s): f",
-        "4:13",
-    ),
+    ("(ns crm)\n(defn f [] (typo))", "compile_error", "prelude body references undefined variable(s): typo", "2:13"),
+    ("(ns a)\n(defn f [] 1)\n(ns b)\n(defn g [] (f))", "compile_error", "prelude body references undefined variable(s): f", "4:13"),
     ("(ns a)\n(defn f [] 1)\n(ns b)\n(defn g [] (a/f))", "invalid_form", "unknown namespace a/", "4:13"),
-    (
-        "(ns crm)\n(defn f [] (def x 1))",
-        "invalid_form",
-        "a prelude holds no state: x cannot be defined inside of a definition",
-        "2:17",
-    ),
-    (
-        "(ns crm)\n(defn f [] (",
-        "parse_error",
-        "prelude parse error: unbalanced parentheses: 2 unclosed '('",
-        "2:12",
-    ),
+    ("(ns crm)\n(defn f [] (def x 1))", "invalid_form", "a prelude holds no state: x cannot be defined inside of a definition", "2:17"),
+    ("(ns crm)\n(defn f [] (", "parse_error", "prelude parse error: unbalanced parentheses: 2 unclosed '('", "2:12"),
     ("(ns crm)\n(def x (/ 1 0))", "compile_error", "prelude evaluation failed: division by zero", "2:8"),
-    (
-        "(ns crm)\n(def x (tool/call {:server \"s\" :tool \"t\" :args {}}))",
-        "compile_error",
-        "prelude evaluation failed: a constant can ask nothing of the host",
-        "2:1",
-    ),
-    (
-        "(ns crm)\n(def x (let [n 1] (fn [y] (+ n y))))",
-        "compile_error",
-        "prelude evaluation failed: the constant `x` holds a function, which is no data",
-        "2:1",
-    ),
-    (
-        "(ns crm)\n(def x (reduce + (range 100000000)))",
-        "compile_error",
-        "prelude evaluation exceeded sandbox limits: ",
-        "2:8",
-    ),
+    ("(ns crm)\n(def x (tool/call {:server \"s\" :tool \"t\" :args {}}))", "compile_error", "prelude evaluation failed: a constant can ask nothing of the host", "2:1"),
+    ("(ns crm)\n(def x (let [n 1] (fn [y] (+ n y))))", "compile_error", "prelude evaluation failed: the constant `x` holds a function, which is no data", "2:1"),
+    ("(ns crm)\n(def x (reduce + (range 100000000)))", "compile_error", "prelude evaluation exceeded sandbox limits: ", "2:8"),
     // What would be copied is not: a range weighs nothing.
-    (
-        "(ns crm)\n(def x (range 1000000000000))",
-        "compile_error",
-        "prelude evaluation exceeded sandbox limits: the constant `x` has more than 65,536 parts or \
-         10 MiB of text",
-        "2:1",
-    ),
-    (
-        "(ns crm)\n(def x (vec (range 100000)))",
-        "compile_error",
-        "prelude evaluation exceeded sandbox limits: the constant `x` has more than 65,536 parts or \
-         10 MiB of text",
-        "2:1",
-    ),
-    (
-        "(ns crm)\n(def x (let [s (apply str (repeat 4096 \"x\"))] (vec (repeat 60000 s))))",
-        "compile_error",
-        "prelude evaluation exceeded sandbox limits: the constant `x` has more than 65,536 parts or \
-         10 MiB of text",
-        "2:1",
-    ),
-    (
-        "(ns crm)\n(def a (inc b))\n(def b (inc a))",
-        "compile_error",
-        "prelude evaluation failed: the constants `b` and `a` need each other",
-        "3:1",
-    ),
+    ("(ns crm)\n(def x (range 1000000000000))", "compile_error", "prelude evaluation exceeded sandbox limits: the constant `x` has more than 65,536 parts or 10 MiB of text", "2:1"),
+    ("(ns crm)\n(def x (vec (range 100000)))", "compile_error", "prelude evaluation exceeded sandbox limits: the constant `x` has more than 65,536 parts or 10 MiB of text", "2:1"),
+    ("(ns crm)\n(def x (let [s (apply str (repeat 4096 \"x\"))] (vec (repeat 60000 s))))", "compile_error", "prelude evaluation exceeded sandbox limits: the constant `x` has more than 65,536 parts or 10 MiB of text", "2:1"),
+    ("(ns crm)\n(def a (inc b))\n(def b (inc a))", "compile_error", "prelude evaluation failed: the constants `b` and `a` need each other", "3:1"),
 ];
 
 #[test]

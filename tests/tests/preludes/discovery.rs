@@ -4,53 +4,26 @@ use super::attach::with_servers;
 use super::{CRM, failure, prelude, run, runtime, value};
 
 /// A program and its value.
+#[rustfmt::skip]
 const VALUES: &[(&str, &str)] = &[
     ("(filter #(= \"crm\" %) (all-ns))", "[\"crm\"]"),
     ("(first (all-ns))", "\"clojure.core\""),
     ("(ns-name 'crm)", "\"crm\""),
     ("(ns-name \"crm\")", "\"crm\""),
-    (
-        "(sort (keys (ns-publics 'crm)))",
-        "[\"get-user\" \"get-user!\" \"list-users\" \"page-size\" \"search\"]",
-    ),
+    ("(sort (keys (ns-publics 'crm)))", "[\"get-user\" \"get-user!\" \"list-users\" \"page-size\" \"search\"]"),
     ("(= (ns-publics 'crm) (ns-publics crm) (ns-publics \"crm\"))", "true"),
-    (
-        "(get (ns-publics 'crm) \"get-user\")",
-        "{:arglists [\"(get-user id)\"] :arity 1 :doc \"Return a CRM user by id.\" :effect :read :name \"get-user\" \
-         :source \"prelude\" :visibility :prompt}",
-    ),
+    ("(get (ns-publics 'crm) \"get-user\")", "{:arglists [\"(get-user id)\"] :arity 1 :doc \"Return a CRM user by id.\" :effect :read :name \"get-user\" :source \"prelude\" :visibility :prompt}"),
     ("(:visibility (get (ns-publics 'crm) \"list-users\"))", ":discoverable"),
-    (
-        "(dir 'crm)",
-        "[\"(get-user id) - Return a CRM user by id.\" \"(get-user! id) - Return a CRM user, or abort the program.\" \
-         \"(list-users) - List CRM users.\" \"(page-size)\" \"(search query) - Search users.\"]",
-    ),
+    ("(dir 'crm)", "[\"(get-user id) - Return a CRM user by id.\" \"(get-user! id) - Return a CRM user, or abort the program.\" \"(list-users) - List CRM users.\" \"(page-size)\" \"(search query) - Search users.\"]"),
     ("(dir 'crm {:limit 1 :offset 2})", "[\"(list-users) - List CRM users.\"]"),
-    (
-        "(doc 'crm/get-user)",
-        "\"crm/get-user\\nDescription: Return a CRM user by id.\\nKind: prelude-export\\nNamespace: crm\\nSignature: \
-         (get-user id)\\nEffect: read\"",
-    ),
-    (
-        "(doc 'crm)",
-        "\"crm\\nDescription: CRM helpers.\\nKind: namespace\\nNames: 5\\n  (get-user id) - Return a CRM user by id.\\n  \
-         (get-user! id) - Return a CRM user, or abort the program.\\n  (list-users) - List CRM users.\\n  (page-size)\\n  \
-         (search query) - Search users.\"",
-    ),
+    ("(doc 'crm/get-user)", "\"crm/get-user\\nDescription: Return a CRM user by id.\\nKind: prelude-export\\nNamespace: crm\\nSignature: (get-user id)\\nEffect: read\""),
+    ("(doc 'crm)", "\"crm\\nDescription: CRM helpers.\\nKind: namespace\\nNames: 5\\n  (get-user id) - Return a CRM user by id.\\n  (get-user! id) - Return a CRM user, or abort the program.\\n  (list-users) - List CRM users.\\n  (page-size)\\n  (search query) - Search users.\""),
     ("(= (doc 'crm) (doc crm) (doc \"crm\"))", "true"),
     ("(str/starts-with? (doc 'clojure.set) \"clojure.set\\nKind: namespace\\nNames: \")", "true"),
     ("(= (doc 'clojure.set) (doc 'set))", "false"),
-    (
-        "(str/ends-with? (doc 'clojure.core) \"\\n  … (dir 'clojure.core {:offset 50}) lists the others\")",
-        "true",
-    ),
+    ("(str/ends-with? (doc 'clojure.core) \"\\n  … (dir 'clojure.core {:offset 50}) lists the others\")", "true"),
     ("(= (doc 'crm/get-user) (doc crm/get-user) (doc (str \"crm/\" \"get-user\")))", "true"),
-    (
-        "(meta 'crm/get-user)",
-        "{:arglists [\"(get-user id)\"] :arity 1 :doc \"Return a CRM user by id.\" :effect :read :kind \
-         \"prelude-export\" :name \"get-user\" :namespace \"crm\" :provider_ref \"upstream:crm/get_user\" :ref \
-         \"crm/get-user\" :requires [\"upstream:crm/get_user\"] :source \"prelude\" :visibility :prompt}",
-    ),
+    ("(meta 'crm/get-user)", "{:arglists [\"(get-user id)\"] :arity 1 :doc \"Return a CRM user by id.\" :effect :read :kind \"prelude-export\" :name \"get-user\" :namespace \"crm\" :provider_ref \"upstream:crm/get_user\" :ref \"crm/get-user\" :requires [\"upstream:crm/get_user\"] :source \"prelude\" :visibility :prompt}"),
     ("(first (apropos \"user\"))", "\"prelude: crm/get-user - Return a CRM user by id.\""),
     ("(some #(str/includes? % \"normalize\") (apropos \"normalize id\" {:limit 50}))", "nil"),
     ("(let [source (fn [_] :shadowed)] (source 1))", ":shadowed"),

@@ -3,8 +3,8 @@
 
 use super::{prelude, run};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngSeed, TestRunner};
 use ptc_runtime::{Runtime, RuntimeConfig, StartPolicy};
+use ptc_tests::properties::for_all;
 use std::fmt::Write as _;
 
 /// An expression; names of definitions are numbers of earlier ones.
@@ -266,25 +266,11 @@ async fn check(definitions: &[Definition], program: &Expr) {
 
 #[test]
 fn a_prelude_behaves_as_the_same_definitions_in_the_program() {
-    let scale = std::env::var("PTC_PROPERTY_SCALE").ok().and_then(|scale| scale.parse().ok()).unwrap_or(1);
-    let config = Config {
-        cases: 150 * scale,
-        rng_seed: RngSeed::Fixed(1),
-        failure_persistence: None,
-        max_shrink_iters: 300,
-        ..Config::default()
-    };
     let io = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let program = prop_oneof![
         5 => an_expr(),
         1 => (any::<bool>(), an_expr()).prop_map(|(is_return, value)| Expr::End(is_return, Box::new(value))),
     ];
     let strategy = (prop::collection::vec(a_definition(), 1..8), program);
-    let outcome = TestRunner::new(config).run(&strategy, |(definitions, program)| {
-        io.block_on(check(&definitions, &program));
-        Ok(())
-    });
-    if let Err(failure) = outcome {
-        panic!("{failure}");
-    }
+    for_all(150, strategy, |(definitions, program)| io.block_on(check(&definitions, &program)));
 }

@@ -2,11 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a broken runtime should be loud")]
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngSeed, TestRunner};
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::{Failure, Outcome};
 use ptc_runtime::session::{Accept, Bindings, Forget, Session, SessionLimits};
 use ptc_runtime::{Runtime, RuntimeConfig};
+use ptc_tests::properties::for_all;
 use std::collections::BTreeMap;
 use tokio::sync::oneshot;
 
@@ -157,34 +157,28 @@ fn a_session_holds_what_ended_well_and_was_not_forgotten() {
         Runtime::launch(RuntimeConfig { workers: 2, ..RuntimeConfig::default() }).unwrap()
     };
     let limits = SessionLimits { binding_bytes: 1_000, print_entries: 1_000, ..SessionLimits::default() };
-    let config =
-        Config { cases: 60, rng_seed: RngSeed::Fixed(17), failure_persistence: None, ..Config::default() };
-    let steps = prop::collection::vec(a_step(), 1..14);
-    TestRunner::new(config)
-        .run(&steps, |steps| {
-            let session = runtime.session(limits);
-            let mut model = Model::default();
-            for each in &steps {
-                io.block_on(step(&session, &mut model, each));
-                assert_eq!(seen(&session), model, "after {each:?}");
-            }
-            // Programs see the same.
-            let names: Vec<&String> = model.names.keys().collect();
-            let all = names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" ");
-            let outcome = io.block_on(run(&session, format!("[[{all}] *1 *2 *3]"), End::Value));
-            let values = model.names.values().cloned().collect::<Vec<_>>().join(" ");
-            let history: Vec<&str> =
-                (0..3).map(|at| model.history.get(at).map_or("nil", String::as_str)).collect();
-            assert_eq!(outcome.result.unwrap().text, format!("[[{values}] {}]", history.join(" ")));
-            // All forgotten, nothing is left.
-            let everything = Forget { bindings: Bindings::All, history: true, prints: true, calls: true };
-            let (sender, gone) = oneshot::channel();
-            session.turn().unwrap().forget(everything, move |names| sender.send(names).unwrap());
-            io.block_on(gone).unwrap();
-            let left = session.contents(|contents| contents.memory_bytes);
-            assert_eq!(left, 0, "bytes");
-            Ok(())
-        })
-        .unwrap();
+    for_all(60, prop::collection::vec(a_step(), 1..14), |steps| {
+        let session = runtime.session(limits);
+        let mut model = Model::default();
+        for each in &steps {
+            io.block_on(step(&session, &mut model, each));
+            assert_eq!(seen(&session), model, "after {each:?}");
+        }
+        // Programs see the same.
+        let names: Vec<&String> = model.names.keys().collect();
+        let all = names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" ");
+        let outcome = io.block_on(run(&session, format!("[[{all}] *1 *2 *3]"), End::Value));
+        let values = model.names.values().cloned().collect::<Vec<_>>().join(" ");
+        let history: Vec<&str> =
+            (0..3).map(|at| model.history.get(at).map_or("nil", String::as_str)).collect();
+        assert_eq!(outcome.result.unwrap().text, format!("[[{values}] {}]", history.join(" ")));
+        // All forgotten, nothing is left.
+        let everything = Forget { bindings: Bindings::All, history: true, prints: true, calls: true };
+        let (sender, gone) = oneshot::channel();
+        session.turn().unwrap().forget(everything, move |names| sender.send(names).unwrap());
+        io.block_on(gone).unwrap();
+        let left = session.contents(|contents| contents.memory_bytes);
+        assert_eq!(left, 0, "bytes");
+    });
     io.block_on(runtime.shutdown());
 }

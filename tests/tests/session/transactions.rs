@@ -2,8 +2,8 @@
 //! done nothing but the committed ones.
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngSeed, TestRunner};
 use ptc_compiler::{CallArity, CompileOptions, Externals, SessionName, compile};
+use ptc_tests::properties::for_all;
 use ptc_vm::{Budget, Exit, Isolate, Reason};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -366,19 +366,7 @@ fn names_of_a_run_alone_are_no_reason_to_refuse_it() {
 
 #[test]
 fn runs_keep_what_was_committed_and_nothing_else() {
-    let scale = std::env::var("PTC_PROPERTY_SCALE").ok().and_then(|scale| scale.parse().ok()).unwrap_or(1);
-    let config = Config {
-        cases: 60 * scale,
-        rng_seed: RngSeed::Fixed(17),
-        failure_persistence: None,
-        ..Config::default()
-    };
-    TestRunner::new(config)
-        .run(&prop::collection::vec(a_run(), 1..16), |runs| {
-            check(&runs);
-            Ok(())
-        })
-        .unwrap_or_else(|error| panic!("{error}"));
+    for_all(60, prop::collection::vec(a_run(), 1..16), |runs| check(&runs));
 }
 
 #[test]
