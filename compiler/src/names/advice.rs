@@ -3,16 +3,11 @@
 use super::Special;
 
 /// Advice by form; an example says most.
+#[rustfmt::skip]
 const ADVICE: &[(Special, &str)] = &[
-    (
-        Special::Let,
-        "For example (let [a 1 b (inc a)] (+ a b)): names and values in one vector, then the body.",
-    ),
+    (Special::Let, "For example (let [a 1 b (inc a)] (+ a b)): names and values in one vector, then the body."),
     (Special::Loop, "For example (loop [i 0 sum 0] (if (< i 5) (recur (inc i) (+ sum i)) sum))."),
-    (
-        Special::Recur,
-        "It gives a new value for each name of the enclosing `loop` or parameter of the function.",
-    ),
+    (Special::Recur, "It gives a new value for each name of the enclosing `loop` or parameter of the function."),
     (Special::Quote, "Only symbols can be quoted, as in 'server/tool."),
     (Special::Fn, "For example (fn [x y] (+ x y)): the parameters stand in a vector."),
     (Special::Def, "For example (def limit 10); a function is (defn name [x] …)."),
@@ -28,28 +23,16 @@ const ADVICE: &[(Special, &str)] = &[
     (Special::WhenSome, "For example (when-some [x (:a m)] (inc x)): one name and one value in the vector."),
     (Special::WhenFirst, "For example (when-first [x coll] (inc x))."),
     (Special::Cond, "For example (cond (< n 0) :neg (> n 0) :pos :else :zero)."),
-    (
-        Special::Case,
-        "For example (case x :a 1 (:b :c) 2 0): constants and results in turn, the default last.",
-    ),
+    (Special::Case, "For example (case x :a 1 (:b :c) 2 0): constants and results in turn, the default last."),
     (Special::Condp, "For example (condp = x 1 :one 2 :two :many)."),
     (Special::ThreadFirst, "For example (-> m (assoc :a 1) :a): the value first, then the steps."),
     (Special::ThreadLast, "For example (->> coll (filter odd?) (map inc)): the value first, then the steps."),
     (Special::ThreadAs, "For example (as-> 1 x (inc x) (* x 2)): value, name, steps."),
-    (
-        Special::CondFirst,
-        "For example (cond-> m (:new o) (assoc :new true)): after the value, tests and steps in turn.",
-    ),
-    (
-        Special::CondLast,
-        "For example (cond->> coll sorted? (sort)): after the value, tests and steps in turn.",
-    ),
+    (Special::CondFirst, "For example (cond-> m (:new o) (assoc :new true)): after the value, tests and steps in turn."),
+    (Special::CondLast, "For example (cond->> coll sorted? (sort)): after the value, tests and steps in turn."),
     (Special::SomeFirst, "For example (some-> m :a :b): the value first, then the steps."),
     (Special::SomeLast, "For example (some->> coll first (str \"a\")): the value first, then the steps."),
-    (
-        Special::For,
-        "For example (for [x coll :when (odd? x)] (* x x)): bindings in a vector, then what to collect.",
-    ),
+    (Special::For, "For example (for [x coll :when (odd? x)] (* x x)): bindings in a vector, then what to collect."),
     (Special::Doseq, "For example (doseq [x coll] (println x))."),
     (Special::Dotimes, "For example (dotimes [i 3] (println i))."),
     (Special::Doto, "For example (doto x (println))."),

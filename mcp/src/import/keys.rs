@@ -33,17 +33,14 @@ pub enum Meaning {
 }
 
 /// Keys, and the hosts that mean them so; no host at all are all.
+#[rustfmt::skip]
 const KEYS: &[(&[Host], &[&str], Meaning)] = &[
     (&[Host::Gemini, Host::ClaudeCode], &["timeout"], Meaning::Millis("request_timeout_ms")),
     (&[Host::Goose], &["timeout"], Meaning::Seconds("request_timeout_ms")),
     (&[Host::Opencode], &["timeout"], Meaning::Millis("handshake_timeout_ms")),
     (&[Host::Goose], &["available_tools"], Meaning::OnlyIfAny),
     (&[Host::Codex], &["tools", "default_tools_approval_mode"], Meaning::Approval),
-    (
-        &[Host::Codex],
-        &["env_vars", "http_headers", "env_http_headers", "bearer_token_env_var"],
-        Meaning::Read,
-    ),
+    (&[Host::Codex], &["env_vars", "http_headers", "env_http_headers", "bearer_token_env_var"], Meaning::Read),
     (&[], &["description", "required"], Meaning::Same),
     (&[], &["args", "env", "cwd"], Meaning::Local),
     (&[], &["headers"], Meaning::Remote),
@@ -51,26 +48,12 @@ const KEYS: &[(&[Host], &[&str], Meaning)] = &[
     (&[], &["startup_timeout_sec"], Meaning::Seconds("handshake_timeout_ms")),
     (&[], &["startup_timeout_ms"], Meaning::Millis("handshake_timeout_ms")),
     (&[], &["tool_timeout_sec"], Meaning::Seconds("request_timeout_ms")),
-    (
-        &[],
-        &["enabled_tools", "enabledTools", "includeTools", "allowedTools", "available_tools", "tools"],
-        Meaning::Only,
-    ),
+    (&[], &["enabled_tools", "enabledTools", "includeTools", "allowedTools", "available_tools", "tools"], Meaning::Only),
     (&[], &["disabled_tools", "disabledTools", "excludeTools"], Meaning::Without),
     (&[], &["autoApprove", "alwaysAllow", "alwaysApprove", "autoAllow", "trust"], Meaning::Approval),
-    (
-        &[],
-        &["name", "display_name", "title", "icon", "icons", "version", "gallery", "dev", "source", "bundled"],
-        Meaning::Display,
-    ),
+    (&[], &["name", "display_name", "title", "icon", "icons", "version", "gallery", "dev", "source", "bundled"], Meaning::Display),
     (&[], &["envFile"], Meaning::Lost("is not read: export its variables, or write them into env")),
-    (
-        &[],
-        &["auth", "oauth", "authProviderType", "oauth_resource", "scopes", "headersHelper"],
-        Meaning::Lost(
-            "is not taken over: ptc signs in nowhere by itself; give the server a token in headers",
-        ),
-    ),
+    (&[], &["auth", "oauth", "authProviderType", "oauth_resource", "scopes", "headersHelper"], Meaning::Lost("is not taken over: ptc signs in nowhere by itself; give the server a token in headers")),
 ];
 
 /// What a key of this host becomes.

@@ -16,18 +16,11 @@ pub(crate) enum Wanted {
 }
 
 /// By what was needed and the type that came instead.
+#[rustfmt::skip]
 const MISMATCHES: &[(Wanted, &str, &str)] = &[
-    (
-        Wanted::Number,
-        "nil",
-        "nil is often a missing key or an empty result: check the key, or give a default as in (or x 0).",
-    ),
+    (Wanted::Number, "nil", "nil is often a missing key or an empty result: check the key, or give a default as in (or x 0)."),
     (Wanted::Number, "string", "Make numbers of text with parse-long or parse-double; join text with str."),
-    (
-        Wanted::Number,
-        "list",
-        "Work on the items: (reduce + 0 coll) sums a list, (map inc coll) changes each.",
-    ),
+    (Wanted::Number, "list", "Work on the items: (reduce + 0 coll) sums a list, (map inc coll) changes each."),
     (Wanted::Number, "map", "Take the number out of the map first, as in (:price m)."),
     (Wanted::Number, "keyword", "A keyword reads a key when it is called: (:price m)."),
     (Wanted::Number, "boolean", "Make a number of a boolean with (if x 1 0)."),
@@ -41,34 +34,14 @@ const MISMATCHES: &[(Wanted, &str, &str)] = &[
     (Wanted::Collection, "boolean", "A predicate tests one item: filter it out with (filter pred coll)."),
     (Wanted::Collection, "function", "The function comes first and the collection last, as in (map f coll)."),
     (Wanted::Collection, "regex", "Text comes second: (re-seq #\"…\" s); for split it comes first."),
-    (
-        Wanted::Function,
-        "nil",
-        "The value in call position is nil: check what should give the function. (:k m) reads a key of a map.",
-    ),
-    (
-        Wanted::Function,
-        "number",
-        "A number is no function: the function comes first, as in (+ 1 2); a list of values is written [a b].",
-    ),
-    (
-        Wanted::Function,
-        "string",
-        "Read a key of a map with (get m \"key\"). A list of values is written [a b].",
-    ),
-    (
-        Wanted::Function,
-        "boolean",
-        "The function comes first: (and a b). Remove the extra parentheses around a value.",
-    ),
+    (Wanted::Function, "nil", "The value in call position is nil: check what should give the function. (:k m) reads a key of a map."),
+    (Wanted::Function, "number", "A number is no function: the function comes first, as in (+ 1 2); a list of values is written [a b]."),
+    (Wanted::Function, "string", "Read a key of a map with (get m \"key\"). A list of values is written [a b]."),
+    (Wanted::Function, "boolean", "The function comes first: (and a b). Remove the extra parentheses around a value."),
     (Wanted::Function, "LocalDate", "Call methods as (.method date)."),
     (Wanted::Function, "DateTime", "Call methods as (.method date)."),
     (Wanted::Pattern, "map", "Take a map apart with {:keys [a b]}, its entries with (for [[k v] m] …)."),
-    (
-        Wanted::Pattern,
-        "list",
-        "Take a list apart with [a b]; for each map of a list use (map (fn [{:keys [a]}] …) coll).",
-    ),
+    (Wanted::Pattern, "list", "Take a list apart with [a b]; for each map of a list use (map (fn [{:keys [a]}] …) coll)."),
     (Wanted::Pattern, "number", "Bind the value to a plain name; patterns take lists and maps apart."),
     (Wanted::Pattern, "string", "Bind the text to a plain name, or read JSON text with json/parse-string."),
     (Wanted::Pattern, "set", "Make a list of it first with (vec s)."),

@@ -71,13 +71,9 @@ const fn of_ops(
     Field { ops, ..field(name, holds, &[Act::ReadResult], about) }
 }
 
+#[rustfmt::skip]
 const FIELDS: &[Field] = &[
-    field(
-        "connection",
-        Holds::Text,
-        &[Act::List, Act::Search, Act::Call],
-        "Alias (c1), id or name of one connection; call needs it only for a tool that several have",
-    ),
+    field("connection", Holds::Text, &[Act::List, Act::Search, Act::Call], "Alias (c1), id or name of one connection; call needs it only for a tool that several have"),
     field("includeTools", Holds::Flag, &[Act::List], "With tools (default true)"),
     field("includeInputSchema", Holds::Flag, &[Act::List, Act::Search], "With input schemas (default false)"),
     field("includeAnnotations", Holds::Flag, &[Act::List, Act::Search], "With annotations (default true)"),
@@ -85,42 +81,17 @@ const FIELDS: &[Field] = &[
     field("limit", Holds::Number(1), &[Act::Search], "Most results (default 10)"),
     required(field("tool", Holds::Text, &[Act::Call], "Name of the tool to call")),
     field("arguments", Holds::Object, &[Act::Call], "Arguments of the tool"),
-    field(
-        "argumentsFile",
-        Holds::Text,
-        &[Act::Call],
-        "Instead of arguments: a JSON file that holds them, or the resultFile of an earlier call",
-    ),
-    field(
-        "resultToFile",
-        Holds::Flag,
-        &[Act::Call],
-        "Keep the result in a file and show its size, keys and beginning",
-    ),
-    field(
-        "resultSizeThreshold",
-        Holds::Number(0),
-        &[Act::Call],
-        "Bytes beyond which the result is kept in a file (0 = never), in place of the server's own threshold",
-    ),
+    field("argumentsFile", Holds::Text, &[Act::Call], "Instead of arguments: a JSON file that holds them, or the resultFile of an earlier call"),
+    field("resultToFile", Holds::Flag, &[Act::Call], "Keep the result in a file and show its size, keys and beginning"),
+    field("resultSizeThreshold", Holds::Number(0), &[Act::Call], "Bytes beyond which the result is kept in a file (0 = never), in place of the server's own threshold"),
     required(field("resultFile", Holds::Text, &[Act::ReadResult], "The resultFile of a call")),
-    field(
-        "op",
-        Holds::Choice(&OPS),
-        &[Act::ReadResult],
-        "stat (default): bytes, lines, tokens; head, tail, slice, grep: lines; read: all, so look at stat first",
-    ),
+    field("op", Holds::Choice(&OPS), &[Act::ReadResult], "stat (default): bytes, lines, tokens; head, tail, slice, grep: lines; read: all, so look at stat first"),
     of_ops(&["head", "tail"], "lines", Holds::Number(1), "How many (default 50)"),
     of_ops(&["slice"], "fromLine", Holds::Number(1), "First line, from 1"),
     of_ops(&["slice"], "toLine", Holds::Number(1), "Last line, included"),
     required(of_ops(&["grep"], "pattern", Holds::Text, "Regular expression; case does not count")),
     of_ops(&["grep"], "context", Holds::Number(0), "Lines around each match (default 0)"),
-    of_ops(
-        &["head", "tail", "slice", "grep", "read"],
-        "maxBytes",
-        Holds::Number(0),
-        "Cut the text (0 = do not)",
-    ),
+    of_ops(&["head", "tail", "slice", "grep", "read"], "maxBytes", Holds::Number(0), "Cut the text (0 = do not)"),
 ];
 
 /// The fields of one call, whose names and types fit its action.
