@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 #[derive(Deserialize)]
-struct Line<'a> {
+struct BatchLine<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -22,7 +22,7 @@ pub(super) type Request<'a> = (Cow<'a, str>, Option<&'a str>);
 /// The id of a line, and its program and context or what is wrong with it.
 pub(super) fn read(line: &[u8], max_context_bytes: u64) -> (&RawValue, Result<Request<'_>, String>) {
     let is_object = line.trim_ascii_start().starts_with(b"{");
-    let line: Line<'_> = match serde_json::from_slice(line) {
+    let line: BatchLine<'_> = match serde_json::from_slice(line) {
         Ok(line) if is_object => line,
         Ok(_) => return (RawValue::NULL, Err("the line is not a JSON object".into())),
         Err(error) => return (RawValue::NULL, Err(format!("the line is not a JSON object: {error}"))),

@@ -1,9 +1,11 @@
 //! From chosen operations to tools: what cannot be called rightly is refused by name, all of it at once.
 
-use super::document::{Content, Document, Entry, MediaType, Operation, PathItem, RawParameter, decoded};
+use super::document::{
+    BodyOrResponse, ListedOperation, MediaType, OpenApiDocument, Operation, PathItem, RawParameter, decoded,
+};
 use super::name::tool_name;
-use super::parameter::{Parameter, Place, STYLES, Style};
-use super::plan::{BODY, Part, Plan};
+use super::parameter::{Parameter, ParameterPlace, ParameterStyle, STYLES};
+use super::plan::{BODY, PathPart, RequestPlan};
 use super::schema::{SchemaBuilder, short};
 use super::spec::{OpenApiSpec, OperationOverride};
 use crate::net::{Method, Url, excerpt};
@@ -26,7 +28,7 @@ const IGNORED_HEADERS: [&str; 3] = ["accept", "content-type", "authorization"];
 #[derive(Default)]
 pub(super) struct Compiled {
     /// How each tool is called.
-    pub(super) plans: BTreeMap<String, Plan>,
+    pub(super) plans: BTreeMap<String, RequestPlan>,
     /// The tools, as a server of MCP would list them: JSON texts, many times smaller than what they say.
     pub(super) tools: Vec<String>,
     /// What whoever cares for the server should know.
@@ -39,7 +41,7 @@ pub(super) struct Compiled {
 
 /// Compiles the operations that the configuration names. An error names whatever is wrong with them.
 pub(super) fn compile(text: &str, spec: &OpenApiSpec) -> Result<Compiled, String> {
-    let document = Document::read(text)?;
+    let document = OpenApiDocument::read(text)?;
     let operations = document.operations()?;
     let mut compiled = Compiled {
         info: document.info.clone(),
@@ -101,21 +103,21 @@ pub(super) fn compile(text: &str, spec: &OpenApiSpec) -> Result<Compiled, String
 
 /// Compiles one operation.
 struct Compiler<'c, 'a> {
-    document: &'c Document<'a>,
+    document: &'c OpenApiDocument<'a>,
     spec: &'c OpenApiSpec,
-    entry: &'c Entry<'a>,
+    entry: &'c ListedOperation<'a>,
     told: OperationOverride,
 }
 
 struct Made {
     name: String,
     tool: Value,
-    plan: Plan,
+    plan: RequestPlan,
     notes: Vec<String>,
 }
 
 /// The arguments of a tool in the making.
-struct Input<'c, 'a> {
+struct ToolArguments<'c, 'a> {
     schemas: SchemaBuilder<'c, 'a>,
     properties: Map<String, Value>,
     required: Vec<String>,
@@ -123,7 +125,7 @@ struct Input<'c, 'a> {
 
 impl<'a> Compiler<'_, 'a> {
     fn tool(&self) -> Result<Made, String> {
-        let Entry { id, path, .. } = self.entry;
+        let ListedOperation { id, path, .. } = self.entry;
         let operation: Operation<'a> = decoded(self.entry.operation, "as it is written")?;
         let item: PathItem<'a> = decoded(self.entry.item, "its path")?;
         let method = self.method()?;
@@ -136,7 +138,7 @@ impl<'a> Compiler<'_, 'a> {
             );
         }
         let schemas = SchemaBuilder::new(self.document);
-        let mut input = Input { schemas, properties: Map::new(), required: Vec::new() };
+        let mut input = ToolArguments { schemas, properties: Map::new(), required: Vec::new() };
         let (mut in_path, query) = self.parameters(&item, &operation, &mut input)?;
         let path = parts(path, &mut in_path)?;
         let has_body = self.body(&operation, &method, &mut input)?;
@@ -158,7 +160,7 @@ impl<'a> Compiler<'_, 'a> {
             "_meta": { "_ptc": { "transport": "openapi", "operationId": id, "method": method.as_str(),
                 "path": self.entry.path, "defaultArgs": defaults } },
         });
-        let plan = Plan { method, path, query, has_body, defaults };
+        let plan = RequestPlan { method, path, query, has_body, defaults };
         Ok(Made { name, tool, plan, notes: notes.into_iter().collect() })
     }
 
@@ -181,7 +183,7 @@ impl<'a> Compiler<'_, 'a> {
     /// An operation may name servers of its own, which must not be others than the configured one.
     fn check_servers(&self, servers: Option<&'a RawValue>) -> Result<(), String> {
         let base = &self.spec.base_url;
-        let servers = servers.map(Document::servers).unwrap_or_default();
+        let servers = servers.map(OpenApiDocument::servers).unwrap_or_default();
         let is_elsewhere =
             |server: &&String| base.join(server).map_or(true, |url: Url| url.origin() != base.origin());
         match servers.iter().find(is_elsewhere) {
@@ -195,7 +197,7 @@ impl<'a> Compiler<'_, 'a> {
         &self,
         item: &PathItem<'a>,
         operation: &Operation<'a>,
-        input: &mut Input<'_, 'a>,
+        input: &mut ToolArguments<'_, 'a>,
     ) -> Result<(BTreeMap<String, Parameter>, Vec<Parameter>), String> {
         let mut parameters: Vec<RawParameter<'a>> = Vec::new();
         for raw in item.parameters.iter().chain(&operation.parameters) {
@@ -210,8 +212,8 @@ impl<'a> Compiler<'_, 'a> {
                 continue;
             }
             let known = match place.as_str() {
-                "path" => Place::Path,
-                "query" => Place::Query,
+                "path" => ParameterPlace::Path,
+                "query" => ParameterPlace::Query,
                 "header" | "cookie" => {
                     return Err(format!(
                         "has unsupported {place} parameter {name}; only path and query can be set"
@@ -228,26 +230,26 @@ impl<'a> Compiler<'_, 'a> {
             let made = self.parameter(&parameter, known)?;
             input.add(&parameter, known)?;
             match known {
-                Place::Path => {
+                ParameterPlace::Path => {
                     in_path.insert(name.clone(), made);
                 }
-                Place::Query => query.push(made),
+                ParameterPlace::Query => query.push(made),
             }
         }
         Ok((in_path, query))
     }
 
-    fn parameter(&self, raw: &RawParameter<'a>, place: Place) -> Result<Parameter, String> {
+    fn parameter(&self, raw: &RawParameter<'a>, place: ParameterPlace) -> Result<Parameter, String> {
         let name = &raw.name;
         let default = match place {
-            Place::Path => "simple",
-            Place::Query => "form",
+            ParameterPlace::Path => "simple",
+            ParameterPlace::Query => "form",
         };
         let style = match (&raw.content, raw.style.as_deref().unwrap_or(default)) {
             (Some(content), _) => {
                 let is_json = content.keys().next().is_some_and(|media| is_json(media));
                 is_json
-                    .then_some(Style::Json)
+                    .then_some(ParameterStyle::Json)
                     .ok_or_else(|| format!("has parameter {name} of a media type that is not JSON"))?
             }
             (None, wanted) => {
@@ -255,7 +257,7 @@ impl<'a> Compiler<'_, 'a> {
                 found.ok_or_else(|| format!("has parameter {name} of unsupported style {wanted}"))?.1
             }
         };
-        let explode = raw.explode.unwrap_or(style == Style::Form);
+        let explode = raw.explode.unwrap_or(style == ParameterStyle::Form);
         Ok(Parameter { name: name.clone(), style, explode, allow_reserved: raw.allow_reserved })
     }
 
@@ -264,13 +266,13 @@ impl<'a> Compiler<'_, 'a> {
         &self,
         operation: &Operation<'a>,
         method: &Method,
-        input: &mut Input<'_, 'a>,
+        input: &mut ToolArguments<'_, 'a>,
     ) -> Result<bool, String> {
         let Some(raw) = operation.request_body else { return Ok(false) };
         if *method == Method::GET {
             return Err("has a request body, which GET cannot have here".to_owned());
         }
-        let body: Content<'a> = decoded(self.document.resolve(raw)?, "its request body")?;
+        let body: BodyOrResponse<'a> = decoded(self.document.resolve(raw)?, "its request body")?;
         let Some((_, media)) = body.content.iter().find(|(media, _)| is_json(media)) else {
             let media: Vec<&str> = body.content.keys().map(|media| &**media).collect();
             return Err(format!("has a request body of {}; only JSON can be sent", media.join(", ")));
@@ -290,7 +292,7 @@ impl<'a> Compiler<'_, 'a> {
     fn defaults(
         &self,
         operation: &Operation<'a>,
-        input: &mut Input<'_, 'a>,
+        input: &mut ToolArguments<'_, 'a>,
     ) -> Result<Map<String, Value>, String> {
         let told = &self.told.default_args;
         let defaults = if told.is_empty() {
@@ -329,7 +331,7 @@ impl<'a> Compiler<'_, 'a> {
         }
         let mut others: Vec<String> = Vec::new();
         for (status, raw) in responses {
-            let response: Content<'a> = decoded(self.document.resolve(raw)?, status)?;
+            let response: BodyOrResponse<'a> = decoded(self.document.resolve(raw)?, status)?;
             let Some(media) = response.content.iter().find(|(media, _)| is_json(media)) else {
                 others.extend(response.content.into_keys().map(Cow::into_owned));
                 continue;
@@ -350,8 +352,8 @@ impl<'a> Compiler<'_, 'a> {
     }
 }
 
-impl<'a> Input<'_, 'a> {
-    fn add(&mut self, raw: &RawParameter<'a>, place: Place) -> Result<(), String> {
+impl<'a> ToolArguments<'_, 'a> {
+    fn add(&mut self, raw: &RawParameter<'a>, place: ParameterPlace) -> Result<(), String> {
         let schema = match &raw.content {
             None => raw.schema,
             Some(content) => match content.values().next() {
@@ -364,14 +366,14 @@ impl<'a> Input<'_, 'a> {
             None => json!({ "type": "string" }),
         };
         self.properties.insert(raw.name.clone(), described(schema, raw.description.as_deref()));
-        if raw.required || place == Place::Path {
+        if raw.required || place == ParameterPlace::Path {
             self.required.push(raw.name.clone());
         }
         Ok(())
     }
 
     fn finish(self) -> Value {
-        let Input { schemas, properties, required } = self;
+        let ToolArguments { schemas, properties, required } = self;
         let schema = json!({ "type": "object", "properties": properties, "required": required,
             "additionalProperties": false });
         with_definitions(schema, schemas.definitions())
@@ -379,7 +381,7 @@ impl<'a> Input<'_, 'a> {
 }
 
 /// The path with its parameters in place.
-fn parts(path: &str, parameters: &mut BTreeMap<String, Parameter>) -> Result<Vec<Part>, String> {
+fn parts(path: &str, parameters: &mut BTreeMap<String, Parameter>) -> Result<Vec<PathPart>, String> {
     if path.contains(['?', '#']) {
         return Err(format!("has a path with a query: {path}"));
     }
@@ -392,14 +394,14 @@ fn parts(path: &str, parameters: &mut BTreeMap<String, Parameter>) -> Result<Vec
     let mut rest = path;
     while let Some((text, after)) = rest.split_once('{') {
         let Some((name, after)) = after.split_once('}') else { break };
-        parts.push(Part::Text(text.to_owned()));
+        parts.push(PathPart::Text(text.to_owned()));
         match parameters.remove(name) {
-            Some(parameter) => parts.push(Part::Parameter(parameter)),
+            Some(parameter) => parts.push(PathPart::Parameter(parameter)),
             None => missing.push(name),
         }
         rest = after;
     }
-    parts.push(Part::Text(rest.to_owned()));
+    parts.push(PathPart::Text(rest.to_owned()));
     if !missing.is_empty() {
         return Err(format!("path template is missing declared path parameter(s): {}", missing.join(", ")));
     }

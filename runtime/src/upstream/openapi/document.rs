@@ -30,7 +30,7 @@ type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 const METHODS: [&str; 9] = ["get", "put", "post", "delete", "options", "head", "patch", "trace", "query"];
 
 /// A document.
-pub(super) struct Document<'a> {
+pub(super) struct OpenApiDocument<'a> {
     root: Rc<Members<'a>>,
     /// Members by the reference to their object.
     kept: RefCell<HashMap<String, Rc<Members<'a>>>>,
@@ -38,32 +38,32 @@ pub(super) struct Document<'a> {
     walk: Cell<usize>,
     /// Bytes of schemas that may still be read.
     pub(super) schemas: Cell<usize>,
-    pub(super) version: Version,
+    pub(super) version: OpenApiVersion,
     /// `title version` as the document calls itself.
     pub(super) info: String,
 }
 
 /// The dialect of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Version {
+pub(super) enum OpenApiVersion {
     /// 3.0: a dialect of its own for schemas.
     V30,
     /// 3.1 and 3.2: JSON Schema 2020-12.
     V31,
 }
 
-impl Version {
+impl OpenApiVersion {
     /// For people.
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Version::V30 => "OpenAPI 3.0",
-            Version::V31 => "OpenAPI 3.1",
+            OpenApiVersion::V30 => "OpenAPI 3.0",
+            OpenApiVersion::V31 => "OpenAPI 3.1",
         }
     }
 }
 
 /// An operation that nobody has looked into.
-pub(super) struct Entry<'a> {
+pub(super) struct ListedOperation<'a> {
     /// Its `operationId`, or `GET /path`.
     pub(super) id: String,
     /// As the document writes it, in lower case.
@@ -127,7 +127,7 @@ pub(super) struct RawParameter<'a> {
 /// A request body or a response.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Content<'a> {
+pub(super) struct BodyOrResponse<'a> {
     pub(super) description: Option<String>,
     pub(super) required: bool,
     #[serde(borrow)]
@@ -161,9 +161,9 @@ struct OperationId<'a> {
     id: Option<Cow<'a, str>>,
 }
 
-impl<'a> Document<'a> {
+impl<'a> OpenApiDocument<'a> {
     /// Reads the outermost level.
-    pub(super) fn read(text: &'a str) -> Result<Document<'a>, String> {
+    pub(super) fn read(text: &'a str) -> Result<OpenApiDocument<'a>, String> {
         let root: Members<'a> =
             serde_json::from_str(text).map_err(|error| format!("schema JSON decode failed: {error}"))?;
         let text_of = |key: &str| {
@@ -172,8 +172,8 @@ impl<'a> Document<'a> {
             value.unwrap_or_default()
         };
         let version = match &*text_of("openapi") {
-            version if version.starts_with("3.0") => Version::V30,
-            version if version.starts_with("3.") => Version::V31,
+            version if version.starts_with("3.0") => OpenApiVersion::V30,
+            version if version.starts_with("3.") => OpenApiVersion::V31,
             "" if root.contains_key("swagger") => {
                 let version = text_of("swagger");
                 return Err(format!("the document is Swagger {version}; convert it to OpenAPI 3"));
@@ -190,11 +190,11 @@ impl<'a> Document<'a> {
         let info = excerpt(format!("{title} {own}").trim(), LONGEST_INFO);
         let walk = text.len().saturating_mul(MOST_WALKED.0).max(MOST_WALKED.1).into();
         let schemas = MOST_SCHEMAS.into();
-        Ok(Document { root: Rc::new(root), kept: RefCell::default(), walk, schemas, version, info })
+        Ok(OpenApiDocument { root: Rc::new(root), kept: RefCell::default(), walk, schemas, version, info })
     }
 
     /// Every operation.
-    pub(super) fn operations(&self) -> Result<Vec<Entry<'a>>, String> {
+    pub(super) fn operations(&self) -> Result<Vec<ListedOperation<'a>>, String> {
         let Some(paths) = self.root.get("paths") else { return Ok(Vec::new()) };
         let paths: Members<'a> = decoded(paths, "paths")?;
         let mut operations = Vec::new();
@@ -207,7 +207,13 @@ impl<'a> Document<'a> {
                 let OperationId { id } = decoded(operation, &path)?;
                 let id = id.filter(|id| !id.is_empty()).map(Cow::into_owned);
                 let id = id.unwrap_or_else(|| format!("{} {path}", method.to_ascii_uppercase()));
-                operations.push(Entry { id, method, path: path.clone().into_owned(), item, operation });
+                operations.push(ListedOperation {
+                    id,
+                    method,
+                    path: path.clone().into_owned(),
+                    item,
+                    operation,
+                });
             }
         }
         Ok(operations)
@@ -301,8 +307,8 @@ mod tests {
             "/b/{c}": {"parameters": [{"name": "c"}], "get": {"operationId": "b"}, "post": {}}},
           "components": {"pathItems": {"a": {"get": {"operationId": "a"}}},
             "schemas": {"x/y ~z": {"type": "string"}, "loop": {"$ref": "#/components/schemas/loop"}}}}"##;
-        let document = Document::read(text).unwrap();
-        assert_eq!((document.version, &*document.info), (Version::V31, "T 2"));
+        let document = OpenApiDocument::read(text).unwrap();
+        assert_eq!((document.version, &*document.info), (OpenApiVersion::V31, "T 2"));
         let ids: Vec<String> = document.operations().unwrap().into_iter().map(|entry| entry.id).collect();
         assert_eq!(ids, ["a", "b", "POST /b/{c}"]);
         let at = |reference: &str| document.at(reference).map(RawValue::get);
@@ -324,13 +330,13 @@ mod tests {
             r#"{{"openapi": "3.1.0", "paths": {{{}}}, "x-a": {{"b": {{"c": {{"bulk": "{bulk}", "d": {{"get": {{}}}}}}}}}}}}"#,
             paths.join(",")
         );
-        let error = Document::read(&text).unwrap().operations().err().unwrap();
+        let error = OpenApiDocument::read(&text).unwrap().operations().err().unwrap();
         assert!(error.contains("too costly to follow"), "{error}");
     }
 
     #[test]
     fn other_documents_are_refused_by_name() {
-        let error = |text: &str| Document::read(text).err().unwrap();
+        let error = |text: &str| OpenApiDocument::read(text).err().unwrap();
         assert!(error("[]").contains("decode failed"));
         assert!(error("{}").contains("no OpenAPI version"));
         assert!(error(r#"{"swagger": "2.0"}"#).contains("Swagger 2.0"));

@@ -26,7 +26,7 @@ const DEEPEST: usize = 16;
 
 /// Where a parameter stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ParameterPlace {
     /// In the path.
     Path,
     /// Behind the question mark.
@@ -35,7 +35,7 @@ pub(super) enum Place {
 
 /// How a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum ParameterStyle {
     /// `a,b`
     Simple,
     /// `.a.b`
@@ -55,21 +55,21 @@ pub(super) enum Style {
 }
 
 /// Styles by their names, and where each may be used.
-pub(super) const STYLES: [(&str, Style, Place); 7] = [
-    ("simple", Style::Simple, Place::Path),
-    ("label", Style::Label, Place::Path),
-    ("matrix", Style::Matrix, Place::Path),
-    ("form", Style::Form, Place::Query),
-    ("spaceDelimited", Style::SpaceDelimited, Place::Query),
-    ("pipeDelimited", Style::PipeDelimited, Place::Query),
-    ("deepObject", Style::DeepObject, Place::Query),
+pub(super) const STYLES: [(&str, ParameterStyle, ParameterPlace); 7] = [
+    ("simple", ParameterStyle::Simple, ParameterPlace::Path),
+    ("label", ParameterStyle::Label, ParameterPlace::Path),
+    ("matrix", ParameterStyle::Matrix, ParameterPlace::Path),
+    ("form", ParameterStyle::Form, ParameterPlace::Query),
+    ("spaceDelimited", ParameterStyle::SpaceDelimited, ParameterPlace::Query),
+    ("pipeDelimited", ParameterStyle::PipeDelimited, ParameterPlace::Query),
+    ("deepObject", ParameterStyle::DeepObject, ParameterPlace::Query),
 ];
 
 /// One parameter.
 #[derive(Clone, Debug)]
 pub(super) struct Parameter {
     pub(super) name: String,
-    pub(super) style: Style,
+    pub(super) style: ParameterStyle,
     pub(super) explode: bool,
     /// Reserved characters stay as they are.
     pub(super) allow_reserved: bool,
@@ -80,20 +80,20 @@ impl Parameter {
     pub(super) fn in_path(&self, value: &Value) -> Result<String, String> {
         let name = self.encoded(&self.name);
         let (before, between) = match (self.style, self.explode) {
-            (Style::Label, true) => (".", "."),
-            (Style::Label, false) => (".", ","),
-            (Style::Matrix, true) => (";", ";"),
-            (Style::Matrix, false) => (";", ","),
+            (ParameterStyle::Label, true) => (".", "."),
+            (ParameterStyle::Label, false) => (".", ","),
+            (ParameterStyle::Matrix, true) => (";", ";"),
+            (ParameterStyle::Matrix, false) => (";", ","),
             _ => ("", ","),
         };
-        let is_matrix = self.style == Style::Matrix;
+        let is_matrix = self.style == ParameterStyle::Matrix;
         let named = |text: String| match (is_matrix, text.is_empty()) {
             (false, _) => text,
             (true, true) => name.clone(),
             (true, false) => format!("{name}={text}"),
         };
         let text = match value {
-            _ if self.style == Style::Json => self.encoded(&value.to_string()),
+            _ if self.style == ParameterStyle::Json => self.encoded(&value.to_string()),
             Value::Array(items) => {
                 let items: Vec<String> =
                     items.iter().map(|item| self.text(item)).collect::<Result<_, _>>()?;
@@ -116,15 +116,15 @@ impl Parameter {
     pub(super) fn in_query(&self, value: &Value, query: &mut Vec<String>) -> Result<(), String> {
         let name = self.encoded(&self.name);
         let delimiter = match self.style {
-            Style::SpaceDelimited => "%20",
-            Style::PipeDelimited => "%7C",
+            ParameterStyle::SpaceDelimited => "%20",
+            ParameterStyle::PipeDelimited => "%7C",
             _ => ",",
         };
         match value {
-            _ if self.style == Style::Json => {
+            _ if self.style == ParameterStyle::Json => {
                 query.push(format!("{name}={}", self.encoded(&value.to_string())))
             }
-            _ if self.style == Style::DeepObject => self.brackets(&name, value, 0, query)?,
+            _ if self.style == ParameterStyle::DeepObject => self.brackets(&name, value, 0, query)?,
             Value::Array(items) => {
                 let items: Vec<String> =
                     items.iter().map(|item| self.text(item)).collect::<Result<_, _>>()?;
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn parameter(style: &str, explode: bool) -> (Parameter, Place) {
+    fn parameter(style: &str, explode: bool) -> (Parameter, ParameterPlace) {
         let (_, style, place) = STYLES.into_iter().find(|(name, ..)| *name == style).unwrap();
         (Parameter { name: "color".to_owned(), style, explode, allow_reserved: false }, place)
     }
@@ -259,8 +259,8 @@ mod tests {
             let (parameter, place) = parameter(style, explode);
             for (value, wanted) in [(&json!("blue"), word), (&list, of_list), (&map, of_map)] {
                 let written = match place {
-                    Place::Path => parameter.in_path(value).unwrap(),
-                    Place::Query => {
+                    ParameterPlace::Path => parameter.in_path(value).unwrap(),
+                    ParameterPlace::Query => {
                         let mut query = Vec::new();
                         parameter.in_query(value, &mut query).unwrap();
                         query.join("&")
@@ -292,7 +292,7 @@ mod tests {
         assert!(query(&form, json!([{"a": 1}])).is_err());
         form.allow_reserved = true;
         assert_eq!(query(&form, json!("a/b:c?d&e#f")).unwrap(), "color=a/b:c?d%26e%23f");
-        form.style = Style::Json;
+        form.style = ParameterStyle::Json;
         assert_eq!(query(&form, json!({"a": [1]})).unwrap(), "color=%7B%22a%22:%5B1%5D%7D");
         let (deep, _) = parameter("deepObject", true);
         assert_eq!(query(&deep, json!({"a": {"b": [1, null]}})).unwrap(), "color%5Ba%5D%5Bb%5D%5B0%5D=1");

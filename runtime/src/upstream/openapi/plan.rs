@@ -10,9 +10,9 @@ pub(super) const BODY: &str = "body";
 
 /// What one operation takes, and how it is sent.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct RequestPlan {
     pub(super) method: Method,
-    pub(super) path: Vec<Part>,
+    pub(super) path: Vec<PathPart>,
     pub(super) query: Vec<Parameter>,
     /// It takes a JSON body.
     pub(super) has_body: bool,
@@ -22,23 +22,23 @@ pub(super) struct Plan {
 
 /// A part of a path.
 #[derive(Debug)]
-pub(super) enum Part {
+pub(super) enum PathPart {
     Text(String),
     Parameter(Parameter),
 }
 
 /// What is sent.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Message {
+pub(super) struct ServiceRequest {
     pub(super) url: Url,
     /// JSON text.
     pub(super) body: Option<String>,
 }
 
-impl Plan {
+impl RequestPlan {
     /// The message of a call with these arguments, JSON object text, to the service at `base`. An error says which
     /// argument cannot be sent.
-    pub(super) fn message(&self, base: &Url, arguments: &str) -> Result<Message, String> {
+    pub(super) fn message(&self, base: &Url, arguments: &str) -> Result<ServiceRequest, String> {
         let mut given: Map<String, Value> = serde_json::from_str(arguments)
             .map_err(|error| format!("the arguments are no JSON object: {error}"))?;
         for (name, value) in &self.defaults {
@@ -51,8 +51,8 @@ impl Plan {
         let mut path = base.path().trim_end_matches('/').to_owned();
         for part in &self.path {
             match part {
-                Part::Text(text) => path.push_str(text),
-                Part::Parameter(parameter) => {
+                PathPart::Text(text) => path.push_str(text),
+                PathPart::Parameter(parameter) => {
                     let Some(value) = given.remove(&parameter.name) else {
                         return Err(format!("missing path args: {}", parameter.name));
                     };
@@ -80,26 +80,31 @@ impl Plan {
         let mut url = base.clone();
         url.set_path(&path);
         url.set_query((!query.is_empty()).then(|| query.join("&")).as_deref());
-        Ok(Message { url, body })
+        Ok(ServiceRequest { url, body })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::parameter::Style;
+    use super::super::parameter::ParameterStyle;
     use super::*;
     use serde_json::json;
 
-    fn parameter(name: &str, style: Style) -> Parameter {
-        Parameter { name: name.to_owned(), style, explode: style == Style::Form, allow_reserved: false }
+    fn parameter(name: &str, style: ParameterStyle) -> Parameter {
+        Parameter {
+            name: name.to_owned(),
+            style,
+            explode: style == ParameterStyle::Form,
+            allow_reserved: false,
+        }
     }
 
-    fn plan() -> Plan {
-        let id = Part::Parameter(parameter("id", Style::Simple));
-        let path = vec![Part::Text("/items/".to_owned()), id, Part::Text("/x".to_owned())];
-        let query = vec![parameter("q", Style::Form), parameter("tags", Style::Form)];
+    fn plan() -> RequestPlan {
+        let id = PathPart::Parameter(parameter("id", ParameterStyle::Simple));
+        let path = vec![PathPart::Text("/items/".to_owned()), id, PathPart::Text("/x".to_owned())];
+        let query = vec![parameter("q", ParameterStyle::Form), parameter("tags", ParameterStyle::Form)];
         let defaults = json!({"q": "all"}).as_object().unwrap().clone();
-        Plan { method: Method::GET, path, query, has_body: false, defaults }
+        RequestPlan { method: Method::GET, path, query, has_body: false, defaults }
     }
 
     #[test]
@@ -131,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_body_is_json() {
-        let plan = Plan { has_body: true, ..plan() };
+        let plan = RequestPlan { has_body: true, ..plan() };
         let base = Url::parse("https://h").unwrap();
         let body = |arguments: Value| plan.message(&base, &arguments.to_string()).unwrap().body;
         assert_eq!(body(json!({"id": 1, "body": {"a": [null]}})).as_deref(), Some(r#"{"a":[null]}"#));

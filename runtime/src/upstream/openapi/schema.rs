@@ -3,7 +3,7 @@
 //! The dialect of 3.0 becomes that of JSON Schema, `allOf` of objects becomes one object, what is only told to people
 //! who read the document is left out, and a schema is bounded in size: what is beyond accepts anything.
 
-use super::document::{Document, Version};
+use super::document::{OpenApiDocument, OpenApiVersion};
 use crate::secrets::{Cut, shortened};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -31,7 +31,7 @@ const LONGEST_DESCRIPTION: usize = 400;
 
 /// What a keyword holds.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum KeywordKind {
     /// Something that stays as it is.
     Plain,
     /// A schema.
@@ -43,41 +43,41 @@ enum Kind {
 }
 
 /// The keywords that are kept.
-const KEYWORDS: [(&str, Kind); 29] = [
-    ("type", Kind::Plain),
-    ("format", Kind::Plain),
-    ("enum", Kind::Plain),
-    ("const", Kind::Plain),
-    ("default", Kind::Plain),
-    ("required", Kind::Plain),
-    ("minimum", Kind::Plain),
-    ("maximum", Kind::Plain),
-    ("exclusiveMinimum", Kind::Plain),
-    ("exclusiveMaximum", Kind::Plain),
-    ("multipleOf", Kind::Plain),
-    ("minLength", Kind::Plain),
-    ("maxLength", Kind::Plain),
-    ("pattern", Kind::Plain),
-    ("minItems", Kind::Plain),
-    ("maxItems", Kind::Plain),
-    ("uniqueItems", Kind::Plain),
-    ("minProperties", Kind::Plain),
-    ("maxProperties", Kind::Plain),
-    ("additionalProperties", Kind::Schema),
-    ("items", Kind::Schema),
-    ("not", Kind::Schema),
-    ("anyOf", Kind::Schemas),
-    ("oneOf", Kind::Schemas),
-    ("allOf", Kind::Schemas),
-    ("prefixItems", Kind::Schemas),
-    ("properties", Kind::Named),
-    ("patternProperties", Kind::Named),
-    ("description", Kind::Plain),
+const KEYWORDS: [(&str, KeywordKind); 29] = [
+    ("type", KeywordKind::Plain),
+    ("format", KeywordKind::Plain),
+    ("enum", KeywordKind::Plain),
+    ("const", KeywordKind::Plain),
+    ("default", KeywordKind::Plain),
+    ("required", KeywordKind::Plain),
+    ("minimum", KeywordKind::Plain),
+    ("maximum", KeywordKind::Plain),
+    ("exclusiveMinimum", KeywordKind::Plain),
+    ("exclusiveMaximum", KeywordKind::Plain),
+    ("multipleOf", KeywordKind::Plain),
+    ("minLength", KeywordKind::Plain),
+    ("maxLength", KeywordKind::Plain),
+    ("pattern", KeywordKind::Plain),
+    ("minItems", KeywordKind::Plain),
+    ("maxItems", KeywordKind::Plain),
+    ("uniqueItems", KeywordKind::Plain),
+    ("minProperties", KeywordKind::Plain),
+    ("maxProperties", KeywordKind::Plain),
+    ("additionalProperties", KeywordKind::Schema),
+    ("items", KeywordKind::Schema),
+    ("not", KeywordKind::Schema),
+    ("anyOf", KeywordKind::Schemas),
+    ("oneOf", KeywordKind::Schemas),
+    ("allOf", KeywordKind::Schemas),
+    ("prefixItems", KeywordKind::Schemas),
+    ("properties", KeywordKind::Named),
+    ("patternProperties", KeywordKind::Named),
+    ("description", KeywordKind::Plain),
 ];
 
 /// Makes one schema with its `$defs`.
 pub(super) struct SchemaBuilder<'d, 'a> {
-    document: &'d Document<'a>,
+    document: &'d OpenApiDocument<'a>,
     /// Names in `$defs` by reference.
     names: HashMap<String, String>,
     taken: HashSet<String>,
@@ -89,7 +89,7 @@ pub(super) struct SchemaBuilder<'d, 'a> {
 
 impl<'d, 'a> SchemaBuilder<'d, 'a> {
     /// For a schema of this document.
-    pub(super) fn new(document: &'d Document<'a>) -> SchemaBuilder<'d, 'a> {
+    pub(super) fn new(document: &'d OpenApiDocument<'a>) -> SchemaBuilder<'d, 'a> {
         SchemaBuilder {
             document,
             names: HashMap::new(),
@@ -152,9 +152,9 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
         {
             schema = merged;
         }
-        let is_nullable =
-            self.document.version == Version::V30 && schema.get("nullable") == Some(&Value::Bool(true));
-        if self.document.version == Version::V30 {
+        let is_nullable = self.document.version == OpenApiVersion::V30
+            && schema.get("nullable") == Some(&Value::Bool(true));
+        if self.document.version == OpenApiVersion::V30 {
             bound(&mut schema, "minimum", "exclusiveMinimum");
             bound(&mut schema, "maximum", "exclusiveMaximum");
         }
@@ -162,18 +162,18 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
         for (keyword, kind) in KEYWORDS {
             let Some(value) = schema.remove(keyword) else { continue };
             let value = match (kind, value) {
-                (Kind::Plain, Value::String(text)) if keyword == "description" => short(&text).into(),
-                (Kind::Plain, value) => value,
-                (Kind::Schema, value) => self.convert(value, depth + 1),
-                (Kind::Schemas, Value::Array(schemas)) => {
+                (KeywordKind::Plain, Value::String(text)) if keyword == "description" => short(&text).into(),
+                (KeywordKind::Plain, value) => value,
+                (KeywordKind::Schema, value) => self.convert(value, depth + 1),
+                (KeywordKind::Schemas, Value::Array(schemas)) => {
                     schemas.into_iter().map(|schema| self.convert(schema, depth + 1)).collect()
                 }
-                (Kind::Named, Value::Object(named)) => {
+                (KeywordKind::Named, Value::Object(named)) => {
                     let named =
                         named.into_iter().map(|(name, schema)| (name, self.convert(schema, depth + 1)));
                     Value::Object(named.collect())
                 }
-                (Kind::Schemas | Kind::Named, _) => continue,
+                (KeywordKind::Schemas | KeywordKind::Named, _) => continue,
             };
             made.insert(keyword.to_owned(), value);
         }
@@ -292,7 +292,7 @@ mod tests {
     /// The schema `s` of a document, and its definitions.
     fn built(version: &str, schemas: Value) -> (Value, Value) {
         let text = json!({ "openapi": version, "components": { "schemas": schemas } }).to_string();
-        let document = Document::read(&text).unwrap();
+        let document = OpenApiDocument::read(&text).unwrap();
         let mut builder = SchemaBuilder::new(&document);
         let schema = builder.schema(document.at("#/components/schemas/s").unwrap());
         (schema, Value::Object(builder.definitions()))
@@ -384,7 +384,7 @@ mod tests {
         let all = names(&|at| (format!("p{at}"), json!({"$ref": format!("#/x/p{at}/x")})));
         let parts = names(&|at| (format!("p{at}"), json!({"x": {"type": "string"}})));
         let text = json!({"openapi": "3.1.0", "x": parts, "s": {"properties": all}}).to_string();
-        let document = Document::read(&text).unwrap();
+        let document = OpenApiDocument::read(&text).unwrap();
         let mut builder = SchemaBuilder::new(&document);
         builder.schema(document.at("#/s").unwrap());
         assert_eq!(builder.definitions().len(), MOST_NAMES);

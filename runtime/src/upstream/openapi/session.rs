@@ -3,7 +3,7 @@
 use super::compile::{compile, is_json};
 use super::link::{Exchange, OpenApiService};
 use super::load::load;
-use super::plan::Plan;
+use super::plan::RequestPlan;
 use crate::net::{Method, Response, StatusCode, excerpt};
 use crate::secrets::SecretRegistry;
 use crate::spill::SpillStore;
@@ -30,7 +30,7 @@ const SAYINGS: [&str; 6] = ["detail", "message", "error_description", "error", "
 pub(in crate::upstream) struct OpenApiSession {
     service: Arc<OpenApiService>,
     secrets: SecretRegistry,
-    plans: BTreeMap<String, Plan>,
+    plans: BTreeMap<String, RequestPlan>,
     info: String,
     version: String,
 }
