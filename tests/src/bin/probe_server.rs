@@ -3,7 +3,7 @@
 //! It has one thread and answers a call when its condition holds, so nothing depends on time:
 //! `echo` answers at once with its argument `v` as structured content, `gather` when `n` of its calls are in
 //! flight, `hold` never, `flood` with `bytes` bytes of text or so many
-//! `rows` of JSON. `stats` tells how many calls were in flight at
+//! `rows` of JSON. `stats` tells how many calls are in flight, itself included, and were at
 //! most, how many came, and which were cancelled. `pester` asks its client again and again, until that is refused. It has two resources, a template and a prompt as well.
 #![expect(clippy::unwrap_used, reason = "a test helper: what is broken should be loud")]
 
@@ -140,7 +140,7 @@ impl Probe {
                 );
             }
             _ => {
-                let stats = json!({ "most_in_flight": self.most_in_flight, "calls": self.calls,
+                let stats = json!({ "in_flight": self.in_flight.len(), "most_in_flight": self.most_in_flight, "calls": self.calls,
                     "cancelled": self.cancelled, "pid": std::process::id() });
                 self.answer(id, &structured(&stats));
             }

@@ -209,6 +209,13 @@ impl ParkedCalls {
         }
     }
 
+    /// Ends those of an owner; how many they were.
+    pub(in crate::server) fn end_of(&self, owner: CallOwner) -> usize {
+        let gone: Vec<_> = self.lock().calls.extract_if(|_, (call, _)| call.owner == owner).collect();
+        // They are dropped here, where nobody waits for the table.
+        gone.len()
+    }
+
     /// Ends all of them, and keeps no more.
     pub(in crate::server) fn close(&self) {
         let mut state = self.lock();

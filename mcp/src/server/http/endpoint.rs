@@ -304,16 +304,19 @@ impl Post<'_> {
         };
         match action {
             Action::Run(call) => {
-                let begun = PostedCall::begin(server, self.calls(), *call, self.bytes, told, entered, wish);
+                let place = (server, self.holder);
+                let begun = PostedCall::begin(place, self.calls(), *call, self.bytes, told, entered, wish);
                 match begun {
                     Ok(call) => Answer::Later(Box::new(call), wish),
                     Err(told) => Answer::Done(reply::retry_after(told.answer(wish), reply::SOON)),
                 }
             }
-            Action::Resume(call) => match PostedCall::resume(server, self.calls(), *call, told) {
-                Ok(call) => Answer::Later(Box::new(call), wish),
-                Err(told) => Answer::Done(told.answer(wish)),
-            },
+            Action::Resume(call) => {
+                match PostedCall::resume((server, self.holder), self.calls(), *call, told) {
+                    Ok(call) => Answer::Later(Box::new(call), wish),
+                    Err(told) => Answer::Done(told.answer(wish)),
+                }
+            }
             Action::Listen(subscription) if wish.events => {
                 Answer::Done(events::subscription(server, self.holder.owner, subscription))
             }

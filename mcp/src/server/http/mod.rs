@@ -35,6 +35,7 @@ mod socket;
 mod turns;
 
 pub use access::Access;
+use access::TokenHolder;
 pub use handlers::{Handlers, MakePart};
 pub use settings::{HttpLimits, HttpSettings};
 pub use socket::{HttpListener, Tls};
@@ -48,8 +49,14 @@ use metrics::HttpCounts;
 use reload::Reloads;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
+use tokio::time::sleep;
 use turns::BusyTurns;
+
+/// How long it is at least, and at most, until tokens are looked through for those whose time is over.
+const SHORTEST_NAP: Duration = Duration::from_millis(10);
+const LONGEST_NAP: Duration = Duration::from_secs(60);
 
 /// What all requests share.
 pub(super) struct HttpServer {
@@ -152,11 +159,42 @@ impl HttpServer {
 
     /// Follows the file of tokens: who listens by one that is good no longer, or for other servers, is told. Never ends.
     async fn follow_tokens(&self, reloads: Reloads) {
-        let replaced = || {
+        let replaced = |gone: Vec<Arc<TokenHolder>>| {
+            self.end_work_of(&gone);
             self.handlers.retain(|servers| self.access.grants(servers));
             self.tools.send_modify(|_| {});
         };
         self.access.follow(reloads, replaced).await;
+    }
+
+    /// Ends what is under way with tokens when their time is over. Never ends.
+    async fn follow_expiry(&self) {
+        let mut replaced = self.tools.subscribe();
+        loop {
+            let (gone, next) = self.access.expired();
+            if !gone.is_empty() {
+                self.end_work_of(&gone);
+                // Who listens is told.
+                self.tools.send_modify(|_| {});
+            }
+            // The clock may be set meanwhile.
+            let look = next.unwrap_or(LONGEST_NAP).clamp(SHORTEST_NAP, LONGEST_NAP);
+            tokio::select! {
+                () = sleep(look) => {}
+                // The sender lives as long as we do.
+                _ = replaced.changed() => {}
+            }
+        }
+    }
+
+    /// Cancels the calls of these tokens, and their runs that wait for them to call again.
+    fn end_work_of(&self, holders: &[Arc<TokenHolder>]) {
+        for holder in holders {
+            // First: a call that is parked after this looks there itself.
+            holder.end();
+            let parked = self.parked.end_of(holder.owner);
+            tracing::info!(token = holder.name, parked, "a token is good no longer: its calls are cancelled");
+        }
     }
 
     /// The list that somebody is shown; `None` when they have no token any more.

@@ -1,5 +1,6 @@
 //! A request that is answered later: where its call waits, is followed, and stops when nobody is there any more.
 
+use super::access::TokenHolder;
 use super::clients::SessionRequest;
 use super::events::{QUIET, comment, event};
 use super::{HttpServer, ServerStage, reply};
@@ -79,6 +80,7 @@ impl ReplyBox {
 /// A call that runs or waits. Dropping it cancels it.
 pub(super) struct PostedCall {
     server: Arc<HttpServer>,
+    holder: Arc<TokenHolder>,
     calls: Calls,
     mailbox: Arc<Mailbox>,
     ticket: Ticket,
@@ -99,7 +101,7 @@ impl Drop for PostedCall {
 impl PostedCall {
     /// Asks for a place for a call; an answer at once if there is none to be had.
     pub(super) fn begin(
-        server: &Arc<HttpServer>,
+        (server, holder): (&Arc<HttpServer>, &Arc<TokenHolder>),
         mut calls: Calls,
         call: AcceptedCall,
         bytes: usize,
@@ -116,12 +118,13 @@ impl PostedCall {
             return Err(told);
         }
         let mailbox = calls.mailbox();
-        Ok(PostedCall { server: server.clone(), calls, mailbox, ticket, request, asked, told })
+        let (server, holder) = (server.clone(), holder.clone());
+        Ok(PostedCall { server, holder, calls, mailbox, ticket, request, asked, told })
     }
 
     /// Goes on with a run whose client was asked; the answer at once if there is none.
     pub(super) fn resume(
-        server: &Arc<HttpServer>,
+        (server, holder): (&Arc<HttpServer>, &Arc<TokenHolder>),
         mut calls: Calls,
         call: ResumedCall,
         mut told: ReplyBox,
@@ -131,7 +134,8 @@ impl PostedCall {
             return Err(told);
         }
         let mailbox = calls.mailbox();
-        Ok(PostedCall { server: server.clone(), calls, mailbox, ticket, request: None, asked: None, told })
+        let (server, holder) = (server.clone(), holder.clone());
+        Ok(PostedCall { server, holder, calls, mailbox, ticket, request: None, asked: None, told })
     }
 
     /// Answers as the client wishes: by one JSON text if it is soon over and nothing is told before, else by a stream.
@@ -177,6 +181,12 @@ impl PostedCall {
         !self.told.messages.is_empty()
     }
 
+    fn cancel(&mut self, why: &str) {
+        self.calls.cancel(&self.ticket.id);
+        let ticket = self.ticket.unrecorded();
+        self.calls.handler().clone().refuse(ticket, EdgeReason::Cancelled, why, &mut self.told);
+    }
+
     /// Waits until something has happened. May be dropped while it waits.
     async fn more(&mut self) {
         let report = self.calls.next_report();
@@ -196,14 +206,14 @@ impl PostedCall {
                 for (slot, event) in self.mailbox.take() {
                     self.calls.handle(slot, event, now, &mut self.told);
                 }
+                // It may have been parked behind the back of whoever ended the work of the token.
+                if self.holder.is_over() {
+                    self.server.parked.end_of(self.holder.owner);
+                }
             }
             () = sleep_until(report_at), if report.is_some() => self.calls.report(Instant::now(), &mut self.told),
-            () = cancelled => {
-                self.calls.cancel(&self.ticket.id);
-                let message = "the request was cancelled";
-                let ticket = self.ticket.unrecorded();
-                self.calls.handler().clone().refuse(ticket, EdgeReason::Cancelled, message, &mut self.told);
-            }
+            () = cancelled => self.cancel("the request was cancelled"),
+            () = self.holder.over() => self.cancel("the token of the call is good no longer, so it was cancelled"),
             () = self.server.reached(ServerStage::Ending) => {
                 self.calls.cancel(&self.ticket.id);
                 self.told.refuse(&self.ticket.id, &RpcError::new(ErrorCode::Unavailable, "server draining"));

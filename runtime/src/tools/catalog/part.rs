@@ -16,6 +16,11 @@ impl ServerNames {
         self.0.contains(name)
     }
 
+    /// True when all of them are among others.
+    pub fn is_subset(&self, others: &ServerNames) -> bool {
+        self.0.is_subset(&others.0)
+    }
+
     /// Those that are also among others.
     pub(super) fn and(&self, others: &ServerNames) -> ServerNames {
         self.0.intersection(&others.0).cloned().collect()

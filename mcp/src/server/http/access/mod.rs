@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use subtle::ConstantTimeEq;
 use tokens::TokenGrant;
+use tokio::sync::watch;
 
 /// SHA-256 of a token.
 pub type TokenHash = [u8; 32];
@@ -48,23 +49,26 @@ pub(super) struct TokenHolder {
     pub(super) lately: Lately,
     /// Calls that it may begin at once, and since when that is so.
     calls: Mutex<(f64, Instant)>,
+    /// What was begun with the token has to end. Those who hold it after an edit have it in common.
+    over: Arc<watch::Sender<bool>>,
 }
 
 impl TokenHolder {
-    fn new(grant: Option<TokenGrant>, limits: &HttpLimits) -> Arc<TokenHolder> {
+    fn new(grant: Option<TokenGrant>, limits: &HttpLimits) -> TokenHolder {
         let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let own = grant.as_ref().and_then(|grant| grant.max_concurrent);
         let jobs = own.map_or(limits.jobs_per_owner, |own| u64::from(own.get()));
         let per_minute = grant.as_ref().and_then(|grant| grant.evals_per_minute);
-        Arc::new(TokenHolder {
+        TokenHolder {
             owner: grant.as_ref().map_or_else(CallOwner::default, |grant| owner_of(&grant.hash)),
             name: grant.as_ref().map_or_else(String::new, |grant| grant.name.clone()),
             share: Share { jobs: whole(jobs), queued: whole(limits.queued_per_owner) },
             party: OnceLock::new(),
             lately: Lately::default(),
             calls: Mutex::new((per_minute.map_or(0.0, |most| f64::from(most.get())), Instant::now())),
+            over: Arc::new(watch::Sender::new(false)),
             grant,
-        })
+        }
     }
 
     /// Takes one of the calls that the token may begin within a minute.
@@ -91,11 +95,40 @@ impl TokenHolder {
     }
 
     fn is_good(&self) -> bool {
-        let expires = self.grant.as_ref().and_then(|grant| grant.expires);
-        expires.is_none_or(|expires| {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            expires.as_second() > i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
-        })
+        self.left().is_none_or(|left| !left.is_zero())
+    }
+
+    /// How long it is good; `None`: for ever.
+    fn left(&self) -> Option<Duration> {
+        let expires = u64::try_from(self.grant.as_ref()?.expires?.as_second()).unwrap_or_default();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Some(Duration::from_secs(expires).saturating_sub(now))
+    }
+
+    /// Whoever holds that one may do all that was begun with this one.
+    fn is_followed_by(&self, other: &TokenHolder) -> bool {
+        let holds_all = match (self.servers(), other.servers()) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(old), Some(new)) => old.is_subset(new),
+        };
+        self.owner == other.owner && holds_all
+    }
+
+    /// What was begun with the token has to end.
+    pub(super) fn end(&self) {
+        self.over.send_replace(true);
+    }
+
+    /// True when that was said.
+    pub(super) fn is_over(&self) -> bool {
+        *self.over.borrow()
+    }
+
+    /// Waits until it is said.
+    pub(super) async fn over(&self) {
+        // We hold the sender.
+        let _ = self.over.subscribe().wait_for(|over| *over).await;
     }
 
     /// Their place at the gate.
@@ -178,29 +211,50 @@ impl Access {
         self.tokens.is_some()
     }
 
-    /// From now on these tokens are good. Who has one that was good before and is as it was goes on.
-    fn replace(&self, grants: Vec<TokenGrant>) {
-        let Some(tokens) = &self.tokens else { return };
+    /// From now on these tokens are good. Who has one that was good before and is as it was goes on. Gives those that are good no
+    /// longer, or for fewer servers.
+    fn replace(&self, grants: Vec<TokenGrant>) -> Vec<Arc<TokenHolder>> {
+        let Some(tokens) = &self.tokens else { return Vec::new() };
         let mut tokens = tokens.write().unwrap_or_else(PoisonError::into_inner);
         let known = |grant: TokenGrant| {
             let old = tokens.iter().find(|known| known.holder.grant.as_ref() == Some(&grant));
             let hash = grant.hash;
-            let holder =
-                old.map_or_else(|| TokenHolder::new(Some(grant), &self.limits), |known| known.holder.clone());
+            let holder = match old {
+                Some(known) => known.holder.clone(),
+                None => {
+                    let mut holder = TokenHolder::new(Some(grant), &self.limits);
+                    let mut old = tokens.iter().map(|known| &known.holder);
+                    if let Some(old) = old.find(|old| old.is_followed_by(&holder) && !old.is_over()) {
+                        holder.over = old.over.clone();
+                    }
+                    Arc::new(holder)
+                }
+            };
             KnownToken { hash, holder }
         };
-        let new = grants.into_iter().map(known).collect();
-        *tokens = new;
+        let new: Vec<KnownToken> = grants.into_iter().map(known).collect();
+        let old = std::mem::replace(&mut *tokens, new);
+        let goes_on = |old: &TokenHolder| tokens.iter().any(|known| old.is_followed_by(&known.holder));
+        old.into_iter().map(|known| known.holder).filter(|holder| !goes_on(holder)).collect()
     }
 
-    /// Follows the file of tokens, if there is one, and says when others are good. Never ends.
-    pub(super) async fn follow(&self, reloads: Reloads, replaced: impl Fn()) {
+    /// Tokens whose time is over and that nobody has ended yet, and how long the others are good at least.
+    pub(super) fn expired(&self) -> (Vec<Arc<TokenHolder>>, Option<Duration>) {
+        let look = |tokens: &[KnownToken]| {
+            let all = tokens.iter().map(|known| &known.holder).filter(|holder| !holder.is_over());
+            let (good, over): (Vec<_>, Vec<_>) = all.partition(|holder| holder.is_good());
+            (over.into_iter().cloned().collect(), good.into_iter().filter_map(|holder| holder.left()).min())
+        };
+        self.known(look).unwrap_or_default()
+    }
+
+    /// Follows the file of tokens, if there is one, and says when others are good, and which are no longer. Never ends.
+    pub(super) async fn follow(&self, reloads: Reloads, replaced: impl Fn(Vec<Arc<TokenHolder>>)) {
         let Some(TokenFile { path, beside }) = &self.file else { return std::future::pending().await };
         let read = || match tokens::read(path) {
             Ok(grants) => {
                 tracing::info!(tokens = grants.len(), "tokens reloaded");
-                self.replace(beside.iter().cloned().chain(grants).collect());
-                replaced();
+                replaced(self.replace(beside.iter().cloned().chain(grants).collect()));
             }
             Err(wrong) => tracing::error!("the edited tokens are not used, those before stay: {wrong}"),
         };
@@ -208,7 +262,7 @@ impl Access {
     }
 
     fn with(tokens: Option<RwLock<Vec<KnownToken>>>, limits: &HttpLimits, counts_failures: bool) -> Access {
-        let everybody = TokenHolder::new(None, limits);
+        let everybody = Arc::new(TokenHolder::new(None, limits));
         Access { tokens, file: None, everybody, limits: *limits, counts_failures, failures: Mutex::default() }
     }
 

@@ -86,11 +86,12 @@ impl HttpListener {
         let grace = Duration::from_millis(settings.limits.grace_ms);
         let server = Arc::new(HttpServer::new(handlers, settings, access, gate.parking()));
         let following = server.clone();
-        let (tokens, certificate) = (server.clone(), tls.clone());
+        let (tokens, expiring, certificate) = (server.clone(), server.clone(), tls.clone());
         let (reload_tokens, reload_tls) = (Reloads(reloads.clone()), Reloads(reloads));
         let tasks = [
             tokio::spawn(async move { following.follow(facts).await }),
             tokio::spawn(async move { tokens.follow_tokens(reload_tokens).await }),
+            tokio::spawn(async move { expiring.follow_expiry().await }),
             tokio::spawn(async move {
                 if let Some(certificate) = certificate {
                     certificate.follow(reload_tls).await;

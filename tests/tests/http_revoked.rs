@@ -1,0 +1,222 @@
+//! Tokens that are taken away, run out, or become good for less, while calls of theirs run, or wait for their clients to call
+//! again.
+
+use ptc_tests::processes::eventually;
+use ptc_tests::serve::text_of;
+use ptc_tests::upstreams::{ConfigFile, Upstreams, probe_server};
+use ptc_tests::web::{
+    Answer, Browser, SessionClient, WebServer, program, sha256, stateless_headers, stateless_params,
+};
+use serde_json::{Value, json};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A call whose client is asked. A server asks only while nobody else calls it.
+const FORM: &str =
+    r#"(:value (tool/call 'probe/ask {:message "Sure?" :requestedSchema {:type "object" :properties {}}}))"#;
+
+/// A call that its server answers when there is a second one.
+const GATHER: &str = "(:ok (tool/call 'probe/gather {:n 2}))";
+
+/// A server whose file of tokens is read when it is told so.
+struct Tokens {
+    server: WebServer,
+    file: std::path::PathBuf,
+    _folder: tempfile::TempDir,
+    _config: ConfigFile,
+}
+
+fn bearer(token: &str) -> String {
+    format!("Bearer {}", token.repeat(32))
+}
+
+fn write(file: &std::path::Path, tokens: &[(&str, &str)]) {
+    let entry = |(name, more): &(&str, &str)| {
+        format!("[{name}]\nsha256 = \"{}\"\n{more}\n", sha256(&name.repeat(32)))
+    };
+    std::fs::write(file, tokens.iter().map(entry).collect::<String>()).expect("written");
+}
+
+impl Tokens {
+    fn start(tokens: &[(&str, &str)]) -> Tokens {
+        let config =
+            Upstreams::probe().add("other", probe_server(&[])).add("third", probe_server(&[])).write();
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("tokens.toml");
+        write(&file, tokens);
+        let path = file.to_str().expect("a path").to_owned();
+        let flags = ["--http-tokens", &path, "--config-reload", "sighup", "--log-level", "info"];
+        let times =
+            ["--timeout", "120s", "--upstream-call-timeout", "120s", "--catalog-snapshot-mode", "live"];
+        let server = WebServer::start(&config.flags(&[&flags[..], &times].concat()));
+        Tokens { server, file, _folder: folder, _config: config }
+    }
+
+    /// Edits the file, and waits until that counts.
+    fn replace(&self, tokens: &[(&str, &str)]) {
+        drop(self.server.log());
+        write(&self.file, tokens);
+        self.server.signal("HUP");
+        eventually("the tokens are read", || {
+            self.server.log().iter().any(|line| line.contains("tokens reloaded"))
+        });
+    }
+
+    fn send(&self, token: &str, params: Value) -> Browser {
+        let params = stateless_params(params, json!({ "elicitation": {} }));
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
+        let bearer = bearer(token);
+        let mut headers = stateless_headers("tools/call", "lisp_eval");
+        headers.push(("Authorization", &bearer));
+        let mut browser = self.server.connect();
+        browser.send("POST", &headers, &body);
+        browser
+    }
+
+    fn ask(&self, token: &str, params: Value) -> Answer {
+        self.send(token, params).answer()
+    }
+
+    fn call(&self, token: &str, params: Value) -> Value {
+        message_of(&self.ask(token, params))
+    }
+
+    fn text(&self, token: &str, text: &str) -> String {
+        text_of(&self.call(token, program(text))["result"])
+    }
+
+    /// A call whose run is parked; what goes on with it.
+    fn parked(&self, token: &str, text: &str) -> Value {
+        let params = program(text);
+        let asked = self.call(token, params.clone())["result"].clone();
+        assert_eq!(asked["resultType"], "input_required", "{asked}");
+        let (name, _) =
+            asked["inputRequests"].as_object().and_then(|all| all.iter().next()).expect("a question");
+        let mut again = params;
+        again["requestState"] = asked["requestState"].clone();
+        again["inputResponses"] = json!({ name: { "action": "decline" } });
+        again
+    }
+
+    /// Waits until so many calls of the probe are under way, or were cancelled.
+    fn until(&self, what: &str, count: u64) {
+        let text = format!("(get (:value (tool/call 'probe/stats {{}})) :{what})");
+        eventually(what, || self.text("watch", &text) == count.to_string());
+    }
+}
+
+/// What is answered, by a stream if it took long.
+fn message_of(answer: &Answer) -> Value {
+    match answer.header("content-type") {
+        Some("text/event-stream") => answer.events().pop().expect("an answer"),
+        _ => answer.json(),
+    }
+}
+
+fn is_cancelled(message: &Value) -> bool {
+    let told = text_of(&message["result"]);
+    message["result"]["isError"] == true
+        && told == "cancelled: the token of the call is good no longer, so it was cancelled"
+}
+
+const WATCH: (&str, &str) = ("watch", "");
+
+#[test]
+fn a_token_that_is_taken_away_ends_its_calls_and_its_parked_runs_and_no_others() {
+    let tokens = Tokens::start(&[("gone", ""), ("stays", ""), WATCH]);
+    let hold = "(tool/call 'probe/hold {})";
+    // A form, beside a call that ends with its run only.
+    let form = FORM.replace("probe", "other");
+    let again = tokens.parked("gone", &format!("(pcalls (fn [] {hold}) (fn [] {form}))"));
+    let others = tokens.parked("stays", &FORM.replace("probe", "third"));
+    let mut held = tokens.send("gone", program(hold));
+    let authorization = bearer("gone");
+    let mut session =
+        SessionClient::begin(&tokens.server, "2025-11-25", &[("Authorization", &authorization)]);
+    let mut in_session = session.begin_program(&tokens.server, hold);
+    let mut waits = tokens.send("stays", program(GATHER));
+    // Three that hold, one that gathers; and who asks.
+    tokens.until("in_flight", 5);
+    tokens.replace(&[("stays", ""), WATCH]);
+    assert!(is_cancelled(&message_of(&held.answer())));
+    assert!(is_cancelled(&message_of(&in_session.answer())));
+    tokens.until("cancelled", 3);
+    assert_eq!(tokens.ask("gone", again).status, 401);
+    let over = tokens.call("stays", others);
+    assert_eq!(text_of(&over["result"]), r#"[{"action" "decline"} nil]"#);
+    assert_eq!(tokens.text("stays", GATHER), "true");
+    assert_eq!(text_of(&message_of(&waits.answer())["result"]), "true");
+    tokens.until("cancelled", 3);
+}
+
+#[test]
+fn an_edit_ends_what_the_token_may_no_longer_do() {
+    let servers = |names: &str| format!("servers = [{names}]");
+    let (both, one) = (servers(r#""probe", "other""#), servers(r#""probe""#));
+    let rows: [(&str, &str, bool); 5] = [
+        // As before, other limits, more servers, fewer, all of them before.
+        ("", "evals_per_minute = 6000", true),
+        (&both, &format!("max_concurrent = 3\n{both}"), true),
+        (&one, &both, true),
+        (&both, &one, false),
+        ("", &one, false),
+    ];
+    for (before, after, goes_on) in rows {
+        let tokens = Tokens::start(&[("some", before), WATCH]);
+        let again = tokens.parked("some", FORM);
+        let mut waits = tokens.send("some", program(GATHER));
+        tokens.until("in_flight", 3);
+        tokens.replace(&[("some", after), WATCH]);
+        let over = match goes_on {
+            true => {
+                let over = tokens.call("some", again);
+                assert_eq!(text_of(&over["result"]), r#"[{"action" "decline"} nil]"#, "{after}");
+                assert_eq!(tokens.text("watch", GATHER), "true");
+                text_of(&message_of(&waits.answer())["result"]) == "true"
+            }
+            false => {
+                let unknown = tokens.call("some", again);
+                assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+                is_cancelled(&message_of(&waits.answer()))
+            }
+        };
+        assert!(over, "{before} {after}");
+    }
+}
+
+#[test]
+fn a_call_that_outlives_edits_ends_with_its_token() {
+    let tokens = Tokens::start(&[("some", ""), WATCH]);
+    let mut held = tokens.send("some", program("(tool/call 'probe/hold {})"));
+    tokens.until("in_flight", 2);
+    for edit in ["evals_per_minute = 6000", "max_concurrent = 5", ""] {
+        tokens.replace(&[("some", edit), WATCH]);
+    }
+    tokens.until("in_flight", 2);
+    tokens.replace(&[WATCH]);
+    assert!(is_cancelled(&message_of(&held.answer())));
+    tokens.until("cancelled", 1);
+}
+
+#[test]
+fn a_token_whose_time_is_over_ends_as_one_that_is_taken_away() {
+    let tokens = Tokens::start(&[("short", ""), WATCH]);
+    for left in [0_i64, 2] {
+        tokens.replace(&[("short", ""), WATCH]);
+        let mut held = tokens.send("short", program("(tool/call 'probe/hold {})"));
+        tokens.until("in_flight", 2);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time").as_secs();
+        let end = moment(now.saturating_add_signed(left));
+        tokens.replace(&[("short", &format!("expires = {end}")), WATCH]);
+        assert!(is_cancelled(&message_of(&held.answer())), "{left}");
+        assert_eq!(tokens.ask("short", program("1")).status, 401);
+    }
+}
+
+/// A moment, in seconds since 1970, as TOML has it.
+fn moment(seconds: u64) -> String {
+    let date = std::process::Command::new("date")
+        .args(["-u", "-d", &format!("@{seconds}"), "+%Y-%m-%dT%H:%M:%SZ"])
+        .output()
+        .expect("date runs");
+    String::from_utf8(date.stdout).expect("a date").trim().to_owned()
+}
