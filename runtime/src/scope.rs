@@ -57,7 +57,7 @@ impl Scope {
         Scope { lisp: Arc::new(self.lisp.without_servers()), ..self.clone() }
     }
 
-    /// The same place with these of its servers. What its namespaces call of others they do not reach either.
+    /// The same place with these of its servers. Exports of its namespaces that need others are not there.
     #[must_use]
     pub fn only(&self, servers: ServerNames) -> Scope {
         Scope { lisp: Arc::new(self.lisp.only(servers)), ..self.clone() }

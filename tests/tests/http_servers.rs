@@ -296,21 +296,61 @@ fn what_scripts_of_others_are_told_is_not_in_the_memory_of_a_script() {
 }
 
 #[test]
-fn a_prelude_that_needs_another_server_says_no_name() {
+fn exports_that_need_another_server_are_not_there() {
     let folder = tempfile::tempdir().unwrap();
     let prelude = folder.path().join("stats.clj");
     let text = r#"(ns stats)
-(defn of-shut "Numbers" [] (:value (tool/call {:server "shut" :tool "stats" :args {}})))"#;
+(defn- numbers [] (tool/call {:server "shut" :tool "stats" :args {}}))
+(defn closed "Numbers" [] (:value (numbers)))
+(defn near "More" {:requires ["upstream:shut/stats"]} [] 1)
+(defn open "Others" [] (:calls (:value (tool/call {:server "open" :tool "stats" :args {}}))))
+(defn pure "Nothing" [] 7)
+(ns shutter "All of it." {:visibility :prompt})
+(defn near "Far" [] (:value (tool/call 'shut/stats {})))"#;
     std::fs::write(&prelude, text).unwrap();
-    let model = ModelServer::of(&["(return 1)"]);
+    let model = ModelServer::of(&["(return (stats/pure))"]);
     let tokens = Tokens::with(&model, "monty", &["--prelude", prelude.to_str().unwrap()]);
-    let eval = |token: &str| tokens.call(token, "lisp_eval", &json!({ "program": "(stats/of-shut)" }));
-    let reached = eval("all");
-    assert!(reached.contains("most_in_flight"), "{reached}");
-    let refused = tokens.call("some", "lisp_eval", &json!({ "program": "(+ 1 2)" }));
-    assert!(refused.contains("prelude_attach_failed") && !refused.contains("\"shut"), "{refused}");
-    assert!(!refused.contains("`shut`") && !refused.contains("shut/"), "{refused}");
-    assert!(!eval("none").contains("most_in_flight"));
+    let text_of = |answer: String| {
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        ptc_tests::serve::text_of(&answer["result"])
+    };
+    let eval =
+        |token: &str, text: &str| text_of(tokens.call(token, "lisp_eval", &json!({ "program": text })));
+    assert!(eval("all", "(stats/closed)").contains("most_in_flight"));
+    assert!(eval("all", "(shutter/near)").contains("most_in_flight"));
+    let names = "[(keys (ns-publics 'stats)) (keys (ns-publics 'shutter))]";
+    for (token, stats, shutter) in [
+        ("all", r#"["closed" "near" "open" "pure"]"#, r#"["near"]"#),
+        ("some", r#"["open" "pure"]"#, "nil"),
+        ("none", r#"["pure"]"#, "nil"),
+    ] {
+        assert_eq!(eval(token, names).replace("[]", "nil"), format!("[{stats} {shutter}]"), "{token}");
+        assert_eq!(eval(token, "(stats/pure)"), "7", "{token}");
+        let listed = tokens.ask(token, "tools/list", "", json!({}));
+        assert_eq!(listed.contains("stats/closed"), token == "all", "{token}");
+        assert!(listed.contains("stats/pure"), "{token}");
+        if token != "all" {
+            for gone in ["(stats/closed)", "stats/near", "(map shutter/near [1])", "(doc 'stats/closed)"] {
+                let told = eval(token, gone);
+                assert!(
+                    !told.contains("most_in_flight")
+                        && !told.contains("\"shut\"")
+                        && !told.contains("Numbers"),
+                    "{told}"
+                );
+            }
+            assert!(eval(token, "(stats/closed)").contains("not a public export"));
+            for source in ["(source 'stats/closed)", "(source 'stats/numbers)"] {
+                assert!(!eval(token, source).contains("tool/call"), "{token} {source}");
+            }
+        }
+    }
+    assert!(eval("some", "(stats/open)").parse::<u64>().is_ok());
+    let solved = tokens.call("some", "lisp_task", &json!({ "task": "?" }));
+    assert!(solved.contains("\"answer\":\"7\""), "{solved}");
+    let session = tokens.session("some");
+    let params = json!({ "session_id": session, "program": "(stats/pure)" });
+    assert!(text_of(tokens.call("some", "lisp_session_eval", &params)).starts_with('7'));
 }
 
 /// A stream that tells this token of changes, in a session of its own.

@@ -24,6 +24,7 @@ use crate::server::http::{Handlers, HttpListener};
 use crate::server::{Gate, Load, Parking, stdio};
 use crate::tools::catalog::CatalogStyle;
 use crate::tools::{Facts, execute_program, lisp_debug, lisp_eval, proxy, session};
+use ptc_runtime::Prelude;
 use ptc_runtime::limits::Limits;
 use ptc_runtime::tools::Catalog;
 use ptc_runtime::upstream::Offered;
@@ -163,7 +164,7 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let files = ConfigFiles::followed(&args.upstreams, config_reload)?;
     let prelude = args.preludes.prelude()?;
     let stores = args.store.access(prelude.is_some())?;
-    let inventory = prelude.as_ref().and_then(|prelude| prelude.inventory()).map(Arc::from);
+    let attached = prelude.clone();
     let launched = launch(&args.upstreams, prelude, if is_http { GIVING_WAY } else { 0 })?;
     let booted = &launched.booted;
     let limits = args.limits.limits(booted.has_upstreams)?;
@@ -183,7 +184,7 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         profile: profile.unwrap_or_default(),
         limits,
         read_only,
-        inventory,
+        prelude: attached,
         is_private: over_http.as_ref().is_some_and(|(_, access)| access.asks_for_tokens()),
     };
     let facts = described.facts();
@@ -304,7 +305,7 @@ struct Described<'b> {
     profile: Profile,
     limits: Limits,
     read_only: bool,
-    inventory: Option<Arc<str>>,
+    prelude: Option<Arc<Prelude>>,
     is_private: bool,
 }
 
@@ -317,7 +318,7 @@ impl Described<'_> {
             timeout_ms: self.limits.timeout_ms,
             profile: self.profile,
             read_only: self.read_only,
-            inventory: self.inventory.clone(),
+            prelude: self.prelude.clone(),
             is_private: self.is_private,
             ..Facts::default()
         }

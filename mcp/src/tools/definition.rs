@@ -3,6 +3,7 @@
 use super::catalog::{CatalogStyle, CatalogView};
 use crate::answer::caps::Profile;
 use crate::protocol::Era;
+use ptc_runtime::Prelude;
 use ptc_runtime::tools::ServerNames;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -23,8 +24,8 @@ pub struct Facts {
     pub profile: Profile,
     /// Only tools that change nothing exist upstream.
     pub read_only: bool,
-    /// What programs are told of the prelude that is attached to them.
-    pub inventory: Option<Arc<str>>,
+    /// What is attached to programs.
+    pub prelude: Option<Arc<Prelude>>,
     /// What there is depends on who asks, so nobody else may be shown it.
     pub is_private: bool,
     /// The era of the list.
@@ -36,7 +37,13 @@ impl Facts {
     #[must_use]
     pub fn only(mut self, servers: &ServerNames) -> Facts {
         self.catalog.servers.retain(|server| servers.contains(&server.name));
+        self.prelude = self.prelude.map(|prelude| Arc::new(prelude.only(servers)));
         self
+    }
+
+    /// What programs are told of the prelude that is attached to them.
+    pub(super) fn inventory(&self) -> Option<String> {
+        self.prelude.as_ref()?.inventory()
     }
 }
 

@@ -33,9 +33,9 @@ pub fn description(facts: &Facts) -> String {
         text.push_str(CALL);
         text.push_str(&format!(" At most {} calls and {seconds} s.", facts.max_calls));
     }
-    if let Some(inventory) = &facts.inventory {
+    if let Some(inventory) = facts.inventory() {
         text.push('\n');
-        text.push_str(inventory);
+        text.push_str(&inventory);
     }
     text.push_str(LANGUAGE);
     let kilobytes = facts.profile.caps().result_bytes >> 10;

@@ -101,7 +101,7 @@ impl Tool for SessionEval {
         input_schema["required"] = json!(["session_id", "program"]);
         Definition {
             title: "Run a PTC-Lisp program in a session".into(),
-            description: match &facts.inventory {
+            description: match facts.inventory() {
                 Some(inventory) => format!("{DESCRIPTION}\n{inventory}"),
                 None => DESCRIPTION.into(),
             },

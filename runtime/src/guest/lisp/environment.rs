@@ -116,7 +116,7 @@ impl CompileEnvironment {
         let version = catalog.version().wrapping_add(1);
         if self.checked.load(Ordering::Relaxed) != version {
             let granted = self.tools.as_ref().map(|tools| tools.names()).unwrap_or_default();
-            prelude.check(&catalog, &granted, self.part != 0)?;
+            prelude.check(&catalog, &granted)?;
             self.checked.store(version, Ordering::Relaxed);
         }
         Ok(())

@@ -105,6 +105,7 @@ impl Lisp {
     ) -> Result<Lisp, String> {
         let preludes: Vec<_> = self.environment.prelude().into_iter().chain(preludes).cloned().collect();
         let (prelude, part) = (Prelude::joined(&preludes)?, self.broker.catalog().part());
+        let prelude = prelude.map(|prelude| within(prelude, &self.broker));
         let environment = Arc::new(CompileEnvironment::new(prelude, tools, Vec::new(), part));
         let (broker, cache) = (self.broker.clone(), self.cache.clone());
         Ok(Lisp { broker, cache, environment, read_only: self.read_only })
@@ -124,6 +125,7 @@ impl Lisp {
     pub(crate) fn only(&self, servers: ServerNames) -> Lisp {
         let broker = Arc::new(self.broker.only(servers));
         let (prelude, tools) = (self.environment.prelude().cloned(), self.environment.tools().cloned());
+        let prelude = prelude.map(|prelude| within(prelude, &broker));
         let part = broker.catalog().part();
         let environment = Arc::new(CompileEnvironment::new(prelude, tools, Vec::new(), part));
         Lisp { broker, cache: self.cache.clone(), environment, read_only: self.read_only }
@@ -169,5 +171,14 @@ impl Lisp {
     ) -> MakeGuest {
         let lisp = self.clone();
         Box::new(move |seat| Execution::begin(lisp, source, options, Some(run), seat))
+    }
+}
+
+/// A prelude where there are some servers only: exports that need others are not there, since whoever runs programs there must
+/// not be kept from all of them.
+fn within(prelude: Arc<Prelude>, broker: &ToolBroker) -> Arc<Prelude> {
+    match broker.catalog().shown_names() {
+        Some(names) => Arc::new(prelude.only(names)),
+        None => prelude,
     }
 }

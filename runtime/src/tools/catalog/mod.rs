@@ -213,6 +213,11 @@ impl SharedCatalog {
         self.part.as_ref().map_or(0, |part| part.number)
     }
 
+    /// The servers that it may show; `None`: all.
+    pub(crate) fn shown_names(&self) -> Option<&ServerNames> {
+        self.part.as_ref().map(|part| &part.servers)
+    }
+
     /// Wakes its holder with every version of the whole, which it is shown.
     pub fn subscribe(&self) -> watch::Receiver<Arc<Catalog>> {
         self.current.subscribe()

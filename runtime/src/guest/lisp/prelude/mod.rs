@@ -18,6 +18,7 @@ mod trace;
 
 use super::rendering;
 use crate::run::outcome::{Failure, Place};
+use crate::tools::ServerNames;
 pub(super) use link::{Attached, relink};
 use ptc_compiler::prelude::{CompiledPrelude, PreludeDefinition, Visibility};
 use ptc_compiler::{CompileOptions, Export, Namespace, diagnostic::Diagnostic};
@@ -180,6 +181,26 @@ impl Prelude {
         }
         narrowed.complete();
         Ok(narrowed)
+    }
+
+    /// The same for who may use these servers only: exports that need others are no exports.
+    #[must_use]
+    pub fn only(&self, servers: &ServerNames) -> Prelude {
+        let mut part = self.clone();
+        for definition in &mut part.definitions {
+            let mut servers_of =
+                definition.compiled.requires.iter().filter_map(|id| requirements::server(id));
+            definition.compiled.is_private |= servers_of.any(|name| !servers.contains(name));
+        }
+        let definitions = &part.definitions;
+        for attached in &mut part.namespaces {
+            attached.definitions.retain(|&number| !definitions[number as usize].compiled.is_private);
+            let exports = attached.definitions.iter().map(|&number| definitions[number as usize].export());
+            let (name, doc) = (attached.namespace.name(), attached.namespace.doc().map(Into::into));
+            attached.namespace = Namespace::new(name, doc, exports.collect());
+        }
+        part.complete();
+        part
     }
 
     /// Several preludes as one, in this order; `None` for none.

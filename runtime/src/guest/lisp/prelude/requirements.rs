@@ -25,6 +25,14 @@ fn read(id: &str) -> Requirement<'_> {
     }
 }
 
+/// The server that an export with this requirement calls.
+pub(super) fn server(id: &str) -> Option<&str> {
+    match read(id) {
+        Requirement::Upstream { server, .. } => Some(server),
+        Requirement::Tool(_) | Requirement::Unknown => None,
+    }
+}
+
 impl Prelude {
     /// Tools of the host that its exports need, by name.
     pub(in crate::guest::lisp) fn granted_tools(&self) -> BTreeSet<&str> {
@@ -38,21 +46,15 @@ impl Prelude {
     }
 
     /// What every export needs is there, as far as that can be known: without any server nothing is asked of them, and a
-    /// server whose tools are not listed yet may have what is needed. `is_part`: there are servers that whoever runs the
-    /// program may not use, nor hear of.
+    /// server whose tools are not listed yet may have what is needed.
     ///
     /// # Errors
     /// The first export that needs what is not there.
-    pub(in crate::guest::lisp) fn check(
-        &self,
-        catalog: &Catalog,
-        granted: &[&str],
-        is_part: bool,
-    ) -> Result<(), Failure> {
+    pub(in crate::guest::lisp) fn check(&self, catalog: &Catalog, granted: &[&str]) -> Result<(), Failure> {
         let public = self.definitions.iter().filter(|definition| !definition.compiled.is_private);
         for definition in public {
             for id in &definition.compiled.requires {
-                if let Some((message, hint)) = missing(definition, id, catalog, granted, is_part) {
+                if let Some((message, hint)) = missing(definition, id, catalog, granted) {
                     let message = format!("prelude attach failed: {message}");
                     let report = Report::new(Reason::PreludeAttachFailed, message).hint(hint);
                     return Err(Failure::from(report));
@@ -69,7 +71,6 @@ fn missing(
     id: &str,
     catalog: &Catalog,
     granted: &[&str],
-    is_part: bool,
 ) -> Option<(String, String)> {
     let export = &definition.reference;
     match read(id) {
@@ -95,10 +96,6 @@ fn missing(
             let required = format!("export `{export}` requires upstream operation `{id}`");
             match catalog.look_up(server, tool) {
                 LookUp::Ready(_) | LookUp::NotLoaded => None,
-                LookUp::NoServer if is_part => Some((
-                    format!("export `{export}` requires an operation of a server that may not be used here"),
-                    "Whoever runs this server can say which of them you may use.".to_owned(),
-                )),
                 LookUp::NoServer => Some((
                     format!("{required}, but upstream server `{server}` is not configured for this run"),
                     format!("Configure a server of the name {server}, or run without any server."),
