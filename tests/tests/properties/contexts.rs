@@ -1,4 +1,4 @@
-//! The keys of a context are remembered from one attempt to the next, which no program may tell.
+//! The shape of a context is remembered from one attempt to the next, which no program may tell.
 
 use ptc_compiler::{CompileOptions, Externals};
 use ptc_vm::bytecode::Program;
@@ -57,6 +57,32 @@ fn contexts() -> Vec<String> {
         "{\"a\":\"\t\",\"name\":2}",
         "[]",
         "",
+        r#"{"a":{"id":1,"tag":"x"},"name":"bench"}"#,
+        r#"{"a":{"id":2,"tag":null},"name":"n"}"#,
+        r#"{"a":{"id":2,"tag":null },"name":"n"}"#,
+        r#"{"a":{"tag":null,"id":2},"name":"n"}"#,
+        r#"{"a":{"id":2,"tag":[]},"name":"n"}"#,
+        r#"{"a":{"id":2},"name":"n"}"#,
+        r#"{"a":{"id":2,"tag":1},"name":{"id":3,"tag":4}}"#,
+        r#"{"a":[1,2,3],"name":[[1],[2,[3]],[]]}"#,
+        r#"{"a":[],"name":[[],[],[]]}"#,
+        r#"{"a":[1 , "2" ],"name":[[1],[2],[]]}"#,
+        r#"{"a":[1,],"name":[]}"#,
+        r#"{"a":[1,2,"name":[]}"#,
+        r#"{"a":[{"id":1,"tag":"x"},{"id":2,"tag":"y"}],"name":"rows"}"#,
+        r#"{"a":[{"id":1,"tag":"x"},{"id":2,"tag":"y"},{"id":3,"tag":"z"}],"name":"rows"}"#,
+        r#"{"a":[{"id":1,"tag":"x"},{"id":2,"tag":"y"},{"id":3,"tag":{}}],"name":"rows"}"#,
+        r#"{"a":[{"id":1,"tag":"x"},{"id":2}],"name":"rows"}"#,
+        r#"{"a":[{"id":1,"tag":"x"},{"id":2,"tug":1},{"id":2,"tag":1}],"name":"rows"}"#,
+        r#"{"a":[],"name":"rows"}"#,
+        r#"{"a":[{"id":1,"id":"x"},{"id":2,"id":"y"}],"name":"rows"}"#,
+        r#"{"a":[{"i\u0064":1},{"id":2}],"name":"rows"}"#,
+        r#"{"a":[{"i\"d":1},{"i\"d":2}],"name":"rows"}"#,
+        r#"{"a":[{"i\"d":1},{"i"d":2}],"name":"rows"}"#,
+        r#"{"a":[{"id":{"tag":1,"b":[{"c":1}]}},{"id":{"tag":2,"b":[{"c":2},{"c":3}]}}],"name":1}"#,
+        r#"{"a":[{"id":{"tag":1,"b":[{"c":1}]}},{"id":{"tag":2,"b":[]}}],"name":1}"#,
+        r#"{"a":[[[[[[[[[1]]]]]]]]],"name":{"a":{"a":{"a":{"a":{"a":{"a":{"a":{"a":1}}}}}}}}}"#,
+        r#"{"a":{},"name":[{},{}]}"#,
     ]
     .map(str::to_owned)
     .into();
@@ -99,6 +125,9 @@ fn a_context_after_another_one_is_read_as_if_it_were_the_first() {
         "[(get data/a 0) (count (str data/name))]",
         "(def kept {:name data/name}) (assoc kept \"a\" (keyword \"name\") :k (hash-map \"name\" data/a))",
         "(map (fn [k] [k data/k1]) [\"k1\" \"tag\"])",
+        "(let [rows (if (vector? data/a) data/a [data/a])] [(map keys (filter map? rows)) (pr-str rows)])",
+        "(map (fn [row] (if (map? row) (assoc (dissoc row \"tag\") :k (get row :id) \"id\" 3) row)) [data/a data/name])",
+        "(def rows (map (fn [k] (keyword (str k))) (if (map? data/a) (keys data/a) [\"tag\"]))) [rows data/a]",
     ];
     for source in sources {
         let compiled = ptc_compiler::compile(source, &Externals::default(), &CompileOptions::default());

@@ -21,13 +21,13 @@
 //!
 //! # Layout
 //! - `run`: beginning, committing and rolling back; `sweep`: what is kept and nothing reaches any more
-//! - `budget`: what a run may spend; `context_keys`: those of the context before
+//! - `budget`: what a run may spend; `context_shape`: that of the context before
 //! - `definitions`: what is kept under names; `attached`: what a host puts there; `link`, `units`: programs that are loaded
 //! - `schedule`: fibers, branches of `pmap`, host calls in flight
 
 mod attached;
 mod budget;
-mod context_keys;
+mod context_shape;
 mod definitions;
 mod link;
 mod places;
@@ -43,7 +43,7 @@ use crate::context::{Context, Prints, Unit};
 use crate::fault::{BoundedText, Fault, Reason, Result, UnitId};
 use crate::interpreter::globals::Globals;
 use crate::interpreter::{Stop, hints};
-use crate::isolate::context_keys::ContextKeys;
+use crate::isolate::context_shape::ContextShape;
 use crate::isolate::link::{GlobalSlots, link};
 use crate::memory::{Fuel, Interrupt, Meter, account};
 use crate::value::garbage::{self, Heap};
@@ -99,7 +99,7 @@ struct World {
     slots: GlobalSlots,
     units: Units,
     schedule: Schedule,
-    context_keys: ContextKeys,
+    context_shape: ContextShape,
     result: Value,
     /// The program that was started last.
     started: UnitId,
@@ -131,7 +131,7 @@ impl Isolate {
             slots: GlobalSlots::default(),
             units: Units::default(),
             schedule: Schedule::default(),
-            context_keys: ContextKeys::default(),
+            context_shape: ContextShape::default(),
             result: Value::Nil,
             started: UnitId(0),
             swept: 0,
@@ -303,7 +303,7 @@ impl Isolate {
         if let Some(mut world) = self.world.take() {
             let preemption = world.cx.fuel.preemption;
             self.heap.enter();
-            world.context_keys.forget();
+            world.context_shape.forget();
             drop(world);
             while garbage::drain(FREE_STEP) {
                 preemption.point();
@@ -361,15 +361,15 @@ impl World {
 
     /// [`World::set_context`] for a run like the one before.
     fn set_similar_context(&mut self, json: &str) -> Result<()> {
-        if let Some(keys) = self.context_keys.expected(&self.cx)
-            && let Some(context) = crate::json::decode_flat(&mut self.cx, json, keys)?
+        if let Some(shape) = self.context_shape.expected(&self.cx)
+            && let Some(context) = crate::json::decode_similar(&mut self.cx, json, shape)?
         {
-            self.context_keys.charge();
+            self.context_shape.charge();
             self.cx.data = context;
             return Ok(());
         }
         let value = crate::json::decode_text(&mut self.cx, json)?;
-        self.context_keys.remember(&self.cx, &value);
+        self.context_shape.remember(&self.cx, json, &value);
         self.give_context(value)
     }
 

@@ -161,7 +161,7 @@ impl World {
         self.schedule.cancelled.clear();
         let cx = &mut self.cx;
         cx.data = Value::Nil;
-        self.context_keys.end_run();
+        self.context_shape.end_run();
         cx.extensions.clear();
         cx.regexes.end_run();
         cx.prints.restart();
@@ -172,7 +172,7 @@ impl World {
 
     /// Keeps what the run has defined; nothing else of it is there any more.
     fn commit(&mut self) {
-        self.context_keys.forget();
+        self.context_shape.forget();
         Memos::commit(&mut self.cx);
         self.globals.commit();
         // What was replaced may have held the last functions of a program.

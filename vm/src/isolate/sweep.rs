@@ -55,7 +55,7 @@ impl World {
 
     /// Frees what is not reached. No run is under way.
     pub(super) fn sweep(&mut self) {
-        self.context_keys.forget();
+        self.context_shape.forget();
         let reached = self.reached();
         self.cx.memos.sweep(|table| reached.tables.contains(&table));
         let World { globals, slots, .. } = self;

@@ -4,9 +4,10 @@
 //! collection is built with exactly its size. The first of duplicate keys wins.
 //!
 //! Rows of data look alike: a key is first compared with the one that came after the same key last time,
-//! and short strings that have been met lately are shared. Both save more than the parsing costs.
+//! and short strings that have been met lately are shared. Both save more than the parsing costs. In a small
+//! text a key is compared with the one at its place in the row before: symbols would cost more than they save.
 
-use super::known_keys::KnownKeys;
+use super::known_keys::{KnownKeys, Siblings};
 use super::{number, text};
 use crate::context::Context;
 use crate::fault::{Fault, Reason, Result as FaultResult};
@@ -87,6 +88,8 @@ struct Decoder<'b> {
     successors: Vec<Option<Symbol>>,
     recent: RecentStrings,
     known_keys: KnownKeys,
+    /// What a small text has instead of successors and known keys.
+    siblings: Option<Siblings>,
     /// Open arrays.
     rows: usize,
     /// Elements until memory is looked at again.
@@ -141,6 +144,7 @@ pub(crate) fn decode_text(cx: &mut Context, text: &str) -> Result<Value, DecodeF
         successors: Vec::new(),
         recent: RecentStrings::for_text(bytes.len()),
         known_keys: KnownKeys::default(),
+        siblings: (bytes.len() < RecentStrings::UNSHARED).then(Siblings::default),
         rows: 0,
         unchecked: CHECK_EVERY,
     };
@@ -327,8 +331,16 @@ impl Decoder<'_> {
             Some(Open::Object { last, .. }) => *last,
             _ => None,
         };
-        let (node, symbol) = match self.expected_key(cx, last) {
-            Some(symbol) => (cx.symbols.string(symbol).clone(), Some(symbol)),
+        let expected = match &self.siblings {
+            None => self.expected_key(cx, last),
+            Some(siblings) => self.expected_of(siblings),
+        };
+        let (node, symbol) = match expected {
+            Some(node) => {
+                self.at += node.len() + 2;
+                let symbol = node.symbol();
+                (node, symbol)
+            }
             None => self.new_key(cx, last)?,
         };
         self.skip_blanks(cx)?;
@@ -344,17 +356,25 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// The key that came here last time, if it comes now too; reads it.
-    fn expected_key(&mut self, cx: &Context, last: Option<Symbol>) -> Option<Symbol> {
-        let symbol = (*self.successors.get(place(last))?)?;
-        let text = cx.symbols.text(symbol).as_bytes();
-        let start = self.at + 1;
-        let rest = self.bytes.get(start..)?;
-        if !rest.starts_with(text) || rest.get(text.len()) != Some(&b'"') {
-            return None;
-        }
-        self.at = start + text.len() + 1;
-        Some(symbol)
+    /// The key that came after that key last time, if it comes now too.
+    #[inline]
+    fn expected_key(&self, cx: &Context, last: Option<Symbol>) -> Option<Rc<StringNode>> {
+        let node = cx.symbols.string((*self.successors.get(place(last))?)?);
+        self.is_at_key(node).then(|| node.clone())
+    }
+
+    /// The key at this place of the row before, if it comes now too.
+    #[inline(never)]
+    fn expected_of(&self, siblings: &Siblings) -> Option<Rc<StringNode>> {
+        let Some(Open::Object { start, .. }) = self.open.last() else { return None };
+        let node = siblings.key(self.open.len(), (self.elements.len() - start) / 2)?;
+        self.is_at_key(node).then(|| node.clone())
+    }
+
+    #[inline]
+    fn is_at_key(&self, node: &StringNode) -> bool {
+        let text = node.as_str().as_bytes();
+        matches!(self.bytes.get(self.at + 1..), Some(rest) if rest.starts_with(text) && rest.get(text.len()) == Some(&b'"'))
     }
 
     fn new_key(
@@ -386,14 +406,12 @@ impl Decoder<'_> {
         plain: bool,
     ) -> (Rc<StringNode>, Option<Symbol>) {
         // Only rows of an array have the same keys again.
-        let symbol = match self.rows {
-            0 => cx.symbols.find_key(text),
-            _ => cx.symbols.intern_key(text),
-        };
+        let has_successors = self.rows > 0 && self.siblings.is_none();
+        let symbol = if has_successors { cx.symbols.intern_key(text) } else { cx.symbols.find_key(text) };
         let Some(symbol) = symbol else {
             return (StringNode::new(text), None);
         };
-        if plain && self.rows > 0 {
+        if plain && has_successors {
             let place = place(last);
             if self.successors.len() <= place {
                 self.successors.resize(place + 1, None);
@@ -478,9 +496,10 @@ impl Decoder<'_> {
                 // A node and its entries are larger than the stack's part.
                 cx.reserve(self.held() + (self.elements.len() - start) * size_of::<Value>() + 256)?;
                 let pairs = self.elements.get_mut(start..).unwrap_or_default();
-                let map = match self.rows {
-                    0 => MapNode::from_pairs(cx, pairs)?,
-                    _ => self.known_keys.map(cx, pairs)?,
+                let map = match &mut self.siblings {
+                    _ if self.rows == 0 => MapNode::from_pairs(cx, pairs)?,
+                    None => self.known_keys.map(cx, pairs)?,
+                    Some(siblings) => siblings.map(cx, self.open.len(), pairs)?,
                 };
                 // Only the values of repeated keys are left to be dropped.
                 self.elements.truncate(start);

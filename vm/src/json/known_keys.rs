@@ -1,10 +1,12 @@
 //! Keys of the objects met lately: rows of data have the same keys, which their maps share.
 
+use super::shape::are_plain;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::value::Value;
 use crate::value::map::MapNode;
 use crate::value::set::SetNode;
+use crate::value::string::StringNode;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -28,8 +30,7 @@ impl KnownKeys {
         if let Some(Some(keys)) = self.0.get(place)
             && are_keys_of(keys, pairs)
         {
-            let values = pairs.iter_mut().skip(1).step_by(2).map(take);
-            return Ok(MapNode::from_keys(keys.clone(), values));
+            return Ok(MapNode::from_keys(keys.clone(), values_of(pairs)));
         }
         let map = MapNode::from_pairs(cx, pairs)?;
         if map.len() == pairs.len() / 2 {
@@ -40,6 +41,46 @@ impl KnownKeys {
         }
         Ok(map)
     }
+}
+
+/// Keys of the row before in a small text, by how many objects and lists are around them.
+#[derive(Default)]
+pub(super) struct Siblings(Vec<Option<Rc<SetNode>>>);
+
+impl Siblings {
+    /// The key at this place.
+    #[inline]
+    pub(super) fn key(&self, depth: usize, at: usize) -> Option<&Rc<StringNode>> {
+        match self.0.get(depth)?.as_ref()?.members().get(at)? {
+            Value::Str(node) => Some(node),
+            _ => None,
+        }
+    }
+
+    /// [`KnownKeys::map`] of a row at this depth.
+    ///
+    /// # Errors
+    /// Comparing keys pays fuel.
+    pub(super) fn map(&mut self, cx: &mut Context, depth: usize, pairs: &mut [Value]) -> Result<Rc<MapNode>> {
+        if let Some(Some(keys)) = self.0.get(depth)
+            && are_keys_of(keys, pairs)
+        {
+            return Ok(MapNode::from_keys(keys.clone(), values_of(pairs)));
+        }
+        let map = MapNode::from_pairs(cx, pairs)?;
+        // Only a key that stands in the text as it is can be recognised by its bytes.
+        if are_plain(map.key_set()) {
+            if self.0.len() <= depth {
+                self.0.resize(depth + 1, None);
+            }
+            self.0[depth] = Some(map.key_set().clone());
+        }
+        Ok(map)
+    }
+}
+
+fn values_of(pairs: &mut [Value]) -> impl ExactSizeIterator<Item = Value> {
+    pairs.iter_mut().skip(1).step_by(2).map(take)
 }
 
 /// Where these keys are remembered; `None` when an end is not an interned name. Not by address: whether maps

@@ -1,10 +1,10 @@
-//! Small objects of scalars whose keys are known: what programs get as context time after time. There is no stack, since
-//! nothing in them is open, and their keys are compared with those that are there.
+//! Small objects of a known shape: what programs get as context time after time. Nothing need be found out about their
+//! keys, which are compared with those that are there.
 //!
 //! It reads less than the decoder and never something else: whatever it leaves alone is read from its beginning by the
 //! decoder, which also says what is wrong with it.
 
-use super::decode::RecentStrings;
+use super::shape::{ObjectShape, Shape};
 use super::{number, text};
 use crate::context::Context;
 use crate::fault::Result;
@@ -12,48 +12,52 @@ use crate::value::Value;
 use crate::value::map::MapNode;
 use crate::value::set::SetNode;
 use crate::value::string::StringNode;
+use crate::value::vector::VectorNode;
 use std::rc::Rc;
 
-/// Decodes an object with exactly these keys in this order, names that need no escapes. `None`, with nothing paid, when it has
-/// to be decoded in general. The value, its fuel and its memory are those of [`super::decode_text`].
+/// Logical bytes for one of text, more than its value takes and more than the decoder asks for on the way: an attempt that
+/// has this room has that of the decoder too.
+const ROOM: usize = 64;
+
+/// Decodes an object of this shape, keys in this order. `None`, with nothing paid, when it has to be decoded in general. The
+/// value, its fuel and its memory are those of [`super::decode_text`], without the keys.
 ///
 /// # Errors
 /// Limits of the program.
-pub(crate) fn decode_flat(cx: &mut Context, json: &str, keys: &Rc<SetNode>) -> Result<Option<Value>> {
-    if json.len() >= RecentStrings::UNSHARED {
+pub(crate) fn decode_similar(cx: &mut Context, json: &str, shape: &ObjectShape) -> Result<Option<Value>> {
+    if !ObjectShape::may_be_of(json) || cx.reserve(ROOM * json.len() + 1_024).is_err() {
         return Ok(None);
     }
-    // Its nodes are about as large as this.
-    cx.reserve(json.len() + 2 * size_of::<Value>() * keys.len() + 256)?;
-    let members =
-        Members { cx, text: json, at: 0, keys: keys.members().iter(), before: b'{', is_known: true };
-    let map = MapNode::from_keys_if(keys.clone(), members, |mut members| {
-        members.is_known && members.takes(b'}') && members.is_at_end()
-    });
-    let Some(map) = map else { return Ok(None) };
+    let mut reader = Reader { cx, text: json, at: 0 };
+    let Some(value) = reader.whole(shape) else { return Ok(None) };
     cx.tick(json.len() as u64)?;
-    Ok(Some(Value::Map(map)))
+    Ok(Some(value))
 }
 
-/// The values of the members of an object, read as they are asked for.
-struct Members<'t, 'k> {
+struct Reader<'t> {
     cx: &'t mut Context,
     text: &'t str,
     at: usize,
+}
+
+/// The values of the members of an object, read as they are asked for.
+struct Members<'r, 't, 'k> {
+    reader: &'r mut Reader<'t>,
     keys: std::slice::Iter<'k, Value>,
+    shapes: std::slice::Iter<'k, Shape>,
     /// What comes before the next member.
     before: u8,
     /// Everything was as expected. If not, what is given from then on is nil.
     is_known: bool,
 }
 
-impl Iterator for Members<'_, '_> {
+impl Iterator for Members<'_, '_, '_> {
     type Item = Value;
 
     #[inline]
     fn next(&mut self) -> Option<Value> {
-        let key = self.keys.next()?;
-        let value = if self.is_known { self.member(key) } else { None };
+        let (key, shape) = (self.keys.next()?, self.shapes.next()?);
+        let value = if self.is_known { self.reader.member(self.before, key, shape) } else { None };
         self.is_known = value.is_some();
         self.before = b',';
         Some(value.unwrap_or_default())
@@ -65,15 +69,82 @@ impl Iterator for Members<'_, '_> {
     }
 }
 
-impl ExactSizeIterator for Members<'_, '_> {}
+impl ExactSizeIterator for Members<'_, '_, '_> {}
 
-impl Members<'_, '_> {
+impl Reader<'_> {
     #[inline]
-    fn member(&mut self, key: &Value) -> Option<Value> {
-        let is_next = self.takes(self.before) && self.takes_key(key) && self.takes(b':');
-        if !is_next {
+    fn whole(&mut self, shape: &ObjectShape) -> Option<Value> {
+        let map = self.object(&shape.keys, &shape.members)?;
+        self.skip_blanks();
+        (self.at == self.text.len()).then_some(map)
+    }
+
+    #[inline]
+    fn object(&mut self, keys: &Rc<SetNode>, shapes: &[Shape]) -> Option<Value> {
+        let (keys_of, shapes) = (keys.members().iter(), shapes.iter());
+        let members = Members { reader: self, keys: keys_of, shapes, before: b'{', is_known: true };
+        MapNode::from_keys_if(keys.clone(), members, |members| members.is_known && members.reader.takes(b'}'))
+            .map(Value::Map)
+    }
+
+    #[inline]
+    fn member(&mut self, before: u8, key: &Value, shape: &Shape) -> Option<Value> {
+        let is_next = self.takes(before) && self.takes_key(key) && self.takes(b':');
+        if is_next { self.value(shape) } else { None }
+    }
+
+    #[inline]
+    fn value(&mut self, shape: &Shape) -> Option<Value> {
+        match shape {
+            Shape::Scalar => self.scalar(),
+            Shape::List(element) => self.list(element),
+            Shape::Map(keys, members) => self.inner_object(keys, members),
+        }
+    }
+
+    #[inline(never)]
+    fn inner_object(&mut self, keys: &Rc<SetNode>, members: &[Shape]) -> Option<Value> {
+        self.object(keys, members)
+    }
+
+    #[inline(never)]
+    fn list(&mut self, element: &Shape) -> Option<Value> {
+        if !self.takes(b'[') {
             return None;
         }
+        let mut items = self.cx.take_stack();
+        let is_whole = self.elements(element, &mut items);
+        let list = (is_whole && element.may_be_absent(items.len())).then(|| {
+            // It has exactly its size, as everything that is decoded.
+            let mut held = Vec::with_capacity(items.len());
+            held.append(&mut items);
+            Value::Vector(VectorNode::new(held))
+        });
+        items.clear();
+        self.cx.keep_stack(items);
+        list
+    }
+
+    fn elements(&mut self, element: &Shape, items: &mut Vec<Value>) -> bool {
+        self.skip_blanks();
+        if self.text.as_bytes().get(self.at) == Some(&b']') {
+            return self.takes(b']');
+        }
+        while let Some(item) = self.value(element) {
+            items.push(item);
+            self.skip_blanks();
+            let byte = self.text.as_bytes().get(self.at);
+            self.at += 1;
+            match byte {
+                Some(b',') => {}
+                byte => return byte == Some(&b']'),
+            }
+        }
+        false
+    }
+
+    #[inline]
+    fn scalar(&mut self) -> Option<Value> {
         self.skip_blanks();
         let bytes = self.text.as_bytes();
         match bytes.get(self.at)? {
@@ -147,11 +218,6 @@ impl Members<'_, '_> {
         let is_next = self.text.as_bytes().get(self.at) == Some(&character);
         self.at += 1;
         is_next
-    }
-
-    fn is_at_end(&mut self) -> bool {
-        self.skip_blanks();
-        self.at == self.text.len()
     }
 
     #[inline]
