@@ -129,16 +129,31 @@ impl Heap {
 /// Drops the children of a collection without recursion: those that may cascade go to the work list.
 pub(crate) fn drop_children(children: Vec<Value>, bytes: usize) {
     const DIRECT: usize = 1_024;
+    const FEW: usize = 16;
     if !children.iter().any(Value::is_heap) {
         // Numbers, or the nils that are left where items were taken out: looked at, but not dropped one by one.
         children.into_iter().for_each(mem::forget);
         account::release(bytes);
-    } else if children.len() <= DIRECT && !children.iter().any(Value::is_composite) {
+    } else if children.len() <= DIRECT && !children.iter().any(Value::is_composite)
+        || children.len() <= FEW && children.iter().all(is_shallow)
+    {
         drop(children);
         account::release(bytes);
     } else {
         discard(children, bytes);
     }
+}
+
+/// Its drop frees a handful of values at most and goes no deeper.
+#[inline]
+pub(crate) fn is_shallow(value: &Value) -> bool {
+    const FEW: usize = 8;
+    let held = match value {
+        Value::Map(map) => Some(map.values()),
+        Value::Vector(items) => items.as_slice(),
+        _ => return !value.is_composite(),
+    };
+    held.is_some_and(|held| held.len() <= FEW && !held.iter().any(Value::is_composite))
 }
 
 /// Hands the children of a dropped collection over. `bytes` are released when they are gone.

@@ -6,7 +6,7 @@
 
 use crate::fault::Result;
 use crate::memory::{Run, STEP, account};
-use crate::value::garbage::drop_children;
+use crate::value::garbage::{drop_children, is_shallow};
 use crate::value::set::{SCAN, SetNode};
 use crate::value::string::{SHORT_TEXT, StringNode};
 use crate::value::symbol::Symbol;
@@ -543,7 +543,7 @@ impl Drop for MapNode {
         let bytes = self.bytes();
         match &mut self.values {
             // The values go with the node.
-            Values::Few(values) if !values.iter().any(Value::is_composite) => account::release(bytes),
+            Values::Few(values) if values.iter().all(is_shallow) => account::release(bytes),
             Values::Few(values) => drop_children(values.iter_mut().map(take).collect(), bytes),
             Values::Many(values) => drop_children(take(values), bytes),
         }
