@@ -65,6 +65,13 @@ PARAMETERS = {
     "request/tiny": {},
     "request/meta": METADATA,
     "request/context": {"arguments": {"program": "(+ data/a 2)", "context": {"a": 1, "name": "bench"}}, **METADATA},
+    "request/nested": {
+        "arguments": {
+            "program": "(+ (get-in data/user [:id]) (count data/tags))",
+            "context": {"user": {"id": 1, "name": "bench"}, "tags": ["a", "b"]},
+        },
+        **METADATA,
+    },
 }
 
 

@@ -88,6 +88,8 @@ const META: &str = r#""method":"tools/call","params":{"name":"lisp_eval","argume
 
 /// The same with data for the program.
 const CONTEXT: &str = r#""method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"(+ data/a 2)","context":{"a":1,"name":"bench"}},"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0"},"io.modelcontextprotocol/clientCapabilities":{}}}"#;
+/// The same with data that nest.
+const NESTED: &str = r#""method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"(+ (get-in data/user [:id]) (count data/tags))","context":{"user":{"id":1,"name":"bench"},"tags":["a","b"]}},"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0"},"io.modelcontextprotocol/clientCapabilities":{}}}"#;
 const COMPLETE: &str = concat!(
     r#""result":{"resultType":"complete","content":[{"type":"text","text":"3"}],"isError":false,"_meta":"#,
     r#"{"io.modelcontextprotocol/serverInfo":{"name":"ptc_lisp","title":"PTC-Lisp","version":""#,
@@ -96,7 +98,7 @@ const COMPLETE: &str = concat!(
 );
 
 /// What is measured.
-pub const SIDES: [Side; 7] = [
+pub const SIDES: [Side; 9] = [
     Side { name: "bare loop", arguments: ECHO, request: EVAL, answer: THREE, bare: 0 },
     Side {
         name: "ptc serve, lisp_eval (+ 1 2)",
@@ -133,6 +135,20 @@ pub const SIDES: [Side; 7] = [
         request: CONTEXT,
         answer: COMPLETE,
         bare: 5,
+    },
+    Side {
+        name: "bare loop, with nested context and _meta",
+        arguments: ECHO,
+        request: NESTED,
+        answer: THREE,
+        bare: 7,
+    },
+    Side {
+        name: "ptc serve, lisp_eval with nested context and _meta",
+        arguments: &["serve"],
+        request: NESTED,
+        answer: COMPLETE,
+        bare: 7,
     },
 ];
 

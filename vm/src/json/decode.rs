@@ -331,17 +331,16 @@ impl Decoder<'_> {
             Some(Open::Object { last, .. }) => *last,
             _ => None,
         };
-        let expected = match &self.siblings {
-            None => self.expected_key(cx, last),
-            Some(siblings) => self.expected_of(siblings),
-        };
-        let (node, symbol) = match expected {
-            Some(node) => {
-                self.at += node.len() + 2;
-                let symbol = node.symbol();
-                (node, symbol)
-            }
-            None => self.new_key(cx, last)?,
+        let (node, symbol) = match self.expected_key(cx, last) {
+            Some(symbol) => (cx.symbols.string(symbol).clone(), Some(symbol)),
+            None => match self.siblings.as_ref().and_then(|siblings| self.key_of_row(siblings)) {
+                Some(node) => {
+                    self.at += node.len() + 2;
+                    let symbol = node.symbol();
+                    (node, symbol)
+                }
+                None => self.new_key(cx, last)?,
+            },
         };
         self.skip_blanks(cx)?;
         if self.bytes.get(self.at) != Some(&b':') {
@@ -356,25 +355,26 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// The key that came after that key last time, if it comes now too.
-    #[inline]
-    fn expected_key(&self, cx: &Context, last: Option<Symbol>) -> Option<Rc<StringNode>> {
-        let node = cx.symbols.string((*self.successors.get(place(last))?)?);
-        self.is_at_key(node).then(|| node.clone())
+    /// The key that came here last time, if it comes now too; reads it. A small text has no successors.
+    fn expected_key(&mut self, cx: &Context, last: Option<Symbol>) -> Option<Symbol> {
+        let symbol = (*self.successors.get(place(last))?)?;
+        let text = cx.symbols.text(symbol).as_bytes();
+        let start = self.at + 1;
+        let rest = self.bytes.get(start..)?;
+        if !rest.starts_with(text) || rest.get(text.len()) != Some(&b'"') {
+            return None;
+        }
+        self.at = start + text.len() + 1;
+        Some(symbol)
     }
 
-    /// The key at this place of the row before, if it comes now too.
+    /// The key at this place of the row before, in a small text, if it comes now too.
     #[inline(never)]
-    fn expected_of(&self, siblings: &Siblings) -> Option<Rc<StringNode>> {
+    fn key_of_row(&self, siblings: &Siblings) -> Option<Rc<StringNode>> {
         let Some(Open::Object { start, .. }) = self.open.last() else { return None };
         let node = siblings.key(self.open.len(), (self.elements.len() - start) / 2)?;
-        self.is_at_key(node).then(|| node.clone())
-    }
-
-    #[inline]
-    fn is_at_key(&self, node: &StringNode) -> bool {
-        let text = node.as_str().as_bytes();
-        matches!(self.bytes.get(self.at + 1..), Some(rest) if rest.starts_with(text) && rest.get(text.len()) == Some(&b'"'))
+        let rest = self.bytes.get(self.at + 1..)?.strip_prefix(node.as_str().as_bytes())?;
+        (rest.first() == Some(&b'"')).then(|| node.clone())
     }
 
     fn new_key(

@@ -543,7 +543,11 @@ impl Drop for MapNode {
         let bytes = self.bytes();
         match &mut self.values {
             // The values go with the node.
-            Values::Few(values) if values.iter().all(is_shallow) => account::release(bytes),
+            Values::Few(values)
+                if !values.iter().any(Value::is_composite) || values.iter().all(is_shallow) =>
+            {
+                account::release(bytes);
+            }
             Values::Few(values) => drop_children(values.iter_mut().map(take).collect(), bytes),
             Values::Many(values) => drop_children(take(values), bytes),
         }
