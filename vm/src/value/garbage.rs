@@ -129,14 +129,11 @@ impl Heap {
 /// Drops the children of a collection without recursion: those that may cascade go to the work list.
 pub(crate) fn drop_children(children: Vec<Value>, bytes: usize) {
     const DIRECT: usize = 1_024;
-    const FEW: usize = 16;
     if !children.iter().any(Value::is_heap) {
         // Numbers, or the nils that are left where items were taken out: looked at, but not dropped one by one.
         children.into_iter().for_each(mem::forget);
         account::release(bytes);
-    } else if children.len() <= DIRECT && !children.iter().any(Value::is_composite)
-        || children.len() <= FEW && children.iter().all(is_shallow)
-    {
+    } else if children.len() <= DIRECT && !children.iter().any(Value::is_composite) {
         drop(children);
         account::release(bytes);
     } else {
