@@ -1,5 +1,5 @@
 //! Arithmetic on numbers of any kind: integers grow past 64 bits, floats are IEEE, mixed operands are
-//! computed as floats (language.md 2.7).
+//! computed as floats.
 //!
 //! Invariants: a result that fits 64 bits is `Value::Int`; integers have at most [`MOST_BITS`] bits; work on
 //! big integers pays fuel by its 64-bit limbs before it is done.

@@ -1,4 +1,4 @@
-//! What every run has, whatever runs in it: budget, ledger, deadline, cancellation (decision 23).
+//! What every run has, whatever runs in it: budget, ledger, deadline, cancellation.
 
 pub use super::ledger::{CallLabel, CallTag};
 

@@ -1,4 +1,4 @@
-//! Starting servers side by side under their policies, and stopping them (decision 27).
+//! Starting servers side by side under their policies, and stopping them.
 //!
 //! - [`config`]: how to start a runtime.
 

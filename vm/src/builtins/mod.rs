@@ -55,7 +55,7 @@ pub enum HostFunction {
     Servers,
     /// `(budget/remaining)`: what the program may still use.
     Budget,
-    /// The clock, fixed once per program (decision 8).
+    /// The clock, fixed once per program.
     Now,
     /// A form that looks names up.
     Discover(DiscoveryForm),

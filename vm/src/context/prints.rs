@@ -3,7 +3,7 @@
 use crate::memory::account;
 use crate::memory::items;
 
-/// Longest line kept (language.md 7).
+/// Longest line kept.
 const LONGEST_LINE: usize = 2_000;
 
 /// What a line counts for at least, of the budget and of memory: holding an empty one costs as much.

@@ -1,5 +1,5 @@
 //! `pmap` and `pcalls`: each branch is a fiber of the same isolate, so that the host calls of all branches
-//! overlap. The isolate's scheduler starts the branches and fills the results in (decision 9).
+//! overlap. The isolate's scheduler starts the branches and fills the results in.
 
 use super::Action;
 use crate::context::{Context, Prints};

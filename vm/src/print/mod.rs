@@ -1,4 +1,4 @@
-//! Printing: `pr-str` text, the text of `str`, and the line of `println` (language.md 2.2).
+//! Printing: `pr-str` text, the text of `str`, and the line of `println`.
 //!
 //! One writer serves all three. It keeps an explicit work list, pays fuel for every byte and checks memory
 //! as the text grows, so deep and shared values print or end in a typed fault.

@@ -47,7 +47,7 @@ use std::sync::Arc;
 pub use pattern::Pattern;
 pub use syntax::Wrong;
 
-/// Longest pattern in bytes (language.md 4.7).
+/// Longest pattern in bytes.
 pub const LONGEST_PATTERN: usize = 256;
 
 /// Longest input of a pattern that backtracks, in bytes.

@@ -1,6 +1,6 @@
 //! Sets, which are also the keys of maps: members in the order of insertion, an index above a handful
-//! of them, and key order on demand (maps and sets iterate and print in key order at every size,
-//! decision 6). `find` looks for members.
+//! of them, and key order on demand (maps and sets iterate and print in key order at every size).
+//! `find` looks for members.
 
 mod find;
 #[cfg(test)]

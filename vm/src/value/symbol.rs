@@ -26,10 +26,10 @@ impl Symbol {
 
 const _: () = assert!(LONGEST_NAME <= SHORT_TEXT, "names are compared in bounded time");
 
-/// Longest text that is interned on the fly (decision 16).
+/// Longest text that is interned on the fly.
 pub const LONGEST_DYNAMIC: usize = 32;
 
-/// Most names interned on the fly by one isolate (decision 16).
+/// Most names interned on the fly by one isolate.
 pub const MOST_DYNAMIC: usize = 4_096;
 
 /// Logical bytes of a table entry beside its string node.

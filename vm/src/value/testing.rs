@@ -6,7 +6,7 @@ use crate::value::Store;
 use crate::value::garbage::{self, Heap};
 use crate::value::symbol::Symbols;
 
-/// Native stack of a test (decision 19): what recurses over values does not fit.
+/// Native stack of a test: what recurses over values does not fit.
 const STACK: usize = 256 * 1024;
 
 /// Runs `work` with a store of these limits and builtins, and checks that it leaves no bytes behind.

@@ -1,4 +1,4 @@
-//! Compiled programs by environment and source text, bounded by bytes (decision 18). Rejections are not kept.
+//! Compiled programs by environment and source text, bounded by bytes. Rejections are not kept.
 //!
 //! What else compilation depends on (the builtin table) is fixed for the lifetime of a runtime, except the length limit,
 //! which is checked before the cache is asked, and the tool lists that literal calls were checked against: a program

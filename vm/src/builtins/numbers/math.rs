@@ -1,4 +1,4 @@
-//! Arithmetic and the functions of `Math` (language.md 2.7).
+//! Arithmetic and the functions of `Math`.
 
 use crate::arith::{self, not_numbers};
 use crate::builtins::{Builtin, Category, direct};

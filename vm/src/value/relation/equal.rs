@@ -1,4 +1,4 @@
-//! Equality, in its two forms (language.md 2.4), with an explicit work list.
+//! Equality, in its two forms, with an explicit work list.
 //!
 //! `=` compares numbers by value, also inside vectors and map values; keys and set members are compared
 //! strictly. Every pair of nodes costs a unit of fuel: shared structure has few nodes and very many

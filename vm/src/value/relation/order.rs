@@ -1,4 +1,4 @@
-//! The one total order of the language (language.md 2.5): it serves `<`, `compare`, `sort`, `max`, map
+//! The one total order of the language: it serves `<`, `compare`, `sort`, `max`, map
 //! key order and printing.
 //!
 //! number < false < true < nil … the bands are in `band`; within a band values compare by value,

@@ -153,7 +153,7 @@ impl SetNode {
         )
     }
 
-    /// Position of a key with the flexible rule of language.md 2.6: the exact key, the other of keyword
+    /// Position of a key with the flexible rule: the exact key, the other of keyword
     /// and string, then the name with `-` replaced by `_`.
     ///
     /// # Errors

@@ -364,7 +364,7 @@ impl Lookup<'_> {
     }
 }
 
-/// Takes one operation from the discovery budget; a note says so when it is used up (decision 35).
+/// Takes one operation from the discovery budget; a note says so when it is used up.
 pub(crate) fn take_operation(account: &RunAccount) -> bool {
     let granted = account.take_discovery();
     if !granted {

@@ -1,4 +1,4 @@
-//! Literal calls, judged when a program is compiled (decision 4): only what a complete, current tool list
+//! Literal calls, judged when a program is compiled: only what a complete, current tool list
 //! proves wrong is an error.
 
 use crate::tools::expectation::{Names, ValueShape, Verdict, below, items, mismatch};
