@@ -88,8 +88,6 @@ pub struct Compiled {
     pub warnings: Vec<Diagnostic>,
     /// Upstream servers it can reach.
     pub servers: ServersUsed,
-    /// It calls a tool, or holds one as a value.
-    pub uses_tools: bool,
 }
 
 /// Why a program was refused: its errors, the most basic first. There is at least one.

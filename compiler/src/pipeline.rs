@@ -82,9 +82,9 @@ fn compile_in(pass: Pass<'_, '_>, externals: &Externals<'_>) -> Result<Compiled,
     refuse(read.errors, found, more)?;
     let mut warnings = std::mem::take(&mut read.warnings);
     warnings.append(&mut resolver.warnings);
-    let (servers, uses_tools) = (resolver.servers, resolver.uses_tools);
+    let servers = resolver.servers;
     let program = assemble(meter, source, main, resolver.tables, options.last_uses, buffers)?;
-    Ok(Compiled { program, warnings, servers, uses_tools })
+    Ok(Compiled { program, warnings, servers })
 }
 
 /// The errors of a text, if there are any: those of reading first.

@@ -152,17 +152,17 @@ fn tools_and_servers() {
     let used = |source: &str| {
         let compiled = compile(source, &Externals::default(), &CompileOptions::default()).expect(source);
         let named: Vec<String> = compiled.servers.named.into_iter().collect();
-        (named, compiled.servers.dynamic, compiled.uses_tools)
+        (named, compiled.servers.dynamic)
     };
-    assert_eq!(used("(+ 1 2)"), (vec![], false, false));
+    assert_eq!(used("(+ 1 2)"), (vec![], false));
     assert_eq!(
         used("(tool/call 'git/log {:n 1}) (pmap #(tool/call {:server \"fs\" :tool % :args {}}) [\"a\"])"),
-        (vec!["fs".into(), "git".into()], false, true)
+        (vec!["fs".into(), "git".into()], false)
     );
-    assert_eq!(used("(tool/call {:server (str 1) :tool \"x\"})"), (vec![], true, true));
-    assert_eq!(used("(map tool/call [{}])"), (vec![], true, true));
-    assert_eq!(used("(tool/servers)"), (vec![], true, true));
-    assert_eq!(used("(tool/search {:q 1})"), (vec![], false, true));
+    assert_eq!(used("(tool/call {:server (str 1) :tool \"x\"})"), (vec![], true));
+    assert_eq!(used("(map tool/call [{}])"), (vec![], true));
+    assert_eq!(used("(tool/servers)"), (vec![], true));
+    assert_eq!(used("(tool/search {:q 1})"), (vec![], false));
     let externals = Externals { tools: &["search", "fetch"], ..Externals::default() };
     let error = errors_with("(tool/serch {:q 1})", &externals).swap_remove(0);
     assert_eq!(error.reason, Reason::UnknownTool);

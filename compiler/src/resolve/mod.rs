@@ -69,7 +69,6 @@ pub(crate) struct Resolver<'a, 'x> {
     /// A `return` or `fail` may have ended the program before the current form.
     pub(crate) may_have_ended: bool,
     pub(crate) servers: ServersUsed,
-    pub(crate) uses_tools: bool,
     /// The program asks which servers and tools there are.
     pub(crate) looks_at_servers: bool,
     pub(crate) depth: usize,
@@ -109,7 +108,6 @@ impl<'a, 'x> Resolver<'a, 'x> {
             certain: true,
             may_have_ended: false,
             servers: ServersUsed::default(),
-            uses_tools: false,
             looks_at_servers,
             depth: 0,
         }

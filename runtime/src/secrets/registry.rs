@@ -109,18 +109,6 @@ impl SecretRegistry {
         Cow::Owned(clean.unwrap_or_else(|| replaced(&finder, text, Tail::Whole).into_owned()))
     }
 
-    /// Bytes that should be JSON texts: as [`SecretRegistry::scrub_json`].
-    pub fn scrub_json_bytes(&self, bytes: Vec<u8>, shape: &DocumentShape) -> Vec<u8> {
-        if self.is_empty() {
-            return bytes;
-        }
-        let text = String::from_utf8_lossy(&bytes);
-        match self.scrub_json(&text, shape) {
-            Cow::Owned(clean) => clean.into_bytes(),
-            Cow::Borrowed(_) => bytes,
-        }
-    }
-
     /// Takes secrets out in place.
     pub fn scrub_string(&self, text: &mut String) {
         if let Cow::Owned(clean) = self.scrub(text) {

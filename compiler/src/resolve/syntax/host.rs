@@ -63,7 +63,6 @@ impl<'a> Resolver<'a, '_> {
     pub(crate) fn tool_value(&mut self, name: Name, span: Span) -> Resolved<'a> {
         let (_, tool) = split_qualified(self.names.text(name));
         self.check_tool(tool, span)?;
-        self.uses_tools = true;
         self.note_tool(tool);
         self.servers.dynamic |= matches!(tool, "call" | "servers");
         let symbol = self.symbol_row(tool);
@@ -81,7 +80,6 @@ impl<'a> Resolver<'a, '_> {
     ) -> Resolved<'a> {
         let (_, tool) = split_qualified(self.names.text(name));
         self.check_tool(tool, head)?;
-        self.uses_tools = true;
         self.note_tool(tool);
         match tool {
             "call" => self.look_at_call(span, rest),
