@@ -53,145 +53,36 @@ const STORM: &str = "list_changed storm";
 
 const REPORT: &str = "(defn report [r] [(:ok r) (if (:ok r) (:value r) (:reason r)) (:message r)]) ";
 
+const fn fault(
+    name: &'static str,
+    program: &'static str,
+    sees: &'static [&'static str],
+    then: Then,
+) -> Fault {
+    Fault { name, arguments: &[], hit: Hit::None, program, sees, then }
+}
+
+#[rustfmt::skip]
 const FAULTS: &[Fault] = &[
-    Fault {
-        name: "SIGKILL while idle",
-        arguments: &[],
-        hit: Hit::KillIdle,
-        program: "(take 2 (report (tool/call 'fake/number)))",
-        // Inside the recovery window or after it.
-        sees: &["[false :upstream_unavailable]", "[true 42]"],
-        then: Then::IsReplaced,
-    },
-    Fault {
-        name: "SIGKILL in mid-call",
-        arguments: &[],
-        hit: Hit::KillInCall,
-        program: "(report (tool/call 'fake/hang))",
-        sees: &["[false :upstream_unavailable \"subprocess exited (signal=9)\"]"],
-        then: Then::IsReplaced,
-    },
-    Fault {
-        name: "no answer",
-        arguments: &[],
-        hit: Hit::None,
-        program: "(report (tool/call 'fake/hang))",
-        sees: &["[false :timeout \"no answer within 400 ms\"]"],
-        then: Then::GoesOn,
-    },
-    Fault {
-        name: HANGS,
-        arguments: &[],
-        hit: Hit::None,
-        program: "(report (tool/call 'fake/freeze))",
-        sees: &["[false :timeout \"no answer within 400 ms\"]"],
-        then: Then::IsReplaced,
-    },
-    Fault {
-        name: "slow start",
-        arguments: &["--slow", "900"],
-        hit: Hit::None,
-        program: "(report (tool/call 'fake/number))",
-        sees: &["[false :timeout \"no answer within 400 ms\"]"],
-        then: Then::Starts,
-    },
-    Fault {
-        name: "dies at start",
-        arguments: &["--die-at-start"],
-        hit: Hit::None,
-        program: "(take 2 (report (tool/call 'fake/number)))",
-        sees: &["[false :upstream_unavailable]"],
-        then: Then::Fails,
-    },
-    Fault {
-        name: "garbage on stdout",
-        arguments: &[],
-        hit: Hit::None,
-        program: "(report (tool/call 'fake/garbage {:lines 20000}))",
-        sees: &["[true \"after garbage\" nil]"],
-        then: Then::GoesOn,
-    },
-    Fault {
-        name: "an answer of 50 MB",
-        arguments: &[],
-        hit: Hit::None,
-        program: "(let [r (tool/call 'fake/big {:bytes 50000000})] [(:ok r) (:reason r)])",
-        sees: &["[false :response_too_large]"],
-        then: Then::GoesOn,
-    },
-    Fault {
-        name: "a line of 50 MB that is no answer",
-        arguments: &[],
-        hit: Hit::None,
-        program: "(let [r (tool/call 'fake/long-line {:megabytes 50})] [(:ok r) (:reason r)])",
-        // Whose answer it was cannot be told, so the only call in flight does not wait for it.
-        sees: &["[false :response_too_large]"],
-        then: Then::GoesOn,
-    },
-    Fault {
-        name: "half a line, then exit",
-        arguments: &[],
-        hit: Hit::None,
-        program: "(report (tool/call 'fake/half-line))",
-        sees: &["[false :upstream_unavailable \"subprocess exited (status=5)\"]"],
-        then: Then::IsReplaced,
-    },
-    Fault {
-        name: "exit with status 0 in mid-call",
-        arguments: &[],
-        hit: Hit::None,
-        program: "(report (tool/call 'fake/exit {:code 0}))",
-        sees: &["[false :upstream_unavailable \"subprocess exited (status=0)\"]"],
-        then: Then::IsReplaced,
-    },
-    Fault {
-        name: "wrong ids",
-        arguments: &[],
-        hit: Hit::None,
-        program: "(report (tool/call 'fake/wrong-ids))",
-        sees: &["[true \"for you\" nil]"],
-        then: Then::GoesOn,
-    },
-    Fault {
-        name: "two answers",
-        arguments: &[],
-        hit: Hit::None,
-        program: "[(report (tool/call 'fake/twice)) (report (tool/call 'fake/number))]",
-        sees: &["[[true \"first\" nil] [true 42 nil]]"],
-        then: Then::GoesOn,
-    },
-    Fault {
-        name: STORM,
-        arguments: &[],
-        hit: Hit::None,
-        program: "(report (tool/call 'fake/storm {:n 20000}))",
-        sees: &["[true \"storm is over\" nil]"],
-        then: Then::GoesOn,
-    },
-    Fault {
-        name: "10,000 tools",
-        arguments: &["--many", "10000"],
-        hit: Hit::None,
-        program: "[(> (:tool_count (first (tool/servers))) 10000) (:reason (tool/call 'fake/tool-9999 {:path \"x\"}))]",
-        sees: &["[true :upstream_error]"],
-        then: Then::GoesOn,
-    },
-    Fault {
-        name: "stderr flood",
-        arguments: &[],
-        hit: Hit::None,
-        program: "(report (tool/call 'fake/stderr-flood {:kilobytes 20000}))",
-        sees: &["[true \"flooded\" nil]"],
-        then: Then::GoesOn,
-    },
-    Fault {
-        name: "refuses to end",
-        arguments: &["--undying"],
-        hit: Hit::None,
-        program: "(report (tool/call 'fake/number))",
-        sees: &["[true 42 nil]"],
-        then: Then::GoesOn,
-    },
+    // Inside the recovery window or after it.
+    Fault { hit: Hit::KillIdle, ..fault("SIGKILL while idle", "(take 2 (report (tool/call 'fake/number)))", &["[false :upstream_unavailable]", "[true 42]"], Then::IsReplaced) },
+    Fault { hit: Hit::KillInCall, ..fault("SIGKILL in mid-call", "(report (tool/call 'fake/hang))", &["[false :upstream_unavailable \"subprocess exited (signal=9)\"]"], Then::IsReplaced) },
+    fault("no answer", "(report (tool/call 'fake/hang))", &["[false :timeout \"no answer within 400 ms\"]"], Then::GoesOn),
+    fault(HANGS, "(report (tool/call 'fake/freeze))", &["[false :timeout \"no answer within 400 ms\"]"], Then::IsReplaced),
+    Fault { arguments: &["--slow", "900"], ..fault("slow start", "(report (tool/call 'fake/number))", &["[false :timeout \"no answer within 400 ms\"]"], Then::Starts) },
+    Fault { arguments: &["--die-at-start"], ..fault("dies at start", "(take 2 (report (tool/call 'fake/number)))", &["[false :upstream_unavailable]"], Then::Fails) },
+    fault("garbage on stdout", "(report (tool/call 'fake/garbage {:lines 20000}))", &["[true \"after garbage\" nil]"], Then::GoesOn),
+    fault("an answer of 50 MB", "(let [r (tool/call 'fake/big {:bytes 50000000})] [(:ok r) (:reason r)])", &["[false :response_too_large]"], Then::GoesOn),
+    // Whose answer it was cannot be told, so the only call in flight does not wait for it.
+    fault("a line of 50 MB that is no answer", "(let [r (tool/call 'fake/long-line {:megabytes 50})] [(:ok r) (:reason r)])", &["[false :response_too_large]"], Then::GoesOn),
+    fault("half a line, then exit", "(report (tool/call 'fake/half-line))", &["[false :upstream_unavailable \"subprocess exited (status=5)\"]"], Then::IsReplaced),
+    fault("exit with status 0 in mid-call", "(report (tool/call 'fake/exit {:code 0}))", &["[false :upstream_unavailable \"subprocess exited (status=0)\"]"], Then::IsReplaced),
+    fault("wrong ids", "(report (tool/call 'fake/wrong-ids))", &["[true \"for you\" nil]"], Then::GoesOn),
+    fault("two answers", "[(report (tool/call 'fake/twice)) (report (tool/call 'fake/number))]", &["[[true \"first\" nil] [true 42 nil]]"], Then::GoesOn),
+    fault(STORM, "(report (tool/call 'fake/storm {:n 20000}))", &["[true \"storm is over\" nil]"], Then::GoesOn),
+    Fault { arguments: &["--many", "10000"], ..fault("10,000 tools", "[(> (:tool_count (first (tool/servers))) 10000) (:reason (tool/call 'fake/tool-9999 {:path \"x\"}))]", &["[true :upstream_error]"], Then::GoesOn) },
+    fault("stderr flood", "(report (tool/call 'fake/stderr-flood {:kilobytes 20000}))", &["[true \"flooded\" nil]"], Then::GoesOn),
+    Fault { arguments: &["--undying"], ..fault("refuses to end", "(report (tool/call 'fake/number))", &["[true 42 nil]"], Then::GoesOn) },
 ];
 
 /// Short where a fault is a timeout, roomy otherwise.

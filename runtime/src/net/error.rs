@@ -38,40 +38,17 @@ pub enum NetFault {
 }
 
 /// How a message about each fault begins, and what to do about it.
+#[rustfmt::skip]
 const FAULTS: [(NetFault, &str, &str); 10] = [
     (NetFault::Setup, "HTTP client: ", "correct the files and options that the entry names"),
-    (
-        NetFault::Dns,
-        "host not found: ",
-        "check the host name in url, and that this machine can resolve names",
-    ),
-    (
-        NetFault::Refused,
-        "connection refused: ",
-        "start the server, or check host and port in url; nothing listens there",
-    ),
+    (NetFault::Dns, "host not found: ", "check the host name in url, and that this machine can resolve names"),
+    (NetFault::Refused, "connection refused: ", "start the server, or check host and port in url; nothing listens there"),
     (NetFault::Unreachable, "cannot connect: ", "check the network, the proxy, and the address in url"),
-    (
-        NetFault::ConnectTimeout,
-        "connecting timed out: ",
-        "check the address and the firewall, or raise connect_timeout_ms",
-    ),
-    (
-        NetFault::Tls,
-        "TLS: ",
-        "check that url names the host of its certificate; for a private authority set ca_file to its PEM file",
-    ),
-    (
-        NetFault::Reset,
-        "connection lost: ",
-        "the server or something before it closed the connection; look at its log",
-    ),
+    (NetFault::ConnectTimeout, "connecting timed out: ", "check the address and the firewall, or raise connect_timeout_ms"),
+    (NetFault::Tls, "TLS: ", "check that url names the host of its certificate; for a private authority set ca_file to its PEM file"),
+    (NetFault::Reset, "connection lost: ", "the server or something before it closed the connection; look at its log"),
     (NetFault::Idle, "no data: ", "look at the log of the server, or raise request_timeout_ms"),
-    (
-        NetFault::Garbage,
-        "not understood: ",
-        "check that an HTTP server of the right kind answers at url (https:// for http://, or the port, is often wrong)",
-    ),
+    (NetFault::Garbage, "not understood: ", "check that an HTTP server of the right kind answers at url (https:// for http://, or the port, is often wrong)"),
     (NetFault::Redirect, "redirected: ", "put the address that the server names into url, if you trust it"),
 ];
 
