@@ -370,18 +370,9 @@ fn fill_text(text: &str, places: &HostFolders, notes: &mut Vec<String>) -> Strin
 mod tests {
     use super::*;
 
-    fn places() -> HostFolders {
-        HostFolders {
-            home: "/h".into(),
-            config: "/h/.config".into(),
-            applications: "/h/.config".into(),
-            project: "/p".into(),
-            codex: "/h/.codex".into(),
-        }
-    }
-
     fn of(host: Host, entry: Value) -> (Value, Vec<String>) {
-        let Converted { entry, notes } = convert(&entry, host, &places(), None).expect("an entry");
+        let Converted { entry, notes } =
+            convert(&entry, host, &HostFolders::in_tests(), None).expect("an entry");
         (entry.into(), notes)
     }
 
@@ -450,7 +441,7 @@ mod tests {
         ] {
             assert_eq!(converted(theirs).0["type"], kind);
         }
-        let convert = |entry: Value| convert(&entry, Host::Cursor, &places(), None);
+        let convert = |entry: Value| convert(&entry, Host::Cursor, &HostFolders::in_tests(), None);
         assert!(convert(json!({})).is_err() && convert(json!(1)).is_err());
     }
 
@@ -458,7 +449,8 @@ mod tests {
     fn paths_of_a_project_stay_its_own() {
         let base = Path::new("/p");
         let cwd = |entry: Value| {
-            let converted = convert(&entry, Host::Cursor, &places(), Some(base)).expect("an entry");
+            let converted =
+                convert(&entry, Host::Cursor, &HostFolders::in_tests(), Some(base)).expect("an entry");
             converted.entry.get("cwd").cloned()
         };
         assert_eq!(cwd(json!({ "command": "./serve" })), Some(json!("/p")));

@@ -49,6 +49,18 @@ pub struct HostFolders {
 }
 
 impl HostFolders {
+    /// Those of a user `h` and a project `p`.
+    #[cfg(test)]
+    pub(super) fn in_tests() -> HostFolders {
+        HostFolders {
+            home: "/h".into(),
+            config: "/h/.config".into(),
+            applications: "/h/.config".into(),
+            project: "/p".into(),
+            codex: "/h/.codex".into(),
+        }
+    }
+
     /// As the environment says; `None` without a home.
     pub fn of_environment() -> Option<HostFolders> {
         let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);

@@ -136,13 +136,7 @@ mod tests {
 
     #[test]
     fn hosts_are_merged_without_losing_or_repeating_anything() {
-        let places = HostFolders {
-            home: "/h".into(),
-            config: "/h/.config".into(),
-            applications: "/h/.config".into(),
-            project: "/p".into(),
-            codex: "/h/.codex".into(),
-        };
+        let places = HostFolders::in_tests();
         let read = |path: &Path| {
             match path.to_str() {
             Some("/h/.config/Claude/claude_desktop_config.json") => Some(

@@ -152,13 +152,7 @@ mod tests {
 
     /// The new entries of a host with these files, and how many notes there are.
     fn import(host: Host, files: &[(&str, &str)]) -> (Value, usize) {
-        let places = HostFolders {
-            home: "/h".into(),
-            config: "/h/.config".into(),
-            applications: "/h/.config".into(),
-            project: "/p".into(),
-            codex: "/h/.codex".into(),
-        };
+        let places = HostFolders::in_tests();
         let read = |path: &Path| {
             files.iter().find(|(name, _)| Path::new(name) == path).map(|(_, text)| (*text).into())
         };

@@ -147,6 +147,24 @@ impl CallArguments {
 }
 
 impl CallEntry {
+    /// A call that has nothing to tell.
+    #[cfg(test)]
+    pub(super) fn in_tests(id: &str) -> CallEntry {
+        CallEntry {
+            request_id: id.into(),
+            tool: "t".into(),
+            owner: 0,
+            ended: UNIX_EPOCH,
+            duration: Duration::ZERO,
+            protocol: None,
+            trace: None,
+            is_error: false,
+            reason: None,
+            run: None,
+            planner: None,
+        }
+    }
+
     /// `ok` or `error`.
     pub const fn status(&self) -> &'static str {
         if self.is_error { "error" } else { "ok" }

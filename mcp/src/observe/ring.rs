@@ -85,22 +85,9 @@ mod tests {
     use super::super::entry::{CallArguments, CallEntry};
     use super::*;
     use std::sync::Arc;
-    use std::time::{Duration, SystemTime};
 
     fn call(id: usize, bytes: usize) -> RecordedCall {
-        let entry = CallEntry {
-            request_id: id.to_string().into(),
-            tool: "t".into(),
-            owner: 0,
-            ended: SystemTime::UNIX_EPOCH,
-            duration: Duration::ZERO,
-            protocol: None,
-            trace: None,
-            is_error: false,
-            reason: None,
-            run: None,
-            planner: None,
-        };
+        let entry = CallEntry::in_tests(&id.to_string());
         let text = Some("x".repeat(bytes).into());
         RecordedCall { entry: Arc::new(entry), arguments: Some(CallArguments { bytes, text }) }
     }

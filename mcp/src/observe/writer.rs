@@ -236,22 +236,9 @@ mod tests {
     use super::super::entry::CallEntry;
     use super::*;
     use std::sync::mpsc;
-    use std::time::SystemTime;
 
     fn call() -> WrittenCall {
-        let entry = CallEntry {
-            request_id: "1".into(),
-            tool: "t".into(),
-            owner: 0,
-            ended: SystemTime::UNIX_EPOCH,
-            duration: Duration::ZERO,
-            protocol: None,
-            trace: None,
-            is_error: false,
-            reason: None,
-            run: None,
-            planner: None,
-        };
+        let entry = CallEntry::in_tests("1");
         let call = RecordedCall { entry: Arc::new(entry), arguments: None };
         WrittenCall { call, texts: CallTexts::default(), turn: None }
     }

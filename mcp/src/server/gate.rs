@@ -495,6 +495,16 @@ impl Drop for JobPlace {
 mod tests {
     use super::*;
 
+    fn one_job() -> Arc<Gate> {
+        Gate::new(Load {
+            jobs: 1,
+            memory_bytes: 0,
+            queued: 100,
+            queued_bytes: 100,
+            parking: Parking::default(),
+        })
+    }
+
     fn place(slot: u64) -> PlaceRequest {
         PlaceRequest { slot: Slot(slot), queued_bytes: 0, memory_bytes: 0 }
     }
@@ -513,13 +523,7 @@ mod tests {
 
     #[test]
     fn who_asks_seldom_is_next_and_is_not_shut_out() {
-        let gate = Gate::new(Load {
-            jobs: 1,
-            memory_bytes: 0,
-            queued: 100,
-            queued_bytes: 100,
-            parking: Parking::default(),
-        });
+        let gate = one_job();
         let party = gate.party(Share { jobs: 1, queued: 3 });
         let (loud, quiet) = (Arc::<Mailbox>::default(), Arc::<Mailbox>::default());
         let mut flood = party.join(Arc::default(), loud.clone());
@@ -536,13 +540,7 @@ mod tests {
 
     #[test]
     fn what_is_withdrawn_is_not_admitted() {
-        let gate = Gate::new(Load {
-            jobs: 1,
-            memory_bytes: 0,
-            queued: 100,
-            queued_bytes: 100,
-            parking: Parking::default(),
-        });
+        let gate = one_job();
         let party = gate.party(Share::ALL);
         let mailbox = Arc::<Mailbox>::default();
         let mut one = party.join(Arc::default(), mailbox.clone());
