@@ -281,6 +281,37 @@ fn a_state_is_good_once_for_its_own_call() {
 }
 
 #[test]
+fn a_call_is_known_by_its_arguments_however_they_are_written_and_however_deep() {
+    let nested = |depth: usize, inner: &str| (0..depth).fold(json!(inner), |value, _| json!([value]));
+    for start in TRANSPORTS {
+        let mut client = start(Upstreams::probe(), "120s", &[]);
+        let accept = json!({ "action": "accept", "content": {} });
+        let told = r#"[{"action" "accept" "content" {}} nil]"#;
+        let with = |context: Value| {
+            let mut params = program(FORM);
+            params["arguments"]["context"] = context;
+            params
+        };
+        // The same, in another order.
+        let round = client.asked(&with(json!({ "a": 1, "b": { "c": 2, "d": [3] } })));
+        let mut again = round.with(&accept);
+        again["arguments"] = json!({ "context": { "b": { "d": [3], "c": 2 }, "a": 1 }, "program": FORM });
+        assert_eq!(text_of(&client.call(again)["result"]), told);
+        // Others, as deep as nobody reads them.
+        for depth in [100, 200] {
+            let round = client.asked(&with(json!({ "deep": nested(depth, "one") })));
+            for other in [with(json!({ "deep": nested(depth, "two") })), with(Value::Null), program(FORM)] {
+                let mut wrong = round.with(&accept);
+                wrong["arguments"] = other["arguments"].clone();
+                let (code, text) = error_of(&client.call(wrong));
+                assert!(code == -32602 && text.contains("belongs to another call"), "{depth}: {text}");
+            }
+            assert_eq!(text_of(&client.call(round.with(&accept))["result"]), told, "{depth}");
+        }
+    }
+}
+
+#[test]
 fn nobody_else_goes_on_with_a_run() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     let (own, foreign) = ("a".repeat(32), "b".repeat(32));

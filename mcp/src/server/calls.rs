@@ -151,8 +151,8 @@ impl Calls {
     /// Goes on with a run whose client was asked. It has its place at the gate since it began. False when there is none: the
     /// client is told why.
     pub(super) fn resume(&mut self, call: ResumedCall, out: &mut impl Outbox) -> bool {
-        let ResumedCall { ticket, progress, offered, key, state, responses } = call;
-        let parked = match self.parked.take(&state, self.owner, &key) {
+        let ResumedCall { ticket, progress, offered, mut key, state, responses } = call;
+        let parked = match self.parked.take(&state, self.owner, &mut key) {
             Ok(parked) => parked,
             Err(wrong) => {
                 self.handler.reject(ticket, &RpcError::invalid_params(wrong.message()), out);
@@ -186,7 +186,7 @@ impl Calls {
         }
         // Without one the run has ended, which is told next.
         let Some(mut request) = run.detach() else { return };
-        let (owner, key, since) = (self.owner, key.clone(), Instant::now());
+        let (owner, key, since) = (self.owner, key.digest(), Instant::now());
         let (run, cancel) = (run.clone(), cancel.take());
         let requests = input_requests(&asked);
         let parked = ParkedCall { owner, key, run, cancel, asked, since };

@@ -7,7 +7,7 @@ use crate::server::gate::Parking;
 use crate::tools::{CallOwner, Cancel};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use ring::digest::{Digest, SHA256, digest};
+use ring::digest::{Context, Digest, SHA256};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt;
@@ -18,28 +18,58 @@ use tokio::time::{Instant, sleep};
 /// Random bytes of a state.
 const STATE_BYTES: usize = 32;
 
-/// Which call: the tool and its arguments, in whatever order they are written.
+/// Which call: the tool and its arguments, in whatever order they are written. Most calls are never asked about, so what
+/// they are is worked out when somebody wants to know.
 #[derive(Clone, Debug)]
-pub(in crate::server) struct CallKey(Digest);
+pub(in crate::server) enum CallKey {
+    /// JSON text.
+    Text {
+        tool: Box<str>,
+        arguments: Option<Box<str>>,
+    },
+    Known(Digest),
+}
 
 impl CallKey {
     /// Of this tool with these arguments, JSON text.
     pub(in crate::server) fn of(tool: &str, arguments: Option<&str>) -> CallKey {
-        let mut arguments: Value =
-            arguments.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        arguments.sort_all_objects();
-        CallKey(digest(&SHA256, format!("{tool}\n{arguments}").as_bytes()))
+        CallKey::Text { tool: tool.into(), arguments: arguments.map(Into::into) }
     }
 
-    fn is(&self, other: &CallKey) -> bool {
-        self.0.as_ref() == other.0.as_ref()
+    /// Is the same for the same call. The text goes.
+    pub(in crate::server) fn digest(&mut self) -> Digest {
+        let digest = match self {
+            CallKey::Text { tool, arguments } => digest_of(tool, arguments.as_deref()),
+            CallKey::Known(digest) => *digest,
+        };
+        *self = CallKey::Known(digest);
+        digest
     }
+}
+
+fn digest_of(tool: &str, arguments: Option<&str>) -> Digest {
+    let mut key = Context::new(&SHA256);
+    key.update(tool.as_bytes());
+    match arguments.map(|text| (text, serde_json::from_str::<Value>(text))) {
+        None => key.update(b"\nnone"),
+        Some((_, Ok(mut arguments))) => {
+            arguments.sort_all_objects();
+            key.update(b"\ndata");
+            key.update(arguments.to_string().as_bytes());
+        }
+        // They nest deeper than is read here: who repeats such a call writes it as before.
+        Some((text, Err(_))) => {
+            key.update(b"\ntext");
+            key.update(text.as_bytes());
+        }
+    }
+    key.finish()
 }
 
 /// A run that waits for its client to call again. Dropping it ends the run.
 pub(in crate::server) struct ParkedCall {
     pub(in crate::server) owner: CallOwner,
-    pub(in crate::server) key: CallKey,
+    pub(in crate::server) key: Digest,
     pub(in crate::server) run: RoundedCall,
     pub(in crate::server) cancel: Option<Cancel>,
     pub(in crate::server) asked: Vec<ClientQuestion>,
@@ -199,12 +229,18 @@ impl ParkedCalls {
         &self,
         name: &str,
         owner: CallOwner,
-        key: &CallKey,
+        key: &mut CallKey,
     ) -> Result<ParkedCall, WrongState> {
+        let is_theirs = self.lock().calls.get(name).is_some_and(|(call, _)| call.owner == owner);
+        if !is_theirs {
+            return Err(WrongState::Unknown);
+        }
+        // Here nobody waits for the table.
+        let key = key.digest();
         let mut state = self.lock();
         match state.calls.get(name) {
             Some((call, _)) if call.owner != owner => Err(WrongState::Unknown),
-            Some((call, _)) if !call.key.is(key) => Err(WrongState::OtherCall),
+            Some((call, _)) if call.key.as_ref() != key.as_ref() => Err(WrongState::OtherCall),
             _ => state.calls.remove(name).map(|(call, _)| call).ok_or(WrongState::Unknown),
         }
     }
