@@ -53,6 +53,7 @@ pub mod upstream;
 
 pub use builder::RuntimeBuilder;
 pub use exec::dispatch::Submitted;
+pub use guest::lisp::inspect::Inspection;
 pub use guest::lisp::prelude::{Prelude, PreludeError, PreludeSource};
 pub use guest::lisp::{card, discovery};
 pub use handle::{Run, RunEvent, RunStream};

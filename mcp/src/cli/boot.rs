@@ -8,7 +8,6 @@ use crate::console::progress::ProgressLine;
 use crate::demo::Sample;
 use crate::edge;
 use crate::tools::catalog::CatalogView;
-use ptc_compiler::{CompileOptions, Externals};
 use ptc_python::functions::FunctionTable;
 use ptc_runtime::config::{self, Config, ConfigError, ScriptSettings, ServerEntry, Startup};
 use ptc_runtime::limits::Unit;
@@ -18,7 +17,6 @@ use ptc_runtime::upstream::ClientFeatures;
 use ptc_runtime::{
     DEFAULT_TRY_AGAIN, Prelude, Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress,
 };
-use ptc_vm::{Interrupt, InterruptKind};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -304,7 +302,7 @@ fn configuration(
         Need::StateOf(server) => StartPolicy::Named([server.to_owned()].into()),
         // Without servers nothing starts anyway.
         Need::Program(_) if servers.is_empty() => StartPolicy::Lazy,
-        Need::Program(source) => named_by(source, prelude.as_deref()),
+        Need::Program(source) => StartPolicy::of_program(source, prelude.as_deref()),
     };
     let startup = flags.startup.map(Startup::from);
     let snapshot = flags.snapshot()?;
@@ -351,37 +349,6 @@ pub async fn boot_demo(samples: &[Sample]) -> Result<Booted, Abort> {
         })
         .collect::<Result<Vec<_>, _>>()?;
     boot_servers(servers, None).await
-}
-
-/// How long a program is looked at to find out which servers it names.
-const LOOK: Duration = Duration::from_secs(1);
-
-/// A program that does not compile needs no server; its run says what is wrong with it.
-fn named_by(source: &str, prelude: Option<&Prelude>) -> StartPolicy {
-    let interrupt = Interrupt::default();
-    let mut options = CompileOptions::default();
-    options.budget.interrupt = Some(interrupt.clone());
-    let namespaces: Vec<_> = prelude.iter().flat_map(|prelude| prelude.namespaces()).collect();
-    let externals = Externals { namespaces: &namespaces, ..Externals::default() };
-    let compiled = std::thread::scope(|scope| {
-        let clock = scope.spawn(|| {
-            std::thread::park_timeout(LOOK);
-            interrupt.set(InterruptKind::Deadline);
-        });
-        let compiled = ptc_compiler::compile(source, &externals, &options);
-        clock.thread().unpark();
-        compiled
-    });
-    let Ok(compiled) = compiled else { return StartPolicy::Lazy };
-    let mut servers = compiled.servers;
-    if let Some(through) = prelude.map(|prelude| prelude.servers(&compiled.program)) {
-        servers.dynamic |= through.dynamic;
-        servers.named.extend(through.named);
-    }
-    match servers.dynamic {
-        true => StartPolicy::All,
-        false => StartPolicy::Named(servers.named),
-    }
 }
 
 /// Starts a runtime and all its servers, with a progress line.

@@ -6,8 +6,7 @@ use crate::answer::report::reports_json;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
-use ptc_compiler::diagnostic::Report;
-use ptc_compiler::{CompileOptions, Externals, Rejection};
+use ptc_runtime::Inspection;
 use serde_json::json;
 
 /// Arguments of `ptc check`.
@@ -32,13 +31,15 @@ pub struct CheckArgs {
 /// Runs the command.
 pub fn run(args: &CheckArgs) -> Result<Exit, Abort> {
     let source = Source::read(&args.file)?;
-    let (ok, reports, more) = check(&source.text);
+    let inspection = Inspection::of(&source.text);
+    let ok = inspection.is_ok();
     match args.output {
-        OutputFormat::Text => console::write(&text_report(&source, ok, &reports, more))?,
+        OutputFormat::Text => console::write(&text_report(&source, &inspection))?,
         OutputFormat::Json => {
-            let mut report = json!({ "ok": ok, "file": source.name, "diagnostics": reports_json(&reports) });
-            if more > 0 {
-                report["more"] = more.into();
+            let findings = reports_json(&inspection.findings);
+            let mut report = json!({ "ok": ok, "file": source.name, "diagnostics": findings });
+            if inspection.more > 0 {
+                report["more"] = inspection.more.into();
             }
             console::write_json(&report)?;
         }
@@ -46,24 +47,15 @@ pub fn run(args: &CheckArgs) -> Result<Exit, Abort> {
     Ok(if ok { Exit::Ok } else { Exit::ProgramFailed })
 }
 
-/// Whether a program compiles, the findings, and how many errors were left out.
-fn check(source: &str) -> (bool, Vec<Report>, usize) {
-    let (ok, findings, more) =
-        match ptc_compiler::compile(source, &Externals::default(), &CompileOptions::default()) {
-            Ok(compiled) => (true, compiled.warnings, 0),
-            Err(Rejection { errors, more }) => (false, errors, more),
-        };
-    (ok, findings.iter().map(|finding| Report::of_diagnostic(finding, source)).collect(), more)
-}
-
-fn text_report(source: &Source, ok: bool, reports: &[Report], more: usize) -> String {
+fn text_report(source: &Source, inspection: &Inspection) -> String {
+    let Inspection { findings, more, .. } = inspection;
     let style = Style::stdout();
     let mut text: String =
-        reports.iter().map(|report| format!("{}\n\n", report.text(&source.name, style.palette()))).collect();
-    if more > 0 {
+        findings.iter().map(|report| format!("{}\n\n", report.text(&source.name, style.palette()))).collect();
+    if *more > 0 {
         text.push_str(&format!("… and {more} more errors\n"));
     }
-    if ok {
+    if inspection.is_ok() {
         text.push_str(&format!("{}: {}\n", source.name, style.green("ok")));
     }
     text

@@ -4,8 +4,7 @@ use super::flags::source::Source;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
-use ptc_compiler::diagnostic::Report;
-use ptc_compiler::{CompileOptions, Externals};
+use ptc_runtime::Inspection;
 
 /// Arguments of `ptc disasm`.
 #[derive(Debug, clap::Args)]
@@ -21,21 +20,16 @@ pub struct DisasmArgs {
 /// Runs the command.
 pub fn run(args: &DisasmArgs) -> Result<Exit, Abort> {
     let source = Source::read(&args.file)?;
-    match ptc_compiler::compile(&source.text, &Externals::default(), &CompileOptions::default()) {
-        Ok(compiled) => {
-            console::write(&compiled.program.disassemble())?;
-            Ok(Exit::Ok)
-        }
-        Err(rejection) => {
-            let palette = Style::stderr().palette();
-            for finding in rejection.iter() {
-                let report = Report::of_diagnostic(finding, &source.text);
-                console::complain(&report.text(&source.name, palette));
-            }
-            if rejection.more > 0 {
-                console::complain(&format!("… and {} more errors", rejection.more));
-            }
-            Ok(Exit::ProgramFailed)
-        }
+    let inspection = Inspection::of(&source.text);
+    if let Some(bytecode) = inspection.bytecode() {
+        console::write(&bytecode)?;
+        return Ok(Exit::Ok);
     }
+    for report in &inspection.findings {
+        console::complain(&report.text(&source.name, Style::stderr().palette()));
+    }
+    if inspection.more > 0 {
+        console::complain(&format!("… and {} more errors", inspection.more));
+    }
+    Ok(Exit::ProgramFailed)
 }

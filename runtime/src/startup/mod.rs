@@ -7,10 +7,13 @@ mod config;
 pub use config::{Capacity, DEFAULT_CACHE_BYTES, DEFAULT_TRY_AGAIN, RuntimeConfig};
 
 use crate::config::{ServerEntry, Startup};
+use crate::guest::lisp::prelude::Prelude;
 use crate::tools::{SharedCatalog, SnapshotMode};
 use crate::upstream::{
     FailedStart, Guardian, SupervisedUpstream, SupervisorOptions, Upstream, UpstreamFault,
 };
+use ptc_compiler::{CompileOptions, Externals};
+use ptc_vm::{Interrupt, InterruptKind};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -102,6 +105,40 @@ pub enum StartPolicy {
     Named(BTreeSet<String>),
     /// None.
     Lazy,
+}
+
+/// How long a program is looked at to find out which servers it names.
+const LOOK: Duration = Duration::from_secs(1);
+
+impl StartPolicy {
+    /// The servers that a program may call. One that does not compile needs none: its run says what is wrong with it.
+    #[must_use]
+    pub fn of_program(source: &str, prelude: Option<&Prelude>) -> StartPolicy {
+        let interrupt = Interrupt::default();
+        let mut options = CompileOptions::default();
+        options.budget.interrupt = Some(interrupt.clone());
+        let namespaces: Vec<_> = prelude.iter().flat_map(|prelude| prelude.namespaces()).collect();
+        let externals = Externals { namespaces: &namespaces, ..Externals::default() };
+        let compiled = std::thread::scope(|scope| {
+            let clock = scope.spawn(|| {
+                std::thread::park_timeout(LOOK);
+                interrupt.set(InterruptKind::Deadline);
+            });
+            let compiled = ptc_compiler::compile(source, &externals, &options);
+            clock.thread().unpark();
+            compiled
+        });
+        let Ok(compiled) = compiled else { return StartPolicy::Lazy };
+        let mut servers = compiled.servers;
+        if let Some(through) = prelude.map(|prelude| prelude.servers(&compiled.program)) {
+            servers.dynamic |= through.dynamic;
+            servers.named.extend(through.named);
+        }
+        match servers.dynamic {
+            true => StartPolicy::All,
+            false => StartPolicy::Named(servers.named),
+        }
+    }
 }
 
 /// How the servers of one runtime are run, those that are configured later as well.

@@ -6,6 +6,7 @@
 //! - [`card`]: the language in a few lines, for models
 //! - [`discovery`]: what programs can ask about names, servers and tools
 //! - `environment`: what a program is compiled with beside its text; [`prelude`]: namespaces that a host attaches
+//! - [`Inspection`](inspect::Inspection): programs that are compiled and not run
 //! - `made`: values that are made for programs
 //! - `fast_path`: tiny programs on their caller's thread; `pool`: isolates with their programs, ready to run
 //! - `spilled`: looks into results that are kept
@@ -19,6 +20,7 @@ mod driver;
 mod environment;
 pub(crate) mod fast_path;
 mod host_call;
+pub(crate) mod inspect;
 mod made;
 mod media;
 mod pool;

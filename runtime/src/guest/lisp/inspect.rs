@@ -1,0 +1,38 @@
+//! What there is to say of a program without running it.
+
+use crate::run::outcome::Report;
+use ptc_compiler::{CompileOptions, Externals, Rejection};
+use ptc_vm::bytecode::Program;
+use std::sync::Arc;
+
+/// A program as it compiles by itself, without servers, tools and namespaces.
+pub struct Inspection {
+    program: Option<Arc<Program>>,
+    /// The errors, or the warnings of a program that compiles.
+    pub findings: Vec<Report>,
+    /// Errors beyond those.
+    pub more: usize,
+}
+
+impl Inspection {
+    /// Compiles a program.
+    pub fn of(source: &str) -> Inspection {
+        let compiled = ptc_compiler::compile(source, &Externals::default(), &CompileOptions::default());
+        let (program, findings, more) = match compiled {
+            Ok(compiled) => (Some(compiled.program), compiled.warnings, 0),
+            Err(Rejection { errors, more }) => (None, errors, more),
+        };
+        let findings = findings.iter().map(|finding| Report::of_diagnostic(finding, source)).collect();
+        Inspection { program, findings, more }
+    }
+
+    /// It compiles.
+    pub fn is_ok(&self) -> bool {
+        self.program.is_some()
+    }
+
+    /// Its bytecode as text, if it compiles.
+    pub fn bytecode(&self) -> Option<String> {
+        self.program.as_ref().map(|program| program.disassemble())
+    }
+}
