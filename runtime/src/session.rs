@@ -9,7 +9,7 @@ pub use crate::guest::lisp::session::{
 };
 use crate::handle::Run;
 use crate::run::options::RunOptions;
-use crate::run::outcome::{Failure, Outcome, Report};
+use crate::run::outcome::{CallRecord, Failure, Outcome, Report};
 use crate::run::watcher::RunWatcher;
 use ptc_vm::{Class, Reason};
 use std::fmt;
@@ -278,6 +278,18 @@ impl RunWatcher for TurnWatcher {
 
     fn call_ended(&mut self, ended: u64) {
         self.watcher.call_ended(ended);
+    }
+
+    fn follows(&self) -> bool {
+        self.watcher.follows()
+    }
+
+    fn printed(&mut self, line: &str) {
+        self.watcher.printed(line);
+    }
+
+    fn called(&mut self, call: &CallRecord) {
+        self.watcher.called(call);
     }
 
     fn ended(self: Box<Self>, mut outcome: Outcome) {

@@ -7,7 +7,8 @@ use common::entry;
 use common::programs::{options, runtime_of};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::Outcome;
+use ptc_runtime::outcome::{CallRecord, Outcome};
+use ptc_runtime::session::SessionLimits;
 use ptc_runtime::watcher::RunWatcher;
 use ptc_runtime::{Runtime, StartPolicy};
 use ptc_vm::Reason;
@@ -44,6 +45,41 @@ impl RunWatcher for Watcher {
 fn watched() -> (Box<Watcher>, UnboundedReceiver<Event>) {
     let (sender, events) = unbounded_channel();
     (Box::new(Watcher(sender)), events)
+}
+
+/// Passes on the lines that are printed while a run goes on.
+struct Lines(UnboundedSender<String>);
+
+impl RunWatcher for Lines {
+    fn follows(&self) -> bool {
+        true
+    }
+
+    fn printed(&mut self, line: &str) {
+        let _ = self.0.send(line.to_owned());
+    }
+
+    fn called(&mut self, call: &CallRecord) {
+        let _ = self.0.send(format!("call {}", call.tool));
+    }
+
+    fn ended(self: Box<Self>, outcome: Outcome) {
+        let _ = self.0.send(outcome.result.map_or_else(|failure| failure.to_string(), |answer| answer.text));
+    }
+}
+
+#[tokio::test]
+async fn a_program_of_a_session_is_followed_like_any_other() {
+    let runtime = runtime_of(vec![entry("fake", &[])], StartPolicy::All, 1).await;
+    let session = runtime.session(SessionLimits::default());
+    let (sender, mut lines) = unbounded_channel();
+    let program = "(println \"one\") (:ok (tool/call 'fake/number)) (println \"two\") 3";
+    session.submit(program, options(), None, Box::new(Lines(sender))).expect("nothing else runs there");
+    let mut seen = Vec::new();
+    while let Some(line) = lines.recv().await {
+        seen.push(line);
+    }
+    assert_eq!(seen, ["one", "call number", "two", "3"]);
 }
 
 async fn ended(events: &mut UnboundedReceiver<Event>) -> Outcome {

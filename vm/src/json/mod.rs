@@ -1,4 +1,4 @@
-//! JSON text to values and back, without a tree in between and without recursion (decision 25).
+//! JSON text to values and back, without a tree in between and without recursion.
 //!
 //! Both directions pay a unit of fuel for every byte and look at memory before they allocate, so text and
 //! values of any size, depth or sharing end in a result or in a typed fault.
