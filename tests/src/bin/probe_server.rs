@@ -21,6 +21,8 @@ struct Probe {
     gathered: Vec<Value>,
     /// The capabilities of the client.
     offered: Value,
+    /// It has a tool more than before.
+    has_grown: bool,
 }
 
 const TOOLS: [&str; 6] = ["echo", "gather", "hold", "flood", "stats", "refuse"];
@@ -47,7 +49,8 @@ fn main() {
             }
             "tools/list" => {
                 let asking = ASKING.iter().filter(|(_, offer, _)| probe.offered[*offer].is_object());
-                let names = TOOLS.into_iter().chain(asking.map(|(name, ..)| *name));
+                let grown = probe.has_grown.then_some("grown");
+                let names = TOOLS.into_iter().chain(asking.map(|(name, ..)| *name)).chain(grown);
                 let tools = names.map(|name| {
                     json!({ "name": name, "description": format!("The {name} tool"), "inputSchema": { "type": "object" } })
                 });
@@ -110,6 +113,12 @@ impl Probe {
         match params["name"].as_str().unwrap() {
             // What came beside the arguments.
             "echo" if arguments["meta"] == true => self.answer(id, &structured(&params["_meta"])),
+            // It has one tool more from then on, and says so before it answers.
+            "echo" if arguments["grow"] == true => {
+                self.has_grown = true;
+                send(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
+                self.answer(id, &structured(&json!("grown")));
+            }
             "echo" => self.answer(id, &structured(&arguments["v"])),
             "gather" => {
                 self.gathered.push(id.clone());

@@ -8,21 +8,26 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// What is needed as long as the REPL runs.
-struct Place {
+pub(super) struct Place {
     servers: ConfigFile,
     state: TempDir,
 }
 
-fn place() -> Place {
+pub(super) fn place() -> Place {
     let servers = Upstreams::probe().add("crm", table_server("tests/preludes/servers.json", "crm")).write();
     Place { servers, state: tempfile::tempdir().expect("a folder") }
 }
 
 impl Place {
     fn start(&self) -> Terminal {
+        self.start_with(&[])
+    }
+
+    /// With further flags.
+    pub(super) fn start_with(&self, more: &[&str]) -> Terminal {
         let prelude = workspace().join("tests/preludes/crm.clj");
         let flags = self.servers.flags(&["-p", prelude.to_str().expect("a path")]);
-        let mut command = ptc(&[&["repl"], flags.as_slice()].concat());
+        let mut command = ptc(&[&["repl"], flags.as_slice(), more].concat());
         command.env("XDG_STATE_HOME", self.state.path());
         let terminal = Terminal::start(&command);
         terminal.until("a prompt", |shown| shown.ends_with("ptc>"));
