@@ -111,15 +111,6 @@ fn what_nobody_can_be_asked_is_declined_and_the_log_says_so() {
         text(&mut able, &server, "(get (:value (tool/call 'probe/stats {})) :cancelled)") == "1"
     });
 
-    // Two calls of one client are of one client.
-    let held = able.begin_program(&server, "(tool/call 'probe/hold {})");
-    eventually("another call", || {
-        let mut run = Running::begin(&mut able, &server, FORM);
-        let request = run.next();
-        able.respond(&server, &request, &json!({ "result": { "action": "cancel" } }));
-        run.text() == r#"[{"action" "cancel"} nil]"#
-    });
-    drop(held);
     let log = server.log();
     let told = log.iter().filter(|line| line.contains("a request of the server was declined"));
     assert_eq!(told.count(), 2, "{log:?}");
