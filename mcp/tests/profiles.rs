@@ -29,12 +29,14 @@ fn call(tool: &str, status: CallStatus, result_bytes: Option<u64>) -> CallRecord
 
 fn outcome(result: Result<RenderedValue, Failure>) -> Outcome {
     let timeout = CallStatus::Error { reason: CallFault::Timeout, error: "no answer within 5000 ms".into() };
+    let upstream_calls = vec![call("list", CallStatus::Ok, Some(48_122)), call("get", timeout, None)];
     Outcome {
         result,
         prints: vec!["first line".into(), "second line".into()],
         notes: Vec::new(),
         prelude_trace: None,
-        upstream_calls: vec![call("list", CallStatus::Ok, Some(48_122)), call("get", timeout, None)],
+        call_totals: upstream_calls.iter().collect(),
+        upstream_calls,
         usage: Usage {
             fuel: Some(1_234),
             peak_bytes: 5_678,

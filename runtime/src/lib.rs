@@ -62,6 +62,7 @@ pub use run::ValueError;
 pub use run::limits::Limits;
 pub use run::options::RunOptions;
 pub use run::outcome::{Effect, Failure, Outcome};
+pub use run::totals::{CallTotals, Tally};
 pub use run::{limits, metrics, options, outcome, trace, watcher};
 pub use runtime::{Reconfigured, Runtime, ServerStatus};
 pub use schemars;

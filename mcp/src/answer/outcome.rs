@@ -66,6 +66,9 @@ pub struct WholeOutcomeJson<'o> {
     #[serde(skip_serializing_if = "Option::is_none")]
     diagnostics: Option<Value>,
     upstream_calls: Vec<Value>,
+    /// How many there were, where not all are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream_calls_total: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ptc_metrics: Option<PtcMetrics>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,6 +87,8 @@ impl<'o> WholeOutcomeJson<'o> {
             json: outcome.result.as_ref().ok().and_then(json),
             diagnostics: outcome.result.as_ref().err().map(|failure| reports_json(&failure.reports)),
             upstream_calls: outcome.upstream_calls.iter().map(call_json).collect(),
+            upstream_calls_total: Some(outcome.call_totals.count())
+                .filter(|total| *total > outcome.upstream_calls.len() as u64),
             ptc_metrics: metrics(outcome, final_bytes),
             prelude_trace: outcome.prelude_trace.as_deref(),
             usage: usage_json(outcome),

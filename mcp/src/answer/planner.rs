@@ -1,6 +1,7 @@
 //! What a model of this server did for a task: what `lisp_task` says of it, and what records keep.
 
 use ptc_runtime::agent::{AgentStep, TokenUsage, TurnKind, TurnStatus};
+use ptc_runtime::CallTotals;
 use ptc_runtime::metrics::PtcMetrics;
 use ptc_runtime::outcome::CallRecord;
 use serde_json::{Value, json};
@@ -16,6 +17,8 @@ const EFFICIENCY_NOTE: &str = "The ratio counts upstream payload against the ans
 pub struct TaskSummary {
     /// Upstream calls of all its programs; when they began is counted from the beginning of the task.
     pub calls: Vec<CallRecord>,
+    /// Totals of its upstream calls.
+    pub totals: CallTotals,
     /// From its beginning to its end.
     pub duration: Duration,
     /// Why there is no answer.
@@ -97,6 +100,7 @@ impl TaskSummary {
         let usage = &step.usage;
         TaskSummary {
             calls,
+            totals: step.call_totals,
             duration,
             message: step.result.as_ref().err().map(|failure| failure.message.clone()),
             planner: PlannerSummary {
@@ -161,7 +165,7 @@ impl PlannerSummary {
     }
 
     /// The metrics of a task: those of its calls, and what its model took.
-    pub fn metrics(&self, calls: &[CallRecord]) -> Value {
+    pub fn metrics(&self, calls: &CallTotals) -> Value {
         // Numbers under names of ours.
         let mut metrics =
             serde_json::to_value(PtcMetrics::from_parts(calls, self.final_bytes, 0)).unwrap_or_default();

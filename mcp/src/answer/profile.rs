@@ -250,8 +250,8 @@ fn full(record: &Record<'_>, caps: &Caps) -> Map<String, Value> {
     }
     if let Some(run) = record.run {
         let calls: Vec<Value> = run.upstream_calls.iter().take(caps.calls).map(call_json).collect();
-        if calls.len() < run.upstream_calls.len() {
-            map.insert("upstream_calls_total".into(), run.upstream_calls.len().into());
+        if (calls.len() as u64) < run.call_totals.count() {
+            map.insert("upstream_calls_total".into(), run.call_totals.count().into());
         }
         map.insert("upstream_calls".into(), calls.into());
         let final_bytes = match &record.ending {

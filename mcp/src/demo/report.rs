@@ -46,8 +46,8 @@ pub fn outcome(outcome: &Outcome, style: Style) -> String {
     for call in outcome.upstream_calls.iter().take(ROWS) {
         let _ = writeln!(text, "  {}", row(call));
     }
-    if outcome.upstream_calls.len() > ROWS {
-        let more = outcome.upstream_calls.len() - ROWS;
+    let more = outcome.call_totals.count().saturating_sub(ROWS as u64);
+    if more > 0 {
         let _ = writeln!(text, "  {}", style.dim(&format!("… and {more} more")));
     }
     let metrics = PtcMetrics::of(outcome, bytes);

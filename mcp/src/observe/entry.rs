@@ -5,6 +5,7 @@ use crate::answer::PlannerSummary;
 use crate::answer::outcome::{fault_of, millis};
 use crate::protocol::arguments::GivenArguments;
 use jiff::Timestamp;
+use ptc_runtime::CallTotals;
 use ptc_runtime::metrics::PtcMetrics;
 use ptc_runtime::outcome::{CallFault, CallRecord, CallStatus, Usage};
 use ptc_runtime::secrets::{Cut, SecretRegistry, shortened};
@@ -21,6 +22,9 @@ const ID_CHARS: usize = 64;
 
 /// Bytes of the error of one upstream call that are kept.
 const ERROR_BYTES: usize = 500;
+
+/// Records of the upstream calls of one run that are kept; the others are only counted.
+const CALLS: usize = 1_000;
 
 /// A call that has ended. The numbers of its run are there, and texts where they are wanted.
 #[derive(Clone, Debug)]
@@ -76,8 +80,10 @@ pub struct RunEntry {
     pub prints: (usize, u64),
     /// What it cost.
     pub usage: Usage,
-    /// Upstream calls in the order of their ends.
+    /// Upstream calls in the order of their ends, the first [`CALLS`].
     pub calls: Box<[CallRecord]>,
+    /// Totals of all of them.
+    pub totals: CallTotals,
     /// Why there is no answer.
     pub message: Option<Box<str>>,
     /// Which prelude its program had.
@@ -175,10 +181,15 @@ impl CallEntry {
         self.run.as_ref().map_or(&[], |run| &run.calls)
     }
 
+    /// Totals of its upstream calls.
+    pub fn totals(&self) -> CallTotals {
+        self.run.as_ref().map_or_else(CallTotals::default, |run| run.totals)
+    }
+
     /// The metrics of a call that has called upstream tools, or asked a model.
     pub fn metrics(&self) -> Option<PtcMetrics> {
         let run = self.run.as_ref().filter(|run| !run.calls.is_empty() || self.planner.is_some())?;
-        Some(PtcMetrics::from_parts(&run.calls, self.answered_bytes(), run.prints.1))
+        Some(PtcMetrics::from_parts(&run.totals, self.answered_bytes(), run.prints.1))
     }
 
     fn answered_bytes(&self) -> u64 {
@@ -231,11 +242,11 @@ impl RecordedCall {
         }
         match whole {
             true => put("upstream_calls", entry.calls().iter().map(call_without_error).collect()),
-            false => put("upstream_calls", entry.calls().len().into()),
+            false => put("upstream_calls", entry.totals().count().into()),
         }
         match (&entry.planner, entry.metrics()) {
             (Some(planner), _) => {
-                put("ptc_metrics", planner.metrics(entry.calls()));
+                put("ptc_metrics", planner.metrics(&entry.totals()));
                 put("agentic", planner.as_json());
             }
             // Numbers under names of ours.
@@ -269,8 +280,13 @@ pub fn is_oversize(call: &CallRecord) -> bool {
     matches!(call.status, CallStatus::Error { reason: CallFault::ResponseTooLarge, .. })
 }
 
+/// The records of a run that are kept.
+pub fn kept_calls(calls: &[CallRecord]) -> Box<[CallRecord]> {
+    calls.iter().take(CALLS).map(kept_call).collect()
+}
+
 /// The same call with so much of its error as is kept.
-pub fn kept_call(call: &CallRecord) -> CallRecord {
+fn kept_call(call: &CallRecord) -> CallRecord {
     let status = match &call.status {
         CallStatus::Ok => CallStatus::Ok,
         CallStatus::Error { reason, error } => CallStatus::Error {

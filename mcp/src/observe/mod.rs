@@ -27,7 +27,7 @@ use crate::answer::{CallSummary, Content, EdgeReason, TaskSummary, ToolAnswer};
 use crate::protocol::Id;
 use crate::protocol::arguments::GivenArguments;
 use counts::CallCounts;
-use entry::{CallArguments, CallEntry, RecordedCall, RunEntry, bounded_id, kept_call};
+use entry::{CallArguments, CallEntry, RecordedCall, RunEntry, bounded_id, kept_calls};
 use payload::PayloadPolicy;
 use ptc_runtime::outcome::{Outcome, Usage};
 use ptc_runtime::secrets::SecretRegistry;
@@ -242,7 +242,8 @@ fn run_entry(run: &Outcome, result_bytes: Option<u64>) -> RunEntry {
         result_bytes,
         prints: (run.prints.len(), run.prints.iter().map(|line| line.len() as u64).sum()),
         usage: run.usage,
-        calls: run.upstream_calls.iter().map(kept_call).collect(),
+        calls: kept_calls(&run.upstream_calls),
+        totals: run.call_totals,
         message: run.result.as_ref().err().map(|failure| failure.message.as_str().into()),
         prelude: run.prelude_trace.clone(),
     }
@@ -256,9 +257,10 @@ fn task_entry(task: &TaskSummary, result_bytes: Option<u64>) -> RunEntry {
             fuel: None,
             peak_bytes: 0,
             duration: task.duration,
-            upstream_calls: u32::try_from(task.calls.len()).unwrap_or(u32::MAX),
+            upstream_calls: u32::try_from(task.totals.count()).unwrap_or(u32::MAX),
         },
-        calls: task.calls.iter().map(kept_call).collect(),
+        calls: kept_calls(&task.calls),
+        totals: task.totals,
         message: task.message.as_deref().map(Into::into),
         prelude: None,
     }

@@ -1,11 +1,16 @@
 //! The last calls, bounded in number and in bytes.
 
 use super::entry::RecordedCall;
+use crate::answer::outcome::fault_of;
+use ptc_runtime::outcome::CallRecord;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of arguments that are kept. Beyond that the oldest records lose theirs.
 const MOST_ARGUMENTS: usize = 16 << 20;
+
+/// Bytes of the records of upstream calls that are kept. Beyond that the oldest calls go.
+const MOST_RECORDS: usize = 32 << 20;
 
 /// The last calls.
 #[derive(Debug)]
@@ -21,6 +26,8 @@ struct RingState {
     /// Of so many from the beginning the arguments are gone.
     stripped: usize,
     argument_bytes: usize,
+    /// Bytes of the records of upstream calls.
+    record_bytes: usize,
 }
 
 impl CallRing {
@@ -37,13 +44,10 @@ impl CallRing {
     pub fn push(&self, call: RecordedCall) {
         let gone = {
             let mut state = self.lock();
-            let gone = if state.calls.len() >= self.size { state.calls.pop_front() } else { None };
-            if let Some(gone) = &gone {
-                state.argument_bytes -= kept_bytes(gone);
-                state.stripped = state.stripped.saturating_sub(1);
-            }
             state.argument_bytes += kept_bytes(&call);
+            state.record_bytes += record_bytes(&call);
             state.calls.push_back(call);
+            let gone = state.take_oldest(self.size);
             state.strip();
             gone
         };
@@ -63,6 +67,19 @@ impl CallRing {
 }
 
 impl RingState {
+    /// Takes out the oldest calls until no more than so many are left and their records are within the bound.
+    fn take_oldest(&mut self, size: usize) -> Vec<RecordedCall> {
+        let mut taken = Vec::new();
+        while self.calls.len() > size || (self.record_bytes > MOST_RECORDS && self.calls.len() > 1) {
+            let Some(oldest) = self.calls.pop_front() else { break };
+            self.argument_bytes -= kept_bytes(&oldest);
+            self.record_bytes -= record_bytes(&oldest);
+            self.stripped = self.stripped.saturating_sub(1);
+            taken.push(oldest);
+        }
+        taken
+    }
+
     /// Takes the arguments of the oldest records that have any, until the others are within the bound.
     fn strip(&mut self) {
         while self.argument_bytes > MOST_ARGUMENTS {
@@ -74,6 +91,14 @@ impl RingState {
             }
         }
     }
+}
+
+fn record_bytes(call: &RecordedCall) -> usize {
+    call.entry.calls().iter().map(|call| size_of_val(call) + error_bytes(call)).sum()
+}
+
+fn error_bytes(call: &CallRecord) -> usize {
+    fault_of(call).map_or(0, |(_, error)| error.len())
 }
 
 fn kept_bytes(call: &RecordedCall) -> usize {

@@ -124,6 +124,7 @@ impl CompiledAgent {
             result,
             program: Some((*self.source).to_owned()),
             calls: outcome.upstream_calls,
+            call_totals: outcome.call_totals,
             ..AgentStep::default()
         }
     }

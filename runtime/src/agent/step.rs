@@ -3,6 +3,7 @@
 use super::guard::MatchedCall;
 use super::llm::{LlmErrorKind, TokenUsage};
 use crate::run::outcome::{CallRecord, CallStatus};
+use crate::run::totals::CallTotals;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -21,6 +22,8 @@ pub struct AgentStep {
     pub program: Option<String>,
     /// The calls of all turns, in completion order within each.
     pub calls: Vec<CallRecord>,
+    /// Totals of the calls of all turns.
+    pub call_totals: CallTotals,
     /// What the model cost, without children.
     pub usage: AgentUsage,
     /// What came of its children, by name, in the order in which they began. One whose caller did not wait for its end has
@@ -36,6 +39,7 @@ impl Default for AgentStep {
             turns: Vec::new(),
             program: None,
             calls: Vec::new(),
+            call_totals: CallTotals::default(),
             usage: AgentUsage::default(),
             children: Vec::new(),
         }

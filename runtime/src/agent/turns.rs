@@ -218,6 +218,7 @@ impl<'a> AgentRun<'a> {
                 for outcome in outcomes {
                     self.calls_made += u64::from(outcome.usage.upstream_calls);
                     turn.prints.extend(outcome.prints);
+                    self.trace.step().call_totals.merge(&outcome.call_totals);
                     calls.extend(outcome.upstream_calls);
                 }
                 turn.calls = calls.iter().map(TracedCall::from).collect();

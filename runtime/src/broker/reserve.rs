@@ -14,6 +14,7 @@ use crate::tools::{CallTarget, LookUp, Notation, PlainArguments, UpstreamTool};
 use crate::upstream::{
     CallLimits, CallRequest, ResultSink, Upstream, UpstreamFault, UpstreamState, UpstreamStatus,
 };
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
@@ -215,23 +216,22 @@ impl Terms {
         }
     }
 
-    /// Opens a call that begins at this moment and takes it from the budgets of its run; a call that is refused is in the
-    /// ledger all the same.
+    /// Takes a call that begins at this moment from the budgets of its run and opens it. A call that is refused is in the
+    /// ledger too, but never under way, so that refused calls in a loop take no room.
     fn pay(&self, effect: Effect, begun: Instant) -> Result<OpenCall, WorldFault> {
         let server = self.callee.name();
-        let label = CallLabel { server: server.clone(), tool: self.target.shared_label(), effect };
-        let call = OpenCall::begin(&self.account, label, begun);
+        let label = || CallLabel { server: server.clone(), tool: self.target.shared_label(), effect };
         let cap = CallFault::CapExhausted.name();
-        if let Some(limit) = self.callee.limits().max_calls_per_program
-            && !self.account.take_call_of(server, limit)
-        {
-            let text = format!("{cap}: upstream {server} allows {limit} calls a program");
-            return Err(refuse(call, self.broker.world_fault(CallFault::CapExhausted, &text)));
-        }
-        if self.account.take_call() {
-            return Ok(call);
-        }
-        Err(refuse(call, self.broker.world_fault(CallFault::CapExhausted, cap)))
+        let refused = match self.callee.limits().max_calls_per_program {
+            Some(limit) if !self.account.take_call_of(server, limit) => {
+                Cow::Owned(format!("{cap}: upstream {server} allows {limit} calls a program"))
+            }
+            _ if self.account.take_call() => return Ok(OpenCall::begin(&self.account, label(), begun)),
+            _ => Cow::Borrowed(cap),
+        };
+        let fault = self.broker.world_fault(CallFault::CapExhausted, &refused);
+        self.account.refuse_call(label(), begun, fault.reason, &fault.message);
+        Err(fault)
     }
 
     /// What is left of the time of a call.

@@ -130,7 +130,7 @@ impl Task for Work {
         if let Some(recipient) = &mut self.recipient
             && recipient.follows()
         {
-            recipient.follow(guest.printed(), || self.account.calls_ended());
+            recipient.follow(guest.printed(), |known| self.account.calls_ended_after(known));
         }
         self.tell();
         match progress {

@@ -5,9 +5,11 @@ pub use super::ledger::{CallLabel, CallTag};
 use super::client::CallingClient;
 use super::ledger::Ledger;
 use super::limits::Limits;
-use super::outcome::CallRecord;
+use super::outcome::{CallFault, CallRecord};
 use super::outgoing::Outgoing;
+use super::totals::CallTotals;
 use super::trace::TraceContext;
+use crate::secrets::{Cut, shortened};
 use ptc_vm::{Interrupt, InterruptKind};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -16,6 +18,9 @@ use std::time::{Duration, Instant};
 
 /// Remarks kept of one run.
 const MOST_NOTES: usize = 10;
+
+/// Bytes of one remark that are kept.
+const NOTE_TEXT: Cut = Cut::Bytes(4_096);
 
 /// The most time that a call leaves its program to deal with a timeout; of a short program, a tenth.
 const MARGIN: Duration = Duration::from_millis(500);
@@ -152,11 +157,12 @@ impl RunAccount {
         self.discoveries.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    /// Keeps a remark for whoever reads the result; each once, and not too many.
+    /// Keeps a remark for the reader of the result; each once, [`MOST_NOTES`] at most, each shortened to [`NOTE_TEXT`].
     pub fn note(&self, text: String) {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        if notes.len() < MOST_NOTES && !notes.contains(&text) {
-            notes.push(text);
+        let text = shortened(&text, NOTE_TEXT);
+        if notes.len() < MOST_NOTES && !notes.iter().any(|note| *note == text) {
+            notes.push(text.into_owned());
         }
     }
 
@@ -226,9 +232,19 @@ impl RunAccount {
         self.ledger.answered()
     }
 
-    /// The calls that have ended so far, in the order in which they did.
-    pub fn calls_ended(&self) -> Vec<CallRecord> {
-        self.ledger.ended()
+    /// Records of the calls that have ended so far, in the order in which they did, without so many of the first.
+    pub fn calls_ended_after(&self, known: usize) -> Vec<CallRecord> {
+        self.ledger.ended(known)
+    }
+
+    /// Totals of the calls that have ended so far.
+    pub fn call_totals(&self) -> CallTotals {
+        self.ledger.totals()
+    }
+
+    /// Enters a call that no budget was left for. It began at a moment and was not sent.
+    pub(crate) fn refuse_call(&self, label: CallLabel, begun: Instant, fault: CallFault, error: &str) {
+        self.ledger.refuse(label, self.elapsed_at(begun), fault, error);
     }
 
     /// Enters a call as cancelled, if it is under way.

@@ -1,13 +1,30 @@
 //! The calls of one run: those under way, and those that have ended, in the order in which they did.
 //!
+//! What is kept is bounded whatever a program does: a call that is under way was taken from the budget of calls, a call that
+//! is refused is kept while it is one of the first [`REFUSED`], and all records together take [`ROOM`]. Totals are exact. A
+//! record that has no room is kept all the same if it is the first of a tool that may have changed something, because guards
+//! decide by records.
+//!
 //! Invariant: a call that was opened ends exactly once: with an answer, with a fault, or cancelled; it is cancelled
 //! when whatever works on it is dropped, and at the latest when its run ends.
 
 use super::account::RunAccount;
 use super::outcome::{ArgumentsHash, CallFault, CallRecord, CallStatus, Effect};
-use std::collections::VecDeque;
+use super::totals::CallTotals;
+use crate::secrets::{Cut, shortened};
+use std::borrow::Cow;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Records of refused calls that are kept; the others are only counted.
+const REFUSED: u64 = 50;
+
+/// Bytes of the records of one run; calls that end when they are used up are only counted.
+const ROOM: usize = 4 << 20;
+
+/// Bytes of the text of one failure that are kept.
+const ERROR_TEXT: Cut = Cut::Bytes(2_048);
 
 /// Who an upstream call was for, as the ledger shows it.
 #[derive(Clone, Debug)]
@@ -37,7 +54,12 @@ struct Entries {
     /// Calls before those.
     gone: u64,
     ended: Vec<CallRecord>,
-    /// Calls that ended otherwise than by being cancelled.
+    /// Bytes of those records.
+    bytes: usize,
+    /// Server and tool of those that are kept without room.
+    effectful: HashSet<(Arc<str>, Arc<str>)>,
+    totals: CallTotals,
+    /// Calls that were sent and ended otherwise than by being cancelled.
     answered: u64,
 }
 
@@ -65,6 +87,39 @@ impl Entries {
         }
         taken
     }
+
+    /// Counts a call that has ended, and keeps its record while there is room.
+    fn enter(&mut self, mut call: CallRecord) {
+        self.totals.add(&call.status, call.result_bytes);
+        if let CallStatus::Error { reason, error } = &mut call.status {
+            if *reason == CallFault::CapExhausted && self.totals.refused > REFUSED {
+                return;
+            }
+            if let Cow::Owned(text) = shortened(error, ERROR_TEXT) {
+                *error = text;
+            }
+            error.shrink_to_fit();
+        }
+        let bytes = call.bytes();
+        let has_room = self.bytes + bytes <= ROOM;
+        if has_room
+            || (call.effect != Effect::Read && self.effectful.insert((call.server.clone(), call.tool.clone())))
+        {
+            self.bytes += bytes;
+            self.ended.push(call);
+        }
+    }
+}
+
+impl CallRecord {
+    /// Bytes that it takes, with its names as if they were its own.
+    fn bytes(&self) -> usize {
+        let error = match &self.status {
+            CallStatus::Ok => 0,
+            CallStatus::Error { reason: _, error } => error.len(),
+        };
+        size_of::<CallRecord>() + self.server.len() + self.tool.len() + error
+    }
 }
 
 impl Ledger {
@@ -81,25 +136,39 @@ impl Ledger {
     pub(super) fn cancel(&self, tag: CallTag) {
         let mut inner = self.lock();
         if let Some(open) = inner.take(tag) {
-            inner.ended.push(cancelled(open));
+            inner.enter(cancelled(open));
         }
+    }
+
+    /// Enters a call that no budget was left for.
+    pub(super) fn refuse(&self, label: CallLabel, offset: Duration, fault: CallFault, error: &str) {
+        let mut inner = self.lock();
+        let status = CallStatus::Error { reason: fault, error: error.to_owned() };
+        let CallLabel { server, tool, effect } = label;
+        let (duration, result_bytes, arguments_hash) = (Duration::ZERO, None, None);
+        let begun = offset;
+        inner.enter(CallRecord { server, tool, status, begun, duration, result_bytes, effect, arguments_hash });
     }
 
     pub(super) fn cancel_all(&self) {
         let mut inner = self.lock();
         let open = std::mem::take(&mut inner.open);
         inner.gone += open.len() as u64;
-        inner.ended.extend(open.into_iter().flatten().map(cancelled));
+        open.into_iter().flatten().for_each(|open| inner.enter(cancelled(open)));
     }
 
-    /// Takes the calls that have ended.
+    /// Takes the records of the calls that have ended.
     pub(super) fn take(&self) -> Vec<CallRecord> {
         std::mem::take(&mut self.lock().ended)
     }
 
-    /// The calls that have ended.
-    pub(super) fn ended(&self) -> Vec<CallRecord> {
-        self.lock().ended.clone()
+    /// Records of the calls that have ended, without so many of the first.
+    pub(super) fn ended(&self, known: usize) -> Vec<CallRecord> {
+        self.lock().ended.get(known..).unwrap_or_default().to_vec()
+    }
+
+    pub(super) fn totals(&self) -> CallTotals {
+        self.lock().totals
     }
 
     pub(super) fn answered(&self) -> u64 {
@@ -169,7 +238,7 @@ impl OpenCall {
     pub(crate) fn end(self, status: CallStatus, duration: Duration, bytes: Option<u64>) {
         let mut inner = self.account.ledger().lock();
         if let Some(open) = inner.take(self.tag) {
-            inner.ended.push(record(open, status, duration, bytes));
+            inner.enter(record(open, status, duration, bytes));
             inner.answered += 1;
         }
     }
@@ -219,5 +288,24 @@ mod tests {
             [("d", true), ("c", false), ("a", false), ("b", false)].map(|(t, ok)| (t.into(), ok))
         );
         assert_eq!(account.calls_answered(), 1);
+    }
+
+    #[test]
+    fn records_are_bounded_and_totals_are_exact() {
+        let limits = Limits { max_upstream_calls: 1_000_000, ..Limits::default() };
+        let account = Arc::new(RunAccount::new(limits, Interrupt::default()));
+        for _ in 0..100_000 {
+            account.refuse_call(label("t"), Instant::now(), CallFault::CapExhausted, "cap_exhausted");
+        }
+        assert_eq!((account.ledger().take().len() as u64, account.call_totals().refused), (REFUSED, 100_000));
+        for _ in 0..10_000 {
+            let status = CallStatus::Error { reason: CallFault::ToolError, error: "é".repeat(100_000) };
+            OpenCall::begin(&account, label("t"), Instant::now()).end(status, Duration::ZERO, Some(2));
+        }
+        let kept = account.take_ledger();
+        let bytes: usize = kept.iter().map(CallRecord::bytes).sum();
+        assert!(kept.len() > 1_000 && bytes <= ROOM + 4_096, "{} records, {bytes} bytes", kept.len());
+        let totals = account.call_totals();
+        assert_eq!((totals.count(), totals.failed.bytes), (110_000, 20_000));
     }
 }

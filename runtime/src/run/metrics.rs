@@ -2,7 +2,8 @@
 //!
 //! Bytes are exact: tool-result payload as received, counted once. Tokens are estimates.
 
-use super::outcome::{CallFault, CallRecord, CallStatus, Outcome};
+use super::outcome::Outcome;
+use super::totals::CallTotals;
 use serde::Serialize;
 
 const CONSERVATIVE_NOTE: &str = "Bytes of successful upstream tool results that the program collapsed into its \
@@ -78,45 +79,24 @@ pub struct OptimisticBaseline {
     pub note: &'static str,
 }
 
-#[derive(Default)]
-struct Tally {
-    count: u64,
-    bytes: u64,
-}
-
-impl Tally {
-    fn add(&mut self, bytes: u64) {
-        self.count += 1;
-        self.bytes += bytes;
-    }
-}
-
 impl PtcMetrics {
     /// The block for one run. `final_result_bytes` are the bytes of the `result` field as it is sent;
     /// they count as 0 when the run failed.
     pub fn of(outcome: &Outcome, final_result_bytes: u64) -> PtcMetrics {
         let final_bytes = if outcome.result.is_ok() { final_result_bytes } else { 0 };
         let prints = outcome.prints.iter().map(|line| line.len() as u64).sum();
-        PtcMetrics::from_parts(&outcome.upstream_calls, final_bytes, prints)
+        PtcMetrics::from_parts(&outcome.call_totals, final_bytes, prints)
     }
 
     /// The block from its parts.
-    pub fn from_parts(calls: &[CallRecord], final_bytes: u64, prints_bytes: u64) -> PtcMetrics {
-        let (mut ok, mut failed, mut oversize) = (Tally::default(), Tally::default(), Tally::default());
-        for call in calls {
-            let tally = match &call.status {
-                CallStatus::Ok => &mut ok,
-                CallStatus::Error { reason: CallFault::ResponseTooLarge, .. } => &mut oversize,
-                CallStatus::Error { .. } => &mut failed,
-            };
-            tally.add(call.result_bytes.unwrap_or(0));
-        }
+    pub fn from_parts(calls: &CallTotals, final_bytes: u64, prints_bytes: u64) -> PtcMetrics {
+        let CallTotals { ok, failed, oversize, refused: _ } = calls;
         let ratio = (ok.bytes > 0 && final_bytes > 0).then(|| round2(ok.bytes as f64 / final_bytes as f64));
         PtcMetrics {
             schema_version: 1,
             final_result_bytes: final_bytes,
             prints_bytes,
-            upstream_call_count: calls.len() as u64,
+            upstream_call_count: calls.count(),
             upstream_ok_count: ok.count,
             upstream_error_count: failed.count,
             upstream_oversize_count: oversize.count,
@@ -151,7 +131,7 @@ fn round2(ratio: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::outcome::Effect;
+    use crate::run::outcome::{CallFault, CallRecord, CallStatus, Effect};
     use std::time::Duration;
 
     fn call(status: CallStatus, bytes: Option<u64>) -> CallRecord {
@@ -175,7 +155,7 @@ mod tests {
     fn the_sample_of_the_documentation() {
         let calls =
             [call(CallStatus::Ok, Some(48_122)), call(CallStatus::Ok, Some(0)), call(CallStatus::Ok, None)];
-        let metrics = PtcMetrics::from_parts(&calls, 812, 0);
+        let metrics = PtcMetrics::from_parts(&calls.iter().collect(), 812, 0);
         assert_eq!(metrics.payload_reduction_ratio, Some(59.26));
         assert_eq!(metrics.estimated_final_result_tokens, 203);
         assert_eq!(metrics.estimated_upstream_result_tokens, 12_031);
@@ -190,7 +170,7 @@ mod tests {
             call(error(CallFault::ResponseTooLarge), Some(5_000_000)),
             call(error(CallFault::Timeout), None),
         ];
-        let metrics = PtcMetrics::from_parts(&calls, 100, 7);
+        let metrics = PtcMetrics::from_parts(&calls.iter().collect(), 100, 7);
         assert_eq!(metrics.payload_reduction_ratio, None);
         assert_eq!((metrics.upstream_error_count, metrics.upstream_error_bytes), (2, 10));
         assert_eq!((metrics.upstream_oversize_count, metrics.upstream_oversize_bytes), (1, 5_000_000));

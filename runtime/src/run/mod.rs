@@ -4,7 +4,7 @@
 //! - [`options`], [`limits`]: what a caller asks for; [`outcome`], [`metrics`]: what it gets; `value`: types of the
 //!   application
 //! - [`trace`]: which trace of its caller it belongs to; [`client`]: its client, whom servers may ask
-//! - [`account`]: budget and deadline of one run; `ledger`: its calls; `outgoing`: their arguments on their way
+//! - [`account`]: budget and deadline of one run; `ledger`: its calls; [`totals`]: their number and bytes; `outgoing`: their arguments on their way
 //! - [`watcher`]: how a caller follows a run; `unseen`: failed calls that its answer does not show; `release`: its end
 //!   without secrets
 
@@ -17,6 +17,7 @@ pub mod options;
 pub mod outcome;
 pub(crate) mod outgoing;
 pub(crate) mod release;
+pub mod totals;
 pub mod trace;
 mod unseen;
 mod value;

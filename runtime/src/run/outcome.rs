@@ -1,6 +1,7 @@
 //! What one run of a program produced: plain data that crosses threads.
 
 use super::account::RunAccount;
+use super::totals::CallTotals;
 use super::unseen;
 pub use ptc_compiler::diagnostic::{Palette, Place, Position, Report};
 use ptc_vm::{Class, Reason};
@@ -15,8 +16,10 @@ pub struct Outcome {
     pub result: Result<RenderedValue, Failure>,
     /// Lines written by `println`, in order; kept for every outcome.
     pub prints: Vec<String>,
-    /// Every upstream call, in completion order.
+    /// Upstream calls in completion order. Of a run with very many, the first ones: `call_totals` counts them all.
     pub upstream_calls: Vec<CallRecord>,
+    /// Totals of all upstream calls.
+    pub call_totals: CallTotals,
     /// Remarks that belong to the result, for example that the discovery budget is used up.
     pub notes: Vec<String>,
     /// What the run cost.
@@ -59,6 +62,7 @@ impl Default for Outcome {
             result: Ok(RenderedValue::of(String::new())),
             prints: Vec::new(),
             upstream_calls: Vec::new(),
+            call_totals: CallTotals::default(),
             notes: Vec::new(),
             usage: Usage::default(),
             prelude_trace: None,
@@ -73,8 +77,9 @@ impl Outcome {
         let usage =
             Usage { fuel, peak_bytes, duration: account.elapsed(), upstream_calls: account.calls_made() };
         let (upstream_calls, mut notes) = (account.take_ledger(), account.take_notes());
-        notes.extend(unseen::remark(&result, &prints, &upstream_calls, account.limits()));
-        Outcome { result, prints, upstream_calls, notes, usage, prelude_trace }
+        let call_totals = account.call_totals();
+        notes.extend(unseen::remark(&result, &prints, (&upstream_calls, &call_totals), account.limits()));
+        Outcome { result, prints, upstream_calls, call_totals, notes, usage, prelude_trace }
     }
 }
 

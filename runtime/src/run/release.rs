@@ -19,7 +19,7 @@ pub(crate) fn release(outcome: &mut Outcome, secrets: &SecretRegistry) {
 
 fn clean(outcome: &mut Outcome, secrets: &SecretRegistry) {
     // What the host itself has written about its prelude is cleaned where it leaves.
-    let Outcome { result, prints, upstream_calls, notes, usage, prelude_trace: _ } = outcome;
+    let Outcome { result, prints, upstream_calls, call_totals: _, notes, usage, prelude_trace: _ } = outcome;
     let Usage { fuel: _, peak_bytes: _, duration: _, upstream_calls: _ } = usage;
     match result {
         Ok(answer) => clean_answer(answer, secrets),
@@ -48,7 +48,7 @@ pub(super) fn clean_call(call: &mut CallRecord, secrets: &SecretRegistry) {
     }
     match status {
         CallStatus::Ok => {}
-        CallStatus::Error { reason: _, error } => secrets.scrub_string(error),
+        CallStatus::Error { reason: _, error } => clean_cut(error, secrets),
     }
 }
 

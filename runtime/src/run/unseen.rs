@@ -3,6 +3,7 @@
 
 use super::limits::Limits;
 use super::outcome::{CallFault, CallRecord, CallStatus, Failure, RenderedValue};
+use super::totals::CallTotals;
 
 /// Tools named of one reason.
 const NAMED: usize = 3;
@@ -14,6 +15,8 @@ const SOUGHT: usize = 20;
 struct Failed<'c> {
     reason: CallFault,
     calls: Vec<&'c CallRecord>,
+    /// Further calls, of which there is no record.
+    more: usize,
 }
 
 /// The remark about calls whose failure neither result nor prints show; `None` when there are none. Calls that the
@@ -21,7 +24,7 @@ struct Failed<'c> {
 pub(super) fn remark(
     result: &Result<RenderedValue, Failure>,
     prints: &[String],
-    calls: &[CallRecord],
+    (calls, totals): (&[CallRecord], &CallTotals),
     limits: &Limits,
 ) -> Option<String> {
     let mut failed: Vec<Failed<'_>> = Vec::new();
@@ -30,11 +33,15 @@ pub(super) fn remark(
         match failed.iter_mut().find(|known| known.reason == reason) {
             _ if reason == CallFault::Cancelled => {}
             Some(known) => known.calls.push(call),
-            None => failed.push(Failed { reason, calls: vec![call] }),
+            None => failed.push(Failed { reason, calls: vec![call], more: 0 }),
         }
     }
     if failed.is_empty() {
         return None;
+    }
+    if let Some(refused) = failed.iter_mut().find(|failed| failed.reason == CallFault::CapExhausted) {
+        let all = usize::try_from(totals.refused).unwrap_or(usize::MAX);
+        refused.more = all.saturating_sub(refused.calls.len());
     }
     let (main, message) = match result {
         Ok(answer) => (answer.text.as_str(), ""),
@@ -43,18 +50,23 @@ pub(super) fn remark(
     let shown: Vec<&str> = [main, message].into_iter().chain(prints.iter().map(String::as_str)).collect();
     let unseen: Vec<(usize, Failed<'_>)> = failed
         .into_iter()
-        .map(|failed| (failed.calls.len().saturating_sub(failed.seen(&shown)), failed))
+        .map(|failed| (failed.count().saturating_sub(failed.seen(&shown)), failed))
         .filter(|(count, _)| *count > 0)
         .collect();
     let count: usize = unseen.iter().map(|(count, _)| count).sum();
     let parts: Vec<String> = unseen.iter().map(|(count, failed)| failed.line(*count, limits)).collect();
     (count > 0).then(|| {
-        let (all, what) = (calls.len(), if calls.len() == 1 { "tool call" } else { "tool calls" });
+        let (all, what) =
+            (totals.count(), if totals.count() == 1 { "tool call" } else { "tool calls" });
         format!("{count} of {all} {what} gave :ok false and are not in the answer: {}", parts.join(", "))
     })
 }
 
 impl Failed<'_> {
+    fn count(&self) -> usize {
+        self.calls.len() + self.more
+    }
+
     /// How many of them the texts show: all, when the program speaks of the reason in words of its own, as
     /// `(frequencies (map :reason results))` does; else those shown as results, or by their messages.
     fn seen(&self, shown: &[&str]) -> usize {
@@ -62,7 +74,7 @@ impl Failed<'_> {
         let name = self.reason.name();
         let as_results = found(&format!(":reason :{name}"));
         if found(&format!(":{name}")) > as_results {
-            return self.calls.len();
+            return self.count();
         }
         let mut messages: Vec<(&str, usize)> = Vec::new();
         for call in &self.calls {
@@ -130,7 +142,7 @@ mod tests {
         if let Ok(answer) = &mut result {
             answer.text = text.into();
         }
-        remark(&result, &[], calls, &Limits { max_upstream_calls: 2, ..Limits::default() })
+        remark(&result, &[], (calls, &calls.iter().collect()), &Limits { max_upstream_calls: 2, ..Limits::default() })
     }
 
     #[test]

@@ -69,7 +69,9 @@ impl Recipient {
     }
 
     pub(crate) fn send(mut self, mut outcome: Outcome) {
-        self.follow(&outcome.prints, || outcome.upstream_calls.clone());
+        self.follow(&outcome.prints, |known| {
+            outcome.upstream_calls.get(known..).unwrap_or_default().to_vec()
+        });
         if let Some(watcher) = self.watcher.take() {
             release(&mut outcome, &self.secrets);
             watcher.ended(outcome);
@@ -81,11 +83,11 @@ impl Recipient {
         self.told.is_some()
     }
 
-    /// Tells of the lines and calls there are that it has not told of.
-    pub(crate) fn follow(&mut self, lines: &[String], calls: impl FnOnce() -> Vec<CallRecord>) {
+    /// Passes on the lines and calls that the watcher does not know yet; `calls` gives those after so many.
+    pub(crate) fn follow(&mut self, lines: &[String], calls: impl FnOnce(usize) -> Vec<CallRecord>) {
         let (Some(told), Some(watcher)) = (&mut self.told, &mut self.watcher) else { return };
         // Answers come before a turn, lines in it.
-        for mut call in calls().into_iter().skip(told.calls) {
+        for mut call in calls(told.calls) {
             clean_call(&mut call, &self.secrets);
             watcher.called(&call);
             told.calls += 1;

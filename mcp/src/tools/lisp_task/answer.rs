@@ -88,7 +88,7 @@ pub(super) fn of(
     }
     put("trace_id", summary.planner.trace_id.as_str().into());
     if usage.requests > 0 {
-        put("ptc_metrics", summary.planner.metrics(&step.calls));
+        put("ptc_metrics", summary.planner.metrics(&step.call_totals));
     }
     Value::Object(fields)
 }

@@ -227,7 +227,7 @@ fn decorate<'r>(
     outcome: &Outcome,
 ) -> ToolResult<'r> {
     let ToolResult { is_error, content, structured } = result;
-    let calls = outcome.upstream_calls.len();
+    let calls = outcome.call_totals.count();
     let (line, memory, notices) = session.session().contents(|contents| {
         let mut items = Vec::new();
         if is_error {

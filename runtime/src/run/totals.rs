@@ -1,0 +1,71 @@
+//! Totals of the upstream calls of one run. They are exact, whereas the records of a run are a bounded sample.
+
+use super::outcome::{CallFault, CallRecord, CallStatus};
+
+/// A number of calls and the payload bytes of their answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Number of calls.
+    pub count: u64,
+    /// Payload bytes as received.
+    pub bytes: u64,
+}
+
+impl Tally {
+    fn add(&mut self, bytes: u64) {
+        self.count += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    fn merge(&mut self, other: Tally) {
+        self.count += other.count;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
+
+/// Totals of calls by the way in which they ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallTotals {
+    /// Calls that succeeded.
+    pub ok: Tally,
+    /// Calls that failed otherwise than by the size of their answer.
+    pub failed: Tally,
+    /// Calls with an answer over the cap.
+    pub oversize: Tally,
+    /// Failed calls that were refused because a budget of calls was used up. They are part of `failed`.
+    pub refused: u64,
+}
+
+impl CallTotals {
+    /// Counts one call.
+    pub(crate) fn add(&mut self, status: &CallStatus, bytes: Option<u64>) {
+        let (tally, is_refused) = match status {
+            CallStatus::Ok => (&mut self.ok, false),
+            CallStatus::Error { reason: CallFault::ResponseTooLarge, .. } => (&mut self.oversize, false),
+            CallStatus::Error { reason, .. } => (&mut self.failed, *reason == CallFault::CapExhausted),
+        };
+        tally.add(bytes.unwrap_or(0));
+        self.refused += u64::from(is_refused);
+    }
+
+    /// Adds the totals of another run.
+    pub fn merge(&mut self, other: &CallTotals) {
+        self.ok.merge(other.ok);
+        self.failed.merge(other.failed);
+        self.oversize.merge(other.oversize);
+        self.refused += other.refused;
+    }
+
+    /// Number of all calls.
+    pub fn count(&self) -> u64 {
+        self.ok.count + self.failed.count + self.oversize.count
+    }
+}
+
+impl<'c> FromIterator<&'c CallRecord> for CallTotals {
+    fn from_iter<I: IntoIterator<Item = &'c CallRecord>>(calls: I) -> CallTotals {
+        let mut totals = CallTotals::default();
+        calls.into_iter().for_each(|call| totals.add(&call.status, call.result_bytes));
+        totals
+    }
+}
