@@ -2,6 +2,8 @@
 //!
 //! What runs programs is replaced, so that a program ends exactly when a test says so.
 
+#![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
+
 use ptc_mcp::edge::{Filtered, Form, shapes};
 use ptc_mcp::server::outbox::Lines;
 use ptc_mcp::server::stdio::serve;

@@ -3,7 +3,7 @@
 use ptc_mcp::files::{FileRoots, FileUtilities};
 use ptc_runtime::secrets::SecretRegistry;
 use ptc_runtime::spill::SpillStore;
-use ptc_runtime::spill::StopFlag;
+use ptc_runtime::tasks::StopFlag;
 use ptc_runtime::upstream::AnswerWriter;
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;

@@ -48,6 +48,7 @@ pub mod secrets;
 pub mod session;
 pub mod spill;
 mod startup;
+pub mod tasks;
 pub mod tools;
 pub mod upstream;
 

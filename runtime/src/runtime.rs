@@ -22,6 +22,7 @@ use crate::scope::Scope;
 use crate::secrets::{DocumentShape, SecretRegistry};
 use crate::session::Session;
 use crate::startup::{self, Capacity, RuntimeConfig, StartError, Starts, Supervision};
+use crate::tasks::{self, TaskOwner};
 use crate::tools::{Catalog, ServerNames, SharedCatalog, ToolList, UpstreamTool};
 use crate::upstream::{ClientFeatures, Guardian, UpstreamState};
 use std::collections::BTreeMap;
@@ -407,7 +408,7 @@ impl Runtime {
         let threads = take(&mut *self.whole.threads.lock().unwrap_or_else(PoisonError::into_inner));
         let guardian = self.whole.supervision.guardian.clone();
         // Workers end within one slice of their programs; joining them must not block the I/O runtime.
-        let _ = tokio::task::spawn_blocking(move || {
+        let _ = tasks::blocking(TaskOwner::Process, move |_| {
             for thread in threads {
                 let _ = thread.join();
             }
@@ -436,7 +437,7 @@ impl Configured {
     /// Guards the processes of servers, once there are any.
     fn guard(&mut self, guardian: &Arc<Guardian>, servers: &[ServerEntry]) {
         if !servers.is_empty() && !std::mem::replace(&mut self.is_guarded, true) {
-            tokio::spawn(Guardian::keep(Arc::downgrade(guardian)));
+            tasks::spawn(TaskOwner::Process, Guardian::keep(Arc::downgrade(guardian)));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Models over HTTP against servers that answer as providers do: whole and as streams, with errors, limits and pauses. An
 //! agent is run with each.
 #![cfg(feature = "agent")]
+#![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
 mod common;
 

@@ -1,5 +1,6 @@
 //! What the HTTP client promises to all who use it: errors told apart, caps, redirects that carry no secrets.
 #![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
 mod common;
 

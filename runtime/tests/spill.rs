@@ -1,9 +1,8 @@
 //! Results that are kept in files: their form, their parts, their bound, and what is left of dead processes.
 
 use ptc_runtime::secrets::SecretRegistry;
-use ptc_runtime::spill::{
-    Grep, LookError, SpillError, SpillOptions, SpillStore, StopFlag, TopLevel, names_in,
-};
+use ptc_runtime::spill::{Grep, LookError, SpillError, SpillOptions, SpillStore, TopLevel, names_in};
+use ptc_runtime::tasks::StopFlag;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

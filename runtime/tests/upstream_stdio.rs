@@ -1,5 +1,7 @@
 //! Promises of one stdio upstream, over a real child process.
 
+#![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
+
 mod common;
 
 use common::{call, entry, entry_with, is_alive, request, upstream, upstream_with};

@@ -11,6 +11,8 @@
 //! - `rounds`: tools that ask by an answer, and are called again (2026-07-28).
 //! - `beside`: prompts, resources, completions.
 
+#![allow(clippy::disallowed_methods, reason = "an example that owns nothing of the product")]
+
 mod asking;
 mod beside;
 mod plain;

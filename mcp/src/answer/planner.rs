@@ -1,7 +1,7 @@
 //! What a model of this server did for a task: what `lisp_task` says of it, and what records keep.
 
-use ptc_runtime::agent::{AgentStep, TokenUsage, TurnKind, TurnStatus};
 use ptc_runtime::CallTotals;
+use ptc_runtime::agent::{AgentStep, TokenUsage, TurnKind, TurnStatus};
 use ptc_runtime::metrics::PtcMetrics;
 use ptc_runtime::outcome::CallRecord;
 use serde_json::{Value, json};

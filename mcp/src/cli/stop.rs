@@ -1,5 +1,6 @@
 //! When `ptc serve` is to stop: signals, and an input that ends before the server has started.
 
+use ptc_runtime::tasks::{self, TaskOwner};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -29,7 +30,7 @@ impl Stop {
         let (ask, asked) = watch::channel(false);
         let (reload, reloads) = watch::channel(0);
         if is_daemon && let Ok(mut signal) = signal(SignalKind::hangup()) {
-            tokio::spawn(async move {
+            tasks::spawn(TaskOwner::Process, async move {
                 while signal.recv().await.is_some() {
                     tracing::info!("SIGHUP: reading configuration, tokens and certificate again");
                     reload.send_modify(|count| *count += 1);
@@ -41,7 +42,7 @@ impl Stop {
             if !is_ignored(kind)
                 && let Ok(signal) = signal(kind)
             {
-                tokio::spawn(hear(signal, kind, ask.clone()));
+                tasks::spawn(TaskOwner::Process, hear(signal, kind, ask.clone()));
             }
         }
         Stop { asked, reloads }

@@ -6,7 +6,7 @@
 //! - [`Filtered`] (`filtered`): a stream that can only be written through the scrubber. The writer thread of
 //!   `ptc serve`, the output of `ptc batch`, the console and the log take no other.
 //! - [`CleanBytes`] (`payload`): the same for what is sent over sockets of ours: the bodies of `ptc serve --http`.
-//! - [`visible`]: text of others as it may be shown.
+//! - `visible`: which reader sees characters as they are.
 //! - [`shapes`]: what of our messages is protocol and not text.
 //!
 //! Architecture invariant: no other module of this crate names the standard streams (`mcp/clippy.toml` refuses
@@ -19,7 +19,7 @@ mod visible;
 
 pub use filtered::{Filtered, Form};
 pub use payload::CleanBytes;
-pub use visible::{is_shown, visible, visible_line};
+pub use ptc_runtime::tools::visible::{is_shown, visible, visible_line};
 
 use visible::Reader;
 

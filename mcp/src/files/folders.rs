@@ -2,7 +2,7 @@
 
 use super::roots::FileRoots;
 use cap_std::fs::{Dir, Metadata};
-use ptc_runtime::spill::StopFlag;
+use ptc_runtime::tasks::StopFlag;
 use std::ffi::OsString;
 use std::io;
 use std::ops::ControlFlow;

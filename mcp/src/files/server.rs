@@ -2,7 +2,8 @@
 
 use super::{FileRoots, tools};
 use async_trait::async_trait;
-use ptc_runtime::spill::{SpillError, StopFlag, look_aside};
+use ptc_runtime::spill::SpillError;
+use ptc_runtime::tasks::{StopFlag, look_aside};
 use ptc_runtime::upstream::{
     AnswerWriter, ErrorObject, Line, Link, LinkEnd, Peer, PeerEvents, PeerRequest, RawAnswer, RequestEra,
     RequestFault, Transport, UpstreamFault,

@@ -4,7 +4,7 @@ use super::modify::FilesystemModify;
 use super::query::{FilesystemQuery, structured};
 use super::roots::FileRoots;
 use super::server::FileFault;
-use ptc_runtime::spill::StopFlag;
+use ptc_runtime::tasks::StopFlag;
 use ptc_runtime::upstream::AnswerWriter;
 use serde_json::{Value, json};
 

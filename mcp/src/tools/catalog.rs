@@ -3,10 +3,11 @@
 //! The text is part of a prompt that clients cache: it depends on nothing but the configuration and the tool
 //! lists, in name order, so that it is the same byte for byte in every run.
 
-use ptc_python::functions::parameters;
+use ptc_python::functions::{parameter, parameters};
 use ptc_runtime::discovery::topics;
 use ptc_runtime::tools::qualified_name;
 use ptc_runtime::tools::text::one_line;
+use ptc_runtime::tools::visible::shown_name;
 use std::fmt::Write as _;
 
 /// How much of the catalog the description shows.
@@ -93,7 +94,7 @@ pub struct Wording {
 
 /// PTC-Lisp.
 pub const LISP: Wording = Wording {
-    tool: |_, tool| tool.name.clone(),
+    tool: |_, tool| shown_name(&tool.name).into_owned(),
     // Descriptions with a catalog open with the other ways to find a tool.
     guidance: "\n(dir 'server) lists their tools.",
     rest: "(tool/servers)",
@@ -119,7 +120,10 @@ impl CatalogView {
                     parameters: {
                         let (names, required) = parameters(tool);
                         let mark = |at| if at < required { "" } else { "?" };
-                        let marked = names.iter().enumerate().map(|(at, name)| format!("{name}{}", mark(at)));
+                        let marked = names
+                            .iter()
+                            .enumerate()
+                            .map(|(at, name)| format!("{}{}", parameter(name), mark(at)));
                         marked.collect::<Vec<_>>().join(", ")
                     },
                 });

@@ -1,9 +1,11 @@
 //! The tools as functions of Python: `mcp__<server>__<tool>`.
 
 use ptc_runtime::tools::text::one_line;
+use ptc_runtime::tools::visible::literal;
 use ptc_runtime::tools::{Catalog, UpstreamTool, qualified_name};
 use serde::Serialize;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,8 +45,8 @@ impl Function {
     /// How it is called, and what it does.
     pub fn help(&self) -> String {
         let optional = |(at, name): (usize, &String)| match at < self.required {
-            true => name.clone(),
-            false => format!("{name}=…"),
+            true => parameter(name).into_owned(),
+            false => format!("{}=…", parameter(name)),
         };
         let params: Vec<String> = self.params.iter().enumerate().map(optional).collect();
         let text = format!("await {}({})\n{}", self.name, params.join(", "), self.doc);
@@ -95,6 +97,13 @@ pub fn parameters(tool: &UpstreamTool) -> (Vec<String>, usize) {
     (params, required)
 }
 
+/// The name of a parameter as it is shown: as a literal where it is no identifier, so that it ends no line.
+pub fn parameter(name: &str) -> Cow<'_, str> {
+    let is_identifier = name.starts_with(|first: char| first.is_alphabetic() || first == '_')
+        && name.chars().all(|character| character.is_alphanumeric() || character == '_');
+    if is_identifier { Cow::Borrowed(name) } else { Cow::Owned(literal(name)) }
+}
+
 /// Characters of a description that are shown.
 const DESCRIPTION: usize = 1_000;
 
@@ -118,7 +127,7 @@ fn documentation(tool: &UpstreamTool, params: &[String], required: usize) -> Str
             _ => String::new(),
         };
         let need = if index < required { "required" } else { "optional" };
-        text.push_str(&format!("\n  {name} ({kind}{need})"));
+        text.push_str(&format!("\n  {} ({kind}{need})", parameter(name)));
         let about = schema["description"].as_str().unwrap_or_default();
         if !about.is_empty() {
             text.push_str(&format!(": {}", one_line(about, DESCRIPTION)));

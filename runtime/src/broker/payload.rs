@@ -7,6 +7,7 @@
 use crate::run::account::Held;
 use crate::run::outcome::CallFault;
 use crate::spill::{RawSpill, Spilled, form_raw};
+use crate::tasks::{self, StopFlag, TaskOwner};
 use crate::upstream::{CallResult, RawAnswer, ResultBody, shorten};
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -129,21 +130,22 @@ impl CallPayload {
             ResultBody::Inline(answer) => answer,
             ResultBody::Spilled(raw) => {
                 let (raw, is_mcp) = (raw.clone(), matches!(result, CallResult::Mcp(_)));
-                let formed =
-                    tokio::task::spawn_blocking(move || CallPayload::formed(&raw, is_mcp, wrapped_in));
-                return formed.await.unwrap_or_else(|_| malformed("the result could not be read"));
+                let formed = tasks::blocking(TaskOwner::Run, move |stop| {
+                    CallPayload::formed(&raw, is_mcp, wrapped_in, stop)
+                });
+                return formed.await.unwrap_or_else(|| malformed("the result could not be read"));
             }
         };
         if answer.bytes().len() <= READ_INLINE {
             return CallPayload::of(result, wrapped_in);
         }
-        let read = tokio::task::spawn_blocking(move || CallPayload::of(result, wrapped_in)).await;
-        read.unwrap_or_else(|_| malformed("the result could not be read"))
+        let read = tasks::blocking(TaskOwner::Run, move |_| CallPayload::of(result, wrapped_in)).await;
+        read.unwrap_or_else(|| malformed("the result could not be read"))
     }
 
     /// A result that went to a file.
-    fn formed(raw: &RawSpill, is_mcp: bool, wrapped_in: Option<&str>) -> CallPayload {
-        let (spilled, located) = match form_raw(raw, is_mcp, wrapped_in) {
+    fn formed(raw: &RawSpill, is_mcp: bool, wrapped_in: Option<&str>, stop: &StopFlag) -> CallPayload {
+        let (spilled, located) = match form_raw(raw, is_mcp, wrapped_in, stop) {
             Ok(formed) => formed,
             Err(message) => {
                 let content = PayloadContent::ToolError { message, blocks: None, structured: None };

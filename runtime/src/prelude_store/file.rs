@@ -14,6 +14,9 @@ const HEADS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("heads");
 /// Texts, by id and version.
 const SOURCES: TableDefinition<'_, (&str, u64), &str> = TableDefinition::new("sources");
 
+/// Bytes of pages that are kept in memory. The default of the database is 1 GiB.
+const CACHE_BYTES: usize = 8 << 20;
+
 pub(super) struct FileBackend {
     database: Database,
     path: PathBuf,
@@ -30,7 +33,7 @@ impl FileBackend {
         };
         guarded(path, || {
             make(path).map_err(refused)?;
-            let mut database = Database::open(path).map_err(|error| match path.metadata() {
+            let mut database = Database::builder().set_cache_size(CACHE_BYTES).open(path).map_err(|error| match path.metadata() {
                 // A store has its name when it is whole, so this was one that has lost everything, or never was one.
                 Ok(file) if file.is_file() && file.len() == 0 => StoreError::broken(format_args!(
                     "{} is empty, and no store: put a copy of the store in its place, or remove the file to begin anew",

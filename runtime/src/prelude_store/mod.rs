@@ -16,9 +16,11 @@ mod view;
 
 use crate::guest::lisp::prelude::{Prelude, PreludeSource, hash_of};
 use crate::run::outcome::Failure;
+use crate::tasks::StopFlag;
 use file::FileBackend;
 pub use file::takes_panics_for_damage;
 use memory::MemoryBackend;
+use ptc_vm::Interrupt;
 pub use reference::PreludeRef;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -33,6 +35,9 @@ const RETAINED: usize = 20;
 
 /// Ids of a store.
 const MOST_IDS: usize = 1_000;
+
+/// Bytes of all texts of a store.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// Bytes of a source text.
 const LONGEST_SOURCE: usize = 1_000_000;
@@ -147,7 +152,7 @@ impl PreludeCandidate {
     /// # Errors
     /// None for what this version of the language takes: it has compiled when it was written.
     pub fn compile(&self) -> Result<Prelude, StoreError> {
-        compiled(&self.version.id, &self.source)
+        compiled(&self.version.id, &self.source, &Interrupt::default())
     }
 }
 
@@ -252,13 +257,37 @@ impl PreludeStore {
         metadata: Map<String, Value>,
         parent_checksum: Option<&str>,
     ) -> Result<PreludeVersion, StoreError> {
+        self.write_until(id, source, metadata, parent_checksum, &Interrupt::default())
+    }
+
+    /// Bytes of all texts.
+    fn source_bytes(&self) -> Result<u64, StoreError> {
+        let heads = self.backend.heads()?;
+        Ok(heads.iter().flat_map(|(_, head)| &head.versions).map(|version| version.source_bytes).sum())
+    }
+
+    /// [`PreludeStore::write`], which writes nothing when the interrupt is raised before the text has compiled.
+    fn write_until(
+        &self,
+        id: &str,
+        source: &str,
+        metadata: Map<String, Value>,
+        parent_checksum: Option<&str>,
+        interrupt: &Interrupt,
+    ) -> Result<PreludeVersion, StoreError> {
         reference::check_id(id)?;
         if source.len() > LONGEST_SOURCE {
             let message = format!("the source has {} bytes, at most {LONGEST_SOURCE} are kept", source.len());
             return Err(StoreError::new("source_too_large", message));
         }
         check_metadata(&metadata)?;
-        let prelude = compiled(id, source)?;
+        let bytes = self.source_bytes()? + source.len() as u64;
+        if bytes > MOST_BYTES {
+            let message =
+                format!("the texts of the store would have {bytes} bytes, at most {MOST_BYTES} are kept");
+            return Err(StoreError::new("store_full", message));
+        }
+        let prelude = compiled(id, source, interrupt)?;
         let mut made = None;
         self.backend.update(id, &mut |head, ids| {
             let is_new = head.is_none();
@@ -324,6 +353,18 @@ impl PreludeStore {
         &self,
         references: &[PreludeRef],
     ) -> Result<(Arc<Prelude>, Vec<PreludeVersion>), StoreError> {
+        self.bundle_until(references, &StopFlag::default())
+    }
+
+    /// [`PreludeStore::bundle`], which ends without a prelude when the flag is raised.
+    ///
+    /// # Errors
+    /// As for [`PreludeStore::bundle`]; the flag was raised.
+    pub fn bundle_until(
+        &self,
+        references: &[PreludeRef],
+        stop: &StopFlag,
+    ) -> Result<(Arc<Prelude>, Vec<PreludeVersion>), StoreError> {
         let (mut sources, mut versions) = (Vec::new(), Vec::new());
         for reference in references {
             let PreludeCandidate { version, source } = self.read(reference)?;
@@ -336,7 +377,7 @@ impl PreludeStore {
             });
             versions.push(version);
         }
-        let prelude = Prelude::compose(sources).map_err(|error| StoreError {
+        let prelude = Prelude::compose_until(sources, stop.interrupt()).map_err(|error| StoreError {
             compile: Some(error.failure.clone()),
             ..StoreError::new("prelude_compile_error", error.failure.message.clone())
         })?;
@@ -362,8 +403,8 @@ impl Head {
     }
 }
 
-fn compiled(id: &str, source: &str) -> Result<Prelude, StoreError> {
-    let prelude = Prelude::compile(id, source).map_err(|error| StoreError {
+fn compiled(id: &str, source: &str, interrupt: &Interrupt) -> Result<Prelude, StoreError> {
+    let prelude = Prelude::compile_until(id, source, interrupt).map_err(|error| StoreError {
         compile: Some(error.failure.clone()),
         ..StoreError::new("prelude_compile_error", error.failure.message.clone())
     })?;

@@ -4,10 +4,12 @@ use super::{PreludeRef, PreludeStore, StoreError, view};
 use crate::guest::lisp::prelude::Prelude;
 use crate::host::HostTool;
 use crate::run::outcome::Effect;
+use crate::tasks::{self, StopFlag, TaskOwner};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::convert::Infallible;
 use std::sync::{Arc, LazyLock};
+use tokio::sync::Semaphore;
 
 /// The namespace and its tools, for programs that may edit the store.
 pub fn editing(store: &Arc<PreludeStore>) -> (Vec<HostTool>, Arc<Prelude>) {
@@ -43,27 +45,27 @@ impl StoreArguments {
     }
 }
 
-type Work = fn(&PreludeStore, &StoreArguments) -> Result<Value, StoreError>;
+type Work = fn(&PreludeStore, &StoreArguments, &StopFlag) -> Result<Value, StoreError>;
 
 const TOOLS: [(&str, Effect, Work); 5] = [
-    ("prelude_store_list", Effect::Read, |store, _| {
+    ("prelude_store_list", Effect::Read, |store, _, _| {
         Ok(store.list()?.iter().map(|stored| stored.public_view()).collect())
     }),
-    ("prelude_store_history", Effect::Read, |store, arguments| {
+    ("prelude_store_history", Effect::Read, |store, arguments, _| {
         let history = store.history(&arguments.reference()?.id)?;
         Ok(history.iter().map(|version| version.public_view()).collect())
     }),
-    ("prelude_store_read", Effect::Read, |store, arguments| {
+    ("prelude_store_read", Effect::Read, |store, arguments, _| {
         let view = store.read(&arguments.reference()?)?.public_view();
         Ok(fine(view))
     }),
-    ("prelude_store_write", Effect::Write, |store, arguments| {
+    ("prelude_store_write", Effect::Write, |store, arguments, stop| {
         let (id, source) = (StoreArguments::text(&arguments.id, "id")?, &arguments.source);
         let source = StoreArguments::text(source, "source")?;
-        let written = store.write(id, source, arguments.metadata(), None)?;
+        let written = store.write_until(id, source, arguments.metadata(), None, stop.interrupt())?;
         Ok(fine(written.public_view()))
     }),
-    ("prelude_store_set_default", Effect::Write, |store, arguments| {
+    ("prelude_store_set_default", Effect::Write, |store, arguments, _| {
         let wrong = |what: &str| StoreError::new("invalid_argument", what);
         let version = arguments.version.as_u64().filter(|version| *version > 0);
         let reference = PreludeRef {
@@ -76,6 +78,9 @@ const TOOLS: [(&str, Effect, Work); 5] = [
     }),
 ];
 
+/// Operations on stores at once: a text that is compiled takes memory outside of its program.
+static PERMITS: Semaphore = Semaphore::const_new(2);
+
 fn fine(mut view: Value) -> Value {
     view["status"] = "ok".into();
     view
@@ -87,12 +92,12 @@ fn tools(store: &Arc<PreludeStore>) -> Vec<HostTool> {
         let function = move |arguments: StoreArguments| {
             let store = store.clone();
             // A store waits for its disk.
-            let done = tokio::task::spawn_blocking(move || {
-                work(&store, &arguments).unwrap_or_else(|error| error.public_view())
+            let done = tasks::blocking_in_turn(TaskOwner::Run, &PERMITS, move |stop| {
+                work(&store, &arguments, stop).unwrap_or_else(|error| error.public_view())
             });
             async move {
                 let lost = || StoreError::broken("the store did not answer").public_view();
-                Ok::<Value, Infallible>(done.await.unwrap_or_else(|_| lost()))
+                Ok::<Value, Infallible>(done.await.unwrap_or_else(lost))
             }
         };
         HostTool::with_schema(name, json!({ "type": "object" }), function).effect(effect).private()

@@ -103,7 +103,8 @@ impl Entries {
         let bytes = call.bytes();
         let has_room = self.bytes + bytes <= ROOM;
         if has_room
-            || (call.effect != Effect::Read && self.effectful.insert((call.server.clone(), call.tool.clone())))
+            || (call.effect != Effect::Read
+                && self.effectful.insert((call.server.clone(), call.tool.clone())))
         {
             self.bytes += bytes;
             self.ended.push(call);
@@ -147,7 +148,16 @@ impl Ledger {
         let CallLabel { server, tool, effect } = label;
         let (duration, result_bytes, arguments_hash) = (Duration::ZERO, None, None);
         let begun = offset;
-        inner.enter(CallRecord { server, tool, status, begun, duration, result_bytes, effect, arguments_hash });
+        inner.enter(CallRecord {
+            server,
+            tool,
+            status,
+            begun,
+            duration,
+            result_bytes,
+            effect,
+            arguments_hash,
+        });
     }
 
     pub(super) fn cancel_all(&self) {

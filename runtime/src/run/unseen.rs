@@ -56,8 +56,7 @@ pub(super) fn remark(
     let count: usize = unseen.iter().map(|(count, _)| count).sum();
     let parts: Vec<String> = unseen.iter().map(|(count, failed)| failed.line(*count, limits)).collect();
     (count > 0).then(|| {
-        let (all, what) =
-            (totals.count(), if totals.count() == 1 { "tool call" } else { "tool calls" });
+        let (all, what) = (totals.count(), if totals.count() == 1 { "tool call" } else { "tool calls" });
         format!("{count} of {all} {what} gave :ok false and are not in the answer: {}", parts.join(", "))
     })
 }
@@ -142,7 +141,12 @@ mod tests {
         if let Ok(answer) = &mut result {
             answer.text = text.into();
         }
-        remark(&result, &[], (calls, &calls.iter().collect()), &Limits { max_upstream_calls: 2, ..Limits::default() })
+        remark(
+            &result,
+            &[],
+            (calls, &calls.iter().collect()),
+            &Limits { max_upstream_calls: 2, ..Limits::default() },
+        )
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //! to following many threads at once.
 
 use super::look::LookError;
-use super::stop::StopFlag;
 use super::store::Spilled;
+use crate::tasks::StopFlag;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use regex_automata::dfa::dense;

@@ -2,8 +2,8 @@
 
 use super::form::{JsonPath, TopLevel};
 use super::grep::{Grep, GrepMatches};
-use super::stop::{StopFlag, look_aside};
 use super::store::{STRIDE, Spilled};
+use crate::tasks::{StopFlag, look_aside};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;

@@ -9,7 +9,7 @@
 //! - `place`: a store that is made when it is needed; `owned`: the results of one program or session
 //! - `folder`: the private folder, and what dead processes left; `store`: files and their bound
 //! - `form`: from what a server sent to lines; `look`: parts of a file; `grep`: lines that
-//!   match; `stop`: looks that nobody waits for end
+//!   match
 
 mod folder;
 mod form;
@@ -17,7 +17,6 @@ mod grep;
 mod look;
 mod owned;
 mod place;
-mod stop;
 mod store;
 
 pub(crate) use form::form_raw;
@@ -26,5 +25,4 @@ pub use grep::{Grep, GrepMatches, linear_matcher};
 pub use look::{DEFAULT_LINES, KeptPart, LONGEST_PATTERN, Look, LookError, Looked, MOST_CONTEXT, Stat};
 pub use owned::OwnedSpills;
 pub use place::SpillPlace;
-pub use stop::{StopFlag, look_aside};
 pub use store::{RawSpill, SpillError, SpillOptions, SpillStore, Spilled, names_in};

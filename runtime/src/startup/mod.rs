@@ -8,6 +8,7 @@ pub use config::{Capacity, DEFAULT_CACHE_BYTES, DEFAULT_TRY_AGAIN, RuntimeConfig
 
 use crate::config::{ServerEntry, Startup};
 use crate::guest::lisp::prelude::Prelude;
+use crate::tasks::{self, TaskOwner};
 use crate::tools::{SharedCatalog, SnapshotMode};
 use crate::upstream::{
     FailedStart, Guardian, SupervisedUpstream, SupervisorOptions, Upstream, UpstreamFault,
@@ -230,7 +231,7 @@ pub(crate) fn start_all(servers: Vec<(Arc<dyn Upstream>, Startup)>, observer: Op
     let mut starts = Starts::default();
     for (upstream, policy) in servers {
         let name = upstream.name().to_string();
-        let task = tokio::spawn(start_one(upstream, observer.cloned()));
+        let task = tasks::spawn(TaskOwner::Connection, start_one(upstream, observer.cloned()));
         match policy {
             Startup::Strict => starts.strict.push((name, task)),
             Startup::Lenient => starts.lenient.push(task),

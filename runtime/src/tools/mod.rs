@@ -9,7 +9,7 @@
 //! - `qualified`: names of tools beside those of other servers
 //! - `check`: arguments that are JSON already, against their schema
 //! - `words`: what is wrong with a call; the same for literal calls, computed ones and callers with JSON
-//! - [`text`]: tools as text; `suggest`: the nearest known name
+//! - [`text`]: tools as text; [`visible`]: text of servers as data; `suggest`: the nearest known name
 
 mod catalog;
 mod check;
@@ -24,6 +24,7 @@ pub(crate) mod suggest;
 mod target;
 pub mod text;
 mod tool;
+pub mod visible;
 pub(crate) mod words;
 
 #[cfg(feature = "agent")]

@@ -1,5 +1,6 @@
 //! JSON Schemas as words: one for each argument.
 
+use super::visible::literal;
 use serde_json::Value as Json;
 
 /// References followed before giving up: `$ref` may point in a circle.
@@ -120,7 +121,7 @@ pub(crate) fn key(name: &str) -> String {
     if !name.is_empty() && name.chars().all(plain) && !name.ends_with('.') {
         format!(":{name}")
     } else {
-        Json::from(name).to_string()
+        literal(name)
     }
 }
 

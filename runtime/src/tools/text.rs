@@ -5,6 +5,7 @@ use super::signature::alternative::{Demand, Plain, Said};
 use super::signature::example;
 use super::signature::typed::{result, typed};
 use super::signature::variants::Variants;
+use super::visible::{shown_name, visible};
 use super::{Annotations, CatalogServer, ListKind, UpstreamTool};
 use crate::secrets::{Cut, dotted};
 use serde_json::Value as Json;
@@ -50,18 +51,18 @@ pub(crate) fn hints(annotations: &Annotations) -> impl Iterator<Item = &'static 
     HINTS.iter().filter(|hint| (hint.get)(annotations) == Some(true))
 }
 
-/// The text on one line, cut after some characters.
-pub fn one_line(text: &str, characters: usize) -> Cow<'_, str> {
+/// The text on one line, without characters that are obeyed instead of shown, cut after some characters.
+pub fn one_line(text: &str, characters: usize) -> String {
     let mut line = String::with_capacity(text.len().min(characters * 4));
+    let text = &*visible(text);
     for word in text.split_whitespace() {
         if !line.is_empty() {
             line.push(' ');
         }
         line.push_str(word);
     }
-    let line = if line == text { Cow::Borrowed(text) } else { Cow::Owned(line) };
     match dotted(&line, Cut::Chars(characters)) {
-        Cow::Owned(short) => Cow::Owned(short),
+        Cow::Owned(short) => short,
         Cow::Borrowed(_) => line,
     }
 }
@@ -123,7 +124,7 @@ fn merged<'s>(all: &[Plain<'s>]) -> impl Iterator<Item = Argument<'s>> + use<'s>
 
 /// A tool with its arguments, for messages: `fs/read {:path string}`.
 pub fn signature(server: &str, tool: &UpstreamTool) -> String {
-    format!("{server}/{} {}", tool.name, arguments(&tool.input_schema))
+    format!("{server}/{} {}", shown_name(&tool.name), arguments(&tool.input_schema))
 }
 
 /// A call that compiles and passes the checks of its arguments as it stands: required arguments with values
@@ -165,7 +166,7 @@ pub(crate) fn about_server(server: &CatalogServer, is_hidden: bool) -> String {
 /// The documentation of one tool; `seen` is the shape of what it last gave, for one that does not say what it gives.
 pub fn documentation(server: &str, tool: &UpstreamTool, seen: Option<&str>) -> String {
     let schema = &tool.input_schema;
-    let mut text = format!("{server}/{}", tool.name);
+    let mut text = format!("{server}/{}", shown_name(&tool.name));
     if let Some(title) = tool.title.as_deref().filter(|title| !title.is_empty() && *title != &*tool.name) {
         text.push_str(&format!(" ({})", one_line(title, SUMMARY)));
     }

@@ -13,3 +13,10 @@ pub struct PlainData {
     /// Bytes of the texts among them.
     pub(crate) text_bytes: usize,
 }
+
+impl PlainData {
+    /// Bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.symbols) + size_of_val(&*self.rows) + self.text_bytes
+    }
+}

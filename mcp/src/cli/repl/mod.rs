@@ -22,7 +22,7 @@ use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
 use crate::edge::visible_line;
-use balance::{Brackets, balance};
+use balance::{Balance, Brackets};
 use commands::{COMMANDS, ReplCommand};
 use editor::{Terminal, Typed};
 use ptc_runtime::history::{TurnHistory, introspection};
@@ -30,8 +30,9 @@ use ptc_runtime::limits::{LimitTable, Limits};
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::{Outcome, RenderedValue};
 use ptc_runtime::session::{Session, SessionLimits};
+use ptc_runtime::tasks::{self, TaskOwner};
 use ptc_runtime::{Prelude, Scope};
-use std::io::IsTerminal;
+use std::io::{BufRead as _, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
@@ -177,11 +178,11 @@ impl Repl {
         loop {
             let words = self.words();
             // Reading a terminal blocks, and connections to servers have to go on.
-            let read = tokio::task::spawn_blocking(move || {
+            let read = tasks::blocking(TaskOwner::Process, move |_| {
                 let typed = terminal.read(words);
                 (terminal, typed)
             });
-            let (back, typed) = read.await.map_err(|error| Abort::usage(error.to_string()))?;
+            let (back, typed) = read.await.ok_or_else(|| Abort::usage("the terminal could not be read"))?;
             terminal = back;
             let text = match typed? {
                 Typed::Text(text) => text,
@@ -202,14 +203,20 @@ impl Repl {
         // A thread of its own: one that waits for a line must not keep the process from ending.
         let (sender, mut lines) = mpsc::channel(1);
         std::thread::spawn(move || {
-            std::io::stdin().lines().map_while(|line| sender.blocking_send(line).ok()).for_each(drop);
+            // What is not UTF-8 is an error of its form, and not the end of the input.
+            let lines = std::io::stdin().lock().split(b'\n');
+            let lines = lines.map(|line| line.map(|line| String::from_utf8_lossy(&line).into_owned()));
+            lines.map_while(|line| sender.blocking_send(line).ok()).for_each(drop);
         });
+        let mut balance = Balance::default();
         while let Some(line) = lines.recv().await {
-            input.push_str(&line?);
-            input.push('\n');
-            if balance(&input) != Brackets::Whole {
+            let mut line = line?;
+            line.push('\n');
+            input.push_str(&line);
+            if balance.feed(&line) != Brackets::Whole {
                 continue;
             }
+            balance = Balance::default();
             let input = std::mem::take(&mut input);
             match commands::read(&input) {
                 Some(ReplCommand::Quit) => return Ok(exit),

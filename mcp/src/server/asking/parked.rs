@@ -7,6 +7,7 @@ use crate::server::gate::Parking;
 use crate::tools::{CallOwner, Cancel};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use ptc_runtime::tasks::{self, TaskOwner};
 use ring::digest::{Context, Digest, SHA256};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -207,7 +208,7 @@ impl ParkedCalls {
             }
         }
         let (parked, expired, patience) = (Arc::downgrade(self), name.clone(), self.limits.patience);
-        let expiry = tokio::spawn(async move {
+        let expiry = tasks::spawn(TaskOwner::Connection, async move {
             sleep(patience).await;
             if let Some(parked) = parked.upgrade() {
                 // Here nobody waits for the table.

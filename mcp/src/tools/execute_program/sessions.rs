@@ -4,6 +4,7 @@ use crate::tools::CallOwner;
 use crate::tools::session::arguments::{SessionFault, SessionReason};
 use crate::tools::session::{SessionQuotas, random_id};
 use ptc_python::guest::{KeptNamespace, NamespaceTurn, NoTurn};
+use ptc_runtime::tasks::{self, TaskOwner};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -84,7 +85,7 @@ impl ScriptSessions {
             used: Mutex::new(now),
         });
         open.insert(session.id.clone(), session.clone());
-        tokio::spawn(end_in_time(Arc::downgrade(sessions), Arc::downgrade(&session)));
+        tasks::spawn(TaskOwner::Connection, end_in_time(Arc::downgrade(sessions), Arc::downgrade(&session)));
         Ok(session)
     }
 

@@ -15,6 +15,7 @@ use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotati
 use crate::answer::{CallSummary, Content, EdgeReason, ToolAnswer, ToolResult};
 use crate::observe::CallRecorder;
 use crate::protocol::arguments::GivenArguments;
+use ptc_runtime::tasks::{self, TaskOwner};
 use question::Question;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -92,9 +93,12 @@ impl Tool for LispDebug {
         let room = self.most_bytes.saturating_sub(call.frame_bytes);
         Begun::Run(Job::new(0, move |mut reporter| -> Cancel {
             reporter.begun();
-            tokio::task::spawn_blocking(move || {
-                reporter.ended(&told(report::answer(&recorder, owner, &question, room), false));
-            });
+            tasks::spawn(
+                TaskOwner::Run,
+                tasks::blocking(TaskOwner::Run, move |_| {
+                    reporter.ended(&told(report::answer(&recorder, owner, &question, room), false));
+                }),
+            );
             Box::new(|| {})
         }))
     }

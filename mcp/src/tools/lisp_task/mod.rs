@@ -29,6 +29,7 @@ use prompts::PromptKeeper;
 use ptc_runtime::Runtime;
 use ptc_runtime::agent::{Agent, AgentLimits, Llm};
 use ptc_runtime::limits::Limits;
+use ptc_runtime::tasks::{self, TaskOwner};
 use ptc_runtime::trace::TraceContext;
 use ptc_runtime::upstream::CallingClient;
 use serde_json::{Value, json};
@@ -225,7 +226,7 @@ impl Tool for LispTask {
             reporter.begun();
             let client = reporter.caller();
             let (cancel, cancelled) = oneshot::channel::<()>();
-            tokio::spawn(async move {
+            tasks::spawn(TaskOwner::Run, async move {
                 let answer = tokio::select! {
                     solved = tasks.solve(&request, trace, client) => told_of(solved),
                     // Whoever cancels wants no answer; dropped without a word, it goes on.

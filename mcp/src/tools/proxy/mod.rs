@@ -36,6 +36,7 @@ use ptc_runtime::Runtime;
 use ptc_runtime::guest::{asking, interrupted, outside, traced};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::run::account::RunAccount;
+use ptc_runtime::tasks::{self, TaskOwner};
 use std::fmt::Write as _;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -70,7 +71,7 @@ impl ProxyDispatch {
     pub fn new(runtime: Arc<Runtime>, limits: Limits, place: ProxyPlace) -> ProxyDispatch {
         let timeout_ms = limits.timeout_ms.max(limits.upstream_call_timeout_ms.saturating_add(BEYOND_MS));
         let place = Arc::new(place);
-        tokio::spawn(sweep(Arc::downgrade(&place)));
+        tasks::spawn(TaskOwner::Connection, sweep(Arc::downgrade(&place)));
         ProxyDispatch { runtime, limits: Limits { timeout_ms, ..limits }, place }
     }
 }

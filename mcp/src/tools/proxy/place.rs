@@ -10,6 +10,7 @@ use crate::files::FileRoots;
 use ptc_runtime::broker::{CallPayload, PayloadValue};
 use ptc_runtime::secrets::Cut;
 use ptc_runtime::spill::{SpillStore, Spilled, TopLevel};
+use ptc_runtime::tasks::{self, TaskOwner};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,8 +64,8 @@ impl ProxyPlace {
                 .map_err(|error| error.to_string()),
             None => roots.read(&path, most_bytes),
         };
-        let read = tokio::task::spawn_blocking(read).await;
-        let text = read.unwrap_or_else(|_| Err("it could not be read".to_owned()));
+        let read = tasks::blocking(TaskOwner::Run, move |_| read()).await;
+        let text = read.unwrap_or_else(|| Err("it could not be read".to_owned()));
         text.map_err(|why| format!("argumentsFile {name:?} cannot be used: {why}"))
     }
 
@@ -88,8 +89,8 @@ impl ProxyPlace {
                     let toon = toon::of(payload.value());
                     (payload, toon)
                 };
-                let converted = tokio::task::spawn_blocking(convert).await;
-                converted.map_err(|_| "the result could not be read".to_owned())?
+                let converted = tasks::blocking(TaskOwner::Run, move |_| convert()).await;
+                converted.ok_or("the result could not be read")?
             }
         };
         let bytes = toon.as_ref().map_or(payload.bytes(), |toon| toon.len() as u64);
@@ -119,8 +120,8 @@ impl ProxyPlace {
             (None, PayloadValue::Text(text), None) => store.keep(text.as_bytes()),
             (None, PayloadValue::Nothing, None) => store.keep(b""),
         };
-        let kept = tokio::task::spawn_blocking(keep).await;
-        let spilled = kept.map_err(|_| "the result could not be kept".to_owned())?;
+        let kept = tasks::blocking(TaskOwner::Run, move |_| keep()).await;
+        let spilled = kept.ok_or("the result could not be kept")?;
         let spilled = spilled.map_err(|error| error.to_string())?;
         self.results.keep(caller, spilled.clone());
         Ok(shown(spilled, exceeded.map(Some)).await)
@@ -141,8 +142,9 @@ async fn shown(spilled: Arc<Spilled>, auto: Option<Option<u64>>) -> ProxyAnswer 
     let tokens = estimated_tokens(bytes);
     let mut text =
         format!("{what}: {path} (auto-deleted at shutdown).\nSize: {bytes} bytes (~{tokens} tokens).");
-    let look = tokio::task::spawn_blocking(move || (spilled.top_level(), spilled.read(PREVIEW * 2))).await;
-    if let Ok((top_level, beginning)) = look {
+    let look =
+        tasks::blocking(TaskOwner::Run, move |_| (spilled.top_level(), spilled.read(PREVIEW * 2))).await;
+    if let Some((top_level, beginning)) = look {
         match top_level {
             TopLevel::Object { keys, more } => {
                 let more = if more { ", …" } else { "" };

@@ -3,9 +3,8 @@
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::fields::Given;
 use super::kept::{Caller, ClientResults};
-use ptc_runtime::spill::{
-    DEFAULT_LINES, Grep, KeptPart, LookError, MOST_CONTEXT, Spilled, StopFlag, look_aside,
-};
+use ptc_runtime::spill::{DEFAULT_LINES, Grep, KeptPart, LookError, MOST_CONTEXT, Spilled};
+use ptc_runtime::tasks::{StopFlag, look_aside};
 use serde_json::json;
 use std::sync::Arc;
 

@@ -27,9 +27,11 @@ use arguments::{Fields, SessionFault, SessionReason};
 use preludes::AskedPreludes;
 use ptc_runtime::secrets::Cut;
 use ptc_runtime::session::{Bindings, Forget, SessionBusy, SessionEnd};
+use ptc_runtime::tasks::{self, StopFlag, TaskOwner};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use table::Closed;
+use tokio::sync::{Semaphore, oneshot};
 
 /// The tools, in the order of `tools/list`.
 pub fn tools(table: &Arc<SessionTable>) -> Vec<Box<dyn Tool>> {
@@ -66,6 +68,9 @@ struct BoundTool {
 
 /// Characters of a title; the rest is left out.
 const LONGEST_TITLE: usize = 200;
+
+/// Sessions whose preludes are compiled at once: that takes memory outside of every program.
+static COMPILATIONS: Semaphore = Semaphore::const_new(2);
 
 const SESSION_ID: &str = "As lisp_session_start gave it.";
 
@@ -220,7 +225,7 @@ impl Tool for BoundTool {
         let owner = call.owner;
         let answer = Fields::read(arguments).and_then(|fields| {
             match self.tool {
-                SimpleTool::Start => self.start(owner, fields),
+                SimpleTool::Start => return self.start(owner, &fields),
                 SimpleTool::List => self.list(owner, &fields),
                 SimpleTool::Inspect => self.inspect(owner, &fields),
                 SimpleTool::Close => self.close(owner, &fields),
@@ -243,13 +248,38 @@ enum SimpleAnswer {
 }
 
 impl BoundTool {
-    fn start(&self, owner: CallOwner, fields: Fields) -> Result<Map<String, Value>, SessionFault> {
+    /// Starts a session: at once, or as work of its own where texts of the store have to be compiled for it.
+    fn start(&self, owner: CallOwner, fields: &Fields) -> Result<SimpleAnswer, SessionFault> {
         fields.only("lisp_session_start", &["title", "ttl_ms", "preludes", "mode"])?;
-        let preludes = AskedPreludes::read(&fields)?;
+        let preludes = AskedPreludes::read(fields)?;
         let title = fields.text("title");
         let title = title.map(|title| edge::excerpt(title, Cut::Chars(LONGEST_TITLE)).into_owned());
-        let started = SessionTable::start(&self.table, owner, title, fields.whole("ttl_ms"), preludes)?;
-        Ok(view::started(&started))
+        let (table, ttl) = (self.table.clone(), fields.whole("ttl_ms"));
+        let compiles = preludes.references.is_some();
+        let start = move |stop: &StopFlag| {
+            SessionTable::start(&table, owner, title, ttl, preludes, stop)
+                .map(|started| view::started(&started))
+        };
+        if !compiles {
+            return start(&StopFlag::default()).map(SimpleAnswer::Now);
+        }
+        Ok(SimpleAnswer::Later(Job::new(0, move |mut reporter| -> Cancel {
+            reporter.begun();
+            let (cancel, cancelled) = oneshot::channel::<()>();
+            tasks::spawn(TaskOwner::Run, async move {
+                let started = tokio::select! {
+                    started = tasks::blocking_in_turn(TaskOwner::Run, &COMPILATIONS, start) => started,
+                    // The sender is dropped without a message when the job has ended.
+                    Ok(()) = cancelled => None,
+                };
+                let started =
+                    started.unwrap_or_else(|| Err(SessionFault::arguments("the session was not started")));
+                reporter.ended(&started.map_or_else(|fault| refused(&fault), told));
+            });
+            Box::new(move || {
+                let _ = cancel.send(());
+            })
+        })))
     }
 
     fn list_preludes(&self, owner: CallOwner, fields: &Fields) -> Result<Map<String, Value>, SessionFault> {

@@ -2,6 +2,7 @@
 
 use super::arguments::{Fields, SessionFault};
 use ptc_runtime::prelude_store::{PreludeRef, PreludeStore, PreludeVersion, StoreError, editing};
+use ptc_runtime::tasks::StopFlag;
 use ptc_runtime::{Prelude, Runtime, Scope};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ pub struct StoreAccess {
 /// What a session asks for.
 #[derive(Default)]
 pub(super) struct AskedPreludes {
-    references: Option<Vec<PreludeRef>>,
+    pub(super) references: Option<Vec<PreludeRef>>,
     may_write: bool,
 }
 
@@ -89,6 +90,7 @@ impl StoreAccess {
         &self,
         runtime: &Runtime,
         asked: AskedPreludes,
+        stop: &StopFlag,
     ) -> Result<(Scope, FrozenPreludes), SessionFault> {
         let (mut frozen, mut preludes, mut tools) = (FrozenPreludes::default(), Vec::new(), Vec::new());
         if let Some(references) = asked.references {
@@ -100,7 +102,7 @@ impl StoreAccess {
                 let message = "--prelude and preludes are mutually exclusive";
                 return Err(SessionFault::arguments(message));
             }
-            let (prelude, versions) = store.bundle(&references).map_err(refused)?;
+            let (prelude, versions) = store.bundle_until(&references, stop).map_err(refused)?;
             frozen.references = Some(versions.iter().map(reference_view).collect());
             frozen.namespaces = Some(namespaces(&prelude));
             if !versions.is_empty() {

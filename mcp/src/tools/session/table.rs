@@ -9,6 +9,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use ptc_runtime::limits::Limits;
 use ptc_runtime::session::{Session, SessionEnd, SessionLimits};
+use ptc_runtime::tasks::{self, StopFlag, TaskOwner};
 use ptc_runtime::{Runtime, limit_table};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -98,18 +99,14 @@ impl SessionTable {
         title: Option<String>,
         ttl_ms: Option<u64>,
         preludes: AskedPreludes,
+        stop: &StopFlag,
     ) -> Result<Arc<OpenSession>, SessionFault> {
         let quotas = table.quotas;
-        let (place, preludes) = table.stores.place(&table.runtime, preludes)?;
+        // Nothing is compiled for a session that has no room.
+        table.open().check_room(&quotas, owner)?;
+        let (place, preludes) = table.stores.place(&table.runtime, preludes, stop)?;
         let mut open = table.open();
-        if open.sessions.len() as u64 >= quotas.sessions {
-            return Err(SessionFault::new(SessionReason::TooMany, "maximum number of sessions reached"));
-        }
-        let own = open.sessions.values().filter(|session| session.owner == owner).count();
-        if own as u64 >= quotas.sessions_per_owner {
-            let message = "maximum number of sessions for this owner reached";
-            return Err(SessionFault::new(SessionReason::TooMany, message));
-        }
+        open.check_room(&quotas, owner)?;
         let id = random_id()?;
         let ttl = Duration::from_millis(ttl_ms.map_or(quotas.ttl_ms, |ttl| ttl.min(quotas.ttl_ms)));
         let (created, begun) = (now(), Instant::now());
@@ -126,7 +123,7 @@ impl SessionTable {
             used: Mutex::new((created, begun)),
         });
         open.sessions.insert(id, session.clone());
-        tokio::spawn(end_in_time(Arc::downgrade(table), Arc::downgrade(&session)));
+        tasks::spawn(TaskOwner::Connection, end_in_time(Arc::downgrade(table), Arc::downgrade(&session)));
         Ok(session)
     }
 
@@ -169,6 +166,19 @@ impl SessionTable {
 }
 
 impl OpenSessions {
+    /// There is room for one more session of this owner.
+    fn check_room(&self, quotas: &SessionQuotas, owner: CallOwner) -> Result<(), SessionFault> {
+        if self.sessions.len() as u64 >= quotas.sessions {
+            return Err(SessionFault::new(SessionReason::TooMany, "maximum number of sessions reached"));
+        }
+        let own = self.sessions.values().filter(|session| session.owner == owner).count();
+        if own as u64 >= quotas.sessions_per_owner {
+            let message = "maximum number of sessions for this owner reached";
+            return Err(SessionFault::new(SessionReason::TooMany, message));
+        }
+        Ok(())
+    }
+
     fn has_ended(&self, owner: CallOwner, id: &str) -> bool {
         self.ended.iter().any(|(whose, ended)| *whose == owner && ended == id)
     }

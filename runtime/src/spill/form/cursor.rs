@@ -1,7 +1,7 @@
 //! A file read as JSON, one piece at a time.
 
-use crate::spill::stop::StopFlag;
 use crate::spill::store::SpillError;
+use crate::tasks::StopFlag;
 use std::borrow::Cow;
 use std::fs::File;
 use std::ops::Range;
@@ -28,7 +28,12 @@ pub(super) struct Cursor<'f> {
 
 impl<'f> Cursor<'f> {
     pub(super) fn new(file: &'f File) -> Cursor<'f> {
-        Cursor { file, piece: Vec::new(), begin: 0, at: 0, stop: StopFlag::default(), fault: None }
+        Cursor::stopped_by(file, &StopFlag::default())
+    }
+
+    /// [`Cursor::new`] that reads on until the flag is raised.
+    pub(super) fn stopped_by(file: &'f File, stop: &StopFlag) -> Cursor<'f> {
+        Cursor { file, piece: Vec::new(), begin: 0, at: 0, stop: stop.clone(), fault: None }
     }
 
     /// Where it is.

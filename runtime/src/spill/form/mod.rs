@@ -18,6 +18,7 @@ pub use locate::TopLevel;
 pub use path::JsonPath;
 
 use super::store::{RawSpill, SpillError, SpillStore, SpillWriter, Spilled};
+use crate::tasks::StopFlag;
 use clean::Cleaner;
 use cursor::Cursor;
 use layout::Layout;
@@ -56,14 +57,16 @@ pub(crate) fn form_raw(
     raw: &RawSpill,
     is_mcp: bool,
     wrapped_in: Option<&str>,
+    stop: &StopFlag,
 ) -> Result<(Arc<Spilled>, Located), String> {
+    let cursor = || Cursor::stopped_by(&raw.file, stop);
     let located = match is_mcp {
-        true => Located::of_message(&mut Cursor::new(&raw.file), wrapped_in)?,
+        true => Located::of_message(&mut cursor(), wrapped_in)?,
         false => Located::whole(raw.bytes()),
     };
     let former = |lays_out| {
         let mut former = Former::new(raw.store(), lays_out)?;
-        let mut cursor = Cursor::new(&raw.file);
+        let mut cursor = cursor();
         match &located.value {
             Extent::Json(place) => cursor.copy(place.clone(), |part| former.push(part))?,
             Extent::Text(place) => cursor.decode(place.clone(), |part| former.push(part))?,

@@ -7,8 +7,8 @@
 
 use super::cursor::Cursor;
 use crate::spill::look::LookError;
-use crate::spill::stop::StopFlag;
 use crate::spill::store::Spilled;
+use crate::tasks::StopFlag;
 use std::ops::Range;
 
 /// Bytes of a place that is remembered.

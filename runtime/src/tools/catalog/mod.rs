@@ -58,7 +58,7 @@ const OWN_WORDS: usize = 200;
 impl CatalogServer {
     /// What there is to say about it in a line: what the configuration has, else what the server says about itself.
     pub fn about(&self) -> Option<Cow<'_, str>> {
-        let own = || Some(one_line(self.tools.as_ref()?.instructions()?, OWN_WORDS));
+        let own = || Some(Cow::Owned(one_line(self.tools.as_ref()?.instructions()?, OWN_WORDS)));
         self.description.as_deref().map(Cow::Borrowed).or_else(own)
     }
 

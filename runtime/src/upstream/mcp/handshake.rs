@@ -5,7 +5,7 @@ use super::dialect::{Dialect, HANDSHAKE, STATELESS, client_info};
 use super::listing::{Listing, PAGE_BYTES};
 use crate::net::excerpt;
 use crate::secrets::{Cut, DocumentShape, KeyClass, SecretRegistry, shortened};
-use crate::tools::Listed;
+use crate::tools::{Listed, visible};
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::error::METHOD_NOT_FOUND;
 use crate::upstream::jsonrpc::{ErrorObject, RawAnswer};
@@ -138,7 +138,7 @@ const INSTRUCTIONS: usize = 16 << 10;
 
 fn instructions(said: &Value) -> Option<Arc<str>> {
     let text = said.as_str()?.trim();
-    (!text.is_empty()).then(|| shortened(text, Cut::Bytes(INSTRUCTIONS)).into())
+    (!text.is_empty()).then(|| visible::visible(&shortened(text, Cut::Bytes(INSTRUCTIONS))).into())
 }
 
 /// A server being greeted.
@@ -303,7 +303,8 @@ impl Opening<'_> {
 
 impl ServerInfo {
     fn text(&self) -> String {
-        excerpt(format!("{} {}", self.name, self.version).trim(), LONGEST_INFO)
+        visible::visible_line(&excerpt(format!("{} {}", self.name, self.version).trim(), LONGEST_INFO))
+            .into_owned()
     }
 }
 

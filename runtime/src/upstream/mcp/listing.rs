@@ -4,7 +4,8 @@
 
 use super::handshake::CATALOG;
 use crate::secrets::SecretRegistry;
-use crate::tools::{Listed, UpstreamTool};
+use crate::tasks::{self, TaskOwner};
+use crate::tools::{Listed, UpstreamTool, visible};
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::error::spoken;
 use crate::upstream::jsonrpc::{RawAnswer, scan};
@@ -69,8 +70,8 @@ impl Listing {
         }
         let secrets = secrets.clone();
         let work = move || self.page(page.bytes(), &secrets).map(|next| (self, next));
-        let read = tokio::task::spawn_blocking(work).await;
-        read.unwrap_or_else(|_| Err(fault("could not be read")))
+        let read = tasks::blocking(TaskOwner::Connection, move |_| work()).await;
+        read.unwrap_or_else(|| Err(fault("could not be read")))
     }
 
     /// Nothing more is read.
@@ -156,7 +157,7 @@ impl Listing {
         let name = scan::members(text).find(|part| part.key == b"name").map(|part| spoken(part.value));
         let name = name.filter(|name| (1..=NAME_BYTES).contains(&name.len()));
         match &name {
-            Some(name) => self.note(format!("tool {name} is left out: {why}")),
+            Some(name) => self.note(format!("tool {} is left out: {why}", visible::visible_line(name))),
             None => self.note(format!("tool {} of page {} is left out: {why}", at + 1, self.pages)),
         }
         if let Some(name) = name.filter(|_| self.listed.broken.len() < TOOLS) {
@@ -206,9 +207,13 @@ fn read_tool(text: &[u8]) -> Result<UpstreamTool, String> {
     if !text.starts_with(b"{") {
         return Err("it is not an object".to_owned());
     }
-    let tool: UpstreamTool = serde_json::from_slice(text).map_err(|why| why.to_string())?;
+    let mut tool: UpstreamTool = serde_json::from_slice(text).map_err(|why| why.to_string())?;
+    visible::clean(&mut tool);
     match tool.name.len() {
         0 => Err("it has no name".to_owned()),
+        1..=NAME_BYTES if !visible::is_listable(&tool.name) => {
+            Err("its name has characters that are not shown".to_owned())
+        }
         1..=NAME_BYTES => Ok(tool),
         _ => Err(format!("its name has more than {NAME_BYTES} bytes")),
     }

@@ -5,6 +5,7 @@ use crate::net::{
     HeaderName, HttpClient, Method, Payload, Request, Response, StatusCode, Url, excerpt, explain_challenges,
 };
 use crate::run::trace::TraceContext;
+use crate::tasks::{self, TaskOwner};
 use crate::upstream::UpstreamFault;
 use crate::upstream::transport::{Line, Link, LinkEnd, PeerEvents, Transport};
 use std::sync::Arc;
@@ -52,8 +53,8 @@ impl Transport for OpenApiTransport {
     async fn open(&self, events: Arc<PeerEvents>) -> Result<Box<dyn Link>, String> {
         let options = self.spec.client.clone();
         // Reads files.
-        let made = tokio::task::spawn_blocking(move || HttpClient::new(&options)).await;
-        let client = made.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        let made = tasks::blocking(TaskOwner::Connection, move |_| HttpClient::new(&options)).await;
+        let client = made.ok_or("the client could not be made")?.map_err(|error| error.to_string())?;
         let closed = watch::Sender::new(None);
         let service = Arc::new(OpenApiService { spec: self.spec.clone(), client, events, closed });
         Ok(Box::new(OpenApiLink { service }))

@@ -3,6 +3,7 @@
 use super::link::{Exchange, OpenApiService};
 use super::spec::SchemaSource;
 use crate::net::Method;
+use crate::tasks::{self, TaskOwner};
 use crate::upstream::UpstreamFault;
 use std::io::Read;
 use std::path::Path;
@@ -14,8 +15,8 @@ pub(super) async fn load(service: &OpenApiService) -> Result<String, UpstreamFau
         SchemaSource::File(path) => {
             let path = path.clone();
             let work = move || read(&path, cap);
-            let read = tokio::task::spawn_blocking(work).await;
-            read.unwrap_or_else(|_| Err("schema_file could not be read".to_owned()))
+            let read = tasks::blocking(TaskOwner::Connection, move |_| work()).await;
+            read.unwrap_or_else(|| Err("schema_file could not be read".to_owned()))
                 .map_err(UpstreamFault::Protocol)?
         }
         SchemaSource::Url(url) => {
@@ -32,8 +33,8 @@ pub(super) async fn load(service: &OpenApiService) -> Result<String, UpstreamFau
         }
     };
     let decode = move || text(bytes);
-    let text = tokio::task::spawn_blocking(decode).await;
-    text.unwrap_or_else(|_| Err("the document could not be read".to_owned())).map_err(UpstreamFault::Protocol)
+    let text = tasks::blocking(TaskOwner::Connection, move |_| decode()).await;
+    text.unwrap_or_else(|| Err("the document could not be read".to_owned())).map_err(UpstreamFault::Protocol)
 }
 
 fn too_large(what: &str, cap: usize) -> UpstreamFault {

@@ -7,6 +7,7 @@ use super::plan::RequestPlan;
 use crate::net::{Method, Response, StatusCode, excerpt};
 use crate::secrets::SecretRegistry;
 use crate::spill::SpillStore;
+use crate::tasks::{self, TaskOwner};
 use crate::tools::{CallTarget, Listed};
 use crate::upstream::mcp::Listing;
 use crate::upstream::overflow;
@@ -43,9 +44,9 @@ impl OpenApiSession {
     ) -> Result<(OpenApiSession, Listed), UpstreamFault> {
         let text = load(&service).await?;
         let spec = service.spec.clone();
-        let compiled = tokio::task::spawn_blocking(move || compile(&text, &spec)).await;
+        let compiled = tasks::blocking(TaskOwner::Connection, move |_| compile(&text, &spec)).await;
         let compiled = compiled
-            .unwrap_or_else(|_| Err("the document could not be compiled".to_owned()))
+            .unwrap_or_else(|| Err("the document could not be compiled".to_owned()))
             .map_err(UpstreamFault::Protocol)?;
         // Read as the list of any other server: bounded, and without secrets.
         let page = RawAnswer::from_bytes(format!("{{\"tools\":[{}]}}", compiled.tools.join(",")));

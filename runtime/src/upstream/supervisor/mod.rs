@@ -13,6 +13,7 @@ use super::{
     UpstreamState, UpstreamStatus,
 };
 use crate::secrets::SecretRegistry;
+use crate::tasks::{self, TaskOwner};
 use crate::tools::{SharedCatalog, SnapshotMode, ToolList, ToolPolicy};
 use calls::CallTracker;
 use owner::Owner;
@@ -135,7 +136,7 @@ impl SupervisedUpstream {
         let about = Arc::new(options);
         let (commands, inbox) = mpsc::unbounded_channel();
         let (publish, phase) = watch::channel(Phase::Idle);
-        tokio::spawn(Owner::new(about.clone(), transport, inbox, publish).run());
+        tasks::spawn(TaskOwner::Connection, Owner::new(about.clone(), transport, inbox, publish).run());
         SupervisedUpstream { about, turns, commands, phase }
     }
 

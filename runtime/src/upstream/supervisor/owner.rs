@@ -3,6 +3,7 @@
 
 use super::calls::CallTracker;
 use super::{Command, FailedStart, Phase, ReadyServer, SupervisorOptions};
+use crate::tasks::{self, TaskOwner};
 use crate::tools::{Listed, SnapshotMode, ToolList};
 use crate::upstream::UpstreamFault;
 use crate::upstream::mcp::Probe;
@@ -256,7 +257,7 @@ impl Owner {
             catalog.publish(name, list, *mode);
             count
         };
-        tokio::task::spawn_blocking(publish).await.unwrap_or_default()
+        tasks::blocking(TaskOwner::Connection, move |_| publish()).await.unwrap_or_default()
     }
 
     /// The server that had the last list is gone; a frozen list holds for the one that comes next.

@@ -1,6 +1,7 @@
 //! What a server says without being asked. Taken in as it arrives: nothing waits here and nothing is queued, so a
 //! server that talks without end costs no memory, and one event cannot hold up an answer behind it.
 
+use crate::tasks::{self, TaskOwner};
 use crate::upstream::callers::{CallUnderWay, Callers};
 use crate::upstream::client_features::PassedRequest;
 use crate::upstream::jsonrpc::message;
@@ -114,7 +115,7 @@ impl PeerEvents {
             return reply(message::answer(id, &Err(refused("too many requests wait for the client"))));
         }
         let (forwarded, own) = (self.forwarded.clone(), id.to_owned());
-        let task = tokio::spawn(async move {
+        let task = tasks::spawn(TaskOwner::Connection, async move {
             let answer = client.ask(method, params).await.and_then(passable);
             lock(&forwarded).remove(&own);
             reply(message::answer(&own, &answer));

@@ -14,6 +14,7 @@ use crate::tools::Facts;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioTimer;
+use ptc_runtime::tasks::{self, TaskOwner};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -89,15 +90,15 @@ impl HttpListener {
         let (tokens, expiring, certificate) = (server.clone(), server.clone(), tls.clone());
         let (reload_tokens, reload_tls) = (Reloads(reloads.clone()), Reloads(reloads));
         let tasks = [
-            tokio::spawn(async move { following.follow(facts).await }),
-            tokio::spawn(async move { tokens.follow_tokens(reload_tokens).await }),
-            tokio::spawn(async move { expiring.follow_expiry().await }),
-            tokio::spawn(async move {
+            tasks::spawn(TaskOwner::Process, async move { following.follow(facts).await }),
+            tasks::spawn(TaskOwner::Process, async move { tokens.follow_tokens(reload_tokens).await }),
+            tasks::spawn(TaskOwner::Process, async move { expiring.follow_expiry().await }),
+            tasks::spawn(TaskOwner::Process, async move {
                 if let Some(certificate) = certificate {
                     certificate.follow(reload_tls).await;
                 }
             }),
-            tokio::spawn(sweep(server.clone())),
+            tasks::spawn(TaskOwner::Process, sweep(server.clone())),
         ];
         let front = Front { server: server.clone(), gate: gate.clone() };
         let connections = Arc::new(Connections::new(front, tls));
@@ -199,7 +200,10 @@ impl Connections {
                     };
                     // Answers are written whole, and nobody gains by waiting for more.
                     let _ = stream.set_nodelay(true);
-                    tokio::spawn(connection::run(self.clone(), stream, address, (permit, place)));
+                    tasks::spawn(
+                        TaskOwner::Process,
+                        connection::run(self.clone(), stream, address, (permit, place)),
+                    );
                 }
                 Err(error) => {
                     // Mostly of one connection; but when there are no descriptors left, trying at once is no use.

@@ -201,6 +201,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ptc_runtime::tasks::{self, TaskOwner};
     use rustls::crypto::ring;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
     use rustls::{ClientConfig, RootCertStore, ServerConfig};
@@ -272,7 +273,10 @@ mod tests {
     async fn a_little_now_and_then_buys_no_time() {
         for (bytes, piece) in [(1, 100_000), (ON_THE_WAY, ON_THE_WAY)] {
             for (ours, theirs) in pairs().await {
-                let reading = tokio::spawn(read(theirs, bytes, TIMEOUT - Duration::from_secs(1)));
+                let reading = tasks::spawn(
+                    TaskOwner::Connection,
+                    read(theirs, bytes, TIMEOUT - Duration::from_secs(1)),
+                );
                 let begun = Instant::now();
                 let written = write(ours, 200_000, piece).await;
                 assert_eq!(written.map_err(|error| error.kind()), Err(ErrorKind::TimedOut));
@@ -286,7 +290,8 @@ mod tests {
     async fn who_reads_on_has_time() {
         for (ours, theirs) in pairs().await {
             // 64 bytes in 20 ms are more than a client has to read.
-            let reading = tokio::spawn(read(theirs, ON_THE_WAY, Duration::from_millis(20)));
+            let reading =
+                tasks::spawn(TaskOwner::Connection, read(theirs, ON_THE_WAY, Duration::from_millis(20)));
             write(ours, 200_000, 50_000).await.expect("it is read");
             reading.abort();
         }

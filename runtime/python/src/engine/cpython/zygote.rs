@@ -3,6 +3,7 @@
 use super::control::{Order, Orders};
 use super::{Options, filter};
 use crate::functions::Functions;
+use ptc_runtime::tasks::{self, TaskOwner};
 use ptc_runtime::upstream::{forget_companion, spawn_companion};
 use serde::Deserialize;
 use serde_json::json;
@@ -118,8 +119,8 @@ impl Zygote {
             _ => return Err("python ended at its start (3.10 or later is needed)".to_owned()),
         };
         let control = Arc::new(Control { scripts: Mutex::default(), ordered: Notify::new() });
-        tokio::spawn(control.clone().listen(lines));
-        tokio::spawn(control.clone().order(writer));
+        tasks::spawn(TaskOwner::Connection, control.clone().listen(lines));
+        tasks::spawn(TaskOwner::Connection, control.clone().order(writer));
         Ok(Zygote { ready, control, process })
     }
 

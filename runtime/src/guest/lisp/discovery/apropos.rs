@@ -7,6 +7,7 @@
 use super::local::{NameOrigin, Provider};
 use super::search::Query;
 use crate::tools::text::{SUMMARY, hints, one_line, summary};
+use crate::tools::visible::shown_name;
 use crate::tools::{Catalog, CatalogServer, UpstreamTool};
 use ptc_vm::{Context, Fault};
 use std::cmp::Reverse;
@@ -95,7 +96,7 @@ fn tool_hit(
         score: Reverse(score),
         namespace: server.name.to_string(),
         name: tool.name.to_string(),
-        line: summary(&format!("{}/{}", server.name, tool.name), tool.about()),
+        line: summary(&format!("{}/{}", server.name, shown_name(&tool.name)), tool.about()),
     }))
 }
 

@@ -24,6 +24,7 @@ use crate::broker::ToolBroker;
 use crate::guest::lisp::tool_call::programmer_fault;
 use crate::run::account::RunAccount;
 use crate::tools::suggest::nearest;
+use crate::tools::visible::shown_name;
 use crate::tools::words::{Notation, no_such_server, no_such_tool, refused_tool};
 use crate::tools::{Catalog, CatalogServer, LookUp, UpstreamTool, text as tool_text};
 use crate::upstream::Upstream;
@@ -146,7 +147,7 @@ impl Lookup<'_> {
             let says = tool_text::one_line(says, SAID);
             self.account.note(format!("dir: {reference} says: {says} (doc \"{reference}\") has all it says"));
         }
-        let lines = tools.iter().map(|tool| tool_text::summary(&tool.name, tool.about()));
+        let lines = tools.iter().map(|tool| tool_text::summary(&shown_name(&tool.name), tool.about()));
         self.page(lines.collect(), &reference, limit, offset)
     }
 

@@ -5,7 +5,7 @@
 use crate::run::outcome::{Failure, Report};
 use ptc_compiler::prelude::{CompiledPrelude, DefinitionBody, PreludeDefinition};
 use ptc_vm::bytecode::PlainData;
-use ptc_vm::{Budget, Exit, Fault, Isolate, NotData, Reason, Span};
+use ptc_vm::{Budget, Exit, Fault, Interrupt, InterruptKind, Isolate, NotData, Reason, Span};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -15,14 +15,43 @@ const FUEL: u64 = 20_000_000;
 /// Bytes of one constant and of what computes it.
 const MEMORY_BYTES: u64 = 10 << 20;
 
+/// Fuel of all constants that are compiled together.
+const FUEL_TOGETHER: u64 = 5 * FUEL;
+
+/// Bytes of the values of all constants that are compiled together.
+const BYTES_TOGETHER: usize = 32 << 20;
+
+/// Fuel between two looks at the interrupt.
+const SLICE: u64 = 1_000_000;
+
+/// What the constants that are compiled together may still cost, and what ends their compilation.
+pub(super) struct Allowance {
+    fuel: u64,
+    bytes: usize,
+    interrupt: Interrupt,
+}
+
+impl Allowance {
+    pub(super) fn new(interrupt: &Interrupt) -> Allowance {
+        Allowance { fuel: FUEL_TOGETHER, bytes: BYTES_TOGETHER, interrupt: interrupt.clone() }
+    }
+
+    /// What ends the compilation.
+    pub(super) fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
+    }
+}
+
 /// The values of constants, by their definitions; nothing for functions.
 pub(super) fn evaluate(
     prelude: &CompiledPrelude,
     text: &str,
+    allowance: &mut Allowance,
 ) -> Result<Vec<Option<Arc<PlainData>>>, Box<Failure>> {
     let mut evaluation = Evaluation {
         prelude,
         text,
+        allowance,
         values: vec![None; prelude.definitions.len()],
         under_way: HashSet::new(),
     };
@@ -37,6 +66,7 @@ pub(super) fn evaluate(
 struct Evaluation<'p> {
     prelude: &'p CompiledPrelude,
     text: &'p str,
+    allowance: &'p mut Allowance,
     values: Vec<Option<Arc<PlainData>>>,
     under_way: HashSet<usize>,
 }
@@ -74,17 +104,28 @@ impl Evaluation<'_> {
         Ok(())
     }
 
-    fn compute(&self, number: usize) -> Result<PlainData, Box<Failure>> {
+    fn compute(&mut self, number: usize) -> Result<PlainData, Box<Failure>> {
+        let fuel = FUEL.min(self.allowance.fuel);
+        let interrupt = self.allowance.interrupt.clone();
+        let budget = Budget { fuel, memory_bytes: MEMORY_BYTES, interrupt, ..Budget::default() };
+        let mut isolate = Isolate::new(budget);
         let definition = self.definition(number);
-        let mut isolate =
-            Isolate::new(Budget { fuel: FUEL, memory_bytes: MEMORY_BYTES, ..Budget::default() });
         let computed = self.link(&mut isolate, number).and_then(|()| {
             let unit = isolate.load(definition.program.clone())?;
             isolate.start(unit);
-            match isolate.run(FUEL) {
+            let ended = loop {
+                match isolate.run(SLICE) {
+                    Exit::SliceEnd if isolate.fuel_used() < fuel && self.interrupted().is_none() => {}
+                    ended => break ended,
+                }
+            };
+            match ended {
                 Exit::Done => Ok(()),
                 Exit::Fault(fault) => Err(fault),
-                Exit::SliceEnd => Err(Fault::new(Reason::FuelExceeded, "fuel exceeded")),
+                Exit::SliceEnd => match self.interrupted() {
+                    Some(_) => Err(Fault::new(Reason::Cancelled, "the compilation was stopped")),
+                    None => Err(Fault::new(Reason::FuelExceeded, "fuel exceeded")),
+                },
                 Exit::HostCall(_) | Exit::Blocked => {
                     Err(Fault::runtime("a constant can ask nothing of the host"))
                 }
@@ -95,9 +136,23 @@ impl Evaluation<'_> {
             Ok(()) => isolate.result_data().map_err(|refusal| self.no_data(definition, refusal)),
             Err(fault) => Err(self.fault(definition, &fault)),
         };
+        let used = isolate.fuel_used();
         let leaked = isolate.close();
         debug_assert_eq!(leaked, 0, "a constant left bytes on its account");
-        data
+        self.allowance.fuel = self.allowance.fuel.saturating_sub(used);
+        let data = data?;
+        match self.allowance.bytes.checked_sub(data.bytes()) {
+            Some(left) => self.allowance.bytes = left,
+            None => {
+                let fault = Fault::new(Reason::MemoryExceeded, "all constants together take too much memory");
+                return Err(self.fault(self.definition(number), &fault));
+            }
+        }
+        Ok(data)
+    }
+
+    fn interrupted(&self) -> Option<InterruptKind> {
+        self.allowance.interrupt.get()
     }
 
     fn link(&self, isolate: &mut Isolate, number: usize) -> Result<(), Box<Fault>> {
@@ -135,8 +190,8 @@ impl Evaluation<'_> {
         };
         let hint = match (is_limit, fault.hints.first()) {
             (true, _) => {
-                "A constant is computed when the prelude is compiled, with 10 MiB and as much work as a fifth of a second takes: \
-                 make it cheaper, or write a function."
+                "A constant is computed when the prelude is compiled, with 10 MiB and as much work as a fifth of a second takes; \
+                 all constants together have 32 MiB and five times that work: make them cheaper, or write functions."
                     .to_owned()
             }
             (false, Some(hint)) => hint.to_string(),

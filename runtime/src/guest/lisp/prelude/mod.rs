@@ -19,11 +19,12 @@ mod trace;
 use super::rendering;
 use crate::run::outcome::{Failure, Place};
 use crate::tools::ServerNames;
+use constants::Allowance;
 pub(super) use link::{Attached, relink};
 use ptc_compiler::prelude::{CompiledPrelude, PreludeDefinition, Visibility};
 use ptc_compiler::{CompileOptions, Export, Namespace, diagnostic::Diagnostic};
 use ptc_vm::bytecode::PlainData;
-use ptc_vm::{Reason, Span};
+use ptc_vm::{Interrupt, Reason, Span};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -120,14 +121,23 @@ impl Prelude {
     /// # Errors
     /// What is wrong with it.
     pub fn compile(name: &str, text: &str) -> Result<Prelude, PreludeError> {
-        Prelude::compose(vec![PreludeSource::new(name, text)])
+        Prelude::compile_until(name, text, &Interrupt::default())
+    }
+
+    /// [`Prelude::compile`], which ends without a prelude when the interrupt is raised.
+    pub(crate) fn compile_until(
+        name: &str,
+        text: &str,
+        interrupt: &Interrupt,
+    ) -> Result<Prelude, PreludeError> {
+        Prelude::compose_until(vec![PreludeSource::new(name, text)], interrupt)
     }
 
     /// Compiles a text of this program itself, which may declare this namespace although it is reserved.
     pub(crate) fn of_host(namespace: &str, text: &str) -> Result<Prelude, PreludeError> {
         let source = PreludeSource { origin: Some("host".to_owned()), ..PreludeSource::new(namespace, text) };
         let mut prelude = Prelude::empty(hash_of(text));
-        prelude.add(source, Some(namespace))?;
+        prelude.add(source, Some(namespace), &mut Allowance::new(&Interrupt::default()))?;
         prelude.complete();
         Ok(prelude)
     }
@@ -149,10 +159,20 @@ impl Prelude {
     /// # Errors
     /// What is wrong with the first one that is wrong; a namespace that two of them declare.
     pub fn compose(sources: Vec<PreludeSource>) -> Result<Prelude, PreludeError> {
+        Prelude::compose_until(sources, &Interrupt::default())
+    }
+
+    /// [`Prelude::compose`], which ends without a prelude when the interrupt is raised. The constants of all texts share one
+    /// allowance.
+    pub(crate) fn compose_until(
+        sources: Vec<PreludeSource>,
+        interrupt: &Interrupt,
+    ) -> Result<Prelude, PreludeError> {
+        let mut allowance = Allowance::new(interrupt);
         let source_hash = hash_of_all(&sources.iter().map(|source| source.text.as_str()).collect::<Vec<_>>());
         let mut prelude = Prelude::empty(source_hash);
         for source in sources {
-            prelude.add(source, None)?;
+            prelude.add(source, None, &mut allowance)?;
         }
         prelude.complete();
         Ok(prelude)
@@ -253,17 +273,24 @@ impl Prelude {
         self.trace = Arc::new(self.make_trace());
     }
 
-    fn add(&mut self, source: PreludeSource, reserved: Option<&str>) -> Result<(), PreludeError> {
+    fn add(
+        &mut self,
+        source: PreludeSource,
+        reserved: Option<&str>,
+        allowance: &mut Allowance,
+    ) -> Result<(), PreludeError> {
         let failed =
             |failure: Failure| PreludeError { source: source.name.clone(), failure: Box::new(failure) };
-        let options = CompileOptions::default();
+        let mut options = CompileOptions::default();
+        options.budget.interrupt = Some(allowance.interrupt().clone());
         let compiled = match reserved {
             None => ptc_compiler::prelude::compile(&source.text, &options),
             Some(namespace) => ptc_compiler::prelude::compile_reserved(&source.text, namespace, &options),
         };
         let compiled =
             compiled.map_err(|rejection| failed(rendering::rejection(&rejection, &source.text)))?;
-        let data = constants::evaluate(&compiled, &source.text).map_err(|failure| failed(*failure))?;
+        let data =
+            constants::evaluate(&compiled, &source.text, allowance).map_err(|failure| failed(*failure))?;
         let CompiledPrelude { namespaces, definitions, warnings } = compiled;
         let component = self.components.len();
         for declared in &namespaces {

@@ -12,6 +12,7 @@ use super::wire::{self, HttpWire};
 use crate::net::{Method, Payload};
 use crate::run::trace::TraceContext;
 use crate::spill::{RawSpill, SpillStore};
+use crate::tasks::{self, TaskOwner};
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::error::METHOD_NOT_FOUND;
 use crate::upstream::jsonrpc::message::{self, OversizeKind};
@@ -105,7 +106,7 @@ impl LegacyPeer {
             notices: Arc::new(Semaphore::new(NOTICES)),
         });
         let reader = peer.clone();
-        tokio::spawn(async move {
+        tasks::spawn(TaskOwner::Connection, async move {
             let _ = reader.life.unless_closed(reader.read(stream)).await;
         });
         Ok(peer)
@@ -250,7 +251,7 @@ impl LegacyPeer {
         }
         self.gate.close();
         let peer = self.clone();
-        tokio::spawn(async move {
+        tasks::spawn(TaskOwner::Connection, async move {
             let _ = peer.life.unless_closed(peer.post(text.into(), None)).await;
             peer.gate.open();
         });
@@ -260,7 +261,7 @@ impl LegacyPeer {
     fn notice(self: &Arc<Self>, text: String) {
         let Ok(permit) = self.notices.clone().try_acquire_owned() else { return };
         let peer = self.clone();
-        tokio::spawn(async move {
+        tasks::spawn(TaskOwner::Connection, async move {
             let _ = peer.life.unless_closed(peer.post(text.into(), None)).await;
             drop(permit);
         });

@@ -6,6 +6,7 @@ use super::link::HttpLink;
 use super::streamable::Streamable;
 use super::wire::HttpWire;
 use crate::net::{self, ClientOptions, Headers, HttpClient, Url};
+use crate::tasks::{self, TaskOwner};
 use crate::upstream::transport::{Link, PeerEvents, Transport};
 use std::sync::Arc;
 
@@ -78,8 +79,8 @@ impl Transport for HttpTransport {
     async fn open(&self, events: Arc<PeerEvents>) -> Result<Box<dyn Link>, String> {
         let HttpSpec { url, protocol, headers, client: options } = self.spec.clone();
         // Reads files.
-        let made = tokio::task::spawn_blocking(move || HttpClient::new(&options)).await;
-        let client = made.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        let made = tasks::blocking(TaskOwner::Connection, move |_| HttpClient::new(&options)).await;
+        let client = made.ok_or("the client could not be made")?.map_err(|error| error.to_string())?;
         let wire = HttpWire { client, url, headers };
         let life = Arc::new(Life::new());
         let legacy = match protocol {

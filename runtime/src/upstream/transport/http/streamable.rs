@@ -11,6 +11,7 @@ use super::wire::{self, HttpWire};
 use crate::net::{Method, NetError, NetFault, Payload, Response};
 use crate::run::trace::TraceContext;
 use crate::spill::SpillStore;
+use crate::tasks::{self, TaskOwner};
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::error::shorten;
 use crate::upstream::jsonrpc::{ErrorObject, RawAnswer, message};
@@ -370,13 +371,13 @@ impl Streamable {
         self.sessions.agree(revision);
         self.gate.close();
         let peer = self.clone();
-        tokio::spawn(async move {
+        tasks::spawn(TaskOwner::Connection, async move {
             let session = peer.sessions.current();
             let taken = peer.life.unless_closed(peer.begin_post(text, &session)).await;
             // Taken with the head of the response: its body may be a stream that never ends.
             peer.gate.open();
             if let Ok(Some(taken)) = taken {
-                tokio::spawn(drain(taken));
+                tasks::spawn(TaskOwner::Connection, drain(taken));
             }
             let _ = peer.life.unless_closed(listener::listen(&peer)).await;
         });
@@ -389,7 +390,7 @@ impl Streamable {
             return;
         };
         let peer = self.clone();
-        tokio::spawn(async move {
+        tasks::spawn(TaskOwner::Connection, async move {
             let session = peer.sessions.current();
             let _ = peer.life.unless_closed(peer.post(text, &session)).await;
             drop(permit);
@@ -472,7 +473,7 @@ fn finish(stream: EventStream) {
     let mut drain = Box::pin(timeout(DRAIN, stream.drain()));
     // Mostly the end has come along with the answer.
     if drain.as_mut().now_or_never().is_none() {
-        tokio::spawn(drain);
+        tasks::spawn(TaskOwner::Connection, drain);
     }
 }
 

@@ -2,6 +2,7 @@
 //! folder, whatever links point elsewhere.
 
 use super::{LocalHandler, LocalWork};
+use crate::tasks::{self, TaskOwner};
 use crate::upstream::{forget_companion, spawn_companion};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -49,8 +50,8 @@ pub(super) async fn run(
             let text = |name: &str| arguments[name].as_str().map(str::to_owned);
             let path = text("path").ok_or("path must be a string")?;
             let written = text("text");
-            let done = tokio::task::spawn_blocking(move || on_file(folder, &file, &path, written, most));
-            done.await.map_err(|error| error.to_string())?
+            let done = tasks::blocking(TaskOwner::Run, move |_| on_file(folder, &file, &path, written, most));
+            done.await.ok_or("the file could not be read")?
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::line::{LineReader, Oversize, REST, ReadLine};
 use crate::spill::{RawSpill, SpillStore};
+use crate::tasks::{self, TaskOwner};
 use crate::upstream::jsonrpc::message::{self, Incoming, OversizeKind};
 use crate::upstream::jsonrpc::scan::Balance;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -134,7 +135,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         };
         let bytes = text.len();
         let incoming = if bytes > PARSE_INLINE {
-            let parsed = tokio::task::spawn_blocking(move || message::parse(text)).await;
+            let parsed = tasks::blocking(TaskOwner::Connection, move |_| message::parse(text)).await;
             parsed.unwrap_or(Incoming::Noise)
         } else {
             message::parse(text)
@@ -192,7 +193,7 @@ mod tests {
     async fn read(input: &str) -> Vec<String> {
         let (mut client, server) = tokio::io::duplex(64);
         let input = input.to_owned();
-        let writer = tokio::spawn(async move {
+        let writer = tasks::spawn(TaskOwner::Connection, async move {
             use tokio::io::AsyncWriteExt;
             client.write_all(input.as_bytes()).await.unwrap();
             // Longer than the rest of an open text is awaited; the clock of the test stands still otherwise.

@@ -9,6 +9,7 @@
 //! servers become its children, so that it knows them, ends them with the servers, and reaps them.
 
 use super::kin::{self, MARK, Process};
+use crate::tasks::{self, TaskOwner};
 use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -165,7 +166,7 @@ impl Guardian {
             let _ = timeout(LOOK, ended.recv()).await;
             sleep(PAUSE).await;
             let Some(guardian) = guardian.upgrade() else { return };
-            let _ = tokio::task::spawn_blocking(move || guardian.look()).await;
+            let _ = tasks::blocking(TaskOwner::Process, move |_| guardian.look()).await;
         }
     }
 

@@ -209,6 +209,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tasks::{self, TaskOwner};
 
     impl PartialEq for ReadLine {
         fn eq(&self, other: &ReadLine) -> bool {
@@ -219,7 +220,7 @@ mod tests {
     async fn lines(input: &[u8], cap: usize, chunk: usize) -> Vec<ReadLine> {
         let (mut client, server) = tokio::io::duplex(chunk);
         let input = input.to_vec();
-        let writer = tokio::spawn(async move {
+        let writer = tasks::spawn(TaskOwner::Connection, async move {
             use tokio::io::AsyncWriteExt;
             client.write_all(&input).await.unwrap();
         });

@@ -4,6 +4,7 @@ use super::StdioTransport;
 use super::group::{ProcessGroup, Signal};
 use super::peer::StdioPeer;
 use super::stderr::{StderrTail, log_lines};
+use crate::tasks::{self, TaskOwner};
 use crate::upstream::transport::{Line, Link, LinkEnd, PeerEvents};
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -93,17 +94,17 @@ impl Link for StdioLink {
     /// Blocks no thread of the I/O runtime.
     async fn discard(&mut self) {
         let group = self.group.take();
-        let _ = tokio::task::spawn_blocking(move || drop(group)).await;
+        let _ = tasks::blocking(TaskOwner::Connection, move |_| drop(group)).await;
     }
 
     /// Closes stdin, waits, terminates, waits, kills.
     async fn shut_down(&mut self) {
         let mut group = self.group.take();
-        let noted = tokio::task::spawn_blocking(move || {
+        let noted = tasks::blocking(TaskOwner::Connection, move |_| {
             group.note_kin();
             group
         });
-        if let Ok(group) = noted.await {
+        if let Some(group) = noted.await {
             self.group = group;
         }
         self.peer.close("upstream is shutting down");

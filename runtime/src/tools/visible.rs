@@ -1,0 +1,189 @@
+//! Text of servers as data: nothing in it ends a line, moves a cursor, hides, or turns the order of letters round where it
+//! is shown to a model or a person. Lists of tools pass here when they arrive.
+
+use super::UpstreamTool;
+use serde_json::Value as Json;
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Characters of format (Unicode's Cf): they are not seen, and change how others are.
+const FORMAT: [(u32, u32); 21] = [
+    (0x00AD, 0x00AD),
+    (0x0600, 0x0605),
+    (0x061C, 0x061C),
+    (0x06DD, 0x06DD),
+    (0x070F, 0x070F),
+    (0x0890, 0x0891),
+    (0x08E2, 0x08E2),
+    (0x180E, 0x180E),
+    (0x200B, 0x200F),
+    // Separators of lines and paragraphs, and the order of letters.
+    (0x2028, 0x202E),
+    (0x2060, 0x2064),
+    (0x2066, 0x206F),
+    (0xFEFF, 0xFEFF),
+    (0xFFF9, 0xFFFB),
+    (0x110BD, 0x110BD),
+    (0x110CD, 0x110CD),
+    (0x13430, 0x1343F),
+    (0x1BCA0, 0x1BCA3),
+    (0x1D173, 0x1D17A),
+    (0xE0001, 0xE0001),
+    (0xE0020, 0xE007F),
+];
+
+/// What joins letters of scripts that are joined, and parts of one picture.
+const JOINERS: [char; 2] = ['\u{200C}', '\u{200D}'];
+
+/// True for what a terminal obeys instead of showing it, line ends and tabs aside.
+pub fn is_obeyed(character: char) -> bool {
+    let code = u32::from(character);
+    (character.is_control() && character != '\n' && character != '\t')
+        || (code >= FORMAT[0].0 && FORMAT.iter().any(|(first, last)| (*first..=*last).contains(&code)))
+}
+
+/// The character stands for itself: nothing obeys it, and it does not turn the direction of writing.
+pub fn is_shown(character: char) -> bool {
+    !is_obeyed(character)
+}
+
+/// The text, in which each character that is obeyed is written as its number: `\u001b`.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    shown(text, |_| None)
+}
+
+/// The same on one line.
+pub fn visible_line(text: &str) -> Cow<'_, str> {
+    match visible(text) {
+        text if !text.contains('\n') => text,
+        text => Cow::Owned(text.replace('\n', "\\u000a")),
+    }
+}
+
+/// [`visible`], which leaves what begins with a sequence of a length that `known` gives.
+pub fn shown(text: &str, known: impl Fn(&str) -> Option<usize>) -> Cow<'_, str> {
+    if !text.chars().any(is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let after = &rest[character.len_utf8()..];
+        if let Some(length) = known(rest) {
+            out.push_str(&rest[..length]);
+            rest = &rest[length..];
+            continue;
+        }
+        let joins = || {
+            JOINERS.contains(&character)
+                && !ends_plain(&out)
+                && after.starts_with(|next: char| !next.is_ascii())
+        };
+        // A line end as Windows writes it.
+        let ends_line = character == '\r' && after.starts_with('\n');
+        match is_obeyed(character) && !ends_line && !joins() {
+            true => number(character, &mut out),
+            false => out.push(character),
+        }
+        rest = after;
+    }
+    Cow::Owned(out)
+}
+
+fn ends_plain(text: &str) -> bool {
+    text.chars().next_back().is_none_or(|last| last.is_ascii())
+}
+
+/// Writes a character as its number, as JSON has it: `\u001b`.
+pub fn number(character: char, out: &mut String) {
+    for unit in character.encode_utf16(&mut [0; 2]) {
+        // Writing to a String cannot fail.
+        let _ = write!(out, "\\u{unit:04x}");
+    }
+}
+
+/// A name that can be listed: it stands on one line as it is.
+pub fn is_listable(name: &str) -> bool {
+    !name.chars().any(|character| is_obeyed(character) || (character.is_whitespace() && character != ' '))
+        && name.trim() == name
+}
+
+/// A name as lists show it: as a literal, unless it has only characters that the specification of MCP takes for names of
+/// tools (revision 2025-11-25, `server/tools`, "Tool Names").
+pub fn shown_name(name: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
+    match name.bytes().all(is_plain) {
+        true => Cow::Borrowed(name),
+        false => Cow::Owned(literal(name)),
+    }
+}
+
+/// A text as a JSON string in which every character can be seen.
+pub fn literal(text: &str) -> String {
+    visible(&Json::from(text).to_string()).into_owned()
+}
+
+/// Makes what a tool says of itself visible. Names and values that calls need stay what they are.
+pub(crate) fn clean(tool: &mut UpstreamTool) {
+    for text in [&mut tool.description, &mut tool.title].into_iter().flatten() {
+        clean_text(text);
+    }
+    clean_schema(&mut tool.input_schema);
+    if let Some(schema) = &mut tool.output_schema {
+        clean_schema(schema);
+    }
+}
+
+/// Makes a text visible in place.
+pub(crate) fn clean_text(text: &mut String) {
+    if let Cow::Owned(seen) = visible(text) {
+        *text = seen;
+    }
+}
+
+/// Prose of a schema. A schema nests as deep as JSON that was read, which is bounded.
+fn clean_schema(schema: &mut Json) {
+    match schema {
+        Json::Object(members) => {
+            for (name, member) in members {
+                match member {
+                    Json::String(text) if matches!(&**name, "description" | "title" | "$comment") => {
+                        clean_text(text);
+                    }
+                    _ => clean_schema(member),
+                }
+            }
+        }
+        Json::Array(items) => items.iter_mut().for_each(clean_schema),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_obeyed_is_marked() {
+        for (text, want) in [
+            ("plain ü 漢\n\tx\r\ny", "plain ü 漢\n\tx\r\ny"),
+            ("a\x1b[2Jb\x07c\u{9b}2Jd\x7f\rz", "a\\u001b[2Jb\\u0007c\\u009b2Jd\\u007f\\u000dz"),
+            ("user\u{202E}txt.exe\u{200B}\u{2066}", "user\\u202etxt.exe\\u200b\\u2066"),
+            ("\x1b]0;title\x07\x1b[31mred", "\\u001b]0;title\\u0007\\u001b[31mred"),
+            ("👩\u{200D}🔧 a\u{200D}b \u{E0041}", "👩\u{200D}🔧 a\\u200db \\udb40\\udc41"),
+        ] {
+            assert_eq!(visible(text), want, "{text:?}");
+        }
+        assert_eq!(visible_line("a\nb"), "a\\u000ab");
+    }
+
+    #[test]
+    fn names_outside_of_the_alphabet_are_literals() {
+        assert_eq!(shown_name("get_user.v2/x-1"), "get_user.v2/x-1");
+        assert_eq!(shown_name("get user"), "\"get user\"");
+        for name in ["a\nb", "a\u{202e}b", "a\u{2028}b", "a\u{85}b", "a\tb", " a", "a\u{1b}[2J"] {
+            assert!(!is_listable(name), "{name:?}");
+        }
+        assert!(is_listable("naïve tool") && literal("a\n\u{202e}") == "\"a\\n\\u202e\"");
+    }
+}
