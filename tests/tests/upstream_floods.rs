@@ -1,5 +1,8 @@
 //! Answers of a remote server that have no end, or next to none, cost the process that asked no memory to speak of.
 
+#[path = "floods/host_forms.rs"]
+mod host_forms;
+
 use ptc_tests::processes::peak_resident;
 use ptc_tests::serve::Server;
 use ptc_tests::upstreams::Upstreams;

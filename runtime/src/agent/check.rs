@@ -2,7 +2,7 @@
 
 use crate::run::outcome::{JsonRefusal, RenderedValue};
 use crate::tools::check_value;
-use crate::tools::expectation::items;
+use crate::tools::expectation::{Judge, MOST_COMPARED, items};
 use crate::tools::schema::resolve;
 use serde_json::{Map, Value as Json};
 
@@ -19,14 +19,14 @@ pub(super) fn answer(rendered: &RenderedValue, schema: Option<&Json>) -> Result<
     };
     let value: Json = serde_json::from_str(json).map_err(|error| error.to_string())?;
     let Some(schema) = schema else { return Ok(value) };
-    let value = spelled(value, schema, schema);
+    let value = spelled(value, &Judge::new(schema, MOST_COMPARED), schema);
     check_value(schema, &value)?;
     Ok(value)
 }
 
 /// Renames keys in which `-` stands for the `_` of the schema. As deep as JSON nests, which the parser bounds.
-fn spelled(value: Json, root: &Json, schema: &Json) -> Json {
-    let schema = resolve(root, schema);
+fn spelled<'s>(value: Json, judge: &Judge<'s>, schema: &'s Json) -> Json {
+    let schema = resolve(judge.root(), schema);
     match value {
         Json::Object(entries) => {
             let properties = schema.get("properties").and_then(Json::as_object);
@@ -41,15 +41,15 @@ fn spelled(value: Json, root: &Json, schema: &Json) -> Json {
                 let key = name(key);
                 let below = properties.and_then(|known| known.get(&key));
                 let value = match below {
-                    Some(below) => spelled(value, root, below),
+                    Some(below) => spelled(value, judge, below),
                     None => value,
                 };
                 (key, value)
             };
             Json::Object(entries.into_iter().map(entry).collect::<Map<String, Json>>())
         }
-        Json::Array(list) => match items(root, schema) {
-            Some(below) => Json::Array(list.into_iter().map(|item| spelled(item, root, below)).collect()),
+        Json::Array(list) => match items(judge, schema) {
+            Some(below) => Json::Array(list.into_iter().map(|item| spelled(item, judge, below)).collect()),
             None => Json::Array(list),
         },
         other => other,

@@ -2,7 +2,7 @@
 //! values of its own, such as a proxied call or another language.
 
 use super::UpstreamTool;
-use super::expectation::{Names, ValueShape, below, items, mismatch};
+use super::expectation::{Judge, MOST_COMPARED, Names, ValueShape, below, items, mismatch};
 use super::words::{Notation, Path, Problem, WrongCall, not_sent, review, undeclared_note};
 use serde_json::Value as Json;
 
@@ -23,7 +23,7 @@ pub fn check_arguments(server: &str, tool: &UpstreamTool, arguments: &str) -> Re
         Err(error) => return Err(not_sent(server, &tool.name, &format!("they are no JSON ({error})"))),
     };
     let schema = &tool.input_schema;
-    let mut check = Check { root: schema, undeclared: Vec::new() };
+    let mut check = Check { judge: Judge::new(schema, MOST_COMPARED), undeclared: Vec::new() };
     match check.object(schema, &arguments, &Path::root(Notation::Json), true) {
         Ok(()) => {
             let note = |name: &String| undeclared_note(server, tool, name, Notation::Json);
@@ -36,7 +36,7 @@ pub fn check_arguments(server: &str, tool: &UpstreamTool, arguments: &str) -> Re
 /// Judges a value of whatever type against a schema: what is wrong, in one line.
 #[cfg(feature = "agent")]
 pub(crate) fn check_value(schema: &Json, value: &Json) -> Result<(), String> {
-    let mut check = Check { root: schema, undeclared: Vec::new() };
+    let mut check = Check { judge: Judge::new(schema, MOST_COMPARED), undeclared: Vec::new() };
     check.value(schema, value, &Path::root(Notation::Json)).map_err(|Problem { what, hint }| {
         // The whole value has no path.
         let what = if what.starts_with(' ') { format!("the answer{what}") } else { what };
@@ -45,8 +45,8 @@ pub(crate) fn check_value(schema: &Json, value: &Json) -> Result<(), String> {
 }
 
 struct Check<'s> {
-    /// The whole input schema.
-    root: &'s Json,
+    /// Of the whole input schema.
+    judge: Judge<'s>,
     /// Arguments that the schema neither has nor refuses.
     undeclared: Vec<String>,
 }
@@ -59,7 +59,7 @@ impl<'s> Check<'s> {
         path: &Path,
         is_top: bool,
     ) -> Result<(), Problem> {
-        let names = Names::of(self.root, schema);
+        let names = Names::of(&self.judge, schema);
         let given = object.keys().map(String::as_str);
         let undeclared =
             review::<Problem>(&names, given, |name| object.contains_key(name), || path.clone(), |_| Ok(()))?;
@@ -67,7 +67,7 @@ impl<'s> Check<'s> {
             self.undeclared.extend(undeclared.into_iter().map(str::to_owned));
         }
         for (name, value) in object {
-            if let Some(below) = below(self.root, schema, name) {
+            if let Some(below) = below(&self.judge, schema, name) {
                 self.value(below, value, &path.entry(name))?;
             }
         }
@@ -76,13 +76,13 @@ impl<'s> Check<'s> {
 
     fn value(&mut self, schema: &'s Json, value: &Json, path: &Path) -> Result<(), Problem> {
         let shape = shape(value);
-        if let Some(why) = mismatch(self.root, schema, &shape) {
+        if let Some(why) = mismatch(&self.judge, schema, &shape) {
             return Err(Problem::mismatch(path, &why, &shape));
         }
         match value {
             Json::Object(object) => self.object(schema, object, path, false),
             Json::Array(list) => {
-                let Some(schema) = items(self.root, schema) else { return Ok(()) };
+                let Some(schema) = items(&self.judge, schema) else { return Ok(()) };
                 list.iter().enumerate().try_for_each(|(at, item)| self.value(schema, item, &path.item(at)))
             }
             _ => Ok(()),

@@ -5,6 +5,7 @@ use super::schema::{alternatives, member, resolve, word};
 use crate::secrets::{Cut, dotted};
 use serde_json::Value as Json;
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt::Write as _;
 
 /// Schemas inside schemas that are looked at for one value.
@@ -18,6 +19,47 @@ const SHOWN: usize = 60;
 
 /// Values of an enumeration in a message.
 const MOST_LISTED: usize = 12;
+
+/// Values of enumerations, and schemas, that the arguments of one call of a caller without a meter are compared with. What is
+/// left is accepted.
+pub(crate) const MOST_COMPARED: u64 = 5_000_000;
+
+/// Judges values by a schema document, and counts the work.
+#[derive(Debug)]
+pub(crate) struct Judge<'s> {
+    root: &'s Json,
+    /// Work that may still be done.
+    left: Cell<u64>,
+    /// Work that was done and not paid for.
+    work: Cell<u64>,
+}
+
+impl<'s> Judge<'s> {
+    /// By a document; `most` bounds the work in all.
+    pub(crate) fn new(root: &'s Json, most: u64) -> Judge<'s> {
+        Judge { root, left: Cell::new(most), work: Cell::new(0) }
+    }
+
+    /// The document.
+    #[cfg(feature = "agent")]
+    pub(crate) fn root(&self) -> &'s Json {
+        self.root
+    }
+
+    /// Work since the last time, in looks at a schema or a value of an enumeration.
+    pub(crate) fn take_work(&self) -> u64 {
+        self.work.take()
+    }
+
+    /// Counts work; false when no more may be done.
+    fn works(&self, units: usize) -> bool {
+        let units = units as u64;
+        self.work.set(self.work.get().saturating_add(units));
+        let left = self.left.get();
+        self.left.set(left.saturating_sub(units));
+        left > 0
+    }
+}
 
 /// A value from outside.
 #[derive(Clone, Debug)]
@@ -46,23 +88,28 @@ pub(crate) enum Mismatch<'s> {
     NotEqual(&'s Json),
 }
 
-/// Why a value does not fit its schema; `root` is the document that the schema is in.
-pub(crate) fn mismatch<'s>(root: &'s Json, schema: &'s Json, shape: &ValueShape<'_>) -> Option<Mismatch<'s>> {
+/// Why a value does not fit its schema, which is in the document of the judge.
+pub(crate) fn mismatch<'s>(
+    judge: &Judge<'s>,
+    schema: &'s Json,
+    shape: &ValueShape<'_>,
+) -> Option<Mismatch<'s>> {
     let mut left = MOST_LOOKED_AT;
-    look(root, schema, shape, 0, &mut left)
+    look(judge, schema, shape, 0, &mut left)
 }
 
 /// `left` counts the schemas that may still be looked at: alternatives of alternatives are many.
 fn look<'s>(
-    root: &'s Json,
+    judge: &Judge<'s>,
     schema: &'s Json,
     shape: &ValueShape<'_>,
     depth: usize,
     left: &mut usize,
 ) -> Option<Mismatch<'s>> {
+    let root = judge.root;
     let schema = resolve(root, schema);
     *left = left.saturating_sub(1);
-    if depth > DEEPEST || *left == 0 || matches!(shape, ValueShape::Unknown) {
+    if depth > DEEPEST || *left == 0 || !judge.works(1) || matches!(shape, ValueShape::Unknown) {
         return None;
     }
     if matches!(shape, ValueShape::Nil) && member(schema, "nullable") == Some(&Json::Bool(true)) {
@@ -72,19 +119,20 @@ fn look<'s>(
         return (equal(fixed, shape) == Some(false)).then_some(Mismatch::NotEqual(fixed));
     }
     if let Some(values) = member(schema, "enum").and_then(Json::as_array) {
-        let fits = values.iter().any(|value| equal(value, shape) != Some(false));
+        let found = values.iter().position(|value| equal(value, shape) != Some(false));
+        let fits = found.is_some() | !judge.works(found.unwrap_or(values.len()));
         return (!fits).then_some(Mismatch::NotListed(values));
     }
     if !type_fits(member(schema, "type"), shape) {
         return Some(Mismatch::Type(word(root, schema)));
     }
     if let Some(choices) = alternatives(schema)
-        && choices.iter().all(|choice| look(root, choice, shape, depth + 1, left).is_some())
+        && choices.iter().all(|choice| look(judge, choice, shape, depth + 1, left).is_some())
     {
         return Some(Mismatch::Type(word(root, schema)));
     }
     let all = member(schema, "allOf").and_then(Json::as_array);
-    all.into_iter().flatten().find_map(|part| look(root, part, shape, depth + 1, left))
+    all.into_iter().flatten().find_map(|part| look(judge, part, shape, depth + 1, left))
 }
 
 fn type_fits(kind: Option<&Json>, shape: &ValueShape<'_>) -> bool {
@@ -125,8 +173,8 @@ fn equal(json: &Json, shape: &ValueShape<'_>) -> Option<bool> {
 }
 
 /// The schema of an entry of a map: its property, or what the schema says about all others.
-pub(crate) fn below<'s>(root: &'s Json, schema: &'s Json, name: &str) -> Option<&'s Json> {
-    let schema = container(root, schema, "object")?;
+pub(crate) fn below<'s>(judge: &Judge<'s>, schema: &'s Json, name: &str) -> Option<&'s Json> {
+    let schema = container(judge, schema, "object")?;
     match member(schema, "properties").and_then(|properties| member(properties, name)) {
         Some(property) => Some(property),
         None => member(schema, "additionalProperties").filter(|other| other.is_object()),
@@ -134,16 +182,17 @@ pub(crate) fn below<'s>(root: &'s Json, schema: &'s Json, name: &str) -> Option<
 }
 
 /// The schema of the items of a list.
-pub(crate) fn items<'s>(root: &'s Json, schema: &'s Json) -> Option<&'s Json> {
-    container(root, schema, "array")?.get("items").filter(|items| items.is_object())
+pub(crate) fn items<'s>(judge: &Judge<'s>, schema: &'s Json) -> Option<&'s Json> {
+    container(judge, schema, "array")?.get("items").filter(|items| items.is_object())
 }
 
 /// The one schema that speaks of a map or list: the schema itself, or the only alternative of that type.
-fn container<'s>(root: &'s Json, schema: &'s Json, kind: &str) -> Option<&'s Json> {
+fn container<'s>(judge: &Judge<'s>, schema: &'s Json, kind: &str) -> Option<&'s Json> {
+    let root = judge.root;
     let schema = resolve(root, schema);
     let Some(choices) = alternatives(schema) else { return Some(schema) };
     let shape = if kind == "object" { ValueShape::Map } else { ValueShape::List };
-    let mut fitting = choices.iter().filter(|choice| mismatch(root, choice, &shape).is_none());
+    let mut fitting = choices.iter().filter(|choice| mismatch(judge, choice, &shape).is_none());
     let only = fitting.next()?;
     (fitting.next().is_none() && member(schema, "properties").is_none()).then(|| resolve(root, only))
 }
@@ -166,8 +215,8 @@ pub(crate) enum Verdict {
 
 impl<'s> Names<'s> {
     /// Of the object that the schema describes.
-    pub(crate) fn of(root: &'s Json, schema: &'s Json) -> Names<'s> {
-        Names { schema: container(root, schema, "object") }
+    pub(crate) fn of(judge: &Judge<'s>, schema: &'s Json) -> Names<'s> {
+        Names { schema: container(judge, schema, "object") }
     }
 
     /// The declared names.
@@ -267,7 +316,7 @@ mod tests {
     use serde_json::json;
 
     fn fits(schema: Json, shape: ValueShape<'_>) -> bool {
-        mismatch(&schema, &schema, &shape).is_none()
+        mismatch(&Judge::new(&schema, u64::MAX), &schema, &shape).is_none()
     }
 
     fn text(text: &str) -> ValueShape<'_> {
@@ -297,7 +346,7 @@ mod tests {
     fn enumerations_constants_and_alternatives() {
         let state = json!({"type": "string", "enum": ["open", "closed"]});
         assert!(fits(state.clone(), text("open")) && !fits(state.clone(), text("Open")));
-        let shown = mismatch(&state, &state, &text("opn")).map(|why| why.wanted());
+        let shown = mismatch(&Judge::new(&state, u64::MAX), &state, &text("opn")).map(|why| why.wanted());
         assert_eq!(shown.as_deref(), Some("one of \"open\", \"closed\""));
         assert!(
             fits(json!({"const": 1}), ValueShape::Float(1.0))
@@ -314,8 +363,20 @@ mod tests {
     }
 
     #[test]
+    fn work_is_counted_and_bounded() {
+        let many: Vec<u32> = (0..20_000).collect();
+        let schema = json!({ "enum": many });
+        let judge = Judge::new(&schema, 30_000);
+        assert!(mismatch(&judge, &schema, &ValueShape::Int(-1)).is_some());
+        assert!(judge.take_work() >= 20_000 && judge.take_work() == 0);
+        // The rest is not looked at, and accepted.
+        assert!(mismatch(&judge, &schema, &ValueShape::Int(-1)).is_some());
+        assert!(mismatch(&judge, &schema, &ValueShape::Int(-1)).is_none());
+    }
+
+    #[test]
     fn names_are_refused_only_by_closed_schemas() {
-        let judge = |schema: Json, name: &str| Names::of(&schema, &schema).judge(name);
+        let judge = |schema: Json, name: &str| Names::of(&Judge::new(&schema, u64::MAX), &schema).judge(name);
         let properties = json!({"a-b": {}, "c_d": {}});
         let closed = json!({"properties": properties, "additionalProperties": false});
         assert_eq!(
@@ -329,7 +390,7 @@ mod tests {
         );
         assert_eq!(judge(json!({"properties": properties, "anyOf": [{}]}), "x"), Verdict::Known);
         assert_eq!(judge(json!({"type": "object"}), "x"), Verdict::Known);
-        let names = Names::of(&closed, &closed);
+        let names = Names::of(&Judge::new(&closed, u64::MAX), &closed);
         assert_eq!((names.spelled("a-b", true), names.spelled("c-d", true)), ("a-b".into(), "c_d".into()));
         assert_eq!((names.spelled("c-d", false), names.spelled("e-f", true)), ("c-d".into(), "e-f".into()));
     }

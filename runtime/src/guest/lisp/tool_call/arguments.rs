@@ -8,7 +8,7 @@
 
 use super::{fault, programmer_fault};
 use crate::tools::UpstreamTool;
-use crate::tools::expectation::{Names, ValueShape, below, items, mismatch};
+use crate::tools::expectation::{Judge, Names, ValueShape, below, items, mismatch};
 use crate::tools::words::{Notation, Path, Problem, rejected, review, undeclared_note};
 use foldhash::quality::RandomState;
 use ptc_vm::memory::{Dropped, Item, List};
@@ -35,6 +35,9 @@ const BEHIND: usize = 32;
 
 /// Required names that are looked through for a unit of fuel.
 const REQUIRED: u64 = 8;
+
+/// Looks at a schema for a unit of fuel.
+const JUDGED: u64 = 8;
 
 /// A container being written.
 enum OpenContainer<'s> {
@@ -68,8 +71,8 @@ impl Items {
 struct Writer<'s> {
     out: List<u8>,
     frames: List<OpenContainer<'s>>,
-    /// The whole input schema.
-    root: Option<&'s Json>,
+    /// Of the whole input schema.
+    judge: Option<Judge<'s>>,
     /// Arguments that the schema neither has nor refuses.
     undeclared: Vec<String>,
 }
@@ -93,8 +96,8 @@ pub(crate) fn encode(
     let empty = MapNode::empty();
     let map = if let Value::Map(map) = args { map } else { &empty };
     let schema = tool.map(|tool| &tool.input_schema);
-    let mut writer =
-        Writer { out: List::default(), frames: List::default(), root: schema, undeclared: Vec::new() };
+    let judge = schema.map(|root| Judge::new(root, u64::MAX));
+    let mut writer = Writer { out: List::default(), frames: List::default(), judge, undeclared: Vec::new() };
     let done = writer.open_map(cx, map, schema).and_then(|()| writer.run(cx));
     done.map_err(|why| fault_of((server, label), tool, why))?;
     let notes = tool.into_iter().flat_map(|tool| {
@@ -155,6 +158,12 @@ impl<'s> Writer<'s> {
         Ok(self.out.append(cx, text)?)
     }
 
+    /// Pays for what the judge has looked at since the last time.
+    fn pay_judge(&self, cx: &mut Context) -> Result<(), ArgumentError> {
+        let work = self.judge.as_ref().map_or(0, Judge::take_work);
+        Ok(cx.tick(work / JUDGED)?)
+    }
+
     /// Starts a map.
     fn open_map(
         &mut self,
@@ -193,6 +202,7 @@ impl<'s> Writer<'s> {
         for entry in node.entries() {
             let name = key_name(cx, entry.key, names.as_ref())?;
             if entry.value.is_nil() && self.is_omitted_when_nil(cx, schema, &name)? {
+                self.pay_judge(cx)?;
                 continue;
             }
             if given.contains(&name) {
@@ -205,7 +215,7 @@ impl<'s> Writer<'s> {
 
     /// What the schema says about the names of a map.
     fn names(&self, schema: Option<&'s Json>) -> Option<Names<'s>> {
-        Some(Names::of(self.root?, schema?))
+        Some(Names::of(self.judge.as_ref()?, schema?))
     }
 
     /// True when nil for this entry means that it is left out: it is optional, and may not be null.
@@ -215,15 +225,15 @@ impl<'s> Writer<'s> {
         schema: Option<&'s Json>,
         name: &str,
     ) -> Result<bool, ArgumentError> {
-        let (Some(root), Some(schema)) = (self.root, schema) else { return Ok(false) };
+        let (Some(judge), Some(schema)) = (&self.judge, schema) else { return Ok(false) };
         let (mut required, mut is_required) = (0, false);
-        for other in Names::of(root, schema).required() {
+        for other in Names::of(judge, schema).required() {
             required += 1;
             is_required |= other == name;
         }
         cx.tick(required / REQUIRED)?;
-        let may_not_be_nil = |entry| mismatch(root, entry, &ValueShape::Nil).is_some();
-        Ok(!is_required && below(root, schema, name).is_some_and(may_not_be_nil))
+        let may_not_be_nil = |entry| mismatch(judge, entry, &ValueShape::Nil).is_some();
+        Ok(!is_required && below(judge, schema, name).is_some_and(may_not_be_nil))
     }
 
     fn check_names(
@@ -283,7 +293,11 @@ impl<'s> Writer<'s> {
                     }
                     self.text(cx, &name)?;
                     self.put(cx, b":")?;
-                    let entry = self.root.zip(schema).and_then(|(root, schema)| below(root, schema, &name));
+                    let entry = self
+                        .judge
+                        .as_ref()
+                        .zip(schema)
+                        .and_then(|(judge, schema)| below(judge, schema, &name));
                     self.value(cx, &value, entry)?;
                 }
                 OpenContainer::List { node, next, schema } => {
@@ -326,7 +340,7 @@ impl<'s> Writer<'s> {
         node: Items,
         schema: Option<&'s Json>,
     ) -> Result<(), ArgumentError> {
-        let schema = self.root.zip(schema).and_then(|(root, schema)| items(root, schema));
+        let schema = self.judge.as_ref().zip(schema).and_then(|(judge, schema)| items(judge, schema));
         self.put(cx, b"[")?;
         Ok(self.frames.push(cx, OpenContainer::List { node, next: 0, schema })?)
     }
@@ -338,12 +352,13 @@ impl<'s> Writer<'s> {
         schema: Option<&'s Json>,
     ) -> Result<(), ArgumentError> {
         cx.tick(1)?;
-        if let (Some(root), Some(schema)) = (self.root, schema) {
+        if let (Some(judge), Some(schema)) = (&self.judge, schema) {
             let shape = shape(cx, value);
-            if let Some(why) = mismatch(root, schema, &shape) {
+            if let Some(why) = mismatch(judge, schema, &shape) {
                 return Err(ArgumentError::Problem(Problem::mismatch(&self.path(cx), &why, &shape)));
             }
         }
+        self.pay_judge(cx)?;
         match value {
             Value::Nil => self.put(cx, b"null"),
             Value::Bool(value) => self.put(cx, value.to_string().as_bytes()),

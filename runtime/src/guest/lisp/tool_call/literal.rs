@@ -1,7 +1,7 @@
 //! Literal calls, judged when a program is compiled: only what a complete, current tool list
 //! proves wrong is an error.
 
-use crate::tools::expectation::{Names, ValueShape, Verdict, below, items, mismatch};
+use crate::tools::expectation::{Judge, Names, ValueShape, Verdict, below, items, mismatch};
 use crate::tools::suggest::nearest;
 use crate::tools::words::{
     Notation, Path, Problem, WrongCall, no_such_server, no_such_tool, refused_tool, undeclared_note,
@@ -13,6 +13,9 @@ use ptc_compiler::{Diagnostic, Severity};
 use ptc_vm::{BoundedText, Reason, Span};
 use serde_json::Value as Json;
 use std::collections::HashSet;
+
+/// Looks at a schema for a step of the meter.
+const JUDGED: usize = 8;
 
 /// Findings of one call.
 const MOST: usize = 10;
@@ -41,7 +44,8 @@ impl ToolCatalog for StaticCheck<'_> {
                 return vec![unknown(span, no_such_tool(server, name, &tools, self.catalog, Notation::Lisp))];
             }
         };
-        let mut check = ArgumentCheck { server, tool: &tool, meter, findings: Vec::new() };
+        let judge = Judge::new(&tool.input_schema, u64::MAX);
+        let mut check = ArgumentCheck { server, tool: &tool, judge, meter, findings: Vec::new() };
         check.arguments(literal);
         check.findings
     }
@@ -59,6 +63,7 @@ fn diagnostic(reason: Reason, span: Span, wrong: WrongCall) -> Diagnostic {
 struct ArgumentCheck<'c> {
     server: &'c str,
     tool: &'c UpstreamTool,
+    judge: Judge<'c>,
     meter: &'c Meter<'c>,
     findings: Vec<Diagnostic>,
 }
@@ -89,8 +94,7 @@ impl<'c> ArgumentCheck<'c> {
         path: &Path,
         is_top: bool,
     ) {
-        let root = &self.tool.input_schema;
-        let names = Names::of(root, schema);
+        let names = Names::of(&self.judge, schema);
         let given: Vec<_> = entries.iter().map(|entry| names.spelled(entry.key, entry.is_keyword)).collect();
         let is_given: HashSet<&str> = given.iter().map(|name| &**name).collect();
         let free: Vec<&str> = names.declared().into_iter().filter(|name| !is_given.contains(name)).collect();
@@ -122,7 +126,7 @@ impl<'c> ArgumentCheck<'c> {
             if is_nil && !required.contains(&**name) {
                 continue;
             }
-            if let Some(below) = below(root, schema, name) {
+            if let Some(below) = below(&self.judge, schema, name) {
                 self.value(below, &entry.value, &here);
             }
         }
@@ -149,18 +153,18 @@ impl<'c> ArgumentCheck<'c> {
     }
 
     fn value(&mut self, schema: &'c Json, value: &Literal<'_>, path: &Path) {
-        if self.is_enough() || self.meter.step().is_err() {
+        let work = usize::try_from(self.judge.take_work()).unwrap_or(usize::MAX);
+        if self.is_enough() || self.meter.work(work / JUDGED + 1).is_err() {
             return;
         }
-        let root = &self.tool.input_schema;
         let shape = shape(&value.kind);
-        if let Some(why) = mismatch(root, schema, &shape) {
+        if let Some(why) = mismatch(&self.judge, schema, &shape) {
             return self.error(value.span, Problem::mismatch(path, &why, &shape));
         }
         match &value.kind {
             LiteralKind::Map { entries, open } => self.map(schema, entries, *open, value.span, path, false),
             LiteralKind::List(list) => {
-                let Some(schema) = items(root, schema) else { return };
+                let Some(schema) = items(&self.judge, schema) else { return };
                 for (at, item) in list.iter().enumerate() {
                     self.value(schema, item, &path.item(at));
                 }
