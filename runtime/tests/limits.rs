@@ -2,6 +2,8 @@
 //! names the limit.
 
 mod common;
+#[path = "limits/outliving.rs"]
+mod outliving;
 
 use common::programs::{options, runtime_of};
 use ptc_runtime::limits::{FIXED, Limits};
