@@ -37,7 +37,7 @@ pub struct Form {
 /// The forms of a secret.
 pub fn forms(secret: &str) -> Vec<Form> {
     let mut forms = Vec::new();
-    let mut add = |name, planted: String| forms.push(Form { name, needle: planted.clone(), planted });
+    let mut add = |name, planted: String| add_to(&mut forms, name, planted);
     let json = Value::from(secret).to_string();
     let json = json[1..json.len() - 1].to_owned();
     add("plain", secret.to_owned());
@@ -55,9 +55,40 @@ pub fn forms(secret: &str) -> Vec<Form> {
         "percent twice",
         percent(&percent(secret, |byte| format!("%{byte:02X}")), |byte| format!("%{byte:02X}")),
     );
+    add(
+        "HTML, by name",
+        html(secret, |c| ENTITIES.iter().find(|(known, _)| *known == c).map(|(_, name)| (*name).to_owned())),
+    );
+    add(
+        "HTML, decimal",
+        html(secret, |c| (!c.is_ascii_alphanumeric()).then(|| format!("&#{};", u32::from(c)))),
+    );
+    add(
+        "HTML, hexadecimal",
+        html(secret, |c| (!c.is_ascii_alphanumeric()).then(|| format!("&#x{:x};", u32::from(c)))),
+    );
+    add("bytes of Python", bytes(secret, |byte| format!("\\x{byte:02x}")));
+    add("octal bytes", bytes(secret, |byte| format!("\\{byte:03o}")));
+    add("wholly percent", secret.bytes().map(|byte| format!("%{byte:02X}")).collect());
+    add("wholly \\u", secret.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect());
+    add("wholly \\x", secret.bytes().map(|byte| format!("\\x{byte:02x}")).collect());
     add("hexadecimal", secret.bytes().map(|byte| format!("{byte:02x}")).collect());
     add("Hexadecimal", secret.bytes().map(|byte| format!("{byte:02X}")).collect());
     let trimmed = secret.trim();
+    let claims = inside(&Value::from(trimmed));
+    let ascii = unicode_only(&claims);
+    for (name, text, before) in [
+        ("base64 of JSON", &claims, "{\"a\":\""),
+        ("base64 of JSON, one more before", &claims, "{\"ab\":\""),
+        ("base64 of ASCII JSON", &ascii, "{\"a\":\""),
+    ] {
+        let whole = base64(&format!("{before}{text}\"}}"), true, false);
+        let (first, last) = ((before.len() * 8).div_ceil(6), (before.len() + text.len()) * 8 / 6);
+        forms.push(Form { name, needle: whole[first..last].to_owned(), planted: whole });
+    }
+    for (name, text) in [("hexadecimal of JSON", &claims), ("hexadecimal of ASCII JSON", &ascii)] {
+        add_to(&mut forms, name, text.bytes().map(|byte| format!("{byte:02x}")).collect());
+    }
     for (name, before, url, padded) in [
         ("base64", "", false, true),
         ("base64, one before", "a", false, false),
@@ -74,6 +105,36 @@ pub fn forms(secret: &str) -> Vec<Form> {
         forms.push(Form { name, needle: whole[first..last].to_owned(), planted: whole });
     }
     forms
+}
+
+fn add_to(forms: &mut Vec<Form>, name: &'static str, planted: String) {
+    forms.push(Form { name, needle: planted.clone(), planted });
+}
+
+/// JSON without characters beyond ASCII.
+fn unicode_only(json: &str) -> String {
+    let escaped = |c: char| c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect();
+    json.chars().map(|c| if c.is_ascii() { c.to_string() } else { escaped(c) }).collect()
+}
+
+/// Characters with a name in HTML.
+const ENTITIES: [(char, &str); 4] = [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;")];
+
+fn html(secret: &str, write: impl Fn(char) -> Option<String>) -> String {
+    secret.chars().map(|c| write(c).unwrap_or_else(|| c.to_string())).collect()
+}
+
+fn bytes(secret: &str, write: impl Fn(u8) -> String) -> String {
+    let is_plain = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'\\';
+    let one = |byte: u8| match byte {
+        b'\\' => "\\\\".to_owned(),
+        b'\n' => "\\n".to_owned(),
+        b'\t' => "\\t".to_owned(),
+        b'\r' => "\\r".to_owned(),
+        byte if is_plain(byte) => char::from(byte).to_string(),
+        byte => write(byte),
+    };
+    secret.bytes().map(one).collect()
 }
 
 /// The content of a JSON string.
@@ -147,7 +208,7 @@ pub fn found(text: &str) -> Vec<String> {
     for secret in SECRETS {
         for Form { name, needle, .. } in forms(secret) {
             // Where a text was cut, the beginning of a secret is enough.
-            let is_escaped = needle.contains(['\\', '%']);
+            let is_escaped = needle.contains(['\\', '%', '&']);
             let head: String = needle.chars().take(if is_escaped { ESCAPED_HEAD } else { HEAD }).collect();
             if let Some(at) = text.find(&head) {
                 let from = text.floor_char_boundary(at.saturating_sub(60));

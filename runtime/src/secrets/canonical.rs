@@ -72,7 +72,7 @@ const SPECIAL: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
-        table[byte] = is_left_out(byte as u8) || byte as u8 == b'\\' || byte as u8 == b'%';
+        table[byte] = is_left_out(byte as u8) || matches!(byte as u8, b'\\' | b'%' | b'&');
         byte += 1;
     }
     table
@@ -97,110 +97,189 @@ fn write(text: &[u8], sink: &mut impl Sink) {
 
 /// Writes what begins at a special byte; gives the place after it.
 fn write_unit(text: &[u8], start: usize, sink: &mut impl Sink) -> usize {
-    let (byte, after) = decoded(text, start);
-    match byte {
-        b'\\' => write_escape(text, start, after, sink),
-        byte => {
-            put(byte, start, after, sink);
-            after
+    let Unit { bytes, length, end } = unit(text, start, DEEPEST);
+    for &byte in &bytes[..length] {
+        if !is_left_out(byte) {
+            sink.push(byte, start, end);
         }
     }
+    end
 }
 
-fn put(byte: u8, start: usize, end: usize, sink: &mut impl Sink) {
-    if !is_left_out(byte) {
-        sink.push(byte, start, end);
+/// Encodings inside the digits of another that are followed: `%25%34%30` is `%40`, which is `@`.
+const DEEPEST: u32 = 4;
+
+/// What some bytes of a text stand for: the bytes of one character, or nothing, and the place after them.
+#[derive(Clone, Copy)]
+struct Unit {
+    bytes: [u8; 4],
+    length: usize,
+    end: usize,
+}
+
+impl Unit {
+    const fn nothing(end: usize) -> Unit {
+        Unit { bytes: [0; 4], length: 0, end }
+    }
+
+    const fn byte(byte: u8, end: usize) -> Unit {
+        Unit { bytes: [byte, 0, 0, 0], length: 1, end }
+    }
+
+    fn character(code: u32, end: usize) -> Unit {
+        let mut unit = Unit::nothing(end);
+        if let Some(character) = char::from_u32(code) {
+            unit.length = character.encode_utf8(&mut unit.bytes).len();
+        }
+        unit
+    }
+
+    /// The one byte that it is.
+    fn only(&self) -> Option<u8> {
+        (self.length == 1).then_some(self.bytes[0])
     }
 }
 
-/// The byte at a place, percent-encoded any number of times or not at all, and the place after it.
-fn decoded(text: &[u8], at: usize) -> (u8, usize) {
-    match text[at] {
-        b'%' => percent(text, at + 1),
-        byte => (byte, at + 1),
-    }
-}
-
-/// What a percent sign with this behind it stands for.
-fn percent(text: &[u8], mut at: usize) -> (u8, usize) {
-    while text[at..].starts_with(b"25") && hex(text, at + 2, 2).is_some() {
-        at += 2;
-    }
-    match hex(text, at, 2) {
-        // Two hexadecimal digits are a byte.
-        Some(byte) => (byte as u8, at + 2),
-        None => (b'%', at),
-    }
-}
-
-/// Backslashes and the escape behind them: each level of escaping only makes them more.
-fn write_escape(text: &[u8], start: usize, after: usize, sink: &mut impl Sink) -> usize {
-    let mut at = after;
+/// The unit at a place. What an encoding gives may be the beginning of another: it is followed, with what stands behind it.
+///
+/// `escaped`: a backslash stands before, however often; `pending`: one that was encoded itself, so that what an escape behind
+/// it gives counts as escaped.
+fn unit(text: &[u8], at: usize, depth: u32) -> Unit {
+    let (mut lead, mut at) = (text[at], at + 1);
+    let (mut escaped, mut pending) = (false, false);
     loop {
-        if at >= text.len() {
-            return at;
+        if lead == b'\\' {
+            let Some(&next) = text.get(at) else { return Unit::nothing(at) };
+            (escaped, lead, at) = (true, next, at + 1);
+            continue;
         }
-        let (byte, after) = decoded(text, at);
-        let code = match byte {
-            b'\\' => {
-                at = after;
-                continue;
-            }
-            b'n' | b't' | b'r' | b'b' | b'f' => return after,
-            b'u' => code_point(text, after),
-            b'x' => hex(text, after, 2).map(|code| (code, after + 2)),
+        let by_escape = escaped && matches!(lead, b'u' | b'x' | b'0'..=b'3');
+        let decoded = match lead {
+            b'%' if depth > 0 => percent(text, at, depth),
+            b'&' => entity(text, at),
+            b'u' if escaped => code_point(text, at, depth),
+            _ if by_escape => bytes(text, lead, at, depth),
             _ => None,
         };
-        match code {
-            // An escaped backslash is one more of them, and so is what an escaped percent sign makes of one.
-            Some((0x5c, end)) => at = end,
-            Some((0x25, end)) => match percent(text, end) {
-                (b'\\', end) => at = end,
-                (byte, end) => {
-                    put(byte, start, end, sink);
-                    return end;
-                }
-            },
-            Some((code, end)) => {
-                if let Some(character) = char::from_u32(code) {
-                    let mut buffer = [0; 4];
-                    for &byte in character.encode_utf8(&mut buffer).as_bytes() {
-                        put(byte, start, end, sink);
-                    }
-                }
-                return end;
+        let Some(unit) = decoded else { return last(lead, at, escaped) };
+        let counts_as_escaped = if by_escape { std::mem::take(&mut pending) } else { escaped };
+        match unit.only() {
+            Some(b'\\') => (pending, escaped, lead, at) = (true, true, b'\\', unit.end),
+            Some(byte) if counts_as_escaped || matches!(byte, b'%' | b'&') => {
+                (escaped, lead, at) = (counts_as_escaped, byte, unit.end);
             }
-            None => {
-                put(byte, start, after, sink);
-                return after;
-            }
+            _ => return unit,
         }
     }
 }
 
-/// The code point behind `\u`: four digits, two times four with a surrogate pair, or digits in braces.
-fn code_point(text: &[u8], at: usize) -> Option<(u32, usize)> {
-    if text.get(at) == Some(&b'{') {
-        let length = text[at + 1..].iter().take(7).position(|&byte| byte == b'}')?;
-        return Some((hex(text, at + 1, length)?, at + length + 2));
+/// A byte that begins no encoding.
+fn last(byte: u8, end: usize, escaped: bool) -> Unit {
+    match byte {
+        b'n' | b't' | b'r' | b'b' | b'f' if escaped => Unit::nothing(end),
+        byte => Unit::byte(byte, end),
     }
-    let (high, end) = (hex(text, at, 4)?, at + 4);
+}
+
+/// The number of so many digits, each of which may be encoded itself, and the place after them.
+fn digits(text: &[u8], mut at: usize, count: usize, radix: u32, depth: u32) -> Option<(u32, usize)> {
+    let mut value = 0;
+    for _ in 0..count {
+        let digit = match *text.get(at)? {
+            b'%' | b'&' | b'\\' if depth > 0 => unit(text, at, depth - 1),
+            byte => Unit::byte(byte, at + 1),
+        };
+        value = value * radix + char::from(digit.only()?).to_digit(radix)?;
+        at = digit.end;
+    }
+    Some((value, at))
+}
+
+/// The byte whose two hexadecimal digits stand behind a percent sign.
+fn percent(text: &[u8], at: usize, depth: u32) -> Option<Unit> {
+    let (byte, end) = digits(text, at, 2, 16, depth)?;
+    Some(Unit::byte(byte as u8, end))
+}
+
+/// Names of characters in HTML that escaping makes.
+const ENTITIES: [(&[u8], u8); 5] =
+    [(b"amp;", b'&'), (b"lt;", b'<'), (b"gt;", b'>'), (b"quot;", b'"'), (b"apos;", b'\'')];
+
+/// The character of HTML whose name or number stands behind an ampersand.
+fn entity(text: &[u8], at: usize) -> Option<Unit> {
+    let rest = &text[at..];
+    if let Some((name, byte)) = ENTITIES.iter().find(|(name, _)| rest.starts_with(name)) {
+        return Some(Unit::byte(*byte, at + name.len()));
+    }
+    let digits = rest.strip_prefix(b"#")?;
+    let (digits, radix, before) = match digits {
+        [b'x' | b'X', digits @ ..] => (digits, 16, 2),
+        digits => (digits, 10, 1),
+    };
+    let length = digits.iter().take(8).position(|&byte| byte == b';').filter(|&length| length > 0)?;
+    let digits = std::str::from_utf8(&digits[..length]).ok()?;
+    let code = u32::from_str_radix(digits, radix).ok()?;
+    Some(Unit::character(code, at + before + length + 1))
+}
+
+/// The bytes of a character that are escaped one by one, as in `\xc3\xa4` or `\303\244`; else the character of this number.
+fn bytes(text: &[u8], lead: u8, at: usize, depth: u32) -> Option<Unit> {
+    let (first, mut end) = escaped_byte(text, lead, at, depth)?;
+    let more = match first {
+        0xC2..=0xDF => 1,
+        0xE0..=0xEF => 2,
+        0xF0..=0xF4 => 3,
+        _ => return Some(Unit::character(u32::from(first), end)),
+    };
+    let alone = Unit::character(u32::from(first), end);
+    let mut unit = Unit::byte(first, end);
+    for place in 1..=more {
+        let slashes = text[end..].iter().take_while(|&&byte| byte == b'\\').count();
+        let lead = text.get(end + slashes).filter(|_| slashes > 0);
+        let next = lead.and_then(|&lead| escaped_byte(text, lead, end + slashes + 1, depth));
+        let Some((byte, after)) = next.filter(|(byte, _)| (0x80..0xC0).contains(byte)) else {
+            return Some(alone);
+        };
+        unit.bytes[place] = byte;
+        end = after;
+    }
+    Some(Unit { length: more + 1, end, ..unit })
+}
+
+/// A byte as `x` and two hexadecimal digits, or as three octal ones, of which `lead` is the first.
+fn escaped_byte(text: &[u8], lead: u8, at: usize, depth: u32) -> Option<(u8, usize)> {
+    let (value, end) = match lead {
+        b'x' => digits(text, at, 2, 16, depth)?,
+        b'0'..=b'3' => {
+            let (rest, end) = digits(text, at, 2, 8, depth)?;
+            (u32::from(lead - b'0') * 64 + rest, end)
+        }
+        _ => return None,
+    };
+    Some((value as u8, end))
+}
+
+/// The character whose code point stands behind `\u`: four digits, two times four with a surrogate pair, or digits in braces.
+fn code_point(text: &[u8], at: usize, depth: u32) -> Option<Unit> {
+    if text.get(at) == Some(&b'{') {
+        let length =
+            text[at + 1..].iter().take(7).position(|&byte| byte == b'}').filter(|&length| length > 0)?;
+        let (code, end) = digits(text, at + 1, length, 16, 0)?;
+        return Some(Unit::character(code, end + 1));
+    }
+    let (high, end) = digits(text, at, 4, 16, depth)?;
     if !(0xD800..0xDC00).contains(&high) {
-        return Some((high, end));
+        return Some(Unit::character(high, end));
     }
     let slashes = text[end..].iter().take_while(|&&byte| byte == b'\\').count();
-    let low = end + slashes + 1;
-    match hex(text, low, 4) {
-        Some(code @ 0xDC00..0xE000) if slashes > 0 && text[low - 1] == b'u' => {
-            Some((0x10000 + ((high - 0xD800) << 10) + (code - 0xDC00), low + 4))
-        }
-        _ => Some((high, end)),
-    }
-}
-
-fn hex(text: &[u8], at: usize, digits: usize) -> Option<u32> {
-    let text = text.get(at..at + digits).filter(|text| !text.is_empty())?;
-    text.iter().try_fold(0, |value, &byte| Some(value << 4 | (byte as char).to_digit(16)?))
+    let low = (slashes > 0 && text.get(end + slashes) == Some(&b'u'))
+        .then(|| digits(text, end + slashes + 1, 4, 16, depth))
+        .flatten()
+        .filter(|(code, _)| (0xDC00..0xE000).contains(code));
+    Some(match low {
+        Some((code, end)) => Unit::character(0x10000 + ((high - 0xD800) << 10) + (code - 0xDC00), end),
+        None => Unit::character(high, end),
+    })
 }
 
 #[cfg(test)]
@@ -225,6 +304,21 @@ mod tests {
         same("it's", "'it'\\''s'");
         same(r"a\u005cnb", r"a\nb");
         same("100%41%5Cnb", r"100\u002541\u00255Cnb");
+        same("a<b>&\"c\"'", "a&lt;b&gt;&amp;&quot;c&quot;&#39;");
+        same("a<b&c", "a&#60;b&#x26;c");
+        same("a<b&c", "a&amp;lt;b&amp;amp;c");
+        same("a<b", r"a\u0026lt;b");
+        same("pä-😀", r"p\xc3\xa4-\xf0\x9f\x98\x80");
+        same("pä-😀", r"p\303\244-\360\237\230\200");
+        same("pä", r"p\\xc3\\xa4");
+        same("pä", r"p\xe4");
+        same("p%40ss", "p%25%34%30ss");
+        same("p%40ss", r"p\u0025\u0034\u0030ss");
+        same("p%40ss", "p@ss");
+        same("\\back\\nslash", "%5C%62%61%63%6B%5C%6E%73lash");
+        same("\\back\\nslash", r"\u005c\u0062\u0061ck\u005c\u006eslash");
+        same("\\\\\\\\\\\\nx", r"\u005c\u005c\u005c\u005c\u005c\u005c\u006ex");
+        same("q\"\\%41", r"\x71\x22\x5c\x25\x34\x31");
     }
 
     #[test]
@@ -253,6 +347,16 @@ mod tests {
             "%25",
             "%2",
             "%252",
+            "%25%",
+            "%%%%%%%%",
+            "&",
+            "&#",
+            "&#x;",
+            "&#x110000;",
+            "\\\\&",
+            "\\xc3",
+            "\\xc3\\",
+            "\\303\\2",
         ] {
             canonical(text.as_bytes());
         }

@@ -90,16 +90,42 @@ fn add(forms: &mut Forms, text: &str) {
     forms.verbatim.push(escaped.as_bytes()[1..escaped.len() - 1].to_vec());
     let first = forms.canonical.len();
     forms.canonical.push(plain);
-    let encoded = [LOWER, UPPER].map(|digits| hexadecimal(text.as_bytes(), digits)).into_iter();
-    let encoded = encoded.chain(
-        [STANDARD, URL]
-            .into_iter()
-            .flat_map(|alphabet| (0..3).map(move |before| base64_inside(text.as_bytes(), before, alphabet))),
-    );
-    forms.canonical.extend(encoded.map(|form| canonical(&form)).filter(|form| form.len() >= SHORTEST));
+    // What is encoded may be a document in which the secret is escaped: the claims of a JWT, say.
+    let inside = &escaped[1..escaped.len() - 1];
+    let ascii = ascii_only(inside);
+    let mut texts = vec![text, inside, &ascii];
+    texts.dedup();
+    for text in texts.into_iter().map(str::as_bytes) {
+        let encoded = [LOWER, UPPER].map(|digits| hexadecimal(text, digits)).into_iter();
+        let encoded = encoded.chain(
+            [STANDARD, URL]
+                .into_iter()
+                .flat_map(|alphabet| (0..3).map(move |before| base64_inside(text, before, alphabet))),
+        );
+        forms.canonical.extend(encoded.map(|form| canonical(&form)).filter(|form| form.len() >= SHORTEST));
+    }
     if is_key(text) {
         forms.keys.extend_from_slice(&forms.canonical[first..]);
     }
+}
+
+/// A JSON text in which each character beyond ASCII is escaped.
+fn ascii_only(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        match character.is_ascii() {
+            true => text.push(character),
+            false => {
+                let units = character
+                    .encode_utf16(&mut [0; 2])
+                    .iter()
+                    .map(|unit| format!("\\u{unit:04x}"))
+                    .collect::<String>();
+                text.push_str(&units);
+            }
+        }
+    }
+    text
 }
 
 /// True for what looks made by chance, so that its parts mean nothing but it.

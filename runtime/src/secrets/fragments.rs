@@ -143,16 +143,20 @@ pub(super) fn ellipsis(text: &[u8]) -> usize {
 }
 
 /// Most bytes of a broken escape.
-const BROKEN: usize = 4;
+const BROKEN: usize = 8;
 
-/// Bytes of what can be the beginning of an escape: `%`, `%4`, `u`, `u00e` (its backslash is left out).
+/// Bytes of what can be the beginning of an escape: `%`, `%4`, `&#x4`, `&quo`, and without their backslashes `u`, `u00e`, `x4`,
+/// `30`.
 pub(super) fn broken_escape(rest: &[u8]) -> usize {
-    let most = match rest.first() {
-        Some(b'%') => 1,
-        Some(b'u') => BROKEN - 1,
+    let Some(first) = rest.first() else { return 0 };
+    let (most, belongs): (usize, fn(&u8) -> bool) = match first {
+        b'%' | b'x' => (1, u8::is_ascii_hexdigit),
+        b'u' => (3, u8::is_ascii_hexdigit),
+        b'0'..=b'3' => (1, u8::is_ascii_digit),
+        b'&' => (BROKEN - 1, |byte| byte.is_ascii_alphanumeric() || *byte == b'#'),
         _ => return 0,
     };
-    1 + rest[1..].iter().take(most).take_while(|byte| byte.is_ascii_hexdigit()).count()
+    1 + rest[1..].iter().take(most).take_while(|byte| belongs(byte)).count()
 }
 
 #[cfg(test)]

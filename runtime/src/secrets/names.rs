@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// Parts of names of secrets.
-const SECRET: [&str; 11] = [
+const SECRET: [&str; 13] = [
     "TOKEN",
     "KEY",
     "SECRET",
@@ -19,6 +19,8 @@ const SECRET: [&str; 11] = [
     "AUTH",
     "BEARER",
     "COOKIE",
+    "WEBHOOK",
+    "SIGNING",
 ];
 
 /// Parts of names that say how much or where, not what.
@@ -26,7 +28,13 @@ const MEASURES: [&str; 12] =
     ["MAX", "MIN", "LIMIT", "COUNT", "SIZE", "LENGTH", "TTL", "TIMEOUT", "BUDGET", "FILE", "PATH", "DIR"];
 
 /// Words of names of secrets that are parts of other words (`PASSPORT`, `PATH`) as well.
-const SECRET_WORDS: [&str; 5] = ["PASS", "PAT", "CRED", "CREDS", "DSN"];
+const SECRET_WORDS: [&str; 8] = ["PASS", "PAT", "CRED", "CREDS", "DSN", "SIG", "JWT", "SAS"];
+
+/// Words of names of secrets that are names of other things as well: what they name is a secret if it looks made by chance.
+const WEAK_WORDS: [&str; 6] = ["SESSION", "LICENSE", "LICENCE", "SALT", "ENCRYPTION", "SIGNATURE"];
+
+/// Shortest value of such a name that is taken for a secret.
+const SHORTEST_WEAK: usize = 8;
 
 /// What the keys of well-known services begin with.
 const KEY_PREFIXES: [&str; 17] = [
@@ -72,13 +80,20 @@ pub fn is_secret(name: &str) -> bool {
     without_folder != "PWD" && !is_measure && is_named
 }
 
+/// True for a secret: its name says so, or may say so and its value looks made by chance.
+fn is_secret_value(name: &str, value: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    let is_weak = || upper.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| WEAK_WORDS.contains(&word));
+    is_secret(name) || (value.len() >= SHORTEST_WEAK && is_telling(value.as_bytes()) && is_weak())
+}
+
 /// The literal secrets of one entry of a configuration file: in its variables, headers, arguments and address.
 pub fn in_entry(entry: &Map<String, Value>) -> Vec<Cow<'_, str>> {
     let named = |key: &str| entry.get(key).and_then(Value::as_object).into_iter().flatten();
     let mut found: Vec<Cow<'_, str>> = Vec::new();
     for (name, value) in named("env").chain(named("headers")) {
         let Some(value) = value.as_str() else { continue };
-        if is_secret(name) {
+        if is_secret_value(name, value) {
             found.push(value.into());
         }
         found.extend(in_text(value));
@@ -99,15 +114,15 @@ pub fn in_entry(entry: &Map<String, Value>) -> Vec<Cow<'_, str>> {
 /// `--header "Authorization: VALUE"`, and what [`in_text`] finds.
 pub fn in_arguments<'a>(arguments: &[&'a str]) -> Vec<Cow<'a, str>> {
     let mut found = Vec::new();
-    let mut after_flag = false;
+    let mut flag: Option<&str> = None;
     for &argument in arguments {
         let is_flag = argument.starts_with('-');
         // Few flags are a dash and many letters; keys may begin with one.
         let may_be_key = !argument.starts_with("--") && argument.len() > 8;
-        if after_flag && (!is_flag || may_be_key) {
+        if flag.is_some_and(|flag| is_secret_value(flag, argument)) && (!is_flag || may_be_key) {
             found.push(argument.into());
         }
-        after_flag = is_flag && !argument.contains(['=', ':']) && is_secret(argument);
+        flag = (is_flag && !argument.contains(['=', ':'])).then_some(argument);
         found.extend(in_text(argument));
     }
     found
@@ -140,7 +155,7 @@ pub fn in_text(text: &str) -> Vec<Cow<'_, str>> {
 /// The secrets in a member of a JSON text. It was read within the limits of depth of its reader.
 fn in_member(name: &str, value: &Value, found: &mut Vec<String>) {
     match value {
-        Value::String(text) if is_secret(name) => found.push(text.clone()),
+        Value::String(text) if is_secret_value(name, text) => found.push(text.clone()),
         Value::String(text) => found.extend(in_text(text).into_iter().map(Cow::into_owned)),
         Value::Object(members) => members.iter().for_each(|(name, value)| in_member(name, value, found)),
         Value::Array(items) => items.iter().for_each(|value| in_member(name, value, found)),
@@ -157,7 +172,7 @@ fn named_value(text: &str) -> Option<&str> {
             (rest[..end].trim_matches(['"', '\'', ' ']), rest[end + 1..].trim_matches(['"', '\'', ' ']));
         let name = name.rsplit(' ').next().unwrap_or(name);
         let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-        if is_name && is_secret(name) {
+        if is_name && is_secret_value(name, value) {
             return (!value.is_empty()).then_some(value);
         }
         rest = value;
@@ -206,8 +221,15 @@ mod tests {
             "DB_PASS",
             "GITHUB_PAT",
             "SENTRY_DSN",
+            "SLACK_WEBHOOK",
+            "JWT",
+            "sig",
+            "SIGNING",
         ] {
             assert!(is_secret(name), "{name}");
+        }
+        for name in ["SESSION_ID", "LICENSE", "APP_SALT", "ENCRYPTION"] {
+            assert!(is_secret_value(name, "a8F3k2Lq9Z") && !is_secret_value(name, "standard-one"), "{name}");
         }
         for name in [
             "MODE",
@@ -276,11 +298,17 @@ mod tests {
             "Authorization: Bearer t-4",
             "postgres://me:p-5@h/db",
             "https://h/mcp?api_key=k-6&x=1",
+            "--sas",
+            "https://h/x?sig=k-7&se=1",
+            "--webhook",
+            "https://hooks.example/services/T0/B0/x",
             "--token",
             "--other",
         ];
         let mut found = in_arguments(&arguments);
         found.dedup();
-        assert_eq!(found, ["k-1", "t-2", "t-3", "Bearer t-4", "p-5", "k-6"]);
+        let last = ["https://h/x?sig=k-7&se=1", "k-7", "https://hooks.example/services/T0/B0/x"];
+        assert_eq!(found[..6], ["k-1", "t-2", "t-3", "Bearer t-4", "p-5", "k-6"]);
+        assert_eq!(found[6..], last);
     }
 }

@@ -208,6 +208,9 @@ mod tests {
         assert_eq!(secrets.scrub_cut("got s3cr"), "got [REDACTED]");
         assert_eq!(secrets.scrub("got s3cret%2..."), "got [REDACTED]...");
         assert_eq!(secrets.scrub_cut("got s3cret\\u002"), "got [REDACTED]");
+        for broken in ["&", "&#", "&#4", "&#x2", "\\x2", "\\05"] {
+            assert_eq!(secrets.scrub_cut(&format!("got s3cret{broken}")), "got [REDACTED]", "{broken}");
+        }
         assert_eq!(secrets.scrub("got s3cret"), "got s3cret");
         assert_eq!(secrets.scrub("got s3cret-token-v"), "got [REDACTED]");
     }

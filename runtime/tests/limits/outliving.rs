@@ -15,10 +15,10 @@ const ENDINGS: [(&str, &str, u64, bool); 9] = [
     ("a fault", "(/ 1 0)", 60_000, false),
     ("the deadline in a loop", "(loop [] (recur))", 5, false),
     ("the deadline in branches", "(doall (pmap (fn [_] (loop [] (recur))) (range 10)))", 5, false),
-    ("the deadline in a call", "(tool/call {:server \"fake\" :tool \"hold\" :args {}})", 5, false),
+    ("the deadline in a call", "(tool/call {:server \"fake\" :tool \"hang\" :args {}})", 5, false),
     ("memory", "(loop [v []] (recur (conj v (range 1000))))", 60_000, false),
     ("a caller that gives up", "(loop [] (recur))", 60_000, true),
-    ("a caller that gives up a call", "(tool/call {:server \"fake\" :tool \"hold\" :args {}})", 60_000, true),
+    ("a caller that gives up a call", "(tool/call {:server \"fake\" :tool \"hang\" :args {}})", 60_000, true),
 ];
 
 /// A text of constants that take much work, or much memory, together.
