@@ -209,7 +209,10 @@ pub fn found(text: &str) -> Vec<String> {
         for Form { name, needle, .. } in forms(secret) {
             // Where a text was cut, the beginning of a secret is enough.
             let is_escaped = needle.contains(['\\', '%', '&']);
-            let head: String = needle.chars().take(if is_escaped { ESCAPED_HEAD } else { HEAD }).collect();
+            // In a form that escapes everything, a character of the secret takes as many as it is longer.
+            let each = needle.chars().count() / secret.chars().count().max(1);
+            let most = if is_escaped { ESCAPED_HEAD.max(HEAD * each) } else { HEAD };
+            let head: String = needle.chars().take(most).collect();
             if let Some(at) = text.find(&head) {
                 let from = text.floor_char_boundary(at.saturating_sub(60));
                 let shown: String = text[from..].chars().take(200).collect();

@@ -13,7 +13,7 @@ pub(super) enum Brackets {
 
 /// What the next character is part of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Part {
+enum InputPart {
     #[default]
     Code,
     /// The character behind a backslash in code.
@@ -28,50 +28,50 @@ enum Part {
 
 /// The brackets of the parts so far.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Balance {
+pub(super) struct InputBalance {
     /// Brackets that would close those that are open.
     open: Vec<char>,
-    part: Part,
+    part: InputPart,
 }
 
-impl Balance {
+impl InputBalance {
     /// Reads one more part of the text.
     pub(super) fn feed(&mut self, text: &str) -> Brackets {
         for c in text.chars() {
             self.part = self.next(c);
         }
         match self.part {
-            Part::Text | Part::Escape => Brackets::OpenText,
-            Part::Wrong => Brackets::Whole,
+            InputPart::Text | InputPart::Escape => Brackets::OpenText,
+            InputPart::Wrong => Brackets::Whole,
             _ if self.open.is_empty() => Brackets::Whole,
             _ => Brackets::Open,
         }
     }
 
-    fn next(&mut self, c: char) -> Part {
+    fn next(&mut self, c: char) -> InputPart {
         match (self.part, c) {
-            (Part::Wrong, _) => return Part::Wrong,
-            (Part::Escape, _) | (Part::Text, _) if c != '"' && c != '\\' => return Part::Text,
-            (Part::Escape, _) => return Part::Text,
-            (Part::Text, '\\') => return Part::Escape,
-            (Part::Comment, _) if c != '\n' => return Part::Comment,
-            (Part::Text | Part::Comment | Part::Character, _) => {}
-            (Part::Code, '\\') => return Part::Character,
-            (Part::Code, ';') => return Part::Comment,
-            (Part::Code, '"') => return Part::Text,
-            (Part::Code, '(') => self.open.push(')'),
-            (Part::Code, '[') => self.open.push(']'),
-            (Part::Code, '{') => self.open.push('}'),
-            (Part::Code, ')' | ']' | '}') if self.open.pop() != Some(c) => return Part::Wrong,
-            (Part::Code, _) => {}
+            (InputPart::Wrong, _) => return InputPart::Wrong,
+            (InputPart::Escape, _) | (InputPart::Text, _) if c != '"' && c != '\\' => return InputPart::Text,
+            (InputPart::Escape, _) => return InputPart::Text,
+            (InputPart::Text, '\\') => return InputPart::Escape,
+            (InputPart::Comment, _) if c != '\n' => return InputPart::Comment,
+            (InputPart::Text | InputPart::Comment | InputPart::Character, _) => {}
+            (InputPart::Code, '\\') => return InputPart::Character,
+            (InputPart::Code, ';') => return InputPart::Comment,
+            (InputPart::Code, '"') => return InputPart::Text,
+            (InputPart::Code, '(') => self.open.push(')'),
+            (InputPart::Code, '[') => self.open.push(']'),
+            (InputPart::Code, '{') => self.open.push('}'),
+            (InputPart::Code, ')' | ']' | '}') if self.open.pop() != Some(c) => return InputPart::Wrong,
+            (InputPart::Code, _) => {}
         }
-        Part::Code
+        InputPart::Code
     }
 }
 
 /// Looks at a whole text.
 pub(super) fn balance(text: &str) -> Brackets {
-    Balance::default().feed(text)
+    InputBalance::default().feed(text)
 }
 
 #[cfg(test)]
@@ -95,7 +95,7 @@ mod tests {
             for text in texts {
                 assert_eq!(balance(text), expected, "{text}");
                 // In parts of one character it is the same.
-                let mut parts = Balance::default();
+                let mut parts = InputBalance::default();
                 let mut last = Brackets::Whole;
                 for (at, c) in text.char_indices() {
                     last = parts.feed(&text[at..at + c.len_utf8()]);

@@ -22,7 +22,7 @@ use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
 use crate::edge::visible_line;
-use balance::{Balance, Brackets};
+use balance::{Brackets, InputBalance};
 use commands::{COMMANDS, ReplCommand};
 use editor::{Terminal, Typed};
 use ptc_runtime::history::{TurnHistory, introspection};
@@ -208,7 +208,7 @@ impl Repl {
             let lines = lines.map(|line| line.map(|line| String::from_utf8_lossy(&line).into_owned()));
             lines.map_while(|line| sender.blocking_send(line).ok()).for_each(drop);
         });
-        let mut balance = Balance::default();
+        let mut balance = InputBalance::default();
         while let Some(line) = lines.recv().await {
             let mut line = line?;
             line.push('\n');
@@ -216,7 +216,7 @@ impl Repl {
             if balance.feed(&line) != Brackets::Whole {
                 continue;
             }
-            balance = Balance::default();
+            balance = InputBalance::default();
             let input = std::mem::take(&mut input);
             match commands::read(&input) {
                 Some(ReplCommand::Quit) => return Ok(exit),

@@ -25,15 +25,15 @@ const BYTES_TOGETHER: usize = 32 << 20;
 const SLICE: u64 = 1_000_000;
 
 /// What the constants that are compiled together may still cost, and what ends their compilation.
-pub(super) struct Allowance {
+pub(super) struct ConstantAllowance {
     fuel: u64,
     bytes: usize,
     interrupt: Interrupt,
 }
 
-impl Allowance {
-    pub(super) fn new(interrupt: &Interrupt) -> Allowance {
-        Allowance { fuel: FUEL_TOGETHER, bytes: BYTES_TOGETHER, interrupt: interrupt.clone() }
+impl ConstantAllowance {
+    pub(super) fn new(interrupt: &Interrupt) -> ConstantAllowance {
+        ConstantAllowance { fuel: FUEL_TOGETHER, bytes: BYTES_TOGETHER, interrupt: interrupt.clone() }
     }
 
     /// What ends the compilation.
@@ -46,7 +46,7 @@ impl Allowance {
 pub(super) fn evaluate(
     prelude: &CompiledPrelude,
     text: &str,
-    allowance: &mut Allowance,
+    allowance: &mut ConstantAllowance,
 ) -> Result<Vec<Option<Arc<PlainData>>>, Box<Failure>> {
     let mut evaluation = Evaluation {
         prelude,
@@ -66,7 +66,7 @@ pub(super) fn evaluate(
 struct Evaluation<'p> {
     prelude: &'p CompiledPrelude,
     text: &'p str,
-    allowance: &'p mut Allowance,
+    allowance: &'p mut ConstantAllowance,
     values: Vec<Option<Arc<PlainData>>>,
     under_way: HashSet<usize>,
 }

@@ -19,7 +19,7 @@ mod trace;
 use super::rendering;
 use crate::run::outcome::{Failure, Place};
 use crate::tools::ServerNames;
-use constants::Allowance;
+use constants::ConstantAllowance;
 pub(super) use link::{Attached, relink};
 use ptc_compiler::prelude::{CompiledPrelude, PreludeDefinition, Visibility};
 use ptc_compiler::{CompileOptions, Export, Namespace, diagnostic::Diagnostic};
@@ -137,7 +137,7 @@ impl Prelude {
     pub(crate) fn of_host(namespace: &str, text: &str) -> Result<Prelude, PreludeError> {
         let source = PreludeSource { origin: Some("host".to_owned()), ..PreludeSource::new(namespace, text) };
         let mut prelude = Prelude::empty(hash_of(text));
-        prelude.add(source, Some(namespace), &mut Allowance::new(&Interrupt::default()))?;
+        prelude.add(source, Some(namespace), &mut ConstantAllowance::new(&Interrupt::default()))?;
         prelude.complete();
         Ok(prelude)
     }
@@ -168,7 +168,7 @@ impl Prelude {
         sources: Vec<PreludeSource>,
         interrupt: &Interrupt,
     ) -> Result<Prelude, PreludeError> {
-        let mut allowance = Allowance::new(interrupt);
+        let mut allowance = ConstantAllowance::new(interrupt);
         let source_hash = hash_of_all(&sources.iter().map(|source| source.text.as_str()).collect::<Vec<_>>());
         let mut prelude = Prelude::empty(source_hash);
         for source in sources {
@@ -277,7 +277,7 @@ impl Prelude {
         &mut self,
         source: PreludeSource,
         reserved: Option<&str>,
-        allowance: &mut Allowance,
+        allowance: &mut ConstantAllowance,
     ) -> Result<(), PreludeError> {
         let failed =
             |failure: Failure| PreludeError { source: source.name.clone(), failure: Box::new(failure) };
