@@ -3,9 +3,10 @@
 //! All folders of a user lie in one, each with a lock that its process holds: a folder whose lock is free belongs to
 //! nobody any more, however its process ended.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use crate::files;
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// The lock in each folder.
@@ -22,7 +23,7 @@ impl SpillFolder {
     pub(super) fn open(base: &Path) -> io::Result<SpillFolder> {
         private(base)?;
         // Nobody makes a folder while somebody looks which are in use.
-        let turn = lock_file(&base.join(LOCK))?;
+        let turn = files::open_to_lock(&base.join(LOCK))?;
         turn.lock()?;
         sweep(base);
         let path = (0..)
@@ -30,7 +31,7 @@ impl SpillFolder {
             .find(|path| !path.exists())
             .unwrap_or_else(|| base.to_owned());
         DirBuilder::new().mode(0o700).create(&path)?;
-        let lock = lock_file(&path.join(LOCK))?;
+        let lock = files::open_to_lock(&path.join(LOCK))?;
         lock.lock()?;
         Ok(SpillFolder { path, _lock: lock })
     }
@@ -57,18 +58,11 @@ fn private(base: &Path) -> io::Result<()> {
         _ => {}
     }
     let found = std::fs::symlink_metadata(base)?;
-    // SAFETY: it only reads the credentials of this process.
-    let own = unsafe { libc::geteuid() };
-    if found.is_dir() && found.uid() == own && found.mode() & 0o077 == 0 {
+    if found.is_dir() && found.uid() == files::user() && found.mode() & 0o077 == 0 {
         return Ok(());
     }
     let text = format!("{} is not a private folder of this user", base.display());
     Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
-}
-
-fn lock_file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(path)
 }
 
 /// Removes the folders whose processes have gone. What cannot be removed is left to the next one.
@@ -79,7 +73,7 @@ fn sweep(base: &Path) {
         if !is_folder {
             continue;
         }
-        let is_dead = match lock_file(&path.join(LOCK)) {
+        let is_dead = match files::open_to_lock(&path.join(LOCK)) {
             Ok(lock) => !matches!(lock.try_lock(), Err(TryLockError::WouldBlock)),
             Err(_) => false,
         };

@@ -8,7 +8,7 @@ use crate::console::style::Style;
 use crate::edge;
 use crate::import::hosts::{Host, HostFolders};
 use crate::import::merge::{Fate, Import, Imported, SourceFile};
-use ptc_runtime::config;
+use ptc_runtime::{config, files};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -49,7 +49,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<Exit, Abort> {
     let target = Target::read(path, args.force)?;
     let hosts = if args.from.is_empty() { Host::ALL.to_vec() } else { args.from.clone() };
     // The target may be a file that is looked at, when it is to be replaced.
-    let read = |path: &Path| std::fs::read_to_string(path).ok();
+    let read = |path: &Path| files::read_text(path).ok();
     let import = Import::collect(&hosts, &places, target.entries(), read);
     // The file gets what it is about to be read for; what is shown of it does not.
     for secret in import.secrets() {
