@@ -33,9 +33,7 @@ pub struct SpillOptions {
 impl Default for SpillOptions {
     /// In the folder for temporary files, 2 GiB.
     fn default() -> SpillOptions {
-        // SAFETY: it only reads the credentials of this process.
-        let user = unsafe { libc::geteuid() };
-        SpillOptions { base: std::env::temp_dir().join(format!("ptc-spill-{user}")), most_bytes: 2 << 30 }
+        SpillOptions { base: super::folder::usual_base(), most_bytes: 2 << 30 }
     }
 }
 

@@ -55,9 +55,17 @@ impl Target {
         *there.unwrap_or(&Shape::McpServers)
     }
 
-    /// Sets a server as hosts write it.
-    pub(super) fn set_as_hosts(&self, name: &str, entry: Map<String, Value>) -> Result<(), Abort> {
-        self.set_in(self.hosts_shape(), name, entry)
+    /// Sets servers as hosts write them.
+    pub(super) fn set_as_hosts(&mut self, servers: &Map<String, Value>) -> Result<(), Abort> {
+        let shape = self.hosts_shape();
+        for other in SHAPES.into_iter().filter(|other| *other != shape) {
+            let names = self.file.entries(other.key()).into_iter().map(|(name, _)| name);
+            for name in names.filter(|name| servers.contains_key(name)) {
+                self.file.remove(other.key(), &name);
+            }
+        }
+        let set = self.file.set_all(shape.key(), servers);
+        set.map_err(|error| Abort::usage(format!("{}: {error}", self.path.display())))
     }
 
     fn set_in(&self, shape: Shape, name: &str, entry: Map<String, Value>) -> Result<(), Abort> {

@@ -23,7 +23,7 @@ use ptc_runtime::guest::{asking, traced};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::Outcome;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, json};
 use sessions::{NEW, ScriptSession};
 use std::sync::Arc;
 
@@ -90,16 +90,16 @@ struct SessionPlace {
 }
 
 impl SessionPlace {
-    /// What a client has to know of it after a script.
-    fn told(self) -> String {
+    /// What a client has to know of it after a script: its id, if it goes on.
+    fn told(self) -> Option<String> {
         let SessionPlace { sessions, session, ends } = self;
         session.touch();
         // Still busy: its script was cut off, which is its end.
         if ends || session.namespace.is_over() || session.namespace.is_busy() {
             sessions.close(&session.id);
-            return "[session ended]".to_owned();
+            return None;
         }
-        format!("[session_id: {}]", session.id)
+        Some(session.id.clone())
     }
 }
 
@@ -198,7 +198,7 @@ impl Tool for ExecuteProgram {
                 let log = call.log.map(|level| log::of_run(level, &outcome)).unwrap_or_default();
                 let record = record(&outcome);
                 let summary = CallSummary::of(&record);
-                let result = result(call.profile, &outcome, &record, told.as_deref());
+                let result = result(call.profile, &outcome, &record, told.as_ref());
                 reporter.ended(&ToolAnswer { result, log, summary });
             });
             let submitted = runtime.submit_guest(limits, guest, watcher);
@@ -220,15 +220,21 @@ fn result(
     profile: Profile,
     outcome: &Outcome,
     record: &Record<'_>,
-    session: Option<&str>,
+    session: Option<&Option<String>>,
 ) -> ToolResult<'static> {
     let mut text = match &outcome.result {
         Ok(printed) => SUCCEEDED.to_owned() + &printed.text,
         Err(failure) => FAILED.to_owned() + &failure.message,
     };
+    let mut more = Map::new();
     if let Some(session) = session {
         let end = if text.ends_with('\n') { "" } else { "\n" };
-        text = text + end + session;
+        let line = match session {
+            Some(id) => format!("[session_id: {id}]"),
+            None => "[session ended]".to_owned(),
+        };
+        text = text + end + &line;
+        more.insert("session_id".into(), session.as_deref().into());
     }
-    apply_beside(profile, record, text)
+    apply_beside(profile, record, text, more)
 }

@@ -73,6 +73,7 @@ fn text(bytes: Vec<u8>) -> Result<String, String> {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 mod tests {
     use super::*;
 

@@ -13,12 +13,16 @@ use crate::upstream::transport::{Peer, PeerEvents, PeerRequest, RequestEra, Requ
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// Lines up to this size are read even when no call is in flight.
 const LINE_FLOOR: usize = 1 << 20;
+
+/// How long the end of a server that has cut an answer short is awaited.
+const END: Duration = Duration::from_millis(500);
 
 /// Requests without an answer that are remembered after their callers have gone.
 const ABANDONED: usize = 1_024;
@@ -82,7 +86,7 @@ impl StdioPeer {
     }
 
     /// Reads frames until the stream ends.
-    pub(super) async fn read(&self, source: impl AsyncRead + Unpin) {
+    pub(super) async fn read(self: &Arc<Self>, source: impl AsyncRead + Unpin) {
         let mut frames = Frames::new(source);
         let (mut log, mut pace) = (Throttle::default(), Pace::new());
         loop {
@@ -106,7 +110,7 @@ impl StdioPeer {
     }
 
     /// Deals with a frame; false when nobody has asked for it.
-    fn dispatch(&self, incoming: Incoming, bytes: usize, log: &mut Throttle) -> bool {
+    fn dispatch(self: &Arc<Self>, incoming: Incoming, bytes: usize, log: &mut Throttle) -> bool {
         let events = &*self.events;
         let upstream = events.server();
         if !matches!(incoming, Incoming::Noise) {
@@ -120,9 +124,12 @@ impl StdioPeer {
                     false => body.map_err(RequestFault::Rpc),
                 });
             }
-            Incoming::Broken { ids, why } => {
+            Incoming::Broken { ids, why, is_cut } => {
                 log.warn(upstream, bytes, &why);
-                let ids = if ids.is_empty() { self.only_call().into_iter().collect() } else { ids };
+                let ids: Vec<u64> = if ids.is_empty() { self.only_call().into_iter().collect() } else { ids };
+                if is_cut {
+                    return self.cut(ids, why);
+                }
                 let fault = || Err(RequestFault::Rpc(ErrorObject::about(why.clone())));
                 let asked = ids.into_iter().filter(|id| self.answer(*id, |_| fault()));
                 return asked.count() > 0;
@@ -147,6 +154,27 @@ impl StdioPeer {
             }
         }
         false
+    }
+
+    /// Ends calls whose answers are cut short, unless the server turns out to have died of the same: that is what they
+    /// end with then. False when nobody has asked for them.
+    fn cut(self: &Arc<Self>, ids: Vec<u64>, why: String) -> bool {
+        let ids: Vec<u64> = {
+            let pending = self.lock();
+            ids.into_iter()
+                .filter(|id| pending.calls.contains_key(id) || pending.abandoned.contains(id))
+                .collect()
+        };
+        let asked = !ids.is_empty();
+        let peer = Arc::downgrade(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(END).await;
+            let Some(peer) = peer.upgrade() else { return };
+            for id in ids {
+                peer.answer(id, |_| Err(RequestFault::Rpc(ErrorObject::about(why.clone()))));
+            }
+        });
+        asked
     }
 
     /// Ends the call an over-long line belongs to; false when there is none.
@@ -339,4 +367,38 @@ impl Drop for CallGuard<'_> {
 
 fn too_large(bytes: u64, cap: usize) -> RequestFault {
     RequestFault::Upstream(UpstreamFault::TooLarge { bytes, cap: cap as u64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::upstream::ClientFeatures;
+
+    /// What a call ends with whose answer begins like this and is followed by another frame, when the server dies or not.
+    async fn ends_with(dies: bool) -> Result<RawAnswer, RequestFault> {
+        let peer = Arc::new(StdioPeer::new(Arc::new(PeerEvents::new("s".into(), ClientFeatures::default()))));
+        let (mut server, ours) = tokio::io::duplex(1 << 10);
+        let (reply, answer) = oneshot::channel();
+        peer.enter(7, WaitingCall { cap: 100, overflow: None, reply }).expect("open");
+        let text = b"{\"id\":7,\"result\":{\"a\":\n{\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n";
+        server.write_all(text).await.expect("written");
+        let reader = peer.clone();
+        let read = tokio::spawn(async move { reader.read(ours).await });
+        if dies {
+            drop(server);
+            read.await.expect("read");
+            peer.close("it has ended");
+        }
+        answer.await.expect("an answer")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_is_cut_short_by_the_end_of_its_server_is_not_its_mistake() {
+        let Err(RequestFault::Upstream(UpstreamFault::Unavailable(why))) = ends_with(true).await else {
+            panic!()
+        };
+        assert_eq!(why, "it has ended");
+        let Err(RequestFault::Rpc(error)) = ends_with(false).await else { panic!() };
+        assert_eq!(error.message, "the answer is cut short");
+    }
 }
