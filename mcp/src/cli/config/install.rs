@@ -24,7 +24,8 @@ use std::path::{Path, PathBuf};
   ptc install cursor --undo
 
 The client starts this very file as `ptc serve`. Its configuration is copied beside itself (.ptc-backup) before it is
-changed; comments and everything else in it stay. For Goose, whose files are not written, it says what to write. Exit
+changed; comments and everything else in it stay. With --project nothing is written outside of the working directory,
+wherever links in it lead. For Goose, whose files are not written, it says what to write. Exit
 codes: 0 written, 2 it is there already, or the client's file cannot be changed, 4 not written.")]
 pub struct InstallArgs {
     /// The client
