@@ -184,7 +184,9 @@ fn workers_are_held_by_the_kernel_as_well() {
     }
     // Without memory it ends as one that was killed for it.
     let mut server = Server::start(&[&MONTY[..], &["--python-memory", "32M"]].concat());
-    for code in ["x = 'a' * 500000000", "x = [0]\nwhile True:\n    x = x + x", "x = b'a' * 900000000\nprint(len(x))"] {
+    for code in
+        ["x = 'a' * 500000000", "x = [0]\nwhile True:\n    x = x + x", "x = b'a' * 900000000\nprint(len(x))"]
+    {
         let text = run(&mut server, code);
         assert!(text.contains("MemoryError"), "{code}: {text}");
     }

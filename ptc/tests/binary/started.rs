@@ -44,8 +44,7 @@ fn a_server_reads_neither_the_environment_of_ptc_nor_its_descriptors() {
     std::fs::write(path.join("look.sh"), LOOK).expect("written");
     std::fs::write(
         path.join("servers.json"),
-        serde_json::json!({ "mcpServers": { "look": { "command": "sh", "args": ["look.sh"] } } })
-            .to_string(),
+        serde_json::json!({ "mcpServers": { "look": { "command": "sh", "args": ["look.sh"] } } }).to_string(),
     )
     .expect("written");
     let program = program(path);

@@ -1,6 +1,7 @@
 //! `execute_program`: runs one Python script. Name, schema and texts are those of its document. With `--sessions` scripts
 //! may share a namespace (`sessions`).
 
+mod engines;
 mod sessions;
 
 pub use sessions::ScriptSessions;
@@ -14,6 +15,7 @@ use crate::answer::profile::apply_beside;
 use crate::answer::record::{EvalEnding, Record};
 use crate::answer::{CallSummary, EdgeReason, ToolResult, refused};
 use crate::protocol::arguments::GivenArguments;
+use engines::OwnerEngines;
 use ptc_python::engine::{Engine, Script};
 use ptc_python::functions::FunctionTable;
 use ptc_python::guest::{NamespaceTurn, ScriptRun};
@@ -61,7 +63,7 @@ pub struct ScriptLimits {
 /// The tool.
 pub struct ExecuteProgram {
     runtime: Arc<Runtime>,
-    engine: Arc<dyn Engine>,
+    engines: OwnerEngines,
     functions: Arc<FunctionTable>,
     limits: ScriptLimits,
     sessions: Option<Arc<ScriptSessions>>,
@@ -104,9 +106,10 @@ impl SessionPlace {
 }
 
 impl ExecuteProgram {
-    /// Scripts run on this engine, with the servers of this runtime.
+    /// Scripts run on this engine, and on others like it for other owners, with the servers of this runtime.
     pub fn new(runtime: Arc<Runtime>, engine: Arc<dyn Engine>, limits: ScriptLimits) -> ExecuteProgram {
-        ExecuteProgram { runtime, engine, functions: Arc::default(), limits, sessions: None }
+        let engines = OwnerEngines::new(engine);
+        ExecuteProgram { runtime, engines, functions: Arc::default(), limits, sessions: None }
     }
 
     /// What a call asks for.
@@ -148,7 +151,7 @@ impl Tool for ExecuteProgram {
 
     fn definition(&self, facts: &Facts) -> Definition {
         let mut description = DESCRIPTION.to_owned();
-        if let Some(lacks) = self.engine.lacks() {
+        if let Some(lacks) = self.engines.any().lacks() {
             description.push('\n');
             description.push_str(lacks);
         }
@@ -188,7 +191,7 @@ impl Tool for ExecuteProgram {
         };
         let AskedScript { code, shared, turn } = asked;
         let script = Script { code: code.into(), output_bytes: self.limits.output_bytes };
-        let (engine, broker) = (self.engine.clone(), self.runtime.broker().clone());
+        let (engine, broker) = (self.engines.of(call.owner), self.runtime.broker().clone());
         let run = ScriptRun { engine, broker, functions: self.functions.clone(), script, turn };
         let (runtime, limits, call) = (self.runtime.clone(), self.limits.limits, call.clone());
         Begun::Run(Job::new(self.limits.process_bytes, move |reporter| -> Cancel {
