@@ -237,7 +237,7 @@ async fn what_a_server_refuses_unseen_is_sent_again() {
     assert_eq!(fetch(&options, Method::GET, &url, 99).await.unwrap(), "200 in");
 }
 
-/// From here nothing leads to addresses of another kind than this machine's; the table of all is beside the rule.
+/// From here nothing leads to addresses of another kind than this machine's; the table of all stands with the rule.
 #[tokio::test]
 async fn redirects_lead_to_no_address_that_trusts_this_machine_more() {
     let there = redirecting(302, String::new()).await;
@@ -257,7 +257,7 @@ async fn redirects_lead_to_no_address_that_trusts_this_machine_more() {
         assert_eq!(error.fault, NetFault::Redirect, "{forbidden}: {error}");
         assert!(error.to_string().contains("which is not followed"), "{forbidden}: {error}");
     }
-    // A name that a proxy resolves is public: what is told there may not lead back here.
+    // A name that a proxy resolves is public: what is said there may not lead back here.
     for (to, wanted) in [
         (there.url("/there"), None),
         (mapped, None),

@@ -57,7 +57,7 @@ fn pipe(path: &Path) {
 
 const CONFIG: &str = "/*\ntouch ~/PWNED\n: */\n{\"servers\": {}}\n";
 
-/// Names beside the file that were written through, or could be.
+/// Names in the folder of the file that were written through, or could be.
 const PLANTED: [&str; 5] = [
     "mcp.json.ptc-backup",
     "mcp.json.partial",
@@ -83,8 +83,8 @@ fn a_checkout_cannot_lead_what_install_writes_to_another_place() {
                     set_mode(&planted, 0o666);
                 }
             }
-            let (code, told) = home.run(&["install", "vscode", "--project"]);
-            assert_eq!(code, Some(0), "{case}: {told}");
+            let (code, said) = home.run(&["install", "vscode", "--project"]);
+            assert_eq!(code, Some(0), "{case}: {said}");
             home.holds(&case);
             let backup = home.at(".vscode/mcp.json.ptc-backup");
             assert_eq!((mode(&backup), mode(&file)), (0o600, 0o644), "{case}");
@@ -94,8 +94,8 @@ fn a_checkout_cannot_lead_what_install_writes_to_another_place() {
             if name == "mcp.json.ptc-unreadable" {
                 std::fs::write(&file, "{ broken").expect("written");
             }
-            let (code, told) = home.run(&["install", "vscode", "--project", "--undo"]);
-            assert_eq!(code, Some(0), "{case}: {told}");
+            let (code, said) = home.run(&["install", "vscode", "--project", "--undo"]);
+            assert_eq!(code, Some(0), "{case}: {said}");
             home.holds(&case);
             assert_eq!(std::fs::read_to_string(&file).expect("a file"), CONFIG, "{case}");
             if name == "mcp.json.ptc-unreadable" {
@@ -118,8 +118,8 @@ fn the_file_of_a_project_stays_in_the_project() {
         let place = home.at(link);
         let _ = std::fs::remove_dir(&place);
         symlink(target, &place).expect("linked");
-        let (code, told) = home.run(&["install", "vscode", "--project"]);
-        assert!(code == Some(2) && told.contains("it leads out of"), "{link}: {told}");
+        let (code, said) = home.run(&["install", "vscode", "--project"]);
+        assert!(code == Some(2) && said.contains("it leads out of"), "{link}: {said}");
         home.holds(link);
         assert!(!home.folder.path().join("nothing-yet").exists());
         assert_eq!(std::fs::read_dir(home.folder.path().join("outside")).expect("a folder").count(), 0);
@@ -136,11 +136,11 @@ fn the_file_of_a_project_stays_in_the_project() {
         }
         std::fs::write(&target, "{}").expect("written");
         symlink(&target, &link).expect("linked");
-        let (code, told) = home.run(&[&["install", "vscode"], flags].concat());
-        assert_eq!(code, Some(0), "{told}");
+        let (code, said) = home.run(&[&["install", "vscode"], flags].concat());
+        assert_eq!(code, Some(0), "{said}");
         assert!(
             link.is_symlink() && std::fs::read_to_string(&target).expect("a file").contains("serve"),
-            "{told}"
+            "{said}"
         );
     }
 }
@@ -158,16 +158,23 @@ fn files_that_may_hold_secrets_are_their_owners_whatever_was_there_before() {
                 std::fs::write(home.at(".mcp.json"), client).expect("written");
                 let place = home.at(planted);
                 match (kind, planted) {
-                    ("link", "mine.json") => continue,
                     ("link", _) => symlink("../.bashrc", &place).expect("linked"),
                     _ => {
                         std::fs::write(&place, "{}").expect("written");
                         set_mode(&place, 0o666);
                     }
                 }
-                let (code, told) = home.run(arguments);
-                assert_eq!(code, Some(0), "{case}: {told}");
+                let (code, said) = home.run(arguments);
                 home.holds(&case);
+                if code == Some(2) {
+                    // What it leads to is read first, and is no configuration.
+                    assert!(
+                        kind == "link" && planted == "mine.json" && arguments[0] == "add",
+                        "{case}: {said}"
+                    );
+                    continue;
+                }
+                assert_eq!(code, Some(0), "{case}: {said}");
                 assert_eq!(mode(&home.at("mine.json")), 0o600, "{case}");
             }
         }
@@ -191,9 +198,9 @@ fn pipes_and_devices_are_refused_and_never_waited_for() {
         &["eval", "--upstreams-config", "/dev/zero", "(+ 1 2)"],
     ];
     for arguments in commands {
-        let (code, told) = home.run(arguments);
-        assert_eq!(code, Some(2), "{arguments:?}: {told}");
-        assert!(told.contains("not a regular file"), "{arguments:?}: {told}");
+        let (code, said) = home.run(arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {said}");
+        assert!(said.contains("not a regular file"), "{arguments:?}: {said}");
     }
     // What the shell hands over is a pipe, too.
     let line = format!(

@@ -68,7 +68,7 @@ pub fn settle(path: &Path, links: LinkRule<'_>) -> io::Result<PathBuf> {
     Err(refused("it is a link to a link, too many times"))
 }
 
-/// Refuses a path whose folder, once links are resolved, lies outside of another. Folders that do not exist lie where the
+/// Refuses a path if its folder, once links are resolved, lies outside of another. Folders that do not exist lie where the
 /// last one that does leads to.
 fn must_be_within(path: &Path, folder: &Path) -> io::Result<()> {
     let outer = folder.canonicalize()?;
@@ -232,7 +232,7 @@ fn or_here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
-/// The user whose rights this process has.
+/// The user that this process acts for.
 pub(crate) fn user() -> u32 {
     // SAFETY: it only reads the credentials of this process.
     unsafe { libc::geteuid() }

@@ -55,20 +55,20 @@ fn make(path: &Path) -> Result<(), redb::DatabaseError> {
     if real.exists() {
         return Ok(());
     }
-    let beside = real.with_file_name(format!(".ptc-{:016x}.new", files::random()));
-    let file = files::create_new(&beside)?;
+    let new = real.with_file_name(format!(".ptc-{:016x}.new", files::random()));
+    let file = files::create_new(&new)?;
     let made = redb::backends::FileBackend::new(file)
         .and_then(|backend| Database::builder().create_with_backend(backend))
         .and_then(|database| {
             drop(database);
-            match files::give_name(&beside, &real) {
+            match files::give_name(&new, &real) {
                 // Another process was faster.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
                 linked => Ok(linked?),
             }
         });
     // There is nothing to do about a file that cannot be removed.
-    let _ = std::fs::remove_file(&beside);
+    let _ = std::fs::remove_file(&new);
     made
 }
 

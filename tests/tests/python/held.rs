@@ -38,7 +38,7 @@ for command in [*range(64), *range(1024, 1048)]:
             if libc.fcntl(descriptor, command, argument) != -1 or ctypes.get_errno() != 1: print('BROKEN', command)
 ";
 
-/// Signals by descriptors: whom to tell, what to send, and something to tell.
+/// Signals by descriptors: the process, the signal, and an event that sends it.
 const SIGNALS: &str = "
 import fcntl, os
 for descriptor in range(3, 12):

@@ -85,7 +85,7 @@ impl ClientFile<'_> {
         write_file(self.path, text, self.links, FileAccess::Kept)
     }
 
-    /// Puts a copy of what it held beside it, for its owner alone. A link of that name is replaced.
+    /// Puts a copy of what it held into the same folder, for its owner alone. A link of that name is replaced.
     fn keep(&self, ending: &str, content: &[u8]) -> Result<PathBuf, Abort> {
         let aside = beside(self.path, ending);
         let failed = |error: std::io::Error| Abort {

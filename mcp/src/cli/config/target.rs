@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct Target {
     pub(super) path: PathBuf,
     file: JsonFile,
+    links: LinkRule<'static>,
 }
 
 /// Every shape, those of the hosts first.
@@ -38,7 +39,9 @@ impl Target {
         };
         let file = JsonFile::read(&text)
             .map_err(|error| Abort::usage(format!("{}: {error}; it is left as it is", path.display())))?;
-        Ok(Target { path, file })
+        // What is replaced unread is the file of this name, wherever it leads.
+        let links = if replace { LinkRule::Replace } else { LinkRule::Follow };
+        Ok(Target { path, file, links })
     }
 
     /// The servers in it, of all shapes.
@@ -109,7 +112,7 @@ impl Target {
 
     /// Writes the file, which its owner alone can read then: there may be secrets in it.
     pub(super) fn write(&self) -> Result<(), Abort> {
-        write_file(&self.path, &self.file.text(), LinkRule::Follow, FileAccess::Private)
+        write_file(&self.path, &self.file.text(), self.links, FileAccess::Private)
     }
 }
 

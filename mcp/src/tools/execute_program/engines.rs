@@ -1,4 +1,4 @@
-//! Which engine runs whose scripts. Scripts of one engine come from one warm process; those of different owners do not, as
+//! Which engine runs the scripts of an owner. Scripts of one engine come from one warm process; those of different owners do not, as
 //! long as there are few of them: what a script may find to do to that process, it does to its own owner.
 
 use crate::tools::CallOwner;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Engines: each has a process with the library in memory. More owners than that share them, in turn.
 const MOST_ENGINES: usize = 8;
 
-/// Owners whose engine is remembered.
+/// Owners of which the engine is remembered.
 const MOST_OWNERS: usize = 4_096;
 
 pub(super) struct OwnerEngines {

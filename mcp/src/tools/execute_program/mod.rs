@@ -93,7 +93,7 @@ struct SessionPlace {
 
 impl SessionPlace {
     /// What a client has to know of it after a script: its id, if it goes on.
-    fn told(self) -> Option<String> {
+    fn goes_on(self) -> Option<String> {
         let SessionPlace { sessions, session, ends } = self;
         session.touch();
         // Still busy: its script was cut off, which is its end.
@@ -197,11 +197,11 @@ impl Tool for ExecuteProgram {
         Begun::Run(Job::new(self.limits.process_bytes, move |reporter| -> Cancel {
             let guest = asking(traced(run.guest(), call.trace.clone()), reporter.caller());
             let watcher = follow(reporter, move |reporter, outcome| {
-                let told = shared.map(SessionPlace::told);
+                let session = shared.map(SessionPlace::goes_on);
                 let log = call.log.map(|level| log::of_run(level, &outcome)).unwrap_or_default();
                 let record = record(&outcome);
                 let summary = CallSummary::of(&record);
-                let result = result(call.profile, &outcome, &record, told.as_ref());
+                let result = result(call.profile, &outcome, &record, session.as_ref());
                 reporter.ended(&ToolAnswer { result, log, summary });
             });
             let submitted = runtime.submit_guest(limits, guest, watcher);

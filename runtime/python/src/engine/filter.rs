@@ -101,7 +101,7 @@ const BY_ARGUMENTS: &[(i64, &[&[Must]])] = &[
 /// Who is held.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Held {
-    /// A child of the machine's Python, whose channel is a file.
+    /// A child of the machine's Python; its channel is a plain descriptor.
     Script,
     /// A process of our own binary, which talks over a socket and may end itself.
     #[cfg_attr(not(feature = "monty"), expect(dead_code))]

@@ -157,7 +157,7 @@ impl StdioPeer {
     }
 
     /// Ends calls whose answers are cut short, unless the server turns out to have died of the same: that is what they
-    /// end with then. False when nobody has asked for them.
+    /// end with then. False when no call has asked for them.
     fn cut(self: &Arc<Self>, ids: Vec<u64>, why: String) -> bool {
         let ids: Vec<u64> = {
             let pending = self.lock();
@@ -374,7 +374,7 @@ mod tests {
     use super::*;
     use crate::upstream::ClientFeatures;
 
-    /// What a call ends with whose answer begins like this and is followed by another frame, when the server dies or not.
+    /// How a call ends if its answer begins like this and is followed by another frame, when the server dies or not.
     async fn ends_with(dies: bool) -> Result<RawAnswer, RequestFault> {
         let peer = Arc::new(StdioPeer::new(Arc::new(PeerEvents::new("s".into(), ClientFeatures::default()))));
         let (mut server, ours) = tokio::io::duplex(1 << 10);
