@@ -1,6 +1,4 @@
 //! The programs of `examples/` as people run them.
-#![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
-
 #![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
 mod common;

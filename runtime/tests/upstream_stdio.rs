@@ -1,6 +1,4 @@
 //! Promises of one stdio upstream, over a real child process.
-#![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
-
 #![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
 mod common;

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 /// Lines up to this size are read even when no call is in flight.
@@ -51,7 +51,18 @@ struct WaitingCall {
     /// Where a larger answer goes.
     overflow: Option<SpillStore>,
     reply: oneshot::Sender<Result<RawAnswer, RequestFault>>,
+    /// Its answer came, and not whole.
+    is_cut: bool,
 }
+
+/// Answers that are cut short, and until when the end of their server is awaited.
+struct CutAnswers {
+    ids: Vec<u64>,
+    why: String,
+    until: Instant,
+}
+
+type CutSender = mpsc::UnboundedSender<CutAnswers>;
 
 impl StdioPeer {
     /// A peer whose holder runs [`StdioPeer::read`] and [`StdioPeer::write`].
@@ -86,13 +97,29 @@ impl StdioPeer {
     }
 
     /// Reads frames until the stream ends.
-    pub(super) async fn read(self: &Arc<Self>, source: impl AsyncRead + Unpin) {
+    pub(super) async fn read(&self, source: impl AsyncRead + Unpin) {
+        let (cuts, mut cut_short) = mpsc::unbounded_channel::<CutAnswers>();
+        let end_calls = async {
+            while let Some(CutAnswers { ids, why, until }) = cut_short.recv().await {
+                tokio::time::sleep_until(until).await;
+                for id in ids {
+                    self.answer(id, |_| Err(RequestFault::Rpc(ErrorObject::about(&why))));
+                }
+            }
+        };
+        tokio::select! {
+            () = self.read_frames(source, cuts) => {}
+            () = end_calls => {}
+        }
+    }
+
+    async fn read_frames(&self, source: impl AsyncRead + Unpin, cuts: CutSender) {
         let mut frames = Frames::new(source);
         let (mut log, mut pace) = (Throttle::default(), Pace::new());
         loop {
             let (asked, bytes) = match frames.next(&self.intake).await {
                 Ok(Some(Received::Frame(incoming, bytes))) => {
-                    (self.dispatch(incoming, bytes, &mut log), bytes as u64)
+                    (self.dispatch(incoming, bytes, &mut log, &cuts), bytes as u64)
                 }
                 Ok(Some(Received::Oversize(kind, bytes, file))) => {
                     (self.oversize(&kind, bytes, file, &mut log), bytes)
@@ -110,7 +137,7 @@ impl StdioPeer {
     }
 
     /// Deals with a frame; false when nobody has asked for it.
-    fn dispatch(self: &Arc<Self>, incoming: Incoming, bytes: usize, log: &mut Throttle) -> bool {
+    fn dispatch(&self, incoming: Incoming, bytes: usize, log: &mut Throttle, cuts: &CutSender) -> bool {
         let events = &*self.events;
         let upstream = events.server();
         if !matches!(incoming, Incoming::Noise) {
@@ -128,15 +155,16 @@ impl StdioPeer {
                 log.warn(upstream, bytes, &why);
                 let ids: Vec<u64> = if ids.is_empty() { self.only_call().into_iter().collect() } else { ids };
                 if is_cut {
-                    return self.cut(ids, why);
+                    return self.cut(ids, &why, cuts);
                 }
                 let fault = || Err(RequestFault::Rpc(ErrorObject::about(why.clone())));
                 let asked = ids.into_iter().filter(|id| self.answer(*id, |_| fault()));
                 return asked.count() > 0;
             }
             Incoming::Batch(frames) => {
-                let asked =
-                    frames.into_iter().filter_map(|frame| self.dispatch(frame, bytes, log).then_some(()));
+                let asked = frames
+                    .into_iter()
+                    .filter_map(|frame| self.dispatch(frame, bytes, log, cuts).then_some(()));
                 return asked.count() > 0;
             }
             Incoming::Request { id, method, params } => {
@@ -156,24 +184,25 @@ impl StdioPeer {
         false
     }
 
-    /// Ends calls whose answers are cut short, unless the server turns out to have died of the same: that is what they
-    /// end with then. False when no call has asked for them.
-    fn cut(self: &Arc<Self>, ids: Vec<u64>, why: String) -> bool {
-        let ids: Vec<u64> = {
-            let pending = self.lock();
-            ids.into_iter()
-                .filter(|id| pending.calls.contains_key(id) || pending.abandoned.contains(id))
-                .collect()
-        };
-        let asked = !ids.is_empty();
-        let peer = Arc::downgrade(self);
-        tokio::spawn(async move {
-            tokio::time::sleep(END).await;
-            let Some(peer) = peer.upgrade() else { return };
-            for id in ids {
-                peer.answer(id, |_| Err(RequestFault::Rpc(ErrorObject::about(why.clone()))));
+    /// Calls with answers that are cut short end with that, unless the server turns out to have died of the same. False
+    /// when no call has asked for them.
+    fn cut(&self, ids: Vec<u64>, why: &str, cuts: &CutSender) -> bool {
+        let mut asked = false;
+        let mut waiting = Vec::new();
+        for id in ids {
+            match self.lock().calls.get_mut(&id).map(|call| std::mem::replace(&mut call.is_cut, true)) {
+                Some(was_cut) => {
+                    asked = true;
+                    waiting.extend((!was_cut).then_some(id));
+                }
+                None => asked |= self.answer(id, |_| Err(RequestFault::Rpc(ErrorObject::about(why)))),
             }
-        });
+        }
+        if !waiting.is_empty() {
+            let cut = CutAnswers { ids: waiting, why: why.to_owned(), until: Instant::now() + END };
+            // The other end lives as long as the reader.
+            let _ = cuts.send(cut);
+        }
         asked
     }
 
@@ -223,7 +252,7 @@ impl Peer for StdioPeer {
         let mut guard = CallGuard { peer: self, id: None, deadline, is_cancellable };
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
-        let waiting = WaitingCall { cap, overflow, reply };
+        let waiting = WaitingCall { cap, overflow, reply, is_cut: false };
         match params {
             RequestParams::Own(params) => {
                 self.enter(id, waiting)?;
@@ -372,6 +401,7 @@ fn too_large(bytes: u64, cap: usize) -> RequestFault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tasks::{self, TaskOwner};
     use crate::upstream::ClientFeatures;
 
     /// How a call ends if its answer begins like this and is followed by another frame, when the server dies or not.
@@ -379,11 +409,11 @@ mod tests {
         let peer = Arc::new(StdioPeer::new(Arc::new(PeerEvents::new("s".into(), ClientFeatures::default()))));
         let (mut server, ours) = tokio::io::duplex(1 << 10);
         let (reply, answer) = oneshot::channel();
-        peer.enter(7, WaitingCall { cap: 100, overflow: None, reply }).expect("open");
+        peer.enter(7, WaitingCall { cap: 100, overflow: None, reply, is_cut: false }).expect("open");
         let text = b"{\"id\":7,\"result\":{\"a\":\n{\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n";
         server.write_all(text).await.expect("written");
         let reader = peer.clone();
-        let read = tokio::spawn(async move { reader.read(ours).await });
+        let read = tasks::spawn(TaskOwner::Connection, async move { reader.read(ours).await });
         if dies {
             drop(server);
             read.await.expect("read");
