@@ -1,4 +1,5 @@
 //! What tries to get out of the folders, by everything that takes a path.
+#![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
 use ptc_mcp::files::{FileRoots, FileUtilities};
 use ptc_runtime::secrets::SecretRegistry;

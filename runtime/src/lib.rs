@@ -22,6 +22,8 @@
 //! - [`spill`]: results that are too large to carry, in files.
 //! - [`net`]: HTTP as a client speaks it.
 //! - [`secrets`]: what must not leave the process.
+//! - `process`: what a process gives up about itself.
+//! - `files`: files that people name, opened, made and replaced.
 //!
 //! Architecture invariant: isolates live on worker threads (a tiny one lives and dies within one call on its
 //! caller's, see [`guest::lisp`]) and never touch a socket; connections and
@@ -33,6 +35,8 @@ pub mod broker;
 mod builder;
 pub mod config;
 mod exec;
+#[doc(hidden)]
+pub mod files;
 pub mod guest;
 mod handle;
 pub mod history;
@@ -41,6 +45,8 @@ pub mod net;
 pub mod prelude_store;
 #[doc(hidden)]
 pub mod probe;
+#[doc(hidden)]
+pub mod process;
 pub mod run;
 mod runtime;
 mod scope;

@@ -3,6 +3,7 @@
 //! rendered errors. Regenerate with `PTC_BLESS=1 cargo test -p ptc-runtime --test diagnostics`.
 //!
 //! Every error must have a place in the source and a hint.
+#![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
 mod common;
 

@@ -1,5 +1,6 @@
 //! Servers of both eras of the protocol, and of neither.
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
+#![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
 mod common;
 

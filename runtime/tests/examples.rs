@@ -1,5 +1,4 @@
 //! The programs of `examples/` as people run them.
-
 #![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
 mod common;

@@ -1,4 +1,5 @@
 //! The namespace `log/`: what programs find of what was done before.
+#![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
 use ptc_runtime::history::{TurnHistory, introspection};
 use ptc_runtime::limits::Limits;

@@ -236,3 +236,46 @@ async fn what_a_server_refuses_unseen_is_sent_again() {
     let options = ClientOptions { tls, ..Default::default() };
     assert_eq!(fetch(&options, Method::GET, &url, 99).await.unwrap(), "200 in");
 }
+
+/// From here nothing leads to addresses of another kind than this machine's; the table of all stands with the rule.
+#[tokio::test]
+async fn redirects_lead_to_no_address_that_trusts_this_machine_more() {
+    let there = redirecting(302, String::new()).await;
+    let mapped = format!("http://[::ffff:127.0.0.1]:{}/there", there.port);
+    let near = redirecting(302, there.url("/there")).await;
+    assert_eq!(get(&near.url("/")).await.unwrap(), "200 GET here");
+    for forbidden in [
+        "http://169.254.169.254/latest/meta-data/iam",
+        "http://0.0.0.0:1/",
+        "http://[fe80::1]/",
+        "http://[::ffff:169.254.169.254]/",
+        "http://0xa9.254.43518/",
+        "http://224.0.0.1/",
+    ] {
+        let leading = redirecting(302, forbidden.to_owned()).await;
+        let error = get(&leading.url("/")).await.unwrap_err();
+        assert_eq!(error.fault, NetFault::Redirect, "{forbidden}: {error}");
+        assert!(error.to_string().contains("which is not followed"), "{forbidden}: {error}");
+    }
+    // A name that a proxy resolves is public: what is said there may not lead back here.
+    for (to, wanted) in [
+        (there.url("/there"), None),
+        (mapped, None),
+        (format!("http://localhost:{}/there", there.port), None),
+        ("http://10.0.0.1/".to_owned(), None),
+        ("http://other.invalid/there".to_owned(), Some("200 through")),
+    ] {
+        let proxy = HttpServer::new(move |got: &Got| match got.path.as_str() {
+            "http://far.invalid/a" => Reply::new(302, &[("location", &to)], ""),
+            _ => Reply::new(200, &[], "through"),
+        })
+        .await;
+        let options = ClientOptions { proxy: Some(proxy.url("/").parse().unwrap()), ..Default::default() };
+        let fetched = fetch(&options, Method::GET, "http://far.invalid/a", 99).await;
+        match wanted {
+            Some(text) => assert_eq!(fetched.unwrap(), text),
+            None => assert_eq!(fetched.unwrap_err().fault, NetFault::Redirect),
+        }
+    }
+    assert_eq!(there.got().len(), 1, "only the one that came from this machine");
+}

@@ -1,6 +1,6 @@
 //! Plain JSON services with an OpenAPI document: what becomes of operations, arguments and answers, and the life of
 //! such a server.
-
+#![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 #![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
 
 mod common;

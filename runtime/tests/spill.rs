@@ -1,4 +1,5 @@
 //! Results that are kept in files: their form, their parts, their bound, and what is left of dead processes.
+#![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
 use ptc_runtime::secrets::SecretRegistry;
 use ptc_runtime::spill::{Grep, LookError, SpillError, SpillOptions, SpillStore, TopLevel, names_in};

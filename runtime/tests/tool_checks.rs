@@ -1,6 +1,7 @@
 //! Wrong tool calls are refused before any request, with a hint that tells what to change; right ones are not.
 //! The cases are in `tests/tool_checks`.
 #![allow(clippy::unwrap_used, reason = "broken files of cases should be loud")]
+#![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
 mod common;
 

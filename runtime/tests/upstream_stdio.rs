@@ -1,5 +1,4 @@
 //! Promises of one stdio upstream, over a real child process.
-
 #![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
 mod common;

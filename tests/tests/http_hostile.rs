@@ -149,3 +149,64 @@ fn nonsense_is_answered_or_ends_the_connection() {
     assert_eq!(status(&mut server.connect(), [twice]), Some(400));
     is_well(&server);
 }
+
+/// What a browser sends for a page of another origin without asking first, and targets that say something else than `Host`.
+#[test]
+fn a_page_of_another_port_calls_nothing_without_asking_first() {
+    let server = start();
+    let body = program("(+ 1 2)").to_string();
+    let post = |target: &str, host: &str, headers: &str| {
+        let head = format!(
+            "POST {target} HTTP/1.1\r\nHost: {host}\r\nAccept: application/json, text/event-stream\r\n{headers}\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        status(&mut server.connect(), [head.into_bytes()])
+    };
+    let origin = "Origin: http://localhost:9\r\n";
+    for kind in [
+        "",
+        "Content-Type:\r\n",
+        "Content-Type: text/plain\r\n",
+        "Content-Type: text/plain; application/json\r\n",
+        "Content-Type: application/x-www-form-urlencoded\r\n",
+        "Content-Type: multipart/form-data\r\n",
+        "Content-Type: application/json\r\nContent-Type: text/plain\r\n",
+    ] {
+        for origin in ["", origin] {
+            assert_eq!(post("/mcp", "localhost", &format!("{origin}{kind}")), Some(415), "{kind:?}");
+        }
+    }
+    // What it would ask is not granted.
+    let ask = format!(
+        "OPTIONS /mcp HTTP/1.1\r\nHost: localhost\r\n{origin}Access-Control-Request-Method: POST\r\n\r\n"
+    );
+    assert_eq!(status(&mut server.connect(), [ask.into_bytes()]), Some(405));
+    let json = "Content-Type: application/json\r\n";
+    let well = post("/mcp", "localhost", json);
+    for (target, host, wanted) in [
+        ("http://localhost/mcp", "localhost", well),
+        ("http://LOCALHOST/mcp", "localhost", well),
+        ("http://evil.example/mcp", "localhost", Some(400)),
+        ("http://localhost:81/mcp", "localhost", Some(400)),
+        ("http://user@localhost/mcp", "localhost", Some(400)),
+        ("http://127.0.0.1/mcp", "localhost", Some(400)),
+        ("http://evil.example/mcp", "evil.example", Some(403)),
+    ] {
+        assert_eq!(post(target, host, json), wanted, "{target} {host}");
+    }
+    is_well(&server);
+}
+
+#[test]
+fn only_who_may_call_is_told_the_name_of_the_machine() {
+    let server = start();
+    let ready = |host: &str| {
+        let mut browser = server.connect();
+        let line = format!("GET /ready HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        browser.send_raw(line.as_bytes()).unwrap();
+        browser.answer().json()
+    };
+    assert!(ready("localhost")["instance"].is_string());
+    assert_eq!(ready("evil.example").to_string(), r#"{"status":"ready"}"#);
+}

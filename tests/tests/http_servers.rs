@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
 
 use ptc_tests::model::ModelServer;
-use ptc_tests::processes::eventually;
+use ptc_tests::processes::{descendants, eventually};
 use ptc_tests::upstreams::{Upstreams, probe_server};
 use ptc_tests::web::{Answer, Browser, SessionClient, WebServer, sha256, stateless_body, stateless_headers};
 use serde_json::{Value, json};
@@ -292,6 +292,28 @@ fn what_scripts_of_others_are_told_is_not_in_the_memory_of_a_script() {
         for mut other in others {
             assert!(other.answer().body.contains("mcp__shut__stats"));
         }
+    }
+}
+
+/// Whatever a script does to the process that it comes from, it does to its own token.
+#[test]
+#[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
+fn scripts_of_two_tokens_come_from_two_warm_processes() {
+    let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    let entry = |name: &str| format!("[{name}]\nsha256 = \"{}\"\n", sha256(&name.repeat(32)));
+    std::fs::write(file.path(), entry("one") + &entry("two")).unwrap();
+    let path = file.path().to_str().unwrap();
+    let flags = ["--http-tokens", path, "--tools", "execute_program", "--python-engine", "cpython"];
+    let server = WebServer::start(&flags);
+    let params = json!({ "name": "execute_program", "arguments": { "code": "print(1)" } });
+    // The two halves of each.
+    for (token, processes) in [("one", 2), ("one", 2), ("two", 4), ("one", 4), ("two", 4)] {
+        let authorization = authorization(token);
+        let mut headers = stateless_headers("tools/call", "execute_program");
+        headers.push(("Authorization", &authorization));
+        let answer = server.ask("POST", &headers, &stateless_body(1, "tools/call", params.clone()));
+        assert!(answer.body.contains("executed successfully"), "{answer:?}");
+        eventually("the script has ended", || descendants(server.id()).len() == processes);
     }
 }
 

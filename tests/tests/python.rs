@@ -1,6 +1,9 @@
 //! `execute_program` through `ptc serve`: the texts of its document, and what a script cannot do.
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
+#[path = "python/held.rs"]
+mod held;
+
 use ptc_tests::processes::{command_line, descendants, eventually, signal};
 use ptc_tests::scripts::{
     ONLY_SCRIPTS, REVENUE, answers, attack, begin, finance, reference, result, run, sections, without_marks,

@@ -167,3 +167,27 @@ fn it_is_taken_where_cpython_cannot_be_and_says_what_it_lacks() {
         ptc(&["exec", "-", "--python", "/no/such/python", "--python-engine", "cpython"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
 }
+
+/// The interpreter gives scripts nothing; a fault in it would not either.
+#[cfg(target_os = "linux")]
+#[test]
+fn workers_are_held_by_the_kernel_as_well() {
+    let mut server = Server::start(&MONTY);
+    assert_eq!(run(&mut server, "print(1)"), "[Script executed successfully]\n1\n");
+    let workers = workers(&server);
+    assert!(!workers.is_empty());
+    for id in workers {
+        for thread in std::fs::read_dir(format!("/proc/{id}/task")).unwrap().map_while(Result::ok) {
+            let status = std::fs::read_to_string(thread.path().join("status")).unwrap();
+            assert!(status.contains("Seccomp:\t2\n") && status.contains("NoNewPrivs:\t1\n"), "{status}");
+        }
+    }
+    // Without memory it ends as one that was killed for it.
+    let mut server = Server::start(&[&MONTY[..], &["--python-memory", "32M"]].concat());
+    for code in
+        ["x = 'a' * 500000000", "x = [0]\nwhile True:\n    x = x + x", "x = b'a' * 900000000\nprint(len(x))"]
+    {
+        let text = run(&mut server, code);
+        assert!(text.contains("MemoryError"), "{code}: {text}");
+    }
+}

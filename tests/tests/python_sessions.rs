@@ -5,7 +5,7 @@ use ptc_tests::processes::{descendants, eventually};
 use ptc_tests::scripts::{ONLY_SCRIPTS, data};
 use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::Upstreams;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The engines that there are here.
 fn engines() -> Vec<&'static str> {
@@ -173,5 +173,26 @@ fn scripts_are_recorded_as_programs_are() {
             .map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap())
             .collect();
         assert!(all.contains("execute_program") && all.contains("query_financials"), "{all}");
+    }
+}
+
+#[test]
+fn the_debug_profile_names_the_session_among_its_data() {
+    for engine in engines() {
+        let mut server = server(engine, &["--response-profile", "debug"]);
+        let mut run = |session: &Value, code: &str, ends: bool| {
+            let arguments = json!({ "code": code, "session_id": session, "end_session": ends });
+            let answer =
+                server.request("tools/call", json!({ "name": "execute_program", "arguments": arguments }));
+            let data = answer["result"]["structuredContent"].clone();
+            assert_eq!(serde_json::from_str::<Value>(&text_of(&answer["result"])).unwrap(), data);
+            data
+        };
+        let id = run(&json!("new"), "x = 7", false)["session_id"].clone();
+        assert!(id.is_string(), "{engine}: {id}");
+        let second = run(&id, "print(x)", false);
+        assert_eq!((&second["session_id"], &second["result"]), (&id, &json!("7\n")), "{engine}");
+        assert_eq!(run(&id, "1/0", false)["session_id"], id, "{engine}");
+        assert!(run(&id, "print(x)", true)["session_id"].is_null(), "{engine}");
     }
 }

@@ -43,14 +43,22 @@ pub fn apply<'r>(profile: Profile, record: &'r Record<'_>) -> ToolResult<'r> {
 
 /// Applies a profile to a run whose text is documented: it decides only what stands beside the text, which is the data
 /// of any run. The text has a bound of its own, and so has what says the same.
-pub fn apply_beside(profile: Profile, record: &Record<'_>, text: String) -> ToolResult<'static> {
+/// `more` is data of the tool that stands in its text, too; the debug profile has no other place for it.
+pub fn apply_beside(
+    profile: Profile,
+    record: &Record<'_>,
+    text: String,
+    more: Map<String, Value>,
+) -> ToolResult<'static> {
     let caps = Caps { result_bytes: text.len(), message_bytes: text.len(), ..profile.caps() };
     let is_error = matches!(record.ending, EvalEnding::Error(_));
     let (text, structured) = match profile {
         Profile::Slim => (text, None),
         Profile::Structured => (text, Some(structured(record, &caps).into())),
         Profile::Debug => {
-            let full = Value::from(full(record, &caps));
+            let mut full = full(record, &caps);
+            full.extend(more);
+            let full = Value::from(full);
             (full.to_string(), Some(full))
         }
     };

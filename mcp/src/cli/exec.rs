@@ -37,7 +37,7 @@ pub async fn run(args: ExecArgs) -> Result<Exit, Abort> {
             let mut code = String::new();
             std::io::stdin().read_to_string(&mut code).map(|_| code)
         }
-        file => std::fs::read_to_string(file),
+        file => ptc_runtime::files::read_text(file.as_ref()),
     };
     let code = code.map_err(|error| Abort::usage(format!("{}: {error}", args.file)))?;
     let booted = boot(&args.upstreams, Need::All, 1).await?;

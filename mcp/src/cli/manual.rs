@@ -3,7 +3,8 @@
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use clap::Command;
-use std::path::PathBuf;
+use ptc_runtime::files::{self, FileAccess, LinkRule};
+use std::path::{Path, PathBuf};
 
 /// Arguments of `ptc completions`.
 #[derive(Debug, clap::Args)]
@@ -40,8 +41,9 @@ pub fn completions(args: &CompletionsArgs, mut command: Command) -> Result<Exit,
 pub fn man(args: &ManArgs, command: Command) -> Result<Exit, Abort> {
     match &args.to {
         Some(folder) => {
-            std::fs::create_dir_all(folder)?;
-            clap_mangen::generate_to(command, folder)?;
+            let mut command = command.disable_help_subcommand(true);
+            command.build();
+            write_pages(command, folder)?;
         }
         None => {
             let mut page = Vec::new();
@@ -50,4 +52,15 @@ pub fn man(args: &ManArgs, command: Command) -> Result<Exit, Abort> {
         }
     }
     Ok(Exit::Ok)
+}
+
+/// A page for each command that is shown.
+fn write_pages(command: Command, folder: &Path) -> std::io::Result<()> {
+    for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()).cloned() {
+        write_pages(inner, folder)?;
+    }
+    let page = clap_mangen::Man::new(command);
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    files::replace(&folder.join(page.get_filename()), &text, LinkRule::Replace, FileAccess::Kept)
 }

@@ -36,6 +36,7 @@ use crate::console::logging;
 use crate::console::{self, style};
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use ptc_runtime::prelude_store::takes_panics_for_damage;
+use ptc_runtime::process;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -152,6 +153,7 @@ pub enum OutputFormat {
 
 /// Parses the command line, runs the command, and says what went wrong.
 pub fn main<B: Bench>() -> ExitCode {
+    process::harden();
     let cli = match Cli::<B>::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

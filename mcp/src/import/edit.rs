@@ -1,8 +1,10 @@
 //! Entries in hosts' files and in ours, set and removed without touching anything else: comments, order, blanks.
 
-use jsonc_parser::cst::{CstInputValue, CstNode, CstRootNode};
+use jsonc_parser::cst::{CstInputValue, CstNode, CstObjectProp, CstRootNode};
 use ptc_runtime::config::{json_options, read_json};
 use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 
 /// A JSON file, perhaps with comments and trailing commas.
 pub struct JsonFile {
@@ -63,6 +65,38 @@ impl JsonFile {
         Ok(())
     }
 
+    /// [`JsonFile::set`] for many: they are looked for and written in one pass.
+    ///
+    /// # Errors
+    /// The key holds something else than entries.
+    pub fn set_all(&mut self, key: &str, all: &Map<String, Value>) -> Result<(), String> {
+        let object = self.root.object_value_or_set();
+        let entries = object.object_value_or_create(key).ok_or_else(|| format!("{key} is not an object"))?;
+        let name = |property: &CstObjectProp| property.name().and_then(|name| name.decoded_value().ok());
+        let there: HashMap<String, CstObjectProp> = entries
+            .properties()
+            .into_iter()
+            .filter_map(|property| Some((name(&property)?, property)))
+            .collect();
+        let (old, new): (Vec<_>, Vec<_>) = all.iter().partition(|(name, _)| there.contains_key(*name));
+        for (name, entry) in old {
+            there[name].set_value(input(entry));
+        }
+        if new.len() <= FEW {
+            new.into_iter().for_each(|(name, entry)| drop(entries.append(name, input(entry))));
+            return Ok(());
+        }
+        // Each entry that is appended to the tree costs as much as there are, so one stands in for all.
+        let place = format!("\"ptc-{:016x}\"", RandomState::new().hash_one(new.len()));
+        entries.append(place.trim_matches('"'), CstInputValue::Null);
+        let text = self.root.to_string();
+        let place = place + ": null";
+        let (before, after) = text.split_once(&place).ok_or("it cannot be changed")?;
+        let text = format!("{before}{}{after}", written(&new, before));
+        *self = JsonFile::read(&text)?;
+        Ok(())
+    }
+
     /// Removes an entry below a key; false when there is none.
     pub fn remove(&self, key: &str, name: &str) -> bool {
         let Some(root) = self.root.object_value() else { return false };
@@ -92,6 +126,20 @@ impl JsonFile {
         }
         text
     }
+}
+
+/// Entries that are appended one by one.
+const FEW: usize = 64;
+
+/// Entries as they stand in a file behind this text.
+fn written(entries: &[(&String, &Value)], before: &str) -> String {
+    let end = if before.contains("\r\n") { "\r\n" } else { "\n" };
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let indent = &line[..line.len() - line.trim_start().len()];
+    let pretty = |(name, entry): &(&String, &Value)| {
+        format!("{}: {entry:#}", Value::from(name.as_str())).replace('\n', &format!("{end}{indent}"))
+    };
+    entries.iter().map(pretty).collect::<Vec<_>>().join(&format!(",{end}{indent}"))
 }
 
 fn input(value: &Value) -> CstInputValue {
@@ -126,6 +174,26 @@ mod tests {
         assert!(file.remove("mcpServers", "b") && !file.remove("mcpServers", "b"));
         let names: Vec<String> = file.entries("mcpServers").into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["a"]);
+    }
+
+    #[test]
+    fn many_entries_are_as_one_by_one() {
+        let all: Map<String, Value> = (0..1_000)
+            .map(|n| (format!("s{n} \"quoted\""), json!({ "command": "x\ny", "args": [n] })))
+            .collect();
+        for text in [
+            "",
+            "{\"servers\": {\"s7 \\\"quoted\\\"\": {}, \"mine\": 1}}",
+            "{\r\n  // mine\r\n  \"servers\": {\r\n    \"mine\": 1, // last\r\n  }\r\n}\r\n",
+        ] {
+            let (mut many, one) = (JsonFile::read(text).unwrap(), JsonFile::read(text).unwrap());
+            many.set_all("servers", &all).unwrap();
+            all.iter().for_each(|(name, entry)| one.set("servers", name, entry).unwrap());
+            let read = |file: &JsonFile| ptc_runtime::config::read_json(&file.text()).unwrap();
+            assert_eq!(read(&many), read(&one));
+            assert_eq!(many.text().contains("// mine"), text.contains("// mine"));
+            assert_eq!(many.text().contains("\r\n    \"s3"), text.contains("\r\n"));
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::switches::Switches;
 use ptc_runtime::secrets::names;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 /// One file of a host that exists.
@@ -52,6 +53,8 @@ pub struct Import {
     pub there: Map<String, Value>,
     /// New entries by name.
     pub servers: Map<String, Value>,
+    /// The names of all entries, by what they hold.
+    names: HashMap<String, BTreeSet<String>>,
 }
 
 impl Import {
@@ -62,7 +65,11 @@ impl Import {
         there: Map<String, Value>,
         read: impl Fn(&Path) -> Option<String>,
     ) -> Import {
-        let mut import = Import { there, ..Import::default() };
+        let mut import = Import::default();
+        for (name, entry) in &there {
+            import.names.entry(canonical(entry)).or_default().insert(name.clone());
+        }
+        import.there = there;
         for &host in hosts {
             let format = host.format();
             let switches = Switches::read(host, places, &read);
@@ -105,11 +112,12 @@ impl Import {
             Err(reason) => return fated(Fate::Skipped(reason), Vec::new()),
         };
         let entry = Value::Object(entry);
-        let mut known = self.there.iter().chain(&self.servers);
-        if let Some((same, _)) = known.find(|(known, value)| {
-            **value == entry && (known.as_str() == name || known.starts_with(&format!("{name}-")))
-        }) {
-            return fated(Fate::SameAs(same.clone()), Vec::new());
+        let same = self.names.entry(canonical(&entry)).or_default();
+        let longer = format!("{name}-");
+        let is_longer = |known: &&String| known.starts_with(&longer);
+        if let Some(known) = same.get(name).or_else(|| same.range(longer.clone()..).next().filter(is_longer))
+        {
+            return fated(Fate::SameAs(known.clone()), Vec::new());
         }
         let mut ours = name.to_owned();
         if self.is_taken(&ours) {
@@ -121,6 +129,7 @@ impl Import {
             ours = format!("{name}-{}-{number}", host.key());
             number += 1;
         }
+        self.names.entry(canonical(&entry)).or_default().insert(ours.clone());
         self.servers.insert(ours.clone(), entry);
         fated(Fate::Written(ours), notes)
     }
@@ -128,6 +137,13 @@ impl Import {
     fn is_taken(&self, name: &str) -> bool {
         self.there.contains_key(name) || self.servers.contains_key(name)
     }
+}
+
+/// An entry as a text that is the same for all that are equal.
+fn canonical(entry: &Value) -> String {
+    let mut entry = entry.clone();
+    entry.sort_all_objects();
+    entry.to_string()
 }
 
 #[cfg(test)]

@@ -5,16 +5,17 @@
 
 use super::entry::{CallEntry, timestamp};
 use super::payload::{PayloadPolicy, sha256};
-use super::writer::{RecordSink, Taken, WrittenCall, private};
+use super::writer::{RecordSink, Taken, WrittenCall};
 use crate::answer::outcome::{fault_of, millis};
 use crate::answer::{PlannerTurn, trace_id};
 use crate::edge::shapes;
+use ptc_runtime::files;
 use ptc_runtime::outcome::CallRecord;
 use ptc_runtime::secrets::SecretRegistry;
 use ptc_runtime::trace::TraceContext;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -82,7 +83,7 @@ impl TraceFolder {
             // Only we rename: the name is free until then.
             let file = match path.try_exists()? {
                 true => Err(io::ErrorKind::AlreadyExists.into()),
-                false => private(OpenOptions::new().write(true).create_new(true)).open(&pending),
+                false => files::create_new(&pending),
             };
             let mut file = match file {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -92,7 +93,7 @@ impl TraceFolder {
                 file => file?,
             };
             // A part of a trace is none.
-            if let Err(error) = file.write_all(&text).and_then(|()| fs::rename(&pending, &path)) {
+            if let Err(error) = file.write_all(&text).and_then(|()| files::rename(&pending, &path)) {
                 let _ = fs::remove_file(&pending);
                 return Err(error);
             }

@@ -2,13 +2,14 @@
 
 use super::entry::timestamp;
 use super::payload::hex;
-use super::writer::{RecordSink, Taken, WrittenCall, private};
+use super::writer::{RecordSink, Taken, WrittenCall};
 use crate::answer::TurnSummary;
 use crate::answer::outcome::{fault_of, millis};
 use crate::edge::shapes;
+use ptc_runtime::files;
 use ptc_runtime::secrets::{CleanText, Cut, SecretRegistry};
 use serde_json::{Value, json};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -50,7 +51,7 @@ impl TurnLog {
         match &mut self.file {
             Some(file) => Ok(file),
             none => {
-                let file = private(OpenOptions::new().append(true).create(true)).open(&self.path)?;
+                let file = files::open_to_append(&self.path)?;
                 Ok(none.insert(file))
             }
         }

@@ -6,7 +6,6 @@ use super::entry::RecordedCall;
 use crate::answer::TurnSummary;
 use serde_json::Value;
 use std::collections::VecDeque;
-use std::fs::OpenOptions;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -49,13 +48,6 @@ impl WrittenCall {
         let prompts = prompts.iter().map(|prompt| prompt.to_string().len());
         OTHERS + answer.len() + texts.map(String::len).chain(prompts).sum::<usize>() + arguments + turn
     }
-}
-
-/// Files of records are their owner's: programs and answers stand in them.
-pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options
 }
 
 /// Where records are written.

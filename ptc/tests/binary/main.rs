@@ -4,6 +4,8 @@ mod commands;
 mod configuration;
 mod fairness;
 mod hosts;
+mod planted;
 mod serve;
+mod started;
 mod support;
 mod upstreams;

@@ -101,7 +101,7 @@ impl Config {
     /// as secrets; what cannot be hidden is a warning.
     pub fn load(path: &Path, secrets: &SecretRegistry) -> Result<Config, ConfigError> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::unreadable(&name, &error))?;
+        let text = crate::files::read_text(path).map_err(|error| ConfigError::unreadable(&name, &error))?;
         Config::parse(&text, &name, secrets)
     }
 

@@ -1,3 +1,4 @@
+#![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 use super::*;
 use crate::tools::{NameRule, ToolPattern, ToolPolicy};
 use crate::upstream::{CallLimits, HttpProtocol, HttpSpec, StdioSpec, TransportSpec};

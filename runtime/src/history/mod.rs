@@ -76,7 +76,7 @@ impl TurnHistory {
         }
         let (history, mut bytes) = (TurnHistory::new(), 0);
         for path in &files {
-            let file = std::fs::File::open(path).map_err(|error| about(path, &error))?;
+            let file = crate::files::open(path).map_err(|error| about(path, &error))?;
             let mut lines = BufReader::new(file.take((MOST_BYTES - bytes) as u64 + 1));
             for number in 1.. {
                 let mut line = Vec::new();

@@ -1,5 +1,6 @@
 //! Requests over connections that are used again, and where a redirect may lead.
 
+use super::address::{AddressClass, class_of_literal};
 use super::connector::Connector;
 use super::{Headers, NetError, NetFault, Payload, Response, TlsOptions};
 use h2::Reason;
@@ -7,6 +8,7 @@ use hyper::body::Incoming;
 use hyper::header::{ACCEPT, HeaderMap, HeaderValue, LOCATION, PROXY_AUTHORIZATION, USER_AGENT};
 use hyper::{Method, StatusCode, Uri};
 use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpInfo;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use std::error::Error;
 use std::time::Duration;
@@ -43,9 +45,21 @@ pub struct ClientOptions {
 /// Connections to servers. Clones share them.
 #[derive(Clone)]
 pub struct HttpClient {
-    client: Decompression<legacy::Client<Connector, Payload>>,
+    client: Connections,
     connector: Connector,
     idle: Option<Duration>,
+}
+
+type Connections = Decompression<legacy::Client<Connector, Payload>>;
+
+fn connections(connector: Connector) -> Connections {
+    let client = legacy::Client::builder(TokioExecutor::new())
+        .pool_idle_timeout(KEEP_IDLE)
+        .pool_timer(TokioTimer::new())
+        .timer(TokioTimer::new())
+        .http2_adaptive_window(true)
+        .build(connector);
+    Decompression::new(client).gzip(true)
 }
 
 /// An answer, its body as it was before it was packed.
@@ -74,13 +88,7 @@ impl HttpClient {
     pub fn new(options: &ClientOptions) -> Result<HttpClient, NetError> {
         let patience = options.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
         let connector = Connector::new(&options.tls, options.proxy.as_ref(), patience)?;
-        let client = legacy::Client::builder(TokioExecutor::new())
-            .pool_idle_timeout(KEEP_IDLE)
-            .pool_timer(TokioTimer::new())
-            .timer(TokioTimer::new())
-            .http2_adaptive_window(true)
-            .build(connector.clone());
-        let client = Decompression::new(client).gzip(true);
+        let client = connections(connector.clone());
         Ok(HttpClient { client, connector, idle: options.idle_timeout })
     }
 
@@ -88,27 +96,41 @@ impl HttpClient {
     /// request up.
     ///
     /// Redirects keep method and body. They are followed within their origin; a GET is also followed elsewhere, but
-    /// without the headers that are secret, and never from https to http.
+    /// without the headers that are secret, never from https to http, and never from a public address into a network that
+    /// is not (see `address`).
     pub async fn send(&self, request: Request<'_>) -> Result<Response, NetError> {
         let Request { method, mut url, headers, body } = request;
         let mut sent = headers.map();
+        let mut client = self.client.clone();
         for _ in 0..=REDIRECTS {
             let place = place(&url);
-            let response = self.once(&method, &url, &sent, body.clone(), &place).await?;
+            let response = self.once(&client, &method, &url, &sent, body.clone(), &place).await?;
             let Some(next) = target(&response, &url, &method)? else {
                 return Ok(Response::new(response, url, place, self.idle));
             };
             if next.origin() != url.origin() {
                 allow_elsewhere(&method, &url, &next)?;
                 sent = headers.public();
+                // A connection that a redirect has led to is used for nothing else.
+                client = connections(self.connector.behind(self.class(&response, &url)));
             }
             url = next;
         }
         Err(NetError::new(NetFault::Redirect, format!("more than {REDIRECTS} times ({})", place(&url))))
     }
 
+    /// What can reach the host that has answered. What a proxy finds out about names, only the proxy knows.
+    fn class(&self, response: &Answer, url: &Url) -> AddressClass {
+        let is_proxied = url.as_str().parse().is_ok_and(|to| self.connector.is_proxied(&to));
+        match response.extensions().get::<HttpInfo>().filter(|_| !is_proxied) {
+            Some(peer) => AddressClass::of(peer.remote_addr().ip()),
+            None => url.host_str().and_then(class_of_literal).unwrap_or(AddressClass::Public),
+        }
+    }
+
     async fn once(
         &self,
+        client: &Connections,
         method: &Method,
         url: &Url,
         headers: &HeaderMap,
@@ -116,19 +138,20 @@ impl HttpClient {
         place: &str,
     ) -> Result<Answer, NetError> {
         for _ in 0..REFUSALS {
-            match self.attempt(method, url, headers, body.clone(), place).await? {
+            match self.attempt(client, method, url, headers, body.clone(), place).await? {
                 Ok(answer) => return Ok(answer),
                 // Nobody has begun to work on it.
                 Err(error) if is_refused(&error) => {}
                 Err(error) => return Err(NetError::of_request(&error, place)),
             }
         }
-        let last = self.attempt(method, url, headers, body, place).await?;
+        let last = self.attempt(client, method, url, headers, body, place).await?;
         last.map_err(|error| NetError::of_request(&error, place))
     }
 
     async fn attempt(
         &self,
+        client: &Connections,
         method: &Method,
         url: &Url,
         headers: &HeaderMap,
@@ -149,7 +172,7 @@ impl HttpClient {
         }
         *request.uri_mut() = to;
         // It is ready at any time: connections are its own business.
-        Ok(self.client.clone().call(request).await)
+        Ok(client.clone().call(request).await)
     }
 }
 

@@ -1,5 +1,6 @@
 //! How connections are made: straight or through a proxy, with TLS or without, and none of them taking more than its turn.
 
+use super::address::{AddressClass, ForbiddenAddress, RuledResolver, class_of_literal};
 use super::{NetError, NetFault, TlsOptions};
 use hyper::Uri;
 use hyper::header::HeaderValue;
@@ -36,7 +37,8 @@ type Fault = Box<dyn Error + Send + Sync>;
 /// Makes connections.
 #[derive(Clone)]
 pub(super) struct Connector {
-    tcp: HttpConnector,
+    /// What a redirect came from; `None` for what is configured.
+    from: Option<AddressClass>,
     tls: Arc<ClientConfig>,
     /// For a connection to a proxy, which speaks HTTP/1.1.
     proxy_tls: Arc<ClientConfig>,
@@ -54,12 +56,6 @@ impl Connector {
         let tls = tls.config()?;
         let mut proxy_tls = tls.clone();
         proxy_tls.alpn_protocols.clear();
-        let mut tcp = HttpConnector::new();
-        // Of addresses with TLS, the TCP part.
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_keepalive(Some(KEEPALIVE));
-        tcp.set_connect_timeout(Some(patience));
         let proxies = match proxy {
             Some(proxy) => Matcher::builder().all(proxy.as_str()).build(),
             None => Matcher::from_env(),
@@ -71,7 +67,17 @@ impl Connector {
             return Err(NetError::new(NetFault::Setup, text));
         }
         let (tls, proxy_tls) = (Arc::new(tls), Arc::new(proxy_tls));
-        Ok(Connector { tcp, tls, proxy_tls, proxies: Arc::new(proxies), patience })
+        Ok(Connector { from: None, tls, proxy_tls, proxies: Arc::new(proxies), patience })
+    }
+
+    /// The same behind a redirect: only to where what is at an address of this class may send us.
+    pub(super) fn behind(&self, from: AddressClass) -> Connector {
+        Connector { from: Some(from), ..self.clone() }
+    }
+
+    /// Whether a proxy finds the address of the host.
+    pub(super) fn is_proxied(&self, to: &Uri) -> bool {
+        self.proxies.intercept(to).is_some()
     }
 
     /// Who we are to the proxy that takes requests to this address as they are.
@@ -81,11 +87,15 @@ impl Connector {
     }
 
     async fn connect(self, to: Uri) -> Result<TokioIo<Wire>, Fault> {
+        // What is no name is not resolved; the address of a name is the proxy's to find.
+        if let (Some(from), Some(class)) = (self.from, to.host().and_then(class_of_literal)) {
+            ForbiddenAddress::check(from, class)?;
+        }
         let Some(proxy) = self.proxies.intercept(&to) else {
-            let mut direct = HttpsConnector::from((self.tcp, self.tls));
+            let mut direct = HttpsConnector::from((tcp(self.from, self.patience), self.tls));
             return Ok(Wire::new(direct.call(to).await?, false));
         };
-        let mut before = HttpsConnector::from((self.tcp, self.proxy_tls));
+        let mut before = HttpsConnector::from((tcp(None, self.patience), self.proxy_tls));
         if to.scheme_str() != Some("https") {
             return Ok(Wire::new(before.call(proxy.uri().clone()).await?, true));
         }
@@ -96,6 +106,16 @@ impl Connector {
         let mut through = HttpsConnector::from((tunnel, self.tls));
         Ok(Wire::new(through.call(to).await?, false))
     }
+}
+
+fn tcp(from: Option<AddressClass>, patience: Duration) -> HttpConnector<RuledResolver> {
+    let mut tcp = HttpConnector::new_with_resolver(RuledResolver::new(from));
+    // Of addresses with TLS, the TCP part.
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_keepalive(Some(KEEPALIVE));
+    tcp.set_connect_timeout(Some(patience));
+    tcp
 }
 
 impl Service<Uri> for Connector {

@@ -1,5 +1,6 @@
 //! What goes wrong with HTTP, told apart by what people can do about it.
 
+use super::address::ForbiddenAddress;
 use hyper_util::client::legacy;
 use std::error::Error;
 use std::fmt;
@@ -98,6 +99,9 @@ impl NetError {
             innermost = cause.to_string();
             if innermost == "dns error" {
                 fault = NetFault::Dns;
+            } else if cause.is::<ForbiddenAddress>() {
+                fault = NetFault::Redirect;
+                break;
             } else if cause.is::<rustls::Error>() {
                 fault = NetFault::Tls;
                 break;

@@ -2,12 +2,14 @@
 //!
 //! - [`HttpClient`] (`client`): connections, and requests that follow redirects without carrying secrets elsewhere. `connector`:
 //!   how connections are made.
+//!   `address`: where a redirect may lead.
 //! - [`TlsOptions`] (`tls`): whom we trust, and who we say that we are.
 //! - [`Headers`] (`header`): headers that may hold secrets. [`Payload`] (`payload`): a body in parts.
 //! - [`Response`], [`Body`] (`response`): answers, read in chunks, whose decoded bytes are counted.
 //! - [`explain_challenges`] (`challenge`): who a server wants us to be, in words.
 //! - [`NetError`] (`error`): what went wrong, in words for people, and what to do about it.
 
+mod address;
 mod challenge;
 mod client;
 mod connector;

@@ -1,6 +1,7 @@
 //! Whom we trust, and who we say that we are. One TLS stack: rustls with ring.
 
 use super::{NetError, NetFault};
+use crate::files;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
@@ -48,8 +49,10 @@ impl TlsOptions {
             None => builder.with_no_client_auth(),
             Some(ClientCertificate { certificate, key: file }) => {
                 let chain = certificates("client certificate", certificate)?;
-                let key = PrivateKeyDer::from_pem_file(file)
-                    .map_err(|error| setup(format!("client key {}: {error}", file.display())))?;
+                let wrong =
+                    |error: &dyn std::fmt::Display| setup(format!("client key {}: {error}", file.display()));
+                let text = files::read(file).map_err(|error| wrong(&error))?;
+                let key = PrivateKeyDer::from_pem_slice(&text).map_err(|error| wrong(&error))?;
                 builder.with_client_auth_cert(chain, key).map_err(|error| {
                     setup(format!("client certificate {}: {error}", certificate.display()))
                 })?
@@ -74,8 +77,8 @@ fn system_verifier(provider: &Arc<CryptoProvider>) -> Arc<dyn ServerCertVerifier
 
 fn certificates(what: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>, NetError> {
     let wrong = |error: &dyn std::fmt::Display| setup(format!("{what} {}: {error}", file.display()));
-    let found: Result<Vec<_>, _> =
-        CertificateDer::pem_file_iter(file).map_err(|error| wrong(&error))?.collect();
+    let text = files::read(file).map_err(|error| wrong(&error))?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     match found {
         Ok(found) if found.is_empty() => Err(wrong(&"no certificate in it (it must be PEM)")),
         Ok(found) => Ok(found),

@@ -1,12 +1,12 @@
 //! A store in a file: an embedded database whose transactions are on the disk when they are acknowledged.
 
 use super::{Head, HeadChange, StoreBackend, StoreError};
+use crate::files::{self, LinkRule};
 use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition, TableError};
 use std::cell::Cell;
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What is known of an id, as JSON.
 const HEADS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("heads");
@@ -51,26 +51,24 @@ impl FileBackend {
 /// Makes a store where there is none. It gets its name when it is whole: a disk that is full, or a process that ends half-way,
 /// leaves nothing in its place that is no store.
 fn make(path: &Path) -> Result<(), redb::DatabaseError> {
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    if path.exists() {
+    let real = files::settle(path, LinkRule::Follow)?;
+    if real.exists() {
         return Ok(());
     }
-    if path.is_symlink() {
-        // What it points to cannot be given a name beside it.
-        return Database::create(path).map(drop);
-    }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}.{}.new", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed)));
-    let made = Database::create(&beside).and_then(|database| {
-        drop(database);
-        match std::fs::hard_link(&beside, path) {
-            // Another process was faster.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-            linked => Ok(linked?),
-        }
-    });
+    let new = real.with_file_name(format!(".ptc-{:016x}.new", files::random()));
+    let file = files::create_new(&new)?;
+    let made = redb::backends::FileBackend::new(file)
+        .and_then(|backend| Database::builder().create_with_backend(backend))
+        .and_then(|database| {
+            drop(database);
+            match files::give_name(&new, &real) {
+                // Another process was faster.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+                linked => Ok(linked?),
+            }
+        });
     // There is nothing to do about a file that cannot be removed.
-    let _ = std::fs::remove_file(&beside);
+    let _ = std::fs::remove_file(&new);
     made
 }
 

@@ -3,10 +3,12 @@
 //! All folders of a user lie in one, each with a lock that its process holds: a folder whose lock is free belongs to
 //! nobody any more, however its process ended.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use crate::files;
+use std::fs::{DirBuilder, File, Metadata, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// The lock in each folder.
 const LOCK: &str = ".lock";
@@ -22,7 +24,7 @@ impl SpillFolder {
     pub(super) fn open(base: &Path) -> io::Result<SpillFolder> {
         private(base)?;
         // Nobody makes a folder while somebody looks which are in use.
-        let turn = lock_file(&base.join(LOCK))?;
+        let turn = files::open_to_lock(&base.join(LOCK))?;
         turn.lock()?;
         sweep(base);
         let path = (0..)
@@ -30,7 +32,7 @@ impl SpillFolder {
             .find(|path| !path.exists())
             .unwrap_or_else(|| base.to_owned());
         DirBuilder::new().mode(0o700).create(&path)?;
-        let lock = lock_file(&path.join(LOCK))?;
+        let lock = files::open_to_lock(&path.join(LOCK))?;
         lock.lock()?;
         Ok(SpillFolder { path, _lock: lock })
     }
@@ -50,6 +52,35 @@ impl Drop for SpillFolder {
     }
 }
 
+/// Where the folders of all processes of this user are, as long as this process runs.
+pub(super) fn usual_base() -> PathBuf {
+    static BASE: OnceLock<PathBuf> = OnceLock::new();
+    BASE.get_or_init(|| choose_base(&std::env::temp_dir())).clone()
+}
+
+/// A folder with the user's number in its name; where another user has made that, one with a name that could not be
+/// known, which the next process finds again.
+fn choose_base(temp: &Path) -> PathBuf {
+    let name = format!("ptc-spill-{}", files::user());
+    let usual = temp.join(&name);
+    match std::fs::symlink_metadata(&usual) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return usual,
+        Ok(found) if is_private(&found) => return usual,
+        _ => {}
+    }
+    let begins =
+        |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with(&format!("{name}-"));
+    let entries = std::fs::read_dir(temp).into_iter().flatten().filter_map(Result::ok);
+    let ours = entries.filter(begins).map(|entry| entry.path());
+    let there =
+        ours.filter(|path| std::fs::symlink_metadata(path).is_ok_and(|found| is_private(&found))).min();
+    there.unwrap_or_else(|| temp.join(format!("{name}-{:016x}", files::random())))
+}
+
+fn is_private(found: &Metadata) -> bool {
+    found.is_dir() && found.uid() == files::user() && found.mode() & 0o077 == 0
+}
+
 /// Makes the folder of all folders, or makes sure that nobody else has made it.
 fn private(base: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(base) {
@@ -57,18 +88,11 @@ fn private(base: &Path) -> io::Result<()> {
         _ => {}
     }
     let found = std::fs::symlink_metadata(base)?;
-    // SAFETY: it only reads the credentials of this process.
-    let own = unsafe { libc::geteuid() };
-    if found.is_dir() && found.uid() == own && found.mode() & 0o077 == 0 {
+    if is_private(&found) {
         return Ok(());
     }
     let text = format!("{} is not a private folder of this user", base.display());
     Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
-}
-
-fn lock_file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(path)
 }
 
 /// Removes the folders whose processes have gone. What cannot be removed is left to the next one.
@@ -79,12 +103,56 @@ fn sweep(base: &Path) {
         if !is_folder {
             continue;
         }
-        let is_dead = match lock_file(&path.join(LOCK)) {
+        let is_dead = match files::open_to_lock(&path.join(LOCK)) {
             Ok(lock) => !matches!(lock.try_lock(), Err(TryLockError::WouldBlock)),
             Err(_) => false,
         };
         if is_dead {
             let _ = std::fs::remove_dir_all(&path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    /// Whatever another user has put in its place.
+    #[test]
+    fn a_folder_of_the_usual_name_that_is_not_ours_does_not_keep_a_server_from_starting() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let temp = temp.path();
+        let usual = temp.join(format!("ptc-spill-{}", files::user()));
+        assert_eq!(choose_base(temp), usual);
+        let planters: [fn(&Path); 4] = [
+            |path| drop(files::create_new(path).expect("a file")),
+            |path| symlink("/", path).expect("a link"),
+            |path| symlink("/nowhere", path).expect("a link"),
+            |path| {
+                std::fs::create_dir(path).expect("a folder");
+                let open = std::fs::Permissions::from_mode(0o777);
+                set_mode(path, open);
+            },
+        ];
+        let mut chosen = None;
+        for plant in planters {
+            plant(&usual);
+            let base = choose_base(temp);
+            assert_ne!(base, usual);
+            // It is found again, and what was left in it goes.
+            let folder = SpillFolder::open(&base).expect("a folder");
+            assert!(chosen.replace(base.clone()).is_none_or(|before| before == base));
+            assert!(folder.path().starts_with(&base));
+            let _ = std::fs::remove_file(&usual);
+            let _ = std::fs::remove_dir(&usual);
+        }
+        SpillFolder::open(&usual).expect("a folder");
+        assert_eq!(choose_base(temp), usual);
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "a test")]
+    fn set_mode(path: &Path, mode: std::fs::Permissions) {
+        std::fs::set_permissions(path, mode).expect("a mode");
     }
 }

@@ -1,12 +1,13 @@
 //! The files of one process, and their bound.
 
 use super::folder::SpillFolder;
+use crate::files;
 use crate::secrets::SecretRegistry;
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -32,9 +33,7 @@ pub struct SpillOptions {
 impl Default for SpillOptions {
     /// In the folder for temporary files, 2 GiB.
     fn default() -> SpillOptions {
-        // SAFETY: it only reads the credentials of this process.
-        let user = unsafe { libc::geteuid() };
-        SpillOptions { base: std::env::temp_dir().join(format!("ptc-spill-{user}")), most_bytes: 2 << 30 }
+        SpillOptions { base: super::folder::usual_base(), most_bytes: 2 << 30 }
     }
 }
 
@@ -161,7 +160,7 @@ impl SpillStore {
     /// A place for what a server sends.
     pub(crate) fn raw(&self) -> Result<RawSpill, SpillError> {
         let path = self.new_path(".raw");
-        let file = self.create(&path)?;
+        let file = files::create_new(&path)?;
         std::fs::remove_file(&path)?;
         Ok(RawSpill { file, room: DiskRoom { store: self.clone(), bytes: 0 }, store: self.clone() })
     }
@@ -169,7 +168,7 @@ impl SpillStore {
     /// A result in the making.
     pub(super) fn writer(&self) -> Result<SpillWriter, SpillError> {
         let path = self.new_path(KEPT);
-        let file = self.create(&path)?;
+        let file = files::create_new(&path)?;
         Ok(SpillWriter {
             file,
             path,
@@ -194,10 +193,6 @@ impl SpillStore {
     /// Most bytes of all files together.
     pub fn most_bytes(&self) -> u64 {
         self.0.most_bytes
-    }
-
-    fn create(&self, path: &PathBuf) -> io::Result<File> {
-        OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
     }
 
     fn new_path(&self, kind: &str) -> PathBuf {

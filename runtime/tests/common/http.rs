@@ -1,5 +1,4 @@
 //! An HTTP server that does what a test says, also what no HTTP server should.
-
 #![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
 use futures_util::future::BoxFuture;

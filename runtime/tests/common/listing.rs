@@ -1,4 +1,5 @@
 //! Servers whose tools a test writes down.
+#![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
 use super::fake_server;
 use ptc_runtime::config::ServerEntry;

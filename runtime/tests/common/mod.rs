@@ -1,6 +1,7 @@
 //! Helpers shared by the tests that talk to real child processes.
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
+#![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
 pub(crate) mod http;
 pub(crate) mod listing;

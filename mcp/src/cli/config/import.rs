@@ -8,7 +8,7 @@ use crate::console::style::Style;
 use crate::edge;
 use crate::import::hosts::{Host, HostFolders};
 use crate::import::merge::{Fate, Import, Imported, SourceFile};
-use ptc_runtime::config;
+use ptc_runtime::{config, files};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -46,10 +46,10 @@ pub(super) fn run(args: &ImportArgs) -> Result<Exit, Abort> {
         Some(path) => path.clone(),
         None => config::default_file().ok_or_else(|| Abort::usage("no home; name a file with --to"))?,
     };
-    let target = Target::read(path, args.force)?;
+    let mut target = Target::read(path, args.force)?;
     let hosts = if args.from.is_empty() { Host::ALL.to_vec() } else { args.from.clone() };
     // The target may be a file that is looked at, when it is to be replaced.
-    let read = |path: &Path| std::fs::read_to_string(path).ok();
+    let read = |path: &Path| files::read_text(path).ok();
     let import = Import::collect(&hosts, &places, target.entries(), read);
     // The file gets what it is about to be read for; what is shown of it does not.
     for secret in import.secrets() {
@@ -64,7 +64,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<Exit, Abort> {
         Ok("not written (--dry-run)".to_owned())
     } else {
         // Nothing is called imported that is not.
-        write(&target, &import)?;
+        write(&mut target, &import)?;
         Ok(format!("written: {}", target.path.display()))
     };
     let written = (outcome.is_ok() && !args.dry_run).then_some(target.path.as_path());
@@ -93,10 +93,8 @@ fn nothing_found(hosts: &[Host]) -> String {
     format!("no MCP servers were found in the configuration of {}", names.join(", "))
 }
 
-fn write(target: &Target, import: &Import) -> Result<(), Abort> {
-    for (name, entry) in &import.servers {
-        target.set_as_hosts(name, entry.as_object().cloned().unwrap_or_default())?;
-    }
+fn write(target: &mut Target, import: &Import) -> Result<(), Abort> {
+    target.set_as_hosts(&import.servers)?;
     target.write()
 }
 

@@ -10,6 +10,7 @@ use crate::import::source;
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use ptc_runtime::config;
+use ptc_runtime::files::{self, FileAccess, LinkRule};
 use serde_json::{Map, Value, json};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,8 @@ use std::path::{Path, PathBuf};
   ptc install cursor --undo
 
 The client starts this very file as `ptc serve`. Its configuration is copied beside itself (.ptc-backup) before it is
-changed; comments and everything else in it stay. For Goose, whose files are not written, it says what to write. Exit
+changed; comments and everything else in it stay. With --project nothing is written outside of the working directory,
+wherever links in it lead. For Goose, whose files are not written, it says what to write. Exit
 codes: 0 written, 2 it is there already, or the client's file cannot be changed, 4 not written.")]
 pub struct InstallArgs {
     /// The client
@@ -57,17 +59,60 @@ fn clients() -> impl TypedValueParser<Value = Host> {
 pub fn run(args: &InstallArgs) -> Result<Exit, Abort> {
     let places = HostFolders::of_environment().ok_or_else(|| Abort::usage("HOME is not set"))?;
     let path = file_of(args.client, &places, args.project)?;
-    let old = match std::fs::read_to_string(&path) {
+    // A checkout is others' work: nothing in it leads a write to another place.
+    let links = if args.project { LinkRule::Within(&places.project) } else { LinkRule::Follow };
+    files::settle(&path, links).map_err(|error| Abort::usage(format!("{}: {error}", path.display())))?;
+    let file = ClientFile { path: &path, links };
+    let old = match files::read_text(&path) {
         Ok(text) => Some(text),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         // It is no text: there may be a copy of what it was.
         Err(error) if error.kind() == ErrorKind::InvalidData && args.undo => Some(String::from("\0")),
         Err(error) => return Err(Abort::usage(format!("{}: {error}", path.display()))),
     };
-    if args.undo { undo(args, &path, old) } else { install(args, &path, old) }
+    if args.undo { undo(args, &file, old) } else { install(args, &file, old) }
 }
 
-fn install(args: &InstallArgs, path: &Path, old: Option<String>) -> Result<Exit, Abort> {
+/// The client's file.
+struct ClientFile<'a> {
+    path: &'a Path,
+    links: LinkRule<'a>,
+}
+
+impl ClientFile<'_> {
+    /// Its readers are the client's business.
+    fn write(&self, text: &str) -> Result<(), Abort> {
+        write_file(self.path, text, self.links, FileAccess::Kept)
+    }
+
+    /// Puts a copy of what it held into the same folder, for its owner alone. A link of that name is replaced.
+    fn keep(&self, ending: &str, content: &[u8]) -> Result<PathBuf, Abort> {
+        let aside = beside(self.path, ending);
+        let failed = |error: std::io::Error| Abort {
+            exit: Exit::Io,
+            message: format!("{}: {error}", aside.display()),
+        };
+        files::replace(&aside, content, LinkRule::Replace, FileAccess::Private).map_err(failed)?;
+        Ok(aside)
+    }
+
+    /// The copy that was kept when ptc was put in. What a link leads to is none of ours.
+    fn backup(&self) -> Option<String> {
+        let path = beside(self.path, BACKUP);
+        let is_link = std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink());
+        if is_link { None } else { files::read_text(&path).ok() }
+    }
+
+    fn remove_backup(&self) -> std::io::Result<()> {
+        std::fs::remove_file(beside(self.path, BACKUP))
+    }
+}
+
+/// The end of the name of the copy.
+const BACKUP: &str = ".ptc-backup";
+
+fn install(args: &InstallArgs, file: &ClientFile<'_>, old: Option<String>) -> Result<Exit, Abort> {
+    let path = file.path;
     let entry = entry(args)?;
     let shown = written(args.client, &entry);
     let new = with(args.client, old.as_deref().unwrap_or_default(), &entry).map_err(|error| {
@@ -78,9 +123,9 @@ fn install(args: &InstallArgs, path: &Path, old: Option<String>) -> Result<Exit,
         return Ok(Exit::Ok);
     }
     if let Some(old) = old {
-        write_file(&backup(path), &old)?;
+        file.keep(BACKUP, old.as_bytes())?;
     }
-    write_file(path, &new)?;
+    file.write(&new)?;
     console::write_line(&format!("{} will start ptc: {}", args.client.label(), path.display()))?;
     console::write_line(&format!(
         "next: restart {}; `ptc install {} --undo` takes it back",
@@ -92,20 +137,20 @@ fn install(args: &InstallArgs, path: &Path, old: Option<String>) -> Result<Exit,
 
 /// Gives the file back as it was, if nobody has changed it since or it cannot be read any more; otherwise only the
 /// entry goes.
-fn undo(args: &InstallArgs, path: &Path, now: Option<String>) -> Result<Exit, Abort> {
+fn undo(args: &InstallArgs, file: &ClientFile<'_>, now: Option<String>) -> Result<Exit, Abort> {
+    let path = file.path;
     let not_there = || Abort::usage(format!("{} has no entry {NAME}", path.display()));
     let now = now.ok_or_else(not_there)?;
-    let before = std::fs::read_to_string(backup(path)).ok();
+    let before = file.backup();
     let current = match entries(args.client, &now) {
         Ok(entries) => entries.get(NAME).cloned().ok_or_else(not_there)?,
         Err(error) => {
             let Some(before) = before.filter(|before| entries(args.client, before).is_ok()) else {
                 return Err(Abort::usage(format!("{}: {error}; it is left as it is", path.display())));
             };
-            let aside = beside(path, ".ptc-unreadable");
-            std::fs::copy(path, &aside)?;
-            write_file(path, &before)?;
-            std::fs::remove_file(backup(path))?;
+            let aside = file.keep(".ptc-unreadable", &files::read(path)?)?;
+            file.write(&before)?;
+            file.remove_backup()?;
             console::write_line(&format!(
                 "{} was not readable ({error}): it is as it was before ptc was installed; what it held is in {}",
                 path.display(),
@@ -123,17 +168,13 @@ fn undo(args: &InstallArgs, path: &Path, now: Option<String>) -> Result<Exit, Ab
     let untouched = |before: &String| with(args.client, before, &current).is_ok_and(|text| text == now);
     match before.filter(untouched) {
         Some(before) => {
-            write_file(path, &before)?;
-            std::fs::remove_file(backup(path))?;
+            file.write(&before)?;
+            file.remove_backup()?;
         }
-        None => write_file(path, &without(args.client, &now, &current).map_err(Abort::usage)?)?,
+        None => file.write(&without(args.client, &now, &current).map_err(Abort::usage)?)?,
     }
     console::write_line(&format!("{} does not start ptc any more: {}", args.client.label(), path.display()))?;
     Ok(Exit::Ok)
-}
-
-fn backup(path: &Path) -> PathBuf {
-    beside(path, ".ptc-backup")
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {

@@ -3,14 +3,15 @@
 use crate::console::exit::{Abort, Exit};
 use crate::import::edit::JsonFile;
 use ptc_runtime::config::{self, Shape};
+use ptc_runtime::files::{self, FileAccess, LinkRule};
 use serde_json::{Map, Value};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// A file of ours that is about to be changed.
 pub(super) struct Target {
     pub(super) path: PathBuf,
     file: JsonFile,
+    links: LinkRule<'static>,
 }
 
 /// Every shape, those of the hosts first.
@@ -30,7 +31,7 @@ impl Target {
 
     /// Reads the file; one that is not there, or is to be replaced, is empty.
     pub(super) fn read(path: PathBuf, replace: bool) -> Result<Target, Abort> {
-        let text = match std::fs::read_to_string(&path) {
+        let text = match files::read_text(&path) {
             _ if replace => String::new(),
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -38,7 +39,9 @@ impl Target {
         };
         let file = JsonFile::read(&text)
             .map_err(|error| Abort::usage(format!("{}: {error}; it is left as it is", path.display())))?;
-        Ok(Target { path, file })
+        // What is replaced unread is the file of this name, wherever it leads.
+        let links = if replace { LinkRule::Replace } else { LinkRule::Follow };
+        Ok(Target { path, file, links })
     }
 
     /// The servers in it, of all shapes.
@@ -55,9 +58,17 @@ impl Target {
         *there.unwrap_or(&Shape::McpServers)
     }
 
-    /// Sets a server as hosts write it.
-    pub(super) fn set_as_hosts(&self, name: &str, entry: Map<String, Value>) -> Result<(), Abort> {
-        self.set_in(self.hosts_shape(), name, entry)
+    /// Sets servers as hosts write them.
+    pub(super) fn set_as_hosts(&mut self, servers: &Map<String, Value>) -> Result<(), Abort> {
+        let shape = self.hosts_shape();
+        for other in SHAPES.into_iter().filter(|other| *other != shape) {
+            let names = self.file.entries(other.key()).into_iter().map(|(name, _)| name);
+            for name in names.filter(|name| servers.contains_key(name)) {
+                self.file.remove(other.key(), &name);
+            }
+        }
+        let set = self.file.set_all(shape.key(), servers);
+        set.map_err(|error| Abort::usage(format!("{}: {error}", self.path.display())))
     }
 
     fn set_in(&self, shape: Shape, name: &str, entry: Map<String, Value>) -> Result<(), Abort> {
@@ -99,32 +110,20 @@ impl Target {
         SHAPES.iter().filter(|shape| self.file.remove(shape.key(), name)).count() > 0
     }
 
-    /// Writes the file.
+    /// Writes the file, which its owner alone can read then: there may be secrets in it.
     pub(super) fn write(&self) -> Result<(), Abort> {
-        write_file(&self.path, &self.file.text())
+        write_file(&self.path, &self.file.text(), self.links, FileAccess::Private)
     }
 }
 
-/// Writes a file as a whole, or not at all. A new one can be read by its owner only; one that was there stays as
-/// readable as it was, and where a link leads to.
-pub(super) fn write_file(path: &Path, text: &str) -> Result<(), Abort> {
+/// [`files::replace`], in the words of the command line.
+pub(super) fn write_file(
+    path: &Path,
+    text: &str,
+    links: LinkRule<'_>,
+    access: FileAccess,
+) -> Result<(), Abort> {
     let failed =
         |error: std::io::Error| Abort { exit: Exit::Io, message: format!("{}: {error}", path.display()) };
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).map_err(failed)?;
-    }
-    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let mut name = real.file_name().unwrap_or_default().to_owned();
-    name.push(".partial");
-    let partial = real.with_file_name(name);
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&partial).map_err(failed)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
-    if let Ok(there) = std::fs::metadata(&real) {
-        std::fs::set_permissions(&partial, there.permissions()).map_err(failed)?;
-    }
-    std::fs::rename(&partial, &real).map_err(failed)
+    files::replace(path, text.as_bytes(), links, access).map_err(failed)
 }

@@ -11,6 +11,7 @@ use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
 use ptc_runtime::ServerStatus;
 use ptc_runtime::config::{self, ServerEntry};
+use ptc_runtime::process;
 use ptc_runtime::upstream::UpstreamState;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -96,6 +97,7 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
             Finding::new(Level::Warning, "scripts", format!("Python scripts cannot be run: {why}"), remedy.into())
         }
     });
+    configuration.findings.extend(look_at_user(&entries));
     let mut servers = Vec::new();
     let mut exit = if is_readable { Exit::Ok } else { Exit::Usage };
     let mut sections = vec![configuration];
@@ -155,6 +157,17 @@ fn look_at_files(flags: &UpstreamFlags, files: &[PathBuf]) -> Result<(Section, V
         }
     }
     Ok((Section { name: "configuration".into(), findings, facts: json!({ "files": names }) }, entries))
+}
+
+/// What programs that are started could read of this one.
+fn look_at_user(entries: &[ServerEntry]) -> Option<Finding> {
+    let starts_programs = entries.iter().any(|entry| entry.transport.locate().kind == "command");
+    (starts_programs && process::is_readable_by_children()).then(|| {
+        let detail = "ptc runs as the superuser: every server that it starts can read its environment and memory, with the \
+                      secrets of other servers in it";
+        let remedy = "run it as a user of its own, or the servers in containers";
+        Finding::new(Level::Warning, "user", detail, remedy.into())
+    })
 }
 
 fn look_at_server(status: &ServerStatus, entry: Option<&ServerEntry>) -> Section {

@@ -232,7 +232,7 @@ impl TaskFlags {
 }
 
 fn read(path: &Path) -> Result<String, Abort> {
-    std::fs::read_to_string(path).map_err(|error| Abort::usage(format!("{}: {error}", path.display())))
+    ptc_runtime::files::read_text(path).map_err(|error| Abort::usage(format!("{}: {error}", path.display())))
 }
 
 /// Keys that are the server's own to say.

@@ -255,7 +255,7 @@ fn checked_path(path: &str) -> Result<String, Abort> {
 }
 
 fn host_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = ptc_runtime::files::read_text("/proc/sys/kernel/hostname".as_ref()).unwrap_or_default();
     let name = name.trim();
     if name.is_empty() { "ptc".into() } else { name.into() }
 }

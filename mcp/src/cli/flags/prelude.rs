@@ -98,7 +98,7 @@ pub fn compose(sources: Vec<PreludeSource>) -> Result<Arc<Prelude>, Abort> {
 /// Reads a file.
 pub fn source(file: &Path) -> Result<PreludeSource, Abort> {
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(file)
+    let text = ptc_runtime::files::read_text(file)
         .map_err(|error| Abort::usage(format!("cannot read the prelude {name}: {error}")))?;
     let origin = Some(format!("file:{name}"));
     let id = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());

@@ -28,7 +28,7 @@ impl FlagTable for ServerLimits {}
 
 /// Half of the physical memory, where the system says how much that is.
 fn half_of_ram() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let text = ptc_runtime::files::read_text("/proc/meminfo".as_ref()).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes * 512)

@@ -40,7 +40,7 @@ impl Source {
         if argument == "-" {
             return Source::read_stdin();
         }
-        let text = std::fs::read_to_string(argument)
+        let text = ptc_runtime::files::read_text(argument.as_ref())
             .map_err(|error| Abort::usage(format!("cannot read {argument}: {error}")))?;
         Ok(Source { text, name: argument.to_owned() })
     }
@@ -57,7 +57,7 @@ impl Source {
 /// Reads `--context JSON` or `--context @FILE`.
 pub fn context(argument: &str, cap: u64) -> Result<String, Abort> {
     let text = match argument.strip_prefix('@') {
-        Some(file) => std::fs::read_to_string(file)
+        Some(file) => ptc_runtime::files::read_text(file.as_ref())
             .map_err(|error| Abort::usage(format!("cannot read context file {file}: {error}")))?,
         None => argument.to_owned(),
     };

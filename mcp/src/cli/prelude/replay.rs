@@ -37,7 +37,7 @@ pub(super) fn recorded_servers(file: &Path) -> Result<Vec<ServerEntry>, Abort> {
 
 fn read(file: &Path) -> Result<Map<String, Value>, Abort> {
     let name = file.display();
-    let text = std::fs::read_to_string(file)
+    let text = ptc_runtime::files::read_text(file)
         .map_err(|error| Abort::usage(format!("cannot read {name}: {error}")))?;
     let servers: Value =
         serde_json::from_str(&text).map_err(|error| Abort::usage(format!("{name}: {error}")))?;

@@ -5,6 +5,7 @@ use super::colour::{INDENT, PROMPT, coloured};
 use super::words::Words;
 use crate::console::exit::Abort;
 use crate::console::style::Style;
+use ptc_runtime::files::{self, LinkRule};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::{CmdKind, Highlighter};
@@ -86,7 +87,8 @@ impl Terminal {
 fn history_file() -> Option<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state"));
-    Some(state.or_else(home)?.join("ptc/history"))
+    // What is no file of this user's is neither read nor written.
+    files::settle(&state.or_else(home)?.join("ptc/history"), LinkRule::Follow).ok()
 }
 
 impl Helper for InputHelper {}

@@ -147,7 +147,7 @@ impl Repl {
     async fn all(&mut self, args: &ReplArgs) -> Result<Exit, Abort> {
         let mut exit = Exit::Ok;
         for file in &args.load {
-            let text = std::fs::read_to_string(file)
+            let text = ptc_runtime::files::read_text(file)
                 .map_err(|error| Abort::usage(format!("{}: {error}", file.display())))?;
             if !self.eval(&text, &file.display().to_string(), false).await? {
                 exit = Exit::ProgramFailed;

@@ -106,7 +106,7 @@ impl Trace {
             true => newest(path).map_err(unreadable)?,
             false => path.to_owned(),
         };
-        let text = std::fs::read_to_string(&path)
+        let text = ptc_runtime::files::read_text(&path)
             .map_err(|error| Abort::usage(format!("{}: {error}", path.display())))?;
         let mut trace = Trace {
             file: path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),

@@ -377,10 +377,10 @@ fn trace_of(message: &Message<'_, '_>, headers: &HeaderMap) -> Option<TraceConte
     TraceContext::read(parent, states.map(|states| states.join(",")).as_deref())
 }
 
-/// A body without a type is taken for JSON.
+/// Whether the one type of a body is JSON. A web page of another origin cannot send that without asking whether it may;
+/// without a type it can.
 fn is_json(headers: &HeaderMap) -> bool {
-    let Some(kind) = headers.get(header::CONTENT_TYPE) else { return true };
-    let Ok(kind) = kind.to_str() else { return false };
+    let Some(Some(kind)) = only(headers, &header::CONTENT_TYPE) else { return false };
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }

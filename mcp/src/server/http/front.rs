@@ -47,7 +47,7 @@ async fn health() -> Response {
     reply::json(StatusCode::OK, br#"{"status":"ok"}"#.to_vec())
 }
 
-async fn ready(State(Front { server, .. }): State<Front>) -> Response {
+async fn ready(State(Front { server, .. }): State<Front>, request: Request<Body>) -> Response {
     let not = |status: &str| {
         reply::json(StatusCode::SERVICE_UNAVAILABLE, json!({ "status": status }).to_string().into_bytes())
     };
@@ -60,7 +60,11 @@ async fn ready(State(Front { server, .. }): State<Front>) -> Response {
     if server.clients.are_full() {
         return not("saturated");
     }
-    let ready = json!({ "status": "ready", "instance": server.settings.instance });
+    let mut ready = json!({ "status": "ready" });
+    // A balancer asks without a token; the name of the machine is for those who may call.
+    if let_in(&server, &request).is_ok() {
+        ready["instance"] = server.settings.instance.as_str().into();
+    }
     reply::json(StatusCode::OK, ready.to_string().into_bytes())
 }
 
@@ -79,6 +83,9 @@ async fn numbers(State(Front { server, gate }): State<Front>, request: Request<B
 /// Who asks; else what they are told.
 fn let_in(server: &HttpServer, request: &Request<Body>) -> Result<Arc<TokenHolder>, Box<Response>> {
     let headers = request.headers();
+    if !guard::target_is_host(request.uri(), headers) {
+        return Err(reply::text(StatusCode::BAD_REQUEST, "the target is not the Host").into());
+    }
     if !guard::lets_in(&server.settings, headers) {
         return Err(reply::text(StatusCode::FORBIDDEN, "forbidden").into());
     }

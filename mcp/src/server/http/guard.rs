@@ -2,7 +2,7 @@
 //! rebinding), and origins that nobody allowed.
 
 use super::settings::HttpSettings;
-use axum::http::{HeaderMap, HeaderName, header};
+use axum::http::{HeaderMap, HeaderName, Uri, header};
 use std::fmt;
 use std::net::IpAddr;
 
@@ -71,6 +71,13 @@ fn is_local(host: &str) -> bool {
 /// True when a request is meant for us and comes from where it may.
 pub(super) fn lets_in(settings: &HttpSettings, headers: &HeaderMap) -> bool {
     host_is_ours(settings, headers) && origin_is_allowed(settings, headers)
+}
+
+/// A target with a host of its own, as it is sent to a proxy, has that of the header: it is what counts for the client.
+pub(super) fn target_is_host(target: &Uri, headers: &HeaderMap) -> bool {
+    let Some(authority) = target.authority() else { return true };
+    let named = host_and_port(authority.as_str());
+    named.is_some() && only(headers, &header::HOST).flatten().and_then(host_and_port) == named
 }
 
 /// Where only this machine reaches us, we have only its names.

@@ -71,7 +71,7 @@ impl HttpCounts {
 
 /// Resident memory, where the system says how much that is.
 fn resident_bytes() -> i64 {
-    let pages = std::fs::read_to_string("/proc/self/statm")
+    let pages = ptc_runtime::files::read_text("/proc/self/statm".as_ref())
         .ok()
         .and_then(|text| text.split(' ').nth(1)?.parse::<i64>().ok());
     // SAFETY: it only looks a number up.

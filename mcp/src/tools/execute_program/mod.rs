@@ -1,6 +1,7 @@
 //! `execute_program`: runs one Python script. Name, schema and texts are those of its document. With `--sessions` scripts
 //! may share a namespace (`sessions`).
 
+mod engines;
 mod sessions;
 
 pub use sessions::ScriptSessions;
@@ -14,6 +15,7 @@ use crate::answer::profile::apply_beside;
 use crate::answer::record::{EvalEnding, Record};
 use crate::answer::{CallSummary, EdgeReason, ToolResult, refused};
 use crate::protocol::arguments::GivenArguments;
+use engines::OwnerEngines;
 use ptc_python::engine::{Engine, Script};
 use ptc_python::functions::FunctionTable;
 use ptc_python::guest::{NamespaceTurn, ScriptRun};
@@ -23,7 +25,7 @@ use ptc_runtime::guest::{asking, traced};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::Outcome;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, json};
 use sessions::{NEW, ScriptSession};
 use std::sync::Arc;
 
@@ -61,7 +63,7 @@ pub struct ScriptLimits {
 /// The tool.
 pub struct ExecuteProgram {
     runtime: Arc<Runtime>,
-    engine: Arc<dyn Engine>,
+    engines: OwnerEngines,
     functions: Arc<FunctionTable>,
     limits: ScriptLimits,
     sessions: Option<Arc<ScriptSessions>>,
@@ -90,23 +92,24 @@ struct SessionPlace {
 }
 
 impl SessionPlace {
-    /// What a client has to know of it after a script.
-    fn told(self) -> String {
+    /// What a client has to know of it after a script: its id, if it goes on.
+    fn goes_on(self) -> Option<String> {
         let SessionPlace { sessions, session, ends } = self;
         session.touch();
         // Still busy: its script was cut off, which is its end.
         if ends || session.namespace.is_over() || session.namespace.is_busy() {
             sessions.close(&session.id);
-            return "[session ended]".to_owned();
+            return None;
         }
-        format!("[session_id: {}]", session.id)
+        Some(session.id.clone())
     }
 }
 
 impl ExecuteProgram {
-    /// Scripts run on this engine, with the servers of this runtime.
+    /// Scripts run on this engine, and on others like it for other owners, with the servers of this runtime.
     pub fn new(runtime: Arc<Runtime>, engine: Arc<dyn Engine>, limits: ScriptLimits) -> ExecuteProgram {
-        ExecuteProgram { runtime, engine, functions: Arc::default(), limits, sessions: None }
+        let engines = OwnerEngines::new(engine);
+        ExecuteProgram { runtime, engines, functions: Arc::default(), limits, sessions: None }
     }
 
     /// What a call asks for.
@@ -148,7 +151,7 @@ impl Tool for ExecuteProgram {
 
     fn definition(&self, facts: &Facts) -> Definition {
         let mut description = DESCRIPTION.to_owned();
-        if let Some(lacks) = self.engine.lacks() {
+        if let Some(lacks) = self.engines.any().lacks() {
             description.push('\n');
             description.push_str(lacks);
         }
@@ -188,17 +191,17 @@ impl Tool for ExecuteProgram {
         };
         let AskedScript { code, shared, turn } = asked;
         let script = Script { code: code.into(), output_bytes: self.limits.output_bytes };
-        let (engine, broker) = (self.engine.clone(), self.runtime.broker().clone());
+        let (engine, broker) = (self.engines.of(call.owner), self.runtime.broker().clone());
         let run = ScriptRun { engine, broker, functions: self.functions.clone(), script, turn };
         let (runtime, limits, call) = (self.runtime.clone(), self.limits.limits, call.clone());
         Begun::Run(Job::new(self.limits.process_bytes, move |reporter| -> Cancel {
             let guest = asking(traced(run.guest(), call.trace.clone()), reporter.caller());
             let watcher = follow(reporter, move |reporter, outcome| {
-                let told = shared.map(SessionPlace::told);
+                let session = shared.map(SessionPlace::goes_on);
                 let log = call.log.map(|level| log::of_run(level, &outcome)).unwrap_or_default();
                 let record = record(&outcome);
                 let summary = CallSummary::of(&record);
-                let result = result(call.profile, &outcome, &record, told.as_deref());
+                let result = result(call.profile, &outcome, &record, session.as_ref());
                 reporter.ended(&ToolAnswer { result, log, summary });
             });
             let submitted = runtime.submit_guest(limits, guest, watcher);
@@ -220,15 +223,21 @@ fn result(
     profile: Profile,
     outcome: &Outcome,
     record: &Record<'_>,
-    session: Option<&str>,
+    session: Option<&Option<String>>,
 ) -> ToolResult<'static> {
     let mut text = match &outcome.result {
         Ok(printed) => SUCCEEDED.to_owned() + &printed.text,
         Err(failure) => FAILED.to_owned() + &failure.message,
     };
+    let mut more = Map::new();
     if let Some(session) = session {
         let end = if text.ends_with('\n') { "" } else { "\n" };
-        text = text + end + session;
+        let line = match session {
+            Some(id) => format!("[session_id: {id}]"),
+            None => "[session ended]".to_owned(),
+        };
+        text = text + end + &line;
+        more.insert("session_id".into(), session.as_deref().into());
     }
-    apply_beside(profile, record, text)
+    apply_beside(profile, record, text, more)
 }

@@ -132,7 +132,7 @@ fn whole(trace: &Path, most: usize) -> Option<Value> {
     if trace.metadata().ok()?.len() > most as u64 {
         return None;
     }
-    let text = std::fs::read_to_string(trace).ok()?;
+    let text = ptc_runtime::files::read_text(trace).ok()?;
     text.lines()
         .map(|line| serde_json::from_str::<Value>(line).ok())
         .collect::<Option<Vec<_>>>()

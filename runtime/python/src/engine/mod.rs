@@ -3,10 +3,12 @@
 //! # Layout
 //! - [`cpython`]: the machine's `python3`, forked for each script, in a jail of the kernel
 //! - [`monty`]: a subset of Python, in processes of our own binary
+//! - `filter`: the system calls that both have
 //! - `conversation`: the lines of one script: calls, replies, its output
 
 mod conversation;
 pub mod cpython;
+mod filter;
 #[cfg(feature = "monty")]
 pub mod monty;
 

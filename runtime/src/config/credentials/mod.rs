@@ -132,7 +132,7 @@ impl CredentialReader<'_> {
             })?,
             "file" => {
                 let path = Path::new(self.document.name).parent().unwrap_or(Path::new("")).join(text);
-                let content = std::fs::read_to_string(&path).map_err(|why| {
+                let content = crate::files::read_text(&path).map_err(|why| {
                     let at = path.display();
                     error(
                         &["path"],

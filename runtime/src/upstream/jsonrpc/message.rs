@@ -17,7 +17,7 @@ pub(crate) enum Incoming {
     Response { id: u64, body: Result<RawAnswer, ErrorObject> },
     /// An answer that cannot be read, and the requests that it may belong to; without any id it belongs to the
     /// only request in flight, if there is just one.
-    Broken { ids: Vec<u64>, why: String },
+    Broken { ids: Vec<u64>, why: String, is_cut: bool },
     /// A request of the server; `id` is the raw JSON of its id, `params` that of its parameters.
     Request { id: String, method: String, params: String },
     /// The server takes back the request with this id.
@@ -133,10 +133,14 @@ fn parse_object(line: Vec<u8>) -> Incoming {
         // An error whose request the server could not tell, by the specification.
         (None, None) if envelope.error.is_some() && member(&line, b"jsonrpc").is_some() => {
             let error = envelope.error.map_or("", RawValue::get);
-            Incoming::Broken { ids: Vec::new(), why: ErrorObject::read(error.as_bytes()).message }
+            Incoming::Broken {
+                ids: Vec::new(),
+                why: ErrorObject::read(error.as_bytes()).message,
+                is_cut: false,
+            }
         }
         (None, None) if envelope.result.is_some() && member(&line, b"id").is_none() => {
-            Incoming::Broken { ids: Vec::new(), why: "the answer has no id".to_owned() }
+            Incoming::Broken { ids: Vec::new(), why: "the answer has no id".to_owned(), is_cut: false }
         }
         (None, None) => Incoming::Noise,
     }
@@ -190,7 +194,7 @@ fn salvage(line: Vec<u8>, why: &str) -> Incoming {
         (_, 2.., _) | (_, _, 2..) => "the answer has more than one result or error".to_owned(),
         _ => format!("the answer cannot be read: {why}"),
     };
-    Incoming::Broken { ids, why }
+    Incoming::Broken { ids, why, is_cut: !is_closed }
 }
 
 /// What a text that never came to its end says about its request.
@@ -343,11 +347,11 @@ mod tests {
         match parse(text.to_vec()) {
             Incoming::Response { id, body: Ok(answer) } => format!("{id}={}", lossy(answer.bytes())),
             Incoming::Response { id, body: Err(error) } => format!("{id}!{}", error.message),
-            Incoming::Broken { ids, why } => format!("{ids:?} {why}"),
+            Incoming::Broken { ids, why, .. } => format!("{ids:?} {why}"),
             Incoming::Batch(frames) => format!("batch of {}", frames.len()),
             Incoming::Noise => "noise".to_owned(),
             Incoming::Open(text) => match cut_short(text) {
-                Incoming::Broken { ids, why } => format!("{ids:?} {why}"),
+                Incoming::Broken { ids, why, .. } => format!("{ids:?} {why}"),
                 other => format!("open {other:?}"),
             },
             other => format!("{other:?}"),

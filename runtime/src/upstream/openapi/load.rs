@@ -48,7 +48,7 @@ fn larger(what: &str, cap: usize) -> String {
 /// Reads not more than the cap, whatever the size of the file is said to be.
 fn read(path: &Path, cap: usize) -> Result<Vec<u8>, String> {
     let wrong = |error: std::io::Error| format!("schema_file: {}: {error}", path.display());
-    let file = std::fs::File::open(path).map_err(wrong)?;
+    let file = crate::files::open(path).map_err(wrong)?;
     let mut bytes = Vec::new();
     file.take(cap as u64 + 1).read_to_end(&mut bytes).map_err(wrong)?;
     if bytes.len() > cap { Err(larger("schema_file", cap)) } else { Ok(bytes) }
@@ -73,6 +73,7 @@ fn text(bytes: Vec<u8>) -> Result<String, String> {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 mod tests {
     use super::*;
 

@@ -63,7 +63,7 @@ struct TokenTable {
 /// # Errors
 /// What is wrong with it, in a line.
 pub fn read(path: &Path) -> Result<Vec<TokenGrant>, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = ptc_runtime::files::read_text(path).map_err(|error| format!("{}: {error}", path.display()))?;
     parse(&text).map_err(|wrong| format!("{}: {wrong}", path.display()))
 }
 

@@ -1,6 +1,7 @@
 //! TLS: a certificate and its key, from files that are followed.
 
 use crate::server::http::reload::Reloads;
+use ptc_runtime::files;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -53,13 +54,13 @@ impl fmt::Debug for Tls {
 
 fn config([certificate, key]: &[PathBuf; 2]) -> Result<Arc<ServerConfig>, String> {
     let wrong = |path: &Path, error: &dyn fmt::Display| format!("{}: {error}", path.display());
-    let chain: Result<Vec<_>, _> =
-        CertificateDer::pem_file_iter(certificate).map_err(|error| wrong(certificate, &error))?.collect();
+    let read = |path: &Path| files::read(path).map_err(|error| wrong(path, &error));
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(certificate)?).collect();
     let chain = chain.map_err(|error| wrong(certificate, &error))?;
     if chain.is_empty() {
         return Err(wrong(certificate, &"no certificate"));
     }
-    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;
+    let secret = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|error| wrong(key, &error))?;
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?

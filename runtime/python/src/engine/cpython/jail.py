@@ -20,6 +20,13 @@ SECCOMP_MODE_FILTER = 2
 # The same numbers on x86_64 and aarch64.
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446
 LANDLOCK_READ = (1 << 2) | (1 << 3)  # files, folders
+LANDLOCK_SCOPES = 3  # abstract sockets, signals
+# The version of Landlock that has scopes.
+LANDLOCK_SCOPED = 6
+
+
+class Ruleset(ctypes.Structure):
+    _fields_ = [("fs", ctypes.c_uint64), ("net", ctypes.c_uint64), ("scoped", ctypes.c_uint64)]
 
 
 class JailError(Exception):
@@ -130,9 +137,6 @@ def no_capabilities():
 def landlock(folders):
     """Only reading, only in these folders. The second lock on the same door."""
 
-    class Ruleset(ctypes.Structure):
-        _fields_ = [("fs", ctypes.c_uint64), ("net", ctypes.c_uint64), ("scoped", ctypes.c_uint64)]
-
     class Beneath(ctypes.Structure):
         _pack_ = 1
         _fields_ = [("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32)]
@@ -143,8 +147,8 @@ def landlock(folders):
     rights |= (1 << 13) if version >= 2 else 0
     rights |= (1 << 14) if version >= 3 else 0
     rights |= (1 << 15) if version >= 5 else 0
-    rules = Ruleset(rights, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
-    size = 24 if version >= 6 else 16 if version >= 4 else 8
+    rules = Ruleset(rights, 3 if version >= 4 else 0, LANDLOCK_SCOPES if version >= LANDLOCK_SCOPED else 0)
+    size = 24 if version >= LANDLOCK_SCOPED else 16 if version >= 4 else 8
     ruleset = system_call("Landlock", LANDLOCK_CREATE_RULESET, ctypes.byref(rules), size, 0)
     for folder in [*folders, "/empty"]:
         place = os.open(folder, os.O_PATH | os.O_CLOEXEC)
@@ -154,6 +158,16 @@ def landlock(folders):
     system_call("Landlock", LANDLOCK_RESTRICT_SELF, ruleset, 0)
     os.close(ruleset)
     return version
+
+
+def own_domain(version):
+    """A domain for this process alone, which signals none but itself: scripts that share one could signal each other."""
+    if version < LANDLOCK_SCOPED:
+        return
+    rules = Ruleset(0, 0, LANDLOCK_SCOPES)
+    ruleset = system_call("Landlock", LANDLOCK_CREATE_RULESET, ctypes.byref(rules), 24, 0)
+    system_call("Landlock", LANDLOCK_RESTRICT_SELF, ruleset, 0)
+    os.close(ruleset)
 
 
 def filter_system_calls(program):
@@ -167,10 +181,10 @@ def filter_system_calls(program):
 
 
 def enter_jail():
-    """The names of its layers, each of which was enforced."""
+    """The names of its layers, each of which was enforced, and the version of Landlock."""
     own_namespaces()
     folders = own_files()
     no_capabilities()
     version = landlock(folders)
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
-    return ["namespaces", "a root of its own", "no capabilities", f"Landlock {version}"]
+    return ["namespaces", "a root of its own", "no capabilities", f"Landlock {version}"], version

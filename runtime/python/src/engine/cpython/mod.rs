@@ -2,16 +2,14 @@
 //!
 //! The jail has four layers, each of which must hold or no script is run: namespaces (user, process, network, mount and
 //! others), Landlock, seccomp and limits of the process. It is made by the process itself (`jail.py`), because what
-//! Python needs to read is known there; the filter of system calls is made here (`filter`).
+//! Python needs to read is known there; the filter of system calls is made here (`engine/filter.rs`).
 //!
 //! # Layout
 //! - [`CPython`]: starts the warm process, again when it is lost
 //! - `zygote`: the warm process: forking, killing, how scripts ended; `control`: what it is told
-//! - `filter`: the system calls that a script has
 //! - `jail.py`, `zygote.py`, `program.py`, `main.py`: what runs there, one after the other as one text
 
 mod control;
-mod filter;
 mod zygote;
 
 use super::conversation::{self, Said};

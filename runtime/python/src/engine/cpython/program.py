@@ -389,6 +389,14 @@ def limit(settings, keep=False):
         resource.setrlimit(which, (most, most))
 
 
+def can_signal(process):
+    try:
+        os.kill(process, 0)
+        return True
+    except PermissionError:
+        return False
+
+
 def try_child(settings):
     """What every script adds to the jail, tried in a child. The names of these layers."""
     child = os.fork()
@@ -396,6 +404,9 @@ def try_child(settings):
         status = 1
         try:
             limit(settings)
+            own_domain(settings["landlock"])
+            if settings["landlock"] >= LANDLOCK_SCOPED and can_signal(os.getppid()):
+                os._exit(1)
             filter_system_calls(settings["filter"])
             os.getpgid(0)
         except PermissionError:
@@ -404,7 +415,7 @@ def try_child(settings):
         finally:
             os._exit(status)
     if os.waitpid(child, 0)[1] != 0:
-        raise JailError("seccomp: the filter of system calls cannot be set, or does nothing")
+        raise JailError("seccomp or Landlock: the filter of system calls or the scope of signals cannot be set, or does nothing")
     return ["limits", "seccomp"]
 
 
@@ -424,6 +435,7 @@ def run_script(settings, functions, descriptor, inherited):
     asyncio.set_event_loop(loop)
     loop.add_reader(descriptor, channel.readable)
     limit(settings, task["keep"])
+    own_domain(settings["landlock"])
     filter_system_calls(settings["filter"])
 
     namespace = {"__name__": "__main__", "__builtins__": builtins, "ToolError": ToolError, **functions["all"]}

@@ -48,6 +48,8 @@ class Zygote:
     def serve(self):
         """Comes back in no process."""
         signal.signal(signal.SIGCHLD, lambda *_: None)
+        # The first process of a namespace gets no signal from inside that it has no handler for; Python has one for this.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.set_wakeup_fd(self.wakeup, warn_on_full_buffer=False)
         poll = select.poll()
         poll.register(self.control, select.POLLIN)

@@ -1,7 +1,8 @@
 //! The warm process. Its control socket carries lines; nothing that a script wrote passes it.
 
+use super::Options;
 use super::control::{Order, Orders};
-use super::{Options, filter};
+use crate::engine::filter::{self, Held};
 use crate::functions::Functions;
 use ptc_runtime::tasks::{self, TaskOwner};
 use ptc_runtime::upstream::{forget_companion, spawn_companion};
@@ -92,7 +93,7 @@ impl Zygote {
     /// Starts one and waits until it can fork.
     pub(super) async fn start(options: &Options) -> Result<Zygote, String> {
         let failed = |error: io::Error| format!("python: {error}");
-        let filter = filter::program()?;
+        let filter = filter::bytes(Held::Script)?;
         let (ours, theirs) = StdStream::pair().map_err(failed)?;
         let mut command = Command::new(&options.python);
         command.args(["-I", "-S", "-c", BOOT]).env_clear().stdin(Stdio::from(OwnedFd::from(theirs)));

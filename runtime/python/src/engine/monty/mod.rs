@@ -1,6 +1,7 @@
 //! An interpreter of our own binary: Monty, a subset of Python, in worker processes that are ended from outside.
 //!
-//! It has no files, sockets or processes to give to a script, so it needs no layer of the kernel; what it does not
+//! It has no files, sockets or processes to give to a script, so it needs no layer of the kernel; where the kernel has
+//! Landlock and seccomp, a worker is held by them all the same, in case the interpreter has a fault. What it does not
 //! bound itself (time inside of one operation, memory) is bounded by its process. A worker runs one script at a time
 //! and is used again after one that ended in order, with a new namespace.
 //!
@@ -115,8 +116,8 @@ async fn execute(
         Said::Nonsense => Err(output::raised("RuntimeError: the process of the script made no sense")),
         Said::Gone => {
             return Err(match worker.end().await {
-                // Memory that cannot be had is an abort.
-                Some(6) => output::ended_by(9),
+                // Memory that cannot be had is an abort; its message may meet the limit of files first (SIGXFSZ).
+                Some(6 | 25) => output::ended_by(9),
                 Some(signal) => output::ended_by(signal),
                 None => output::raised("RuntimeError: the process of the script ended"),
             });

@@ -2,14 +2,17 @@
 //! same socket, in the lines of `conversation`.
 
 use super::script::{NAME_TOOL_ERROR, Script};
+use crate::engine::filter::{self, Held};
 use monty::MontyRepl;
 use monty_types::{AssertMessageAnnotations, CompileOptions, PrintWriter, ResourceTracker};
+use ptc_runtime::{files, process};
 use ptc_similar::nearest_of;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, BufRead, BufReader, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::exit;
@@ -129,8 +132,11 @@ pub fn serve(memory_bytes: u64) -> io::Result<()> {
     let lines = BufReader::new(socket.try_clone()?);
     let (sender, told) = channel();
     let channel = Channel { socket, told };
+    // Before there are other files than these; what a thread is held by holds those that it starts.
+    let pages = files::open("/proc/self/statm".as_ref()).ok();
+    process::give_up_files()?;
     std::thread::Builder::new().stack_size(STACK).spawn(move || run_scripts(&channel))?;
-    confine(memory_bytes)?;
+    confine(memory_bytes, pages)?;
     listen(lines, &sender);
     // The end of the socket is that of this process, whatever the script is doing.
     exit(0)
@@ -175,20 +181,24 @@ fn fresh() -> MontyRepl {
 }
 
 /// Limits of the process, and where the system has it, a filter of system calls.
-fn confine(memory_bytes: u64) -> io::Result<()> {
+fn confine(memory_bytes: u64, pages: Option<File>) -> io::Result<()> {
     let most = |what, limit| setrlimit(what, Rlimit { current: Some(limit), maximum: Some(limit) });
     most(Resource::Core, 0)?;
     most(Resource::Fsize, 0)?;
     most(Resource::Nofile, DESCRIPTORS)?;
-    if let Some(base) = mapped_bytes() {
+    if let Some(base) = pages.and_then(mapped_bytes) {
         most(Resource::As, base.saturating_add(memory_bytes))?;
     }
+    #[cfg(target_os = "linux")]
+    seccompiler::apply_filter_all_threads(&filter::program(Held::Worker).map_err(io::Error::other)?)
+        .map_err(io::Error::other)?;
     Ok(())
 }
 
 /// Address space of this process; `None` where nobody says.
-fn mapped_bytes() -> Option<u64> {
-    let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
+fn mapped_bytes(mut statm: File) -> Option<u64> {
+    let mut pages = String::new();
+    statm.read_to_string(&mut pages).ok()?;
     let pages: u64 = pages.split(' ').next()?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
 }

@@ -57,7 +57,7 @@ fn dispatch(
 ) -> bool {
     match incoming {
         Incoming::Response { id, body } => answers(IncomingAnswer { id: Some(id), body }),
-        Incoming::Broken { ids, why } => {
+        Incoming::Broken { ids, why, .. } => {
             let error = || Err(ErrorObject::about(why.clone()));
             if ids.is_empty() {
                 answers(IncomingAnswer { id: None, body: error() });

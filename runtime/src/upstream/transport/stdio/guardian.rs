@@ -307,7 +307,9 @@ impl Helper {
         use std::os::unix::process::CommandExt;
         let mut command = Command::new("/bin/sh");
         command.args(["-c", SCRIPT, "ptc-guardian", mark]).stdin(Stdio::piped());
-        command.stdout(Stdio::null()).stderr(Stdio::null()).env_remove(MARK);
+        // Servers can read the environment of a shell of the same user, so ours is not in it.
+        command.stdout(Stdio::null()).stderr(Stdio::null()).env_clear();
+        command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         // A group of its own: what is sent to ours must not reach it.
         command.process_group(0);
         let mut child = command.spawn()?;

@@ -4,6 +4,7 @@
 //! the parents live, and a mark in the environment, which is handed down from parent to child. Where there is no
 //! `/proc`, nothing is found, and the group has to do.
 
+use crate::files;
 use std::collections::HashSet;
 
 /// The variable that marks a server and what it starts.
@@ -23,7 +24,7 @@ pub(super) struct Process {
 
 impl Process {
     fn read(id: u32) -> Option<Process> {
-        let text = std::fs::read(format!("/proc/{id}/stat")).ok()?;
+        let text = files::read(format!("/proc/{id}/stat").as_ref()).ok()?;
         // The name in parentheses may hold anything, parentheses too.
         let rest = &text[memchr::memrchr(b')', &text)? + 1..];
         let fields: Vec<&str> = std::str::from_utf8(rest).ok()?.split_whitespace().collect();
@@ -48,7 +49,7 @@ impl Process {
 
     /// True when its environment holds this text.
     pub(super) fn carries(&self, mark: &str) -> bool {
-        let environment = std::fs::read(format!("/proc/{}/environ", self.id)).unwrap_or_default();
+        let environment = files::read(format!("/proc/{}/environ", self.id).as_ref()).unwrap_or_default();
         memchr::memmem::find(&environment, mark.as_bytes()).is_some()
     }
 }
@@ -74,7 +75,7 @@ fn all() -> Vec<Process> {
 pub(super) fn children() -> Vec<Process> {
     let own = std::process::id();
     let lists = std::fs::read_dir("/proc/self/task").into_iter().flatten();
-    let lists = lists.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("children")).ok());
+    let lists = lists.filter_map(|thread| files::read_text(&thread.ok()?.path().join("children")).ok());
     let lists: Vec<String> = lists.collect();
     if lists.is_empty() {
         // A kernel without these lists.

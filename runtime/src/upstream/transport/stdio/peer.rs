@@ -13,12 +13,16 @@ use crate::upstream::transport::{Peer, PeerEvents, PeerRequest, RequestEra, Requ
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 /// Lines up to this size are read even when no call is in flight.
 const LINE_FLOOR: usize = 1 << 20;
+
+/// How long the end of a server that has cut an answer short is awaited.
+const END: Duration = Duration::from_millis(500);
 
 /// Requests without an answer that are remembered after their callers have gone.
 const ABANDONED: usize = 1_024;
@@ -47,7 +51,18 @@ struct WaitingCall {
     /// Where a larger answer goes.
     overflow: Option<SpillStore>,
     reply: oneshot::Sender<Result<RawAnswer, RequestFault>>,
+    /// Its answer came, and not whole.
+    is_cut: bool,
 }
+
+/// Answers that are cut short, and until when the end of their server is awaited.
+struct CutAnswers {
+    ids: Vec<u64>,
+    why: String,
+    until: Instant,
+}
+
+type CutSender = mpsc::UnboundedSender<CutAnswers>;
 
 impl StdioPeer {
     /// A peer whose holder runs [`StdioPeer::read`] and [`StdioPeer::write`].
@@ -83,12 +98,28 @@ impl StdioPeer {
 
     /// Reads frames until the stream ends.
     pub(super) async fn read(&self, source: impl AsyncRead + Unpin) {
+        let (cuts, mut cut_short) = mpsc::unbounded_channel::<CutAnswers>();
+        let end_calls = async {
+            while let Some(CutAnswers { ids, why, until }) = cut_short.recv().await {
+                tokio::time::sleep_until(until).await;
+                for id in ids {
+                    self.answer(id, |_| Err(RequestFault::Rpc(ErrorObject::about(&why))));
+                }
+            }
+        };
+        tokio::select! {
+            () = self.read_frames(source, cuts) => {}
+            () = end_calls => {}
+        }
+    }
+
+    async fn read_frames(&self, source: impl AsyncRead + Unpin, cuts: CutSender) {
         let mut frames = Frames::new(source);
         let (mut log, mut pace) = (Throttle::default(), Pace::new());
         loop {
             let (asked, bytes) = match frames.next(&self.intake).await {
                 Ok(Some(Received::Frame(incoming, bytes))) => {
-                    (self.dispatch(incoming, bytes, &mut log), bytes as u64)
+                    (self.dispatch(incoming, bytes, &mut log, &cuts), bytes as u64)
                 }
                 Ok(Some(Received::Oversize(kind, bytes, file))) => {
                     (self.oversize(&kind, bytes, file, &mut log), bytes)
@@ -106,7 +137,7 @@ impl StdioPeer {
     }
 
     /// Deals with a frame; false when nobody has asked for it.
-    fn dispatch(&self, incoming: Incoming, bytes: usize, log: &mut Throttle) -> bool {
+    fn dispatch(&self, incoming: Incoming, bytes: usize, log: &mut Throttle, cuts: &CutSender) -> bool {
         let events = &*self.events;
         let upstream = events.server();
         if !matches!(incoming, Incoming::Noise) {
@@ -120,16 +151,20 @@ impl StdioPeer {
                     false => body.map_err(RequestFault::Rpc),
                 });
             }
-            Incoming::Broken { ids, why } => {
+            Incoming::Broken { ids, why, is_cut } => {
                 log.warn(upstream, bytes, &why);
-                let ids = if ids.is_empty() { self.only_call().into_iter().collect() } else { ids };
+                let ids: Vec<u64> = if ids.is_empty() { self.only_call().into_iter().collect() } else { ids };
+                if is_cut {
+                    return self.cut(ids, &why, cuts);
+                }
                 let fault = || Err(RequestFault::Rpc(ErrorObject::about(why.clone())));
                 let asked = ids.into_iter().filter(|id| self.answer(*id, |_| fault()));
                 return asked.count() > 0;
             }
             Incoming::Batch(frames) => {
-                let asked =
-                    frames.into_iter().filter_map(|frame| self.dispatch(frame, bytes, log).then_some(()));
+                let asked = frames
+                    .into_iter()
+                    .filter_map(|frame| self.dispatch(frame, bytes, log, cuts).then_some(()));
                 return asked.count() > 0;
             }
             Incoming::Request { id, method, params } => {
@@ -147,6 +182,28 @@ impl StdioPeer {
             }
         }
         false
+    }
+
+    /// Calls with answers that are cut short end with that, unless the server turns out to have died of the same. False
+    /// when no call has asked for them.
+    fn cut(&self, ids: Vec<u64>, why: &str, cuts: &CutSender) -> bool {
+        let mut asked = false;
+        let mut waiting = Vec::new();
+        for id in ids {
+            match self.lock().calls.get_mut(&id).map(|call| std::mem::replace(&mut call.is_cut, true)) {
+                Some(was_cut) => {
+                    asked = true;
+                    waiting.extend((!was_cut).then_some(id));
+                }
+                None => asked |= self.answer(id, |_| Err(RequestFault::Rpc(ErrorObject::about(why)))),
+            }
+        }
+        if !waiting.is_empty() {
+            let cut = CutAnswers { ids: waiting, why: why.to_owned(), until: Instant::now() + END };
+            // The other end lives as long as the reader.
+            let _ = cuts.send(cut);
+        }
+        asked
     }
 
     /// Ends the call an over-long line belongs to; false when there is none.
@@ -195,7 +252,7 @@ impl Peer for StdioPeer {
         let mut guard = CallGuard { peer: self, id: None, deadline, is_cancellable };
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
-        let waiting = WaitingCall { cap, overflow, reply };
+        let waiting = WaitingCall { cap, overflow, reply, is_cut: false };
         match params {
             RequestParams::Own(params) => {
                 self.enter(id, waiting)?;
@@ -339,4 +396,39 @@ impl Drop for CallGuard<'_> {
 
 fn too_large(bytes: u64, cap: usize) -> RequestFault {
     RequestFault::Upstream(UpstreamFault::TooLarge { bytes, cap: cap as u64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tasks::{self, TaskOwner};
+    use crate::upstream::ClientFeatures;
+
+    /// How a call ends if its answer begins like this and is followed by another frame, when the server dies or not.
+    async fn ends_with(dies: bool) -> Result<RawAnswer, RequestFault> {
+        let peer = Arc::new(StdioPeer::new(Arc::new(PeerEvents::new("s".into(), ClientFeatures::default()))));
+        let (mut server, ours) = tokio::io::duplex(1 << 10);
+        let (reply, answer) = oneshot::channel();
+        peer.enter(7, WaitingCall { cap: 100, overflow: None, reply, is_cut: false }).expect("open");
+        let text = b"{\"id\":7,\"result\":{\"a\":\n{\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n";
+        server.write_all(text).await.expect("written");
+        let reader = peer.clone();
+        let read = tasks::spawn(TaskOwner::Connection, async move { reader.read(ours).await });
+        if dies {
+            drop(server);
+            read.await.expect("read");
+            peer.close("it has ended");
+        }
+        answer.await.expect("an answer")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_is_cut_short_by_the_end_of_its_server_is_not_its_mistake() {
+        let Err(RequestFault::Upstream(UpstreamFault::Unavailable(why))) = ends_with(true).await else {
+            panic!()
+        };
+        assert_eq!(why, "it has ended");
+        let Err(RequestFault::Rpc(error)) = ends_with(false).await else { panic!() };
+        assert_eq!(error.message, "the answer is cut short");
+    }
 }

@@ -1,0 +1,166 @@
+//! The system calls that a script has: those of an interpreter that reads its library, computes, waits, and talks over
+//! the one channel that it has. Anything else fails with EPERM: no process, thread, socket, signal, mount or trace.
+//!
+//! A call that does several things is allowed by its arguments: `fcntl` that duplicates and reads flags, but neither
+//! sends signals (F_SETOWN, O_ASYNC) nor locks or leases files that others use; memory that is either written or run.
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch,
+};
+use std::collections::BTreeMap;
+
+/// Numbers by architecture, where they are the same calls.
+#[cfg(target_arch = "x86_64")]
+mod numbers {
+    pub(super) const ARCH: seccompiler::TargetArch = seccompiler::TargetArch::x86_64;
+    /// read write close stat fstat lstat poll lseek munmap brk rt_sigaction rt_sigprocmask rt_sigreturn
+    /// pread64 readv writev access select sched_yield mremap msync mincore madvise dup nanosleep getpid exit uname
+    /// getdents getcwd readlink gettimeofday getrlimit getrusage times getuid getgid geteuid getegid getppid
+    /// sigaltstack gettid futex sched_getaffinity getdents64 restart_syscall clock_gettime clock_getres
+    /// clock_nanosleep exit_group epoll_wait epoll_ctl openat newfstatat readlinkat faccessat pselect6 ppoll
+    /// set_robust_list epoll_pwait epoll_create1 getrandom membarrier statx rseq faccessat2 epoll_pwait2 open time
+    pub(super) const ALLOWED: &[i64] = &[
+        0, 1, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 17, 19, 20, 21, 23, 24, 25, 26, 27, 28, 32, 35, 39, 60,
+        63, 78, 79, 89, 96, 97, 98, 100, 102, 104, 107, 108, 110, 131, 186, 202, 204, 217, 219, 228, 229,
+        230, 231, 232, 233, 257, 262, 267, 269, 270, 271, 273, 281, 291, 318, 324, 332, 334, 439, 441, 2,
+        201,
+    ];
+    pub(super) const FCNTL: i64 = 72;
+    pub(super) const MMAP: i64 = 9;
+    pub(super) const MPROTECT: i64 = 10;
+    /// recvfrom sendto: of a socket that is connected.
+    pub(super) const TALK: [(i64, u8); 2] = [(45, 4), (44, 4)];
+    pub(super) const TGKILL: i64 = 234;
+}
+
+/// The generic table of newer architectures.
+#[cfg(target_arch = "aarch64")]
+mod numbers {
+    pub(super) const ARCH: seccompiler::TargetArch = seccompiler::TargetArch::aarch64;
+    /// getcwd epoll_create1 epoll_ctl epoll_pwait dup faccessat openat close getdents64 lseek read write readv
+    /// writev pread64 pselect6 ppoll readlinkat newfstatat fstat exit exit_group futex set_robust_list nanosleep
+    /// clock_gettime clock_getres clock_nanosleep sched_getaffinity sched_yield restart_syscall sigaltstack
+    /// rt_sigaction rt_sigprocmask rt_sigreturn uname getrlimit getrusage times gettimeofday getpid getppid getuid
+    /// geteuid getgid getegid gettid brk munmap mremap msync mincore madvise getrandom membarrier statx
+    /// rseq faccessat2 epoll_pwait2
+    pub(super) const ALLOWED: &[i64] = &[
+        17, 20, 21, 22, 23, 48, 56, 57, 61, 62, 63, 64, 65, 66, 67, 72, 73, 78, 79, 80, 93, 94, 98, 99, 101,
+        113, 114, 115, 123, 124, 128, 132, 134, 135, 139, 160, 163, 165, 153, 169, 172, 173, 174, 175, 176,
+        177, 178, 214, 215, 216, 227, 232, 233, 278, 283, 291, 293, 439, 441,
+    ];
+    pub(super) const FCNTL: i64 = 25;
+    pub(super) const MMAP: i64 = 222;
+    pub(super) const MPROTECT: i64 = 226;
+    /// recvfrom sendto: of a socket that is connected.
+    pub(super) const TALK: [(i64, u8); 2] = [(207, 4), (206, 4)];
+    pub(super) const TGKILL: i64 = 131;
+}
+
+/// What must hold of an argument, by its place.
+#[derive(Clone, Copy)]
+enum Must {
+    Be(u8, u64),
+    /// None of these bits is set.
+    Lack(u8, u64),
+}
+
+// The numbers of Linux, on both architectures.
+const F_SETFL: u64 = 4;
+const O_ASYNC: u64 = 0o20000;
+const PROT_WRITE: u64 = 2;
+const PROT_EXEC: u64 = 4;
+const MAP_ANONYMOUS: u64 = 0x20;
+const SIGABRT: u64 = 6;
+
+/// Calls that are allowed in these ways only.
+const BY_ARGUMENTS: &[(i64, &[&[Must]])] = &[
+    (
+        numbers::FCNTL,
+        &[
+            // F_DUPFD F_GETFD F_SETFD F_GETFL F_DUPFD_CLOEXEC
+            &[Must::Be(1, 0)],
+            &[Must::Be(1, 1)],
+            &[Must::Be(1, 2)],
+            &[Must::Be(1, 3)],
+            &[Must::Be(1, 1030)],
+            &[Must::Be(1, F_SETFL), Must::Lack(2, O_ASYNC)],
+        ],
+    ),
+    (
+        numbers::MMAP,
+        &[
+            &[Must::Lack(2, PROT_EXEC)],
+            // Libraries of the interpreter.
+            &[Must::Lack(2, PROT_WRITE), Must::Lack(3, MAP_ANONYMOUS)],
+        ],
+    ),
+    (numbers::MPROTECT, &[&[Must::Lack(2, PROT_EXEC)]]),
+];
+
+/// Who is held.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    /// A child of the machine's Python; its channel is a plain descriptor.
+    Script,
+    /// A process of our own binary, which talks over a socket and may end itself.
+    #[cfg_attr(not(feature = "monty"), expect(dead_code))]
+    Worker,
+}
+
+/// The filter.
+///
+/// # Errors
+/// The machine is of a kind that the filter is not written for.
+pub(super) fn program(held: Held) -> Result<BpfProgram, String> {
+    const EPERM: u32 = 1;
+    let arch: TargetArch = numbers::ARCH;
+    let compiled = rules(held).and_then(|rules| {
+        SeccompFilter::new(rules, SeccompAction::Errno(EPERM), SeccompAction::Allow, arch)?.try_into()
+    });
+    compiled.map_err(|error| format!("seccomp: {error}"))
+}
+
+fn rules(held: Held) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
+    let mut rules: BTreeMap<i64, Vec<_>> =
+        numbers::ALLOWED.iter().map(|&number| (number, Vec::new())).collect();
+    for (number, ways) in BY_ARGUMENTS {
+        rules.insert(*number, ways.iter().map(|way| rule(way)).collect::<Result<_, _>>()?);
+    }
+    if held == Held::Worker {
+        for (number, address) in numbers::TALK {
+            rules.insert(number, vec![rule(&[Must::Be(address, 0)])?]);
+        }
+        // An abort is how it ends without memory.
+        let own = u64::from(std::process::id());
+        rules.insert(numbers::TGKILL, vec![rule(&[Must::Be(0, own), Must::Be(2, SIGABRT)])?]);
+    }
+    Ok(rules)
+}
+
+fn rule(way: &[Must]) -> Result<SeccompRule, seccompiler::BackendError> {
+    let condition = |must: &Must| match *must {
+        Must::Be(place, value) => {
+            SeccompCondition::new(place, SeccompCmpArgLen::Qword, SeccompCmpOp::Eq, value)
+        }
+        Must::Lack(place, bits) => {
+            SeccompCondition::new(place, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits), 0)
+        }
+    };
+    SeccompRule::new(way.iter().map(condition).collect::<Result<_, _>>()?)
+}
+
+/// The filter as the kernel reads it: eight bytes an instruction.
+///
+/// # Errors
+/// As [`program`].
+pub(super) fn bytes(held: Held) -> Result<Vec<u8>, String> {
+    let program = program(held)?;
+    let mut bytes = Vec::with_capacity(program.len() * 8);
+    for instruction in program {
+        bytes.extend_from_slice(&instruction.code.to_ne_bytes());
+        bytes.extend_from_slice(&[instruction.jt, instruction.jf]);
+        bytes.extend_from_slice(&instruction.k.to_ne_bytes());
+    }
+    Ok(bytes)
+}

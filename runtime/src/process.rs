@@ -1,0 +1,120 @@
+//! What a process gives up about itself: what its children could read of it, and files it has no use for.
+//!
+//! Linux only; elsewhere nothing is done.
+
+use std::io;
+
+/// Keeps what this process was started with from the programs that it starts: its memory and environment, which
+/// programs of the same user could read, and its descriptors. To be called before a program is started, as the first
+/// thing that a process does. There are no core dumps and no debuggers then, but for the superuser.
+pub fn harden() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: the call changes an attribute of the process; its other arguments are not looked at.
+    unsafe {
+        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
+    }
+    close_on_exec();
+}
+
+/// Whether [`harden`] cannot hide the environment here: a superuser reads that of any process.
+pub fn is_readable_by_children() -> bool {
+    crate::files::user() == 0
+}
+
+/// Descriptors that were inherited, whatever they are, end with the next program that is started.
+#[cfg(target_os = "linux")]
+fn close_on_exec() {
+    const FIRST: libc::c_uint = 3;
+    // SAFETY: it sets a flag of descriptors; it closes none.
+    let done =
+        unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if done == 0 {
+        return;
+    }
+    // Before Linux 5.11.
+    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().map_while(Result::ok);
+    let numbers: Vec<i32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for number in numbers.into_iter().filter(|number| *number >= 3) {
+        // SAFETY: as above; a number that is not open any more is an error that changes nothing.
+        unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn close_on_exec() {}
+
+/// Takes every right to files, networks, and signals to others from this thread and those that it starts, for good.
+/// Open descriptors stay. False where the system has nothing for it.
+///
+/// # Errors
+/// The system has it, and refuses.
+#[cfg(target_os = "linux")]
+pub fn give_up_files() -> io::Result<bool> {
+    /// `struct landlock_ruleset_attr`.
+    #[repr(C)]
+    struct Ruleset {
+        files: u64,
+        network: u64,
+        scopes: u64,
+    }
+    const VERSION: libc::c_ulong = 1;
+    let none = std::ptr::null::<Ruleset>();
+    // SAFETY: it asks for a version; there is nothing to read at the address.
+    let version = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, VERSION) };
+    if version < 1 {
+        return Ok(false);
+    }
+    // Rights by version of the interface: files; refer; truncate; net; ioctl; scopes.
+    let later = [(2, 1 << 13), (3, 1 << 14), (5, 1 << 15)];
+    let later = later.iter().filter(|(since, _)| version >= *since).fold(0, |rights, (_, bit)| rights | bit);
+    let rules = Ruleset {
+        files: ((1 << 13) - 1) | later,
+        network: if version >= 4 { 3 } else { 0 },
+        scopes: if version >= 6 { 3 } else { 0 },
+    };
+    let size: usize = match version {
+        6.. => 24,
+        4.. => 16,
+        _ => 8,
+    };
+    // SAFETY: the address is that of a structure which has `size` bytes at least and lives through the call.
+    let made = unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, &raw const rules, size, 0 as libc::c_ulong)
+    };
+    let ruleset =
+        i32::try_from(made).ok().filter(|number| *number >= 0).ok_or_else(io::Error::last_os_error)?;
+    // SAFETY: it changes an attribute of this thread; the descriptor was made above and is closed once.
+    let (done, error) = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        let done = libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0 as libc::c_ulong);
+        let error = io::Error::last_os_error();
+        libc::close(ruleset);
+        (done, error)
+    };
+    if done == 0 { Ok(true) } else { Err(error) }
+}
+
+/// There is nothing for it.
+///
+/// # Errors
+/// None.
+#[cfg(not(target_os = "linux"))]
+pub fn give_up_files() -> io::Result<bool> {
+    Ok(false)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_without_rights_opens_nothing_and_the_others_go_on() {
+        let held = std::thread::spawn(|| {
+            let is_held = give_up_files().expect("held or not there");
+            (is_held, crate::files::open("/proc/self/status".as_ref()).is_ok())
+        });
+        let (is_held, opens) = held.join().expect("ended");
+        assert_ne!(is_held, opens);
+        assert!(crate::files::open("/proc/self/status".as_ref()).is_ok());
+    }
+}
