@@ -97,7 +97,7 @@ fn write(text: &[u8], sink: &mut impl Sink) {
 
 /// Writes what begins at a special byte; gives the place after it.
 fn write_unit(text: &[u8], start: usize, sink: &mut impl Sink) -> usize {
-    let Unit { bytes, length, end } = unit(text, start, DEEPEST);
+    let DecodedUnit { bytes, length, end } = unit(text, start, DEEPEST);
     for &byte in &bytes[..length] {
         if !is_left_out(byte) {
             sink.push(byte, start, end);
@@ -111,23 +111,23 @@ const DEEPEST: u32 = 4;
 
 /// What some bytes of a text stand for: the bytes of one character, or nothing, and the place after them.
 #[derive(Clone, Copy)]
-struct Unit {
+struct DecodedUnit {
     bytes: [u8; 4],
     length: usize,
     end: usize,
 }
 
-impl Unit {
-    const fn nothing(end: usize) -> Unit {
-        Unit { bytes: [0; 4], length: 0, end }
+impl DecodedUnit {
+    const fn nothing(end: usize) -> DecodedUnit {
+        DecodedUnit { bytes: [0; 4], length: 0, end }
     }
 
-    const fn byte(byte: u8, end: usize) -> Unit {
-        Unit { bytes: [byte, 0, 0, 0], length: 1, end }
+    const fn byte(byte: u8, end: usize) -> DecodedUnit {
+        DecodedUnit { bytes: [byte, 0, 0, 0], length: 1, end }
     }
 
-    fn character(code: u32, end: usize) -> Unit {
-        let mut unit = Unit::nothing(end);
+    fn character(code: u32, end: usize) -> DecodedUnit {
+        let mut unit = DecodedUnit::nothing(end);
         if let Some(character) = char::from_u32(code) {
             unit.length = character.encode_utf8(&mut unit.bytes).len();
         }
@@ -144,12 +144,12 @@ impl Unit {
 ///
 /// `escaped`: a backslash stands before, however often; `pending`: one that was encoded itself, so that what an escape behind
 /// it gives counts as escaped.
-fn unit(text: &[u8], at: usize, depth: u32) -> Unit {
+fn unit(text: &[u8], at: usize, depth: u32) -> DecodedUnit {
     let (mut lead, mut at) = (text[at], at + 1);
     let (mut escaped, mut pending) = (false, false);
     loop {
         if lead == b'\\' {
-            let Some(&next) = text.get(at) else { return Unit::nothing(at) };
+            let Some(&next) = text.get(at) else { return DecodedUnit::nothing(at) };
             (escaped, lead, at) = (true, next, at + 1);
             continue;
         }
@@ -174,10 +174,10 @@ fn unit(text: &[u8], at: usize, depth: u32) -> Unit {
 }
 
 /// A byte that begins no encoding.
-fn last(byte: u8, end: usize, escaped: bool) -> Unit {
+fn last(byte: u8, end: usize, escaped: bool) -> DecodedUnit {
     match byte {
-        b'n' | b't' | b'r' | b'b' | b'f' if escaped => Unit::nothing(end),
-        byte => Unit::byte(byte, end),
+        b'n' | b't' | b'r' | b'b' | b'f' if escaped => DecodedUnit::nothing(end),
+        byte => DecodedUnit::byte(byte, end),
     }
 }
 
@@ -187,7 +187,7 @@ fn digits(text: &[u8], mut at: usize, count: usize, radix: u32, depth: u32) -> O
     for _ in 0..count {
         let digit = match *text.get(at)? {
             b'%' | b'&' | b'\\' if depth > 0 => unit(text, at, depth - 1),
-            byte => Unit::byte(byte, at + 1),
+            byte => DecodedUnit::byte(byte, at + 1),
         };
         value = value * radix + char::from(digit.only()?).to_digit(radix)?;
         at = digit.end;
@@ -196,9 +196,9 @@ fn digits(text: &[u8], mut at: usize, count: usize, radix: u32, depth: u32) -> O
 }
 
 /// The byte whose two hexadecimal digits stand behind a percent sign.
-fn percent(text: &[u8], at: usize, depth: u32) -> Option<Unit> {
+fn percent(text: &[u8], at: usize, depth: u32) -> Option<DecodedUnit> {
     let (byte, end) = digits(text, at, 2, 16, depth)?;
-    Some(Unit::byte(byte as u8, end))
+    Some(DecodedUnit::byte(byte as u8, end))
 }
 
 /// Names of characters in HTML that escaping makes.
@@ -206,10 +206,10 @@ const ENTITIES: [(&[u8], u8); 5] =
     [(b"amp;", b'&'), (b"lt;", b'<'), (b"gt;", b'>'), (b"quot;", b'"'), (b"apos;", b'\'')];
 
 /// The character of HTML whose name or number stands behind an ampersand.
-fn entity(text: &[u8], at: usize) -> Option<Unit> {
+fn entity(text: &[u8], at: usize) -> Option<DecodedUnit> {
     let rest = &text[at..];
     if let Some((name, byte)) = ENTITIES.iter().find(|(name, _)| rest.starts_with(name)) {
-        return Some(Unit::byte(*byte, at + name.len()));
+        return Some(DecodedUnit::byte(*byte, at + name.len()));
     }
     let digits = rest.strip_prefix(b"#")?;
     let (digits, radix, before) = match digits {
@@ -219,20 +219,20 @@ fn entity(text: &[u8], at: usize) -> Option<Unit> {
     let length = digits.iter().take(8).position(|&byte| byte == b';').filter(|&length| length > 0)?;
     let digits = std::str::from_utf8(&digits[..length]).ok()?;
     let code = u32::from_str_radix(digits, radix).ok()?;
-    Some(Unit::character(code, at + before + length + 1))
+    Some(DecodedUnit::character(code, at + before + length + 1))
 }
 
 /// The bytes of a character that are escaped one by one, as in `\xc3\xa4` or `\303\244`; else the character of this number.
-fn bytes(text: &[u8], lead: u8, at: usize, depth: u32) -> Option<Unit> {
+fn bytes(text: &[u8], lead: u8, at: usize, depth: u32) -> Option<DecodedUnit> {
     let (first, mut end) = escaped_byte(text, lead, at, depth)?;
     let more = match first {
         0xC2..=0xDF => 1,
         0xE0..=0xEF => 2,
         0xF0..=0xF4 => 3,
-        _ => return Some(Unit::character(u32::from(first), end)),
+        _ => return Some(DecodedUnit::character(u32::from(first), end)),
     };
-    let alone = Unit::character(u32::from(first), end);
-    let mut unit = Unit::byte(first, end);
+    let alone = DecodedUnit::character(u32::from(first), end);
+    let mut unit = DecodedUnit::byte(first, end);
     for place in 1..=more {
         let slashes = text[end..].iter().take_while(|&&byte| byte == b'\\').count();
         let lead = text.get(end + slashes).filter(|_| slashes > 0);
@@ -243,7 +243,7 @@ fn bytes(text: &[u8], lead: u8, at: usize, depth: u32) -> Option<Unit> {
         unit.bytes[place] = byte;
         end = after;
     }
-    Some(Unit { length: more + 1, end, ..unit })
+    Some(DecodedUnit { length: more + 1, end, ..unit })
 }
 
 /// A byte as `x` and two hexadecimal digits, or as three octal ones, of which `lead` is the first.
@@ -260,16 +260,16 @@ fn escaped_byte(text: &[u8], lead: u8, at: usize, depth: u32) -> Option<(u8, usi
 }
 
 /// The character whose code point stands behind `\u`: four digits, two times four with a surrogate pair, or digits in braces.
-fn code_point(text: &[u8], at: usize, depth: u32) -> Option<Unit> {
+fn code_point(text: &[u8], at: usize, depth: u32) -> Option<DecodedUnit> {
     if text.get(at) == Some(&b'{') {
         let length =
             text[at + 1..].iter().take(7).position(|&byte| byte == b'}').filter(|&length| length > 0)?;
         let (code, end) = digits(text, at + 1, length, 16, 0)?;
-        return Some(Unit::character(code, end + 1));
+        return Some(DecodedUnit::character(code, end + 1));
     }
     let (high, end) = digits(text, at, 4, 16, depth)?;
     if !(0xD800..0xDC00).contains(&high) {
-        return Some(Unit::character(high, end));
+        return Some(DecodedUnit::character(high, end));
     }
     let slashes = text[end..].iter().take_while(|&&byte| byte == b'\\').count();
     let low = (slashes > 0 && text.get(end + slashes) == Some(&b'u'))
@@ -277,8 +277,8 @@ fn code_point(text: &[u8], at: usize, depth: u32) -> Option<Unit> {
         .flatten()
         .filter(|(code, _)| (0xDC00..0xE000).contains(code));
     Some(match low {
-        Some((code, end)) => Unit::character(0x10000 + ((high - 0xD800) << 10) + (code - 0xDC00), end),
-        None => Unit::character(high, end),
+        Some((code, end)) => DecodedUnit::character(0x10000 + ((high - 0xD800) << 10) + (code - 0xDC00), end),
+        None => DecodedUnit::character(high, end),
     })
 }
 

@@ -13,7 +13,7 @@ pub(super) enum Brackets {
 
 /// What the next character is part of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum InputPart {
+enum Inside {
     #[default]
     Code,
     /// The character behind a backslash in code.
@@ -31,7 +31,7 @@ enum InputPart {
 pub(super) struct InputBalance {
     /// Brackets that would close those that are open.
     open: Vec<char>,
-    part: InputPart,
+    part: Inside,
 }
 
 impl InputBalance {
@@ -41,31 +41,31 @@ impl InputBalance {
             self.part = self.next(c);
         }
         match self.part {
-            InputPart::Text | InputPart::Escape => Brackets::OpenText,
-            InputPart::Wrong => Brackets::Whole,
+            Inside::Text | Inside::Escape => Brackets::OpenText,
+            Inside::Wrong => Brackets::Whole,
             _ if self.open.is_empty() => Brackets::Whole,
             _ => Brackets::Open,
         }
     }
 
-    fn next(&mut self, c: char) -> InputPart {
+    fn next(&mut self, c: char) -> Inside {
         match (self.part, c) {
-            (InputPart::Wrong, _) => return InputPart::Wrong,
-            (InputPart::Escape, _) | (InputPart::Text, _) if c != '"' && c != '\\' => return InputPart::Text,
-            (InputPart::Escape, _) => return InputPart::Text,
-            (InputPart::Text, '\\') => return InputPart::Escape,
-            (InputPart::Comment, _) if c != '\n' => return InputPart::Comment,
-            (InputPart::Text | InputPart::Comment | InputPart::Character, _) => {}
-            (InputPart::Code, '\\') => return InputPart::Character,
-            (InputPart::Code, ';') => return InputPart::Comment,
-            (InputPart::Code, '"') => return InputPart::Text,
-            (InputPart::Code, '(') => self.open.push(')'),
-            (InputPart::Code, '[') => self.open.push(']'),
-            (InputPart::Code, '{') => self.open.push('}'),
-            (InputPart::Code, ')' | ']' | '}') if self.open.pop() != Some(c) => return InputPart::Wrong,
-            (InputPart::Code, _) => {}
+            (Inside::Wrong, _) => return Inside::Wrong,
+            (Inside::Escape, _) | (Inside::Text, _) if c != '"' && c != '\\' => return Inside::Text,
+            (Inside::Escape, _) => return Inside::Text,
+            (Inside::Text, '\\') => return Inside::Escape,
+            (Inside::Comment, _) if c != '\n' => return Inside::Comment,
+            (Inside::Text | Inside::Comment | Inside::Character, _) => {}
+            (Inside::Code, '\\') => return Inside::Character,
+            (Inside::Code, ';') => return Inside::Comment,
+            (Inside::Code, '"') => return Inside::Text,
+            (Inside::Code, '(') => self.open.push(')'),
+            (Inside::Code, '[') => self.open.push(']'),
+            (Inside::Code, '{') => self.open.push('}'),
+            (Inside::Code, ')' | ']' | '}') if self.open.pop() != Some(c) => return Inside::Wrong,
+            (Inside::Code, _) => {}
         }
-        InputPart::Code
+        Inside::Code
     }
 }
 
