@@ -16,6 +16,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+use tokio::sync::Notify;
 
 /// A session: what its programs define stays, as long as they end well.
 ///
@@ -30,6 +31,8 @@ pub struct Session {
 struct SessionShared {
     state: Arc<SessionState>,
     is_taken: AtomicBool,
+    /// Says that a turn has ended.
+    released: Notify,
     /// The program that is under way.
     running: Mutex<Option<Submitted>>,
     /// The place that its programs run in.
@@ -69,6 +72,7 @@ impl Drop for SessionTurn {
             *running = None;
         }
         self.shared.is_taken.store(false, Ordering::Release);
+        self.shared.released.notify_waiters();
     }
 }
 
@@ -82,6 +86,7 @@ impl Session {
         let shared = SessionShared {
             state: Arc::new(SessionState::new(limits)),
             is_taken: AtomicBool::new(false),
+            released: Notify::new(),
             running: Mutex::default(),
             lisp: Mutex::new(lisp),
             dispatcher,
@@ -99,6 +104,25 @@ impl Session {
             false => Ok(SessionTurn { shared: self.shared.clone() }),
             true => Err(SessionBusy),
         }
+    }
+
+    /// Takes its turn when the program under way, which was cancelled, has ended; `None` when nothing was cancelled.
+    pub fn turn_after_cancelled(&self) -> Option<impl Future<Output = SessionTurn> + Send + use<>> {
+        let is_cancelled = {
+            let running = self.shared.running.lock().unwrap_or_else(PoisonError::into_inner);
+            running.as_ref().is_some_and(Submitted::is_cancelled)
+        };
+        let shared = self.shared.clone();
+        is_cancelled.then_some(async move {
+            loop {
+                // Enlisted before the look, so that no end falls between the two.
+                let released = shared.released.notified();
+                if !shared.is_taken.swap(true, Ordering::AcqRel) {
+                    return SessionTurn { shared: shared.clone() };
+                }
+                released.await;
+            }
+        })
     }
 
     /// [`SessionTurn::submit`] with the turn of now.

@@ -1,6 +1,9 @@
 //! What servers say of themselves, with characters in it that a terminal obeys: no command shows them to a person, and a
 //! program that reads JSON or a result gets every byte.
 
+#[path = "terminal/served.rs"]
+mod served;
+
 use ptc_tests::binary::{ptc, run_ptc};
 use ptc_tests::terminal::Terminal;
 use ptc_tests::upstreams::{ConfigFile, Upstreams};

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// Results above this size are read off the I/O threads.
 const READ_INLINE: usize = 64 * 1024;
@@ -72,6 +73,9 @@ pub(crate) enum PayloadContent {
     /// Not a tool result that can be used.
     Malformed(&'static str),
 }
+
+/// Large results that are taken apart at once.
+const READ_AT_ONCE: usize = 4;
 
 /// What became the value.
 #[derive(Debug, PartialEq, Eq)]
@@ -139,7 +143,11 @@ impl CallPayload {
         if answer.bytes().len() <= READ_INLINE {
             return CallPayload::of(result, wrapped_in);
         }
-        let read = tasks::blocking(TaskOwner::Run, move |_| CallPayload::of(result, wrapped_in)).await;
+        // What is taken apart has parts of its own for a moment, outside of the account of its run.
+        static PERMITS: Semaphore = Semaphore::const_new(READ_AT_ONCE);
+        let read =
+            tasks::blocking_in_turn(TaskOwner::Run, &PERMITS, move |_| CallPayload::of(result, wrapped_in));
+        let read = read.await;
         read.unwrap_or_else(|| malformed("the result could not be read"))
     }
 

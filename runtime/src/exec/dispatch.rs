@@ -63,4 +63,9 @@ impl Submitted {
     pub fn cancel(&self) {
         self.handle.cancel();
     }
+
+    /// It was asked to stop, or its time was over.
+    pub fn is_cancelled(&self) -> bool {
+        self.handle.interrupt.get().is_some()
+    }
 }

@@ -9,7 +9,7 @@ use crate::answer::record::{EvalEnding, Record, check, run_options};
 use crate::answer::schema::Schema;
 use crate::answer::{CallSummary, Content, ToolResult, TurnSummary};
 use crate::protocol::arguments::GivenArguments;
-use crate::tools::job::{Cancel, Job, follow};
+use crate::tools::job::{Cancel, Job, Reporter, follow};
 use crate::tools::log;
 use crate::tools::{
     Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer,
@@ -17,11 +17,14 @@ use crate::tools::{
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::{CallFault, CallStatus, Failure, Outcome, Report};
-use ptc_runtime::session::Accept;
+use ptc_runtime::session::{Accept, SessionBusy, SessionTurn};
+use ptc_runtime::tasks::{self, TaskOwner};
 use ptc_vm::Class;
 use serde_json::{Map, Value, json};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
+use tokio::sync::oneshot;
 
 /// Name of the tool.
 pub(super) const NAME: &str = "lisp_session_eval";
@@ -125,8 +128,11 @@ impl Tool for SessionEval {
             Ok(asked) => asked,
             Err(fault) => return reply.with(&refused(&fault)),
         };
-        let Ok(turn) = session.session().turn() else {
-            return reply.with(&refused(&SessionFault::busy(session.id())));
+        let turn = match (session.session().turn(), session.session().turn_after_cancelled()) {
+            (Ok(turn), _) => EvalTurn::Now(turn),
+            // A client that cancels a program and sends the next one has not to try again.
+            (Err(SessionBusy), Some(later)) => EvalTurn::Later(Box::pin(later)),
+            (Err(SessionBusy), None) => return reply.with(&refused(&SessionFault::busy(session.id()))),
         };
         session.touch();
         let mut options = RunOptions {
@@ -139,7 +145,7 @@ impl Tool for SessionEval {
         };
         run_options(call.profile, schema.as_ref(), &mut options);
         let call = call.clone();
-        Begun::Run(Job::new(0, move |reporter| -> Cancel {
+        let begin = move |turn: SessionTurn, reporter: Box<dyn Reporter>| {
             let accept = schema.clone().map(|schema| -> Accept {
                 Box::new(move |answer| {
                     check(answer, &schema).map_err(|message| {
@@ -167,10 +173,37 @@ impl Tool for SessionEval {
                 let result = decorate(call.profile, apply(call.profile, &record), &session, &outcome);
                 reporter.ended(&ToolAnswer { result, log, summary });
             });
-            let submitted = turn.submit(program, options, accept, watcher);
-            Box::new(move || submitted.cancel())
+            turn.submit(program, options, accept, watcher)
+        };
+        Begun::Run(Job::new(0, move |reporter| -> Cancel {
+            match turn {
+                EvalTurn::Now(turn) => {
+                    let submitted = begin(turn, reporter);
+                    Box::new(move || submitted.cancel())
+                }
+                EvalTurn::Later(turn) => {
+                    let (cancel, cancelled) = oneshot::channel::<()>();
+                    tasks::spawn(TaskOwner::Run, async move {
+                        let submitted = begin(turn.await, reporter);
+                        // The sender is dropped without a message when the call is over.
+                        if cancelled.await.is_ok() {
+                            submitted.cancel();
+                        }
+                    });
+                    Box::new(move || {
+                        let _ = cancel.send(());
+                    })
+                }
+            }
         }))
     }
+}
+
+/// When a program may begin.
+enum EvalTurn {
+    Now(SessionTurn),
+    /// When the program that was cancelled has ended.
+    Later(Pin<Box<dyn Future<Output = SessionTurn> + Send>>),
 }
 
 /// What the turn log wants of a program beside its end.
