@@ -24,6 +24,7 @@ fn call(tool: &str, status: CallStatus, result_bytes: Option<u64>) -> CallRecord
         result_bytes,
         effect: Effect::Read,
         arguments_hash: None,
+        cached: false,
     }
 }
 

@@ -268,7 +268,7 @@ fn run_facts(entry: &CallEntry, prelude: Option<&Value>) -> Value {
 
 fn upstream_call(call: &CallRecord) -> Value {
     let fault = fault_of(call);
-    json!({
+    let mut line = json!({
         "measurements": {
             "offset": nanos(call.begun), "duration": nanos(call.duration), "result_bytes": call.result_bytes,
         },
@@ -279,7 +279,11 @@ fn upstream_call(call: &CallRecord) -> Value {
             "effect": call.effect.name(),
         },
         "duration_ms": millis(call.duration),
-    })
+    });
+    if call.cached {
+        line["metadata"]["cached"] = true.into();
+    }
+    line
 }
 
 fn nanos(duration: Duration) -> u64 {

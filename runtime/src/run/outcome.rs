@@ -330,6 +330,8 @@ pub struct CallRecord {
     /// SHA-256 of its arguments as canonical JSON; only where somebody asked for it
     /// (`ToolBroker::hash_arguments`).
     pub arguments_hash: Option<ArgumentsHash>,
+    /// Its result is that of an equal call: its server was not asked.
+    pub cached: bool,
 }
 
 /// SHA-256.

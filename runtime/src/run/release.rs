@@ -40,6 +40,7 @@ pub(super) fn clean_call(call: &mut CallRecord, secrets: &SecretRegistry) {
         result_bytes: _,
         effect: _,
         arguments_hash: _,
+        cached: _,
     } = call;
     for name in [server, tool] {
         if let Cow::Owned(clean) = secrets.scrub(name) {
