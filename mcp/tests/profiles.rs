@@ -38,6 +38,7 @@ fn outcome(result: Result<RenderedValue, Failure>) -> Outcome {
         prelude_trace: None,
         call_totals: upstream_calls.iter().collect(),
         upstream_calls,
+        stderr: Vec::new(),
         usage: Usage {
             fuel: Some(1_234),
             peak_bytes: 5_678,

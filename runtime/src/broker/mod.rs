@@ -162,6 +162,13 @@ impl ToolBroker {
         }
     }
 
+    /// Why the tools of a configured server cannot be called at this moment; `None`: they can, or there is no such server.
+    pub fn trouble(&self, server: &str) -> Option<String> {
+        let status = self.upstream(server)?.status();
+        let why = || status.error.unwrap_or_else(|| format!("upstream is {}", status.state.name()));
+        (status.state != UpstreamState::Ready).then(|| self.secrets.scrub(&why()).into_owned())
+    }
+
     /// Calls a tool for a run: starts its server if need be, checks the arguments, and waits for the answer, all
     /// within the time of the call. Dropping the future cancels the call.
     ///

@@ -128,7 +128,7 @@ impl ToolBroker {
     ) -> Terms {
         let made = Instant::now();
         let wanted = timeout.unwrap_or_else(|| account.limits().upstream_call_timeout());
-        let whole = account.call_timeout_at(made, wanted);
+        let whole = account.tool_timeout_at(made, wanted);
         Terms { broker: self.clone(), account: account.clone(), callee, target, made, whole }
     }
 
