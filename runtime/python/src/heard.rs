@@ -2,6 +2,9 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// The last line of a stream that was cut.
+const MORE: &str = "... (truncated)";
+
 /// The two streams of a script. What it sends is untrusted, so each is bounded here too.
 #[derive(Debug)]
 pub struct Heard {
@@ -55,7 +58,7 @@ impl Heard {
         let stream = &self.streams()[output as usize];
         let mut lines: Vec<String> = stream.text.lines().map(str::to_owned).collect();
         if stream.cut {
-            lines.push(crate::output::MORE.to_owned());
+            lines.push(MORE.to_owned());
         }
         lines
     }

@@ -16,9 +16,6 @@ const NO_OUTPUT: &str = "(no output)";
 /// Follows an output that was cut.
 const TRUNCATED: &str = "\n... (truncated)";
 
-/// The last line of an output that was cut.
-pub(crate) const MORE: &str = "... (truncated)";
-
 /// Stands before what a script had printed that failed.
 pub const BEFORE: &str = "[Output before the failure]";
 

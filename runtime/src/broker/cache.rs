@@ -67,7 +67,7 @@ pub(crate) struct ResultCache {
 
 #[derive(Default)]
 struct State {
-    entries: HashMap<Key, Entry>,
+    entries: HashMap<Key, KeptResult>,
     /// The same in the order in which they were made, which is that in which they end.
     order: BTreeMap<u64, Key>,
     made: u64,
@@ -80,7 +80,7 @@ struct State {
     generation: u64,
 }
 
-struct Entry {
+struct KeptResult {
     number: u64,
     server: Arc<str>,
     expires: Instant,
@@ -116,12 +116,12 @@ struct Lead {
 }
 
 /// A call of a server that may change something; what is kept of its server goes when it has ended, however it ends.
-struct Change {
+struct ServerChange {
     cache: Arc<ResultCache>,
     server: Arc<str>,
 }
 
-impl Drop for Change {
+impl Drop for ServerChange {
     fn drop(&mut self) {
         self.cache.state().forget(&self.server);
     }
@@ -134,7 +134,7 @@ pub(super) struct Keepable {
 }
 
 /// What came of a call.
-pub(super) struct Asked {
+pub(super) struct CameBack {
     /// The result, or why there is none.
     pub(super) result: Result<CallResult, UpstreamFault>,
     /// It was kept, or is that of an equal call: its server was not asked.
@@ -143,18 +143,18 @@ pub(super) struct Asked {
     pub(super) keepable: Option<Keepable>,
 }
 
-impl Asked {
-    fn upstream(result: Result<CallResult, UpstreamFault>) -> Asked {
-        Asked { result, cached: false, keepable: None }
+impl CameBack {
+    fn upstream(result: Result<CallResult, UpstreamFault>) -> CameBack {
+        CameBack { result, cached: false, keepable: None }
     }
 
-    fn kept(result: &CallResult) -> Asked {
-        Asked { result: Ok(result.clone()), cached: true, keepable: None }
+    fn kept(result: &CallResult) -> CameBack {
+        CameBack { result: Ok(result.clone()), cached: true, keepable: None }
     }
 }
 
 /// How a call gets its result.
-enum Turn {
+enum ResultTurn {
     Kept(Arc<CallResult>),
     Lead(Lead),
     Wait(watch::Receiver<Landing>),
@@ -168,20 +168,20 @@ impl ToolBroker {
         upstream: &Arc<dyn Upstream>,
         request: CallRequest,
         repeat: Repeat,
-    ) -> Asked {
-        let Some(cache) = &self.cache else { return Asked::upstream(upstream.call(request).await) };
+    ) -> CameBack {
+        let Some(cache) = &self.cache else { return CameBack::upstream(upstream.call(request).await) };
         let server = upstream.name();
         match repeat {
-            Repeat::Reads => Asked::upstream(upstream.call(request).await),
+            Repeat::Reads => CameBack::upstream(upstream.call(request).await),
             Repeat::Changes => {
-                let _change = Change { cache: cache.clone(), server: server.clone() };
-                Asked::upstream(upstream.call(request).await)
+                let _change = ServerChange { cache: cache.clone(), server: server.clone() };
+                CameBack::upstream(upstream.call(request).await)
             }
             Repeat::Same => {
                 let owner = account.client().map(|client| client.owner);
                 match key(owner, server, &request) {
                     Some(key) => cache.call(key, upstream, request).await,
-                    None => Asked::upstream(upstream.call(request).await),
+                    None => CameBack::upstream(upstream.call(request).await),
                 }
             }
         }
@@ -211,17 +211,17 @@ impl ResultCache {
         key: Key,
         upstream: &Arc<dyn Upstream>,
         mut request: CallRequest,
-    ) -> Asked {
+    ) -> CameBack {
         let begun = Instant::now();
         let whole = request.timeout;
         let until = begun.checked_add(whole);
         loop {
             let lead = match self.turn(key, upstream.name()) {
-                Turn::Kept(result) if fits(&result, &request.sink) => return Asked::kept(&result),
+                ResultTurn::Kept(result) if fits(&result, &request.sink) => return CameBack::kept(&result),
                 // What this caller cannot carry is refused by its server, or goes to a file.
-                Turn::Kept(_) => None,
-                Turn::Lead(lead) => Some(lead),
-                Turn::Wait(mut landing) => {
+                ResultTurn::Kept(_) => None,
+                ResultTurn::Lead(lead) => Some(lead),
+                ResultTurn::Wait(mut landing) => {
                     let landed = landing.wait_for(|landing| !matches!(landing, Landing::UnderWay));
                     let landed = match until {
                         Some(until) => timeout_at(until, landed).await,
@@ -229,11 +229,11 @@ impl ResultCache {
                     };
                     request.timeout = whole.saturating_sub(begun.elapsed());
                     match landed.map(|landed| landed.map(|landing| landing.clone())) {
-                        Err(_) => return Asked::upstream(Err(UpstreamFault::Timeout(whole))),
+                        Err(_) => return CameBack::upstream(Err(UpstreamFault::Timeout(whole))),
                         // It was cancelled.
                         Ok(Err(_)) => continue,
                         Ok(Ok(Landing::Given(result))) if fits(&result, &request.sink) => {
-                            return Asked::kept(&result);
+                            return CameBack::kept(&result);
                         }
                         // A failure is that of one call.
                         Ok(Ok(_)) => None,
@@ -251,27 +251,27 @@ impl ResultCache {
                     }
                 }
             });
-            return Asked { result, cached: false, keepable };
+            return CameBack { result, cached: false, keepable };
         }
     }
 
-    fn turn(self: &Arc<ResultCache>, key: Key, server: &Arc<str>) -> Turn {
+    fn turn(self: &Arc<ResultCache>, key: Key, server: &Arc<str>) -> ResultTurn {
         let mut state = self.state();
         state.expire(Instant::now());
         if let Some(entry) = state.entries.get(&key) {
-            return Turn::Kept(entry.result.clone());
+            return ResultTurn::Kept(entry.result.clone());
         }
         if let Some(flight) = state.flights.get(&key)
             && flight.landing.has_changed().is_ok()
         {
-            return Turn::Wait(flight.landing.clone());
+            return ResultTurn::Wait(flight.landing.clone());
         }
         let (told, landing) = watch::channel(Landing::UnderWay);
         state.made += 1;
         let number = state.made;
         state.flights.insert(key, Flight { number, server: server.clone(), landing });
         let epoch = state.epoch(server);
-        Turn::Lead(Lead { cache: self.clone(), key, server: server.clone(), number, epoch, told })
+        ResultTurn::Lead(Lead { cache: self.clone(), key, server: server.clone(), number, epoch, told })
     }
 }
 
@@ -304,7 +304,7 @@ impl State {
         }
     }
 
-    fn first(&self) -> Option<&Entry> {
+    fn first(&self) -> Option<&KeptResult> {
         self.entries.get(self.order.first_key_value()?.1)
     }
 
@@ -334,7 +334,7 @@ impl State {
         let number = self.made;
         self.bytes += bytes;
         self.order.insert(number, key);
-        self.entries.insert(key, Entry { number, server, expires, bytes, result });
+        self.entries.insert(key, KeptResult { number, server, expires, bytes, result });
     }
 }
 

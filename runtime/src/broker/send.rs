@@ -1,6 +1,6 @@
 //! From encoded arguments to the answer.
 
-use super::cache::{Asked, Repeat};
+use super::cache::{CameBack, Repeat};
 use super::direct::DirectCall;
 use super::{CallError, CallPayload, ToolBroker};
 use crate::run::account::{CallTag, RunAccount};
@@ -85,7 +85,7 @@ impl UpstreamCall {
             call,
         } = self;
         let target = (!declares_result).then(|| request.target.clone());
-        let Asked { result, cached, keepable } = broker.ask(&account, &upstream, request, repeat).await;
+        let CameBack { result, cached, keepable } = broker.ask(&account, &upstream, request, repeat).await;
         let result = match result {
             Ok(result) => result,
             Err(fault) => return Err(unanswered(&broker, call, &fault, whole)),
