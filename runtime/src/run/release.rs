@@ -19,7 +19,8 @@ pub(crate) fn release(outcome: &mut Outcome, secrets: &SecretRegistry) {
 
 fn clean(outcome: &mut Outcome, secrets: &SecretRegistry) {
     // What the host itself has written about its prelude is cleaned where it leaves.
-    let Outcome { result, prints, stderr, upstream_calls, call_totals: _, notes, usage, prelude_trace: _ } = outcome;
+    let Outcome { result, prints, stderr, upstream_calls, call_totals: _, notes, usage, prelude_trace: _ } =
+        outcome;
     let Usage { fuel: _, peak_bytes: _, duration: _, upstream_calls: _ } = usage;
     match result {
         Ok(answer) => clean_answer(answer, secrets),

@@ -3,7 +3,9 @@
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::fields::Given;
 use super::kept::{Caller, ClientResults};
-use ptc_runtime::spill::{DEFAULT_LINES, Grep, GrepMatches, KeptPart, LookError, MOST_CONTEXT, Spilled, Stat};
+use ptc_runtime::spill::{
+    DEFAULT_LINES, Grep, GrepMatches, KeptPart, LookError, MOST_CONTEXT, Spilled, Stat,
+};
 use ptc_runtime::tasks::{StopFlag, look_aside};
 use serde_json::json;
 use std::sync::Arc;
