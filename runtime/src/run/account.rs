@@ -333,6 +333,18 @@ mod tests {
     }
 
     #[test]
+    fn a_call_of_a_patient_run_never_ends_before_it() {
+        let limits = Limits { timeout_ms: 120_000, upstream_call_timeout_ms: u64::MAX, ..Limits::default() };
+        let account = account(limits);
+        let timeout = |wanted| account.tool_timeout_at(Instant::now(), wanted);
+        let most = limits.upstream_call_timeout();
+        assert!(timeout(most) < limits.timeout());
+        account.be_patient();
+        assert!(timeout(most) > limits.timeout());
+        assert_eq!(timeout(Duration::from_millis(400)), Duration::from_millis(400));
+    }
+
+    #[test]
     fn waiting_bytes_stop_at_the_memory_limit() {
         let account = Arc::new(account(Limits { memory_bytes: 100, ..Limits::default() }));
         let held = account.hold(60);

@@ -61,9 +61,15 @@ fn a_limit_that_is_reached_in_a_call_ends_the_script_whatever_it_catches() {
             assert_eq!(run(&mut server, script), limit, "{engine}: {script}");
         }
         // A limit of the call itself is a fault of the call.
-        let mut server = self::server(engine, &["--upstream-call-timeout", "100ms"]);
         let caught = "try:\n    await mcp__counter__hang()\nexcept ToolError as e:\n    print(e)";
         let told = "[Script executed successfully]\n'mcp__counter__hang' failed: no answer within 100 ms\n";
+        let mut server = self::server(engine, &["--upstream-call-timeout", "100ms"]);
+        assert_eq!(run(&mut server, caught), told, "{engine}");
+        let mut entry = ptc_tests::upstreams::stdio("python3", &[&ptc_tests::scripts::data("counter.py")]);
+        entry["request_timeout_ms"] = 100.into();
+        let config = ptc_tests::upstreams::Upstreams::default().add("counter", entry).write();
+        let mut server =
+            Server::start(&config.flags(&[&ONLY_SCRIPTS[..], &["--python-engine", engine]].concat()));
         assert_eq!(run(&mut server, caught), told, "{engine}");
     }
 }
@@ -176,6 +182,8 @@ fn what_the_system_refuses_is_an_error() {
         ),
         ("import os\nos.sync()", "PermissionError"),
         ("import os\nos.umask(0)", "PermissionError"),
+        ("import posix\nposix.system('id')", "PermissionError"),
+        ("import signal\nsignal.pause()", "PermissionError"),
         ("import signal\nsignal.alarm(1)", "PermissionError"),
         ("import os\nos.popen('id').read()", "PermissionError"),
         ("import os\nos.fork()", "PermissionError"),

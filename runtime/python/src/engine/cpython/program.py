@@ -404,8 +404,11 @@ def refused(name):
     return function
 
 
-# The system refuses them too, and Python does not say so.
-QUIET = [(os, "system"), (os, "sync"), (os, "umask"), (signal, "alarm")]
+# The system refuses them too, and Python does not say so: by public name, with every module that has them.
+QUIET = {
+    "os": ("system sync umask getpgrp".split(), ["os", "posix"]),
+    "signal": ("alarm pause".split(), ["signal", "_signal"]),
+}
 
 
 def limit(settings, keep=False):
@@ -472,8 +475,10 @@ def run_script(settings, functions, descriptor, inherited):
 
     namespace = {"__name__": "__main__", "__builtins__": builtins, "ToolError": ToolError, **functions["all"]}
     asyncio.run = run_nested(loop)
-    for module, name in QUIET:
-        setattr(module, name, refused(f"{module.__name__}.{name}"))
+    for public, (names, modules) in QUIET.items():
+        for name in names:
+            for module in filter(None, map(sys.modules.get, modules)):
+                setattr(module, name, refused(f"{public}.{name}"))
     sys.argv = [FILE]
     file = FILE
     status = run_one(loop, namespace, task, file)
