@@ -33,6 +33,7 @@ impl Evaluator for AtOnce {
             result_bytes: None,
             effect: Effect::Read,
             arguments_hash: None,
+            cached: false,
         };
         let answer = RenderedValue::of("1".into());
         let upstream_calls = if program == "late" { vec![call] } else { Vec::new() };

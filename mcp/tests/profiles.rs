@@ -24,6 +24,7 @@ fn call(tool: &str, status: CallStatus, result_bytes: Option<u64>) -> CallRecord
         result_bytes,
         effect: Effect::Read,
         arguments_hash: None,
+        cached: false,
     }
 }
 
@@ -37,6 +38,7 @@ fn outcome(result: Result<RenderedValue, Failure>) -> Outcome {
         prelude_trace: None,
         call_totals: upstream_calls.iter().collect(),
         upstream_calls,
+        stderr: Vec::new(),
         usage: Usage {
             fuel: Some(1_234),
             peak_bytes: 5_678,

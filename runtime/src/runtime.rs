@@ -133,7 +133,8 @@ impl Runtime {
             workers => workers,
         };
         let queue = Arc::new(Queue::new(workers, config.load.running));
-        let broker = Arc::new(ToolBroker::new(upstreams, catalog, secrets.clone()));
+        let broker = ToolBroker::new(upstreams, catalog, secrets.clone()).caching(config.results);
+        let broker = Arc::new(broker);
         let engine = Arc::new(Engine { io, commitments: Commitments::new(config.load.total_bytes) });
         let (watchdog, thread) = Watchdog::start(workers).map_err(StartError::Threads)?;
         let lisp = Lisp::new(broker.clone(), config.cache_bytes, prelude, tools, config.read_only);

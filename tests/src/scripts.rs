@@ -10,6 +10,9 @@ use std::process::Command;
 /// Flags for a server that runs scripts and nothing else.
 pub const ONLY_SCRIPTS: [&str; 2] = ["--tools", "execute_program"];
 
+/// Stands before what a script printed that failed.
+pub const BEFORE: &str = "\n\n[Output before the failure]\n";
+
 /// A file of `tests/python`.
 pub fn data(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(name).to_str().unwrap().to_owned()
@@ -19,6 +22,12 @@ pub fn data(name: &str) -> String {
 pub fn finance() -> Upstreams {
     let finance = json!({ "transport": "mcp_stdio", "command": "python3", "args": [data("finance.py")] });
     Upstreams::default().add("financial-data", finance)
+}
+
+/// A server that counts its calls, and has tools that never answer.
+pub fn counter() -> Upstreams {
+    let counter = json!({ "transport": "mcp_stdio", "command": "python3", "args": [data("counter.py")] });
+    Upstreams::default().add("counter", counter)
 }
 
 /// The script of the document's example, and what it is answered.
@@ -101,9 +110,13 @@ pub fn attack(server: &mut Server) {
     for _ in &began {
         let answer = server.receive();
         let (_, name) = began.iter().find(|(id, _)| answer["id"] == *id).unwrap();
-        // A traceback shows lines of the script; what it printed is only in the answer of one that ended well.
+        // A traceback shows lines of the script; what it printed stands behind it.
         let text = text_of(&answer["result"]);
-        assert!(!text.starts_with("[Script executed") || !text.contains("BROKEN"), "{name}: {text}");
+        let printed = match text.starts_with("[Script executed") {
+            true => text.as_str(),
+            false => text.split_once(BEFORE).map_or("", |(_, printed)| printed),
+        };
+        assert!(!printed.contains("BROKEN"), "{name}: {text}");
     }
     assert_eq!(
         run(server, "import math, json\nprint(json.loads('1'), math.pi > 3)"),

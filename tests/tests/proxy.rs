@@ -1,6 +1,9 @@
 //! `proxy-dispatch` through `ptc serve`.
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
+#[path = "proxy/texts.rs"]
+mod texts;
+
 use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::{ConfigFile, Upstreams, probe_server};
 use ptc_tests::web::{SessionClient, WebServer};
@@ -200,7 +203,10 @@ fn large_results_are_kept_and_looked_at_in_parts() {
     let whole = text(&mut server, json!({ "op": "read" }));
     assert_eq!(serde_json::from_str::<Value>(&whole).unwrap(), value);
     let cut = dispatch(&mut server, read(json!({ "op": "read", "maxBytes": 10 })));
-    assert_eq!((text_of(&cut), &cut["truncated"]), ("{\n \"files\"".to_owned(), &json!(true)));
+    let note = format!(
+        "[cut: 10 bytes are shown, of a result of {bytes} bytes; a larger maxBytes (0: no limit) or a slice shows more]"
+    );
+    assert_eq!((text_of(&cut), &cut["truncated"]), (format!("{{\n \"files\"\n{note}"), &json!(true)));
     // A kept result is the arguments of the next call.
     let arguments = json!({ "v": { "from": "a file" } });
     let first =

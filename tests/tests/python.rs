@@ -1,6 +1,8 @@
 //! `execute_program` through `ptc serve`: the texts of its document, and what a script cannot do.
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
+#[path = "python/endings.rs"]
+mod endings;
 #[path = "python/held.rs"]
 mod held;
 

@@ -264,7 +264,8 @@ fn only_listed_tools_are_allowed() {
     let config = CONFIG.replace(tools, "\ntools:\n  allow: [mcp__financial_data__stock_quote]\n");
     let code = "print(tools())\nawait mcp__internal_apis__get_resource(id='7')";
     let (exit, output, log) = folder.exec(&config, code);
-    let want = "ToolError: 'mcp__internal_apis__get_resource' is not available in execute_program\n";
+    let want = "ToolError: 'mcp__internal_apis__get_resource' is not available in execute_program\n\n\
+                [Output before the failure]\n['mcp__financial_data__stock_quote']\n";
     assert_eq!((exit, output.as_str()), (Some(1), want), "{log}");
     assert_eq!(folder.exec(&config, "print(tools())").1, "['mcp__financial_data__stock_quote']\n");
 }

@@ -3,7 +3,9 @@
 
 use ptc_tests::binary::ptc;
 use ptc_tests::processes::{command_line, descendants, eventually, signal};
-use ptc_tests::scripts::{ONLY_SCRIPTS, REVENUE, answers, attack, begin, finance, reference, run, sections};
+use ptc_tests::scripts::{
+    BEFORE, ONLY_SCRIPTS, REVENUE, answers, attack, begin, finance, reference, run, sections,
+};
 use ptc_tests::serve::Server;
 use ptc_tests::upstreams::Upstreams;
 use serde_json::json;
@@ -31,9 +33,10 @@ fn scripts_print_what_python_prints_or_name_the_workaround() {
             same += 1;
             continue;
         }
-        let failed = texts[id].starts_with("[Script execution failed]\n") && texts[id].ends_with(WORKAROUND);
+        let why = texts[id].split(BEFORE).next().unwrap();
+        let failed = why.starts_with("[Script execution failed]\n") && why.ends_with(WORKAROUND);
         assert!(failed, "{name}: {}", texts[id]);
-        println!("gap: {name}: {}", texts[id].lines().rev().nth(1).unwrap());
+        println!("gap: {name}: {}", why.lines().rev().nth(1).unwrap());
     }
     println!(
         "{same} of {} scripts print what CPython prints; each other names the workaround",

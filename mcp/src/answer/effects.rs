@@ -85,6 +85,7 @@ mod tests {
             result_bytes: None,
             effect,
             arguments_hash: None,
+            cached: false,
         }
     }
 

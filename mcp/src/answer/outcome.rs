@@ -112,6 +112,9 @@ pub fn call_json(call: &CallRecord) -> Value {
         "oversize": fault.is_some_and(|(reason, _)| reason == OVERSIZE),
         "effect": call.effect.name(),
     });
+    if call.cached {
+        map["cached"] = true.into();
+    }
     if let Some((reason, error)) = fault {
         map["reason"] = reason.into();
         map["error"] = cut(error, 500).0.into();

@@ -269,6 +269,9 @@ fn full(record: &Record<'_>, caps: &Caps) -> Map<String, Value> {
         let metrics = serde_json::to_value(metrics(run, final_bytes as u64)).unwrap_or_default();
         map.insert("ptc_metrics".into(), metrics);
         map.insert("usage".into(), usage_json(run));
+        if !run.stderr.is_empty() {
+            map.insert("stderr".into(), cut_lines(&run.stderr, caps).0.into());
+        }
         if let Some(trace) = &run.prelude_trace {
             // Which exports those are is known where the prelude is.
             let kept = ["source_hash", "artifact_hash", "protected_namespaces"];

@@ -9,6 +9,7 @@ use crate::demo::Sample;
 use crate::edge;
 use crate::tools::catalog::CatalogView;
 use ptc_python::functions::FunctionTable;
+use ptc_runtime::broker::ResultCaching;
 use ptc_runtime::config::{self, Config, ConfigError, ScriptSettings, ServerEntry, Startup};
 use ptc_runtime::limits::Unit;
 use ptc_runtime::secrets::{Credential, names};
@@ -52,7 +53,14 @@ pub struct UpstreamFlags {
     /// The age at which a live tool list is asked for again, though its server says nothing of a change; 0 means never
     /// [default: 0]
     #[arg(long, value_name = "TIME", value_parser = parser(Unit::Millis))]
+    tool_list_ttl: Option<u64>,
+    /// How long results are kept of tools that their servers annotate as read-only and idempotent: equal calls of the
+    /// same owner are answered with them; 0 means not at all [default: 0]
+    #[arg(long, value_name = "TIME", value_parser = parser(Unit::Millis))]
     tool_cache_ttl: Option<u64>,
+    /// Bytes of all results that are kept for --tool-cache-ttl; the oldest go [default: 64MiB]
+    #[arg(long, value_name = "BYTES", value_parser = parser(Unit::Bytes))]
+    tool_cache_bytes: Option<u64>,
     /// Only tools that their servers annotate as read-only exist
     #[arg(long)]
     aggregator_read_only: bool,
@@ -84,8 +92,17 @@ impl UpstreamFlags {
     }
 
     fn list_ttl(&self) -> Result<Option<Duration>, Abort> {
-        let ttl = variables::given_or_read(self.tool_cache_ttl, "tool-cache-ttl", parser(Unit::Millis))?;
+        let ttl = variables::given_or_read(self.tool_list_ttl, "tool-list-ttl", parser(Unit::Millis))?;
         Ok(ttl.filter(|&ttl| ttl > 0).map(Duration::from_millis))
+    }
+
+    fn results(&self) -> Result<Option<ResultCaching>, Abort> {
+        let ttl = variables::given_or_read(self.tool_cache_ttl, "tool-cache-ttl", parser(Unit::Millis))?;
+        let bytes = variables::given_or_read(self.tool_cache_bytes, "tool-cache-bytes", parser(Unit::Bytes))?;
+        let max_bytes =
+            bytes.map_or(ResultCaching::DEFAULT_BYTES, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+        let ttl = ttl.filter(|&ttl| ttl > 0).map(Duration::from_millis);
+        Ok(ttl.map(|ttl| ResultCaching { ttl, max_bytes }))
     }
 
     pub(super) fn snapshot(&self) -> Result<Option<SnapshotMode>, Abort> {
@@ -319,6 +336,7 @@ fn configuration(
         try_again: None,
         snapshot,
         list_ttl: flags.list_ttl()?,
+        results: flags.results()?,
         read_only: flags.read_only()?,
         workers,
         preludes: prelude.into_iter().collect(),

@@ -41,7 +41,7 @@ pub async fn run(args: ExecArgs) -> Result<Exit, Abort> {
     };
     let code = code.map_err(|error| Abort::usage(format!("{}: {error}", args.file)))?;
     let booted = boot(&args.upstreams, Need::All, 1).await?;
-    let limits = args.python.limits(args.limits.limits(booted.has_upstreams)?, booted.execution)?;
+    let limits = args.python.limits(&args.limits, booted.has_upstreams, booted.execution)?;
     let functions = Arc::<FunctionTable>::default();
     if let Some(clash) = functions.of(&booted.runtime.catalog()).clashes().first() {
         booted.runtime.shutdown().await;
@@ -54,8 +54,12 @@ pub async fn run(args: ExecArgs) -> Result<Exit, Abort> {
     booted.runtime.shutdown().await;
     let (text, exit) = match outcome.result {
         Ok(printed) => (printed.text, Exit::Ok),
-        Err(failure) => (failure.message, Exit::ProgramFailed),
+        Err(failure) => (ptc_python::output::failed(&failure, &outcome.prints), Exit::ProgramFailed),
     };
+    if !outcome.stderr.is_empty() {
+        let mut errors = edge::stderr(Form::Data);
+        writeln!(errors, "{}", outcome.stderr.join("\n"))?;
+    }
     let end = if text.ends_with('\n') { "" } else { "\n" };
     let mut output = edge::stdout(Form::Data);
     write!(output, "{text}{end}").and_then(|()| output.flush())?;

@@ -192,7 +192,7 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let wanted = args.wanted()?;
     let wants = |name: &str| wanted.iter().any(|wanted| wanted == name);
     let scripts = if wants(execute_program::NAME) {
-        let limits = args.python.limits(limits, booted.execution)?;
+        let limits = args.python.limits(&args.limits, booted.has_upstreams, booted.execution)?;
         let engine = args.python.engine(&limits).await?;
         let sessions = if args.sessions.wants_tools()? { Some(args.sessions.bounds()?.0) } else { None };
         Some(ScriptParts { engine, limits, sessions })

@@ -294,7 +294,8 @@ fn kept_call(call: &CallRecord) -> CallRecord {
             error: shortened(error, Cut::Bytes(ERROR_BYTES)).into_owned(),
         },
     };
-    let CallRecord { server, tool, status: _, begun, duration, result_bytes, effect, arguments_hash } = call;
+    let CallRecord { server, tool, status: _, begun, duration, result_bytes, effect, arguments_hash, cached } =
+        call;
     CallRecord {
         server: server.clone(),
         tool: tool.clone(),
@@ -304,6 +305,7 @@ fn kept_call(call: &CallRecord) -> CallRecord {
         result_bytes: *result_bytes,
         effect: *effect,
         arguments_hash: *arguments_hash,
+        cached: *cached,
     }
 }
 

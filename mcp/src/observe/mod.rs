@@ -226,9 +226,10 @@ impl BegunCall {
                 None => String::new(),
             };
             let prints = summary.run.map(|run| run.prints.clone()).unwrap_or_default();
+            let stderr = summary.run.map(|run| run.stderr.clone()).unwrap_or_default();
             let programs = summary.task.as_ref().map(|task| task.programs.clone()).unwrap_or_default();
             let prompts = summary.task.as_ref().map(|task| task.prompts.clone()).unwrap_or_default();
-            let texts = CallTexts { answer, prints, programs, prompts };
+            let texts = CallTexts { answer, prints, stderr, programs, prompts };
             writer.push(WrittenCall { call: call.clone(), texts, turn: summary.turn.clone() });
         }
         if is_known {

@@ -236,23 +236,23 @@ fn lines(call: &WrittenCall, policy: PayloadPolicy, secrets: &SecretRegistry) ->
         );
     }
     let run = entry.run.as_ref();
-    lines.add(
-        "ptc_lisp.call.stop",
-        entry.ended,
-        json!({
-            "measurements": {
-                "duration": nanos(entry.duration), "result_bytes": run.and_then(|run| run.result_bytes),
-            },
-            "metadata": {
-                "request_id": entry.request_id, "tool_name": entry.tool, "status": entry.status(),
-                "is_error": entry.is_error, "reason": entry.reason,
-                "message": run.and_then(|run| run.message.as_deref()),
-            },
-            "duration_ms": millis(entry.duration),
-            "result": policy.text(&call.texts.answer, secrets),
-            "prints": policy.lines(&call.texts.prints, secrets),
-        }),
-    );
+    let mut stop = json!({
+        "measurements": {
+            "duration": nanos(entry.duration), "result_bytes": run.and_then(|run| run.result_bytes),
+        },
+        "metadata": {
+            "request_id": entry.request_id, "tool_name": entry.tool, "status": entry.status(),
+            "is_error": entry.is_error, "reason": entry.reason,
+            "message": run.and_then(|run| run.message.as_deref()),
+        },
+        "duration_ms": millis(entry.duration),
+        "result": policy.text(&call.texts.answer, secrets),
+        "prints": policy.lines(&call.texts.prints, secrets),
+    });
+    if !call.texts.stderr.is_empty() {
+        stop["stderr"] = policy.lines(&call.texts.stderr, secrets);
+    }
+    lines.add("ptc_lisp.call.stop", entry.ended, stop);
     lines.add("trace.stop", entry.ended, json!({ "duration_ms": millis(entry.duration) }));
     lines.text
 }
@@ -268,7 +268,7 @@ fn run_facts(entry: &CallEntry, prelude: Option<&Value>) -> Value {
 
 fn upstream_call(call: &CallRecord) -> Value {
     let fault = fault_of(call);
-    json!({
+    let mut line = json!({
         "measurements": {
             "offset": nanos(call.begun), "duration": nanos(call.duration), "result_bytes": call.result_bytes,
         },
@@ -279,7 +279,11 @@ fn upstream_call(call: &CallRecord) -> Value {
             "effect": call.effect.name(),
         },
         "duration_ms": millis(call.duration),
-    })
+    });
+    if call.cached {
+        line["metadata"]["cached"] = true.into();
+    }
+    line
 }
 
 fn nanos(duration: Duration) -> u64 {

@@ -92,11 +92,15 @@ fn line(call: &WrittenCall, turn: &TurnSummary, secrets: &SecretRegistry) -> Val
     let entry = &*call.call.entry;
     let clean = |text: &str| bounded(&secrets.clean(text));
     let calls = entry.calls().iter().take(MOST_ITEMS).map(|call| {
-        json!({
+        let mut line = json!({
             "server": call.server, "tool": call.tool, "args_hash": call.arguments_hash.map(|hash| hex(&hash)),
             "duration_ms": millis(call.duration),
             "outcome": if fault_of(call).is_none() { "ok" } else { "error" },
-        })
+        });
+        if call.cached {
+            line["cached"] = true.into();
+        }
+        line
     });
     let changed = turn.changed.iter().take(MOST_ITEMS);
     let values = changed.clone().map(|(name, preview)| (name.clone(), clean(preview))).collect();

@@ -32,6 +32,8 @@ pub struct CallTexts {
     pub answer: String,
     /// Printed lines.
     pub prints: Vec<String>,
+    /// Lines of standard error.
+    pub stderr: Vec<String>,
     /// Programs that a model of this server wrote, turn by turn.
     pub programs: Vec<Option<String>>,
     /// What it was told, where that is kept.
@@ -41,10 +43,10 @@ pub struct CallTexts {
 impl WrittenCall {
     fn bytes(&self) -> usize {
         const OTHERS: usize = 512;
-        let CallTexts { answer, prints, programs, prompts } = &self.texts;
+        let CallTexts { answer, prints, stderr, programs, prompts } = &self.texts;
         let arguments = self.call.arguments.as_ref().map_or(0, |arguments| arguments.bytes);
         let turn = self.turn.as_ref().map_or(0, |turn| turn.program.len());
-        let texts = prints.iter().chain(programs.iter().flatten());
+        let texts = prints.iter().chain(stderr).chain(programs.iter().flatten());
         let prompts = prompts.iter().map(|prompt| prompt.to_string().len());
         OTHERS + answer.len() + texts.map(String::len).chain(prompts).sum::<usize>() + arguments + turn
     }

@@ -42,14 +42,19 @@ pub struct Function {
 }
 
 impl Function {
-    /// How it is called, and what it does.
-    pub fn help(&self) -> String {
+    /// How it is called.
+    pub fn signature(&self) -> String {
         let optional = |(at, name): (usize, &String)| match at < self.required {
             true => parameter(name).into_owned(),
             false => format!("{}=…", parameter(name)),
         };
         let params: Vec<String> = self.params.iter().enumerate().map(optional).collect();
-        let text = format!("await {}({})\n{}", self.name, params.join(", "), self.doc);
+        format!("{}({})", self.name, params.join(", "))
+    }
+
+    /// How it is called, and what it does.
+    pub fn help(&self) -> String {
+        let text = format!("await {}\n{}", self.signature(), self.doc);
         text.trim_end().replace('\n', "\n    ")
     }
 }

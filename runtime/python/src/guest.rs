@@ -2,6 +2,7 @@
 
 use crate::engine::{Engine, Namespace, Printed, Script};
 use crate::functions::FunctionTable;
+use crate::heard::{Heard, Output};
 use crate::host::Host;
 use crate::kept::KeptResults;
 use crate::output;
@@ -135,10 +136,14 @@ impl Drop for NamespaceTurn {
 impl ScriptRun {
     /// This script as a guest.
     pub fn guest(self) -> MakeGuest {
-        outside(interrupted, move |account| self.end(account))
+        let heard = Arc::new(Heard::new(self.script.output_bytes));
+        let until_then = heard.clone();
+        let interrupted = move |kind, limits: &Limits| failed(interrupted(kind, limits), &until_then);
+        outside(interrupted, move |account| self.end(account, heard))
     }
 
-    async fn end(self, account: Arc<RunAccount>) -> Ending {
+    async fn end(self, account: Arc<RunAccount>, heard: Arc<Heard>) -> Ending {
+        account.be_patient();
         let code = self.script.code.clone();
         // A script that lists or searches functions means all servers.
         let is_named = |server: &str| code.contains("tools(") || code.contains(&qualified_name(server, ""));
@@ -146,23 +151,52 @@ impl ScriptRun {
         let functions = self.functions.of(&self.broker.catalog().snapshot());
         let limit = self.script.output_bytes;
         let broker = self.broker;
+        let asked = broker.clone();
         let host = |spills| {
             let kept = KeptResults::new(spills, account.limits().fuel);
-            Arc::new(Host { broker, account, functions, kept })
+            Arc::new(Host { broker, account, functions, kept, heard: heard.clone() })
         };
         let result = match self.turn {
             None => self.engine.run(self.script, host(OwnedSpills::default())).await,
             Some(mut turn) => turn.run(&*self.engine, &self.script, host).await,
         };
         match result {
-            Err(failure) => Ending::failed(failure),
+            Err(failure) => failed(about_server(failure, &asked), &heard),
             Ok(printed) => {
                 let text = output::printed(&printed.text, printed.cut, limit, &printed.notes);
                 let answer = RenderedValue { truncated: printed.cut, ..RenderedValue::of(text) };
-                Ending::of(Ok(answer))
+                Ending { stderr: stderr(&heard), ..Ending::of(Ok(answer)) }
             }
         }
     }
+}
+
+/// The failure of a script that names a function of a configured server whose tools are not known says so.
+fn about_server(failure: Failure, broker: &ToolBroker) -> Failure {
+    let last = failure.message.lines().next_back().unwrap_or_default();
+    let name = last.strip_prefix("NameError: name '").and_then(|rest| rest.split('\'').next());
+    let catalog = broker.catalog().snapshot();
+    let is_meant = |name: &str, server: &str| name.starts_with(&qualified_name(server, ""));
+    let down = name.and_then(|name| {
+        let mut absent = catalog.servers().filter(|server| server.tools.is_none());
+        absent.find(|server| is_meant(name, &server.name))
+    });
+    let Some(server) = down.map(|server| server.name.clone()) else { return failure };
+    let why = broker.trouble(&server).unwrap_or_else(|| "its tools are not listed yet".to_owned());
+    let message =
+        format!("{}. The server '{server}' is configured, but cannot be used: {why}", failure.message);
+    Failure { message, ..failure }
+}
+
+/// The end of a script that failed, with what it had written.
+fn failed(failure: Failure, heard: &Heard) -> Ending {
+    let prints = heard.lines(Output::Stdout);
+    Ending { prints, stderr: stderr(heard), ..Ending::failed(failure) }
+}
+
+/// What a script wrote to its standard error, which is for the log of the server.
+fn stderr(heard: &Heard) -> Vec<String> {
+    heard.lines(Output::Stderr)
 }
 
 fn interrupted(kind: InterruptKind, limits: &Limits) -> Failure {

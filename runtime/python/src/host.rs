@@ -2,13 +2,19 @@
 //! at what there is to call, with the budget of discovery.
 
 use crate::functions::Functions;
+use crate::heard::Heard;
 use crate::kept::{self, KeptResults};
 use ptc_runtime::broker::{CallError, PayloadValue, ToolBroker, ToolCall, looks_like_json};
 use ptc_runtime::outcome::CallFault;
 use ptc_runtime::run::account::RunAccount;
+use ptc_runtime::tools::WrongCall;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// A hint that shows how a tool is called; in the notation of programs, where it comes from them.
+const SIGNATURE: &str = "Signature: ";
 
 /// The world of one script.
 pub struct Host {
@@ -20,6 +26,8 @@ pub struct Host {
     pub functions: Arc<Functions>,
     /// What is kept for it.
     pub kept: KeptResults,
+    /// What it has written until now.
+    pub heard: Arc<Heard>,
 }
 
 /// What a call gives.
@@ -63,6 +71,41 @@ impl Host {
         found.map_err(|error| error.to_string())
     }
 
+    /// What is wrong with a call, as somebody says it who writes Python.
+    fn rejected(&self, function: &str, arguments: &RawValue, wrong: WrongCall) -> String {
+        let WrongCall { mut message, hints } = wrong;
+        for (json, python) in [("got null", "got None"), ("got true", "got True"), ("got false", "got False")]
+        {
+            if let Some(before) = message.strip_suffix(json) {
+                message = format!("{before}{python}");
+            }
+        }
+        let Some(known) = self.functions.get(function) else { return message };
+        let given: BTreeMap<String, &RawValue> = serde_json::from_str(arguments.get()).unwrap_or_default();
+        let unknown: Vec<&str> = given
+            .keys()
+            .map(String::as_str)
+            .filter(|name| {
+                !known.params.iter().any(|param| param == name)
+                    && !message.contains(&format!("unknown arg {name}"))
+            })
+            .collect();
+        if !unknown.is_empty() {
+            message.push_str(&format!("; unknown args {}", unknown.join(", ")));
+        }
+        let mut says_signature = !unknown.is_empty();
+        for hint in hints {
+            match hint.starts_with(SIGNATURE) {
+                true => says_signature = true,
+                false => message.push_str(&format!("; {hint}")),
+            }
+        }
+        if says_signature {
+            message.push_str(&format!("; {SIGNATURE}{}", known.signature()));
+        }
+        message
+    }
+
     /// Calls a function, whose result is kept if it is too large and `keeps` or the configuration of its server says so.
     ///
     /// # Errors
@@ -82,11 +125,14 @@ impl Host {
             Err(CallError::World(fault)) if fault.reason == CallFault::ResponseTooLarge => {
                 return Err(failed(&(fault.message + kept::ADVICE)));
             }
-            Err(CallError::World(fault)) => return Err(failed(&fault.message)),
-            Err(CallError::Wrong(wrong)) => {
-                let hints = wrong.hints.iter().map(|hint| format!("; {hint}")).collect::<String>();
-                return Err(failed(&(wrong.message + &hints)));
+            Err(CallError::World(fault)) if fault.message == CallFault::CapExhausted.name() => {
+                let most = self.account.limits().max_upstream_calls;
+                return Err(failed(&format!(
+                    "cap_exhausted: a script may make {most} tool calls (--max-upstream-calls)"
+                )));
             }
+            Err(CallError::World(fault)) => return Err(failed(&fault.message)),
+            Err(CallError::Wrong(wrong)) => return Err(failed(&self.rejected(function, arguments, wrong))),
             Err(CallError::OverMemory { bytes }) => {
                 return Err(failed(&format!(
                     "its result of {bytes} bytes does not fit into the memory of the script"

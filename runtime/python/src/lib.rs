@@ -8,6 +8,7 @@
 //! - [`engine`]: what executes scripts, in processes of its own; `engine/cpython`: the machine's `python3` in a jail;
 //!   `engine/monty`: an interpreter of a subset, in workers.
 //! - [`host`]: what a script reaches: tool calls through the broker, nothing else.
+//! - [`heard`]: what a script has written until now.
 //! - [`kept`]: results that are too large to be carried, as scripts look into them.
 //! - [`functions`]: the tools as functions of Python: their names and parameters.
 //! - [`output`]: the texts that whoever sent a script gets.
@@ -20,6 +21,7 @@
 pub mod engine;
 pub mod functions;
 pub mod guest;
+pub mod heard;
 pub mod host;
 pub mod kept;
 pub mod output;

@@ -16,6 +16,17 @@ const NO_OUTPUT: &str = "(no output)";
 /// Follows an output that was cut.
 const TRUNCATED: &str = "\n... (truncated)";
 
+/// Stands before what a script had printed that failed.
+pub const BEFORE: &str = "[Output before the failure]";
+
+/// The text of a script that failed: why, and what it had printed until then.
+pub fn failed(failure: &Failure, printed: &[String]) -> String {
+    match printed.is_empty() {
+        true => failure.message.clone(),
+        false => format!("{}\n\n{BEFORE}\n{}", failure.message, printed.join("\n")),
+    }
+}
+
 /// What a script that ended well printed, cut at `limit` bytes (at the border of a character), and what should be
 /// known beside it.
 pub fn printed(output: &str, cut: bool, limit: usize, notes: &[String]) -> String {

@@ -14,13 +14,16 @@
 //!
 //! # Layout
 //! - `reserve`: from a name to the right to encode; `send`: from there to the answer; `direct`: calls of functions in this
-//!   process; `payload`: what an answer holds
+//!   process; `payload`: what an answer holds; `cache`: results that equal calls are given
 
+mod cache;
 mod direct;
 mod payload;
 mod reserve;
 mod send;
 
+pub(crate) use cache::ResultCache;
+pub use cache::ResultCaching;
 pub(crate) use direct::DirectCall;
 pub use payload::{CallPayload, PayloadValue, looks_like_json};
 pub(crate) use payload::{Chosen, PayloadContent};
@@ -51,6 +54,8 @@ pub struct ToolBroker {
     hashes_arguments: Arc<AtomicBool>,
     /// Where results are kept that are too large.
     spills: SpillPlace,
+    /// Results for equal calls, if any are kept.
+    cache: Option<Arc<ResultCache>>,
 }
 
 /// The configured servers by name.
@@ -118,7 +123,13 @@ impl ToolBroker {
             seen: Arc::default(),
             hashes_arguments: Arc::default(),
             spills,
+            cache: None,
         }
+    }
+
+    /// One that keeps results.
+    pub(crate) fn caching(self, caching: Option<ResultCaching>) -> ToolBroker {
+        ToolBroker { cache: caching.map(ResultCache::new), ..self }
     }
 
     /// One that knows the same secrets and no server.
@@ -135,6 +146,7 @@ impl ToolBroker {
             seen: self.seen.clone(),
             hashes_arguments: self.hashes_arguments.clone(),
             spills: self.spills.clone(),
+            cache: self.cache.clone(),
         }
     }
 
@@ -148,6 +160,13 @@ impl ToolBroker {
             }
             (found, Some(_)) => found,
         }
+    }
+
+    /// Why the tools of a configured server cannot be called at this moment; `None`: they can, or there is no such server.
+    pub fn trouble(&self, server: &str) -> Option<String> {
+        let status = self.upstream(server)?.status();
+        let why = || status.error.unwrap_or_else(|| format!("upstream is {}", status.state.name()));
+        (status.state != UpstreamState::Ready).then(|| self.secrets.scrub(&why()).into_owned())
     }
 
     /// Calls a tool for a run: starts its server if need be, checks the arguments, and waits for the answer, all
@@ -283,6 +302,9 @@ impl ToolBroker {
     /// From now on these are the servers. One that is left out ends when its last call in flight has.
     pub(crate) fn replace_upstreams(&self, upstreams: Upstreams) {
         *self.upstreams.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(upstreams);
+        if let Some(cache) = &self.cache {
+            cache.clear();
+        }
     }
 
     /// A fault as whoever made the call is told.

@@ -1,5 +1,6 @@
 //! From the name of a tool to the right to encode a call of it.
 
+use super::cache::Repeat;
 use super::direct::{DirectCall, DirectStage};
 use super::send::{UpstreamCall, Way};
 use super::{CallError, Parcel, ToolBroker, WorldFault};
@@ -127,7 +128,7 @@ impl ToolBroker {
     ) -> Terms {
         let made = Instant::now();
         let wanted = timeout.unwrap_or_else(|| account.limits().upstream_call_timeout());
-        let whole = account.call_timeout_at(made, wanted);
+        let whole = account.tool_timeout_at(made, wanted);
         Terms { broker: self.clone(), account: account.clone(), callee, target, made, whole }
     }
 
@@ -413,6 +414,7 @@ impl Permit {
                 return Ok(Parcel(Way::Direct(direct)));
             }
         };
+        let repeat = Repeat::of(&target, &tool);
         let request = CallRequest {
             target,
             arguments,
@@ -425,8 +427,17 @@ impl Permit {
             client: account.client().cloned(),
         };
         let (wrapped_in, declares_result) = (tool.wraps_result_in(), tool.declares_result());
-        let call =
-            UpstreamCall { broker, account, upstream, whole, request, wrapped_in, declares_result, call };
+        let call = UpstreamCall {
+            broker,
+            account,
+            upstream,
+            whole,
+            request,
+            wrapped_in,
+            declares_result,
+            repeat,
+            call,
+        };
         Ok(Parcel(Way::Upstream(call)))
     }
 }

@@ -1,5 +1,6 @@
 //! From encoded arguments to the answer.
 
+use super::cache::{CameBack, Repeat};
 use super::direct::DirectCall;
 use super::{CallError, CallPayload, ToolBroker};
 use crate::run::account::{CallTag, RunAccount};
@@ -31,6 +32,8 @@ pub(crate) struct UpstreamCall {
     pub(super) wrapped_in: Option<&'static str>,
     /// It says what it gives, or nobody asks what it gave last.
     pub(super) declares_result: bool,
+    /// What it means for kept results.
+    pub(super) repeat: Repeat,
     pub(super) call: OpenCall,
 }
 
@@ -70,14 +73,31 @@ impl Parcel {
 
 impl UpstreamCall {
     pub(crate) async fn send(self) -> Result<CallResponse, CallError> {
-        let UpstreamCall { broker, account, upstream, whole, request, wrapped_in, declares_result, call } =
-            self;
+        let UpstreamCall {
+            broker,
+            account,
+            upstream,
+            whole,
+            request,
+            wrapped_in,
+            declares_result,
+            repeat,
+            call,
+        } = self;
         let target = (!declares_result).then(|| request.target.clone());
-        let result = match upstream.call(request).await {
+        let CameBack { result, cached, keepable } = broker.ask(&account, &upstream, request, repeat).await;
+        let result = match result {
             Ok(result) => result,
             Err(fault) => return Err(unanswered(&broker, call, &fault, whole)),
         };
         let payload = CallPayload::read(result, wrapped_in).await;
+        match keepable {
+            Some(keepable) if payload.failure().is_none() => keepable.keep(),
+            _ => {}
+        }
+        if cached {
+            call.set_cached();
+        }
         if let Some(CallTarget::Tool(tool)) = &target
             && payload.failure().is_none()
         {

@@ -15,7 +15,7 @@ mod seat;
 
 pub(crate) use departures::Departures;
 pub use departures::Errand;
-pub use outside::{Interrupted, interrupted, outside};
+pub use outside::{interrupted, outside};
 pub use seat::{Port, ReplySink, Seat};
 
 use crate::broker::{CallError, CallPayload, CallResponse, Permit};

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 type Work = Pin<Box<dyn Future<Output = Ending> + Send>>;
 
-/// What a run that was interrupted fails with.
-pub type Interrupted = fn(InterruptKind, &Limits) -> Failure;
+/// The end of a run that was interrupted.
+type Interrupted = Box<dyn Fn(InterruptKind, &Limits) -> Ending + Send>;
 
 struct Outside {
     seat: Seat,
@@ -23,12 +23,13 @@ struct Outside {
 }
 
 /// A guest that is this work. It is dropped when the run is cancelled or out of time, which `interrupted` puts into words.
-pub fn outside<W: Future<Output = Ending> + Send + 'static>(
-    interrupted: Interrupted,
+pub fn outside<W: Future<Output = Ending> + Send + 'static, E: Into<Ending>>(
+    interrupted: impl Fn(InterruptKind, &Limits) -> E + Send + 'static,
     work: impl FnOnce(Arc<RunAccount>) -> W + Send + 'static,
 ) -> MakeGuest {
     Box::new(move |seat| {
         let work: Work = Box::pin(work(seat.account.clone()));
+        let interrupted: Interrupted = Box::new(move |kind, limits| interrupted(kind, limits).into());
         Ok(Box::new(Outside { seat, interrupted, work: Some(work), under_way: None, end: None }))
     })
 }
@@ -48,8 +49,8 @@ impl Guest for Outside {
     fn advance(&mut self) -> Progress {
         if let Some(kind) = self.seat.account.interrupted() {
             self.under_way = None;
-            let failure = (self.interrupted)(kind, self.seat.account.limits());
-            return Progress::Finished(Box::new(Ending::failed(failure)));
+            let end = (self.interrupted)(kind, self.seat.account.limits());
+            return Progress::Finished(Box::new(end));
         }
         if let Some(end) = self.end.take() {
             return Progress::Finished(end);

@@ -209,9 +209,13 @@ fn call(call: &CallRecord) -> Value {
         CallStatus::Error { reason, .. } => Some(reason.name()),
     };
     let hex = |hash: &ArgumentsHash| hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    json!({
+    let mut line = json!({
         "server": call.server, "tool": call.tool, "effect": call.effect.name(), "duration_ms": millis(call.duration),
         "args_hash": call.arguments_hash.as_ref().map(hex), "outcome": if reason.is_none() { "ok" } else { "error" },
         "reason": reason,
-    })
+    });
+    if call.cached {
+        line["cached"] = true.into();
+    }
+    line
 }

@@ -12,7 +12,7 @@ use super::trace::TraceContext;
 use crate::secrets::{Cut, shortened};
 use ptc_vm::{Interrupt, InterruptKind};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,9 @@ const NOTE_TEXT: Cut = Cut::Bytes(4_096);
 
 /// The most time that a call leaves its program to deal with a timeout; of a short program, a tenth.
 const MARGIN: Duration = Duration::from_millis(500);
+
+/// How much longer than its run a call may take: enough to never be the first to end.
+const BEYOND: Duration = Duration::from_secs(60);
 
 /// The account of one run. Shared by everything that works for it.
 pub struct RunAccount {
@@ -38,6 +41,8 @@ pub struct RunAccount {
     outgoing: Arc<Outgoing>,
     /// Microseconds.
     longest_encoding: AtomicU64,
+    /// Calls may take all that is left.
+    is_patient: AtomicBool,
     notes: Mutex<Vec<String>>,
     trace: OnceLock<TraceContext>,
     client: OnceLock<CallingClient>,
@@ -57,6 +62,7 @@ impl RunAccount {
             waiting_bytes: AtomicU64::new(0),
             outgoing: Outgoing::new(limits.memory_bytes),
             longest_encoding: AtomicU64::new(0),
+            is_patient: AtomicBool::new(false),
             notes: Mutex::new(Vec::new()),
             trace: OnceLock::new(),
             client: OnceLock::new(),
@@ -95,8 +101,25 @@ impl RunAccount {
         self.call_timeout_at(Instant::now(), wanted)
     }
 
+    /// From now on a call may take all the time that is left, so that the end of the run's time is that of the run, and
+    /// never the fault of a call that its program could make light of.
+    pub fn be_patient(&self) {
+        self.is_patient.store(true, Ordering::Relaxed);
+    }
+
+    /// How long a call of a tool that wants so much time may take from a moment on.
+    pub(crate) fn tool_timeout_at(&self, moment: Instant, wanted: Duration) -> Duration {
+        match self.is_patient.load(Ordering::Relaxed) {
+            true => {
+                let left = self.limits.timeout().saturating_sub(self.elapsed_at(moment));
+                wanted.min(left.saturating_add(BEYOND))
+            }
+            false => self.call_timeout_at(moment, wanted),
+        }
+    }
+
     /// [`RunAccount::call_timeout`] from a moment on.
-    pub(crate) fn call_timeout_at(&self, moment: Instant, wanted: Duration) -> Duration {
+    fn call_timeout_at(&self, moment: Instant, wanted: Duration) -> Duration {
         let left = self.limits.timeout().saturating_sub(self.elapsed_at(moment));
         let margin = MARGIN.min(self.limits.timeout() / 10);
         wanted.min(left.saturating_sub(margin).max(left / 2))
@@ -307,6 +330,18 @@ mod tests {
         assert!(near(timeout(1_000, 30_000), 900));
         assert_eq!(timeout(120_000, 400), Duration::from_millis(400));
         assert_eq!(timeout(0, 400), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_call_of_a_patient_run_never_ends_before_it() {
+        let limits = Limits { timeout_ms: 120_000, upstream_call_timeout_ms: u64::MAX, ..Limits::default() };
+        let account = account(limits);
+        let timeout = |wanted| account.tool_timeout_at(Instant::now(), wanted);
+        let most = limits.upstream_call_timeout();
+        assert!(timeout(most) < limits.timeout());
+        account.be_patient();
+        assert!(timeout(most) > limits.timeout());
+        assert_eq!(timeout(Duration::from_millis(400)), Duration::from_millis(400));
     }
 
     #[test]

@@ -69,6 +69,7 @@ struct OpenEntry {
     /// From the beginning of the run.
     offset: Duration,
     arguments_hash: Option<ArgumentsHash>,
+    cached: bool,
 }
 
 impl Entries {
@@ -130,7 +131,7 @@ impl Ledger {
 
     pub(super) fn open(&self, label: CallLabel, begun: Instant, offset: Duration) -> CallTag {
         let mut inner = self.lock();
-        inner.open.push_back(Some(OpenEntry { label, begun, offset, arguments_hash: None }));
+        inner.open.push_back(Some(OpenEntry { label, begun, offset, arguments_hash: None, cached: false }));
         CallTag(inner.gone + inner.open.len() as u64 - 1)
     }
 
@@ -157,6 +158,7 @@ impl Ledger {
             result_bytes,
             effect,
             arguments_hash,
+            cached: false,
         });
     }
 
@@ -202,8 +204,9 @@ fn cancelled(open: OpenEntry) -> CallRecord {
 }
 
 fn record(open: OpenEntry, status: CallStatus, duration: Duration, result_bytes: Option<u64>) -> CallRecord {
-    let OpenEntry { label: CallLabel { server, tool, effect }, begun: _, offset, arguments_hash } = open;
-    CallRecord { server, tool, status, begun: offset, duration, result_bytes, effect, arguments_hash }
+    let OpenEntry { label: CallLabel { server, tool, effect }, begun: _, offset, arguments_hash, cached } =
+        open;
+    CallRecord { server, tool, status, begun: offset, duration, result_bytes, effect, arguments_hash, cached }
 }
 
 /// A call under way. Dropped without an end, it was cancelled.
@@ -241,6 +244,13 @@ impl OpenCall {
     pub(crate) fn set_arguments_hash(&self, hash: ArgumentsHash) {
         if let Some(open) = self.account.ledger().lock().open(self.tag) {
             open.arguments_hash = Some(hash);
+        }
+    }
+
+    /// Its result was kept: its server is not asked.
+    pub(crate) fn set_cached(&self) {
+        if let Some(open) = self.account.ledger().lock().open(self.tag) {
+            open.cached = true;
         }
     }
 

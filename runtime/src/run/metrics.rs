@@ -144,6 +144,7 @@ mod tests {
             result_bytes: bytes,
             effect: Effect::Unknown,
             arguments_hash: None,
+            cached: false,
         }
     }
 

@@ -16,6 +16,8 @@ pub struct Outcome {
     pub result: Result<RenderedValue, Failure>,
     /// Lines written by `println`, in order; kept for every outcome.
     pub prints: Vec<String>,
+    /// Lines of its standard error, where there is such a thing: for operators, not for the caller.
+    pub stderr: Vec<String>,
     /// Upstream calls in completion order. Of a run with very many, the first ones: `call_totals` counts them all.
     pub upstream_calls: Vec<CallRecord>,
     /// Totals of all upstream calls.
@@ -35,6 +37,8 @@ pub struct Ending {
     pub result: Result<RenderedValue, Failure>,
     /// Lines written on the way, in order.
     pub prints: Vec<String>,
+    /// Lines of its standard error, where there is such a thing.
+    pub stderr: Vec<String>,
     /// Fuel spent, where there is such a thing.
     pub fuel: Option<u64>,
     /// Most logical bytes alive at once.
@@ -46,12 +50,19 @@ pub struct Ending {
 impl Ending {
     /// A run of which nothing is known but its answer.
     pub fn of(result: Result<RenderedValue, Failure>) -> Ending {
-        Ending { result, prints: Vec::new(), fuel: None, peak_bytes: 0, prelude_trace: None }
+        let stderr = Vec::new();
+        Ending { result, prints: Vec::new(), stderr, fuel: None, peak_bytes: 0, prelude_trace: None }
     }
 
     /// A run that failed before anything is known about it.
     pub fn failed(failure: Failure) -> Ending {
         Ending::of(Err(failure))
+    }
+}
+
+impl From<Failure> for Ending {
+    fn from(failure: Failure) -> Ending {
+        Ending::failed(failure)
     }
 }
 
@@ -61,6 +72,7 @@ impl Default for Outcome {
         Outcome {
             result: Ok(RenderedValue::of(String::new())),
             prints: Vec::new(),
+            stderr: Vec::new(),
             upstream_calls: Vec::new(),
             call_totals: CallTotals::default(),
             notes: Vec::new(),
@@ -73,13 +85,13 @@ impl Default for Outcome {
 impl Outcome {
     /// The record of a run that has ended: how it did, and what is on its account.
     pub(crate) fn of(ending: Ending, account: &RunAccount) -> Outcome {
-        let Ending { result, prints, fuel, peak_bytes, prelude_trace } = ending;
+        let Ending { result, prints, stderr, fuel, peak_bytes, prelude_trace } = ending;
         let usage =
             Usage { fuel, peak_bytes, duration: account.elapsed(), upstream_calls: account.calls_made() };
         let (upstream_calls, mut notes) = (account.take_ledger(), account.take_notes());
         let call_totals = account.call_totals();
         notes.extend(unseen::remark(&result, &prints, (&upstream_calls, &call_totals), account.limits()));
-        Outcome { result, prints, upstream_calls, call_totals, notes, usage, prelude_trace }
+        Outcome { result, prints, stderr, upstream_calls, call_totals, notes, usage, prelude_trace }
     }
 }
 
@@ -330,6 +342,8 @@ pub struct CallRecord {
     /// SHA-256 of its arguments as canonical JSON; only where somebody asked for it
     /// (`ToolBroker::hash_arguments`).
     pub arguments_hash: Option<ArgumentsHash>,
+    /// Its result is that of an equal call: its server was not asked.
+    pub cached: bool,
 }
 
 /// SHA-256.

@@ -19,13 +19,14 @@ pub(crate) fn release(outcome: &mut Outcome, secrets: &SecretRegistry) {
 
 fn clean(outcome: &mut Outcome, secrets: &SecretRegistry) {
     // What the host itself has written about its prelude is cleaned where it leaves.
-    let Outcome { result, prints, upstream_calls, call_totals: _, notes, usage, prelude_trace: _ } = outcome;
+    let Outcome { result, prints, stderr, upstream_calls, call_totals: _, notes, usage, prelude_trace: _ } =
+        outcome;
     let Usage { fuel: _, peak_bytes: _, duration: _, upstream_calls: _ } = usage;
     match result {
         Ok(answer) => clean_answer(answer, secrets),
         Err(failure) => clean_failure(failure, secrets),
     }
-    prints.iter_mut().chain(notes).for_each(|text| secrets.scrub_string(text));
+    prints.iter_mut().chain(stderr).chain(notes).for_each(|text| secrets.scrub_string(text));
     upstream_calls.iter_mut().for_each(|call| clean_call(call, secrets));
 }
 
@@ -40,6 +41,7 @@ pub(super) fn clean_call(call: &mut CallRecord, secrets: &SecretRegistry) {
         result_bytes: _,
         effect: _,
         arguments_hash: _,
+        cached: _,
     } = call;
     for name in [server, tool] {
         if let Cow::Owned(clean) = secrets.scrub(name) {

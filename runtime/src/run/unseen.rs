@@ -133,6 +133,7 @@ mod tests {
             result_bytes: None,
             effect: Effect::Read,
             arguments_hash: None,
+            cached: false,
         }
     }
 

@@ -1,6 +1,7 @@
 //! How to start a runtime.
 
 use super::{Observer, StartPolicy};
+use crate::broker::ResultCaching;
 use crate::config::{ServerEntry, Startup};
 use crate::guest::lisp::prelude::Prelude;
 use crate::host::HostTool;
@@ -55,6 +56,9 @@ pub struct RuntimeConfig {
     /// The age at which live tool lists are asked for again, though their servers say nothing of a change; `None`: then
     /// only.
     pub list_ttl: Option<Duration>,
+    /// Results of tools that are annotated as read-only and idempotent are kept for equal calls of the same owner
+    /// (`CallingClient::owner`; calls without a client are of one); `None`: no results are kept.
+    pub results: Option<ResultCaching>,
     /// Only tools annotated as read-only exist for programs, those of the application included. What it has marked as
     /// private is not for programs, and is its own affair.
     pub read_only: bool,
@@ -93,6 +97,7 @@ impl Default for RuntimeConfig {
             try_again: Some(DEFAULT_TRY_AGAIN),
             snapshot: None,
             list_ttl: None,
+            results: None,
             read_only: false,
             workers: 0,
             niceness: 0,

@@ -54,6 +54,16 @@ impl<L: FlagTable> LimitFlags<L> {
         self.over(if upstreams { L::with_upstreams() } else { L::default() })
     }
 
+    /// Whether this limit was given, by its flag or its variable.
+    pub fn is_given(&self, flag: &str) -> Result<bool, Abort> {
+        let Some(index) = L::TABLE.iter().position(|row| row.flag == flag) else { return Ok(false) };
+        let unit = L::TABLE[index].unit;
+        let read = |name| variables::read(name, parser(unit)).map(|value: Option<u64>| value.is_some());
+        Ok(self.given.iter().any(|(row, _)| *row == index)
+            || read(flag)?
+            || alias(flag).map(read).transpose()?.unwrap_or(false))
+    }
+
     /// The limits of a command that has these defaults.
     pub fn over(&self, defaults: L) -> Result<L, Abort> {
         let mut limits = defaults;
@@ -118,7 +128,7 @@ fn help<L: FlagTable>(row: &LimitRow<L>) -> String {
     let shown = |value: u64| match row.unit {
         Unit::Millis if value.is_multiple_of(1_000) => format!("{}s", value / 1_000),
         Unit::Millis => format!("{value}ms"),
-        Unit::Bytes if value.is_multiple_of(1 << 20) => format!("{}M", value >> 20),
+        Unit::Bytes if value > 0 && value.is_multiple_of(1 << 20) => format!("{}M", value >> 20),
         Unit::Bytes | Unit::Count | Unit::Positive => value.to_string(),
     };
     let [default, with] = [L::default(), L::with_upstreams()].map(|limits| (row.get)(&limits));

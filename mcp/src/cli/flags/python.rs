@@ -81,8 +81,25 @@ impl WorkerArgs {
 
 impl PythonFlags {
     /// What scripts may use, where programs may use so much: defaults, then what the configuration says, then
-    /// environment variables, then flags.
-    pub fn limits(&self, programs: Limits, configured: ScriptSettings) -> Result<ScriptLimits, Abort> {
+    /// environment variables, then flags. A call of a script may take all the time of its script, unless somebody has said
+    /// how long calls may take.
+    pub fn limits(
+        &self,
+        programs: &LimitFlags,
+        has_upstreams: bool,
+        configured: ScriptSettings,
+    ) -> Result<ScriptLimits, Abort> {
+        const CALL: &str = "upstream-call-timeout";
+        let says_call_timeout = programs.is_given(CALL)?;
+        let mut programs = programs.limits(has_upstreams)?;
+        if !says_call_timeout {
+            programs.upstream_call_timeout_ms = u64::MAX;
+        }
+        self.beside(programs, configured)
+    }
+
+    /// The same, for calls whose limits are these.
+    fn beside(&self, programs: Limits, configured: ScriptSettings) -> Result<ScriptLimits, Abort> {
         let mut defaults = PythonLimits::default();
         if let Some(timeout) = configured.timeout {
             defaults.timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
@@ -102,7 +119,7 @@ impl PythonFlags {
     /// Why they cannot be run.
     pub async fn look(&self) -> Result<String, String> {
         let limits =
-            self.limits(Limits::default(), ScriptSettings::default()).map_err(|abort| abort.message)?;
+            self.beside(Limits::default(), ScriptSettings::default()).map_err(|abort| abort.message)?;
         let ChosenEngine { engine, instead_of } = self.choose(&limits).await?;
         let why = instead_of.map(|why| format!("; not CPython: {why}")).unwrap_or_default();
         Ok(engine.describe() + &why)

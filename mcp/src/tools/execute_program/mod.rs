@@ -19,7 +19,7 @@ use engines::OwnerEngines;
 use ptc_python::engine::{Engine, Script};
 use ptc_python::functions::FunctionTable;
 use ptc_python::guest::{NamespaceTurn, ScriptRun};
-use ptc_python::output::{FAILED, SUCCEEDED};
+use ptc_python::output::{self, FAILED, SUCCEEDED};
 use ptc_runtime::Runtime;
 use ptc_runtime::guest::{asking, traced};
 use ptc_runtime::limits::Limits;
@@ -197,6 +197,9 @@ impl Tool for ExecuteProgram {
         Begun::Run(Job::new(self.limits.process_bytes, move |reporter| -> Cancel {
             let guest = asking(traced(run.guest(), call.trace.clone()), reporter.caller());
             let watcher = follow(reporter, move |reporter, outcome| {
+                for line in &outcome.stderr {
+                    tracing::info!("a script wrote to stderr: {line}");
+                }
                 let session = shared.map(SessionPlace::goes_on);
                 let log = call.log.map(|level| log::of_run(level, &outcome)).unwrap_or_default();
                 let record = record(&outcome);
@@ -227,7 +230,7 @@ fn result(
 ) -> ToolResult<'static> {
     let mut text = match &outcome.result {
         Ok(printed) => SUCCEEDED.to_owned() + &printed.text,
-        Err(failure) => FAILED.to_owned() + &failure.message,
+        Err(failure) => FAILED.to_owned() + &output::failed(failure, &outcome.prints),
     };
     let mut more = Map::new();
     if let Some(session) = session {

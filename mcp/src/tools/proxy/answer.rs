@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
+/// In the note about calls whose failure a program does not show.
+const NOT_SHOWN: &str = " gave :ok false and are not in the answer";
+
 /// What is answered.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -40,9 +43,9 @@ impl ProxyAnswer {
         ProxyAnswer { blocks, ..ProxyAnswer::default() }
     }
 
-    /// What went wrong.
-    pub(super) fn error(text: impl Into<String>) -> ProxyAnswer {
-        ProxyAnswer { is_error: true, ..ProxyAnswer::text(text.into()) }
+    /// What went wrong, with the word for it.
+    pub(super) fn error(reason: &'static str, text: impl Into<String>) -> ProxyAnswer {
+        ProxyAnswer::text(text.into()).failed(reason)
     }
 
     /// With another member.
@@ -51,9 +54,9 @@ impl ProxyAnswer {
         self
     }
 
-    /// As something that went wrong.
-    pub(super) fn failed(self) -> ProxyAnswer {
-        ProxyAnswer { is_error: true, ..self }
+    /// As something that went wrong, with the word for it.
+    pub(super) fn failed(self, reason: &'static str) -> ProxyAnswer {
+        ProxyAnswer { is_error: true, ..self }.with("reason", reason)
     }
 
     /// The end of the run that made it.
@@ -67,7 +70,7 @@ impl ProxyAnswer {
     /// What came of a run.
     pub(super) fn of(outcome: &mut Outcome) -> ProxyAnswer {
         match &mut outcome.result {
-            Err(failure) => ProxyAnswer::error(failure.message.clone()),
+            Err(failure) => ProxyAnswer::error(failure.reason.class().name(), failure.message.clone()),
             Ok(answer) => {
                 let text = std::mem::take(&mut answer.text);
                 let json = answer.json.as_ref().and_then(|json| json.as_deref().ok()).unwrap_or_default();
@@ -92,8 +95,11 @@ impl ProxyAnswer {
 
     /// The result of a call whose run ended so.
     pub(super) fn result(mut self, profile: Profile, outcome: &Outcome) -> ToolResult<'static> {
-        if !outcome.notes.is_empty() {
-            self = self.with("notes", outcome.notes.clone());
+        // The answer is that of the one call, and says itself how it ended.
+        let is_new = |note: &&String| !note.contains(NOT_SHOWN);
+        let notes: Vec<&String> = outcome.notes.iter().filter(is_new).collect();
+        if !notes.is_empty() {
+            self = self.with("notes", json!(notes));
         }
         if profile == Profile::Debug {
             let calls: Vec<Value> = outcome.upstream_calls.iter().map(call_json).collect();

@@ -5,9 +5,11 @@ use super::connection::{self, Connection};
 use super::fields::Given;
 use super::kept::Caller;
 use super::place::ProxyPlace;
+use crate::answer::EdgeReason;
 use ptc_runtime::Runtime;
 use ptc_runtime::broker::{CallError, CallPayload, PayloadValue, ToolCall};
 use ptc_runtime::run::account::RunAccount;
+use ptc_vm::Class;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -36,14 +38,20 @@ pub(super) async fn call(
         Ok(payload) => place.answer(caller, payload, given, about).await?,
         Err(CallError::Wrong(wrong)) => {
             let lines = std::iter::once(wrong.message).chain(wrong.hints);
-            ProxyAnswer::error(lines.collect::<Vec<_>>().join("\n"))
+            ProxyAnswer::error(EdgeReason::ArgsError.name(), lines.collect::<Vec<_>>().join("\n"))
         }
         Err(CallError::World(fault)) => {
-            ProxyAnswer::error(format!("{}: {}", fault.reason.name(), fault.message))
-                .with("reason", fault.reason.name())
+            let reason = fault.reason.name();
+            let text = match fault.message.strip_prefix(reason) {
+                Some("") => limit_of(account),
+                Some(_) => fault.message,
+                None => format!("{reason}: {}", fault.message),
+            };
+            ProxyAnswer::error(reason, text)
         }
         Err(CallError::OverMemory { bytes }) => {
-            ProxyAnswer::error(format!("the result has {bytes} bytes, more than fit beside others"))
+            let text = format!("the result has {bytes} bytes, more than fit beside others");
+            ProxyAnswer::error(Class::MemoryLimit.name(), text)
         }
     };
     let answer = match file {
@@ -51,6 +59,14 @@ pub(super) async fn call(
         None => answer,
     };
     Ok(answer.with("action", "call").with("tool", tool).with("connection", connection.alias))
+}
+
+/// Why a call was not made that its budget does not allow.
+fn limit_of(account: &RunAccount) -> String {
+    format!(
+        "cap_exhausted: a call may make {} calls (--max-upstream-calls)",
+        account.limits().max_upstream_calls
+    )
 }
 
 /// The connection that has the tool.
@@ -118,9 +134,9 @@ pub(super) fn inline(payload: &CallPayload, toon: Option<String>) -> ProxyAnswer
             PayloadValue::Json(json) if !message.is_empty() => {
                 format!("{message}\n{}", String::from_utf8_lossy(json))
             }
-            _ => return answer.failed().with("reason", reason.name()),
+            _ => return answer.failed(reason.name()),
         };
-        answer = ProxyAnswer::error(text).with("reason", reason.name());
+        answer = ProxyAnswer::error(reason.name(), text);
     }
     answer.with("estimatedTokens", estimated_tokens(bytes))
 }

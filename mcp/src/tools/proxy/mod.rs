@@ -129,7 +129,7 @@ impl Tool for ProxyDispatch {
         let given = match Given::read(arguments.map_or("{}", |arguments| arguments.text())) {
             Ok(given) => given,
             Err(message) => {
-                let answer = ProxyAnswer::error(message).with("reason", EdgeReason::ArgsError.name());
+                let answer = ProxyAnswer::error(EdgeReason::ArgsError.name(), message);
                 let summary = CallSummary::failed(EdgeReason::ArgsError.name());
                 return reply.with(&ToolAnswer { summary, ..answer.into_result().into() });
             }
@@ -167,8 +167,6 @@ async fn act(
         Act::ReadResult => read_result::read_result(&place.results, caller, given).await,
     };
     answer.unwrap_or_else(|message| {
-        ProxyAnswer::error(message)
-            .with("action", given.act.name())
-            .with("reason", EdgeReason::ArgsError.name())
+        ProxyAnswer::error(EdgeReason::ArgsError.name(), message).with("action", given.act.name())
     })
 }

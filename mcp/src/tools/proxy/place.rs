@@ -5,12 +5,14 @@ use super::call::inline;
 use super::fields::Given;
 use super::kept::{Caller, ClientResults};
 use super::toon;
+use crate::answer::EdgeReason;
 use crate::edge;
 use crate::files::FileRoots;
 use ptc_runtime::broker::{CallPayload, PayloadValue};
 use ptc_runtime::secrets::Cut;
 use ptc_runtime::spill::{SpillStore, Spilled, TopLevel};
 use ptc_runtime::tasks::{self, TaskOwner};
+use serde::de::IgnoredAny;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -93,21 +95,25 @@ impl ProxyPlace {
                 converted.ok_or("the result could not be read")?
             }
         };
+        let (toon, top_level) = toon.map(|toon| (toon.text, toon.top_level)).unzip();
         let bytes = toon.as_ref().map_or(payload.bytes(), |toon| toon.len() as u64);
         let exceeded = (threshold > 0 && bytes > threshold).then_some(threshold);
         let is_auto = payload.spilled().is_some() || exceeded.is_some();
         if let Some(about) = about.filter(|_| is_auto && !is_wanted) {
-            return Ok(ProxyAnswer::error(format!(
+            let text = format!(
                 "the arguments name a kept result, and what the tool gives ({bytes} bytes) would be kept again: look \
                  into it with {{\"action\":\"readresult\",\"resultFile\":{}}}, or say resultToFile",
                 serde_json::Value::from(about.path())
-            )));
+            );
+            return Ok(ProxyAnswer::error(EdgeReason::ArgsError.name(), text));
         }
         if let Some(spilled) = payload.spilled().cloned() {
-            let failed = payload.failure().is_some();
             self.results.keep(caller, spilled.clone());
-            let answer = shown(spilled, Some(exceeded)).await;
-            return Ok(if failed { answer.failed() } else { answer });
+            let answer = shown(spilled, Some(exceeded), None).await;
+            return Ok(match payload.failure() {
+                Some((reason, _)) => answer.failed(reason.name()),
+                None => answer,
+            });
         }
         if payload.failure().is_some() || !(is_wanted || exceeded.is_some()) {
             return Ok(inline(&payload, toon));
@@ -124,26 +130,42 @@ impl ProxyPlace {
         let spilled = kept.ok_or("the result could not be kept")?;
         let spilled = spilled.map_err(|error| error.to_string())?;
         self.results.keep(caller, spilled.clone());
-        Ok(shown(spilled, exceeded.map(Some)).await)
+        Ok(shown(spilled, exceeded.map(Some), top_level).await)
     }
 }
 
-/// What is told of a kept result; `auto`: it was too large, for a threshold if there was one.
-async fn shown(spilled: Arc<Spilled>, auto: Option<Option<u64>>) -> ProxyAnswer {
+/// What is told of a kept result; `auto`: it was too large, for a threshold if there was one; `toon`: what it is at its top,
+/// if it is kept as TOON.
+async fn shown(spilled: Arc<Spilled>, auto: Option<Option<u64>>, toon: Option<TopLevel>) -> ProxyAnswer {
     let path = spilled.path().to_owned();
     let bytes = spilled.bytes();
+    let is_toon = toon.is_some();
+    let look = move || {
+        let top_level = toon.unwrap_or_else(|| spilled.top_level());
+        (top_level, spilled.read(PREVIEW * 2))
+    };
+    let look = tasks::blocking(TaskOwner::Run, move |_| look()).await;
+    let is_json = match &look {
+        Some((TopLevel::Other, Ok(beginning))) => {
+            !beginning.truncated && serde_json::from_str::<IgnoredAny>(&beginning.text).is_ok()
+        }
+        _ => true,
+    };
+    let kind = match (is_toon, is_json) {
+        (true, _) => "TOON",
+        (false, true) => "JSON",
+        (false, false) => "text",
+    };
     let what = match auto {
         Some(Some(threshold)) => {
-            format!("Result auto-spilled to temporary JSON file (exceeded {threshold} bytes)")
+            format!("Result auto-spilled to temporary {kind} file (exceeded {threshold} bytes)")
         }
-        Some(None) => "Result auto-spilled to temporary JSON file (too large to be carried)".to_owned(),
-        None => "Result written to temporary JSON file".to_owned(),
+        Some(None) => format!("Result auto-spilled to temporary {kind} file (too large to be carried)"),
+        None => format!("Result written to temporary {kind} file"),
     };
     let tokens = estimated_tokens(bytes);
     let mut text =
         format!("{what}: {path} (auto-deleted at shutdown).\nSize: {bytes} bytes (~{tokens} tokens).");
-    let look =
-        tasks::blocking(TaskOwner::Run, move |_| (spilled.top_level(), spilled.read(PREVIEW * 2))).await;
     if let Some((top_level, beginning)) = look {
         match top_level {
             TopLevel::Object { keys, more } => {
@@ -154,9 +176,13 @@ async fn shown(spilled: Arc<Spilled>, auto: Option<Option<u64>>) -> ProxyAnswer 
             TopLevel::Other => {}
         }
         if let Ok(beginning) = beginning {
-            let joined: String = beginning.text.lines().map(|line| line.trim_start_matches(' ')).collect();
-            let shown = edge::excerpt(&joined, Cut::Chars(PREVIEW));
-            let dots = if shown.len() < joined.len() || beginning.truncated { "..." } else { "" };
+            // JSON was laid out when it was kept; in anything else an end of a line means something.
+            let whole: String = match kind {
+                "JSON" => beginning.text.lines().map(|line| line.trim_start_matches(' ')).collect(),
+                _ => beginning.text.trim_end_matches('\n').to_owned(),
+            };
+            let shown = edge::excerpt(&whole, Cut::Chars(PREVIEW));
+            let dots = if shown.len() < whole.len() || beginning.truncated { "..." } else { "" };
             text.push_str(&format!("\nPreview: {shown}{dots}"));
         }
     }

@@ -3,13 +3,18 @@
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::fields::Given;
 use super::kept::{Caller, ClientResults};
-use ptc_runtime::spill::{DEFAULT_LINES, Grep, KeptPart, LookError, MOST_CONTEXT, Spilled};
+use ptc_runtime::spill::{
+    DEFAULT_LINES, Grep, GrepMatches, KeptPart, LookError, MOST_CONTEXT, Spilled, Stat,
+};
 use ptc_runtime::tasks::{StopFlag, look_aside};
 use serde_json::json;
 use std::sync::Arc;
 
-/// Most bytes of an answer: it has to be carried.
-const MOST_BYTES: usize = 2 << 20;
+/// Most bytes of an answer, unless the call says how many.
+const USUAL_BYTES: usize = 2 << 20;
+
+/// Most bytes of an answer, whatever the call says: it is in memory, and so are others.
+const MOST_BYTES: usize = 64 << 20;
 
 /// Looks at a result.
 pub(super) async fn read_result(
@@ -23,11 +28,15 @@ pub(super) async fn read_result(
     })?;
     let op = given.op();
     let most = match given.number("maxBytes") {
+        None if op != "read" => USUAL_BYTES,
         None | Some(0) => MOST_BYTES,
         Some(most) => usize::try_from(most).unwrap_or(MOST_BYTES).min(MOST_BYTES),
     };
     let lines = given.number("lines").unwrap_or(DEFAULT_LINES);
     let (from, to) = (given.number("fromLine").unwrap_or(1), given.number("toLine").unwrap_or(u64::MAX));
+    if from > to {
+        return Err(format!("fromLine {from} is after toLine {to}"));
+    }
     let pattern = given.text("pattern").unwrap_or_default();
     let context = usize::try_from(given.number("context").unwrap_or(0).min(MOST_CONTEXT)).unwrap_or(0);
     let look = move |stop: &StopFlag| {
@@ -40,8 +49,7 @@ pub(super) async fn read_result(
                 let found = spilled
                     .grep(&Grep { pattern, context, most_bytes: most }, stop)
                     .map_err(|error| error.to_string())?;
-                let answer = ProxyAnswer::text(found.text).with("matchCount", found.matches);
-                return Ok(truncated(answer, found.truncated));
+                return Ok(matches(found, spilled.stat()));
             }
             _ if spilled.is_gone() => Err(LookError::Gone),
             _ => return Ok(stat(&spilled)),
@@ -60,10 +68,52 @@ fn stat(spilled: &Arc<Spilled>) -> ProxyAnswer {
     ProxyAnswer::data(&data)
 }
 
+/// Lines, or the beginning. What is missing stands in the text too: many hosts show models nothing else.
 fn shown(spilled: &Spilled, part: KeptPart) -> ProxyAnswer {
-    let lines = spilled.stat().lines;
-    let answer = ProxyAnswer::text(part.text).with("fromLine", part.from_line).with("lineCount", lines);
-    truncated(answer, part.truncated)
+    let KeptPart { text, truncated: is_cut, from_line } = part;
+    let Stat { bytes, lines } = spilled.stat();
+    let missing = match (is_cut, text.is_empty()) {
+        (true, _) => Some(format!(
+            "[cut: {} bytes are shown, of a result of {bytes} bytes; a larger maxBytes (0: no limit) or a slice shows more]",
+            text.len()
+        )),
+        (false, true) if bytes == 0 => Some("[the result is empty]".to_owned()),
+        (false, true) => Some(format!("[no line {from_line}: the result has {}]", count(lines, "line"))),
+        (false, false) => None,
+    };
+    let answer =
+        ProxyAnswer::text(with_note(text, missing)).with("fromLine", from_line).with("lineCount", lines);
+    truncated(answer, is_cut)
+}
+
+fn matches(found: GrepMatches, stat: Stat) -> ProxyAnswer {
+    let GrepMatches { text, matches, truncated: is_cut } = found;
+    let missing = match (is_cut, matches) {
+        (true, _) => {
+            let all = count(matches, "matching line");
+            Some(format!(
+                "[cut: of {all} not all are shown; a narrower pattern or a larger maxBytes shows more]"
+            ))
+        }
+        (false, 0) => Some(format!("[no match in {}]", count(stat.lines, "line"))),
+        (false, _) => None,
+    };
+    truncated(ProxyAnswer::text(with_note(text, missing)).with("matchCount", matches), is_cut)
+}
+
+fn count(number: u64, what: &str) -> String {
+    let end = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{end}")
+}
+
+fn with_note(mut text: String, note: Option<String>) -> String {
+    if let Some(note) = note {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&note);
+    }
+    text
 }
 
 fn truncated(answer: ProxyAnswer, is_cut: bool) -> ProxyAnswer {

@@ -2,6 +2,7 @@
 //! what it does not read is not collected without bound.
 
 use super::{Printed, Script};
+use crate::heard::Output;
 use crate::host::{Given, Host, Look};
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -51,6 +52,9 @@ struct Line<'a> {
     /// A kept result, of which a method is called.
     kept: Option<String>,
     method: Option<String>,
+    /// More of its standard output, or of its standard error.
+    printed: Option<String>,
+    warned: Option<String>,
     output: Option<String>,
     cut: bool,
     notes: Vec<String>,
@@ -111,10 +115,15 @@ pub(super) async fn hold(channel: &mut UnixStream, first: String, host: &Arc<Hos
                             looks += 1;
                             unread.extend_from_slice(reply(call, host.look(&look).map(Given::Value)).as_bytes());
                         }
+                        Ok(Line { printed: Some(text), .. }) => host.heard.add(Output::Stdout, &text),
+                        Ok(Line { warned: Some(text), .. }) => host.heard.add(Output::Stderr, &text),
                         Ok(Line { output: Some(text), cut, notes, .. }) => {
                             return Talk { said: Said::Printed(Printed { text, cut, notes }), is_even };
                         }
-                        Ok(Line { error: Some(error), .. }) => {
+                        Ok(Line { error: Some(error), cut, .. }) => {
+                            if cut {
+                                host.heard.cut(Output::Stdout);
+                            }
                             return Talk { said: Said::Raised(error), is_even };
                         }
                         _ => return Talk::over(Said::Nonsense),

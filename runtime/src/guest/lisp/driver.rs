@@ -335,7 +335,8 @@ impl Execution {
             None => result,
         };
         let prelude_trace = self.environment.prelude().map(|prelude| prelude.trace().clone());
-        let ending = Ending { result, prints, fuel, peak_bytes, prelude_trace };
+        let stderr = Vec::new();
+        let ending = Ending { result, prints, stderr, fuel, peak_bytes, prelude_trace };
         self.program.set_tiny(fast_path::was_tiny(&ending, &self.options, self.host_calls));
         Box::new(ending)
     }

@@ -2,7 +2,8 @@
 # whoever reads the channel believes nothing of it.
 #
 # The channel carries lines of JSON. First comes what to run: {code, output_bytes, keep}. From here:
-# {call, tool, arguments, keep}, {call, kept, method, arguments}, {call, look}, and at the end {output, cut} or {error}.
+# {call, tool, arguments, keep}, {call, kept, method, arguments}, {call, look}, {printed} and {warned} (more of what it
+# writes), and at the end {output, cut, notes} or {error, cut}.
 # To here: {reply, value}, {reply, kept} or {reply, error}.
 # How the script ended is the exit status: 0 well, 1 not. One whose namespace is kept does not end: the next follows.
 
@@ -11,13 +12,16 @@ import asyncio
 import builtins
 import collections.abc
 import difflib
+import errno
 import itertools
 import json
 import linecache
 import os
 import resource
+import signal
 import sys
 import sysconfig
+import time
 import traceback
 
 FILE = "<program>"
@@ -36,13 +40,19 @@ class ToolError(Exception):
 ToolError.__module__ = "builtins"
 
 
+# Lines that are told at once, and how often others are, in seconds.
+LINES_AT_ONCE = 200
+PAUSE = 0.05
+
+
 class Output:
-    """`sys.stdout`: keeps what fits."""
+    """`sys.stdout` or `sys.stderr`: keeps what fits, and tells it on the way, so that it is known of a script that is cut off."""
 
-    encoding, errors, newlines, mode, name, closed = "utf-8", "strict", None, "w", "<stdout>", False
+    encoding, errors, newlines, mode, closed = "utf-8", "strict", None, "w", False
 
-    def __init__(self, limit):
-        self.limit, self.bytes, self.cut, self.parts = limit, 0, False, []
+    def __init__(self, name, word, limit):
+        self.name, self.word, self.limit = name, word, limit
+        self.bytes, self.cut, self.parts, self.told, self.times, self.last = 0, False, [], 0, 0, 0.0
 
     def write(self, text):
         if not isinstance(text, str):
@@ -52,10 +62,18 @@ class Output:
             room = self.limit - self.bytes
             if len(data) > room:
                 self.cut, data = True, data[:room]
-                text = data.decode("utf-8", "ignore")
             self.bytes += len(data)
-            self.parts.append(text)
+            # Halves of surrogates have no form in UTF-8.
+            self.parts.append(data.decode("utf-8", "ignore"))
+            if text.endswith("\n") and (self.times < LINES_AT_ONCE or time.monotonic() - self.last > PAUSE):
+                self.tell()
         return len(text)
+
+    def tell(self):
+        if self.told < len(self.parts):
+            text = "".join(self.parts[self.told:])
+            self.told, self.times, self.last = len(self.parts), self.times + 1, time.monotonic()
+            Script.channel.send({self.word: text})
 
     def writelines(self, lines):
         for line in lines:
@@ -102,6 +120,9 @@ class Channel:
 
     def ask(self, message):
         """A future of the reply."""
+        # It may be the last that is heard of the script.
+        for output in Script.outputs:
+            output.tell()
         self.last += 1
         future = asyncio.get_running_loop().create_future()
         self.waiting[self.last] = future
@@ -148,7 +169,7 @@ def plain(value):
 class Script:
     """The script of this process: its channel, and what it called and did not await."""
 
-    channel, never, names, functions = None, set(), {}, {}
+    channel, never, names, functions, outputs = None, set(), {}, {}, ()
     # Of the scripts of a namespace that is kept, from its second.
     number = itertools.count(2)
 
@@ -376,6 +397,20 @@ def told(error):
     return text
 
 
+def refused(name):
+    def function(*_, **__):
+        raise PermissionError(errno.EPERM, f"{name} is not permitted in execute_program")
+
+    return function
+
+
+# The system refuses them too, and Python does not say so: by public name, with every module that has them.
+QUIET = {
+    "os": ("system sync umask getpgrp".split(), ["os", "posix"]),
+    "signal": ("alarm pause".split(), ["signal", "_signal"]),
+}
+
+
 def limit(settings, keep=False):
     # Whoever is kept has its time by the clock, and none between two scripts.
     seconds = resource.RLIM_INFINITY if keep else settings["cpu_seconds"]
@@ -440,6 +475,10 @@ def run_script(settings, functions, descriptor, inherited):
 
     namespace = {"__name__": "__main__", "__builtins__": builtins, "ToolError": ToolError, **functions["all"]}
     asyncio.run = run_nested(loop)
+    for public, (names, modules) in QUIET.items():
+        for name in names:
+            for module in filter(None, map(sys.modules.get, modules)):
+                setattr(module, name, refused(f"{public}.{name}"))
     sys.argv = [FILE]
     file = FILE
     status = run_one(loop, namespace, task, file)
@@ -456,8 +495,12 @@ def run_script(settings, functions, descriptor, inherited):
 def run_one(loop, namespace, task, file):
     """The exit status. What it printed, or why not, was sent."""
     channel, code = Script.channel, task["code"]
-    output = sys.stdout = sys.stderr = Output(task["output_bytes"])
-    linecache.cache[file] = (len(code), None, code.splitlines(True), file)
+    output = sys.stdout = Output("<stdout>", "printed", task["output_bytes"])
+    sys.stderr = Output("<stderr>", "warned", task["output_bytes"])
+    outputs = Script.outputs = (output, sys.stderr)
+    # Lines as Python counts them; each has an end, which the marks below a line are reckoned by.
+    lines = code.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    linecache.cache[file] = (len(code), None, [line + "\n" for line in lines], file)
     Script.never.clear()
     Script.names.clear()
 
@@ -479,13 +522,15 @@ def run_one(loop, namespace, task, file):
         except BaseException:
             message = type(error).__name__
     try:
+        for each in outputs:
+            each.tell()
         if status == 0:
             text = "".join(output.parts)
             never = sorted({Script.names[each] for each in Script.never})
             notes = [f"RuntimeWarning: {name}(…) was never awaited, so it was not called: write `await {name}(…)`" for name in never]
             channel.send({"output": text, "cut": output.cut, "notes": notes})
         else:
-            channel.send({"error": message[:MOST_TOLD]})
+            channel.send({"error": message[:MOST_TOLD], "cut": output.cut})
     except BaseException:
         status = 1
     if task["keep"]:

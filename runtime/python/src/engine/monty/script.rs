@@ -14,6 +14,7 @@ use monty_types::{
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 /// What stands for `ToolError`, since classes of one's own cannot be raised there: an exception that scripts have no
 /// other use for.
@@ -24,14 +25,37 @@ pub(super) const NAME_TOOL_ERROR: &str = "from re import PatternError as ToolErr
 
 type Step = Result<ReplProgress, Box<ReplStartError>>;
 
-/// `sys.stdout`: keeps what fits.
-pub(super) struct Output {
+/// Lines that are told at once, and how often others are.
+const LINES_AT_ONCE: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// `sys.stdout`: keeps what fits, and tells it on the way, so that it is known of a script that is cut off. There is no
+/// other stream.
+pub(super) struct Output<'a> {
+    channel: &'a Channel,
     text: String,
     limit: usize,
     cut: bool,
+    /// Bytes that were told, how often, and when last.
+    told: usize,
+    times: u32,
+    last: Instant,
 }
 
-impl Output {
+impl<'a> Output<'a> {
+    fn new(channel: &'a Channel, limit: usize) -> Output<'a> {
+        Output { channel, text: String::new(), limit, cut: false, told: 0, times: 0, last: Instant::now() }
+    }
+
+    /// Tells what is new.
+    fn tell(&mut self) {
+        let new = &self.text[self.told..];
+        if !new.is_empty() {
+            self.channel.send(&json!({ "printed": new }));
+            (self.told, self.times, self.last) = (self.text.len(), self.times + 1, Instant::now());
+        }
+    }
+
     fn take(&mut self, text: &str) {
         if self.cut {
             return;
@@ -40,10 +64,13 @@ impl Output {
         let fits = &text[..text.floor_char_boundary(room)];
         self.cut = fits.len() < text.len();
         self.text.push_str(fits);
+        if text.ends_with('\n') && (self.times < LINES_AT_ONCE || self.last.elapsed() > PAUSE) {
+            self.tell();
+        }
     }
 }
 
-impl PrintWriterCallback for Output {
+impl PrintWriterCallback for Output<'_> {
     fn stdout_write(&mut self, output: Cow<'_, str>) -> Result<(), MontyException> {
         self.take(&output);
         Ok(())
@@ -66,7 +93,7 @@ struct Made {
 pub(super) struct Script<'a> {
     channel: &'a Channel,
     functions: &'a FunctionSet,
-    output: Output,
+    output: Output<'a>,
     made: BTreeMap<u32, Made>,
     sent: HashSet<u32>,
     /// Answers to calls, by their numbers.
@@ -85,7 +112,7 @@ impl<'a> Script<'a> {
         Script {
             channel,
             functions,
-            output: Output { text: String::new(), limit, cut: false },
+            output: Output::new(channel, limit),
             made: BTreeMap::new(),
             sent: HashSet::new(),
             answers: HashMap::new(),
@@ -108,7 +135,8 @@ impl<'a> Script<'a> {
                 Err(ended) => {
                     let ReplStartError { repl, error } = *ended;
                     let text = failure::told(&error, &self.tool_errors, self.functions);
-                    return (repl, json!({ "error": text }));
+                    self.output.tell();
+                    return (repl, json!({ "error": text, "cut": self.output.cut }));
                 }
                 Ok(ReplProgress::NameLookup(lookup)) => self.look_up(lookup),
                 Ok(ReplProgress::FunctionCall(call)) => self.call(call),
@@ -231,6 +259,7 @@ impl<'a> Script<'a> {
 
     /// Sends what was called, and goes on with the first answers.
     fn wait(&mut self, waiting: ReplResolveFutures) -> Step {
+        self.output.tell();
         for (number, Made { mut line, .. }) in std::mem::take(&mut self.made) {
             line["call"] = number.into();
             self.channel.send(&line);

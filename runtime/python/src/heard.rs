@@ -1,0 +1,81 @@
+//! What a script has written until now, as its process tells it on the way: a script that fails or is cut off shows it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The last line of a stream that was cut.
+const MORE: &str = "... (truncated)";
+
+/// The two streams of a script. What it sends is untrusted, so each is bounded here too.
+#[derive(Debug)]
+pub struct Heard {
+    limit: usize,
+    streams: Mutex<[Stream; 2]>,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    text: String,
+    cut: bool,
+}
+
+/// Which stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+impl Heard {
+    /// Nothing yet; each stream has at most so many bytes.
+    pub fn new(limit: usize) -> Heard {
+        Heard { limit, streams: Mutex::default() }
+    }
+
+    fn streams(&self) -> MutexGuard<'_, [Stream; 2]> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// More of a stream.
+    pub(crate) fn add(&self, output: Output, text: &str) {
+        let stream = &mut self.streams()[output as usize];
+        if stream.cut {
+            return;
+        }
+        let fits = text.floor_char_boundary(self.limit.saturating_sub(stream.text.len()));
+        stream.text.push_str(&text[..fits]);
+        stream.cut = fits < text.len();
+    }
+
+    /// There was more of it than its process keeps.
+    pub(crate) fn cut(&self, output: Output) {
+        self.streams()[output as usize].cut = true;
+    }
+
+    /// The lines of a stream; the last one says so when there was more.
+    pub fn lines(&self, output: Output) -> Vec<String> {
+        let stream = &self.streams()[output as usize];
+        let mut lines: Vec<String> = stream.text.lines().map(str::to_owned).collect();
+        if stream.cut {
+            lines.push(MORE.to_owned());
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_bounded_and_apart() {
+        let heard = Heard::new(4);
+        heard.add(Output::Stdout, "a\n");
+        heard.add(Output::Stdout, "b\u{e4}\n");
+        heard.add(Output::Stdout, "c");
+        heard.add(Output::Stderr, "w\n");
+        assert_eq!(heard.lines(Output::Stdout), ["a", "b", "... (truncated)"]);
+        assert_eq!(heard.lines(Output::Stderr), ["w"]);
+    }
+}
