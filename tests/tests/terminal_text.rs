@@ -1,9 +1,10 @@
 //! What servers say of themselves, with characters in it that a terminal obeys: no command shows them to a person, and a
-//! program that reads JSON or a result gets every byte.
+//! program that reads a result gets every byte.
 
 #[path = "terminal/served.rs"]
 mod served;
 
+use ptc_runtime::tools::visible::visible;
 use ptc_tests::binary::{ptc, run_ptc};
 use ptc_tests::terminal::Terminal;
 use ptc_tests::upstreams::{ConfigFile, Upstreams};
@@ -91,7 +92,8 @@ fn a_program_gets_every_byte() {
         .iter()
         .find(|server| server["name"] == "odd")
         .expect("odd");
-    assert_eq!(odd["tools"][0]["description"], format!("says {OBEYED}"));
+    // What a server says of its tools is cleaned when it arrives, for models read it too.
+    assert_eq!(odd["tools"][0]["description"], *visible(&format!("says {OBEYED}")));
 }
 
 #[test]

@@ -86,7 +86,7 @@ pub fn arguments(input_schema: &Json) -> String {
             format!("{} {word}{mark}", key(row.name))
         })
         .collect();
-    format!("{{{}}}", rows.join(" "))
+    visible(&format!("{{{}}}", rows.join(" "))).into_owned()
 }
 
 /// The types of alternatives, without null beside others.
@@ -193,7 +193,8 @@ pub fn documentation(server: &str, tool: &UpstreamTool, seen: Option<&str>) -> S
     text.push_str("\nUse `(:value r)` after checking `(:ok r)`.");
     let reference = Json::from(format!("{server}/{}", tool.name));
     text.push_str(&format!(" (meta {reference}) has the schemas in full."));
-    text
+    // Values in schemas stand in it as they are.
+    visible(&text).into_owned()
 }
 
 /// A text with its lines, each after the first behind `indent`, cut after some characters. Blank lines and the

@@ -150,6 +150,15 @@ fn clean_schema(schema: &mut Json) {
                     Json::String(text) if matches!(&**name, "description" | "title" | "$comment") => {
                         clean_text(text);
                     }
+                    // A type is a word in signatures.
+                    Json::String(text) if name == "type" => *text = visible_line(text).into_owned(),
+                    Json::Array(kinds) if name == "type" => {
+                        let words = kinds.iter().map(|kind| match kind {
+                            Json::String(text) => visible_line(text).into(),
+                            other => other.clone(),
+                        });
+                        *kinds = words.collect();
+                    }
                     _ => clean_schema(member),
                 }
             }

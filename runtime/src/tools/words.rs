@@ -3,6 +3,7 @@
 use super::expectation::{Mismatch, Names, ValueShape, Verdict};
 use super::schema::key;
 use super::suggest::nearest;
+use super::visible::visible_line;
 use super::{Catalog, CatalogServer, Refusal, ToolList, UpstreamTool};
 use super::{HOST, text};
 use ptc_vm::BoundedText;
@@ -175,8 +176,13 @@ impl Problem {
     /// The call with this problem: what is wrong, what to do, and how the tool is called.
     pub(crate) fn of(self, server: &str, tool: &UpstreamTool) -> WrongCall {
         WrongCall {
-            message: rejected(server, &tool.name, &self.what),
-            hints: self.hint.into_iter().chain(std::iter::once(signature_hint(server, tool))).collect(),
+            message: visible_line(&rejected(server, &tool.name, &self.what)).into_owned(),
+            hints: self
+                .hint
+                .map(|hint| visible(&hint).into_owned())
+                .into_iter()
+                .chain(std::iter::once(signature_hint(server, tool)))
+                .collect(),
         }
     }
 }
