@@ -260,6 +260,6 @@ fn task_entry(task: &TaskSummary, result_bytes: Option<u64>) -> RunEntry {
         },
         calls: task.calls.iter().map(kept_call).collect(),
         message: task.message.as_deref().map(Into::into),
-        prelude: None,
+        prelude: task.prelude.clone(),
     }
 }

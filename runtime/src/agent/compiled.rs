@@ -124,6 +124,7 @@ impl CompiledAgent {
             result,
             program: Some((*self.source).to_owned()),
             calls: outcome.upstream_calls,
+            prelude_trace: outcome.prelude_trace,
             ..AgentStep::default()
         }
     }

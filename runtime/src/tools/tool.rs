@@ -53,6 +53,21 @@ pub struct Annotations {
     /// Reaches beyond the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
+    /// Everything else that stands there, `title` included, as the upstream wrote it.
+    #[serde(flatten)]
+    pub more: BTreeMap<String, Value>,
+}
+
+impl Annotations {
+    /// It is known to change something.
+    pub fn says_changes(&self) -> bool {
+        self.read_only_hint == Some(false) || self.destructive_hint == Some(true)
+    }
+
+    /// What its texts say, those inside other values left out.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.more.values().filter_map(Value::as_str)
+    }
 }
 
 impl UpstreamTool {

@@ -4,7 +4,8 @@ mod remedy;
 
 use crate::answer::outcome::millis;
 use crate::cli::OutputFormat;
-use crate::cli::boot::{LoadError, Need, UpstreamFlags, boot};
+use crate::cli::boot::{Booted, LoadError, Need, UpstreamFlags, boot_with};
+use crate::cli::flags::prelude::PreludeFlags;
 use crate::cli::flags::python::PythonFlags;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
@@ -32,6 +33,8 @@ pub struct DoctorArgs {
     upstreams: UpstreamFlags,
     #[command(flatten)]
     python: PythonFlags,
+    #[command(flatten)]
+    preludes: PreludeFlags,
 }
 
 /// How grave a finding is.
@@ -100,8 +103,15 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
     let mut exit = if is_readable { Exit::Ok } else { Exit::Usage };
     let mut sections = vec![configuration];
     if is_readable && !entries.is_empty() {
-        match boot(&args.upstreams, Need::State, 1).await {
+        let prelude = args.preludes.prelude()?;
+        let has_prelude = prelude.is_some();
+        match boot_with(&args.upstreams, prelude, Need::State, 1).await {
             Ok(booted) => {
+                if has_prelude {
+                    let finding = look_at_prelude(&booted);
+                    exit = if finding.level == Level::Error { Exit::Usage } else { exit };
+                    sections[0].findings.push(finding);
+                }
                 for status in booted.runtime.servers() {
                     let entry = entries.iter().find(|entry| entry.name == status.name);
                     servers.push(look_at_server(&status, entry));
@@ -125,6 +135,17 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
         OutputFormat::Json => console::write_json(&json_report(&sections, exit))?,
     }
     Ok(exit)
+}
+
+/// What the namespaces of programs need of servers.
+fn look_at_prelude(booted: &Booted) -> Finding {
+    match booted.runtime.check_prelude() {
+        Ok(()) => Finding::ok("prelude", "all that its exports need is there"),
+        Err(failure) => {
+            let remedy = failure.hints().first().cloned().unwrap_or_default();
+            Finding::new(Level::Error, "prelude", failure.message, remedy)
+        }
+    }
 }
 
 fn look_at_files(flags: &UpstreamFlags, files: &[PathBuf]) -> Result<(Section, Vec<ServerEntry>), Abort> {

@@ -15,7 +15,7 @@ mod words;
 
 use super::boot::{self, Booted, Need, UpstreamFlags, boot_with};
 use super::flags::limits::LimitFlags;
-use super::flags::prelude::PreludeFlags;
+use super::flags::prelude::{NO_INVENTORY, PreludeFlags};
 use super::trace;
 use crate::answer::outcome::{fault_of, millis};
 use crate::console;
@@ -89,13 +89,13 @@ pub async fn run(args: ReplArgs) -> Result<Exit, Abort> {
     let prelude = with_history(prelude, history.as_ref());
     if args.show_prompt_inventory {
         let inventory = prelude.as_ref().and_then(|prelude| prelude.inventory());
-        console::write_line(inventory.as_deref().unwrap_or("no export of a prelude is meant for prompts"))?;
+        console::write_line(inventory.as_deref().unwrap_or(NO_INVENTORY))?;
         if args.eval.is_empty() {
             return Ok(Exit::Ok);
         }
     }
     // Preludes belong to a place of the runtime and not to all of it, so that they can be read again.
-    let booted = boot_with(&args.upstreams, None, Need::State, 1).await?;
+    let booted = boot_with(&args.upstreams, None, Need::Interactive, 1).await?;
     let limits = args.limits.limits(booted.has_upstreams)?;
     let kept = SessionLimits { memory_bytes: limits.memory_bytes, ..SessionLimits::default() };
     if history.is_some() {

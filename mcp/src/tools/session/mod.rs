@@ -67,6 +67,10 @@ struct BoundTool {
 /// Characters of a title; the rest is left out.
 const LONGEST_TITLE: usize = 200;
 
+/// What is said of writing preludes where that is allowed.
+const WRITING: &str =
+    " With mode write_capable its programs write preludes of the server: (dir 'prelude) lists how.";
+
 const SESSION_ID: &str = "As lisp_session_start gave it.";
 
 /// Names of the tools, in the same order.
@@ -200,7 +204,10 @@ impl Tool for BoundTool {
         let (properties, required) = self.tool.properties();
         Definition {
             title: self.tool.title().into(),
-            description: self.tool.description().into(),
+            description: match (self.tool, self.table.stores.writable()) {
+                (SimpleTool::Start, Some(_)) => format!("{}{WRITING}", self.tool.description()),
+                _ => self.tool.description().into(),
+            },
             input_schema: json!({
                 "type": "object", "properties": properties, "required": required, "additionalProperties": false,
             }),

@@ -62,6 +62,12 @@ pub(crate) fn try_run<T>(
     lisp.environment.check(&lisp.broker).ok()?;
     let begun = options.timed.then(Instant::now);
     let mut prepared = prepare(lisp, source, options)?;
+    let needed = &prepared.program.needed;
+    if !needed.is_empty() && !lisp.environment.unproven(needed, &lisp.broker).is_empty() {
+        // A worker waits for the servers.
+        pool::put(lisp, prepared);
+        return None;
+    }
     let ran = catch_unwind(AssertUnwindSafe(|| prepared.run(context, options)));
     let Ok(true) = ran else {
         // A defect is left to a worker as well, which knows how to tell its caller.
