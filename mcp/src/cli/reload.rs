@@ -107,3 +107,42 @@ fn tell(changes: &Reconfigured) {
     let (added, changed, removed) = (list(added), list(changed), list(removed));
     tracing::info!(added, changed, removed, "configuration reloaded");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(clap::Parser)]
+    struct Flags {
+        #[command(flatten)]
+        upstreams: UpstreamFlags,
+    }
+
+    fn follows(text: &str, flags: &[&str], reload: Option<ConfigReload>) -> bool {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.json");
+        std::fs::write(&path, text).unwrap();
+        let given = ["ptc", "--upstreams-config", path.to_str().unwrap()];
+        let flags = Flags::parse_from(given.iter().chain(flags)).upstreams;
+        let files = ConfigFiles::followed(&flags, reload).ok().unwrap();
+        !files.paths.is_empty() && files.follows
+    }
+
+    #[test]
+    fn edits_of_servers_that_have_to_start_are_followed_only_where_somebody_asks_for_that() {
+        let strict = r#"{"upstreams": {"a": {"transport": "mcp_stdio", "command": "x"}}}"#;
+        let hosts = r#"{"mcpServers": {"a": {"command": "x"}}}"#;
+        for (text, flags, reload, want) in [
+            (strict, &[][..], None, false),
+            (strict, &[], Some(ConfigReload::Watch), true),
+            (strict, &["--startup", "lenient"], None, true),
+            (strict, &["--catalog-snapshot-mode", "frozen"], Some(ConfigReload::Watch), false),
+            (hosts, &[], None, true),
+            (hosts, &[], Some(ConfigReload::Off), false),
+            (hosts, &["--startup", "strict"], None, false),
+        ] {
+            assert_eq!(follows(text, flags, reload), want, "{text} {flags:?} {reload:?}");
+        }
+    }
+}
