@@ -31,7 +31,7 @@ const SLICE: u64 = 100_000;
 const ATTACHING: CallId = CallId(u64::MAX);
 
 /// Whether a program may run.
-enum Gate {
+enum AttachState {
     /// It may.
     Open,
     /// Servers that its prelude calls are started, so that it is known before its first instruction what they have.
@@ -48,7 +48,7 @@ pub(crate) struct Execution {
     source: Arc<str>,
     options: RunOptions,
     in_flight: HashMap<HostCall, InFlight, RandomState>,
-    gate: Gate,
+    gate: AttachState,
     program: Arc<CachedProgram>,
     /// The program in its isolate, once it is loaded.
     unit: Option<UnitId>,
@@ -125,7 +125,7 @@ impl Execution {
             source,
             options,
             in_flight,
-            gate: Gate::Open,
+            gate: AttachState::Open,
             program,
             unit: None,
             environment,
@@ -182,24 +182,24 @@ impl Execution {
             starts.await;
             Reply::Started
         });
-        self.gate = Gate::Attaching { _errand: errand };
+        self.gate = AttachState::Attaching { _errand: errand };
     }
 
     /// The servers were asked to start.
     fn attached(&mut self) {
         self.gate = match self.environment.check_reached(&self.program.needed, &self.lisp.broker) {
-            Ok(()) => Gate::Open,
-            Err(failure) => Gate::Refused(failure),
+            Ok(()) => AttachState::Open,
+            Err(failure) => AttachState::Refused(failure),
         };
     }
 
     /// What there is to do before its first instruction; `None` when it may run.
     fn at_the_gate(&mut self) -> Option<Progress> {
-        match std::mem::replace(&mut self.gate, Gate::Open) {
-            Gate::Open => None,
-            Gate::Attaching { _errand } => {
+        match std::mem::replace(&mut self.gate, AttachState::Open) {
+            AttachState::Open => None,
+            AttachState::Attaching { _errand } => {
                 let Some(kind) = self.seat.account.interrupted() else {
-                    self.gate = Gate::Attaching { _errand };
+                    self.gate = AttachState::Attaching { _errand };
                     return Some(Progress::Waiting);
                 };
                 let reason = match kind {
@@ -210,7 +210,7 @@ impl Execution {
                     Fault::new(reason, "the program ended before the servers of its prelude had started");
                 Some(Progress::Finished(self.fail(&fault)))
             }
-            Gate::Refused(failure) => Some(Progress::Finished(self.end(Err(failure)))),
+            AttachState::Refused(failure) => Some(Progress::Finished(self.end(Err(failure)))),
         }
     }
 
