@@ -489,9 +489,10 @@ async fn a_step_says_which_prelude_its_programs_had() {
     let prelude = Arc::new(Prelude::compile("n.clj", "(ns n) (defn one [] 1)").expect("a prelude"));
     let runtime = runtime().await;
     let agent = Agent::verbatim("?").prelude(prelude.clone());
-    for (agent, replies) in
-        [(agent.clone(), ["(n/one)", "(return (n/one))"]), (agent.clone().single_shot(), ["(return (n/one))", ""])]
-    {
+    for (agent, replies) in [
+        (agent.clone(), ["(n/one)", "(return (n/one))"]),
+        (agent.clone().single_shot(), ["(return (n/one))", ""]),
+    ] {
         let step = agent.run(&runtime, Script::of(&replies), &json!({})).await;
         assert_eq!(step.result.expect("an answer"), 1);
         assert_eq!(step.prelude_trace.as_ref(), Some(prelude.trace()));

@@ -30,7 +30,11 @@ async fn an_abort_inside_an_export_is_shown_at_the_call_of_the_program() {
     let failure = run(&runtime, program).await.result.expect_err("it aborts");
     let place = failure.reports[0].place.as_ref().expect("a place");
     assert_eq!((place.start.line, place.start.column), (1, 13), "{failure:?}");
-    assert!(failure.hints()[0].starts_with("It happened in crm/get-user!, at p.clj:"), "{:?}", failure.hints());
+    assert!(
+        failure.hints()[0].starts_with("It happened in crm/get-user!, at p.clj:"),
+        "{:?}",
+        failure.hints()
+    );
     assert!(!failure.hints().iter().any(|hint| hint.contains("itself")), "{:?}", failure.hints());
     let own = run(&runtime, "(fail :no)").await.result.expect_err("it aborts");
     assert!(own.hints()[0].contains("The program itself called `fail`"), "{:?}", own.hints());
@@ -39,12 +43,15 @@ async fn an_abort_inside_an_export_is_shown_at_the_call_of_the_program() {
 #[test]
 fn the_debug_profile_shows_components_and_exports() {
     let folder = tempfile::tempdir().expect("a folder");
-    let [a, b] = ["a", "b"].map(|name| file(folder.path(), &format!("{name}.clj"), &format!("(ns {name}) (defn f [] 1)")));
+    let [a, b] = ["a", "b"]
+        .map(|name| file(folder.path(), &format!("{name}.clj"), &format!("(ns {name}) (defn f [] 1)")));
     let mut server = Server::start(&["--prelude", &a, "--prelude", &b, "--response-profile", "debug"]);
     let trace = server.run("1")["structuredContent"]["prelude_trace"].clone();
-    let ids: Vec<&str> = trace["components"].as_array().expect("a list").iter().filter_map(|it| it["id"].as_str()).collect();
+    let ids: Vec<&str> =
+        trace["components"].as_array().expect("a list").iter().filter_map(|it| it["id"].as_str()).collect();
     assert_eq!(ids, ["a", "b"], "{trace}");
-    let exports: Vec<&str> = trace["exports"].as_array().expect("a list").iter().filter_map(|it| it["ref"].as_str()).collect();
+    let exports: Vec<&str> =
+        trace["exports"].as_array().expect("a list").iter().filter_map(|it| it["ref"].as_str()).collect();
     assert_eq!(exports, ["a/f", "b/f"]);
     assert_eq!(trace["components"][0]["origin"], format!("file:{a}"));
     server.end();
@@ -56,7 +63,8 @@ fn tasks_say_which_prelude_their_programs_had() {
     let prelude = file(folder.path(), "n.clj", "(ns n) (defn one [] 1)");
     let traces = folder.path().join("traces");
     let (config, model) = (shop(), ModelServer::of(&["(return (n/one))", "(return (n/one))"]));
-    let flags = ["--aggregator-read-only", "--prelude", &prelude, "--trace-dir", traces.to_str().expect("a path")];
+    let flags =
+        ["--aggregator-read-only", "--prelude", &prelude, "--trace-dir", traces.to_str().expect("a path")];
     let mut slim = started(&config, &model, &flags);
     let told = task(&mut slim, json!({ "task": "?" }))["structuredContent"].clone();
     assert!(told["answer"] == "1" && told.get("prelude_trace").is_none(), "{told}");
@@ -92,7 +100,8 @@ fn servers_are_named_beside_any_prelude() {
             let mut server = Server::start(&flags);
             let tools = server.request("tools/list", json!({}))["result"]["tools"].clone();
             for name in ["lisp_eval", "lisp_session_eval"] {
-                let tool = tools.as_array().expect("tools").iter().find(|tool| tool["name"] == name).expect(name);
+                let tool =
+                    tools.as_array().expect("tools").iter().find(|tool| tool["name"] == name).expect(name);
                 let text = tool["description"].as_str().expect("text");
                 assert!(text.starts_with("Find tools with (apropos"), "{text}");
                 assert!(text.contains("\n- crm: 1 tool.") && text.len() < 4_096, "{} {text}", text.len());
@@ -122,7 +131,8 @@ fn a_mode_that_is_not_available_is_refused_and_the_mode_is_in_the_answer() {
         assert_eq!(start(&mut server, "read_only")["mode"], "read_only");
         server.end();
     }
-    let mut server = Server::start(&["--sessions", "--prelude-store", &store, "--sessions-allow-prelude-write"]);
+    let mut server =
+        Server::start(&["--sessions", "--prelude-store", &store, "--sessions-allow-prelude-write"]);
     assert_eq!(start(&mut server, "write_capable")["mode"], "write_capable");
     let tools = server.request("tools/list", json!({}))["result"]["tools"].clone();
     for name in ["lisp_session_start", "lisp_session_eval"] {
@@ -145,9 +155,13 @@ fn an_export_over_a_tool_that_changes_something_is_never_said_to_read() {
     let listed = server.request("tools/list", json!({}))["result"].to_string();
     assert!(listed.contains("w/wipe (wipe) [write] — Wipes all.") && !listed.contains("At once"), "{listed}");
     server.end();
-    let with_servers = |command: &str| run_ptc(&["prelude", command, &prelude, "--upstreams-config", config.path()], "");
+    let with_servers =
+        |command: &str| run_ptc(&["prelude", command, &prelude, "--upstreams-config", config.path()], "");
     let doc = with_servers("doc");
-    assert!(doc.stdout.contains("May change something.") && !doc.stdout.contains("change nothing"), "{doc:?}");
+    assert!(
+        doc.stdout.contains("May change something.") && !doc.stdout.contains("change nothing"),
+        "{doc:?}"
+    );
     assert!(with_servers("inventory").stdout.contains("[write]"));
     let check = with_servers("check");
     let text = "export `w/wipe` is said to read, but `upstream:crm/wipe` is annotated as changing something";
@@ -160,7 +174,11 @@ fn an_export_over_a_tool_that_changes_something_is_never_said_to_read() {
 #[test]
 fn what_a_prelude_lacks_is_said_at_the_start_and_by_doctor() {
     let folder = tempfile::tempdir().expect("a folder");
-    let prelude = file(folder.path(), "m.clj", "(ns m) (defn f [] (tool/call {:server \"crm\" :tool \"zork\" :args {}}))");
+    let prelude = file(
+        folder.path(),
+        "m.clj",
+        "(ns m) (defn f [] (tool/call {:server \"crm\" :tool \"zork\" :args {}}))",
+    );
     let config = marked();
     let server = Server::start(&config.flags(&["--prelude", &prelude]));
     server.has_logged("tool `zork` is not present on upstream server `crm`");
@@ -187,7 +205,8 @@ fn a_task_of_the_command_line_has_a_prelude() {
     let folder = tempfile::tempdir().expect("a folder");
     let prelude = file(folder.path(), "n.clj", "(ns n) (defn one [] 41)");
     let model = ModelServer::of(&["(return (inc (n/one)))"]);
-    let mut command = ptc(&["task", "?", "-p", &prelude, "--show-prompt-inventory", "--aggregator-read-only"]);
+    let mut command =
+        ptc(&["task", "?", "-p", &prelude, "--show-prompt-inventory", "--aggregator-read-only"]);
     command.args(["--agentic-model", "some-model", "--agentic-base-url", model.url()]);
     let Finished { stdout, stderr, code, .. } = ptc_tests::binary::run(command, "");
     assert_eq!((stdout.as_str(), code), ("42\n", Some(0)), "{stderr}");
@@ -199,12 +218,25 @@ fn a_store_is_edited_by_many_processes_while_a_server_has_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("store.redb").to_str().expect("a path").to_owned();
     let source = file(folder.path(), "shared.clj", "(ns shared) (defn f [] 1)");
-    let mut server = Server::start(&["--sessions", "--prelude-store", &store, "--sessions-allow-prelude-write"]);
+    let mut server =
+        Server::start(&["--sessions", "--prelude-store", &store, "--sessions-allow-prelude-write"]);
     let writers: Vec<_> = (0..20)
         .map(|n| {
             let (store, source) = (store.clone(), source.clone());
             std::thread::spawn(move || {
-                run_ptc(&["prelude", "write", "shared", &source, "--reason", &n.to_string(), "--prelude-store", &store], "")
+                run_ptc(
+                    &[
+                        "prelude",
+                        "write",
+                        "shared",
+                        &source,
+                        "--reason",
+                        &n.to_string(),
+                        "--prelude-store",
+                        &store,
+                    ],
+                    "",
+                )
             })
         })
         .collect();
@@ -215,7 +247,11 @@ fn a_store_is_edited_by_many_processes_while_a_server_has_it() {
         versions.extend(done.stdout.split(' ').next().map(str::to_owned));
     }
     versions.sort_by_key(|text| text.trim_start_matches("shared@").parse::<u64>().ok());
-    assert_eq!(versions, (1..=20).map(|n| format!("shared@{n}")).collect::<Vec<_>>(), "each has a number of its own");
+    assert_eq!(
+        versions,
+        (1..=20).map(|n| format!("shared@{n}")).collect::<Vec<_>>(),
+        "each has a number of its own"
+    );
     let rolled = run_ptc(&["prelude", "set-default", "shared@3", "--prelude-store", &store], "");
     assert_eq!(rolled.stdout, "shared@3 is the current version\n", "{rolled:?}");
     // The server sees what others have done, and others what it has done.
@@ -232,4 +268,32 @@ fn a_store_is_edited_by_many_processes_while_a_server_has_it() {
     let listed = run_ptc(&["prelude", "list", "--prelude-store", &store], "");
     assert_eq!(listed.stdout, "shared@5 (latest 20): f\n", "{listed:?}");
     server.end();
+}
+
+#[test]
+fn annotations_are_kept_whole_and_found_by_their_texts() {
+    let config = marked();
+    let mut server = Server::start(&config.flags(&[]));
+    assert_eq!(
+        server.text("(get (meta 'crm/wipe) \"annotations\")"),
+        "{\"destructiveHint\" true \"readOnlyHint\" false \"title\" \"Chronometer\" \"x-group\" \"Wombats\"}"
+    );
+    assert_eq!(server.text("(get (meta 'crm/wipe) \"title\")"), "\"Chronometer\"");
+    for (query, found) in
+        [("chronometer", 1), ("wombats", 1), ("destructive", 1), ("read", 0), ("read only", 0)]
+    {
+        let count = server.text(&format!("(count (apropos \"{query}\" {{:load true}}))"));
+        assert_eq!(count, found.to_string(), "{query}");
+    }
+    server.end();
+    let mut proxy = Server::start(&config.flags(&["--tools", "proxy-dispatch"]));
+    let mut ask = |arguments: Value| {
+        let asked = json!({ "name": "proxy-dispatch", "arguments": arguments });
+        text_of(&proxy.request("tools/call", asked)["result"])
+    };
+    let found = ask(json!({ "action": "search", "query": "Chronometer", "includeAnnotations": true }));
+    assert!(found.contains("wipe") && found.contains("Wombats"), "{found}");
+    let listed = ask(json!({ "action": "list", "includeTools": true, "includeAnnotations": true }));
+    assert!(listed.contains("Chronometer") && listed.contains("x-group"), "{listed}");
+    proxy.end();
 }

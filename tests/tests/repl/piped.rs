@@ -189,7 +189,8 @@ impl Piped {
 /// A server that leaves a line in a file each time it is started.
 fn noted(file: &std::path::Path) -> serde_json::Value {
     let probe = ptc_tests::upstreams::probe_server(&[]);
-    let line = format!("echo started >> {}; exec {}", file.display(), probe["command"].as_str().expect("a path"));
+    let line =
+        format!("echo started >> {}; exec {}", file.display(), probe["command"].as_str().expect("a path"));
     ptc_tests::upstreams::stdio("sh", &["-c", &line])
 }
 

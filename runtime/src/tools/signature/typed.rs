@@ -305,6 +305,28 @@ mod tests {
     }
 
     #[test]
+    fn no_form_has_two_meanings() {
+        let many: Vec<String> = (0..12).map(|n| format!("v{n}")).collect();
+        let long: Vec<String> = ["a", "b"].map(|text| text.repeat(70)).to_vec();
+        for (schema, want) in [
+            (json!({"enum": ["open", "closed"]}), "\"open\"|\"closed\""),
+            (json!({"enum": [1, "a", null]}), "1|\"a\"|null"),
+            (json!({"enum": many}), "enum<string, 12 values>"),
+            (json!({"enum": long}), "enum<string, 2 values>"),
+            (json!({"enum": [0, 1, 2, 3, 4, 5, 6, "x", null]}), "enum<8 values>|null"),
+            (json!({"const": "fixed"}), "const<\"fixed\">"),
+            (json!({"const": false}), "const<false>"),
+            (json!({"const": null}), "const<null>"),
+            (json!({"const": 0}), "const<0>"),
+            (json!({"type": "null"}), "null"),
+            (json!({"type": ["null", "string"]}), "string|null"),
+            (json!({"anyOf": [{"type": "null"}, {"const": "x"}]}), "const<\"x\">|null"),
+        ] {
+            assert_eq!(sign(schema.clone()), want, "{schema}");
+        }
+    }
+
+    #[test]
     fn variants_stand_side_by_side() {
         let either = json!({"oneOf": [
             {"type": "object", "required": ["url"], "properties": {"type": {"const": "url"}, "url": {"type": "string", "format": "uri"}}},
