@@ -11,7 +11,7 @@ const LISTED: usize = 5;
 const LONGEST: usize = 1_500;
 
 /// Characters of what is said of an export or a namespace.
-const SENTENCE: usize = 100;
+const SENTENCE: usize = 160;
 
 /// Names of namespaces that stand for those that are not listed.
 const NAMED: usize = 5;
