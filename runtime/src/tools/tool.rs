@@ -172,6 +172,12 @@ impl ToolList {
         let Listed { tools, broken, notes, cut, instructions } = listed.into();
         let refused_requests = policy.refused_requests(server).collect();
         let mut list = ToolList { notes, cut, instructions, refused_requests, ..ToolList::default() };
+        let names: Vec<&str> =
+            tools.iter().map(|tool| &*tool.name).chain(broken.iter().map(|name| &**name)).collect();
+        // Of a list that was cut nobody knows what it lacks.
+        if list.cut.is_none() {
+            list.notes.extend(policy.unmatched(server, &names));
+        }
         list.refused.extend(broken.into_iter().map(|name| (name, Refusal::Broken)));
         for tool in tools {
             if let Some(refusal) = policy.refusal(server, &tool) {

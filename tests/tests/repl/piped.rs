@@ -247,3 +247,10 @@ fn a_document_that_cannot_be_used_ends_a_start_in_both_modes() {
         }
     }
 }
+
+#[test]
+fn a_prelude_that_is_run_as_a_program_is_told_as_such() {
+    let crm = workspace().join("tests/preludes/crm.clj").to_str().expect("a path").to_owned();
+    let done = run_ptc(&["repl", "-l", &crm, "-e", "1"], "");
+    assert!(done.stderr.contains("declares a namespace: -p "), "{done:?}");
+}

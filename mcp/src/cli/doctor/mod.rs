@@ -208,10 +208,13 @@ fn look_at_server(status: &ServerStatus, entry: Option<&ServerEntry>) -> Section
             }
             count => Finding::ok("tools", count.to_string()),
         });
-        let remedy = "the server lists its tools wrongly: update it, or report it to its authors";
-        findings.extend(
-            status.notes.iter().map(|note| Finding::new(Level::Warning, "tools", note, remedy.into())),
-        );
+        findings.extend(status.notes.iter().map(|note| {
+            let remedy = match note.starts_with("tools.") {
+                true => "correct the name, or leave it out",
+                false => "the server lists its tools wrongly: update it, or report it to its authors",
+            };
+            Finding::new(Level::Warning, "tools", note, remedy.into())
+        }));
     } else {
         let error = status.error.clone().unwrap_or_else(|| status.state.name().to_owned());
         let check = if place.is_none() { "found" } else { "started" };

@@ -112,6 +112,12 @@ pub async fn run(args: ReplArgs) -> Result<Exit, Abort> {
     done
 }
 
+/// A text of a prelude: what comes first in it, but for comments, is `(ns …)`.
+fn declares_namespace(text: &str) -> bool {
+    let first = text.lines().map(str::trim_start).find(|line| !line.is_empty() && !line.starts_with(';'));
+    first.is_some_and(|line| line.starts_with("(ns "))
+}
+
 /// The prelude of the files, or the one that looks at what was done before.
 fn with_history(files: Option<Arc<Prelude>>, history: Option<&Arc<TurnHistory>>) -> Option<Arc<Prelude>> {
     files.or_else(|| history.map(|history| introspection(history).1))
@@ -149,6 +155,12 @@ impl Repl {
             let text = std::fs::read_to_string(file)
                 .map_err(|error| Abort::usage(format!("{}: {error}", file.display())))?;
             if !self.eval(&text, &file.display().to_string(), false).await? {
+                if declares_namespace(&text) {
+                    let file = file.display();
+                    console::complain(&format!(
+                        "note: {file} declares a namespace: -p {file} gives it to programs"
+                    ));
+                }
                 exit = Exit::ProgramFailed;
             }
         }

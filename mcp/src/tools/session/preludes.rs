@@ -29,6 +29,8 @@ pub(super) struct AskedPreludes {
 pub(super) struct FrozenPreludes {
     /// Its programs may write preludes.
     pub(super) may_write: bool,
+    /// What they need and do not find, as it was when the session began.
+    pub(super) missing: Option<String>,
     /// `[{id, version, checksum, origin}]`; nothing when it has asked for none.
     pub(super) references: Option<Value>,
     /// `[{namespace, doc, discover, source}]`.
@@ -136,7 +138,9 @@ impl StoreAccess {
             return Ok((place, frozen));
         }
         let place = place.with(tools, &preludes);
-        place.map(|place| (place, frozen)).map_err(|error| SessionFault::arguments(error.to_string()))
+        let place = place.map_err(|error| SessionFault::arguments(error.to_string()))?;
+        frozen.missing = place.check().err().map(|failure| failure.message);
+        Ok((place, frozen))
     }
 
     /// All that is in the store.

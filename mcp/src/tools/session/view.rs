@@ -28,6 +28,9 @@ pub(super) fn started(session: &OpenSession) -> Map<String, Value> {
             started.insert(key.to_owned(), value.clone());
         }
     }
+    if let Some(missing) = &preludes.missing {
+        started.insert("warnings".to_owned(), json!([missing]));
+    }
     started
 }
 

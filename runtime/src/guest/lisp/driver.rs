@@ -174,7 +174,8 @@ impl Execution {
         // What functions of a session reach was looked at when these were defined.
         let upstreams = self.environment.unproven(&self.program.needed, &self.lisp.broker);
         if upstreams.is_empty() {
-            return;
+            // They may have become known since the first look at what the prelude needs.
+            return self.attached();
         }
         self.host_calls = true;
         let starts = start_all(&self.seat.account, upstreams);
@@ -185,8 +186,11 @@ impl Execution {
         self.gate = AttachState::Attaching { _errand: errand };
     }
 
-    /// The servers were asked to start.
+    /// What the servers have is known, or they were asked to start.
     fn attached(&mut self) {
+        if self.program.needed.is_empty() {
+            return;
+        }
         self.gate = match self.environment.check_reached(&self.program.needed, &self.lisp.broker) {
             Ok(()) => AttachState::Open,
             Err(failure) => AttachState::Refused(failure),
