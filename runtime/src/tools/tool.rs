@@ -60,12 +60,12 @@ pub struct Annotations {
 
 impl Annotations {
     /// It is known to change something.
-    pub fn says_changes(&self) -> bool {
+    pub(crate) fn says_changes(&self) -> bool {
         self.read_only_hint == Some(false) || self.destructive_hint == Some(true)
     }
 
     /// What its texts say, those inside other values left out.
-    pub fn texts(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.more.values().filter_map(Value::as_str)
     }
 }
