@@ -98,6 +98,12 @@ impl Scope {
         self.lisp.inventory()
     }
 
+    /// What a record of a run in this place says of its namespaces.
+    #[cfg(feature = "agent")]
+    pub(crate) fn prelude_trace(&self) -> Option<Arc<serde_json::Value>> {
+        self.lisp.prelude_trace()
+    }
+
     /// What must not leave the process.
     pub fn secrets(&self) -> &SecretRegistry {
         self.lisp.broker().secrets()

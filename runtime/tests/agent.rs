@@ -483,3 +483,22 @@ async fn what_a_namespace_needs_is_looked_at_before_each_turn() {
     assert!(failure(&step).message.contains("upstream server `fake` is not configured for this run"));
     assert_eq!(script.requests(), 1, "a hard stop");
 }
+
+#[tokio::test]
+async fn a_step_says_which_prelude_its_programs_had() {
+    let prelude = Arc::new(Prelude::compile("n.clj", "(ns n) (defn one [] 1)").expect("a prelude"));
+    let runtime = runtime().await;
+    let agent = Agent::verbatim("?").prelude(prelude.clone());
+    for (agent, replies) in [
+        (agent.clone(), ["(n/one)", "(return (n/one))"]),
+        (agent.clone().single_shot(), ["(return (n/one))", ""]),
+    ] {
+        let step = agent.run(&runtime, Script::of(&replies), &json!({})).await;
+        assert_eq!(step.result.expect("an answer"), 1);
+        assert_eq!(step.prelude_trace.as_ref(), Some(prelude.trace()));
+    }
+    let compiled = agent.compiled_from(&runtime, "(return (n/one))").expect("a program");
+    assert_eq!(compiled.run(&json!({})).await.prelude_trace.as_ref(), Some(prelude.trace()));
+    let bare = Agent::verbatim("?").run(&runtime, Script::of(&["(return 1)"]), &json!({})).await;
+    assert_eq!(bare.prelude_trace, None);
+}

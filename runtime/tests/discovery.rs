@@ -64,7 +64,7 @@ async fn doc_gives_arguments_call_form_and_result_shape() {
         "github/search_issues\n\
          Description: Search issues\n\
          \n\
-         Args: {:query string :kind \"issue\"? :labels [string]? :state \"open\"|\"closed\"?}\n\
+         Args: {:query string :kind const<\"issue\">? :labels [string]? :state \"open\"|\"closed\"?}\n\
          Required args: :query\n\
          \n\
          Call:\n\

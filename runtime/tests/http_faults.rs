@@ -349,7 +349,7 @@ async fn a_server_behind_a_proxy() {
         (asking.url("/"), "http 407 Proxy Authentication Required: who?"),
         (broken.url("/"), "http 502 Bad Gateway: no route"),
         (mute.url("/"), "connection lost: "),
-        (absent, "connection refused: "),
+        (absent, "(far.invalid:80, through the proxy 127.0.0.1:"),
     ] {
         let fault = behind(proxy).start().await.unwrap_err();
         assert!(seen(&fault) == Sees::Unavailable && fault.to_string().contains(says), "{says}: {fault}");

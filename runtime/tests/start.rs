@@ -1,5 +1,7 @@
 //! Starts of many servers: how many at once, whose time runs when, and what happens to those that fail.
 
+#[path = "start/attach.rs"]
+mod attach;
 mod common;
 
 use common::memory::{Habit, MemoryServer};

@@ -106,6 +106,7 @@ async fn without_upstreams_a_call_says_so() {
     let runtime = runtime_of(vec![], StartPolicy::All, 1).await;
     let failed = failure(&runtime, ADD).await;
     assert!(failed.message.contains("no upstream 'fake' configured"), "{}", failed.message);
+    assert!(failed.hints()[0].contains("~/.config/ptc_runner_mcp/upstreams.json"), "{:?}", failed.hints());
 }
 
 #[tokio::test]
@@ -317,4 +318,38 @@ async fn shutdown_leaves_no_process() {
     runtime.shutdown().await;
     assert!(!common::is_alive(pid));
     assert!(fake_server().exists());
+}
+
+#[tokio::test]
+async fn literal_and_computed_calls_are_refused_with_the_same_texts() {
+    let runtime = runtime().await;
+    let rows = [
+        ("\"\"", "\"x\"", "{}", "tool/call requires :server (string), got \"\". Configured upstreams: fake"),
+        ("\"fake\"", "\"\"", "{}", "tool/call on upstream 'fake' requires :tool (string), got \"\""),
+        ("\"fake\"", "\"add\"", "[1]", "tool 'fake.add' rejected args: :args must be a map, got [1]"),
+        ("\"fake\"", "\"add\"", "1.0", "tool 'fake.add' rejected args: :args must be a map, got 1.0"),
+        ("\"fake\"", "\"add\"", "\"x\"", "tool 'fake.add' rejected args: :args must be a map, got \"x\""),
+        ("\"nope\"", "\"x\"", "{}", "no upstream 'nope' configured. Configured upstreams: fake"),
+        ("\"fake\"", "\"nope\"", "{}", "no tool 'nope' in upstream 'fake'."),
+    ];
+    for (server, tool, args, text) in rows {
+        let literal = format!("(tool/call {{:server {server} :tool {tool} :args {args}}})");
+        let computed =
+            format!("(let [s {server} t {tool} a {args}] (tool/call {{:server s :tool t :args a}}))");
+        let [literal, computed] = [failure(&runtime, &literal).await, failure(&runtime, &computed).await];
+        assert!(literal.message.starts_with(text), "{}", literal.message);
+        assert_eq!(literal.message, computed.message);
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_a_fault_of_the_world_while_its_server_is_gone() {
+    let runtime = runtime().await;
+    assert_eq!(value(&runtime, "(:reason (tool/call 'fake/exit {:code 4}))").await, ":upstream_unavailable");
+    for program in [
+        "(:reason (tool/call {:server \"fake\" :tool \"nope\"}))",
+        "(let [t \"nope\"] (:reason (tool/call {:server \"fake\" :tool t})))",
+    ] {
+        assert_eq!(value(&runtime, program).await, ":upstream_unavailable", "{program}");
+    }
 }

@@ -89,6 +89,16 @@ impl Reader<'_> {
             assert!(self.takes("]"), "a list without end: {:?}", self.rest);
             return Type::List { items, facts: self.facts() };
         }
+        if self.takes("const<") {
+            // A reader of JSON would want to see a blank or a comma behind these words.
+            let word = ["true", "false", "null"].into_iter().find(|word| self.takes(word));
+            let value = match word {
+                Some(word) => serde_json::from_str(word).expect("JSON"),
+                None => self.json(),
+            };
+            assert!(self.takes(">"), "a constant without end: {:?}", self.rest);
+            return Type::Literal(value);
+        }
         if self.rest.starts_with(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
             return Type::Literal(self.json());
         }

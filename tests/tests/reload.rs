@@ -32,7 +32,14 @@ fn servers_come_go_and_change_with_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("upstreams.json");
     write(&path, &[("changed", "before"), ("gone", ""), ("kept", "")]);
-    let mut server = Server::start(&["--upstreams-config", path.to_str().unwrap(), "--timeout", "120s"]);
+    let mut server = Server::start(&[
+        "--config-reload",
+        "watch",
+        "--upstreams-config",
+        path.to_str().unwrap(),
+        "--timeout",
+        "120s",
+    ]);
     let [changed, gone, kept] = ["changed", "gone", "kept"].map(|name| process_of(&mut server, name));
     let list = server.request("tools/list", json!({}));
     assert!(list.to_string().contains("- changed: before"), "{list}");
@@ -67,7 +74,8 @@ fn a_broken_edit_changes_nothing_and_the_log_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("upstreams.json");
     write(&path, &[("kept", "")]);
-    let mut server = Server::start(&["--upstreams-config", path.to_str().unwrap()]);
+    let mut server =
+        Server::start(&["--config-reload", "watch", "--upstreams-config", path.to_str().unwrap()]);
     let kept = process_of(&mut server, "kept");
     for (broken, why) in
         [("{ \"upstreams\": {", "upstreams.json"), (r#"{"upstreams": {"kept": {}}}"#, "upstream kept")]

@@ -6,6 +6,7 @@ use ptc_runtime::metrics::PtcMetrics;
 use ptc_runtime::outcome::CallRecord;
 use serde_json::{Value, json};
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What the ratio does not say.
@@ -29,6 +30,8 @@ pub struct TaskSummary {
     pub programs: Vec<Option<String>>,
     /// What its model was told in each request, where that is kept.
     pub prompts: Vec<Value>,
+    /// Which prelude its programs had.
+    pub prelude: Option<Arc<Value>>,
 }
 
 /// What a model was asked, in numbers.
@@ -112,6 +115,7 @@ impl TaskSummary {
                 completion_bytes: usage.reply_bytes,
                 final_bytes: 0,
             },
+            prelude: step.prelude_trace.clone(),
             prompts: Vec::new(),
             programs: step.turns.iter().map(|turn| turn.program.clone()).collect(),
         }

@@ -273,11 +273,7 @@ fn full(record: &Record<'_>, caps: &Caps) -> Map<String, Value> {
             map.insert("stderr".into(), cut_lines(&run.stderr, caps).0.into());
         }
         if let Some(trace) = &run.prelude_trace {
-            // Which exports those are is known where the prelude is.
-            let kept = ["source_hash", "artifact_hash", "protected_namespaces"];
-            let trace: Map<String, Value> =
-                kept.map(|key| (key.to_owned(), trace[key].clone())).into_iter().collect();
-            map.insert("prelude_trace".into(), trace.into());
+            map.insert("prelude_trace".into(), (**trace).clone());
         }
     }
     map

@@ -18,7 +18,7 @@ use ptc_runtime::upstream::ClientFeatures;
 use ptc_runtime::{
     DEFAULT_TRY_AGAIN, Prelude, Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
@@ -120,6 +120,23 @@ impl UpstreamFlags {
             return Vec::new();
         }
         config::find(&self.upstreams_config)
+    }
+
+    /// Servers were named on the command line.
+    pub fn names_servers(&self) -> bool {
+        !(self.upstreams_config.is_empty() && self.stdio.is_empty())
+    }
+
+    /// These files name servers that have to start. What is wrong with the files is said by who reads them to use them.
+    pub(super) fn is_strict(&self, files: &[PathBuf]) -> bool {
+        match self.startup {
+            Some(StartupFlag::Strict) => true,
+            Some(StartupFlag::Lenient) => false,
+            None => {
+                let configs = self.load(files).unwrap_or_default();
+                configs.iter().any(|config| config.shape.startup() == Startup::Strict)
+            }
+        }
     }
 
     /// The servers that were given as commands.
@@ -233,6 +250,8 @@ pub enum Need<'a> {
     Program(&'a str),
     /// Each with its first call.
     OnDemand,
+    /// Each when something asks for its tools, unless flags say that all have to start.
+    Interactive,
 }
 
 /// A started runtime.
@@ -315,7 +334,8 @@ fn configuration(
     }
     let start = match need {
         Need::All | Need::State => StartPolicy::All,
-        Need::OnDemand => StartPolicy::Lazy,
+        Need::Interactive if flags.startup == Some(StartupFlag::Strict) => StartPolicy::All,
+        Need::OnDemand | Need::Interactive => StartPolicy::Lazy,
         Need::StateOf(server) => StartPolicy::Named([server.to_owned()].into()),
         // Without servers nothing starts anyway.
         Need::Program(_) if servers.is_empty() => StartPolicy::Lazy,
@@ -328,6 +348,10 @@ fn configuration(
         Some(SnapshotMode::Frozen) => (StartPolicy::All, startup.or(Some(Startup::Strict))),
         Some(SnapshotMode::Live) if matches!(need, Need::All) => (StartPolicy::Lazy, startup),
         Some(SnapshotMode::Live) | None => (start, startup),
+    };
+    let start = match (start, need) {
+        (StartPolicy::Lazy, Need::All | Need::Interactive) => with_documents(&mut servers),
+        (start, _) => start,
     };
     let config = RuntimeConfig {
         servers,
@@ -345,6 +369,19 @@ fn configuration(
         ..RuntimeConfig::default()
     };
     Ok(BootSettings { config, has_upstreams, execution })
+}
+
+/// Documents of plain services are read at once, whenever other servers start, and one that cannot be used ends the
+/// start unless its entry says otherwise.
+fn with_documents(servers: &mut [ServerEntry]) -> StartPolicy {
+    let mut names = BTreeSet::new();
+    for server in servers.iter_mut().filter(|server| server.transport.is_document()) {
+        if !server.startup_is_explicit {
+            (server.startup, server.startup_is_explicit) = (Startup::Strict, true);
+        }
+        names.insert(server.name.to_string());
+    }
+    if names.is_empty() { StartPolicy::Lazy } else { StartPolicy::Named(names) }
 }
 
 /// Starts servers that no configuration names.

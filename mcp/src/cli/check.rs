@@ -1,6 +1,7 @@
 //! `ptc check`: compile only.
 
 use super::OutputFormat;
+use super::flags::prelude::{NO_INVENTORY, PreludeFlags};
 use super::flags::source::Source;
 use crate::answer::report::reports_json;
 use crate::console;
@@ -14,6 +15,7 @@ use serde_json::json;
 #[command(after_help = "Examples:
   ptc check report.ptc
   echo '(+ 1 fooo)' | ptc check - --output json
+  ptc check report.ptc -p crm.clj
 
 JSON: {\"ok\", \"file\", \"diagnostics\": [{\"severity\": \"error\" or \"warning\", \"reason\", \"message\",
 \"line\", \"column\", \"end_line\", \"end_column\", \"source\", \"hints\": [text]}]}, positions from 1; \"more\" counts errors beyond those.
@@ -26,12 +28,22 @@ pub struct CheckArgs {
     /// How to write the findings
     #[arg(long, value_enum, default_value_t)]
     output: OutputFormat,
+    /// Print what prompts say of the preludes to standard error first
+    #[arg(long)]
+    show_prompt_inventory: bool,
+    #[command(flatten)]
+    preludes: PreludeFlags,
 }
 
 /// Runs the command.
 pub fn run(args: &CheckArgs) -> Result<Exit, Abort> {
     let source = Source::read(&args.file)?;
-    let inspection = Inspection::of(&source.text);
+    let prelude = args.preludes.prelude()?;
+    if args.show_prompt_inventory {
+        let inventory = prelude.as_ref().and_then(|prelude| prelude.inventory());
+        console::complain(inventory.as_deref().unwrap_or(NO_INVENTORY));
+    }
+    let inspection = Inspection::with(&source.text, prelude.as_deref());
     let ok = inspection.is_ok();
     match args.output {
         OutputFormat::Text => console::write(&text_report(&source, &inspection))?,

@@ -30,6 +30,9 @@ pub struct ExecArgs {
     limits: LimitFlags,
 }
 
+/// What a script has in it that calls or looks for tools, by name or not.
+const TOOL_NAMES: [&str; 7] = ["mcp__", "tools", "help", "globals", "eval", "exec", "dir("];
+
 /// Runs the command.
 pub async fn run(args: ExecArgs) -> Result<Exit, Abort> {
     let code = match args.file.as_str() {
@@ -40,7 +43,9 @@ pub async fn run(args: ExecArgs) -> Result<Exit, Abort> {
         file => ptc_runtime::files::read_text(file.as_ref()),
     };
     let code = code.map_err(|error| Abort::usage(format!("{}: {error}", args.file)))?;
-    let booted = boot(&args.upstreams, Need::All, 1).await?;
+    // A script that names no tool and no way to find one needs no server.
+    let need = if TOOL_NAMES.iter().any(|name| code.contains(name)) { Need::All } else { Need::Interactive };
+    let booted = boot(&args.upstreams, need, 1).await?;
     let limits = args.python.limits(&args.limits, booted.has_upstreams, booted.execution)?;
     let functions = Arc::<FunctionTable>::default();
     if let Some(clash) = functions.of(&booted.runtime.catalog()).clashes().first() {

@@ -22,10 +22,9 @@ pub(super) struct ConfigFiles {
 }
 
 /// When configuration files are read again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ConfigReload {
     /// When they have changed, and on SIGHUP.
-    #[default]
     Watch,
     /// On SIGHUP alone.
     Sighup,
@@ -37,14 +36,22 @@ pub(super) enum ConfigReload {
 type Stamp = Option<(SystemTime, u64)>;
 
 impl ConfigFiles {
-    /// The files to follow, looked at before they are read. There are none where tool lists are to be kept for good.
-    pub(super) fn followed(flags: &UpstreamFlags, reload: ConfigReload) -> Result<ConfigFiles, Abort> {
-        let paths = match (reload, flags.snapshot()?) {
-            (ConfigReload::Off, _) | (_, Some(SnapshotMode::Frozen)) => Vec::new(),
-            (_, Some(SnapshotMode::Live) | None) => flags.files(),
+    /// The files to follow, looked at before they are read. There are none where tool lists are to be kept for good: that
+    /// is so as well for servers that have to start, unless somebody asks for edits.
+    pub(super) fn followed(
+        flags: &UpstreamFlags,
+        reload: Option<ConfigReload>,
+    ) -> Result<ConfigFiles, Abort> {
+        let files = flags.files();
+        let is_stable = match (reload, flags.snapshot()?) {
+            (Some(ConfigReload::Off), _) | (_, Some(SnapshotMode::Frozen)) => true,
+            (Some(ConfigReload::Watch | ConfigReload::Sighup), _) => false,
+            (None, Some(SnapshotMode::Live) | None) => flags.is_strict(&files),
         };
+        let paths = if is_stable { Vec::new() } else { files };
         let read = stamps(&paths);
-        Ok(ConfigFiles { paths, read, follows: reload == ConfigReload::Watch })
+        let follows = reload.is_none_or(|reload| reload == ConfigReload::Watch);
+        Ok(ConfigFiles { paths, read, follows })
     }
 
     /// Hands every edit to the runtime, and what there is whenever `reloads` changes. Never ends.
@@ -99,4 +106,44 @@ fn tell(changes: &Reconfigured) {
     let Reconfigured { added, changed, removed } = changes;
     let (added, changed, removed) = (list(added), list(changed), list(removed));
     tracing::info!(added, changed, removed, "configuration reloaded");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(clap::Parser)]
+    struct Flags {
+        #[command(flatten)]
+        upstreams: UpstreamFlags,
+    }
+
+    fn follows(text: &str, flags: &[&str], reload: Option<ConfigReload>) -> bool {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.json");
+        #[expect(clippy::disallowed_methods, reason = "a folder of its own")]
+        std::fs::write(&path, text).unwrap();
+        let given = ["ptc", "--upstreams-config", path.to_str().unwrap()];
+        let flags = Flags::parse_from(given.iter().chain(flags)).upstreams;
+        let files = ConfigFiles::followed(&flags, reload).ok().unwrap();
+        !files.paths.is_empty() && files.follows
+    }
+
+    #[test]
+    fn edits_of_servers_that_have_to_start_are_followed_only_where_somebody_asks_for_that() {
+        let strict = r#"{"upstreams": {"a": {"transport": "mcp_stdio", "command": "x"}}}"#;
+        let hosts = r#"{"mcpServers": {"a": {"command": "x"}}}"#;
+        for (text, flags, reload, want) in [
+            (strict, &[][..], None, false),
+            (strict, &[], Some(ConfigReload::Watch), true),
+            (strict, &["--startup", "lenient"], None, true),
+            (strict, &["--catalog-snapshot-mode", "frozen"], Some(ConfigReload::Watch), false),
+            (hosts, &[], None, true),
+            (hosts, &[], Some(ConfigReload::Off), false),
+            (hosts, &["--startup", "strict"], None, false),
+        ] {
+            assert_eq!(follows(text, flags, reload), want, "{text} {flags:?} {reload:?}");
+        }
+    }
 }

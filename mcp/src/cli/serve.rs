@@ -63,9 +63,10 @@ requests in flight are answered within 2 s, then the server exits with 0.
 SIGINT, SIGTERM and SIGHUP do the same; a second one ends it at once. Over HTTP SIGHUP
 reads configuration, tokens and certificate again, and no run notices.
 
-Configuration files may be edited at any time: servers that are new or changed start,
-those that are gone end after their calls in flight, the others stay. A file that is
-wrong changes nothing, and the log says so.")]
+Configuration files as hosts write them (`mcpServers`) may be edited at any time: servers
+that are new or changed start, those that are gone end after their calls in flight, the
+others stay. A file that is wrong changes nothing, and the log says so. Files whose servers
+have to start (`upstreams`) are followed if --config-reload says so.")]
 pub struct ServeArgs {
     /// How much of a run an answer shows [default: slim]
     #[arg(long, value_name = "PROFILE", value_enum)]
@@ -74,7 +75,8 @@ pub struct ServeArgs {
     /// sessions by their names; --sessions and --debug-tool add theirs [default: lisp_eval]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = tool_names())]
     tools: Vec<String>,
-    /// When configuration files are read again; on SIGHUP only over HTTP, which is told so by it [default: watch]
+    /// When configuration files are read again; on SIGHUP only over HTTP, which is told so by it [default: watch, but off
+    /// for `upstreams` whose servers have to start]
     #[arg(long, value_name = "WHEN", value_enum)]
     config_reload: Option<ConfigReload>,
     #[command(flatten)]
@@ -148,7 +150,6 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let counts = plan.as_ref().and_then(|plan| Some(plan.settings.metrics.as_ref()?.calls.clone()));
     let is_http = plan.is_some();
     let config_reload = variables::given_or_read(args.config_reload, "config-reload", variables::word)?;
-    let config_reload = config_reload.unwrap_or_default();
     let over_http = match plan {
         Some(HttpPlan { settings, access, tls }) => {
             let address = settings.address;
@@ -281,6 +282,7 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         Ok(true) => {
             // Nobody listens once the connection has ended.
             let _ = publish.send(Arc::new(described.facts()));
+            described.warn_of_prelude(&mut String::new());
             tokio::select! {
                 served = serving => served.map_err(Abort::from),
                 abort = booted.clash(), if runs_scripts => Err(abort),
@@ -311,6 +313,9 @@ struct Described<'b> {
 
 impl Described<'_> {
     fn facts(&self) -> Facts {
+        let catalog = self.booted.runtime.catalog();
+        let seen =
+            |prelude: &Arc<Prelude>| prelude.seen_with(&catalog).map_or_else(|| prelude.clone(), Arc::new);
         Facts {
             catalog: self.booted.catalog(),
             catalog_style: self.catalog_style,
@@ -318,19 +323,31 @@ impl Described<'_> {
             timeout_ms: self.limits.timeout_ms,
             profile: self.profile,
             read_only: self.read_only,
-            prelude: self.prelude.clone(),
+            prelude: self.prelude.as_ref().map(seen),
             is_private: self.is_private,
             ..Facts::default()
         }
     }
 
+    /// Says in the log what the prelude needs and does not find, once.
+    fn warn_of_prelude(&self, told: &mut String) {
+        let missing = self.booted.runtime.check_prelude().err().map(|failure| failure.message);
+        let missing = missing.unwrap_or_default();
+        if !missing.is_empty() && missing != *told {
+            tracing::warn!("no program can run: {missing}");
+        }
+        *told = missing;
+    }
+
     /// Publishes them again whenever an upstream server has other tools than before. Never ends.
     async fn follow(&self, mut changes: watch::Receiver<Arc<Catalog>>, publish: watch::Sender<Arc<Facts>>) {
         let mut surface = changes.borrow().surface();
+        let mut told = self.booted.runtime.check_prelude().err().map(|it| it.message).unwrap_or_default();
         while changes.changed().await.is_ok() {
             let now = changes.borrow_and_update().surface();
             if now != surface {
                 surface = now;
+                self.warn_of_prelude(&mut told);
                 // Nobody listens once the connection has ended.
                 let _ = publish.send(Arc::new(self.facts()));
             }

@@ -1,9 +1,10 @@
 //! `ptc task`: a task in words, as the tool `lisp_task` solves it.
 
 use super::OutputFormat;
-use super::boot::{Need, UpstreamFlags, boot};
+use super::boot::{Need, UpstreamFlags, boot_with};
 use super::flags::agentic::{TaskFlags, TaskServers};
 use super::flags::limits::LimitFlags;
+use super::flags::prelude::{NO_INVENTORY, PreludeFlags};
 use super::flags::source::context;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
   ptc task 'How many open issues have no assignee?' --aggregator-read-only
   ptc task 'Sum up data/orders by user' --context @orders.json --agentic-model ollama:qwen3
   ptc task 'Close stale issues' --agentic-allow-writes --agentic-max-turns 4 --output json
+  ptc task 'Who pays late?' -p crm.clj
 
 The model writes programs that run here; their answer is printed. Exit codes: 0 an answer, 1 none,
 2 usage or configuration error, 3 an upstream server did not start.")]
@@ -32,6 +34,11 @@ pub struct TaskArgs {
     /// How to write the answer
     #[arg(long, value_enum, default_value_t)]
     output: OutputFormat,
+    /// Print what prompts say of the preludes to standard error first
+    #[arg(long)]
+    show_prompt_inventory: bool,
+    #[command(flatten)]
+    preludes: PreludeFlags,
     #[command(flatten)]
     tasks: TaskFlags,
     #[command(flatten)]
@@ -54,7 +61,12 @@ pub async fn run(args: TaskArgs) -> Result<Exit, Abort> {
         arguments["constraints"] = parsed("constraints", text)?;
     }
     let request = TaskRequest::read(&arguments.to_string(), most).map_err(Abort::usage)?;
-    let booted = boot(&args.upstreams, Need::All, 1).await?;
+    let prelude = args.preludes.prelude()?;
+    if args.show_prompt_inventory {
+        let inventory = prelude.as_ref().and_then(|prelude| prelude.inventory());
+        console::complain(inventory.as_deref().unwrap_or(NO_INVENTORY));
+    }
+    let booted = boot_with(&args.upstreams, prelude, Need::All, 1).await?;
     let servers = TaskServers {
         flags: &args.upstreams,
         has_upstreams: booted.has_upstreams,

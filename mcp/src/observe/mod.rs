@@ -263,6 +263,6 @@ fn task_entry(task: &TaskSummary, result_bytes: Option<u64>) -> RunEntry {
         calls: kept_calls(&task.calls),
         totals: task.totals,
         message: task.message.as_deref().map(Into::into),
-        prelude: None,
+        prelude: task.prelude.clone(),
     }
 }

@@ -125,6 +125,7 @@ impl CompiledAgent {
             program: Some((*self.source).to_owned()),
             calls: outcome.upstream_calls,
             call_totals: outcome.call_totals,
+            prelude_trace: outcome.prelude_trace,
             ..AgentStep::default()
         }
     }

@@ -29,6 +29,8 @@ pub struct AgentStep {
     /// What came of its children, by name, in the order in which they began. One whose caller did not wait for its end has
     /// [`AgentReason::Cancelled`] and the turns that it had taken.
     pub children: Vec<(String, AgentStep)>,
+    /// Which prelude its programs had: hashes, namespaces, components and exports.
+    pub prelude_trace: Option<Arc<Json>>,
 }
 
 impl Default for AgentStep {
@@ -42,6 +44,7 @@ impl Default for AgentStep {
             call_totals: CallTotals::default(),
             usage: AgentUsage::default(),
             children: Vec::new(),
+            prelude_trace: None,
         }
     }
 }

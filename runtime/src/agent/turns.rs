@@ -123,6 +123,7 @@ impl<'a> AgentRun<'a> {
             return Err(AgentFailure::new(AgentReason::MaxDepthExceeded, text));
         }
         let (tools, scope) = agent.scope_at(&place, trace)?;
+        trace.step().prelude_trace = scope.prelude_trace();
         let listed: Vec<&UpstreamTool> = tools.iter().map(HostTool::listing).collect();
         let catalog = scope.has_servers().then(|| scope.catalog());
         let secrets = scope.secrets().clone();

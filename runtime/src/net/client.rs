@@ -142,11 +142,20 @@ impl HttpClient {
                 Ok(answer) => return Ok(answer),
                 // Nobody has begun to work on it.
                 Err(error) if is_refused(&error) => {}
-                Err(error) => return Err(NetError::of_request(&error, place)),
+                Err(error) => return Err(self.failed(&error, url, place)),
             }
         }
         let last = self.attempt(client, method, url, headers, body, place).await?;
-        last.map_err(|error| NetError::of_request(&error, place))
+        last.map_err(|error| self.failed(&error, url, place))
+    }
+
+    /// Why a request was not answered: without a connection to the proxy nobody has asked the host itself.
+    fn failed(&self, error: &legacy::Error, url: &Url, place: &str) -> NetError {
+        let proxy = url.as_str().parse().ok().and_then(|to| self.connector.proxy_of(&to));
+        match proxy.filter(|_| error.is_connect()) {
+            Some(proxy) => NetError::of_request(error, &format!("{place}, through the proxy {proxy}")),
+            None => NetError::of_request(error, place),
+        }
     }
 
     async fn attempt(

@@ -80,6 +80,13 @@ impl Connector {
         self.proxies.intercept(to).is_some()
     }
 
+    /// The proxy that a connection to this address goes through, as `host:port`.
+    pub(super) fn proxy_of(&self, to: &Uri) -> Option<String> {
+        let proxy = self.proxies.intercept(to)?;
+        let (host, port) = (proxy.uri().host()?, proxy.uri().port_u16());
+        Some(port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
+    }
+
     /// Who we are to the proxy that takes requests to this address as they are.
     pub(super) fn proxy_authorization(&self, to: &Uri) -> Option<HeaderValue> {
         let proxy = (to.scheme_str() == Some("http")).then(|| self.proxies.intercept(to))??;

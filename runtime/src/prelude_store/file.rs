@@ -4,9 +4,12 @@ use super::{Head, HeadChange, StoreBackend, StoreError};
 use crate::files::{self, LinkRule};
 use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition, TableError};
 use std::cell::Cell;
+use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 /// What is known of an id, as JSON.
 const HEADS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("heads");
@@ -17,34 +20,98 @@ const SOURCES: TableDefinition<'_, (&str, u64), &str> = TableDefinition::new("so
 /// Bytes of pages that are kept in memory. The default of the database is 1 GiB.
 const CACHE_BYTES: usize = 8 << 20;
 
+/// How long a process waits for others that have the store. Each has it for one operation.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Pauses between two looks at whether another process still has it: the first, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
+
+/// The database knows one process at a time, so it is open while something is done with it and no longer; a lock beside it
+/// says whose turn it is.
 pub(super) struct FileBackend {
-    database: Database,
+    /// Without links, so that all who name it otherwise have one lock.
     path: PathBuf,
+    lock: PathBuf,
+    /// What the file was like when this process had it last.
+    seen: Mutex<Option<Stamp>>,
+}
+
+/// What shows that another process has changed a file.
+type Stamp = (SystemTime, u64);
+
+/// The turn of this process; its end is that of the lock.
+struct StoreTurn {
+    _lock: File,
 }
 
 impl FileBackend {
     pub(super) fn open(path: &Path) -> Result<FileBackend, StoreError> {
-        let refused = |error| match error {
-            redb::DatabaseError::DatabaseAlreadyOpen => StoreError::new(
-                "prelude_store_error",
-                format!("the store {} belongs to another process just now", path.display()),
-            ),
-            error => StoreError::broken(format_args!("{}: {error}", path.display())),
-        };
+        guarded(path, || make(path).map_err(|error| refused(path, error)))?;
+        // What cannot be followed to its end is told about when it is opened.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let mut lock = path.clone().into_os_string();
+        lock.push(".lock");
+        let store = FileBackend { path, lock: lock.into(), seen: Mutex::default() };
+        store.with(|_| Ok(()))?;
+        Ok(store)
+    }
+
+    /// Does something with the database, when no other process and no other thread does.
+    fn with<T>(&self, work: impl FnOnce(&Database) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let path = &self.path;
         guarded(path, || {
-            make(path).map_err(refused)?;
+            let _turn = self.turn()?;
             let mut database = Database::builder().set_cache_size(CACHE_BYTES).open(path).map_err(|error| match path.metadata() {
                 // A store has its name when it is whole, so this was one that has lost everything, or never was one.
                 Ok(file) if file.is_file() && file.len() == 0 => StoreError::broken(format_args!(
                     "{} is empty, and no store: put a copy of the store in its place, or remove the file to begin anew",
                     path.display()
                 )),
-                _ => refused(error),
+                _ => refused(path, error),
             })?;
-            // Sums over all pages: what was changed from outside is found here, before anything is made of it.
-            database.check_integrity().map_err(refused)?;
-            Ok(FileBackend { database, path: path.to_owned() })
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            if seen.is_none() || *seen != stamp(path) {
+                // Sums over all pages: what was changed from outside is found here, before anything is made of it.
+                database.check_integrity().map_err(|error| refused(path, error))?;
+            }
+            let done = work(&database);
+            drop(database);
+            *seen = stamp(path);
+            done
         })
+    }
+
+    fn turn(&self) -> Result<StoreTurn, StoreError> {
+        let cannot =
+            |error: std::io::Error| StoreError::broken(format_args!("{}: {error}", self.lock.display()));
+        let lock = files::open_to_lock(&self.lock).map_err(cannot)?;
+        let (until, mut pause) = (Instant::now() + PATIENCE, PAUSES.0);
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(StoreTurn { _lock: lock }),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(pause),
+                Err(TryLockError::WouldBlock) => return Err(taken(&self.path)),
+                Err(TryLockError::Error(error)) => return Err(cannot(error)),
+            }
+            pause = (pause * 2).min(PAUSES.1);
+        }
+    }
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let file = path.metadata().ok()?;
+    Some((file.modified().ok()?, file.len()))
+}
+
+fn taken(path: &Path) -> StoreError {
+    let text = format!("the store {} belongs to another process just now", path.display());
+    StoreError::new("prelude_store_error", text)
+}
+
+fn refused(path: &Path, error: redb::DatabaseError) -> StoreError {
+    match error {
+        redb::DatabaseError::DatabaseAlreadyOpen => taken(path),
+        error => StoreError::broken(format_args!("{}: {error}", path.display())),
     }
 }
 
@@ -99,8 +166,8 @@ fn read(bytes: &[u8]) -> Result<Head, StoreError> {
 
 impl StoreBackend for FileBackend {
     fn heads(&self) -> Result<Vec<(String, Head)>, StoreError> {
-        guarded(&self.path, || {
-            let transaction = self.database.begin_read().map_err(StoreError::broken)?;
+        self.with(|database| {
+            let transaction = database.begin_read().map_err(StoreError::broken)?;
             let Some(heads) = written(transaction.open_table(HEADS))? else { return Ok(Vec::new()) };
             let rows = heads.iter().map_err(StoreError::broken)?;
             rows.map(|row| {
@@ -112,8 +179,8 @@ impl StoreBackend for FileBackend {
     }
 
     fn head(&self, id: &str) -> Result<Option<Head>, StoreError> {
-        guarded(&self.path, || {
-            let transaction = self.database.begin_read().map_err(StoreError::broken)?;
+        self.with(|database| {
+            let transaction = database.begin_read().map_err(StoreError::broken)?;
             let Some(heads) = written(transaction.open_table(HEADS))? else { return Ok(None) };
             let found = heads.get(id).map_err(StoreError::broken)?;
             found.map(|head| read(head.value())).transpose()
@@ -121,8 +188,8 @@ impl StoreBackend for FileBackend {
     }
 
     fn source(&self, id: &str, version: u64) -> Result<Option<String>, StoreError> {
-        guarded(&self.path, || {
-            let transaction = self.database.begin_read().map_err(StoreError::broken)?;
+        self.with(|database| {
+            let transaction = database.begin_read().map_err(StoreError::broken)?;
             let Some(sources) = written(transaction.open_table(SOURCES))? else { return Ok(None) };
             let found = sources.get((id, version)).map_err(StoreError::broken)?;
             Ok(found.map(|text| text.value().to_owned()))
@@ -134,9 +201,9 @@ impl StoreBackend for FileBackend {
         id: &str,
         decide: &mut dyn FnMut(Option<Head>, usize) -> Result<HeadChange, StoreError>,
     ) -> Result<(), StoreError> {
-        guarded(&self.path, || {
+        self.with(|database| {
             // Writers wait for each other here; a transaction that is not committed leaves no trace.
-            let transaction = self.database.begin_write().map_err(StoreError::broken)?;
+            let transaction = database.begin_write().map_err(StoreError::broken)?;
             {
                 let mut heads = transaction.open_table(HEADS).map_err(StoreError::broken)?;
                 let mut sources = transaction.open_table(SOURCES).map_err(StoreError::broken)?;

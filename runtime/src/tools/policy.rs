@@ -4,6 +4,7 @@
 //! and prompts are named by their methods (`resources/read`).
 
 use super::qualified::qualified_name;
+use super::suggest::nearest;
 use super::target::CallTarget;
 use super::tool::UpstreamTool;
 use crate::run::outcome::Effect;
@@ -87,6 +88,29 @@ impl ToolPolicy {
             .filter_map(move |method| Some((method, self.refusal_by_name(server, method)?)))
     }
 
+    /// Names of the lists that mean this server by its name and none of these tools: what they were to decide is not decided.
+    pub(super) fn unmatched(&self, server: &str, names: &[&str]) -> Vec<String> {
+        let mut notes = Vec::new();
+        for rule in &self.rules {
+            let (list, patterns) = match rule {
+                NameRule::Allow(patterns) => ("tools.allow", patterns),
+                NameRule::Block(patterns) => ("tools.block", patterns),
+            };
+            let of_server = patterns.iter().filter_map(|pattern| Some((pattern, pattern.tool_of(server)?)));
+            for (pattern, tool) in of_server {
+                if !tool.contains(['*', '?']) && !names.iter().any(|name| pattern.matches(server, name)) {
+                    let near = nearest(tool, names);
+                    let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+                    notes.push(format!(
+                        "{list} names {}, and the server has no such tool{near}",
+                        pattern.text
+                    ));
+                }
+            }
+        }
+        notes
+    }
+
     fn refusal_by_name(&self, server: &str, name: &str) -> Option<Refusal> {
         for rule in &self.rules {
             let matches =
@@ -105,6 +129,13 @@ impl ToolPattern {
     /// Reads a pattern.
     pub fn new(text: impl Into<String>) -> ToolPattern {
         ToolPattern { text: text.into() }
+    }
+
+    /// Its part that names tools, where it names this server.
+    fn tool_of(&self, server: &str) -> Option<&str> {
+        let qualified = qualified_name(server, "");
+        let own = [format!("mcp__{server}__"), qualified, format!("{server}/")];
+        own.iter().find_map(|prefix| self.text.strip_prefix(prefix.as_str()))
     }
 
     /// True when it names this tool of this server.
@@ -211,5 +242,26 @@ mod tests {
         for tool in [&write, &vague] {
             assert_eq!(read_only.refusal("fs", tool), Some(Refusal::NotReadOnly));
         }
+    }
+
+    #[test]
+    fn names_that_decide_nothing_are_told() {
+        let list = |names: &[&str]| names.iter().map(|name| ToolPattern::new(*name)).collect::<Vec<_>>();
+        let policy = ToolPolicy::default().with_rule(NameRule::Block(list(&[
+            "mcp__financial_data__nosuch",
+            "mcp__financial_data__naq",
+            "financial-data/nap",
+            "financial-data/x*",
+            "other/tool",
+            "plain",
+        ])));
+        assert_eq!(
+            policy.unmatched("financial-data", &["nap", "query"]),
+            [
+                "tools.block names mcp__financial_data__nosuch, and the server has no such tool",
+                "tools.block names mcp__financial_data__naq, and the server has no such tool; did you mean nap?"
+            ]
+        );
+        assert!(policy.unmatched("web", &["nap"]).is_empty());
     }
 }

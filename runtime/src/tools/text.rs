@@ -34,16 +34,17 @@ const DEEPEST_EXPLAINED: usize = 3;
 pub(crate) struct Hint {
     /// In documentation.
     label: &'static str,
-    /// For searches: one word, so that `read` does not find every tool that is read-only by name.
-    pub(crate) word: &'static str,
+    /// For searches: a query finds it with all of these words or with them as one, so that `read` alone does not find every
+    /// tool that is read-only.
+    pub(crate) words: &'static [&'static str],
     get: fn(&Annotations) -> Option<bool>,
 }
 
 const HINTS: [Hint; 4] = [
-    Hint { label: "read-only", word: "readonly", get: |annotations| annotations.read_only_hint },
-    Hint { label: "destructive", word: "destructive", get: |annotations| annotations.destructive_hint },
-    Hint { label: "idempotent", word: "idempotent", get: |annotations| annotations.idempotent_hint },
-    Hint { label: "open-world", word: "openworld", get: |annotations| annotations.open_world_hint },
+    Hint { label: "read-only", words: &["read", "only"], get: |annotations| annotations.read_only_hint },
+    Hint { label: "destructive", words: &["destructive"], get: |annotations| annotations.destructive_hint },
+    Hint { label: "idempotent", words: &["idempotent"], get: |annotations| annotations.idempotent_hint },
+    Hint { label: "open-world", words: &["open", "world"], get: |annotations| annotations.open_world_hint },
 ];
 
 /// The hints that hold.

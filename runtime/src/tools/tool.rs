@@ -53,6 +53,21 @@ pub struct Annotations {
     /// Reaches beyond the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
+    /// Everything else that stands there, `title` included, as the upstream wrote it.
+    #[serde(flatten)]
+    pub more: BTreeMap<String, Value>,
+}
+
+impl Annotations {
+    /// It is known to change something.
+    pub(crate) fn says_changes(&self) -> bool {
+        self.read_only_hint == Some(false) || self.destructive_hint == Some(true)
+    }
+
+    /// What its texts say, those inside other values left out.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.more.values().filter_map(Value::as_str)
+    }
 }
 
 impl UpstreamTool {
@@ -157,6 +172,12 @@ impl ToolList {
         let Listed { tools, broken, notes, cut, instructions } = listed.into();
         let refused_requests = policy.refused_requests(server).collect();
         let mut list = ToolList { notes, cut, instructions, refused_requests, ..ToolList::default() };
+        let names: Vec<&str> =
+            tools.iter().map(|tool| &*tool.name).chain(broken.iter().map(|name| &**name)).collect();
+        // Of a list that was cut nobody knows what it lacks.
+        if list.cut.is_none() {
+            list.notes.extend(policy.unmatched(server, &names));
+        }
         list.refused.extend(broken.into_iter().map(|name| (name, Refusal::Broken)));
         for tool in tools {
             if let Some(refusal) = policy.refusal(server, &tool) {

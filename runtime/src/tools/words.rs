@@ -179,7 +179,7 @@ impl Problem {
             message: visible_line(&rejected(server, &tool.name, &self.what)).into_owned(),
             hints: self
                 .hint
-                .map(|hint| visible(&hint).into_owned())
+                .map(|hint| visible_line(&hint).into_owned())
                 .into_iter()
                 .chain(std::iter::once(signature_hint(server, tool)))
                 .collect(),
@@ -280,13 +280,20 @@ pub(crate) fn configured(servers: &[&str]) -> String {
     }
 }
 
+/// What to do where there is no server at all.
+const NO_SERVERS: &str = "A file names servers: --upstreams-config FILE, or ~/.config/ptc_runner_mcp/upstreams.json; `ptc \
+    config import` makes one of the files of other hosts.";
+
 /// A call to a server that is not configured. What it may have meant: the nearest name, the server in a longer
 /// name, or the server that has a tool of one of the names.
 pub(crate) fn no_such_server(server: &str, tool: &str, catalog: &Catalog, notation: Notation) -> WrongCall {
     let known: Vec<&str> = catalog.servers().map(|server| &*server.name).collect();
     let wrong = WrongCall::new(format!("no upstream '{server}' configured.{}", configured(&known)))
         .hint_closest(server, &known);
-    if !wrong.hints.is_empty() || known.is_empty() {
+    if known.is_empty() {
+        return wrong.hint(NO_SERVERS);
+    }
+    if !wrong.hints.is_empty() {
         return wrong;
     }
     let parts = server.split("__").chain(server.split('/'));

@@ -31,6 +31,8 @@ pub(crate) enum Habit {
 #[derive(Clone, Default)]
 pub(crate) struct MemoryServer {
     state: Arc<Mutex<State>>,
+    /// While it is true, nobody gets through to it.
+    held: Arc<watch::Sender<bool>>,
 }
 
 #[derive(Default)]
@@ -60,6 +62,16 @@ impl MemoryServer {
         } else {
             habits.remove(&habit)
         };
+    }
+
+    /// Lets nobody through to it, or everybody who has waited.
+    pub(crate) fn hold(&self, is_held: bool) {
+        self.held.send_replace(is_held);
+    }
+
+    /// Somebody has tried to reach it since it was made or its log was looked at.
+    pub(crate) fn opened(&self) -> bool {
+        self.state.lock().unwrap().log.iter().any(|line| line == "open")
     }
 
     /// It has another tool from now on, and says nothing of it.
@@ -107,6 +119,7 @@ impl Transport for MemoryServer {
         if self.has(Habit::Unreachable) {
             std::future::pending::<()>().await;
         }
+        let _ = self.held.subscribe().wait_for(|is_held| !is_held).await;
         let (end, closed) = (watch::Sender::new(None), watch::Sender::new(None));
         let peer = Arc::new(MemoryPeer { server: self.clone(), events, end, closed });
         self.state.lock().unwrap().live = Some(peer.clone());

@@ -7,6 +7,8 @@
 //! - `one`: the first such row, or the tool's own error;
 //! - `texts`: the text of that table that the argument `path` names, or the tool's own error.
 //!
+//! `annotations` are given on as they are.
+//!
 //! `as` is `text` where JSON comes as text only; `refuse` (a member, its value, a message) makes the tool's own error of
 //! such a row, `break` an error of the protocol.
 #![expect(clippy::unwrap_used, reason = "a test helper: what is broken should be loud")]
@@ -46,7 +48,7 @@ fn tools(server: &Value) -> Vec<Value> {
     let tool = |(name, tool): (&String, &Value)| {
         let properties: Map<String, Value> =
             object(&tool["args"]).map(|(name, kind)| (name.clone(), json!({ "type": kind }))).collect();
-        json!({ "name": name, "description": tool["description"], "inputSchema": { "type": "object",
+        json!({ "name": name, "description": tool["description"], "annotations": tool["annotations"], "inputSchema": { "type": "object",
             "properties": properties, "required": tool.get("required").unwrap_or(&json!([])) } })
     };
     object(&server["tools"]).map(tool).collect()

@@ -52,7 +52,7 @@ fn inventory_and_documentation_are_printed() {
     let document = command(&["doc", &crm()]).stdout;
     for part in [
         "# crm\n\nCRM helpers.\n",
-        "## `(crm/get-user id)`\n\nReturn a CRM user by id.\n\nChanges nothing. Needs `upstream:crm/get_user`.\n",
+        "## `(crm/get-user id)`\n\nReturn a CRM user by id.\n\nMeant to change nothing. Needs `upstream:crm/get_user`.\n",
         "## `crm/page-size`\n\nA constant.\n",
         "Not listed in prompts.",
     ] {

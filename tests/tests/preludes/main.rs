@@ -3,6 +3,7 @@
 //! - `compile`: texts that are none; `attach`: what they need of a host
 //! - `calls`: programs that call into one; `discovery`: programs that look for what there is
 //! - `linked`: calls between programs and preludes, in all directions; `isolates`: one prelude in several isolates
+//! - `promises`: what is shown of them by faults, records, lists and commands
 //! - `model`: random ones, against the same definitions in a program
 //! - `served`: preludes as files of the command line; `command`: `ptc prelude`
 //! - `store`: versions of them; `told`: what records and descriptions say of them
@@ -17,6 +18,7 @@ mod guide;
 mod isolates;
 mod linked;
 mod model;
+mod promises;
 mod served;
 mod store;
 mod told;

@@ -185,3 +185,72 @@ impl Piped {
         String::from_utf8(output.stderr).expect("text")
     }
 }
+
+/// A server that leaves a line in a file each time it is started.
+fn noted(file: &std::path::Path) -> serde_json::Value {
+    let probe = ptc_tests::upstreams::probe_server(&[]);
+    let line =
+        format!("echo started >> {}; exec {}", file.display(), probe["command"].as_str().expect("a path"));
+    ptc_tests::upstreams::stdio("sh", &["-c", &line])
+}
+
+#[test]
+fn servers_are_started_when_something_needs_them_and_not_before() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let starts = folder.path().join("starts");
+    let count = || std::fs::read_to_string(&starts).map_or(0, |text| text.lines().count());
+    let file = Upstreams::default().add("a", noted(&starts)).add("b", noted(&starts)).write();
+    let script = folder.path().join("s.py");
+    std::fs::write(&script, "print(1 + 1)").expect("written");
+    for (arguments, want) in [
+        (vec!["repl", "-e", "(+ 1 2)"], 0),
+        (vec!["repl", "--catalog-snapshot-mode", "live", "-e", "(+ 1 2)"], 0),
+        (vec!["repl", "-e", "(all-ns)", "-e", "(count (tool/servers))"], 0),
+        (vec!["exec", script.to_str().expect("a path"), "--python-engine", "monty"], 0),
+        (vec!["repl", "-e", "(count (dir 'a))"], 1),
+        (vec!["repl", "-e", "(:ok (tool/call {:server \"b\" :tool \"stats\"}))"], 1),
+        (vec!["repl", "-e", "(count (apropos \"stats\" {:load true}))"], 2),
+    ] {
+        let before = count();
+        let done = run_ptc(&[arguments.clone(), file.flags(&[])].concat(), "");
+        assert_eq!(done.code, Some(0), "{arguments:?} {done:?}");
+        assert_eq!(count() - before, want, "{arguments:?} {done:?}");
+    }
+}
+
+#[test]
+fn servers_that_have_to_start_end_the_start_of_a_repl() {
+    let bad = ptc_tests::upstreams::stdio("sh", &["-c", "exit 4"]);
+    let file = Upstreams::default().add("bad", bad).write();
+    for flags in [&["--catalog-snapshot-mode", "frozen"][..], &["--startup", "strict"]] {
+        for (more, input) in [(&["-e", "(+ 1 2)"][..], ""), (&[], "(+ 1 2)\n")] {
+            let done = run_ptc(&[&["repl"], flags, more, &file.flags(&[])[..]].concat(), input);
+            assert_eq!((done.code, done.stdout.as_str()), (Some(3), ""), "{flags:?} {done:?}");
+            assert!(done.stderr.contains("upstream bad could not start"), "{done:?}");
+        }
+    }
+    let done = run_ptc(&[&["repl", "-e", "(+ 1 2)"], &file.flags(&[])[..]].concat(), "");
+    assert_eq!((done.code, done.stdout.as_str()), (Some(0), "3\n"), "{done:?}");
+}
+
+#[test]
+fn a_document_that_cannot_be_used_ends_a_start_in_both_modes() {
+    let entry = serde_json::json!({ "transport": "openapi", "base_url": "https://api.example.test",
+        "schema_file": "/nowhere/there.json", "include_operations": ["list"] });
+    let file = Upstreams::default().add("web", entry).write();
+    for mode in ["live", "frozen"] {
+        for command in [&["repl", "-e", "(+ 1 2)"][..], &["serve"]] {
+            let flags = file.flags(&["--catalog-snapshot-mode", mode]);
+            let done = run_ptc(&[command, &flags].concat(), "");
+            assert_eq!(done.code, Some(3), "{command:?} {mode} {done:?}");
+            assert!(done.stderr.contains("upstream web could not start"), "{done:?}");
+        }
+    }
+}
+
+#[test]
+fn a_prelude_that_is_run_as_a_program_is_told_as_such() {
+    let crm = workspace().join("tests/preludes/crm.clj").to_str().expect("a path").to_owned();
+    let done = run_ptc(&["repl", "-l", &crm, "-e", "1"], "");
+    assert!(done.stderr.contains("declares a namespace: -p "), "{done:?}");
+}

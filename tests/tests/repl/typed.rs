@@ -74,6 +74,8 @@ fn what_can_be_written_is_completed() {
     let place = place();
     let mut terminal = place.start();
     assert_eq!(enter(&mut terminal, "(def customer-rows [1 2])"), "#'customer-rows");
+    // Tools are known of servers that something has asked for.
+    assert_eq!(enter(&mut terminal, "(:ok (tool/call 'crm/list_users))"), "true");
     for (typed, expected) in [
         // A name of the session; one that the line binds; an export; a builtin; a command.
         ("(count customer-r", "(count customer-rows"),

@@ -4,7 +4,8 @@ mod remedy;
 
 use crate::answer::outcome::millis;
 use crate::cli::OutputFormat;
-use crate::cli::boot::{LoadError, Need, UpstreamFlags, boot};
+use crate::cli::boot::{Booted, LoadError, Need, UpstreamFlags, boot_with};
+use crate::cli::flags::prelude::PreludeFlags;
 use crate::cli::flags::python::PythonFlags;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
@@ -33,6 +34,8 @@ pub struct DoctorArgs {
     upstreams: UpstreamFlags,
     #[command(flatten)]
     python: PythonFlags,
+    #[command(flatten)]
+    preludes: PreludeFlags,
 }
 
 /// How grave a finding is.
@@ -102,8 +105,15 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
     let mut exit = if is_readable { Exit::Ok } else { Exit::Usage };
     let mut sections = vec![configuration];
     if is_readable && !entries.is_empty() {
-        match boot(&args.upstreams, Need::State, 1).await {
+        let prelude = args.preludes.prelude()?;
+        let has_prelude = prelude.is_some();
+        match boot_with(&args.upstreams, prelude, Need::State, 1).await {
             Ok(booted) => {
+                if has_prelude {
+                    let finding = look_at_prelude(&booted);
+                    exit = if finding.level == Level::Error { Exit::Usage } else { exit };
+                    sections[0].findings.push(finding);
+                }
                 for status in booted.runtime.servers() {
                     let entry = entries.iter().find(|entry| entry.name == status.name);
                     servers.push(look_at_server(&status, entry));
@@ -127,6 +137,17 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
         OutputFormat::Json => console::write_json(&json_report(&sections, exit))?,
     }
     Ok(exit)
+}
+
+/// What the namespaces of programs need of servers.
+fn look_at_prelude(booted: &Booted) -> Finding {
+    match booted.runtime.check_prelude() {
+        Ok(()) => Finding::ok("prelude", "all that its exports need is there"),
+        Err(failure) => {
+            let remedy = failure.hints().first().cloned().unwrap_or_default();
+            Finding::new(Level::Error, "prelude", failure.message, remedy)
+        }
+    }
 }
 
 fn look_at_files(flags: &UpstreamFlags, files: &[PathBuf]) -> Result<(Section, Vec<ServerEntry>), Abort> {
@@ -200,10 +221,13 @@ fn look_at_server(status: &ServerStatus, entry: Option<&ServerEntry>) -> Section
             }
             count => Finding::ok("tools", count.to_string()),
         });
-        let remedy = "the server lists its tools wrongly: update it, or report it to its authors";
-        findings.extend(
-            status.notes.iter().map(|note| Finding::new(Level::Warning, "tools", note, remedy.into())),
-        );
+        findings.extend(status.notes.iter().map(|note| {
+            let remedy = match note.starts_with("tools.") {
+                true => "correct the name, or leave it out",
+                false => "the server lists its tools wrongly: update it, or report it to its authors",
+            };
+            Finding::new(Level::Warning, "tools", note, remedy.into())
+        }));
     } else {
         let error = status.error.clone().unwrap_or_else(|| status.state.name().to_owned());
         let check = if place.is_none() { "found" } else { "started" };

@@ -11,6 +11,9 @@ use ptc_runtime::{Prelude, PreludeError, PreludeSource};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// What is said of preludes that prompts say nothing of.
+pub const NO_INVENTORY: &str = "no export of a prelude is meant for prompts";
+
 /// Which preludes are attached.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct PreludeFlags {
@@ -39,6 +42,11 @@ impl StoreFlags {
     pub fn access(&self, has_prelude: bool) -> Result<StoreAccess, Abort> {
         let path = variables::given_or_read(self.prelude_store.clone(), "prelude-store", variables::path)?;
         let may_write = variables::switch(self.sessions_allow_prelude_write, "sessions-allow-prelude-write")?;
+        if may_write && path.is_none() {
+            return Err(Abort::usage(
+                "--sessions-allow-prelude-write needs --prelude-store, which is what is written",
+            ));
+        }
         let store = path.map(|path| open_store(&path).map(Arc::new)).transpose()?;
         Ok(StoreAccess { store, may_write, has_prelude })
     }

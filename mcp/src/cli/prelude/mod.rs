@@ -12,8 +12,10 @@ use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
 use clap::Subcommand;
+use ptc_compiler::Severity;
 use ptc_runtime::outcome::Report;
 use ptc_runtime::{Prelude, PreludeError, PreludeSource};
+use ptc_vm::Reason;
 pub use replay::{ReplayServerArgs, serve as replay};
 use serde_json::json;
 use std::path::PathBuf;
@@ -36,9 +38,9 @@ enum PreludeCommand {
     /// Compile preludes, and check what they need against the configured servers
     Check(CheckPreludeArgs),
     /// Print what prompts say of preludes
-    Inventory(FilesArgs),
+    Inventory(Box<SeenFilesArgs>),
     /// Write the documentation of preludes as Markdown
-    Doc(FilesArgs),
+    Doc(Box<SeenFilesArgs>),
     /// Run tests: (deftest name (is (= expected actual)) …)
     Test(Box<test::TestPreludeArgs>),
     #[command(flatten)]
@@ -79,19 +81,41 @@ impl FilesArgs {
     }
 }
 
+/// Preludes as they are shown where servers are known, if some are named.
+#[derive(Debug, clap::Args)]
+struct SeenFilesArgs {
+    #[command(flatten)]
+    files: FilesArgs,
+    #[command(flatten)]
+    upstreams: UpstreamFlags,
+}
+
+impl SeenFilesArgs {
+    async fn seen(&self) -> Result<Arc<Prelude>, Abort> {
+        let prelude = self.files.prelude()?;
+        if !self.upstreams.names_servers() {
+            return Ok(prelude);
+        }
+        let booted = boot_with(&self.upstreams, Some(prelude.clone()), Need::State, 1).await?;
+        let seen = prelude.seen_with(&booted.runtime.catalog());
+        booted.runtime.shutdown().await;
+        Ok(seen.map_or(prelude, Arc::new))
+    }
+}
+
 /// Runs the command.
 pub async fn run(args: PreludeArgs) -> Result<Exit, Abort> {
     match args.command {
         PreludeCommand::Check(args) => check(args).await,
         PreludeCommand::Inventory(files) => {
-            match files.prelude()?.inventory() {
+            match files.seen().await?.inventory() {
                 Some(inventory) => console::write_line(&inventory)?,
                 None => console::complain("note: no export is meant for prompts"),
             }
             Ok(Exit::Ok)
         }
         PreludeCommand::Doc(files) => {
-            console::write_data([files.prelude()?.markdown().as_str()])?;
+            console::write_data([files.seen().await?.markdown().as_str()])?;
             Ok(Exit::Ok)
         }
         PreludeCommand::Test(args) => test::run(*args).await,
@@ -113,6 +137,17 @@ async fn check(args: CheckPreludeArgs) -> Result<Exit, Abort> {
                 .collect();
             let booted = boot_with(&args.upstreams, Some(prelude.clone()), Need::State, 1).await?;
             let missing = booted.runtime.check_prelude().err();
+            let catalog = booted.runtime.catalog();
+            for (export, id) in prelude.contradictions(&catalog) {
+                let text = format!(
+                    "export `{export}` is said to read, but `{id}` is annotated as changing something"
+                );
+                let hint = format!(
+                    "Say {{:effect :write}} in the metadata of {export}; prompts and doc say so already."
+                );
+                let report = Report::new(Reason::InvalidMetadata, text).hint(hint);
+                reports.push((String::new(), Report { severity: Severity::Warning, ..report }));
+            }
             booted.runtime.shutdown().await;
             let ok = missing.is_none();
             reports.extend(

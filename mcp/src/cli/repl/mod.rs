@@ -15,7 +15,7 @@ mod words;
 
 use super::boot::{self, Booted, Need, UpstreamFlags, boot_with};
 use super::flags::limits::LimitFlags;
-use super::flags::prelude::PreludeFlags;
+use super::flags::prelude::{NO_INVENTORY, PreludeFlags};
 use super::trace;
 use crate::answer::outcome::{fault_of, millis};
 use crate::console;
@@ -90,13 +90,13 @@ pub async fn run(args: ReplArgs) -> Result<Exit, Abort> {
     let prelude = with_history(prelude, history.as_ref());
     if args.show_prompt_inventory {
         let inventory = prelude.as_ref().and_then(|prelude| prelude.inventory());
-        console::write_line(inventory.as_deref().unwrap_or("no export of a prelude is meant for prompts"))?;
+        console::write_line(inventory.as_deref().unwrap_or(NO_INVENTORY))?;
         if args.eval.is_empty() {
             return Ok(Exit::Ok);
         }
     }
     // Preludes belong to a place of the runtime and not to all of it, so that they can be read again.
-    let booted = boot_with(&args.upstreams, None, Need::State, 1).await?;
+    let booted = boot_with(&args.upstreams, None, Need::Interactive, 1).await?;
     let limits = args.limits.limits(booted.has_upstreams)?;
     let kept = SessionLimits { memory_bytes: limits.memory_bytes, ..SessionLimits::default() };
     if history.is_some() {
@@ -111,6 +111,12 @@ pub async fn run(args: ReplArgs) -> Result<Exit, Abort> {
     repl.session.close(ptc_runtime::session::SessionEnd::Closed);
     repl.booted.runtime.shutdown().await;
     done
+}
+
+/// A text of a prelude: what comes first in it, but for comments, is `(ns …)`.
+fn declares_namespace(text: &str) -> bool {
+    let first = text.lines().map(str::trim_start).find(|line| !line.is_empty() && !line.starts_with(';'));
+    first.is_some_and(|line| line.starts_with("(ns "))
 }
 
 /// The prelude of the files, or the one that looks at what was done before.
@@ -150,6 +156,12 @@ impl Repl {
             let text = ptc_runtime::files::read_text(file)
                 .map_err(|error| Abort::usage(format!("{}: {error}", file.display())))?;
             if !self.eval(&text, &file.display().to_string(), false).await? {
+                if declares_namespace(&text) {
+                    let file = file.display();
+                    console::complain(&format!(
+                        "note: {file} declares a namespace: -p {file} gives it to programs"
+                    ));
+                }
                 exit = Exit::ProgramFailed;
             }
         }

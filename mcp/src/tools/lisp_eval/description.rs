@@ -7,8 +7,9 @@ use crate::answer::caps::Profile;
 use crate::tools::Facts;
 use crate::tools::catalog::LISP;
 use ptc_runtime::card::{CALL, LANGUAGE};
+use ptc_runtime::tools::text::one_line;
 
-/// Longest description we send, unless the whole catalog was asked for, or a prelude has much to say.
+/// Longest description we send, unless the whole catalog was asked for, and without what is said of a prelude.
 pub const MAX_BYTES: usize = 2_040;
 
 const DISCOVERY_HINT: &str = "Find tools with (apropos \"words\"), (dir 'server), (doc 'server/tool); \
@@ -19,6 +20,9 @@ const PURPOSE_UPSTREAM: &str = "Runs one PTC-Lisp program (an eager, sandboxed s
 
 const PURPOSE_ALONE: &str = "Runs one PTC-Lisp program (an eager, sandboxed subset of Clojure) and returns \
     the value of its last form. Stateless: nothing survives the call. No tools are configured.";
+
+/// Characters of the names of namespaces before the catalog.
+const NAMESPACES: usize = 100;
 
 /// Writes the description. `tests/description/claims.txt` holds all that it says, with a program for each claim.
 pub fn description(facts: &Facts) -> String {
@@ -33,22 +37,64 @@ pub fn description(facts: &Facts) -> String {
         text.push_str(CALL);
         text.push_str(&format!(" At most {} calls and {seconds} s.", facts.max_calls));
     }
-    if let Some(inventory) = facts.inventory() {
-        text.push('\n');
-        text.push_str(&inventory);
-    }
+    let before = text.len();
+    push_namespaces(&mut text, facts);
+    // What there is to say of a prelude has room of its own, so that servers are named all the same.
+    let of_prelude = text.len() - before;
     text.push_str(LANGUAGE);
     let kilobytes = facts.profile.caps().result_bytes >> 10;
     text.push_str(&format!(
         " Answers print as Clojure data (\"text\", {{:k 1}}, 2.0), cut at {kilobytes} KB: return a summary."
     ));
     if !facts.catalog.is_empty() {
-        let room = MAX_BYTES.saturating_sub(text.len() + 1 + note(facts.profile).len());
-        text.push('\n');
-        text.push_str(&facts.catalog.render(&LISP, &facts.catalog_style, room));
+        push_catalog(&mut text, facts, of_prelude);
     }
     text.push_str(note(facts.profile));
+    push_inventory(&mut text, facts);
     text
+}
+
+/// Writes the description of a tool that runs programs as this one does, and `says` what else it does.
+pub fn session_description(facts: &Facts, says: &str) -> String {
+    let mut text = String::with_capacity(MAX_BYTES);
+    if facts.catalog.is_empty() {
+        text.push_str(says);
+        push_namespaces(&mut text, facts);
+    } else {
+        text.push_str(DISCOVERY_HINT);
+        text.push_str(says);
+        text.push_str(CALL);
+        let before = text.len();
+        push_namespaces(&mut text, facts);
+        let of_prelude = text.len() - before;
+        push_catalog(&mut text, facts, of_prelude);
+    }
+    push_inventory(&mut text, facts);
+    text
+}
+
+/// The catalog, in the room that is left but for `apart`.
+fn push_catalog(text: &mut String, facts: &Facts, apart: usize) {
+    let room = MAX_BYTES.saturating_sub(text.len() - apart + 1 + note(facts.profile).len());
+    text.push('\n');
+    text.push_str(&facts.catalog.render(&LISP, &facts.catalog_style, room));
+}
+
+/// Which namespaces the inventory at the end lists: clients that cut descriptions show this.
+fn push_namespaces(text: &mut String, facts: &Facts) {
+    let Some(prelude) = facts.prelude.as_ref().filter(|prelude| prelude.inventory().is_some()) else {
+        return;
+    };
+    let names: Vec<&str> = prelude.namespaces().map(|namespace| namespace.name()).collect();
+    let names = one_line(&names.join(", "), NAMESPACES);
+    text.push_str(&format!("\nMade for this deployment, see the end or (dir 'ns): {names}."));
+}
+
+fn push_inventory(text: &mut String, facts: &Facts) {
+    if let Some(inventory) = facts.inventory() {
+        text.push('\n');
+        text.push_str(&inventory);
+    }
 }
 
 const fn note(profile: Profile) -> &'static str {
@@ -99,6 +145,35 @@ mod tests {
         let style = CatalogStyle { mode: CatalogMode::Inline, ..CatalogStyle::default() };
         let text = description(&Facts { catalog_style: style, ..facts(3, 40) });
         assert_eq!(text.matches("\n  - tool_39 - Does").count(), 3);
+    }
+
+    #[test]
+    fn a_session_says_the_same_of_servers() {
+        let text = session_description(&facts(1, 2), "Runs one program in a session.");
+        assert!(text.starts_with("Find tools with (apropos"), "{text}");
+        assert!(
+            text.contains("Runs one program in a session.") && text.contains("(tool/call {:server"),
+            "{text}"
+        );
+        assert!(text.contains("\n  - tool_1 - Does something that takes a while to describe"), "{text}");
+        assert!(session_description(&facts(400, 10), "x").len() < 2_048);
+        assert_eq!(session_description(&facts(0, 0), "x"), "x");
+    }
+
+    #[test]
+    fn a_prelude_takes_no_room_of_the_catalog() {
+        let exports: String = (0..200)
+            .map(|n| format!("(ns n{n}) (defn f{n} \"Does a thing. And then more of it.\" [a] a) "))
+            .collect();
+        let prelude = ptc_runtime::Prelude::compile("p.clj", &exports).map(std::sync::Arc::new).ok();
+        for (servers, tools) in [(1, 2), (3, 40)] {
+            let bare = description(&facts(servers, tools));
+            let with = description(&Facts { prelude: prelude.clone(), ..facts(servers, tools) });
+            let catalog = bare.find("\nConfigured upstream").map(|at| &bare[at..]).unwrap_or_default();
+            assert!(!catalog.is_empty() && with.contains(catalog), "{with}");
+            assert!(with.contains("n0/f0 (f0 a) — Does a thing.\n") && !with.contains("And then"), "{with}");
+            assert!(with.len() < 4_096, "{}", with.len());
+        }
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub use summary::CapabilitySummary;
 use super::catalog::CatalogMode;
 use super::job::{Cancel, Job, Reporter};
 use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations};
+use crate::answer::caps::Profile;
 use crate::answer::{CallSummary, Content, TaskSummary, ToolAnswer, ToolResult};
 use crate::observe::payload::sha256;
 use crate::protocol::arguments::GivenArguments;
@@ -221,14 +222,15 @@ impl Tool for LispTask {
                 return reply.with(&told(answer::failed("args_error", &message), Some("args_error")));
             }
         };
-        let (tasks, trace) = (self.0.clone(), call.trace.clone());
+        let (tasks, trace, profile) = (self.0.clone(), call.trace.clone(), call.profile);
         Begun::Run(Job::new(0, move |mut reporter: Box<dyn Reporter>| -> Cancel {
             reporter.begun();
             let client = reporter.caller();
             let (cancel, cancelled) = oneshot::channel::<()>();
+            let shows_prelude = profile == Profile::Debug;
             tasks::spawn(TaskOwner::Run, async move {
                 let answer = tokio::select! {
-                    solved = tasks.solve(&request, trace, client) => told_of(solved),
+                    solved = tasks.solve(&request, trace, client) => told_of(solved, shows_prelude),
                     // Whoever cancels wants no answer; dropped without a word, it goes on.
                     Ok(()) = cancelled => {
                         told(answer::failed("cancelled", "the task was cancelled"), Some("cancelled"))
@@ -243,8 +245,11 @@ impl Tool for LispTask {
     }
 }
 
-fn told_of(solved: SolvedTask) -> ToolAnswer<'static> {
-    let SolvedTask { answer, is_ok, summary } = solved;
+fn told_of(solved: SolvedTask, shows_prelude: bool) -> ToolAnswer<'static> {
+    let SolvedTask { mut answer, is_ok, summary } = solved;
+    if let Some(trace) = summary.prelude.as_ref().filter(|_| shows_prelude) {
+        answer["prelude_trace"] = (**trace).clone();
+    }
     let reason = (!is_ok).then(|| answer["reason"].as_str().unwrap_or_default().to_owned());
     let mut told = told(answer, reason.as_deref());
     told.summary.task = Some(Box::new(summary));

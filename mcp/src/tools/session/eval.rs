@@ -10,6 +10,7 @@ use crate::answer::schema::Schema;
 use crate::answer::{CallSummary, Content, ToolResult, TurnSummary};
 use crate::protocol::arguments::GivenArguments;
 use crate::tools::job::{Cancel, Job, Reporter, follow};
+use crate::tools::lisp_eval::description::session_description;
 use crate::tools::log;
 use crate::tools::{
     Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer,
@@ -32,6 +33,9 @@ pub(super) const NAME: &str = "lisp_session_eval";
 const DESCRIPTION: &str = "Runs one PTC-Lisp program in a session, as lisp_eval does, and keeps what it defines: (def rows \
     (:value (tool/call {…}))) in one program, rows in the next. *1 *2 *3 are the last results. Only a program that ends \
     well is kept; after an error, a timeout or (fail v) the session is as before, but for what upstream tools have done.";
+
+/// What is said of writing preludes where that is allowed.
+const WRITING_HERE: &str = " In a session of mode write_capable, prelude/ writes preludes: (dir 'prelude).";
 
 /// The tool.
 pub struct SessionEval {
@@ -104,9 +108,9 @@ impl Tool for SessionEval {
         input_schema["required"] = json!(["session_id", "program"]);
         Definition {
             title: "Run a PTC-Lisp program in a session".into(),
-            description: match facts.inventory() {
-                Some(inventory) => format!("{DESCRIPTION}\n{inventory}"),
-                None => DESCRIPTION.into(),
+            description: match self.table.stores.writable() {
+                Some(_) => session_description(facts, &format!("{DESCRIPTION}{WRITING_HERE}")),
+                None => session_description(facts, DESCRIPTION),
             },
             input_schema,
             annotations: ToolAnnotations {

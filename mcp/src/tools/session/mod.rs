@@ -72,6 +72,10 @@ const LONGEST_TITLE: usize = 200;
 /// Sessions whose preludes are compiled at once: that takes memory outside of every program.
 static COMPILATIONS: Semaphore = Semaphore::const_new(2);
 
+/// What is said of writing preludes where that is allowed.
+const WRITING: &str =
+    " With mode write_capable its programs write preludes of the server: (dir 'prelude) lists how.";
+
 const SESSION_ID: &str = "As lisp_session_start gave it.";
 
 /// Names of the tools, in the same order.
@@ -205,7 +209,10 @@ impl Tool for BoundTool {
         let (properties, required) = self.tool.properties();
         Definition {
             title: self.tool.title().into(),
-            description: self.tool.description().into(),
+            description: match (self.tool, self.table.stores.writable()) {
+                (SimpleTool::Start, Some(_)) => format!("{}{WRITING}", self.tool.description()),
+                _ => self.tool.description().into(),
+            },
             input_schema: json!({
                 "type": "object", "properties": properties, "required": required, "additionalProperties": false,
             }),

@@ -28,6 +28,10 @@ pub(super) struct AskedPreludes {
 /// What a session has, for as long as it lives.
 #[derive(Clone, Default)]
 pub(super) struct FrozenPreludes {
+    /// Its programs may write preludes.
+    pub(super) may_write: bool,
+    /// What they need and do not find, as it was when the session began.
+    pub(super) missing: Option<String>,
     /// `[{id, version, checksum, origin}]`; nothing when it has asked for none.
     pub(super) references: Option<Value>,
     /// `[{namespace, doc, discover, source}]`.
@@ -85,6 +89,11 @@ fn reference(at: usize, item: &Value) -> Result<PreludeRef, String> {
 }
 
 impl StoreAccess {
+    /// The store, where sessions may write it.
+    pub(super) fn writable(&self) -> Option<&Arc<PreludeStore>> {
+        self.store.as_ref().filter(|_| self.may_write)
+    }
+
     /// The place of a session, and what it has.
     pub(super) fn place(
         &self,
@@ -109,7 +118,19 @@ impl StoreAccess {
                 preludes.push(prelude);
             }
         }
-        if let Some(store) = self.store.as_ref().filter(|_| asked.may_write && self.may_write) {
+        if asked.may_write {
+            let Some(store) = self.writable() else {
+                let missing = [
+                    (self.store.is_none(), "--prelude-store"),
+                    (!self.may_write, "--sessions-allow-prelude-write"),
+                ];
+                let missing = missing.iter().filter(|(is_missing, _)| *is_missing).map(|(_, flag)| *flag);
+                let flags = missing.collect::<Vec<_>>().join(" and ");
+                let text =
+                    format!("mode write_capable is not available: the server was started without {flags}");
+                return Err(SessionFault::arguments(text));
+            };
+            frozen.may_write = true;
             let (editing_tools, editing) = editing(store);
             tools.extend(editing_tools);
             preludes.push(editing);
@@ -119,7 +140,9 @@ impl StoreAccess {
             return Ok((place, frozen));
         }
         let place = place.with(tools, &preludes);
-        place.map(|place| (place, frozen)).map_err(|error| SessionFault::arguments(error.to_string()))
+        let place = place.map_err(|error| SessionFault::arguments(error.to_string()))?;
+        frozen.missing = place.check().err().map(|failure| failure.message);
+        Ok((place, frozen))
     }
 
     /// All that is in the store.

@@ -19,6 +19,7 @@ pub(super) fn started(session: &OpenSession) -> Map<String, Value> {
     let mut started = ok([
         ("session_id", session.id().into()),
         ("expires_at", session.expires().to_string().into()),
+        ("mode", if session.preludes().may_write { "write_capable" } else { "read_only" }.into()),
         ("limits", limits(session)),
     ]);
     let preludes = session.preludes();
@@ -26,6 +27,9 @@ pub(super) fn started(session: &OpenSession) -> Map<String, Value> {
         if let Some(value) = value {
             started.insert(key.to_owned(), value.clone());
         }
+    }
+    if let Some(missing) = &preludes.missing {
+        started.insert("warnings".to_owned(), json!([missing]));
     }
     started
 }

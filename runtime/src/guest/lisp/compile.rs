@@ -48,7 +48,7 @@ pub(super) fn compile(
     let upstreams = lisp.broker.upstreams();
     let servers = names(&upstreams);
     let catalog = lisp.broker.catalog().snapshot();
-    let check = StaticCheck { catalog: &catalog };
+    let check = StaticCheck { catalog: &catalog, broker: &lisp.broker };
     // Without any server a call has nothing to be checked against, and says so when it is made.
     let check = (!servers.is_empty()).then_some(&check as &dyn ToolCatalog);
     let budget = CompileBudget {

@@ -18,12 +18,27 @@ use crate::run::options::RunOptions;
 use crate::run::outcome::{Ending, Failure, RenderedValue};
 use crate::spill::OwnedSpills;
 use foldhash::fast::RandomState;
-use ptc_vm::{Budget, CallId as HostCall, Context, Exit, Fault, Isolate, Reason, UnitId, Value};
+use ptc_vm::{
+    Budget, CallId as HostCall, Context, Exit, Fault, InterruptKind, Isolate, Reason, UnitId, Value,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Fuel of one slice: about a millisecond of work.
 const SLICE: u64 = 100_000;
+
+/// The piece of work that a program waits for before its first instruction; calls of its isolate count from below.
+const ATTACHING: CallId = CallId(u64::MAX);
+
+/// Whether a program may run.
+enum AttachState {
+    /// It may.
+    Open,
+    /// Servers that its prelude calls are started, so that it is known before its first instruction what they have.
+    Attaching { _errand: Errand },
+    /// Its prelude lacks what it needs.
+    Refused(Failure),
+}
 
 /// A started program.
 pub(crate) struct Execution {
@@ -33,6 +48,7 @@ pub(crate) struct Execution {
     source: Arc<str>,
     options: RunOptions,
     in_flight: HashMap<HostCall, InFlight, RandomState>,
+    gate: AttachState,
     program: Arc<CachedProgram>,
     /// The program in its isolate, once it is loaded.
     unit: Option<UnitId>,
@@ -109,6 +125,7 @@ impl Execution {
             source,
             options,
             in_flight,
+            gate: AttachState::Open,
             program,
             unit: None,
             environment,
@@ -120,7 +137,10 @@ impl Execution {
             spills,
         };
         match execution.load() {
-            Ok(()) => Ok(Box::new(execution)),
+            Ok(()) => {
+                execution.attach();
+                Ok(Box::new(execution))
+            }
             Err(fault) => {
                 let ending = execution.fail(&fault);
                 Box::new(execution).close();
@@ -146,6 +166,56 @@ impl Execution {
         self.isolate.start(unit);
         self.unit = Some(unit);
         Ok(())
+    }
+
+    /// Asks the servers behind what it reaches of its prelude to start, if their tools are not known: a program whose
+    /// prelude lacks something makes no call at all.
+    fn attach(&mut self) {
+        // What functions of a session reach was looked at when these were defined.
+        let upstreams = self.environment.unproven(&self.program.needed, &self.lisp.broker);
+        if upstreams.is_empty() {
+            // They may have become known since the first look at what the prelude needs.
+            return self.attached();
+        }
+        self.host_calls = true;
+        let starts = start_all(&self.seat.account, upstreams);
+        let errand = self.seat.port.hand_out(ATTACHING, async move {
+            starts.await;
+            Reply::Started
+        });
+        self.gate = AttachState::Attaching { _errand: errand };
+    }
+
+    /// What the servers have is known, or they were asked to start.
+    fn attached(&mut self) {
+        if self.program.needed.is_empty() {
+            return;
+        }
+        self.gate = match self.environment.check_reached(&self.program.needed, &self.lisp.broker) {
+            Ok(()) => AttachState::Open,
+            Err(failure) => AttachState::Refused(failure),
+        };
+    }
+
+    /// What there is to do before its first instruction; `None` when it may run.
+    fn at_the_gate(&mut self) -> Option<Progress> {
+        match std::mem::replace(&mut self.gate, AttachState::Open) {
+            AttachState::Open => None,
+            AttachState::Attaching { _errand } => {
+                let Some(kind) = self.seat.account.interrupted() else {
+                    self.gate = AttachState::Attaching { _errand };
+                    return Some(Progress::Waiting);
+                };
+                let reason = match kind {
+                    InterruptKind::Deadline => Reason::Timeout,
+                    InterruptKind::Cancelled => Reason::Cancelled,
+                };
+                let fault =
+                    Fault::new(reason, "the program ended before the servers of its prelude had started");
+                Some(Progress::Finished(self.fail(&fault)))
+            }
+            AttachState::Refused(failure) => Some(Progress::Finished(self.end(Err(failure)))),
+        }
     }
 
     /// Encodes a call that has waited for its turn.
@@ -286,8 +356,7 @@ impl Execution {
     }
 
     fn fail(&mut self, fault: &Fault) -> Box<Ending> {
-        let prelude = self.environment.prelude().map(|prelude| &**prelude);
-        let fault = &rendering::seen_from(self.unit, fault, prelude, &self.attached);
+        let fault = &self.seen_from_program(fault);
         let mut failure = rendering::fault(fault, &self.source, &self.options);
         if fault.reason == Reason::Timeout
             && let Some(calls) = self.calls_in_flight()
@@ -295,6 +364,12 @@ impl Execution {
             failure.reports.iter_mut().for_each(|report| report.hints.insert(0, calls.clone()));
         }
         self.end(Err(failure))
+    }
+
+    /// The fault as its own text shows it.
+    fn seen_from_program(&self, fault: &Fault) -> Fault {
+        let prelude = self.environment.prelude().map(|prelude| &**prelude);
+        rendering::seen_from(self.unit, fault, prelude, &self.attached)
     }
 
     fn calls_in_flight(&self) -> Option<String> {
@@ -355,6 +430,10 @@ impl Execution {
                 Exit::Blocked => return Progress::Waiting,
                 Exit::Fault(fault) => return Progress::Finished(self.fail(&fault)),
                 exit @ (Exit::Done | Exit::Return | Exit::Fail(_)) => {
+                    let exit = match exit {
+                        Exit::Fail(fault) => Exit::Fail(Box::new(self.seen_from_program(&fault))),
+                        exit => exit,
+                    };
                     let result = rendering::result(
                         &mut self.isolate,
                         &exit,
@@ -409,12 +488,15 @@ impl Execution {
 impl Guest for Execution {
     fn advance(&mut self) -> Progress {
         self.is_whole = false;
-        let progress = self.slice();
+        let progress = self.at_the_gate().unwrap_or_else(|| self.slice());
         self.is_whole = true;
         progress
     }
 
     fn answer(&mut self, call: CallId, reply: Reply) {
+        if call == ATTACHING {
+            return self.attached();
+        }
         let call = HostCall(call.0);
         // Where nobody waits for it any more, what it holds goes with it.
         let Some(InFlight { granted, .. }) = self.in_flight.remove(&call) else { return };

@@ -6,6 +6,7 @@ use super::prelude::{Attached, Prelude};
 use crate::broker::ToolBroker;
 use crate::host::GrantedTools;
 use crate::run::outcome::Failure;
+use crate::upstream::Upstream;
 use foldhash::quality::RandomState;
 use ptc_compiler::tool_catalog::ToolCatalog;
 use ptc_compiler::{CallArity, Externals, Namespace, SessionName};
@@ -13,7 +14,7 @@ use ptc_vm::bytecode::Program;
 use ptc_vm::{Fault, Isolate};
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// A name that a session has defined.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -37,6 +38,8 @@ pub(crate) struct CompileEnvironment {
     fingerprint: Fingerprint,
     /// The version of the catalog that has what the prelude needs, and 1; 0 before that was looked at.
     checked: AtomicU64,
+    /// The prelude as it is shown with one version of the catalog.
+    seen: Mutex<Option<(u64, Arc<Prelude>)>>,
 }
 
 /// Equal for equal environments of this process, and for no others that anybody can find.
@@ -59,7 +62,7 @@ impl CompileEnvironment {
         let [high, low] =
             KEYS.each_ref().map(|key| u128::from(key.hash_one((&identity, &granted, &session, part))));
         let (fingerprint, checked) = (Fingerprint(high << 64 | low), AtomicU64::new(0));
-        CompileEnvironment { prelude, tools, session, part, fingerprint, checked }
+        CompileEnvironment { prelude, tools, session, part, fingerprint, checked, seen: Mutex::default() }
     }
 
     /// The same namespaces and tools, and these names of a session.
@@ -106,6 +109,19 @@ impl CompileEnvironment {
         self.prelude.as_ref()
     }
 
+    /// The prelude as it is shown: what the tools behind it are known to do counts more than what it says.
+    pub(crate) fn seen(&self, broker: &ToolBroker) -> Option<Arc<Prelude>> {
+        let prelude = self.prelude.as_ref()?;
+        let catalog = broker.catalog().snapshot();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, seen)) = seen.as_ref().filter(|(version, _)| *version == catalog.version()) {
+            return Some(seen.clone());
+        }
+        let shown = prelude.seen_with(&catalog).map_or_else(|| prelude.clone(), Arc::new);
+        *seen = Some((catalog.version(), shown.clone()));
+        Some(shown)
+    }
+
     /// What the prelude needs is there. Looked at once for each state of the catalog.
     ///
     /// # Errors
@@ -120,6 +136,28 @@ impl CompileEnvironment {
             self.checked.store(version, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Servers that a program has to know the tools of before it begins, since definitions that it needs call them.
+    pub(crate) fn unproven(&self, needed: &[u32], broker: &ToolBroker) -> Vec<Arc<dyn Upstream>> {
+        let Some(prelude) = &self.prelude else { return Vec::new() };
+        let names = prelude.unproven(needed, &broker.catalog().snapshot());
+        names.into_iter().filter_map(|name| broker.upstream(name)).collect()
+    }
+
+    /// What a program needs of the prelude is there, now that the servers were asked to start.
+    ///
+    /// # Errors
+    /// What is missing: the program may not begin.
+    pub(crate) fn check_reached(&self, needed: &[u32], broker: &ToolBroker) -> Result<(), Failure> {
+        self.check(broker)?;
+        let Some(prelude) = &self.prelude else { return Ok(()) };
+        let why = |server: &str| {
+            let status = broker.upstream(server).map(|upstream| upstream.status());
+            let told = status.map(|status| status.error.unwrap_or_else(|| status.state.name().to_owned()));
+            told.unwrap_or_else(|| "it is not there any more".to_owned())
+        };
+        prelude.check_reached(needed, &broker.catalog().snapshot(), why)
     }
 
     /// The definitions of the prelude that a program needs.
@@ -147,9 +185,9 @@ impl CompileEnvironment {
         Ok(())
     }
 
-    /// Who knows names, in the order in which they are asked.
-    pub(crate) fn providers(&self) -> Vec<&dyn Provider> {
-        let exports = self.prelude.iter().map(|prelude| &**prelude as &dyn Provider);
+    /// Who knows names, in the order in which they are asked; `seen`: its prelude ([`CompileEnvironment::seen`]).
+    pub(crate) fn providers<'s>(&'s self, seen: Option<&'s Arc<Prelude>>) -> Vec<&'s dyn Provider> {
+        let exports = seen.into_iter().map(|prelude| &**prelude as &dyn Provider);
         let tools = self.tools.as_ref().map(|tools| &**tools as &dyn Provider);
         exports.chain(tools).chain([language()]).collect()
     }

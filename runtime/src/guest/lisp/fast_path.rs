@@ -58,10 +58,16 @@ pub(crate) fn try_run<T>(
     {
         return None;
     }
-    // A worker says what is missing.
-    lisp.environment.check(&lisp.broker).ok()?;
     let begun = options.timed.then(Instant::now);
     let mut prepared = prepare(lisp, source, options)?;
+    let needed = &prepared.program.needed;
+    let is_known = needed.is_empty() || lisp.environment.unproven(needed, &lisp.broker).is_empty();
+    // Behind the look at what is known, so that no list falls between them.
+    if !is_known || lisp.environment.check(&lisp.broker).is_err() {
+        // A worker waits for the servers, and says what is missing.
+        pool::put(lisp, prepared);
+        return None;
+    }
     let ran = catch_unwind(AssertUnwindSafe(|| prepared.run(context, options)));
     let Ok(true) = ran else {
         // A defect is left to a worker as well, which knows how to tell its caller.

@@ -60,13 +60,15 @@ pub(super) fn plan(
     match function {
         HostFunction::Servers if discovery::take_operation(account) => Ok(Plan::Servers),
         HostFunction::Servers => Ok(Plan::Answer(DiscoveryReply::Nil)),
-        HostFunction::Discover(form) => Ok(
-            match discovery::step(cx, &environment.providers(), broker, account, form, arguments, is_loaded)?
-            {
+        HostFunction::Discover(form) => {
+            let seen = environment.seen(broker);
+            let providers = environment.providers(seen.as_ref());
+            let step = discovery::step(cx, &providers, broker, account, form, arguments, is_loaded)?;
+            Ok(match step {
                 Step::Answer(reply) => Plan::Answer(reply),
                 Step::Load(upstreams) => Plan::LoadAll(upstreams),
-            },
-        ),
+            })
+        }
         HostFunction::Now => Ok(Plan::Now),
         HostFunction::Budget => Ok(Plan::Budget),
         HostFunction::Tool => {

@@ -1,11 +1,12 @@
 //! What there is to say of a program without running it.
 
+use super::prelude::Prelude;
 use crate::run::outcome::Report;
 use ptc_compiler::{CompileOptions, Externals, Rejection};
 use ptc_vm::bytecode::Program;
 use std::sync::Arc;
 
-/// A program as it compiles by itself, without servers, tools and namespaces.
+/// A program as it compiles without servers and tools.
 pub struct Inspection {
     program: Option<Arc<Program>>,
     /// The errors, or the warnings of a program that compiles.
@@ -15,9 +16,16 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// Compiles a program.
+    /// Compiles a program by itself.
     pub fn of(source: &str) -> Inspection {
-        let compiled = ptc_compiler::compile(source, &Externals::default(), &CompileOptions::default());
+        Inspection::with(source, None)
+    }
+
+    /// Compiles a program that may use the exports of a prelude.
+    pub fn with(source: &str, prelude: Option<&Prelude>) -> Inspection {
+        let namespaces: Vec<_> = prelude.iter().flat_map(|prelude| prelude.namespaces()).collect();
+        let externals = Externals { namespaces: &namespaces, ..Externals::default() };
+        let compiled = ptc_compiler::compile(source, &externals, &CompileOptions::default());
         let (program, findings, more) = match compiled {
             Ok(compiled) => (Some(compiled.program), compiled.warnings, 0),
             Err(Rejection { errors, more }) => (None, errors, more),

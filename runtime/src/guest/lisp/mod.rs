@@ -150,7 +150,13 @@ impl Lisp {
 
     /// What prompts are told of the namespaces.
     pub(crate) fn inventory(&self) -> String {
-        self.environment.prelude().and_then(|prelude| prelude.inventory()).unwrap_or_default()
+        self.environment.seen(&self.broker).and_then(|prelude| prelude.inventory()).unwrap_or_default()
+    }
+
+    /// What a record of a run says of the namespaces.
+    #[cfg(feature = "agent")]
+    pub(crate) fn prelude_trace(&self) -> Option<Arc<serde_json::Value>> {
+        self.environment.prelude().map(|prelude| prelude.trace().clone())
     }
 
     /// Who calls tools.

@@ -99,6 +99,8 @@ pub(super) fn seen_from(
         let call = calls.iter().find(|call| is_own(call.unit));
         fault.place = call.map(|call| (call.unit, call.span));
         if let Some(call) = call {
+            // That of `fail` blames the program, which has only called what does so.
+            fault.hints.retain(|hint| fault.reason != Reason::Fail || **hint != *Reason::Fail.hint());
             let hint = match described {
                 Some(described) => BoundedText::of(format_args!("It happened in {described}")),
                 None => {

@@ -1,12 +1,13 @@
 //! JSON Schemas as typed signatures, enough to write a call that fits:
 //!
 //! ```text
-//! {:path string :mode "text"|"base64"? = "text" :lines [integer<1..>]<..10>? :filter {:since string<date>?}?}
+//! {:path string :mode "text"|"base64"? = "text" :lines [integer<1..>]<..10>? :filter {:since string<date>|null?}?}
 //! ```
 //!
 //! Required members come first, `?` marks the others, `= value` is a default. `<…>` says what a value has to keep beside
 //! its type: bounds of a number, of the length of a text or list or of the number of members, a format, a pattern, what it is
-//! not. `{* T}` is a map of any keys. Alternatives stand side by side; where they differ only in what is required, these
+//! not. An enumeration is written out while it is short, else it is `enum<string, 12 values>`; the only value there is, is
+//! `const<"x">`; what may be null says so. `{* T}` is a map of any keys. Alternatives stand side by side; where they differ only in what is required, these
 //! names stand behind the map: `{:a string? :b string?}<with :a|with :b>`. `object…` has members that are not shown.
 
 use super::alternative::{Plain, PlainMember, Said};
@@ -24,8 +25,11 @@ const LONGEST: usize = 8_000;
 /// Members of one map.
 const MOST_MEMBERS: usize = 60;
 
-/// Values of an enumeration.
-const MOST_VALUES: usize = 60;
+/// Values of an enumeration that are written out.
+const MOST_VALUES: usize = 8;
+
+/// Characters of an enumeration that is written out.
+const LONGEST_VALUES: usize = 120;
 
 /// Bytes of a pattern or a default.
 const LONGEST_FACT: usize = 120;
@@ -78,12 +82,7 @@ impl<'s> SignatureWriter<'s> {
 
     fn plain(&self, plain: &Plain<'s>, depth: usize) -> String {
         if let Some(values) = &plain.values {
-            let listed = values.iter().filter(|value| !value.is_null() || values.len() == 1);
-            let mut words: Vec<String> = listed.take(MOST_VALUES).map(|value| value.to_string()).collect();
-            if values.len() > MOST_VALUES {
-                words.push("…".to_owned());
-            }
-            return words.join("|");
+            return enumeration(values);
         }
         let kinds = plain.kinds();
         if kinds.is_empty() {
@@ -210,6 +209,31 @@ impl<'s> SignatureWriter<'s> {
     }
 }
 
+/// Values of which one has to be given: `const<"x">` for the only one, `"a"|"b"`, or how many of which type there are.
+fn enumeration(values: &[&Json]) -> String {
+    if let [only] = values {
+        return match only.to_string() {
+            text if text.len() <= LONGEST_FACT => format!("const<{text}>"),
+            _ => format!("const<{}…>", type_of(only)),
+        };
+    }
+    if values.len() <= MOST_VALUES {
+        let listed = values.iter().map(|value| value.to_string()).collect::<Vec<_>>().join("|");
+        if listed.chars().count() <= LONGEST_VALUES {
+            return listed;
+        }
+    }
+    let (nulls, others): (Vec<&Json>, Vec<&Json>) = values.iter().partition(|value| value.is_null());
+    let mut kinds: Vec<&str> = others.iter().map(|value| type_of(value)).collect();
+    kinds.dedup();
+    let count = others.len();
+    let listed = match kinds[..] {
+        [kind] => format!("enum<{kind}, {count} values>"),
+        _ => format!("enum<{count} values>"),
+    };
+    if nulls.is_empty() { listed } else { format!("{listed}|null") }
+}
+
 /// What a value of this type is not.
 fn refused(plain: &Plain<'_>, kind: Option<&str>) -> Vec<String> {
     let is_of = |value: &&&Json| kind.is_none_or(|kind| kind == type_of(value));
@@ -233,7 +257,7 @@ fn range(plain: &Plain<'_>, least: &str, most: &str) -> Option<String> {
         .then(|| format!("{}..{}", least.unwrap_or_default(), most.unwrap_or_default()))
 }
 
-/// Alternatives, each once, without null beside others: nil is as good as left out.
+/// Alternatives, each once, null behind the others.
 fn union(kinds: impl Iterator<Item = String>) -> String {
     let mut seen: Vec<String> = Vec::new();
     for kind in kinds {
@@ -241,9 +265,8 @@ fn union(kinds: impl Iterator<Item = String>) -> String {
             seen.push(kind);
         }
     }
-    if seen.len() > 1 {
-        seen.retain(|kind| kind != "null");
-    }
+    // Stable: the others keep their order.
+    seen.sort_by_key(|kind| kind == "null");
     seen.join("|")
 }
 
@@ -276,9 +299,31 @@ mod tests {
         assert_eq!(
             sign(schema),
             "{:path string<1..> :env {* string}? :filter {:deep {\"odd key\" boolean? = false}?}? \
-             :lines [integer<1..>]<..10>? :mode \"text\"|\"base64\"? = \"text\" :ratio number<..1, above 0>? \
-             :since string<date>?}"
+             :lines [integer<1..>]<..10>? :mode \"text\"|\"base64\"|null? = \"text\" :ratio number<..1, above 0>? \
+             :since string<date>|null?}"
         );
+    }
+
+    #[test]
+    fn no_form_has_two_meanings() {
+        let many: Vec<String> = (0..12).map(|n| format!("v{n}")).collect();
+        let long: Vec<String> = ["a", "b"].map(|text| text.repeat(70)).to_vec();
+        for (schema, want) in [
+            (json!({"enum": ["open", "closed"]}), "\"open\"|\"closed\""),
+            (json!({"enum": [1, "a", null]}), "1|\"a\"|null"),
+            (json!({"enum": many}), "enum<string, 12 values>"),
+            (json!({"enum": long}), "enum<string, 2 values>"),
+            (json!({"enum": [0, 1, 2, 3, 4, 5, 6, "x", null]}), "enum<8 values>|null"),
+            (json!({"const": "fixed"}), "const<\"fixed\">"),
+            (json!({"const": false}), "const<false>"),
+            (json!({"const": null}), "const<null>"),
+            (json!({"const": 0}), "const<0>"),
+            (json!({"type": "null"}), "null"),
+            (json!({"type": ["null", "string"]}), "string|null"),
+            (json!({"anyOf": [{"type": "null"}, {"const": "x"}]}), "const<\"x\">|null"),
+        ] {
+            assert_eq!(sign(schema.clone()), want, "{schema}");
+        }
     }
 
     #[test]
@@ -286,7 +331,7 @@ mod tests {
         let either = json!({"oneOf": [
             {"type": "object", "required": ["url"], "properties": {"type": {"const": "url"}, "url": {"type": "string", "format": "uri"}}},
             {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}]}]});
-        assert_eq!(sign(either), "{:url string<uri> :type \"url\"?}|[string, integer]");
+        assert_eq!(sign(either), "{:url string<uri> :type const<\"url\">?}|[string, integer]");
         let together = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
             "anyOf": [{"required": ["a"]}, {"required": ["b"]}]});
         assert_eq!(sign(together), "{:a string? :b string?}<with :a|with :b>");

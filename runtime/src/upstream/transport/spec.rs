@@ -39,6 +39,11 @@ pub struct Location {
 }
 
 impl TransportSpec {
+    /// Its tools are those of a document, which is read without asking the service for anything else.
+    pub fn is_document(&self) -> bool {
+        matches!(self, TransportSpec::OpenApi(_))
+    }
+
     /// The transport of the server `name`.
     pub(crate) fn transport(
         self,

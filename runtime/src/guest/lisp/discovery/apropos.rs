@@ -88,7 +88,7 @@ fn tool_hit(
     tool: &UpstreamTool,
 ) -> Result<Option<Hit>, Box<Fault>> {
     // Reading the text is the work.
-    let bytes: usize = texts(tool).iter().flatten().map(|text| text.len()).sum();
+    let bytes: usize = texts(tool).map(str::len).sum();
     cx.tick(bytes as u64 / 8 + 8)?;
     let score = score(query, server, tool);
     Ok((score > 0).then(|| Hit {
@@ -100,18 +100,16 @@ fn tool_hit(
     }))
 }
 
-fn texts(tool: &UpstreamTool) -> [Option<&str>; 2] {
-    [tool.description.as_deref(), tool.title.as_deref()]
+fn texts(tool: &UpstreamTool) -> impl Iterator<Item = &str> {
+    let own = [tool.description.as_deref(), tool.title.as_deref()];
+    own.into_iter().flatten().chain(tool.annotations.texts())
 }
 
 fn score(query: &Query, server: &CatalogServer, tool: &UpstreamTool) -> u32 {
     let properties = tool.input_schema.get("properties").and_then(serde_json::Value::as_object);
     let keys = properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str));
-    let hints = hints(&tool.annotations).map(|hint| hint.word);
-    query.score(
-        [&*server.name, &*tool.name].into_iter(),
-        texts(tool).into_iter().flatten().chain(keys).chain(hints),
-    )
+    let hints: u32 = hints(&tool.annotations).map(|hint| query.score_of_fact(hint.words)).sum();
+    hints + query.score([&*server.name, &*tool.name].into_iter(), texts(tool).chain(keys))
 }
 
 /// The tools of these servers that match a query, best first, with the names of their servers: the order of

@@ -440,9 +440,10 @@ fn tool_metadata(server: &str, tool: &UpstreamTool) -> Json {
     // What the runtime itself says about the origin of a tool.
     let origin = tool.meta.as_ref().and_then(|meta| meta.get("_ptc"));
     let transport = origin.and_then(|origin| origin.get("transport")).and_then(Json::as_str).unwrap_or("mcp");
+    let title = tool.title.as_deref().or_else(|| tool.annotations.more.get("title")?.as_str());
     let mut metadata = json!({
         "kind": format!("{transport}-tool"), "source": "upstream", "server": server, "tool": tool.name,
-        "name": tool.name, "title": tool.title, "description": tool.description,
+        "name": tool.name, "title": title, "description": tool.description,
         "input_schema": tool.input_schema, "output_schema": tool.output_schema,
         "annotations": tool.annotations, "effect": tool.effect().name(),
         "call": tool_text::call_form(server, tool),

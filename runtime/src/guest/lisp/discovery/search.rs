@@ -28,6 +28,13 @@ impl Query {
         Query { words }
     }
 
+    /// What a fact of these words is worth, which counts as a whole: a query has all of them, or all as one.
+    pub(crate) fn score_of_fact(&self, words: &[&str]) -> u32 {
+        let has = |wanted: &str| self.words.iter().any(|word| word == wanted);
+        let is_there = words.iter().all(|word| has(word)) || has(&words.concat());
+        if is_there { EXACT } else { 0 }
+    }
+
     /// The score of an entry: for each word of the query its best match in the names and its best match in
     /// the other texts.
     pub(crate) fn score<'t>(

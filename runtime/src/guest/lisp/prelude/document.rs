@@ -37,7 +37,9 @@ impl LinkedDefinition {
         let mut facts = Vec::new();
         match compiled.effect {
             _ if compiled.arity.is_none() => facts.push("A constant.".to_owned()),
-            ExportEffect::Read => facts.push("Changes nothing.".to_owned()),
+            ExportEffect::Read if compiled.requires.is_empty() => facts.push("Changes nothing.".to_owned()),
+            // What the tools behind it do is up to their servers.
+            ExportEffect::Read => facts.push("Meant to change nothing.".to_owned()),
             ExportEffect::Write => facts.push("May change something.".to_owned()),
             ExportEffect::Unknown => {}
         }

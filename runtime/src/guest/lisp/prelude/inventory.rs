@@ -1,10 +1,20 @@
 //! What prompts say of a prelude: the exports that are meant for them, in a few lines.
 
 use super::{LinkedDefinition, Prelude};
+use crate::tools::text::one_line;
 use ptc_compiler::prelude::{ExportEffect, Visibility};
 
 /// Exports of one namespace that are listed; the others are found by asking.
 const LISTED: usize = 5;
+
+/// Bytes of the namespaces and their exports. Prompts have other things to say, so what is beyond is named at most.
+const LONGEST: usize = 1_500;
+
+/// Characters of what is said of an export or a namespace.
+const SENTENCE: usize = 160;
+
+/// Names of namespaces that stand for those that are not listed.
+const NAMED: usize = 5;
 
 const TITLE: &str = ";; === prelude capabilities ===";
 
@@ -18,6 +28,7 @@ impl Prelude {
     /// The text for prompts: the same for the same prelude. `None` when no export is meant for them.
     pub fn inventory(&self) -> Option<String> {
         let mut blocks = vec![TITLE.to_owned(), HOW.to_owned()];
+        let (mut bytes, mut left_out) = (0, Vec::new());
         for attached in &self.namespaces {
             let exports = attached.definitions.iter().map(|&number| &self.definitions[number as usize]);
             let listed: Vec<&LinkedDefinition> =
@@ -29,7 +40,8 @@ impl Prelude {
             let mut block = format!(";; {name}");
             add_doc(&mut block, attached.namespace.doc());
             for export in listed.iter().take(LISTED) {
-                block.push_str(&format!("\n  {} {}", export.reference, export.usages().join(" ")));
+                let usages = export.usages().join(" ");
+                block.push_str(&format!("\n  {} {}", export.reference, one_line(&usages, SENTENCE)));
                 if export.compiled.effect != ExportEffect::Unknown {
                     block.push_str(&format!(" [{}]", export.compiled.effect.name()));
                 }
@@ -39,20 +51,35 @@ impl Prelude {
                 let more = listed.len() - LISTED;
                 block.push_str(&format!("\n  ;; +{more} more — discover via (ns-publics '{name})"));
             }
-            blocks.push(block);
+            match bytes + block.len() <= LONGEST {
+                true => {
+                    bytes += block.len();
+                    blocks.push(block);
+                }
+                false => left_out.push(name),
+            }
         }
-        if blocks.len() == 2 {
+        if blocks.len() == 2 && left_out.is_empty() {
             return None;
+        }
+        if !left_out.is_empty() {
+            let named = left_out.iter().take(NAMED).map(|name| one_line(name, SENTENCE));
+            let named = named.collect::<Vec<_>>().join(", ");
+            let more = if left_out.len() > NAMED { ", …" } else { "" };
+            let count = left_out.len();
+            blocks.push(format!(";; +{count} more namespaces — (dir 'ns) lists each: {named}{more}"));
         }
         blocks.push(HINT.to_owned());
         Some(blocks.join("\n\n"))
     }
 }
 
+/// The first sentence of a docstring.
 fn add_doc(block: &mut String, doc: Option<&str>) {
     let doc = doc.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
-    if !doc.is_empty() {
+    let sentence = doc.find(". ").map_or(&*doc, |end| &doc[..=end]);
+    if !sentence.is_empty() {
         block.push_str(" — ");
-        block.push_str(&doc);
+        block.push_str(&one_line(sentence, SENTENCE));
     }
 }

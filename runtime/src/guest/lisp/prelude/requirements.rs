@@ -4,6 +4,7 @@
 use super::{LinkedDefinition, Prelude};
 use crate::run::outcome::{Failure, Report};
 use crate::tools::{Catalog, LookUp};
+use ptc_compiler::prelude::ExportEffect;
 use ptc_vm::Reason;
 use std::collections::BTreeSet;
 
@@ -45,8 +46,9 @@ impl Prelude {
         .collect()
     }
 
-    /// What every export needs is there, as far as that can be known: without any server nothing is asked of them, and a
-    /// server whose tools are not listed yet may have what is needed.
+    /// What every export needs is there, as far as that is known at this moment: without any server nothing is asked of
+    /// them, and a server whose tools are not listed yet may have what is needed. What a program reaches is looked at once
+    /// more when those lists are there ([`Prelude::check_reached`]).
     ///
     /// # Errors
     /// The first export that needs what is not there.
@@ -54,15 +56,97 @@ impl Prelude {
         let public = self.definitions.iter().filter(|definition| !definition.compiled.is_private);
         for definition in public {
             for id in &definition.compiled.requires {
-                if let Some((message, hint)) = missing(definition, id, catalog, granted) {
-                    let message = format!("prelude attach failed: {message}");
-                    let report = Report::new(Reason::PreludeAttachFailed, message).hint(hint);
-                    return Err(Failure::from(report));
+                if let Some(missing) = missing(definition, id, catalog, granted) {
+                    return Err(refusal(missing));
                 }
             }
         }
         Ok(())
     }
+
+    /// The same as it is shown where these tools are known: an export over one that changes something is none that reads,
+    /// whatever its text says. `None` when nothing is shown otherwise.
+    pub fn seen_with(&self, catalog: &Catalog) -> Option<Prelude> {
+        let mut seen: Option<Prelude> = None;
+        for (at, definition) in self.definitions.iter().enumerate() {
+            if self.contradiction(definition, catalog).is_some() {
+                let seen = seen.get_or_insert_with(|| self.clone());
+                seen.definitions[at].compiled.effect = ExportEffect::Write;
+            }
+        }
+        seen
+    }
+
+    /// Exports that say that they read and call a tool that says that it changes something: both by their references.
+    pub fn contradictions(&self, catalog: &Catalog) -> Vec<(&str, &str)> {
+        let exports = self.exports();
+        exports.filter_map(|it| Some((&*it.reference, self.contradiction(it, catalog)?))).collect()
+    }
+
+    /// The requirement that shows that an export does not only read.
+    fn contradiction<'d>(&self, definition: &'d LinkedDefinition, catalog: &Catalog) -> Option<&'d str> {
+        let compiled = &definition.compiled;
+        if compiled.effect != ExportEffect::Read {
+            return None;
+        }
+        let changes = |id: &str| {
+            let Requirement::Upstream { server, tool } = read(id) else { return false };
+            catalog.tool(server, tool).is_some_and(|tool| tool.annotations.says_changes())
+        };
+        compiled.requires.iter().map(|id| &**id).find(|id| changes(id))
+    }
+
+    /// The servers that these definitions call and that do not prove their tools at this moment.
+    pub(in crate::guest::lisp) fn unproven(&self, needed: &[u32], catalog: &Catalog) -> BTreeSet<&str> {
+        let ids = needed.iter().flat_map(|&number| &self.definitions[number as usize].compiled.requires);
+        let configured = ids.filter_map(|id| catalog.server(server(id)?).map(|found| (id, found)));
+        configured.filter(|(_, found)| found.proven().is_none()).filter_map(|(id, _)| server(id)).collect()
+    }
+
+    /// What these definitions need is there for certain, after their servers were asked to start. A server that is gone
+    /// again is taken for what it listed last: that its calls fail is a fault of the world, and not of the prelude.
+    /// `why` says why a server has no list.
+    ///
+    /// # Errors
+    /// The first export that needs what is not there, or a server that never listed its tools.
+    pub(in crate::guest::lisp) fn check_reached(
+        &self,
+        needed: &[u32],
+        catalog: &Catalog,
+        why: impl Fn(&str) -> String,
+    ) -> Result<(), Failure> {
+        if catalog.servers().len() == 0 {
+            return Ok(());
+        }
+        for definition in needed.iter().map(|&number| &self.definitions[number as usize]) {
+            for id in &definition.compiled.requires {
+                let Requirement::Upstream { server, tool } = read(id) else { continue };
+                let export = &definition.reference;
+                let required = format!("export `{export}` requires upstream operation `{id}`");
+                let found = catalog.look_up_last(server, tool);
+                let missing = match found {
+                    LookUp::NotLoaded => Some((
+                        format!(
+                            "{required}, but the tools of upstream server `{server}` could not be listed: {}",
+                            why(server)
+                        ),
+                        format!("No call was made. `ptc doctor` shows what is wrong with {server}."),
+                    )),
+                    found => missing_tool(&required, server, tool, &found),
+                };
+                if let Some(missing) = missing {
+                    return Err(refusal(missing));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The failure of a program whose prelude lacks this.
+fn refusal((message, hint): (String, String)) -> Failure {
+    let message = format!("prelude attach failed: {message}");
+    Failure::from(Report::new(Reason::PreludeAttachFailed, message).hint(hint))
 }
 
 /// What is wrong, and what to do about it.
@@ -94,21 +178,26 @@ fn missing(
         Requirement::Upstream { .. } if catalog.servers().len() == 0 => None,
         Requirement::Upstream { server, tool } => {
             let required = format!("export `{export}` requires upstream operation `{id}`");
-            match catalog.look_up(server, tool) {
-                LookUp::Ready(_) | LookUp::NotLoaded => None,
-                LookUp::NoServer => Some((
-                    format!("{required}, but upstream server `{server}` is not configured for this run"),
-                    format!("Configure a server of the name {server}, or run without any server."),
-                )),
-                LookUp::Refused(_) => Some((
-                    format!("{required}, but tool `{tool}` is not present on upstream server `{server}`"),
-                    format!("The configuration refuses the tool: look at `ptc tools {server}`."),
-                )),
-                LookUp::NoTool(_) => Some((
-                    format!("{required}, but tool `{tool}` is not present on upstream server `{server}`"),
-                    format!("`ptc tools {server}` lists what the server has."),
-                )),
-            }
+            missing_tool(&required, server, tool, &catalog.look_up(server, tool))
         }
+    }
+}
+
+/// What is wrong with a tool that is required, and what to do about it.
+fn missing_tool(required: &str, server: &str, tool: &str, found: &LookUp) -> Option<(String, String)> {
+    match found {
+        LookUp::Ready(_) | LookUp::NotLoaded => None,
+        LookUp::NoServer => Some((
+            format!("{required}, but upstream server `{server}` is not configured for this run"),
+            format!("Configure a server of the name {server}, or run without any server."),
+        )),
+        LookUp::Refused(_) => Some((
+            format!("{required}, but tool `{tool}` is not present on upstream server `{server}`"),
+            format!("The configuration refuses the tool: look at `ptc tools {server}`."),
+        )),
+        LookUp::NoTool(_) => Some((
+            format!("{required}, but tool `{tool}` is not present on upstream server `{server}`"),
+            format!("`ptc tools {server}` lists what the server has."),
+        )),
     }
 }

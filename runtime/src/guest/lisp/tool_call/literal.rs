@@ -1,10 +1,14 @@
 //! Literal calls, judged when a program is compiled: only what a complete, current tool list
 //! proves wrong is an error.
 
+use super::parse::FORM;
+use crate::broker::ToolBroker;
+use crate::secrets::{Cut, dotted};
 use crate::tools::expectation::{Judge, Names, ValueShape, Verdict, below, items, mismatch};
 use crate::tools::suggest::nearest;
 use crate::tools::words::{
-    Notation, Path, Problem, WrongCall, no_such_server, no_such_tool, refused_tool, undeclared_note,
+    Notation, Path, Problem, WrongCall, configured, no_such_server, no_such_tool, refused_tool,
+    undeclared_note,
 };
 use crate::tools::{Catalog, LookUp, UpstreamTool};
 use ptc_compiler::meter::Meter;
@@ -21,13 +25,67 @@ const JUDGED: usize = 8;
 const MOST: usize = 10;
 
 /// The catalog of one moment, for the compiler.
-#[derive(Debug)]
 pub(crate) struct StaticCheck<'c> {
     pub(crate) catalog: &'c Catalog,
+    /// It also knows which servers are well.
+    pub(crate) broker: &'c ToolBroker,
+}
+
+impl std::fmt::Debug for StaticCheck<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.catalog.fmt(f)
+    }
+}
+
+impl StaticCheck<'_> {
+    /// What is wrong with a call whoever is called, in the words of one that is computed.
+    fn malformed(&self, literal: &LiteralCall<'_>) -> Option<Diagnostic> {
+        let wrong = |span, message| Some(Diagnostic::error(Reason::RuntimeError, span, message).hint(FORM));
+        let (server, span) = literal.server;
+        if server.is_empty() {
+            let servers: Vec<&str> = self.catalog.servers().map(|server| &*server.name).collect();
+            let text = format!("tool/call requires :server (string), got \"\".{}", configured(&servers));
+            return wrong(span, text);
+        }
+        let (tool, span) = literal.tool?;
+        if tool.is_empty() {
+            let text = format!("tool/call on upstream '{server}' requires :tool (string), got \"\"");
+            return wrong(span, text);
+        }
+        None
+    }
+}
+
+/// Bytes of a value in a message.
+const SHOWN: usize = 200;
+
+/// Writes a literal as programs print it; `None` where a part of it is not known before the program runs.
+fn written(kind: &LiteralKind<'_>, text: &mut String) -> Option<()> {
+    match kind {
+        LiteralKind::Nil => text.push_str("nil"),
+        LiteralKind::Bool(value) => text.push_str(&value.to_string()),
+        LiteralKind::Int(value) => text.push_str(&value.to_string()),
+        LiteralKind::BigInt(digits) => text.push_str(digits),
+        LiteralKind::Float(value) => text.push_str(&format!("{value:?}")),
+        LiteralKind::Text(value) => text.push_str(&format!("{value:?}")),
+        LiteralKind::List(items) if text.len() <= SHOWN => {
+            text.push('[');
+            for (at, item) in items.iter().enumerate() {
+                text.push_str(if at > 0 { " " } else { "" });
+                written(&item.kind, text)?;
+            }
+            text.push(']');
+        }
+        LiteralKind::List(_) | LiteralKind::Map { .. } | LiteralKind::Computed => return None,
+    }
+    Some(())
 }
 
 impl ToolCatalog for StaticCheck<'_> {
     fn findings(&self, literal: &LiteralCall<'_>, meter: &Meter<'_>) -> Vec<Diagnostic> {
+        if let Some(wrong) = self.malformed(literal) {
+            return vec![wrong];
+        }
         let (server, server_span) = literal.server;
         let (name, span) = literal.tool.unwrap_or(("", server_span));
         let tool = match self.catalog.look_up(server, name) {
@@ -40,6 +98,10 @@ impl ToolCatalog for StaticCheck<'_> {
             _ if literal.tool.is_none() => return Vec::new(),
             LookUp::NotLoaded => return Vec::new(),
             LookUp::Refused(refusal) => return vec![unknown(span, refused_tool(server, name, refusal))],
+            // Only the list of a healthy server proves that it has no such tool: the call itself will tell.
+            LookUp::NoTool(_) if matches!(self.broker.look_up(server, name), LookUp::NotLoaded) => {
+                return Vec::new();
+            }
             LookUp::NoTool(tools) => {
                 return vec![unknown(span, no_such_tool(server, name, &tools, self.catalog, Notation::Lisp))];
             }
@@ -77,7 +139,11 @@ impl<'c> ArgumentCheck<'c> {
             }
             LiteralKind::Computed | LiteralKind::Nil => {}
             other => {
-                let got = shape(other).shown();
+                let mut text = String::new();
+                let got = match written(other, &mut text) {
+                    Some(()) => dotted(&text, Cut::Bytes(SHOWN)),
+                    None => shape(other).shown().into(),
+                };
                 let what = Problem { what: format!(":args must be a map, got {got}"), hint: None };
                 self.error(call.arguments.span, what);
             }

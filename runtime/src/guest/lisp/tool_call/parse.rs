@@ -64,7 +64,8 @@ pub(crate) fn parse(
     }
 }
 
-const FORM: &str = "(tool/call {:server \"name\" :tool \"name\" :args {…}})";
+/// How a call is written.
+pub(super) const FORM: &str = "(tool/call {:server \"name\" :tool \"name\" :args {…}})";
 
 /// What a call with names in the place of the map was meant to be.
 fn positional(first: &Value, second: Option<&Value>) -> String {
