@@ -80,7 +80,7 @@ pub struct RunEntry {
     pub prints: (usize, u64),
     /// What it cost.
     pub usage: Usage,
-    /// Upstream calls in the order of their ends, the first [`CALLS`].
+    /// Upstream calls in the order of their ends, the first thousand.
     pub calls: Box<[CallRecord]>,
     /// Totals of all of them.
     pub totals: CallTotals,

@@ -180,7 +180,7 @@ impl RunAccount {
         self.discoveries.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    /// Keeps a remark for the reader of the result; each once, [`MOST_NOTES`] at most, each shortened to [`NOTE_TEXT`].
+    /// Keeps a remark for the reader of the result; each once, a few at most, long ones shortened.
     pub fn note(&self, text: String) {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         let text = shortened(&text, NOTE_TEXT);
