@@ -162,6 +162,9 @@ fn a_token_reaches_no_server_but_its_own_by_any_tool_and_name() {
             move |_: &str, server: &str| serde_json::from_str(&text.replace("SERVER", server)).unwrap();
         ways.push(("proxy-dispatch", Box::new(arguments), shows));
     }
+    // How a command was given is for its operator.
+    let listed = tokens.call("all", "proxy-dispatch", &json!({ "action": "list" }));
+    assert!(listed.contains("command") && !listed.contains("args"), "{listed}");
     ways.push(("lisp_task", Box::new(|_, _| json!({ "task": "Look." })), "most_in_flight"));
     for (tool, arguments, shows) in ways {
         let shown = |token: &str, server: &str| {

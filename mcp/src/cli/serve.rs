@@ -203,7 +203,7 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let spills = booted.runtime.broker().spills();
     args.proxy.bound(spills)?;
     let proxy = match wants(proxy::NAME) {
-        true => Some(args.proxy.parts(spills, args.upstreams.files.roots()?)?),
+        true => Some(args.proxy.parts(spills, args.upstreams.files.roots()?, is_http)?),
         false => None,
     };
     let sessions = if session::NAMES.into_iter().any(wants) {

@@ -53,11 +53,12 @@ impl ProxyFlags {
     }
 
     /// Opens what they name.
-    pub fn parts(&self, spills: &SpillPlace, roots: FileRoots) -> Result<ProxyParts, Abort> {
+    pub fn parts(&self, spills: &SpillPlace, roots: FileRoots, is_http: bool) -> Result<ProxyParts, Abort> {
         let SpillLimits { threshold, most_age_ms, .. } = self.limits.limits(false)?;
         let store = spills.store()?;
         let toon = variables::switch(self.proxy_toon, "proxy-toon")?;
         let most_age = Some(Duration::from_millis(most_age_ms)).filter(|most| !most.is_zero());
-        Ok(ProxyParts { store, roots: Arc::new(roots), rules: KeepingRules { threshold, toon, most_age } })
+        let rules = KeepingRules { threshold, toon, most_age, shows_arguments: !is_http };
+        Ok(ProxyParts { store, roots: Arc::new(roots), rules })
     }
 }

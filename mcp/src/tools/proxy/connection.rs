@@ -42,12 +42,17 @@ impl Connection {
         format!("{} ({})", self.alias, self.status.name)
     }
 
-    /// Its entry in a list; with tools, if it says how to show them.
-    pub(super) fn entry(&self, tools: Option<Shown>) -> Value {
+    /// Its entry in a list; with tools, if it says how to show them. The arguments of a local command are for those who have
+    /// configured it: they may hold what no name tells to be a secret.
+    pub(super) fn entry(&self, tools: Option<Shown>, shows_arguments: bool) -> Value {
         let status = &self.status;
+        let mut descriptor = status.descriptor.clone();
+        if !shows_arguments && let Some(members) = descriptor.as_object_mut() {
+            members.remove("args");
+        }
         let mut entry = json!({
             "id": self.id, "alias": self.alias, "name": status.name, "state": status.state.name(),
-            "descriptor": status.descriptor,
+            "descriptor": descriptor,
         });
         let optional = [
             ("description", status.description.clone().map(Value::from)),

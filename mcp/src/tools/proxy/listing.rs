@@ -16,12 +16,13 @@ pub(super) async fn list(
     runtime: &Runtime,
     account: &RunAccount,
     given: &Given,
+    shows_arguments: bool,
 ) -> Result<ProxyAnswer, String> {
     let shown = given.flag("includeTools").unwrap_or(true).then(|| shown(given));
     let all = loaded(runtime, account, given).await?;
     let word = given.text("connection");
     let meant = all.iter().filter(|one| word.as_ref().is_none_or(|word| one.is(word)));
-    let connections: Vec<Value> = meant.map(|one| one.entry(shown)).collect();
+    let connections: Vec<Value> = meant.map(|one| one.entry(shown, shows_arguments)).collect();
     Ok(ProxyAnswer::data(&json!({ "connections": connections })).with("action", "list"))
 }
 

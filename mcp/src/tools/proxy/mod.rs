@@ -161,7 +161,7 @@ async fn act(
     given: &Given,
 ) -> ProxyAnswer {
     let answer = match given.act {
-        Act::List => listing::list(runtime, account, given).await,
+        Act::List => listing::list(runtime, account, given, place.shows_arguments).await,
         Act::Search => listing::search(runtime, account, given).await,
         Act::Call => call::call(runtime, account, (place, caller), given).await,
         Act::ReadResult => read_result::read_result(&place.results, caller, given).await,

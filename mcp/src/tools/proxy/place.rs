@@ -29,6 +29,7 @@ pub struct ProxyPlace {
     roots: Arc<FileRoots>,
     threshold: u64,
     toon: bool,
+    pub(super) shows_arguments: bool,
 }
 
 /// What a server says about large results.
@@ -40,13 +41,15 @@ pub struct KeepingRules {
     pub toon: bool,
     /// How long a result is kept that nobody looks at; `None`: as long as there is room.
     pub most_age: Option<Duration>,
+    /// Lists show the arguments of local commands. Clients over HTTP are not shown them.
+    pub shows_arguments: bool,
 }
 
 impl ProxyPlace {
     /// No result yet; calls may name files in these folders.
     pub fn new(store: SpillStore, roots: Arc<FileRoots>, rules: KeepingRules) -> ProxyPlace {
-        let KeepingRules { threshold, toon, most_age } = rules;
-        ProxyPlace { store, results: ClientResults::new(most_age), roots, threshold, toon }
+        let KeepingRules { threshold, toon, most_age, shows_arguments } = rules;
+        ProxyPlace { store, results: ClientResults::new(most_age), roots, threshold, toon, shows_arguments }
     }
 
     /// The arguments in a file.
