@@ -8,5 +8,6 @@ use std::process::ExitCode;
 static ALLOCATOR: allocator::Mimalloc = allocator::Mimalloc;
 
 fn main() -> ExitCode {
+    ptc_runtime::memory::set_collector(allocator::collect);
     ptc_mcp::cli::main::<ptc_benches::command::BenchArgs>()
 }

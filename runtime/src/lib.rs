@@ -41,6 +41,7 @@ pub mod guest;
 mod handle;
 pub mod history;
 mod host;
+pub mod memory;
 pub mod net;
 pub mod prelude_store;
 #[doc(hidden)]

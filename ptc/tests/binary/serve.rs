@@ -143,3 +143,30 @@ fn the_debug_profile_mirrors_everything_into_the_text() {
     assert_eq!((&mirrored["status"], &mirrored["prints"]), (&json!("ok"), &json!(["hi"])));
     assert_eq!(server.end(), Some(0));
 }
+
+/// Resident memory of a process, in MB.
+fn resident(id: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("a process");
+    let line = status.lines().find(|line| line.starts_with("VmRSS")).expect("a size");
+    line.split_whitespace().nth(1).and_then(|size| size.parse::<u64>().ok()).expect("a number") / 1024
+}
+
+#[test]
+fn memory_of_large_programs_goes_back_to_the_system_when_nothing_runs() {
+    let mut server = Server::start(&["--memory", "100M", "--timeout", "60s"]);
+    server.eval(1, json!({ "program": "(+ 1 2)" }));
+    let before = resident(server.id());
+    for id in 2..8 {
+        let result =
+            server.eval(id, json!({ "program": "(count (mapv (fn [i] [i (str i)]) (range 400000)))" }));
+        assert_eq!(result["content"][0]["text"], "400000");
+    }
+    // A look at each is all that there is: how long it takes depends on the machine.
+    let mut looks = 0;
+    while resident(server.id()) > before + 20 {
+        looks += 1;
+        assert!(looks < 600, "{} MB, {before} MB before", resident(server.id()));
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    assert_eq!(server.end(), Some(0));
+}

@@ -53,6 +53,11 @@ impl Server {
         Server { child, input, output }
     }
 
+    /// The id of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends one line.
     pub(crate) fn send(&mut self, message: &Value) {
         writeln!(self.input.as_mut().expect("open"), "{message}").expect("server reads");

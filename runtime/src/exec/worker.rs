@@ -8,6 +8,7 @@ use super::turns::{NextRun, Turns};
 use super::watchdog::Watchdog;
 use super::work::{Needs, Work};
 use crate::guest::{CallId, Departures, Reply};
+use crate::memory;
 use crate::run::RunId;
 use crate::run::account::RunAccount;
 use ptc_vm::InterruptKind;
@@ -19,6 +20,9 @@ use std::time::{Duration, Instant};
 
 /// How long to wait before another look at memory that others hold.
 const MEMORY_PATIENCE: Duration = Duration::from_millis(1);
+
+/// How long a worker has nothing to do before it returns free memory to the system.
+const IDLE: Duration = Duration::from_millis(500);
 
 /// One worker thread.
 pub(crate) struct Worker {
@@ -40,6 +44,8 @@ pub(crate) struct Worker {
     /// Deadlines of the programs that were not over with their first turn.
     deadlines: BTreeSet<(Instant, RunId)>,
     stopping: bool,
+    /// Programs have ended since free memory was returned to the system.
+    has_freed: bool,
 }
 
 /// A program that has begun.
@@ -88,6 +94,7 @@ impl Worker {
             closed_until: None,
             deadlines: BTreeSet::new(),
             stopping: false,
+            has_freed: false,
         }
     }
 
@@ -142,7 +149,12 @@ impl Worker {
             Found::Refused => self.inbox.wait(Some(deadline.map_or(soon, |deadline| deadline.min(soon)))),
             Found::Nothing => {
                 let until = if self.starved.is_empty() { deadline } else { Some(soon) };
-                self.inbox.wait(until);
+                let idle = self.has_freed.then(|| Instant::now() + IDLE);
+                self.inbox.wait([until, idle].into_iter().flatten().min());
+                if idle.is_some_and(|idle| Instant::now() >= idle) {
+                    self.has_freed = false;
+                    memory::collect();
+                }
                 self.queue.busy(self.index);
             }
         }
@@ -299,6 +311,7 @@ impl Worker {
     fn remove(&mut self, run: RunId) {
         self.queue.runnable(-1);
         let Some(program) = self.programs.remove(&run) else { return };
+        self.has_freed = true;
         self.engine.commitments.end(program.commitment);
         if let Some(deadline) = program.account.deadline() {
             self.deadlines.remove(&(deadline, run));
