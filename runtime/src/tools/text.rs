@@ -114,7 +114,7 @@ fn merged<'s>(all: &[Plain<'s>]) -> impl Iterator<Item = Argument<'s>> + use<'s>
     let mut known = BTreeSet::new();
     for (name, member) in all.iter().flat_map(Plain::members) {
         if known.insert(name) {
-            let required = all.iter().all(|plain| plain.required().contains(&name));
+            let required = all.iter().all(|plain| plain.requires(name));
             rows.push(Argument { name, demand: member.demand.clone(), required });
         }
     }
@@ -294,6 +294,36 @@ mod tests {
         assert_eq!(call_form("time", &bare), "(tool/call {:server \"time\" :tool \"now\" :args {}})");
         assert_eq!(signature("time", &bare), "time/now {}");
         assert!(documentation("time", &bare, None).contains("Required args: none"));
+    }
+
+    /// What one look at a document may cost does not depend on how its parts refer to each other, and grows with its size
+    /// only.
+    #[test]
+    fn documentation_of_schemas_that_refer_to_themselves_is_bounded() {
+        let circle = |count: usize| {
+            let names: Vec<String> = (0..count).map(|n| format!("p{n}")).collect();
+            let members: serde_json::Map<String, Json> =
+                (0..count).map(|n| (format!("p{n}"), json!({"$ref": format!("#/$defs/a{n}")}))).collect();
+            let one = json!({"type": "object", "required": names, "properties": members});
+            let defs: serde_json::Map<String, Json> =
+                (0..count).map(|n| (format!("a{n}"), one.clone())).collect();
+            json!({"type": "object", "properties": {"v": {"$ref": "#/$defs/a0"}}, "required": ["v"], "$defs": defs})
+        };
+        let names: Vec<String> = (0..100_000).map(|n| format!("r{n}")).collect();
+        let parts: Vec<Json> = (0..60).map(|n| json!({"$ref": format!("#/$defs/b{n}")})).collect();
+        let all: serde_json::Map<String, Json> =
+            (0..60).map(|n| (format!("b{n}"), json!({"allOf": parts}))).collect();
+        for schema in [
+            circle(8),
+            circle(60),
+            json!({"type": "object", "required": names}),
+            json!({"properties": {"v": {"$ref": "#/$defs/b0"}}, "$defs": all}),
+        ] {
+            let tool = tool(json!({"name": "t", "inputSchema": schema, "outputSchema": schema}));
+            // Without a bound this takes minutes: the test would not end.
+            assert!(documentation("s", &tool, None).starts_with("s/t"));
+            assert!(signature("s", &tool).starts_with("s/t"));
+        }
     }
 
     #[test]

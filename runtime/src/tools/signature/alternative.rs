@@ -110,6 +110,11 @@ impl<'s> Plain<'s> {
         &self.required
     }
 
+    /// True when this member is required.
+    pub(crate) fn requires(&self, name: &str) -> bool {
+        self.members.get(name).is_some_and(|member| member.required)
+    }
+
     /// True when some member must not be there.
     pub(crate) fn leaves_out(&self) -> bool {
         self.members.values().any(|member| member.absent)
@@ -131,8 +136,8 @@ impl<'s> Plain<'s> {
     }
 
     pub(super) fn require(&mut self, name: &'s str) {
-        self.members.entry(name).or_default().required = true;
-        if !self.required.contains(&name) {
+        let member = self.members.entry(name).or_default();
+        if !std::mem::replace(&mut member.required, true) {
             self.required.push(name);
         }
     }

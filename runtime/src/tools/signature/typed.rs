@@ -36,15 +36,17 @@ const LONGEST_FACT: usize = 120;
 
 /// The signature of a schema; `root` is the document that it is in.
 pub(crate) fn typed(root: &Json, schema: &Json) -> String {
-    let mut text = String::new();
-    for levels in (1..=DEEPEST).rev() {
+    let mut levels = DEEPEST;
+    loop {
         let writer = SignatureWriter { variants: Variants::new(root), levels };
-        text = writer.of(&[Said::Is(schema)], 0);
-        if text.len() <= LONGEST && !writer.variants.is_used_up() {
-            break;
+        let text = writer.of(&[Said::Is(schema)], 0);
+        let is_used_up = writer.variants.is_used_up();
+        if levels == 1 || (text.len() <= LONGEST && !is_used_up) {
+            return text;
         }
+        // A schema that uses up its looks is looked at few times.
+        levels = if is_used_up { levels / 2 } else { levels - 1 };
     }
-    text
 }
 
 /// What a call gives: `Result<{:rows [string] :next string?}>`. Of a result that is wrapped in a member, what is in it; a text
@@ -106,7 +108,7 @@ impl<'s> SignatureWriter<'s> {
         let common: Vec<&str> = first
             .required()
             .iter()
-            .filter(|name| others.iter().all(|other| other.required().contains(name)))
+            .filter(|name| others.iter().all(|other| other.requires(name)))
             .copied()
             .collect();
         let rows = |plain: &Plain<'s>| {
@@ -124,7 +126,7 @@ impl<'s> SignatureWriter<'s> {
                 let more: Vec<String> = plain
                     .required()
                     .iter()
-                    .filter(|name| !common.contains(name))
+                    .filter(|name| !others.iter().chain([first]).all(|other| other.requires(name)))
                     .map(|name| key(name))
                     .collect();
                 if more.is_empty() { String::new() } else { format!("with {}", more.join(" ")) }

@@ -28,6 +28,16 @@ const KINDS: [&str; 7] = ["object", "array", "string", "integer", "number", "boo
 const ANNOTATIONS: [&str; 7] =
     ["title", "description", "$comment", "examples", "default", "deprecated", "$schema"];
 
+/// What it costs to look at a schema: its parts are taken out one by one.
+fn weight(words: &Map<String, Json>) -> usize {
+    let parts = |value: &Json| match value {
+        Json::Object(members) => members.len(),
+        Json::Array(items) => items.len(),
+        _ => 0,
+    };
+    1 + words.values().map(parts).sum::<usize>()
+}
+
 /// Takes schemas of one document apart.
 pub(crate) struct Variants<'s> {
     root: &'s Json,
@@ -70,7 +80,9 @@ impl<'s> Variants<'s> {
         let mut all = Vec::new();
         for this in &these {
             for that in &those {
-                if all.len() == MOST || !(all.is_empty() || self.spend(1 + that.members.len())) {
+                // The first alternative is there whatever it costs, so that a schema that has one never counts as impossible.
+                let has_budget = self.spend(1 + this.members.len() + that.members.len());
+                if all.len() == MOST || !(all.is_empty() || has_budget) {
                     return all;
                 }
                 all.extend(this.clone().and(that.clone()));
@@ -84,7 +96,7 @@ impl<'s> Variants<'s> {
         let Some(words) = schema.as_object() else {
             return if schema == &Json::Bool(false) { Vec::new() } else { vec![Plain::default()] };
         };
-        if depth == DEEPEST || !self.spend(1) {
+        if depth == DEEPEST || !self.spend(weight(words)) {
             return vec![Plain::default()];
         }
         let depth = depth + 1;
@@ -193,7 +205,7 @@ impl<'s> Variants<'s> {
         let Some(words) = schema.as_object() else {
             return if schema == &Json::Bool(false) { vec![Plain::default()] } else { Vec::new() };
         };
-        if depth == DEEPEST || !self.spend(1) {
+        if depth == DEEPEST || !self.spend(weight(words)) {
             return vec![Plain::default()];
         }
         let depth = depth + 1;
