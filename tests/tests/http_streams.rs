@@ -40,7 +40,14 @@ fn who_listens_hears_of_other_tools_also_after_coming_back() {
     let path = folder.path().join("upstreams.json");
     let write = |names: &[&str]| std::fs::write(&path, probes(names)).unwrap();
     write(&["a"]);
-    let server = WebServer::start(&["--upstreams-config", path.to_str().unwrap(), "--timeout", "120s"]);
+    let server = WebServer::start(&[
+        "--upstreams-config",
+        path.to_str().unwrap(),
+        "--timeout",
+        "120s",
+        "--config-reload",
+        "watch",
+    ]);
     let mut client = SessionClient::begin(&server, "2025-11-25", &[]);
     client.ask(&server, "tools/list", json!({}));
     let mut listener = server.connect();
