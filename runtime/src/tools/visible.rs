@@ -56,7 +56,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 pub fn visible_line(text: &str) -> Cow<'_, str> {
     match visible(text) {
         text if !text.contains('\n') => text,
-        text => Cow::Owned(text.replace('\n', "\\u000a")),
+        text => Cow::Owned(text.replace('\r', "\\u000d").replace('\n', "\\u000a")),
     }
 }
 
@@ -183,7 +183,7 @@ mod tests {
         ] {
             assert_eq!(visible(text), want, "{text:?}");
         }
-        assert_eq!(visible_line("a\nb"), "a\\u000ab");
+        assert_eq!(visible_line("a\nb\r\nc"), "a\\u000ab\\u000d\\u000ac");
     }
 
     #[test]
