@@ -276,7 +276,8 @@ fn two_tools_of_one_name_are_refused_with_both_names() {
     let config = CONFIG.replace("name: document-retrieval", "name: financial_data");
     let want = "financial-data/query_financials and financial_data/query_financials would both be the function \
                 mcp__financial_data__query_financials";
-    let (exit, _, log) = folder.exec(&config, "print(1)");
+    // A script that names no tool needs no server, and so no function of one.
+    let (exit, _, log) = folder.exec(&config, "print(tools())");
     assert_eq!(exit, Some(2), "{log}");
     assert!(log.contains(want), "{log}");
     let mut serve = folder.command(&["serve", "--tools", "execute_program"], &config);

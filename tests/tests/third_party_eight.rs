@@ -79,9 +79,11 @@ fn the_doctor_finds_nothing_wrong_with_eight_servers() {
     let finished = run_ptc(&[&["doctor", "--output", "json"][..], &eight.config.flags(&[])].concat(), "");
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let report: Value = serde_json::from_str(&finished.stdout).expect("JSON");
-    assert_eq!(
-        (&report["ok"], &report["configuration"]["level"]),
-        (&true.into(), &"ok".into()),
+    assert_eq!(report["ok"], true, "{report:#}");
+    // Where the tests run as the superuser, that is a finding of its own.
+    let findings = report["configuration"]["findings"].as_array().expect("findings");
+    assert!(
+        findings.iter().all(|finding| finding["level"] == "ok" || finding["check"] == "user"),
         "{report:#}"
     );
     let servers = report["servers"].as_array().expect("servers");

@@ -153,11 +153,14 @@ fn unit(text: &[u8], at: usize, depth: u32) -> DecodedUnit {
             (escaped, lead, at) = (true, next, at + 1);
             continue;
         }
-        let by_escape = escaped && matches!(lead, b'u' | b'x' | b'0'..=b'3');
+        let by_escape = escaped && matches!(lead, b'u' | b'U' | b'x' | b'0'..=b'3');
         let decoded = match lead {
             b'%' if depth > 0 => percent(text, at, depth),
             b'&' => entity(text, at),
             b'u' if escaped => code_point(text, at, depth),
+            b'U' if escaped => {
+                digits(text, at, 8, 16, depth).map(|(code, end)| DecodedUnit::character(code, end))
+            }
             _ if by_escape => bytes(text, lead, at, depth),
             _ => None,
         };
@@ -189,6 +192,7 @@ fn digits(text: &[u8], mut at: usize, count: usize, radix: u32, depth: u32) -> O
             b'%' | b'&' | b'\\' if depth > 0 => unit(text, at, depth - 1),
             byte => DecodedUnit::byte(byte, at + 1),
         };
+        // Eight hexadecimal digits are 32 bits.
         value = value * radix + char::from(digit.only()?).to_digit(radix)?;
         at = digit.end;
     }
@@ -312,6 +316,7 @@ mod tests {
         same("pä-😀", r"p\303\244-\360\237\230\200");
         same("pä", r"p\\xc3\\xa4");
         same("pä", r"p\xe4");
+        same("pä-😀", r"p\U000000e4-\U0001f600");
         same("p%40ss", "p%25%34%30ss");
         same("p%40ss", r"p\u0025\u0034\u0030ss");
         same("p%40ss", "p@ss");
@@ -354,6 +359,8 @@ mod tests {
             "&#x;",
             "&#x110000;",
             "\\\\&",
+            "\\U0001f60",
+            "\\Uffffffff",
             "\\xc3",
             "\\xc3\\",
             "\\303\\2",
