@@ -1,6 +1,7 @@
 //! The `ptc` binary: the command line, with the benches as one of its commands.
 
 mod allocator;
+mod collector;
 
 use std::process::ExitCode;
 
@@ -8,6 +9,6 @@ use std::process::ExitCode;
 static ALLOCATOR: allocator::Mimalloc = allocator::Mimalloc;
 
 fn main() -> ExitCode {
-    ptc_runtime::memory::set_collector(allocator::collect);
+    ptc_runtime::memory::set_collector(collector::collect);
     ptc_mcp::cli::main::<ptc_benches::command::BenchArgs>()
 }
