@@ -6,7 +6,7 @@ A *room* is a top-level module of a crate. What is checked:
 - imports between the rooms of a crate run one way: no circles,
 - imports between crates run one way (CRATES, from top to bottom),
 - a folder holds few source files, a file is one idea,
-- ARCHITECTURE.md shows the picture that is printed,
+- docs/design/rooms.md shows the picture that is printed,
 - no two types of DISTINCT crates have the same name.
 
 The print shows the rooms of each crate in layers: a room imports only rooms below it. Beside each stand the rooms
@@ -29,6 +29,7 @@ CRATES = ["ptc", "benches", "mcp", "python", "runtime", "compiler", "vm", "simil
 FOLDERS = {"python": "runtime/python"}
 # Crates whose types have names of their own, together: they are read side by side.
 DISTINCT = ["mcp", "runtime"]
+PICTURE = os.path.join("docs", "design", "rooms.md")
 MOST_FILES = 15
 MOST_LINES = 600
 ROOTS = {"lib", "main"}
@@ -215,7 +216,7 @@ def main():
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.rs"]
     files = subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split()
     files = sorted({file for file in files if os.path.exists(file)})
-    with open("ARCHITECTURE.md", encoding="utf8") as text:
+    with open(PICTURE, encoding="utf8") as text:
         shown = text.read()
     breaches, types = [], collections.defaultdict(list)
     for name in sys.argv[1:] or CRATES:
@@ -224,7 +225,7 @@ def main():
         picture = list(crate.picture())
         print(*picture, sep="\n", end="\n" if crate.rooms else "")
         if picture and "\n".join([name, *picture, ""]) not in shown:
-            breaches.append(f"ARCHITECTURE.md shows another picture of {name} than this")
+            breaches.append(f"{PICTURE} shows another picture of {name} than this")
         breaches += [*crate.breaches(), *crate.upward()]
         for type_name, file in crate.types() if name in DISTINCT else ():
             types[type_name].append(file)
