@@ -1,19 +1,19 @@
-//! Which tests have what they need. One that has not is reported as ignored, not as passed:
-//! `#[cfg_attr(not(third_party), ignore = "…")]`.
+//! Sets a cfg for each thing that some tests need and that this machine may lack. A test without what it needs is
+//! reported as ignored, not as passed: `#[cfg_attr(not(third_party), ignore = "…")]`.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Ends with 0 where this user may make the namespaces that scripts are jailed in, and the kernel has Landlock.
+/// Exits with 0 where this user may create the namespaces that jail scripts, and the kernel has Landlock.
 const JAIL: &str = "import ctypes, os
 libc = ctypes.CDLL(None)
 made = libc.unshare(0x10000000 | 0x00020000 | 0x20000000 | 0x40000000) == 0
 os._exit(0 if made and libc.syscall(444, 0, 0, 1) >= 1 else 1)";
 
-/// Mounts a disk that nobody else sees.
+/// Mounts a disk that is visible only inside its own namespace.
 const MOUNT: [&str; 7] = ["-Urm", "mount", "-t", "tmpfs", "none", "/proc", "-osize=64k"];
 
-/// By cfg: a path, from the root of the workspace.
+/// A cfg and the path that turns it on, relative to the root of the workspace.
 const BESIDE: &[(&str, &str)] = &[
     ("corpus", "../shared/conformance"),
     ("specification", "../shared/spec/language.md"),
@@ -31,7 +31,7 @@ fn main() {
     have("own_disk", disk.is_ok_and(|status| status.success()));
     for (name, path) in BESIDE {
         let path = Path::new("..").join(path);
-        // One that is missing is not watched: cargo would build everything anew each time.
+        // A missing path is not watched: cargo would rebuild everything each time.
         if path.exists() {
             println!("cargo::rerun-if-changed={}", path.display());
         }

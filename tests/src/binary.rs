@@ -1,4 +1,4 @@
-//! The `ptc` binary: where it is, and its commands run to their end.
+//! Finds or builds the `ptc` binary under test, and runs its commands to the end.
 
 use crate::{PATIENCE, workspace};
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub fn build_dir() -> PathBuf {
     dir
 }
 
-/// The binary under test; built first when it is absent or older than its sources.
+/// The binary under test; built first if it is absent or older than its sources.
 pub fn path() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
@@ -42,7 +42,7 @@ pub fn path() -> &'static Path {
     })
 }
 
-/// An example of the library of the server; built first when it is absent or older than its sources.
+/// An example of the server's library; built first if it is absent or older than its sources.
 pub fn server_example(name: &str) -> PathBuf {
     let sources = ["vm/src", "compiler/src", "runtime/src", "runtime/python/src", "mcp/src", "mcp/examples"];
     build(build_dir().join("examples").join(name), &sources, ["--example", name])
@@ -59,7 +59,7 @@ fn newest(dir: &Path) -> SystemTime {
         .unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// Builds what is absent or older than its sources.
+/// Builds a binary that is absent or older than its sources.
 fn build(path: PathBuf, sources: &[&str], target: [&str; 2]) -> PathBuf {
     let built = std::fs::metadata(&path).and_then(|data| data.modified()).ok();
     if built.is_some_and(|built| sources.iter().all(|dir| newest(&workspace().join(dir)) <= built)) {
@@ -80,7 +80,7 @@ fn build(path: PathBuf, sources: &[&str], target: [&str; 2]) -> PathBuf {
     path
 }
 
-/// A `ptc` command, away from the user's own configuration.
+/// A `ptc` command that does not see the user's own configuration.
 pub fn ptc<S: AsRef<std::ffi::OsStr>>(arguments: &[S]) -> Command {
     let mut command = Command::new(path());
     command.args(arguments).env("XDG_CONFIG_HOME", "/nonexistent");
@@ -93,10 +93,10 @@ pub fn ptc<S: AsRef<std::ffi::OsStr>>(arguments: &[S]) -> Command {
     command
 }
 
-/// What a command left behind.
+/// Exit code and output of a finished command.
 #[derive(Debug)]
 pub struct Finished {
-    /// Exit code; `None` when a signal ended it.
+    /// Exit code; `None` if a signal ended the process.
     pub code: Option<i32>,
     /// Standard output.
     pub stdout: String,
@@ -129,7 +129,7 @@ pub fn run_ptc(arguments: &[&str], input: &str) -> Finished {
     run(ptc(arguments), input)
 }
 
-/// The report of `ptc eval --output json`: a time limit that no slow machine reaches, then the flags given.
+/// The report of `ptc eval --output json`, with a time limit that no slow machine reaches; `flags` follow it.
 pub fn eval(program: &str, flags: &[&str]) -> Value {
     let mut arguments = vec!["eval", "-", "--output", "json"];
     if !flags.contains(&"--timeout") {

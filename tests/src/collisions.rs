@@ -1,4 +1,4 @@
-//! Keys with equal hashes, computed as an attacker computes them: the hash is no secret.
+//! Makes keys with equal hashes, as an attacker would: the hash function is no secret.
 
 use ptc_vm::value::string::hash_text;
 
@@ -6,42 +6,43 @@ use ptc_vm::value::string::hash_text;
 const FIRST: u64 = 0x9E37_79B9_7F4A_7C15;
 const SECOND: u64 = 0xD6E8_FEB8_6659_FD93;
 
-/// The hash that these keys have.
+/// The hash of all these keys.
 const TARGET: u32 = 0x0BAD_CAFE;
 
-/// What an odd number must be multiplied with to give 1.
+/// The multiplicative inverse of an odd number modulo 2^64.
 fn inverse(odd: u64) -> u64 {
-    // Each step doubles the number of right bits, of which three are right to begin with.
+    // Newton's iteration: each step doubles the number of correct low bits; the first three are correct from the
+    // start.
     (0..5).fold(odd, |found, _| found.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(found))))
 }
 
-/// The nth of the two numbers that mix to the hash.
+/// The nth pair of numbers that mix to the hash.
 fn unmix(nth: u32) -> (u32, u32) {
     let wide = (u64::from(TARGET) << 32 | u64::from(nth)).wrapping_mul(inverse(SECOND));
     let wide = (wide ^ wide >> 32).wrapping_mul(inverse(FIRST));
     ((wide >> 32) as u32, wide as u32)
 }
 
-/// The nth of the integers that collide.
+/// The nth of the colliding integers.
 pub fn integer(nth: u32) -> i64 {
     let (low, high) = unmix(nth);
     (u64::from(high ^ 0x51) << 32 | u64::from(low)) as i64
 }
 
-/// The nth of the floats that collide, with each other and with those integers; a few of them are none.
+/// The nth float that collides with the other floats and with those integers. A few are not finite: `None`.
 pub fn float(nth: u32) -> Option<f64> {
     let (low, high) = unmix(nth);
     let float = f64::from_bits(u64::from(high ^ 0x77) << 32 | u64::from(low));
     float.is_finite().then_some(float)
 }
 
-/// The nth of the long texts that collide: they differ where no hash looks.
+/// The nth of the colliding long texts: they differ only where the hash does not read.
 pub fn long_text(nth: u32) -> String {
     let (start, end) = ("-".repeat(64), "-".repeat(528));
     format!("{start}--------{nth:08}{end}")
 }
 
-/// Short texts that are looked for in the same few places of any table of up to `1 << bits` slots.
+/// Short texts that probe the same few slots of any table of up to `1 << bits` slots.
 pub fn texts(count: usize, bits: u32) -> Vec<String> {
     let is_near = |text: &String| hash_text(text) & ((1 << bits) - 1) < 4;
     (0u32..).map(|number| format!("k{number}")).filter(is_near).take(count).collect()

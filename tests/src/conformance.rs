@@ -1,4 +1,4 @@
-//! Conformance cases: a program and what it must give.
+//! Runs conformance cases: programs with the results that they must give.
 
 use crate::binary;
 use crate::pr_text::same;
@@ -24,7 +24,7 @@ pub fn cases(dir: &Path) -> Vec<Value> {
         .collect()
 }
 
-/// What became of all cases.
+/// The results of all cases.
 #[derive(Default)]
 pub struct Report {
     /// Right answers and all cases, by area.

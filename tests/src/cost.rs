@@ -1,8 +1,9 @@
-//! What work costs this process, whatever else the machine does: processor time and resident memory.
+//! Measures processor time and resident memory of this process, independent of other load on the machine.
 
 use std::time::Duration;
 
-/// Longest that a check of one small input may take, with sanitizers on. What is bounded by fuel takes a hundredth.
+/// Longest that a check of one small input may take, with sanitizers on. Work bounded by fuel takes a hundredth of
+/// it.
 pub const MOST_OF_A_CHECK: Duration = Duration::from_secs(2);
 
 /// Processor time of a thread, or of this process.
@@ -16,10 +17,10 @@ pub fn processor_time() -> Duration {
     Duration::from_nanos(tasks.filter_map(|task| scheduled(&task.path().join("schedstat"))).sum())
 }
 
-/// Does the work, which must not take the thread longer than `most`.
+/// Runs `work`, which must take at most `most` of this thread's processor time.
 ///
 /// # Panics
-/// It did.
+/// If it took longer.
 pub fn within(most: Duration, work: impl FnOnce()) {
     let now = || scheduled("/proc/thread-self/schedstat".as_ref()).unwrap_or(0);
     let begun = now();
@@ -38,8 +39,8 @@ pub fn peak_resident() -> u64 {
     status("VmHWM:")
 }
 
-/// Starts to look for the peak anew. Where the kernel does not know this, the peak is that of the whole process, which is
-/// stricter.
+/// Resets the peak. If the kernel does not support that, the peak is that of the whole process, which is a stricter
+/// bound.
 pub fn forget_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }

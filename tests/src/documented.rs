@@ -1,5 +1,5 @@
-//! Whether tools can be called from `doc` alone: arguments that are made of its signature, with nothing else known, are
-//! judged by a validator of JSON Schema.
+//! Checks that tools can be called from `doc` alone: arguments are made from the signature, without any other
+//! knowledge, and a JSON Schema validator judges them.
 
 use crate::binary::eval;
 use crate::signature::{Style, read};
@@ -18,7 +18,7 @@ const DOCUMENTED: &str = r#"
                    (dir (:name server) {:limit 200})))
             (tool/servers))"#;
 
-/// Makes arguments for every tool of the servers of a configuration file; how many tools there are, and what does not fit.
+/// Makes arguments for every tool of the servers in a configuration file. Gives the number of tools, and the misfits.
 pub fn misfits(config: &str) -> (usize, String) {
     let flags = ["--upstreams-config", config, "--max-catalog-ops", "10000", "--timeout", "600s"];
     let report = eval(DOCUMENTED, &flags);
@@ -42,7 +42,7 @@ pub fn misfits(config: &str) -> (usize, String) {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // The validator reads all of it before it has much to say.
+    // The validator reads all its input before it writes much.
     validator.stdin.take().unwrap().write_all(cases.as_bytes()).unwrap();
     let output = validator.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");

@@ -1,12 +1,12 @@
-//! Random programs that compile and mostly run: a grammar with types and scopes, steered by a list of
-//! choices. Fewer and smaller choices give smaller programs, so whatever shrinks the list shrinks the program.
+//! Generates random programs that compile and mostly run, from a grammar with types and scopes and a list of
+//! choices. Fewer and smaller choices give smaller programs, so shrinking the list shrinks the program.
 //!
 //! # Templates
 //! A row is source text with holes. `$I $V $M $S $B $A $F $P` stand for an expression of that kind. `$=I` is
 //! a new local of that kind, bound between `$+` and `$-` of the same row; `$0`, `$1` name the row's locals.
 
-/// What an expression is meant to give. Holes may be filled by something that faults or differs: then the
-/// fault is what all runs must agree on.
+/// The type of an expression. A hole may be filled by something that faults or has another type: then all runs must
+/// agree on the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Integer,
@@ -15,9 +15,9 @@ enum Kind {
     Text,
     Truth,
     Anything,
-    /// From one argument to an integer.
+    /// Takes one argument, gives an integer.
     Function,
-    /// From one argument to a truth value.
+    /// Takes one argument, gives a boolean.
     Predicate,
 }
 
@@ -306,7 +306,7 @@ impl Kind {
     }
 }
 
-/// What every program may call.
+/// Definitions that every program may call.
 const PRELUDE: &str = "(def g 5)
 (defn f ([a] (inc a)) ([a b] (if (< a b) a b)))
 (defn w [n acc] (if (or (<= n 0) (> n 9)) acc (w (dec n) (conj acc n))))
@@ -326,7 +326,7 @@ struct Writer<'c> {
     out: String,
 }
 
-/// The program that these choices give.
+/// The program for these choices.
 pub fn program(choices: &[u8]) -> String {
     let mut writer = Writer { choices: choices.iter(), scope: Vec::new(), out: PRELUDE.to_owned() };
     writer.out.push('[');
@@ -345,7 +345,7 @@ impl Writer<'_> {
         self.choices.next().map_or(0, |&choice| usize::from(choice) % count)
     }
 
-    /// Recursion is bounded by `depth`.
+    /// `depth` bounds the recursion.
     fn expression(&mut self, kind: Kind, depth: u32) {
         let local = self.local(kind);
         let is_leaf = depth == 0 || self.out.len() > MOST_BYTES || self.choices.len() == 0;
@@ -365,7 +365,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A local of this kind that no later one hides.
+    /// A visible local of this kind.
     fn local(&mut self, kind: Kind) -> Option<&'static str> {
         let visible = |index: &usize| {
             let (_, name) = self.scope[*index];
@@ -398,7 +398,7 @@ impl Writer<'_> {
                     let name = NAMES.iter().cycle().skip(first).find(|name| free(name)).unwrap();
                     own.push((kind, name));
                     self.out.push_str(name);
-                    // A local that is named inside the scope joins it at once.
+                    // A local named inside the scope joins it at once.
                     if self.scope.len() > outside {
                         self.scope.push((kind, name));
                     }

@@ -1,5 +1,5 @@
-//! Another isolate that runs on the same thread whenever one polls: what a driver does that takes the thread away
-//! in the middle of a native operation.
+//! Runs another isolate on the same thread whenever the tested one polls, as a driver does that preempts a native
+//! operation.
 
 use ptc_compiler::{CompileOptions, Externals};
 use ptc_vm::bytecode::Program;
@@ -23,7 +23,7 @@ thread_local! {
 
 struct Guest;
 
-/// Lets the guest run at every poll.
+/// Runs the guest at every poll.
 pub const VISITED: Preemption = Preemption::by(&Guest);
 
 impl Preempt for Guest {

@@ -1,6 +1,6 @@
-//! Secrets, the forms in which they come back, and whether a text holds one of them.
+//! Lists test secrets and the forms in which they may leak, and searches texts for them.
 //!
-//! Written without a look at the product: what it must hide is decided here.
+//! Written independently of the product's redaction: what must be hidden is decided here.
 
 use serde_json::Value;
 
@@ -20,15 +20,15 @@ pub const SECRETS: [&str; 12] = [
     "root:p4ss-of-basic-pair",
 ];
 
-/// Characters of a secret that are as good as the secret; with escapes it takes more of them to say as much.
+/// Characters of a secret that count as a leak. Escaped forms need more characters for the same content.
 const HEAD: usize = 8;
 const ESCAPED_HEAD: usize = 14;
 
-/// One way in which a secret comes back.
+/// One way in which a secret may come back.
 pub struct Form {
     /// What it is called.
     pub name: &'static str,
-    /// The text that is planted.
+    /// The text that the server plants.
     pub planted: String,
     /// The part of it that must not be seen.
     pub needle: String,
@@ -99,7 +99,7 @@ pub fn forms(secret: &str) -> Vec<Form> {
         ("basic pair", "user:", false, true),
     ] {
         let whole = base64(&format!("{before}{trimmed}"), url, padded);
-        // Digits that hold bits of what is around say less than the whole secret.
+        // The first and last base64 digits mix bits of the secret with its surroundings and are left out.
         let first = (before.len() * 8).div_ceil(6);
         let last = (before.len() + trimmed.len()) * 8 / 6;
         forms.push(Form { name, needle: whole[first..last].to_owned(), planted: whole });
@@ -117,7 +117,7 @@ fn unicode_only(json: &str) -> String {
     json.chars().map(|c| if c.is_ascii() { c.to_string() } else { escaped(c) }).collect()
 }
 
-/// Characters with a name in HTML.
+/// Characters that have an HTML entity.
 const ENTITIES: [(char, &str); 4] = [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;")];
 
 fn html(secret: &str, write: impl Fn(char) -> Option<String>) -> String {
@@ -194,8 +194,9 @@ pub(crate) fn base64(text: &str, url: bool, padded: bool) -> String {
     out
 }
 
-/// Every secret with the form in which a text holds it. A text is looked at as it is, and each JSON string in it
-/// as what it says, to any depth.
+/// Every secret that a text holds, with its form. The text is searched as it is; each JSON string in it is searched
+/// in
+/// decoded form as well, to any depth.
 pub fn found(text: &str) -> Vec<String> {
     let mut texts = vec![text.to_owned()];
     for line in text.lines() {
@@ -207,9 +208,9 @@ pub fn found(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for secret in SECRETS {
         for Form { name, needle, .. } in forms(secret) {
-            // Where a text was cut, the beginning of a secret is enough.
+            // If the text was cut, the beginning of a secret is enough.
             let is_escaped = needle.contains(['\\', '%', '&']);
-            // In a form that escapes everything, a character of the secret takes as many as it is longer.
+            // In a form that escapes every character, a character takes more bytes.
             let each = needle.chars().count() / secret.chars().count().max(1);
             let most = if is_escaped { ESCAPED_HEAD.max(HEAD * each) } else { HEAD };
             let head: String = needle.chars().take(most).collect();

@@ -1,7 +1,7 @@
-//! A JSON service that repeats its secrets wherever it can, in every form there is.
+//! A JSON service that repeats its secrets wherever it can, in every form that the tests know.
 //!
-//! Below `/N/` it is the service that the N-th secret belongs to: its OpenAPI document, its answers, its refusals and
-//! where it redirects to say what is secret. Bodies come in chunks of a few bytes.
+//! Paths below `/N/` belong to the service with the N-th secret. Its OpenAPI document, answers, refusals and redirect
+//! targets contain the secret. Bodies come in chunks of a few bytes.
 
 use crate::leaks::forms;
 use serde_json::{Value, json};
@@ -9,27 +9,27 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
-/// Bytes of a chunk: no secret is within one.
+/// Bytes of a chunk: too few for a whole secret.
 const CHUNK: usize = 3;
 
 /// The operations of each service.
 pub const OPERATIONS: [&str; 7] = ["give", "refuse", "fail", "ask", "say", "later", "away"];
 
-/// The header that each service wants, and what it says when it has got it.
+/// The header that a service requires, and the secret that it then repeats.
 #[derive(Clone)]
 pub struct Planted {
     /// Name and value of the header.
     pub header: (String, String),
-    /// What nobody may learn.
+    /// The secret that must not leak.
     pub secret: String,
 }
 
-/// As the second word of `Authorization: Basic …`.
+/// Base64, for `Authorization: Basic …`.
 pub fn base64(text: &str) -> String {
     crate::leaks::base64(text, false, true)
 }
 
-/// Serves until the process ends; gives the port.
+/// Serves until the process ends. Gives the port.
 pub fn start(planted: Vec<Planted>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -37,7 +37,7 @@ pub fn start(planted: Vec<Planted>) -> u16 {
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let planted = planted.clone();
-            // A client that goes away ends its connection.
+            // An error means that the client closed the connection.
             std::thread::spawn(move || serve(stream, &planted, port));
         }
     });
@@ -88,14 +88,14 @@ fn answer(
         return Some((
             400,
             json.to_owned(),
-            // Not the operation: it may be the beginning of a secret that it was sent to.
+            // Leaves out the operation: it may contain the beginning of a secret sent to it.
             json!({ "detail": format!("got {headers:?}") }).to_string(),
         ));
     }
     let texts: Vec<String> = forms(secret).into_iter().map(|form| form.planted).collect();
     let form: usize = query.split('=').nth(1).and_then(|form| form.parse().ok()).unwrap_or_default();
     let text = texts.get(form)?;
-    // A header has no breaks.
+    // Headers have no line breaks.
     let line = text.replace(['\r', '\n'], " ");
     Some(match operation {
         "openapi.json" => (200, json.to_owned(), document(&texts).to_string()),
@@ -117,7 +117,7 @@ fn answer(
     })
 }
 
-/// A document that is full of the secret.
+/// An OpenAPI document with the secret in every text.
 fn document(texts: &[String]) -> Value {
     let all = texts.join(" ; ");
     let mut paths = serde_json::Map::new();

@@ -1,22 +1,24 @@
-//! What the tests of the whole product share. The tests themselves are in `tests/tests/`, one promise
-//! family a file; they drive the real `ptc` binary and servers and clients that we did not write.
+//! Shared helpers of the tests of the whole product. The tests are in `tests/tests/`, one family of promises a
+//! file; they drive the real `ptc` binary, and third-party servers and clients.
 //!
 //! # Layout
 //! - [`binary`]: finds the `ptc` binary and runs its commands to the end
 //! - [`serve`]: a running `ptc serve` and the client side of its connection; [`web`]: the same over HTTP
-//! - [`scripts`]: Python scripts of such a server
+//! - [`scripts`]: runs Python scripts on such a server
 //! - [`terminal`]: a program at a terminal, and its screen
 //! - [`upstreams`]: configuration files that name upstream servers, our own `probe-server` among them
-//! - [`leaks`]: secrets, and the forms in which they come back
-//! - [`leaky_service`]: a JSON service that says them again in all of them
-//! - [`model`]: a model whose replies are written down; [`tasks`]: a server that it plans for
+//! - [`leaks`]: secrets, and the forms in which they may leak
+//! - [`leaky_service`]: a JSON service that leaks them in all forms
+//! - [`model`]: a model with scripted replies; [`tasks`]: a server that such a model plans for
 //! - [`third_party`]: installs MCP servers and clients from npm and PyPI (`tests/third_party/install.sh`)
-//! - [`signature`]: makes arguments from the signature that `doc` shows; [`documented`]: and has them judged
+//! - [`signature`]: makes arguments from the signature that `doc` shows; [`documented`]: validates them against the
+//!   schema
 //! - [`processes`]: which processes live, for the promises about orphans and crashes
-//! - [`small_stack`]: runs work on a native stack on which recursion over values does not fit
+//! - [`small_stack`]: runs work on a native stack too small for recursion over values
 //! - [`collisions`]: keys with equal hashes; [`cost`]: processor time and resident memory
-//! - [`properties`]: what holds for random inputs; [`grammar`]: random programs; [`variants`]: runs programs with optimisations on and off; [`guest`]: takes
-//!   their thread away half-way; [`checks`]: what holds for any input
+//! - [`properties`]: checks properties of random inputs; [`checks`]: properties of any input; [`grammar`]: random
+//!   programs;
+//!   [`variants`]: runs programs with optimisations on and off; [`guest`]: preempts them half-way
 //! - [`pr_text`], [`conformance`]: reads printed values as data, and judges answers by them
 //!
 //! # The binary under test
@@ -24,7 +26,7 @@
 //! be absent or older than its sources; then [`binary::path`] builds it. `PTC_BIN` names another binary.
 //!
 //! # Time
-//! No test asserts how long something took. Waiting is bounded by [`PATIENCE`], so that a hang fails.
+//! No test asserts how long something took. [`PATIENCE`] bounds each wait, so that a hang fails.
 
 #![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
 

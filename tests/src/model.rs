@@ -1,25 +1,25 @@
-//! A model whose replies are written down.
+//! An HTTP server that acts as a model provider with scripted replies.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// What the server does about a request.
+/// How the server answers one request.
 #[derive(Clone, Debug)]
 pub enum ModelAnswer {
-    /// The model says this, and 40 and 2 tokens were read and written.
+    /// The model says this text; the answer counts 40 tokens read and 2 written.
     Says(String),
-    /// The same, and nobody counts tokens.
+    /// The same, without token counts.
     Uncounted(String),
-    /// A status of failure, with this text as its error.
+    /// A failure status, with this text as its error.
     Fails(u16, String),
-    /// Nothing at all.
+    /// No answer.
     Silence,
 }
 
 impl ModelAnswer {
-    /// A reply that holds this program.
+    /// A reply with this program.
     pub fn program(text: &str) -> ModelAnswer {
         ModelAnswer::Says(format!("```clojure\n{text}\n```"))
     }
@@ -54,21 +54,20 @@ impl ModelAnswer {
     }
 }
 
-/// A server that speaks as OpenAI and as Anthropic do: each request gets the next of its answers, and the last one again and
-/// again.
+/// Speaks the protocols of OpenAI and Anthropic. Each request gets the next answer; the last answer repeats.
 pub struct ModelServer {
     url: String,
-    /// Bodies of requests, with what they are authorized by.
+    /// Request bodies, each with its authorization.
     pub got: Arc<Mutex<Vec<Value>>>,
 }
 
 impl ModelServer {
-    /// A server whose model says these programs.
+    /// A server for a model that replies with these programs.
     pub fn of(replies: &[&str]) -> ModelServer {
         ModelServer::answering(replies.iter().map(|reply| ModelAnswer::program(reply)).collect())
     }
 
-    /// Starts it.
+    /// Starts a server with these answers.
     pub fn answering(answers: Vec<ModelAnswer>) -> ModelServer {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
@@ -83,7 +82,7 @@ impl ModelServer {
         ModelServer { url, got }
     }
 
-    /// Where it is.
+    /// Its URL.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -126,7 +125,7 @@ fn answer(stream: TcpStream, answers: &[ModelAnswer], got: &Mutex<Vec<Value>>) -
             got.len() - 1
         };
         let Some((status, body)) = answers.get(number).or(answers.last())?.written(is_anthropic) else {
-            // Until the other side has had enough.
+            // Waits until the client closes the connection.
             let _ = reader.read(&mut [0]);
             return None;
         };

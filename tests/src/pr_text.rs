@@ -1,4 +1,4 @@
-//! Reads the text that `pr-str` prints as data, so that answers are compared by value, not by character.
+//! Parses the text that `pr-str` prints, so that answers are compared by value, not by character.
 
 /// A printed value.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ fn same_unordered<T: PartialEq>(a: &[T], b: &[T]) -> bool {
         })
 }
 
-/// Reads one value; `None` when the text is not that.
+/// Reads one value; `None` if the text is not exactly one value.
 pub fn read(text: &str) -> Option<Data> {
     let mut reader = Reader { rest: text };
     let data = reader.form()?;
@@ -66,7 +66,7 @@ pub fn read(text: &str) -> Option<Data> {
     reader.rest.is_empty().then_some(data)
 }
 
-/// True when both texts print the same value.
+/// True if both texts print the same value.
 pub fn same(a: &str, b: &str) -> bool {
     a == b || read(a).is_some_and(|a| Some(a) == read(b))
 }

@@ -1,4 +1,4 @@
-//! Processes as the operating system sees them (Linux: `/proc`).
+//! Inspects processes through `/proc` (Linux), and waits for conditions.
 
 use crate::PATIENCE;
 use std::process::Command;
@@ -17,17 +17,17 @@ pub fn is_alive(id: u32) -> bool {
     stat(id).is_some_and(|(state, _)| state != 'Z')
 }
 
-/// True for a process that has ended and was not waited for.
+/// True for a process that has exited but has not been waited for.
 pub fn is_zombie(id: u32) -> bool {
     stat(id).is_some_and(|(state, _)| state == 'Z')
 }
 
-/// What a process was started as.
+/// The command line of a process.
 pub fn command_line(id: u32) -> String {
     String::from_utf8_lossy(&std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default()).into_owned()
 }
 
-/// The processes that this one started, and those that they started.
+/// The descendants of a process.
 pub fn descendants(id: u32) -> Vec<u32> {
     let all: Vec<(u32, u32)> = std::fs::read_dir("/proc")
         .unwrap()
@@ -45,8 +45,8 @@ pub fn descendants(id: u32) -> Vec<u32> {
     found
 }
 
-/// The most memory that a process has had resident, in bytes. Pages of its binary are left out: they are not its
-/// own, and a dev build has several times as many as a release build.
+/// Peak resident memory of a process in bytes, without the pages of its binary: these are shared, and a dev build has
+/// several times as many as a release build.
 pub fn peak_resident(id: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
     let bytes = |name: &str| {
@@ -67,7 +67,7 @@ pub fn signal(id: u32, name: &str) {
     assert!(sent.success(), "no process {id}");
 }
 
-/// Waits until it is true. How long it takes does not matter, but it must happen.
+/// Waits until the condition holds; fails after [`crate::PATIENCE`].
 pub fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !is_true() {
@@ -76,7 +76,7 @@ pub fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
     }
 }
 
-/// Kept results that a process holds.
+/// Number of spilled results whose files a process has open.
 pub fn kept_results(id: u32) -> usize {
     let links = std::fs::read_dir(format!("/proc/{id}/fd")).expect("a process").flatten();
     let is_kept = |path: &std::path::Path| path.to_string_lossy().contains("ptc-spill-");

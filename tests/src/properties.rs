@@ -1,9 +1,9 @@
-//! Properties, checked with random inputs.
+//! Checks properties with random inputs.
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
-/// Checks a property of this many inputs, always the same ones; a failure shows the smallest that fails.
+/// Checks a property with this many inputs, the same ones in each run. A failure shows the smallest failing input.
 pub fn for_all<S: Strategy>(cases: u32, strategy: S, property: impl Fn(S::Value)) {
     let scale = std::env::var("PTC_PROPERTY_SCALE").ok().and_then(|scale| scale.parse().ok()).unwrap_or(1);
     let config = Config {

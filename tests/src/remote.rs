@@ -1,4 +1,4 @@
-//! MCP servers that we did not write, reached over HTTP.
+//! Starts third-party MCP servers that are reached over HTTP.
 
 use crate::third_party::{installed, python, python_with_old_sdk};
 use serde_json::{Value, json};
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 /// How long a server may take to listen, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Ports that no system hands out by itself: whoever takes a free one of those may find it taken a moment later.
+/// Ports outside the range that systems hand out: a free port inside that range may be taken a moment later.
 const PORTS: std::ops::Range<u16> = 20_000..30_000;
 
-/// A port that no other test has, in whatever process; free again when dropped.
+/// A port claimed across all test processes; released when dropped.
 struct ClaimedPort {
     port: u16,
-    /// Locked.
+    /// Holds the lock of the port.
     _claim: File,
 }
 
@@ -27,7 +27,7 @@ impl ClaimedPort {
         let folder = std::env::temp_dir().join("ptc-test-ports");
         std::fs::create_dir_all(&folder).unwrap();
         let count = PORTS.len() as u16;
-        // Processes begin at different places, so that they seldom meet.
+        // Processes start at different ports to avoid collisions.
         let first = (std::process::id() % u32::from(count)) as u16;
         for _ in 0..count {
             let port = PORTS.start + (first + NEXT.fetch_add(1, Ordering::Relaxed) % count) % count;
@@ -47,7 +47,7 @@ pub struct RemoteProcess {
 }
 
 impl RemoteProcess {
-    /// Starts a server, which listens at the port it is given.
+    /// Starts a server, which listens on the port it is given.
     fn start(make: impl FnOnce(u16) -> Command) -> RemoteProcess {
         let claimed = ClaimedPort::claim();
         let port = claimed.port;
@@ -73,7 +73,7 @@ impl RemoteProcess {
         })
     }
 
-    /// An example of the TypeScript SDK. Its port stands in its text, so it is a copy that runs.
+    /// An example of the TypeScript SDK. Its port is hard-coded, so a modified copy runs.
     pub fn sdk_example(name: &str) -> RemoteProcess {
         let folder = installed().join("node_modules/@modelcontextprotocol/sdk/dist/esm/examples/server");
         let text = std::fs::read_to_string(folder.join(format!("{name}.js"))).unwrap();
@@ -92,7 +92,7 @@ impl RemoteProcess {
         RemoteProcess::python(python(), "fastmcp", transport)
     }
 
-    /// The same tool by PyPI `mcp`: 1 or 2.
+    /// The same tool by PyPI `mcp`, major version 1 or 2.
     pub fn python_sdk(major: u32, transport: &str) -> RemoteProcess {
         RemoteProcess::python(if major == 1 { python_with_old_sdk() } else { python() }, "mcp", transport)
     }
@@ -106,12 +106,12 @@ impl RemoteProcess {
         })
     }
 
-    /// The address of a path.
+    /// The URL of a path.
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port.port)
     }
 
-    /// An entry for it.
+    /// A configuration entry for the server.
     pub fn entry(&self, transport: &str, path: &str) -> Value {
         json!({
             "transport": transport, "url": self.url(path), "allow_insecure_http": true,

@@ -1,4 +1,4 @@
-//! `execute_program` of a server: scripts in, texts out.
+//! Sends scripts to a server's `execute_program` and reads the resulting texts.
 
 use crate::serve::{Server, text_of};
 use crate::upstreams::Upstreams;
@@ -10,7 +10,7 @@ use std::process::Command;
 /// Flags for a server that runs scripts and nothing else.
 pub const ONLY_SCRIPTS: [&str; 2] = ["--tools", "execute_program"];
 
-/// Stands before what a script printed that failed.
+/// Precedes the output of a script that failed.
 pub const BEFORE: &str = "\n\n[Output before the failure]\n";
 
 /// A file of `tests/python`.
@@ -24,13 +24,13 @@ pub fn finance() -> Upstreams {
     Upstreams::default().add("financial-data", finance)
 }
 
-/// A server that counts its calls, and has tools that never answer.
+/// A server that counts its calls and has tools that never answer.
 pub fn counter() -> Upstreams {
     let counter = json!({ "transport": "mcp_stdio", "command": "python3", "args": [data("counter.py")] });
     Upstreams::default().add("counter", counter)
 }
 
-/// The script of the document's example, and what it is answered.
+/// The script of the document's example, and its result.
 pub const REVENUE: (&str, &str) = (
     r#"
 tickers = ["AMZN", "MSFT", "GOOG"]
@@ -46,7 +46,7 @@ for t in tickers:
      MSFT: $65.6B → $62.0B → $59.1B → $56.5B\nGOOG: $96.5B → $88.3B → $85.0B → $80.5B\n",
 );
 
-/// A text of a script's end without marks below a line, which are Python's from 3.11 on.
+/// Removes the marks below source lines, which Python prints from 3.11 on.
 pub fn without_marks(text: &str) -> String {
     let is_marks = |line: &&str| !line.is_empty() && line.chars().all(|c| " ~^".contains(c));
     text.split('\n').filter(|line| !is_marks(line)).collect::<Vec<_>>().join("\n")
@@ -57,7 +57,7 @@ pub fn begin(server: &mut Server, code: &str) -> u64 {
     server.begin("tools/call", json!({ "name": "execute_program", "arguments": { "code": code } }))
 }
 
-/// What a script is answered.
+/// The result of a script.
 pub fn result(server: &mut Server, code: &str) -> Value {
     let id = begin(server, code);
     loop {
@@ -68,12 +68,12 @@ pub fn result(server: &mut Server, code: &str) -> Value {
     }
 }
 
-/// The text of it.
+/// The result as text.
 pub fn run(server: &mut Server, code: &str) -> String {
     text_of(&result(server, code))
 }
 
-/// The texts of so many answers, by request.
+/// The texts of `count` answers, by request.
 pub fn answers(server: &mut Server, count: usize) -> HashMap<u64, String> {
     let mut texts = HashMap::new();
     while texts.len() < count {
@@ -93,7 +93,7 @@ pub fn sections(name: &str) -> Vec<(String, String)> {
     text.split("\n# ---- ").skip(1).filter_map(section).collect()
 }
 
-/// What CPython prints for each of `scripts.py`, by their titles.
+/// The output of CPython for each script of `scripts.py`, by title.
 pub fn reference() -> Vec<(String, String)> {
     let output =
         Command::new("python3").args(["-I", &data("reference.py"), &data("scripts.py")]).output().unwrap();
@@ -101,7 +101,7 @@ pub fn reference() -> Vec<(String, String)> {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Runs every attack at once; none may get what it wants, and the server answers the next script.
+/// Runs all attacks at once. None may succeed, and the server still answers the next script.
 pub fn attack(server: &mut Server) {
     let attacks = sections("attacks.py");
     assert!(attacks.len() >= 60);
@@ -110,7 +110,7 @@ pub fn attack(server: &mut Server) {
     for _ in &began {
         let answer = server.receive();
         let (_, name) = began.iter().find(|(id, _)| answer["id"] == *id).unwrap();
-        // A traceback shows lines of the script; what it printed stands behind it.
+        // A traceback quotes lines of the script, and the output follows it: only a line of its own counts.
         let text = text_of(&answer["result"]);
         let printed = match text.starts_with("[Script executed") {
             true => text.as_str(),

@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
-/// Lines of a server's log that are shown when its test fails.
+/// Number of log lines that a failing test shows.
 const LOG_LINES: usize = 30;
 
 /// A server process; killed when dropped, so that a failed test leaves nothing behind.
@@ -28,7 +28,7 @@ impl Server {
         Server::of(ptc(&arguments))
     }
 
-    /// Starts this command, a `ptc serve`, and shakes hands. The end of its log is shown when the test fails.
+    /// Starts this `ptc serve` command and shakes hands. A failing test shows the end of its log.
     pub fn of(command: Command) -> Server {
         Server::offering(command, json!({}))
     }
@@ -44,7 +44,7 @@ impl Server {
         server
     }
 
-    /// Starts this command, a `ptc serve`, and says nothing to it.
+    /// Starts this `ptc serve` command without sending anything.
     pub fn silent(mut command: Command) -> Server {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Mutex::new(VecDeque::new()));
@@ -81,7 +81,7 @@ impl Server {
         self.send_line(&message.to_string());
     }
 
-    /// Sends a line, whatever it is.
+    /// Sends a line verbatim.
     pub fn send_line(&mut self, line: &str) {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
     }
@@ -92,7 +92,7 @@ impl Server {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    /// Sends a request without waiting; gives back its id.
+    /// Sends a request without waiting; returns its id.
     pub fn begin(&mut self, method: &str, params: Value) -> u64 {
         self.next_id += 1;
         let id = self.next_id;
@@ -108,7 +108,7 @@ impl Server {
         answer
     }
 
-    /// Sends a program without waiting; gives back the request's id.
+    /// Sends a program without waiting; returns the request's id.
     pub fn begin_program(&mut self, program: &str) -> u64 {
         self.begin("tools/call", json!({ "name": "lisp_eval", "arguments": { "program": program } }))
     }
@@ -118,7 +118,7 @@ impl Server {
         let id = self.begin_program(program);
         loop {
             let answer = self.receive();
-            // The client may be told of other tools at any time.
+            // Notifications, such as a changed tool list, may come at any time.
             if answer.get("id").is_some() {
                 assert_eq!(answer["id"], id, "{answer}");
                 return answer["result"].clone();
@@ -131,24 +131,24 @@ impl Server {
         text_of(&self.run(program))
     }
 
-    /// Waits until the log holds this text.
+    /// Waits until the log contains this text.
     pub fn has_logged(&self, text: &str) {
         let is_there = || self.log.lock().unwrap().iter().any(|line| line.contains(text));
         crate::processes::eventually(text, is_there);
     }
 
-    /// Waits for the end; gives back the exit code.
+    /// Waits for the exit; returns the exit code.
     pub fn ended(mut self) -> Option<i32> {
         self.wait()
     }
 
-    /// Sends SIGTERM, and waits for the end.
+    /// Sends SIGTERM and waits for the exit.
     pub fn terminate(mut self) {
         crate::processes::signal(self.id(), "TERM");
         self.wait();
     }
 
-    /// Closes the input, and waits for the end; gives back the exit code.
+    /// Closes the input and waits for the exit; returns the exit code.
     pub fn end(mut self) -> Option<i32> {
         drop(self.input.take());
         self.wait()

@@ -1,4 +1,4 @@
-//! Reads the signature that `doc` shows of the arguments of a tool, and makes values of it, knowing nothing else.
+//! Parses the argument signatures that `doc` shows, and makes values from them without any other knowledge.
 
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::string::string_regex;
@@ -6,19 +6,19 @@ use proptest::test_runner::TestRunner;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-/// A type as a signature has it.
+/// A type of a signature.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the names of the parts say it")]
 pub enum Type {
     /// One of these.
     Union(Vec<Type>),
-    /// This very value.
+    /// Exactly this value.
     Literal(Value),
-    /// A map: its members, what other members are, and which belong together.
+    /// A map: its members, the type of other members, and constraints between members.
     Map { members: Vec<Member>, others: Option<Box<Type>>, facts: Vec<String> },
-    /// A list of one type, or of as many as there are.
+    /// A list of one type, or a tuple.
     List { items: Vec<Type>, facts: Vec<String> },
-    /// A map or list of which no more is told.
+    /// A map or list that the signature does not describe further.
     Cut(String),
     /// Anything else, by its name.
     Word { name: String, facts: Vec<String> },
@@ -33,18 +33,18 @@ pub struct Member {
     default: Option<Value>,
 }
 
-/// Which values are made.
+/// Which values to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// What is required, and nothing else.
+    /// Only the required members.
     Least,
-    /// Everything; of alternatives the first.
+    /// All members; the first of alternatives.
     First,
-    /// Everything; of alternatives the last.
+    /// All members; the last of alternatives.
     Last,
 }
 
-/// Reads a signature; panics where it does not follow its grammar.
+/// Parses a signature; panics if it does not follow the grammar.
 pub fn read(text: &str) -> Type {
     let mut reader = Reader { rest: text };
     let read = reader.union();
@@ -90,7 +90,7 @@ impl Reader<'_> {
             return Type::List { items, facts: self.facts() };
         }
         if self.takes("const<") {
-            // A reader of JSON would want to see a blank or a comma behind these words.
+            // A JSON parser would require a blank or a comma after these words.
             let word = ["true", "false", "null"].into_iter().find(|word| self.takes(word));
             let value = match word {
                 Some(word) => serde_json::from_str(word).expect("JSON"),
@@ -142,7 +142,7 @@ impl Reader<'_> {
     }
 
     fn json(&mut self) -> Value {
-        // Numbers end where their letters do; a reader of JSON would want to see a blank or a comma there.
+        // A number ends where its characters do; a JSON parser would require a blank or a comma there.
         if self.rest.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
             let is_of_number = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
             let end = self.rest.find(|c| !is_of_number(c)).unwrap_or(self.rest.len());
@@ -156,7 +156,7 @@ impl Reader<'_> {
         value
     }
 
-    /// What stands in `<…>`.
+    /// The constraints in `<…>`.
     fn facts(&mut self) -> Vec<String> {
         if !self.takes("<") {
             return Vec::new();
@@ -188,7 +188,7 @@ impl Type {
             Type::Union(kinds) => kinds[0].value(style),
             Type::Literal(value) => value.clone(),
             Type::Map { members, others, facts } => {
-                // Members of which one set has to be there.
+                // Members of which one set is required.
                 let with: Vec<&str> = facts
                     .iter()
                     .find_map(|fact| fact.strip_prefix("with "))
@@ -197,7 +197,7 @@ impl Type {
                     .collect();
                 let is_wanted = |member: &&Member| {
                     let is_named = with.iter().any(|name| name.trim_start_matches(':') == member.name);
-                    // Nobody knows what would be in it.
+                    // The signature does not say what such a member contains.
                     let is_known = style != Style::Least && !matches!(member.of, Type::Cut(_));
                     is_known || member.is_required || is_named
                 };
@@ -244,7 +244,7 @@ impl Type {
     }
 }
 
-/// `least..most` among the facts.
+/// `least..most` among the constraints.
 fn bounds(facts: &[String]) -> (Option<f64>, Option<f64>) {
     let range = facts.iter().filter(|fact| !fact.starts_with('"')).find_map(|fact| fact.split_once(".."));
     let (least, most) = range.unwrap_or_default();
@@ -314,7 +314,7 @@ fn word(name: &str, facts: &[String]) -> Value {
     }
 }
 
-/// Some text that a pattern matches, always the same one.
+/// A text that a pattern matches, the same one each time.
 fn text_like(pattern: &str) -> String {
     let body = pattern.strip_prefix('^').unwrap_or(pattern);
     let body = body.strip_suffix('$').unwrap_or(body);

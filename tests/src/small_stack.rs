@@ -1,4 +1,4 @@
-//! Work on a small native stack: what recurses over values does not fit.
+//! Runs work on a native stack that is too small for recursion over values.
 
 /// The native stack of a test, in bytes.
 pub const STACK: usize = 256 * 1024;

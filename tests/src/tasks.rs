@@ -1,20 +1,20 @@
-//! Tasks in words over the sample shop.
+//! Starts a server for tasks in words over the sample shop.
 
 use crate::model::ModelServer;
 use crate::serve::{Server, text_of};
 use crate::upstreams::{ConfigFile, Upstreams, stdio};
 use serde_json::{Value, json};
 
-/// The sample shop, whose tools only read.
+/// The sample shop, with read-only tools.
 #[must_use]
 pub fn shop() -> ConfigFile {
     let ptc = crate::binary::path().display().to_string();
-    // Its own binary under another name, since a server must not be this very program.
+    // The shop runs the `ptc` binary under another name, since a server must not be this very program.
     let link = format!("exec {ptc} demo-server shop");
     Upstreams::default().add("shop", stdio("sh", &["-c", &link])).write()
 }
 
-/// A server that offers tasks, planned by this model.
+/// A server that offers `lisp_task`, with this model.
 #[must_use]
 pub fn started(config: &ConfigFile, model: &ModelServer, more: &[&str]) -> Server {
     let mut flags = vec!["--agentic", "--agentic-model", "some-model", "--agentic-base-url", model.url()];
@@ -22,7 +22,7 @@ pub fn started(config: &ConfigFile, model: &ModelServer, more: &[&str]) -> Serve
     Server::start(&config.flags(&flags))
 }
 
-/// The result of a task, whose text is its data whatever came of it.
+/// The result of a task. Its text is its data, whatever the outcome.
 pub fn task(server: &mut Server, arguments: Value) -> Value {
     let asked = json!({ "name": "lisp_task", "arguments": arguments });
     let result = server.request("tools/call", asked)["result"].clone();

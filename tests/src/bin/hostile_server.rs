@@ -1,11 +1,14 @@
-//! An MCP server that does whatever hurts its client. Each call is done before the next line is read.
+//! An MCP server that misbehaves in every way that can hurt its client. Each call is done before the next line is
+//! read.
 //!
-//! Arguments: `--list FILE` answers `tools/list` with the lines of FILE, one a page, whatever they are;
-//! `--pages N BYTES` with N pages whose tools have so many bytes together (N = 0: endless).
+//! Arguments: `--list FILE` answers `tools/list` with the lines of FILE verbatim, one a page;
+//! `--pages N BYTES` gives N pages whose tools have BYTES bytes together (N = 0: endless).
 //!
-//! Tools: `echo {v}`; `pid`; `stop` (SIGSTOP); `deaf` (reads nothing more); `chatter {kind}` (reads nothing more, and
-//! talks all the time); `bomb {n, kind}` (talks n times without reading, then answers); `raw {text}` and
-//! `bytes {list}` (written as they are, `@` being the id); `fork {how}` (leaves a process behind: its id).
+//! Tools: `echo {v}`; `pid`; `stop` (SIGSTOP); `deaf` (stops reading); `chatter {kind}` (stops reading and sends
+//! without
+//! pause); `bomb {n, kind}` (sends n messages without reading, then answers); `raw {text}` and `bytes {list}`
+//! (written
+//! verbatim, `@` stands for the id); `fork {how}` (leaves a process behind and gives its id).
 
 #![expect(clippy::unwrap_used, reason = "a test server: what is broken should be loud")]
 
@@ -17,9 +20,9 @@ use std::time::Duration;
 const TOOLS: [&str; 10] = ["echo", "pid", "stop", "deaf", "chatter", "bomb", "raw", "bytes", "fork", "crash"];
 
 struct Server {
-    /// Pages of the tool list, as they are.
+    /// Pages of the tool list, verbatim.
     list: Option<Vec<String>>,
-    /// Pages and bytes of each.
+    /// Number of pages, and bytes of each.
     fat: Option<(usize, usize)>,
 }
 
@@ -55,7 +58,7 @@ fn main() {
     }
 }
 
-/// Our cursors are numbers, in whatever form.
+/// The page that a cursor names: a number, in any form.
 fn page_of(cursor: &Value) -> usize {
     let number = cursor.as_str().map_or_else(|| cursor.as_u64(), |text| text.parse().ok());
     number.unwrap_or(0) as usize
@@ -125,7 +128,7 @@ fn call(id: &Value, params: &Value) {
     }
 }
 
-/// Something that nobody has asked for.
+/// Sends a message that was not requested.
 fn chat(kind: &str, n: u64) {
     match kind {
         "ping" => send(&json!({ "jsonrpc": "2.0", "id": format!("p{n}"), "method": "ping" })),
@@ -145,15 +148,15 @@ fn chat(kind: &str, n: u64) {
 /// Leaves a process behind that holds our pipes; gives its id.
 fn fork(how: &str) -> u32 {
     let script = match how {
-        // A session of its own, a child of ours.
+        // In a session of its own, a child of this process.
         "setsid" => "exec setsid sleep 600",
-        // The same, and its parent is gone.
+        // The same, but its parent has exited.
         "daemon" => "exec 4>&1; setsid sleep 600 >&3 3>&- 4>&- & echo $! >&4",
-        // The same without anything of our environment.
+        // The same, and without this process's environment.
         "nameless" => "exec 4>&1; env -i setsid sleep 600 >&3 3>&- 4>&- & echo $! >&4",
         other => panic!("{other}"),
     };
-    // Our output is the third stream of the shell.
+    // File descriptor 3 of the shell is our output.
     let mut command = Command::new("sh");
     let own = format!("exec 3>/proc/{}/fd/1; {script}", std::process::id());
     command.args(["-c", if how == "setsid" { script } else { &own }]);
@@ -182,6 +185,6 @@ fn send(message: &Value) {
 
 fn line(line: &[u8]) {
     let mut out = std::io::stdout().lock();
-    // When nobody reads any more, the input ends too.
+    // A failed write means that the client is gone; then the input ends too.
     drop(out.write_all(line).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()));
 }

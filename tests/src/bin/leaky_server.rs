@@ -1,7 +1,8 @@
-//! An MCP server over stdio that repeats its secrets wherever it can, in every form there is.
+//! An MCP server over stdio that repeats its secrets wherever it can, in every form that the tests know.
 //!
-//! The variable `S<n>` holds its n-th secret. They are in its name, in names, descriptions and schemas of its tools, on
-//! its stderr, in results and in errors. With the argument `die` it ends after it has said them.
+//! The variable `S<n>` holds its n-th secret. The secrets appear in its name, in names, descriptions and schemas of
+//! its
+//! tools, on its stderr, in results and in errors. With the argument `die` it exits after printing them.
 #![expect(clippy::unwrap_used, reason = "a test helper: what is broken should be loud")]
 
 use ptc_tests::leaks::{SECRETS, forms};
@@ -15,7 +16,7 @@ fn main() {
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
         eprintln!("the key is {secret}");
         eprintln!("{}", all(secret, " ; "));
-        // The line is cut in the middle of it.
+        // The line is cut in the middle of the secret.
         eprintln!("{}{secret}", "x".repeat(4096 - secret.len() / 2));
     }
     if dies {
@@ -103,6 +104,6 @@ fn reply(id: &Value, result: &Value) {
 
 fn send(message: &Value) {
     let mut out = std::io::stdout().lock();
-    // When nobody reads any more, the input ends too.
+    // A failed write means that the client is gone; then the input ends too.
     drop(writeln!(out, "{message}").and_then(|()| out.flush()));
 }

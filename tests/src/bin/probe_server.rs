@@ -1,10 +1,15 @@
-//! An MCP server over stdio that shows the tests what reaches it.
+//! An MCP server over stdio that shows the tests which calls and messages reach it.
 //!
-//! It has one thread and answers a call when its condition holds, so nothing depends on time:
-//! `echo` answers at once with its argument `v` as structured content, `gather` when `n` of its calls are in
-//! flight, `hold` never, `flood` with `bytes` bytes of text or so many
-//! `rows` of JSON. `stats` tells how many calls are in flight, itself included, and were at
-//! most, how many came, and which were cancelled. `pester` asks its client again and again, until that is refused. It has two resources, a template and a prompt as well.
+//! It has one thread and answers a call when the call's condition holds, so nothing depends on time:
+//! - `echo` answers at once with its argument `v` as structured content,
+//! - `gather` answers when `n` of its calls are in flight,
+//! - `hold` never answers,
+//! - `flood` answers with `bytes` bytes of text or `rows` rows of JSON,
+//! - `stats` gives the number of calls in flight (itself included), the most so far, how many came, and which were
+//!   cancelled,
+//! - `pester` sends requests to its client until one is refused.
+//!
+//! It also has two resources, a template and a prompt.
 #![expect(clippy::unwrap_used, reason = "a test helper: what is broken should be loud")]
 
 use serde_json::{Value, json};
@@ -19,15 +24,15 @@ struct Probe {
     cancelled: usize,
     /// `gather` calls without an answer.
     gathered: Vec<Value>,
-    /// The capabilities of the client.
+    /// The capabilities that the client declared.
     offered: Value,
-    /// It has a tool more than before.
+    /// The server has one more tool than at the start.
     has_grown: bool,
 }
 
 const TOOLS: [&str; 6] = ["echo", "gather", "hold", "flood", "stats", "refuse"];
 
-/// Tools for clients with a capability: each passes a request to the client, and answers with what that says.
+/// Tools for clients with a capability: each sends the client a request and answers with the client's response.
 const ASKING: [(&str, &str, &str); 3] = [
     ("ask", "elicitation", "elicitation/create"),
     ("roots", "roots", "roots/list"),
@@ -56,7 +61,7 @@ fn main() {
                 });
                 reply(id, &json!({ "tools": tools.collect::<Vec<_>>() }));
             }
-            // The answer to a request of ours, whose id holds that of the call.
+            // The response to our own request; its id contains the id of the call.
             "" => {
                 let call: Value = serde_json::from_str(id.as_str().unwrap()).unwrap();
                 if let [call, asked] = call.as_array().map(Vec::as_slice).unwrap_or_default() {
@@ -111,9 +116,9 @@ impl Probe {
         self.in_flight.push(id.clone());
         self.most_in_flight = self.most_in_flight.max(self.in_flight.len());
         match params["name"].as_str().unwrap() {
-            // What came beside the arguments.
+            // `_meta` of the call.
             "echo" if arguments["meta"] == true => self.answer(id, &structured(&params["_meta"])),
-            // It has one tool more from then on, and says so before it answers.
+            // From now on there is one more tool; the server announces it before it answers.
             "echo" if arguments["grow"] == true => {
                 self.has_grown = true;
                 send(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
@@ -156,7 +161,7 @@ impl Probe {
         }
     }
 
-    /// Asks once more, unless it was refused: how often it had asked then, and why it was refused.
+    /// Asks once more until the client refuses; then answers with the number of requests and the refusal.
     fn pester(&mut self, call: &Value, asked: u64, refused: &Value) {
         if !refused.is_null() {
             return self.answer(call, &structured(&json!([asked, refused])));
@@ -172,7 +177,7 @@ impl Probe {
     }
 }
 
-/// A text, a picture, a number as JSON.
+/// A text, an image, a number as JSON.
 fn resource(id: &Value, uri: &Value) {
     let uri_text = uri.as_str().unwrap_or_default();
     let contents = match uri_text.strip_prefix("memo://") {
@@ -199,6 +204,6 @@ fn reply(id: &Value, result: &Value) {
 
 fn send(message: &Value) {
     let mut out = std::io::stdout().lock();
-    // When nobody reads any more, the input ends too.
+    // A failed write means that the client is gone; then the input ends too.
     drop(writeln!(out, "{message}").and_then(|()| out.flush()));
 }

@@ -1,5 +1,6 @@
-//! Writes versions of preludes into a store until it is killed: `store-writer FILE SEED`. A line on standard output, `id
-//! version checksum`, says that a version is there; two threads write at once.
+//! Writes versions of preludes into a store until it is killed: `store-writer FILE SEED`. Two threads write at once.
+//! A
+//! line on standard output, `id version checksum`, acknowledges a version.
 #![expect(clippy::unwrap_used, reason = "a test helper: what is broken should be loud")]
 
 use ptc_runtime::prelude_store::PreludeStore;
@@ -19,7 +20,7 @@ fn main() {
                     let text = format!("(ns {id}) (def made \"{seed}-{n}\") (def padding \"{padding}\")");
                     let version = store.write(id, &text, Map::new(), None).unwrap();
                     let mut out = std::io::stdout().lock();
-                    // When nobody reads any more, the input has ended too.
+                    // A failed write means that the test is gone; then the input has ended too.
                     let _ = writeln!(out, "{id} {} {}", version.version, version.checksum);
                     let _ = out.flush();
                 }

@@ -1,16 +1,17 @@
 //! An MCP server over stdio whose tools are rows of a file: `table-server FILE NAME`.
 //!
-//! `FILE` holds for each name its `tables` and its `tools`. A tool has a `description`, its arguments (`args`, name to
-//! type, all optional unless `required`), and gives
-//! - `rows`: the rows of that table of which the given arguments are members; with `page` so many at once, by number
-//!   (`{"items", "page", "pages"}`) or, where it takes a `cursor`, `{"items", "next_cursor"}`;
+//! `FILE` holds for each name its `tables` and its `tools`. A tool has a `description` and arguments (`args`: name to
+//! type, optional unless listed in `required`), and gives one of
+//! - `rows`: the rows of that table whose members equal the given arguments. With `page` it gives so many at once, by
+//!   number (`{"items", "page", "pages"}`) or, if the tool takes a `cursor`, as `{"items", "next_cursor"}`;
 //! - `one`: the first such row, or the tool's own error;
 //! - `texts`: the text of that table that the argument `path` names, or the tool's own error.
 //!
-//! `annotations` are given on as they are.
+//! `annotations` are passed on unchanged.
 //!
-//! `as` is `text` where JSON comes as text only; `refuse` (a member, its value, a message) makes the tool's own error of
-//! such a row, `break` an error of the protocol.
+//! `as` is `text` if JSON comes as text only. `refuse` (a member, its value, a message) answers such a row with the
+//! tool's
+//! own error, `break` with a protocol error.
 #![expect(clippy::unwrap_used, reason = "a test helper: what is broken should be loud")]
 
 use serde_json::{Map, Value, json};
@@ -39,7 +40,7 @@ fn main() {
             }
         };
         let mut out = std::io::stdout().lock();
-        // When nobody reads any more, the input ends too.
+        // A failed write means that the client is gone; then the input ends too.
         drop(writeln!(out, "{answer}").and_then(|()| out.flush()));
     }
 }
@@ -58,7 +59,7 @@ fn object(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flatten()
 }
 
-/// The result of a call, or the message of an error of the protocol.
+/// The result of a call, or the message of a protocol error.
 fn call(server: &Value, params: &Value) -> Result<Value, String> {
     let tool = &server["tools"][params["name"].as_str().unwrap()];
     let arguments = &params["arguments"];
@@ -106,7 +107,7 @@ fn call(server: &Value, params: &Value) -> Result<Value, String> {
     ))
 }
 
-/// As structured content, which has to be an object, or as text.
+/// The value as structured content, which must be an object, or as text.
 fn shown(tool: &Value, value: &Value) -> Value {
     let mut result = text(&value.to_string());
     if tool["as"] != "text" && value.is_object() {

@@ -1,9 +1,11 @@
+//! Checks the compiler on arbitrary bytes.
+
 use super::check_diagnostic;
 use ptc_compiler::{CompileOptions, Compiled, Externals, Rejection};
 use ptc_vm::Reason;
 
-/// Compiling answers, the same way each time. The verifier accepts all emitted code, with last uses and
-/// without; findings point into the text.
+/// Compiling ends with the same result each time. The verifier accepts all emitted code, with last uses and
+/// without; diagnostics point into the text.
 pub fn compile(data: &[u8]) {
     let Ok(source) = std::str::from_utf8(data) else { return };
     let first = checked(source, true);
@@ -14,7 +16,7 @@ pub fn compile(data: &[u8]) {
             assert_eq!(code, again.program.disassemble(), "two compilations of {source:?} differ");
             assert_eq!(first.warnings, again.warnings);
             if let Err(errors) = kept {
-                // Locals that stay to the end of their scope may need too many registers.
+                // Without last uses, locals live to the end of their scope and may need too many registers.
                 assert_eq!(errors[0].reason, Reason::CompileMemoryExceeded, "{errors:?} in {source:?}");
             }
         }

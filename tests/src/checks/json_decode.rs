@@ -1,3 +1,5 @@
+//! Checks our JSON decoder against serde_json on arbitrary bytes.
+
 use ptc_vm::json::{DecodeFailure, Keys, decode, encode};
 use ptc_vm::value::relation::equal::equal;
 use ptc_vm::{Budget, Context, Isolate, Value};
@@ -63,17 +65,18 @@ impl<'de> Deserialize<'de> for Theirs {
     }
 }
 
-/// Digits of the longest integer that is read (`json` reads longer ones as an error).
+/// Most digits of an integer; `json` refuses longer ones.
 const MOST_DIGITS: usize = 4_096;
 
-/// Longer integers are infinite as floats, which is all that serde_json has for them.
+/// Longer integers overflow a float, the only type that serde_json has for them.
 const THEIR_DIGITS: usize = 308;
 
 /// serde_json's limit of nesting; ours is memory.
 const THEIR_DEPTH: usize = 127;
 
-/// We accept what serde_json accepts and read the same from it; what we read, written and read again, is
-/// equal; no byte stays behind.
+/// We accept what serde_json accepts, with the same value; our value, written and read again, is equal; and no byte
+/// of
+/// memory stays behind.
 pub fn json_decode(data: &[u8]) {
     let theirs = serde_json::from_slice::<Theirs>(data);
     let mut isolate = Isolate::new(Budget { memory_bytes: 64 << 20, fuel: 100_000_000, ..Budget::default() });
@@ -125,11 +128,11 @@ fn same(cx: &mut Context, ours: &Value, theirs: &Theirs) -> bool {
         (Value::Bool(ours), Theirs::Bool(theirs)) => ours == theirs,
         (Value::Int(ours), Theirs::Integer(theirs)) => i128::from(*ours) == *theirs,
         (Value::BigInt(ours), Theirs::Integer(theirs)) => ours.get().to_string() == theirs.to_string(),
-        // Integers that they have no type for.
+        // Integers too large for serde_json's integer types.
         (Value::BigInt(ours), Theirs::Float(theirs)) => {
             ours.get().to_string().parse::<f64>().is_ok_and(|ours| near(ours, *theirs))
         }
-        // An integer zero has no sign here.
+        // Our integer zero has no sign.
         (Value::Int(0), Theirs::Float(theirs)) => *theirs == 0.0,
         (Value::Float(ours), Theirs::Float(theirs)) => near(*ours, *theirs),
         (Value::Str(ours), Theirs::Text(theirs)) => ours.as_str() == theirs,

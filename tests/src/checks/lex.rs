@@ -1,8 +1,10 @@
+//! Checks the lexer on arbitrary bytes.
+
 use super::check_span;
 use ptc_compiler::inspect::tokens;
 
-/// Tokens lie inside the text, in order, with nothing but blanks and comments between them; and the text
-/// of a token alone is that token.
+/// Tokens lie inside the text, in order, with only blanks and comments between them. The text of a token, lexed
+/// alone, is that token again.
 pub fn lex(data: &[u8]) {
     let Ok(source) = std::str::from_utf8(data) else { return };
     let mut end = 0;

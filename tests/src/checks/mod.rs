@@ -1,12 +1,12 @@
-//! What must hold for any input, one function for each fuzz target. `fuzz/` looks for inputs that break
-//! them; the tests replay what it has found (`fuzz/regressions/`). A broken promise is a panic.
+//! Properties that hold for any input, one function for each fuzz target. `fuzz/` searches for inputs that violate
+//! them; the tests replay the inputs found so far (`fuzz/regressions/`). A violation is a panic.
 //!
 //! # Layout
 //! - [`lex`], [`parse`], [`compile`]: the stages of the compiler
 //! - [`run`]: programs under small limits, with every optimisation on and off
 //! - [`programs`]: the same for programs of a grammar, which compile and mostly run
 //! - [`json_decode`]: JSON against serde_json, and back
-//! - [`regex_translate`]: patterns of the dialect that people write
+//! - [`regex_translate`]: patterns of the regex dialect
 
 mod compile;
 mod json_decode;
@@ -28,7 +28,7 @@ use ptc_compiler::Diagnostic;
 use ptc_compiler::diagnostic::{Palette, Report};
 use ptc_vm::Span;
 
-/// A check of any bytes.
+/// A check of arbitrary bytes.
 pub type Check = fn(&[u8]);
 
 /// The fuzz targets.
@@ -48,7 +48,7 @@ fn check_span(source: &str, span: Span) {
     assert!(start <= end && source.get(start..end).is_some(), "{span:?} is no part of {source:?}");
 }
 
-/// A diagnostic says something, points into the text, and renders.
+/// A diagnostic has a message, points into the text, and renders.
 fn check_diagnostic(source: &str, diagnostic: &Diagnostic) {
     check_span(source, diagnostic.span);
     assert!(!diagnostic.message.is_empty(), "no message in {diagnostic:?}");

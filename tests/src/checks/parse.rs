@@ -1,11 +1,13 @@
+//! Checks the parser on arbitrary bytes.
+
 use super::{check_diagnostic, lex};
 use ptc_compiler::inspect::reprint;
 
 /// Far more names than the text can hold, so that only the text decides.
 const SYMBOLS: usize = 1 << 20;
 
-/// Its tokens are what [`lex`] promises. Forms written as text read as the same forms; whatever is unreadable is
-/// reported at its place.
+/// The tokens satisfy [`lex`]. Forms written as text read as the same forms; an unreadable text is reported at the
+/// location of its error.
 pub fn parse(data: &[u8]) {
     let Ok(source) = std::str::from_utf8(data) else { return };
     lex(data);

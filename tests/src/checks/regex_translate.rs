@@ -1,10 +1,12 @@
+//! Checks the regular expressions against the `regex` crate on arbitrary patterns and texts.
+
 use ptc_compiler::{CompileOptions, Externals};
 use ptc_vm::bytecode::Program;
 use ptc_vm::regex::{check_pattern, translated};
 use ptc_vm::{Budget, Exit, Isolate};
 use std::sync::{Arc, LazyLock};
 
-/// Everything that uses a pattern, and what must hold between the results.
+/// Uses a pattern in every function that takes one, and checks that the results agree.
 const PROGRAM: &str = r"
 (let [p (re-pattern data/pattern)
       t data/text
@@ -27,7 +29,7 @@ static COMPILED: LazyLock<Arc<Program>> = LazyLock::new(|| {
 });
 
 /// The input is a pattern, a newline, and a text to search. Any pattern is refused or works; a pattern
-/// that means the same in both dialects finds the same as in the engine itself.
+/// that means the same in both dialects finds the same as the `regex` crate.
 pub fn regex_translate(data: &[u8]) {
     let Ok(input) = std::str::from_utf8(data) else { return };
     let (pattern, text) = input.split_once('\n').unwrap_or((input, "a1 b22-\tXé\r\n_ü"));
@@ -62,13 +64,13 @@ fn texts<'t>(regex: &regex::Regex, text: &'t str) -> Vec<&'t str> {
     found
 }
 
-/// Only what means the same in both dialects.
+/// True for patterns that mean the same in both dialects.
 fn is_common(pattern: &str) -> bool {
     pattern.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"()|*?.^$ ".contains(&byte))
         && !pattern.contains("(?")
 }
 
-/// The texts of all matches, as `{:?}` of a slice prints them. `None`: a limit of the program.
+/// The texts of all matches, as `{:?}` of a slice prints them. `None`: the program hit a limit.
 fn search(pattern: &str, text: &str) -> Option<String> {
     let options = Budget { memory_bytes: 64 << 20, fuel: 2_000_000, ..Budget::default() };
     let mut isolate = Isolate::new(options);
