@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes one target from the seeds:   fuzz/run.sh <target> [seconds]
-# An input that takes two seconds of processor time, 64 MB at once or 1 GB in all is a finding like a panic.
+# An input that takes two seconds of processor time, 64 MB at once or 1 GB in all counts as a finding, like a
+# panic.
 # Needs the nightly tool chain and `cargo install cargo-fuzz --locked`. The log is logs/<target>.log.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

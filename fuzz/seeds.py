@@ -21,7 +21,7 @@ TARGETS = {
     "json": ["json_decode"],
     "regex": ["regex_translate"],
 }
-# Longer programs make slow inputs; every feature has a short one.
+# Longer programs make slow inputs; every feature has a short program.
 LONGEST = 400
 RUST_STRING = re.compile(r'(?:"((?:[^"\\]|\\.)*)"|r#"(.*?)"#)', re.S)
 SIMPLE_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", '"': '"', "\\": "\\", "'": "'"}

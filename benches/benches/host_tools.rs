@@ -1,6 +1,9 @@
-//! Calls of a tool of the host, 1,000 in flight, beside the same async function called without any program: a task for each
-//! call, all spawned before the first is joined. What a call costs over that is measured as the difference of rounds beside
-//! each other, less the same program without calls: a millisecond of it is a microsecond a call.
+//! Benchmark of host tools: 1,000 calls in flight, compared with calling the same async function without a
+//! program.
+//!
+//! The baseline spawns a task for each call and joins them all after the last spawn. The cost of a call is
+//! the difference between adjacent rounds, less the time of the same program without calls: one millisecond
+//! of difference is one microsecond a call.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use ptc_runtime::limits::Limits;
@@ -19,7 +22,7 @@ struct Number {
     n: u64,
 }
 
-/// It leaves its thread once, so that all calls are in flight before the first has ended.
+/// Yields once, so that all calls are in flight before the first has ended.
 async fn next(number: u64) -> u64 {
     tokio::task::yield_now().await;
     number + 1

@@ -1,4 +1,4 @@
-//! JSON into values and back, beside `serde_json` into its own tree.
+//! Benchmark of JSON decoding and encoding, compared with `serde_json::Value`.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use ptc_benches::roomy;
@@ -7,7 +7,7 @@ use ptc_vm::json::{Keys, decode, encode};
 use std::fmt::Write as _;
 use std::hint::black_box;
 
-/// About half a megabyte of rows as an API lists them.
+/// About half a megabyte of rows, as an API lists them.
 fn document() -> String {
     let mut text = String::from("[");
     for row in 0..2_500 {

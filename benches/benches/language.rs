@@ -1,4 +1,4 @@
-//! Compiler and interpreter.
+//! Benchmarks of the compiler and the interpreter.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ptc_benches::{PIPELINE, compiled, run};

@@ -1,4 +1,4 @@
-//! Requests a second of `ptc serve` over stdio: tiny programs, 64 in flight.
+//! Benchmark of `ptc serve` over stdio: requests a second of tiny programs, 64 in flight.
 //!
 //! Measures the binary that `cargo build --profile bench -p ptc` made: build it first.
 
@@ -14,7 +14,8 @@ const DEPTH: usize = 64;
 /// Requests of one round.
 const REQUESTS: usize = 1_024;
 
-/// `ptc` beside the bench: `target/release/deps/server-…` is ours, `target/release/ptc` is meant.
+/// Path of the `ptc` binary. The benchmark itself is `target/release/deps/server-…`; the binary is
+/// `target/release/ptc`.
 fn binary() -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
     let path = own.parent()?.parent()?.join("ptc");
@@ -66,7 +67,7 @@ fn server(criterion: &mut Criterion) {
         });
     });
     group.finish();
-    // Whatever the server says at its end does not matter any more.
+    // The measurement is complete; errors at the end of the server do not matter.
     let _ = child.kill();
     let _ = child.wait();
 }

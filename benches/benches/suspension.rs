@@ -1,4 +1,4 @@
-//! What a host call costs when the host answers at once: the VM's share of a tool call.
+//! Benchmark of a host call that the host answers at once: the VM's share of a tool call.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ptc_benches::{SLICE, compiled, roomy};
@@ -6,7 +6,7 @@ use ptc_vm::bytecode::Program;
 use ptc_vm::{CallId, Exit, Isolate, Value};
 use std::sync::Arc;
 
-/// Runs a program whose host calls all answer 1. Calls are answered together, once every fiber waits.
+/// Runs a program and answers all its host calls with 1. Calls are answered together, once every fiber waits.
 fn run_answering(program: &Arc<Program>) {
     let mut isolate = Isolate::new(roomy());
     let Ok(unit) = isolate.load(program.clone()) else { panic!("does not load") };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ptc against Lua 5.4: the same work, interleaved in one run, CPU time, results checked equal.
+"""Compares the CPU time of ptc and Lua 5.4 on the same workloads, interleaved in one run, with equal results.
 
 usage: run.py [--rounds N] [--work w1,w3] [--ptc PATH] [--with 'NAME=COMMAND' ...] [--latency]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""From `git clone` to the first answer over a server of one's own, step by step, and what builds take and weigh.
+"""Measures the way from `git clone` to the first answer through a server, step by step, and time and size of builds.
 
 usage: run.py [--source PATH_OR_URL] [--builds NAME,NAME] [--ptc PATH] [--server COMMAND …]
 
@@ -12,7 +12,7 @@ Prints two tables for docs/performance.md. --ptc leaves clone and builds out and
   before    as it was before: fat link-time optimisation, one unit, symbols kept
   bare      release without default features: no engine of Python scripts in the binary
 
-Seconds of the clock depend on whatever else the machine does; processor time hardly does. Needs git, cargo, node and npm, and for each build some 3 GB
+Seconds of the clock depend on what else the machine does; processor time hardly does. Needs git, cargo, node and npm, and for each build some 3 GB
 of disk, which are freed after it."""
 import argparse, os, pathlib, resource, shutil, subprocess, sys, tempfile, time
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Instructions of the interpreter, the compiler, JSON and the request path, counted by callgrind.
+"""Counts the instructions of the interpreter, the compiler, JSON and the request path with callgrind.
 
 usage: run.py [--only PREFIX] [--bless] [--growth] [--binary PATH] [--ptc PATH]
 
-Prints a table of all cases beside baseline.json and exits with 1 when one is more than 3 % off, in either direction: the commit that
+Prints a table of all cases next to baseline.json and exits with 1 when one is more than 3 % off, in either direction: the commit that
 moves a case explains why and writes the new baseline with --bless. Counts do not depend on what else the machine does, but on the
 compiler and the profile: the baseline says which compiler made it, and `bench` is the profile (target/release/ptc is
 what was built last, so build it with --profile bench as well). --growth runs the workloads, and the compiler on a long program, at 1/16, 1/4
@@ -19,7 +19,7 @@ EXPONENT = 1.1
 # Small enough for a minute in all; fib grows exponentially and has a size of its own.
 SMALL = {"run/fib": 20}
 SHRINK = 16
-# Requests sent to the server: what the second number costs beyond the first is the path of one request.
+# Requests sent to the server. The difference between the two counts is the cost of the request path.
 REQUESTS = (1000, 9000)
 
 spec = importlib.util.spec_from_file_location("compare", os.path.join(HERE, "..", "compare", "run.py"))
@@ -60,7 +60,8 @@ def count(binary, case, size, folder):
 METADATA = {"_meta": {"progressToken": 1, "io.modelcontextprotocol/protocolVersion": "2026-07-28",
                       "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1.0"},
                       "io.modelcontextprotocol/clientCapabilities": {}}}
-# Parameters of requests beside the tool, or instead of a tiny program.
+# Parameters of each request: merged with the tool's name, and replacing the tiny program where they have
+# arguments.
 PARAMETERS = {
     "request/tiny": {},
     "request/meta": METADATA,
@@ -81,11 +82,12 @@ def request(ptc, folder, more):
     def total(requests):
         params = {"name": "lisp_eval", "arguments": {"program": "(+ 1 2)"}, **more}
         frames = [json.dumps({"jsonrpc": "2.0", "id": at, "method": "tools/call", "params": params}) + "\n" for at in range(requests)]
-        # Its threads take turns fairly, so that batches are the same size in every run.
+        # Fair scheduling of threads gives batches of the same size in every run.
         command = [*CALLGRIND, "--fair-sched=yes", ptc, "serve"]
         with tempfile.TemporaryFile("w+") as log:
             server = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
-            # A worker compiles and runs the first. How many others would go the same way, were they sent with it, is chance.
+            # The first request goes alone, because a worker compiles and runs it. Requests sent with it would
+            # take the same path in a number that depends on chance.
             server.stdin.write(frames[0])
             server.stdin.flush()
             server.stdout.readline()

@@ -1,4 +1,4 @@
-//! `ptc bench`.
+//! The command line of `ptc bench`: arguments of each benchmark and the tables that it prints.
 
 mod scripts;
 
@@ -57,12 +57,12 @@ enum Bench {
     Overhead(OverheadArgs),
     /// Requests a second of `ptc serve` over stdio, against a loop that only reads and answers JSON-RPC
     Serve(ServeBenchArgs),
-    /// Requests a second over HTTP against a bare axum echo, a quiet client beside one that floods, idle connections
+    /// Requests a second over HTTP against a bare axum echo, a quiet client during a flood, idle connections
     Http(http_load::HttpBenchArgs),
     /// The echo of `ptc bench http`
     #[command(hide = true)]
     HttpEcho,
-    /// How long new programs wait in a server full of long ones, and what becomes of a flood of them
+    /// How long new programs wait in a server full of long ones, and how many of a flood are refused
     Fairness(FairnessArgs),
     /// A large JSON text block from frame to values, against unescaping and serde_json
     TextBlock(TextBlockArgs),
@@ -72,7 +72,7 @@ enum Bench {
     Latency(LatencyArgs),
     /// Memory of programs that are suspended in a call
     Suspended(SuspendedArgs),
-    /// Sessions: memory of an empty one, time of its first program beside the same without a session
+    /// Sessions: memory of an empty one, time of its first program with and without a session
     Session(SessionArgs),
     /// Preludes of 1, 50 and 1,000 exports: what attaching them and calling an export costs
     Prelude {
@@ -84,7 +84,7 @@ enum Bench {
     Values(ValuesArgs),
     /// One workload of the peer benchmark: prints `RES name result ms ms …`
     Workload(WorkloadArgs),
-    /// Bytes of the tool list that clients read, beside those of the upstreams
+    /// Bytes of the tool list that clients read, compared with those of the upstreams
     ToolList(ToolListArgs),
     /// A server with made-up tools, for `ptc bench tool-list`
     #[command(hide = true)]
@@ -143,7 +143,7 @@ struct FairnessArgs {
     /// Long programs that run meanwhile
     #[arg(long, default_value_t = 40)]
     others: usize,
-    /// New programs beside each kind of long ones
+    /// New programs sent for each kind of long ones
     #[arg(long, default_value_t = 1_000)]
     programs: usize,
     /// New programs that are pipelined
@@ -219,13 +219,13 @@ struct SpillArgs {
 struct DelayArgs {
     /// What one call takes
     delay: u64,
-    /// Over HTTP; the port is said on stdout
+    /// Over HTTP; the port is printed on stdout
     #[arg(long)]
     http: bool,
 }
 
 impl ptc_mcp::cli::Bench for BenchArgs {
-    /// Runs the command. Like other commands it must not be inside an async context when it begins.
+    /// Runs the command. Like other commands it must not run inside an async context.
     fn run(self) -> Result<Exit, Abort> {
         match self.bench {
             Bench::Pmap(args) => ptc_mcp::cli::on_runtime(pmap(args)),
@@ -351,7 +351,7 @@ fn workload(args: &WorkloadArgs) -> Result<Exit, Abort> {
     Ok(Exit::Ok)
 }
 
-/// A table of all workloads. Those whose input file is missing are named below it.
+/// Prints a table of all workloads. Those without their input file are named below it.
 fn workloads() -> Result<Exit, Abort> {
     console::write_line(
         "| workload | ms | fuel | ns per fuel | peak bytes | elements copied |\n|---|---|---|---|---|---|",
@@ -382,7 +382,7 @@ fn workloads() -> Result<Exit, Abort> {
     Ok(Exit::Ok)
 }
 
-/// One row a line, as the peer benchmark's drivers print theirs.
+/// Prints one row a line, in the format of the peer benchmark's drivers.
 fn latency(args: &LatencyArgs) -> Result<Exit, Abort> {
     for row in latency::measure(args.runs).map_err(program_failed)? {
         let at = |part: f64| row.micros[((row.micros.len() - 1) as f64 * part) as usize];

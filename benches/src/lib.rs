@@ -1,10 +1,10 @@
-//! What the benches share: programs, and running one in an isolate.
+//! Benchmarks of the project, the command `ptc bench`, and helpers that run a program in an isolate.
 //!
 //! # Layout
 //! - `benches/language.rs`: compiler and interpreter; `benches/json.rs`: JSON in and out
 //! - `benches/suspension.rs`: host calls, `pmap`; `benches/server.rs`: requests a second over stdio
-//! - `bin/instructions`: cases whose instructions `instructions/run.py` counts
-//! - [`command`]: `ptc bench`, which the binary carries; [`measure`]: what it measures
+//! - `bin/instructions`: the cases of `instructions/run.py`, which counts instructions
+//! - [`command`]: the command line of `ptc bench`; [`measure`]: the measurements
 //! - `compare/`: nine workloads and latency against Lua 5.4, in one run
 
 pub mod command;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Fuel of one slice.
 pub const SLICE: u64 = 1_000_000;
 
-/// Options that no bench runs into.
+/// Budgets that no benchmark exhausts.
 pub fn roomy() -> Budget {
     Budget { memory_bytes: 1 << 30, fuel: u64::MAX >> 1, ..Budget::default() }
 }
@@ -26,7 +26,7 @@ pub fn roomy() -> Budget {
 /// Compiles a program.
 ///
 /// # Panics
-/// When the program is wrong: a bench is wrong then.
+/// When the program does not compile, which is a mistake in the benchmark.
 pub fn compiled(source: &str) -> Arc<Program> {
     match compile(source, &Externals::default(), &CompileOptions::default()) {
         Ok(compiled) => compiled.program,
@@ -37,7 +37,7 @@ pub fn compiled(source: &str) -> Arc<Program> {
 /// Runs a program to its end in a new isolate.
 ///
 /// # Panics
-/// When the program does not end well.
+/// When the program fails.
 pub fn run(program: &Arc<Program>) {
     let mut isolate = Isolate::new(roomy());
     let unit = match isolate.load(program.clone()) {
@@ -54,7 +54,7 @@ pub fn run(program: &Arc<Program>) {
     }
 }
 
-/// A program of 25 lines as a model writes it: data in, pipeline, small answer.
+/// A program of 25 lines, as a model writes it: data in, pipeline, small answer.
 pub const PIPELINE: &str = r#"
 (def issues
   (map (fn [i] {:number i

@@ -1,30 +1,29 @@
-//! mimalloc as the global allocator, called without an alignment where none is needed.
+//! The global allocator: mimalloc, called without an alignment where none is needed.
 //!
 //! Version 3 of mimalloc serves an aligned request by asking for `size + alignment - 1` bytes, unless the
 //! size is a power of two. Where that sum falls into the next size class (48, 80, 96, 160 … bytes: vectors,
-//! maps and their items) there is never a page of the class that the fast path looks into, so every
-//! allocation takes the slow path and a block of the larger class. All blocks of 16 bytes and more are
-//! aligned to 16 bytes anyway, which is all that almost any type needs.
+//! maps and their items), the fast path never finds a page of the class. Every such allocation takes the slow
+//! path and a block of the larger class. Blocks of 16 bytes and more are aligned to 16 bytes in any case,
+//! which is enough for almost any type.
 
 use libmimalloc_sys as mimalloc;
 use std::alloc::{GlobalAlloc, Layout};
 
-/// The allocator.
 pub(crate) struct Mimalloc;
 
-/// What mimalloc aligns every block of this size or more to (`MI_MAX_ALIGN_SIZE`); smaller blocks are
-/// aligned to their size.
+/// The alignment that mimalloc gives to every block of at least this size (`MI_MAX_ALIGN_SIZE`). Smaller
+/// blocks are aligned to their size.
 const NATURAL: usize = 16;
 
-/// Whether a block of this size is aligned well enough without being asked.
+/// Whether a block of this size has the alignment without asking for it.
 #[inline]
 const fn is_natural(size: usize, alignment: usize) -> bool {
     alignment <= NATURAL && alignment <= size
 }
 
-// SAFETY: mimalloc's functions have the contract of `GlobalAlloc`: blocks are at least as large as asked,
-// null says that there is no memory, `mi_free` and `mi_realloc` take blocks of either kind of allocation, and
-// blocks are aligned to the alignment asked for or, by `is_natural`, to at least what the layout needs.
+// SAFETY: mimalloc's functions have the contract of `GlobalAlloc`. Blocks have at least the requested size,
+// null means that there is no memory, and `mi_free` and `mi_realloc` accept blocks of either kind of
+// allocation. Blocks have the requested alignment or, by `is_natural`, at least that of the layout.
 unsafe impl GlobalAlloc for Mimalloc {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

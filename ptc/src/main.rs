@@ -1,4 +1,4 @@
-//! The `ptc` binary: the command line, with the benches as one of its commands.
+//! The `ptc` binary: the command line and its global allocator.
 
 mod allocator;
 mod collector;

@@ -1,6 +1,9 @@
-//! A mission that a model solves with programs over data and a function of this application:
-//! `ANTHROPIC_API_KEY=… cargo run -p ptc-runtime --features agent --example agent -- anthropic:claude-haiku-4-5`, or with
-//! a server of your own: `… --example agent -- some-model http://localhost:11434/v1`
+//! Example of an agent: a model solves a mission with programs that use data and a function of this
+//! application.
+//!
+//! `ANTHROPIC_API_KEY=… cargo run -p ptc-runtime --features agent --example agent --
+//! anthropic:claude-haiku-4-5`, or with a server of your own: `… --example agent -- some-model
+//! http://localhost:11434/v1`
 #![allow(clippy::disallowed_macros, reason = "an example prints")]
 
 use ptc_runtime::agent::{Agent, ModelOptions, model};

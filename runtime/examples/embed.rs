@@ -1,5 +1,7 @@
-//! A program over a function of the application and the servers of a file, with a typed answer:
-//! `cargo run -p ptc-runtime --example embed -- upstreams.json`, whose server `fake` has a tool `echo`.
+//! Example of embedding: a program uses a function of the application and the servers of a file, and returns
+//! a typed answer.
+//!
+//! `cargo run -p ptc-runtime --example embed -- upstreams.json`, where the server `fake` has a tool `echo`.
 #![allow(clippy::disallowed_macros, reason = "an example prints")]
 
 use ptc_runtime::{Effect, HostTool, RunOptions, Runtime};

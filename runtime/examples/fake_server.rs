@@ -1,13 +1,13 @@
 //! A small MCP server over stdio for tests: it answers, delays, floods, hangs and crashes on request.
 //!
-//! Arguments: `--die-at-start`, `--mute` (never answers initialize), `--pages N`, `--loop-cursor`,
-//! `--many N` (that many more tools), `--grandchild FILE` (starts a process that outlives stdin and writes
-//! its id to FILE), `--undying` (ignores the end of stdin and SIGTERM), `--slow MS` (answers nothing before
-//! that), `--starts FILE` (a line each start).
+//! Arguments: `--die-at-start`, `--mute` (never answers initialize), `--pages N`, `--loop-cursor`, `--many N`
+//! (this many additional tools), `--grandchild FILE` (starts a process that outlives stdin and writes its id
+//! to FILE), `--undying` (ignores the end of stdin and SIGTERM), `--slow MS` (answers nothing before that),
+//! `--starts FILE` (adds a line at each start).
 //!
 //! Eras: by default it knows `initialize` only. `--stateless` knows `server/discover` only, `--deaf` does not
-//! answer what it does not know, `--strict` ends when the first message is not `initialize`, `--future` is
-//! stateless and speaks no revision that we know.
+//! answer unknown methods, `--strict` ends when the first message is not `initialize`, `--future` is
+//! stateless and speaks no revision that `ptc` knows.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
@@ -30,13 +30,13 @@ struct State {
     replies: Mutex<Vec<Value>>,
     changed: Condvar,
     extra_tool: Mutex<bool>,
-    /// Tools beyond the usual ones.
+    /// Number of additional tools.
     many: u64,
-    /// `tools/list` requests.
+    /// Number of `tools/list` requests so far.
     listed: AtomicUsize,
     /// The id of `subscriptions/listen`.
     subscription: Mutex<Option<Value>>,
-    /// `gather` calls that have arrived.
+    /// Number of `gather` calls that have arrived.
     gathered: Mutex<usize>,
 }
 
@@ -216,7 +216,7 @@ fn call(state: &State, id: &Value, params: &Value) {
         ),
         "delay" => {
             std::thread::sleep(Duration::from_millis(arguments["ms"].as_u64().unwrap()));
-            // No longer in flight before the client can know of the answer.
+            // Counted before the client can know of the answer.
             state.in_flight.fetch_sub(1, Ordering::SeqCst);
             return text(id, "\"late\"");
         }
@@ -331,7 +331,7 @@ fn call(state: &State, id: &Value, params: &Value) {
             text(id, "flooded");
         }
         "freeze" => {
-            // Nothing is read or answered any more, as in a dead lock.
+            // Stops this process, as a deadlock would: it neither reads nor answers any more.
             // SAFETY: the signal stops this process; no handler runs.
             unsafe { libc::raise(libc::SIGSTOP) };
             text(id, "thawed");

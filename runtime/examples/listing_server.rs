@@ -1,7 +1,7 @@
-//! An MCP server over stdio for tests, whose tools come from a file: `listing_server TOOLS.json [LOG]`.
+//! An MCP server over stdio for tests that reads its tools from a file: `listing_server TOOLS.json [LOG]`.
 //!
-//! Every call answers with its own arguments. With a log, each `tools/call` adds a line to it before it is
-//! answered, so that a test can prove that none arrived. `--dead` makes it exit at once.
+//! Every call answers with its own arguments. With a log, the server adds a line for each `tools/call` before
+//! it answers, so that a test can prove that none arrived. `--dead` makes it exit at once.
 #![expect(clippy::disallowed_methods, reason = "a server of its own, not a part of the runtime")]
 #![expect(clippy::unwrap_used, reason = "a test helper: a broken test should be loud")]
 

@@ -1,4 +1,5 @@
-//! Programs that build on each other, and their lines as they are printed:
+//! Example of a session: programs that build on each other, and their lines as they are printed.
+//!
 //! `cargo run -p ptc-runtime --example session`
 #![allow(clippy::disallowed_macros, reason = "an example prints")]
 

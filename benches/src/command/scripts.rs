@@ -1,4 +1,4 @@
-//! `ptc bench python`.
+//! `ptc bench python`: Python scripts, compared with a bare client and with other products.
 
 use super::millis;
 use crate::measure::pmap::{Sides, Transport};
@@ -9,7 +9,7 @@ use ptc_mcp::console::exit::{Abort, Exit};
 use ptc_runtime::RuntimeConfig;
 use std::time::Duration;
 
-/// Engines that are measured.
+/// The engines that are measured.
 const ENGINES: &[&str] = if cfg!(feature = "monty") { &["cpython", "monty"] } else { &["cpython"] };
 
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,7 @@ pub(super) struct PythonBenchArgs {
     /// Rounds of it; the best counts
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// An interpreter that has pydantic-monty or fastmcp installed, to be measured beside
+    /// An interpreter that has pydantic-monty or fastmcp installed, to measure these too
     #[arg(long, value_name = "PYTHON")]
     peers: Option<String>,
 }
@@ -66,7 +66,7 @@ pub(super) async fn scripts(args: PythonBenchArgs) -> Result<Exit, Abort> {
         row(&format!("ptc, {engine}, asyncio.gather"), best.ptc.wall, bare)?;
     }
     for peer in gathers {
-        // `name=seconds`
+        // A row of calls in flight: `name=seconds`.
         if let Some((name, seconds)) = peer.rsplit_once('=')
             && let Ok(seconds) = seconds.parse::<f64>()
         {

@@ -1,11 +1,11 @@
-//! CPU time, which other programs on the machine do not disturb as they do the wall clock.
+//! CPU time of processes, which other programs on the machine disturb less than the wall clock.
 
 use std::io;
 use std::time::Duration;
 
 /// CPU time of this process so far.
 pub fn cpu() -> Duration {
-    // Our own clock is always there.
+    // The clock of the own process always exists.
     read(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or_default()
 }
 
@@ -17,7 +17,7 @@ pub fn cpu_millis() -> f64 {
 /// CPU time of another process so far.
 ///
 /// # Errors
-/// A process that is gone.
+/// A process that does not exist any more.
 #[cfg(any(target_os = "linux", target_os = "freebsd"))]
 pub fn cpu_of(process: u32) -> io::Result<Duration> {
     let process = libc::pid_t::try_from(process).map_err(io::Error::other)?;
@@ -32,7 +32,7 @@ pub fn cpu_of(process: u32) -> io::Result<Duration> {
 /// CPU time of another process so far.
 ///
 /// # Errors
-/// Always: the system does not tell.
+/// Always: this system does not report it.
 #[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
 pub fn cpu_of(_process: u32) -> io::Result<Duration> {
     Err(io::ErrorKind::Unsupported.into())

@@ -1,4 +1,4 @@
-//! The delay server over HTTP, and a client that knows nothing but where to post.
+//! The delay server over HTTP, and a minimal HTTP client that only posts requests to it.
 
 use super::delay_server;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
@@ -10,16 +10,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// Listens, says at which port, and serves until the process ends.
+/// Listens, passes the port to `say`, and serves until the process ends.
 ///
 /// # Errors
-/// No port to listen at, or whatever `say` returns.
+/// No port to listen at; errors of `say`.
 pub async fn serve(delay: Duration, say: impl FnOnce(u16) -> io::Result<()>) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     say(listener.local_addr()?.port())?;
     loop {
         let (stream, _) = listener.accept().await?;
-        // A client that goes away ends its connection.
+        // The connection ends when its client closes it.
         tokio::spawn(async move { connection(stream, delay).await });
     }
 }
@@ -54,7 +54,7 @@ async fn connection(mut stream: TcpStream, delay: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// The method of a request and the length of its body; `None` at the end.
+/// Reads the head of a request: its method and the length of its body; `None` at the end of the input.
 async fn head(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<(String, usize)>> {
     let mut line = String::new();
     if input.read_line(&mut line).await? == 0 {
@@ -75,17 +75,17 @@ async fn head(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<(Str
     }
 }
 
-/// A process that serves.
+/// The delay server as a child process; it ends when dropped.
 pub struct DelayService {
     child: Child,
     port: u16,
 }
 
 impl DelayService {
-    /// Starts this binary with these arguments, which serve over HTTP and say their port.
+    /// Starts this binary with arguments that make it serve over HTTP and print its port.
     ///
     /// # Errors
-    /// A process that does not start or says something else.
+    /// A process that does not start or prints something else.
     pub fn start(arguments: &[&str]) -> io::Result<DelayService> {
         let mut child =
             Command::new(std::env::current_exe()?).args(arguments).stdout(Stdio::piped()).spawn()?;
@@ -97,7 +97,7 @@ impl DelayService {
         Ok(DelayService { child, port })
     }
 
-    /// Where it answers.
+    /// The address of the endpoint.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
@@ -105,13 +105,13 @@ impl DelayService {
 
 impl Drop for DelayService {
     fn drop(&mut self) {
-        // It serves nobody else.
+        // Only this client uses the server, so it ends with it.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// reqwest alone: it posts and reads bodies.
+/// The baseline client: reqwest alone, which posts requests and reads bodies.
 pub struct BareHttpClient {
     client: reqwest::Client,
     url: String,
@@ -119,12 +119,12 @@ pub struct BareHttpClient {
 }
 
 impl BareHttpClient {
-    /// A client of the server at an address.
+    /// Makes a client of the server at `url`.
     ///
     /// # Errors
-    /// No client can be made.
+    /// reqwest cannot be set up.
     pub fn new(url: String) -> io::Result<BareHttpClient> {
-        // Refused when it is there already, which is as good.
+        // Fails when a provider is already installed, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy().build().map_err(io::Error::other)?;
         Ok(BareHttpClient { client, url, next_id: 1 })

@@ -1,7 +1,7 @@
-//! An MCP server whose one tool answers after a fixed time, however many calls are in flight.
+//! An MCP server over stdio with one tool that answers after a fixed time, however many calls are in flight.
 //!
-//! All calls take equally long, so answers leave in the order of the calls: one thread with a queue is
-//! enough, and the server costs next to nothing beside what it measures.
+//! All calls take equally long, so answers leave in the order of the calls. One thread with a queue is
+//! therefore enough, and the server costs almost nothing compared with what it measures.
 
 use ptc_mcp::protocol::params::Params;
 use ptc_mcp::protocol::version::Version;
@@ -12,10 +12,10 @@ use std::io::{self, BufRead, Write};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Its name as an upstream.
+/// The server's name as an upstream.
 pub const NAME: &str = "delay";
 
-/// Its tool: gives its arguments back, late.
+/// The server's tool: returns its arguments after the delay.
 pub const TOOL: &str = "wait";
 
 /// Serves until the input ends.
@@ -50,14 +50,14 @@ pub fn serve(
     writer.join().unwrap_or(Ok(()))
 }
 
-/// The text of a call.
+/// The JSON text of a call.
 pub fn call(id: u64, n: usize) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{TOOL}","arguments":{{"n":{n}}}}}}}"#
     )
 }
 
-/// The reply to a message, and whether it is late.
+/// The reply to a message, and whether it is delayed.
 pub(super) fn answer(line: &[u8]) -> Option<(bool, ServerMessage)> {
     let mut frame = Frame::default();
     let (id, method, params) = match frame.read(line) {

@@ -1,11 +1,11 @@
-//! How long a new tiny program waits in a server that is full of long ones, and what becomes of more requests than
-//! it can take at once.
+//! Measures fairness: how long a new tiny program waits in a server full of long ones, and how many requests
+//! of a flood are refused.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What the others do: nothing of it ends within the bench.
+/// Kinds of long programs. None of them ends within the benchmark.
 pub const KINDS: [(&str, &str); 6] = [
     ("endless loops", "(loop [n 0] (recur (inc n)))"),
     (
@@ -24,33 +24,33 @@ pub const KINDS: [(&str, &str); 6] = [
     ("JSON of 500,000 integers", "(let [v (vec (range 500000))] (loop [] (json/generate-string v) (recur)))"),
 ];
 
-/// How long the programs of one way of sending took to be answered, sorted.
+/// Waiting times of the programs that were sent in one way, sorted.
 #[derive(Debug)]
 pub struct Waits(Vec<Duration>);
 
 impl Waits {
-    /// What this part of the programs did not exceed.
+    /// The waiting time that this fraction of the programs did not exceed.
     pub fn at(&self, part: f64) -> Duration {
         let last = self.0.len().saturating_sub(1);
         self.0.get((last as f64 * part).round() as usize).copied().unwrap_or_default()
     }
 }
 
-/// Waits of new programs beside long ones.
+/// Waiting times of new programs while long ones run.
 #[derive(Debug)]
 pub struct Beside {
-    /// Each sent when the one before was answered.
+    /// Each new program was sent when the one before was answered.
     pub in_turn: Waits,
-    /// All sent at once.
+    /// All new programs were sent at once.
     pub at_once: Waits,
 }
 
-/// What became of requests that were written as fast as the server takes them.
+/// Result of writing requests as fast as the server reads them.
 #[derive(Clone, Copy, Debug)]
 pub struct Flood {
     /// Requests that were answered with `busy`.
     pub busy: usize,
-    /// From the first to the last.
+    /// Time from the first request to the last answer.
     pub wall: Duration,
 }
 
@@ -59,7 +59,7 @@ pub struct Flood {
 /// # Errors
 /// A server that does not start, or that answers something else.
 pub fn beside(program: &str, others: usize, programs: usize) -> io::Result<Beside> {
-    // Enough for others whose values are large: what is measured is waiting for turns.
+    // Limits that hold the large values of the long programs: the waiting time is measured, not the refusal.
     let mut server = FairnessServer::start(&[
         "serve",
         "--timeout",
@@ -81,7 +81,7 @@ pub fn beside(program: &str, others: usize, programs: usize) -> io::Result<Besid
     Ok(Beside { in_turn: sorted(in_turn), at_once: sorted(at_once) })
 }
 
-/// Pipelines different new programs to a server with default flags.
+/// Pipelines distinct new programs to a server with default flags.
 ///
 /// # Errors
 /// A server that does not start, or that answers something else.
@@ -93,7 +93,7 @@ pub fn flood(programs: usize) -> io::Result<Flood> {
     Ok(Flood { busy, wall })
 }
 
-/// A program that the server has not seen, and its answer.
+/// A program that the server has not seen before, and its expected answer.
 fn tiny(id: usize) -> (String, String) {
     (format!("(+ {id} 1)"), (id + 1).to_string())
 }
@@ -103,7 +103,7 @@ fn request(id: &str, program: &str) -> String {
     serde_json::json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string()
 }
 
-/// The number of the program that an answer is for.
+/// The number of the program that an answer belongs to.
 fn number(line: &[u8]) -> io::Result<usize> {
     let text = std::str::from_utf8(line).unwrap_or_default();
     let id = text.strip_prefix(r#"{"jsonrpc":"2.0","id":""#).and_then(|rest| rest.split_once('"'));
@@ -139,7 +139,7 @@ impl FairnessServer {
         input.write_all(format!("{line}\n").as_bytes())
     }
 
-    /// The next answer and the number of its program, which must have answered or been refused.
+    /// Reads the next answer and returns the number of its program. The answer must be right or say `busy`.
     fn receive(&mut self, line: &mut Vec<u8>) -> io::Result<usize> {
         line.clear();
         if self.output.read_until(b'\n', line)? == 0 {
@@ -168,7 +168,7 @@ impl FairnessServer {
         }
     }
 
-    /// Writes all requests while the answers are read; when each was answered, and when all were.
+    /// Writes all requests while the answers are read. Returns the time of each answer and of the last one.
     fn all_at_once(
         &mut self,
         ids: std::ops::Range<usize>,
@@ -196,7 +196,7 @@ impl FairnessServer {
 
 impl Drop for FairnessServer {
     fn drop(&mut self) {
-        // What still runs there is of no interest.
+        // Programs that still run on the server do not matter.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

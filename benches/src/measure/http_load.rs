@@ -1,5 +1,7 @@
-//! `ptc serve --http` under load: requests a second beside a bare axum echo of the same bodies, how long a quiet client
-//! waits beside one that floods, and what idle connections and sessions weigh.
+//! Measures `ptc serve --http` under load: requests a second, waiting time of a quiet client during a flood,
+//! and memory of idle connections and sessions.
+//!
+//! The rate is compared with a bare axum echo of the same bodies.
 
 use super::clock;
 use axum::Router;
@@ -13,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Bodies as a client of 2026-07-28 sends them, and what it is answered.
+/// A request as a client of 2026-07-28 sends it, and its answer.
 const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"(+ 1 2)"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 const ANSWER: &str = concat!(
     r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"3"}],"isError":false,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"ptc_lisp","title":"PTC-Lisp","version":""#,
@@ -21,17 +23,17 @@ const ANSWER: &str = concat!(
     r#""}}}}"#
 );
 
-/// A program that takes its time: what a flood of long ones is made of.
+/// A long-running program, for a flood of them.
 const LONG: &str = "(reduce + (map (fn [n] (* n n)) (range 20000)))";
 
-/// How long a round takes, and how often the quiet client asks.
+/// Length of a round, and the pause between two requests of the quiet client.
 const ROUND: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Tokens of two clients, and their hashes as the file of tokens has them.
+/// Tokens of two clients; the file of tokens holds their hashes.
 const TOKENS: [&str; 2] = ["quiet-quiet-quiet-quiet-quiet-quiet", "flood-flood-flood-flood-flood-flood"];
 
-/// What is measured.
+/// Arguments of `ptc bench http`.
 #[derive(Debug, clap::Args)]
 pub struct HttpBenchArgs {
     /// Connections that ask at once
@@ -40,7 +42,7 @@ pub struct HttpBenchArgs {
     /// Rounds of a second each; the median counts
     #[arg(long, default_value_t = 7)]
     pub rounds: usize,
-    /// Requests of the quiet client, alone and beside the flood
+    /// Requests of the quiet client, alone and during the flood
     #[arg(long, default_value_t = 2_000)]
     pub quiet: usize,
     /// Idle connections
@@ -51,10 +53,10 @@ pub struct HttpBenchArgs {
     pub sessions: usize,
 }
 
-/// Measures all of it, and says it line by line.
+/// Runs all measurements and passes each line of the report to `say`.
 ///
 /// # Errors
-/// A server that does not start, or answers something else; whatever `say` returns.
+/// A server that does not start, or answers something else; errors of `say`.
 pub fn report<E: From<io::Error>>(
     args: &HttpBenchArgs,
     say: impl Fn(&str) -> Result<(), E>,
@@ -87,7 +89,7 @@ pub fn report<E: From<io::Error>>(
     ))
 }
 
-/// Answers every request with what `ptc serve` would say, having read its body.
+/// The baseline server: reads the body of each request and answers with the fixed `ANSWER`.
 ///
 /// # Errors
 /// No port to listen at.
@@ -101,27 +103,27 @@ pub async fn echo(say: impl FnOnce(&str) -> io::Result<()>) -> io::Result<()> {
     axum::serve(listener, Router::new().route("/mcp", post(answer))).await
 }
 
-/// What a side does.
+/// Throughput of one side.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
     /// Requests a second.
     pub per_second: f64,
-    /// CPU time of the server for one.
+    /// CPU time of the server per request.
     pub cpu_micros: f64,
 }
 
-/// Both sides, in rounds that took turns.
+/// Throughput of both sides, measured in alternating rounds.
 #[derive(Debug)]
 pub struct Rates {
     /// The bare echo.
     pub echo: Rate,
     /// `ptc serve`.
     pub ptc: Rate,
-    /// The median of what `ptc` did of the echo's in the same round.
+    /// Median of the ratio of `ptc` to the echo in the same round.
     pub ratio: f64,
 }
 
-/// Measures requests a second, with so many connections that ask all the time.
+/// Measures requests a second over this many connections that ask without a pause.
 ///
 /// # Errors
 /// A server that does not start, or answers something else.
@@ -162,20 +164,22 @@ pub fn rates(connections: usize, rounds: usize) -> io::Result<Rates> {
     Ok(Rates { echo: rate(&echo), ptc: rate(&ptc), ratio })
 }
 
-/// How long the quiet client waited.
+/// Waiting times of the quiet client.
 #[derive(Debug)]
 pub struct QuietWait {
-    /// Beside whom.
+    /// The other load on the server.
     pub beside: &'static str,
     /// The median, in microseconds.
     pub p50: f64,
-    /// What one in a hundred exceeded.
+    /// The 99th percentile, in microseconds.
     pub p99: f64,
 }
 
-/// How long a quiet client waits for a tiny program: alone, and beside another one with so many connections that ask all
-/// the time. Where there are several cores the server has half of them and its clients the other half, and the flood runs
-/// only where nobody else wants to: so what is seen is the server, and not how the system shares its cores.
+/// Measures how long a quiet client waits for a tiny program: alone, and during a flood over this many
+/// connections.
+///
+/// On several cores the server has half of them and its clients the other half, and the flood runs at idle
+/// priority. So the figures show the fairness of the server, not how the system shares its cores.
 ///
 /// # Errors
 /// A server that does not start, or answers something else.
@@ -225,7 +229,7 @@ pub fn fairness(connections: usize, requests: usize) -> io::Result<Vec<QuietWait
             let measured = asking.join();
             stop.store(true, Ordering::Relaxed);
             let flooded = flood.map_or(Ok(Ok(())), std::thread::ScopedJoinHandle::join);
-            // A flood that failed was none.
+            // Without a working flood the waiting time means nothing.
             flooded.map_err(|_| io::Error::other("the flood has failed")).flatten()?;
             measured.map_err(|_| io::Error::other("the quiet client has failed")).flatten()
         });
@@ -238,21 +242,21 @@ pub fn fairness(connections: usize, requests: usize) -> io::Result<Vec<QuietWait
     Ok(waits)
 }
 
-/// What connections and sessions weigh.
+/// Memory of idle connections and sessions.
 #[derive(Debug)]
 pub struct IdleFigures {
-    /// Resident bytes of a connection on which one request was answered and nothing is asked.
+    /// Resident bytes of a connection that has answered one request and is idle.
     pub connection_bytes: f64,
-    /// Those of a session of the handshake era.
+    /// Resident bytes of a session of the handshake era.
     pub session_bytes: f64,
-    /// A client that came later was answered.
+    /// Whether a client that connected later was answered.
     pub answered: bool,
 }
 
-/// Opens so many connections and sessions.
+/// Opens this many connections and sessions, and measures the server's memory.
 ///
 /// # Errors
-/// A server that does not start, or does not take them.
+/// A server that does not start, or does not accept them.
 pub fn idle(connections: usize, sessions: usize) -> io::Result<IdleFigures> {
     let most = (sessions + 1).to_string();
     let flags = [
@@ -267,7 +271,7 @@ pub fn idle(connections: usize, sessions: usize) -> io::Result<IdleFigures> {
     let server = LoadServer::start(&flags, None)?;
     raise_descriptors();
     let one = request(&server.address, "", BODY);
-    // What is there once, for all of them.
+    // Allocates what all connections share, before the first measurement.
     let mut first = Vec::new();
     for _ in 0..64 {
         first.push(server.ask(&one)?);
@@ -300,7 +304,7 @@ pub fn idle(connections: usize, sessions: usize) -> io::Result<IdleFigures> {
     })
 }
 
-/// A request as bytes.
+/// An HTTP request as bytes.
 fn request(address: &str, more: &str, body: &str) -> Vec<u8> {
     format!(
         "POST /mcp HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\n\
@@ -310,7 +314,7 @@ fn request(address: &str, more: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Asks over so many connections, each as soon as it was answered, until it is told to stop.
+/// Asks over this many connections, each as soon as its answer has arrived, until `stop` is set.
 fn flood(
     server: &LoadServer,
     connections: usize,
@@ -343,7 +347,7 @@ fn flood(
     })
 }
 
-/// Asks now and then; how long each answer took, in microseconds.
+/// Asks with a pause before each request. Returns the time of each answer, in microseconds.
 fn ask_quietly(server: &LoadServer, request: &[u8], requests: usize) -> io::Result<Vec<f64>> {
     let mut stream = TcpStream::connect(&server.address)?;
     stream.set_nodelay(true)?;
@@ -364,7 +368,7 @@ fn ask_quietly(server: &LoadServer, request: &[u8], requests: usize) -> io::Resu
     Ok(times)
 }
 
-/// How long an answer is, once its head is there.
+/// The length of the whole answer, once its head has arrived.
 fn whole(text: &[u8]) -> io::Result<Option<usize>> {
     let Some(end) = memchr::memmem::find(text, b"\r\n\r\n") else { return Ok(None) };
     let head = std::str::from_utf8(&text[..end]).map_err(io::Error::other)?;
@@ -397,7 +401,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// A server under load; ended when dropped.
+/// A server under load; it ends when dropped.
 struct LoadServer {
     child: Child,
     address: String,
@@ -408,7 +412,7 @@ impl LoadServer {
     fn start(arguments: &[&str], cores: Option<std::ops::Range<usize>>) -> io::Result<LoadServer> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // What a child may run on is what the thread may that starts it.
+        // A child inherits the cores of the thread that starts it.
         let spawned = std::thread::scope(|scope| {
             scope
                 .spawn(|| {
@@ -426,7 +430,7 @@ impl LoadServer {
             let sender = sender.clone();
             std::thread::spawn(move || {
                 for line in BufReader::new(stream).lines().map_while(Result::ok) {
-                    // Nobody listens once the address is known.
+                    // The receiver is gone once the address is known.
                     let _ = sender.send(line);
                 }
             });
@@ -442,7 +446,7 @@ impl LoadServer {
         Err(io::Error::other("the server does not listen"))
     }
 
-    /// Asks once over a new connection, which stays open.
+    /// Asks once over a new connection and returns it open.
     fn ask(&self, request: &[u8]) -> io::Result<TcpStream> {
         let mut stream = TcpStream::connect(&self.address)?;
         stream.write_all(request)?;
@@ -450,7 +454,7 @@ impl LoadServer {
         Ok(stream)
     }
 
-    /// Its resident bytes, once they do not change any more.
+    /// Resident bytes of the server, once they have stopped changing.
     fn settled(&self) -> io::Result<u64> {
         let resident = || -> io::Result<u64> {
             let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
@@ -465,13 +469,14 @@ impl LoadServer {
 
 impl Drop for LoadServer {
     fn drop(&mut self) {
-        // It serves nobody else.
+        // Only this benchmark uses the server, so it ends with it.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// As many descriptors as the system allows: a client with 10,000 connections needs them, too.
+/// Raises the limit of descriptors to the most that the system allows: a client with 10,000 connections needs
+/// them.
 fn raise_descriptors() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: both functions are given a valid `rlimit`, and change nothing but the limit of this process.
@@ -483,11 +488,11 @@ fn raise_descriptors() {
     }
 }
 
-/// Lets this thread run on these cores only; without any, or elsewhere than on Linux, everywhere.
+/// Restricts this thread to these cores. Does nothing when `cores` is empty, or on systems other than Linux.
 fn pin(cores: std::ops::Range<usize>) {
     #[cfg(target_os = "linux")]
     if !cores.is_empty() {
-        // SAFETY: a zeroed set is a valid one, and the call changes nothing but where this thread runs.
+        // SAFETY: a zeroed set is valid, and the call only changes the affinity of this thread.
         unsafe {
             let mut set: libc::cpu_set_t = std::mem::zeroed();
             cores.for_each(|core| libc::CPU_SET(core, &mut set));
@@ -498,7 +503,7 @@ fn pin(cores: std::ops::Range<usize>) {
     let _ = cores;
 }
 
-/// Lets this thread run only where nothing else wants to.
+/// Gives this thread idle priority: it runs only on cores that are otherwise idle.
 fn only_when_idle() {
     #[cfg(target_os = "linux")]
     {

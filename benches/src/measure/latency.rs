@@ -1,4 +1,5 @@
-//! Latency of small programs: source text to value, compiled every time, in a new and in a reused isolate.
+//! Measures the latency of small programs: source text to value, compiled every time, in a new and in a
+//! reused isolate.
 
 use ptc_compiler::{CompileOptions, Externals, SessionName, compile};
 use ptc_vm::{Budget, Exit, Isolate};
@@ -27,7 +28,7 @@ pub struct Row {
 /// Measures all rows: `runs` runs each, after a tenth as many to warm up.
 ///
 /// # Errors
-/// What a program said instead of a value.
+/// The error of a program that failed.
 pub fn measure(runs: usize) -> Result<Vec<Row>, String> {
     let new = |source: &'static str| {
         move || {
@@ -36,7 +37,7 @@ pub fn measure(runs: usize) -> Result<Vec<Row>, String> {
         }
     };
     let mut reused = Isolate::new(Budget::default());
-    // What the programs define is there from the second run on.
+    // The session has the names that the program defines from the second run on.
     let session: Vec<SessionName<'_>> =
         ["orders", "discount", "paid", "sums"].map(|name| SessionName { name, arity: None }).into();
     evaluate(&mut reused, P25, &[])?;

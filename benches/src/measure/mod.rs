@@ -1,17 +1,19 @@
-//! `ptc bench`: speed that a user can check with the binary alone.
+//! Measurements of `ptc bench`, which a user can repeat with the binary alone.
 //!
 //! # Layout
-//! - [`pmap`]: calls in flight at the same time, against a bare client; [`delay_server`]: what both call, and
+//! - [`pmap`]: calls in flight at the same time, against a bare client; [`delay_server`]: the server that
+//!   both call, and
 //!   [`delay_http`]: the same over HTTP
-//! - [`overhead`]: what a `tool/call` costs beyond its server
+//! - [`overhead`]: the cost of a `tool/call` beyond its server
 //! - [`serve`]: requests a second, against a bare loop; [`text_block`]: a large answer, from frame to values
-//! - [`http_load`]: the same over HTTP, a quiet client beside one that floods, memory of idle connections
-//! - [`fairness`]: new programs beside long ones, and more of them than the server takes at once
-//! - [`prelude`]: what attaching a prelude costs, and calling it
-//! - [`spill`]: a result that is too large to be carried
-//! - [`tool_list`]: bytes of the tool list beside those of the upstreams
+//! - [`http_load`]: the same over HTTP, a quiet client during a flood, memory of idle connections
+//! - [`fairness`]: new programs while long ones run, and more of them than the server accepts at once
+//! - [`prelude`]: the cost of attaching a prelude and of calling it
+//! - [`python`]: scripts end to end, and calls in flight
+//! - [`spill`]: a result that is written to a file because of its size
+//! - [`tool_list`]: bytes of the tool list, compared with those of the upstreams
 //! - [`workload`]: programs of the peer benchmark, timed by CPU; [`clock`]: CPU time
-//! - [`latency`]: small programs from text to value; [`memory`]: of programs that wait, sessions and values
+//! - [`latency`]: small programs from text to value; [`memory`]: of suspended programs, sessions and values
 
 pub mod clock;
 pub mod delay_http;

@@ -1,6 +1,7 @@
-//! What a `tool/call` costs beyond the server it goes to: the same calls through the runtime and by a client
-//! that knows nothing, in turns, against servers of the same kind. CPU time is that of this process: the servers
-//! are others.
+//! Measures the cost of a `tool/call` beyond the server that it goes to.
+//!
+//! The runtime and a bare client make the same calls in alternating rounds, against servers of the same kind.
+//! CPU time is that of this process, without the servers.
 
 use super::pmap::{self, BareClient};
 use super::{clock, delay_server};
@@ -9,28 +10,28 @@ use ptc_runtime::config::ServerEntry;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// One way to make calls.
+/// One pattern of calls.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
     /// What it is called.
     pub name: &'static str,
-    /// What one call takes in the server, in milliseconds.
+    /// Time of one call in the server, in milliseconds.
     pub delay_ms: u64,
-    /// How many calls.
+    /// Number of calls.
     pub calls: usize,
     /// Calls in flight at the same time.
     pub width: usize,
     form: &'static str,
 }
 
-/// What is measured.
+/// The patterns that are measured.
 pub const WAYS: &[Way] = &[
     Way { name: "one after the other, answered at once", delay_ms: 0, calls: 2_000, width: 1, form: "map" },
     Way { name: "100 in flight, answered at once", delay_ms: 0, calls: 100, width: 100, form: "pmap" },
     Way { name: "100 in flight, 200 ms each", delay_ms: 200, calls: 100, width: 100, form: "pmap" },
 ];
 
-/// What all calls of one side took.
+/// Cost of all calls of one side.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     /// By the wall clock.
@@ -42,7 +43,7 @@ pub struct Cost {
 impl Cost {
     pub(super) const MOST: Cost = Cost { wall: Duration::MAX, cpu: Duration::MAX };
 
-    /// The better of both, each clock by itself.
+    /// The smaller value of both, each clock by itself.
     pub(super) fn min(self, other: Cost) -> Cost {
         Cost { wall: self.wall.min(other.wall), cpu: self.cpu.min(other.cpu) }
     }
@@ -58,7 +59,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Microseconds that a call takes longer than with the bare client: of wall clock, of CPU.
+    /// Microseconds that a call takes longer than with the bare client: by the wall clock, and of CPU.
     pub fn more_micros(&self, calls: usize) -> (f64, f64) {
         let each =
             |bare: Duration, ptc: Duration| (ptc.as_secs_f64() - bare.as_secs_f64()) * 1e6 / calls as f64;
@@ -67,7 +68,7 @@ impl Comparison {
 }
 
 impl Way {
-    /// Arguments of this binary that start its server.
+    /// Arguments that make this binary the delay server.
     pub fn server(&self) -> [String; 3] {
         ["bench".to_owned(), "delay-server".to_owned(), self.delay_ms.to_string()]
     }
@@ -77,7 +78,7 @@ impl Way {
         format!("{}{}", delay_server::NAME, self.delay_ms)
     }
 
-    /// The entry of its server.
+    /// The configuration entry of the server.
     ///
     /// # Errors
     /// The path of this binary is not known.
@@ -86,7 +87,7 @@ impl Way {
         ServerEntry::own_binary(&self.upstream(), "answers late", &arguments.each_ref().map(String::as_str))
     }
 
-    /// The program: how many calls came back well.
+    /// The program; its value is the number of calls that succeeded.
     pub fn program(&self) -> String {
         format!(
             "(count (filter :ok ({} (fn [n] (tool/call {{:server \"{}\" :tool \"{}\" :args {{:n n}}}})) (range {}))))",
@@ -97,10 +98,10 @@ impl Way {
         )
     }
 
-    /// Takes turns between both sides.
+    /// Measures both sides in alternating rounds.
     ///
     /// # Errors
-    /// A server that is lost, or calls that fail.
+    /// A server that ends, or calls that fail.
     pub async fn measure(&self, runtime: &Runtime, rounds: usize) -> io::Result<Comparison> {
         let mut client = BareClient::start(&self.server())?;
         let mut best = Comparison { bare: Cost::MOST, ptc: Cost::MOST };

@@ -1,5 +1,7 @@
-//! Calls in flight: `pmap` over a tool that takes 200 ms, against a bare client that does nothing but
-//! write the same requests and read the answers. CPU time is that of this process: the servers are others.
+//! Measures calls in flight: `pmap` over a tool that takes 200 ms, against a bare client.
+//!
+//! The bare client only writes the same requests and reads the answers. CPU time is that of this process,
+//! without the servers.
 
 use super::delay_http::{BareHttpClient, DelayService};
 use super::overhead::{Comparison, Cost};
@@ -23,9 +25,9 @@ pub enum Transport {
     Http,
 }
 
-/// The delay server as an upstream, and the bare client of one.
+/// Both sides of the comparison: the delay server as an upstream, and a bare client of it.
 pub struct Sides {
-    /// For the runtime.
+    /// The server's entry for the runtime.
     pub entry: ServerEntry,
     bare: Bare,
 }
@@ -36,7 +38,7 @@ enum Bare {
 }
 
 impl Sides {
-    /// Starts what the transport needs.
+    /// Starts the server and client of a transport.
     ///
     /// # Errors
     /// A server that does not start.
@@ -65,10 +67,10 @@ impl Sides {
         })
     }
 
-    /// Takes turns; the best round of each side.
+    /// Measures both sides in alternating rounds; returns the best round of each.
     ///
     /// # Errors
-    /// A server that is lost, or calls that fail.
+    /// A server that ends, or calls that fail.
     pub async fn measure(
         &mut self,
         runtime: &Runtime,
@@ -85,10 +87,10 @@ impl Sides {
         Ok(best)
     }
 
-    /// The bare client makes its calls.
+    /// Makes the calls with the bare client.
     ///
     /// # Errors
-    /// A server that is lost.
+    /// A server that ends.
     pub async fn bare_calls(&mut self, calls: usize) -> io::Result<()> {
         match &mut self.bare {
             Bare::Stdio(client) => client.calls(calls),
@@ -97,7 +99,7 @@ impl Sides {
     }
 }
 
-/// The program: how many calls came back well.
+/// The program; its value is the number of calls that succeeded.
 pub fn program(form: &str, calls: usize) -> String {
     format!(
         "(count (filter :ok ({form} (fn [n] (tool/call {{:server \"{}\" :tool \"{}\" :args {{:n n}}}})) (range {calls}))))",
@@ -114,7 +116,7 @@ pub async fn run(runtime: &Runtime, form: &str, calls: usize) -> io::Result<Cost
     timed(runtime, program(form, calls), calls).await
 }
 
-/// What a program takes that counts the calls that came back well.
+/// Cost of one run of `program`, which must return the number of successful calls.
 ///
 /// # Errors
 /// Calls that fail.
@@ -131,7 +133,7 @@ pub async fn timed(runtime: &Runtime, program: String, calls: usize) -> io::Resu
     }
 }
 
-/// A client that knows nothing: it writes requests and counts lines.
+/// The baseline client: it writes requests and counts lines.
 pub struct BareClient {
     child: Child,
     input: BufWriter<std::process::ChildStdin>,
@@ -140,7 +142,7 @@ pub struct BareClient {
 }
 
 impl BareClient {
-    /// Starts the delay server and greets it.
+    /// Starts the delay server and makes the handshake.
     ///
     /// # Errors
     /// A process that does not start or answer.
@@ -192,7 +194,7 @@ impl BareClient {
 
 impl Drop for BareClient {
     fn drop(&mut self) {
-        // The server ends with its input; whatever it says about that does not matter any more.
+        // The server ends with its input; errors at its end do not matter.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

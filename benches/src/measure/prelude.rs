@@ -1,4 +1,5 @@
-//! Preludes: what attaching one costs a program, and what a call of an export costs beside a call of its own function.
+//! Measures preludes: the cost of attaching one, and of calling an export compared with a function of the
+//! program.
 
 use super::clock::cpu;
 use ptc_runtime::options::RunOptions;
@@ -10,17 +11,18 @@ use std::time::Duration;
 /// Numbers of exports.
 const SIZES: [usize; 3] = [1, 50, 1_000];
 
-/// Runs that are measured together, one after the other: what a thread needs to wake up is not what is asked for.
+/// Runs that are measured together, one after the other, so that the time to wake a thread does not count.
 const BLOCK: usize = 100;
 
 /// Calls of one loop.
 const CALLS: usize = 100_000;
 
-/// A program that names no export, one that names one, and a loop of calls.
+/// Programs: one that names no export, one that names one, and a loop of calls.
 const PLAIN: &str = "(+ 1 (* 2 3))";
 const NAMING: &str = "(m/f0 1)";
 
-/// CPU time of blocks of runs in turns, without a prelude and with some of several sizes, as a table.
+/// Measures blocks of runs in turn, without a prelude and with preludes of several sizes. Returns a table of
+/// CPU times.
 ///
 /// # Errors
 /// A program that fails.
@@ -80,7 +82,7 @@ async fn start(prelude: Option<Prelude>) -> Result<Runtime, String> {
     Runtime::start(config).await.map_err(|error| error.to_string())
 }
 
-/// CPU time of one of so many runs.
+/// CPU time per run, measured over `runs` runs.
 async fn timed(runtime: &Runtime, program: &str, runs: usize) -> Result<Duration, String> {
     let program: Arc<str> = program.into();
     let begun = cpu();

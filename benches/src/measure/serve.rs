@@ -1,7 +1,8 @@
-//! Requests a second of `ptc serve`, against a bare loop that does nothing but JSON-RPC on the same framing.
+//! Measures requests a second of `ptc serve`, against a bare loop that only reads and answers JSON-RPC with
+//! the same framing.
 //!
-//! Both are child processes fed by the same driver: all requests are written as fast as the pipe takes them
-//! while the answers are read, in rounds that take turns.
+//! Both are child processes with the same driver. It writes all requests as fast as the pipe takes them while
+//! it reads the answers, in alternating rounds.
 
 use ptc_mcp::edge::Filtered;
 use ptc_mcp::server::lines::{self, Input};
@@ -13,13 +14,13 @@ use std::io::{self, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longest line that the bare loop reads: that of `ptc serve`.
+/// Longest line that the bare loop reads, as in `ptc serve`.
 const MAX_FRAME_BYTES: usize = 8 << 20;
 
-/// Bytes of answers handed to the writer at once: those of `ptc serve`.
+/// Bytes of answers that go to the writer at once, as in `ptc serve`.
 const ENOUGH_OUTPUT: usize = 32 << 10;
 
-/// The members of a request that a minimal server looks at.
+/// The members of a request that a minimal server reads.
 #[derive(Deserialize)]
 struct EchoRequest<'a> {
     #[serde(borrow)]
@@ -34,7 +35,7 @@ struct EchoRequest<'a> {
 /// writer threads are those of `ptc serve`.
 ///
 /// # Errors
-/// No threads.
+/// Threads cannot be started.
 pub fn echo(
     input: impl Read + Send + 'static,
     output: Filtered<impl Write + Send + 'static>,
@@ -65,30 +66,30 @@ pub fn echo(
     Ok(())
 }
 
-/// What is sent to which server.
+/// A server and the request that it is measured with.
 #[derive(Clone, Copy, Debug)]
 pub struct Side {
     /// What it is called.
     pub name: &'static str,
-    /// Arguments of this binary that start it.
+    /// Arguments that make this binary the server.
     arguments: &'static [&'static str],
-    /// Method and parameters.
+    /// Method and parameters of the request.
     request: &'static str,
     /// The end of every answer.
     answer: &'static str,
-    /// The side that this one is measured against: it is sent as much.
+    /// Index of the baseline side, which gets the same request.
     bare: usize,
 }
 
 const EVAL: &str = r#""method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"(+ 1 2)"}}"#;
 const THREE: &str = r#""result":{"content":[{"type":"text","text":"3"}],"isError":false}}"#;
 
-/// The metadata that a client of the stateless era sends with every request.
+/// The request of a stateless client, which sends this metadata every time.
 const META: &str = r#""method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"(+ 1 2)"},"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0"},"io.modelcontextprotocol/clientCapabilities":{}}}"#;
 
 /// The same with data for the program.
 const CONTEXT: &str = r#""method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"(+ data/a 2)","context":{"a":1,"name":"bench"}},"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0"},"io.modelcontextprotocol/clientCapabilities":{}}}"#;
-/// The same with data that nest.
+/// The same with nested data.
 const NESTED: &str = r#""method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"(+ (get-in data/user [:id]) (count data/tags))","context":{"user":{"id":1,"name":"bench"},"tags":["a","b"]}},"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0"},"io.modelcontextprotocol/clientCapabilities":{}}}"#;
 const COMPLETE: &str = concat!(
     r#""result":{"resultType":"complete","content":[{"type":"text","text":"3"}],"isError":false,"_meta":"#,
@@ -97,7 +98,7 @@ const COMPLETE: &str = concat!(
     r#""}}}}"#
 );
 
-/// What is measured.
+/// The sides that are measured.
 pub const SIDES: [Side; 9] = [
     Side { name: "bare loop", arguments: ECHO, request: EVAL, answer: THREE, bare: 0 },
     Side {
@@ -154,13 +155,13 @@ pub const SIDES: [Side; 9] = [
 
 const ECHO: &[&str] = &["bench", "echo-server"];
 
-/// One side of the bench: medians of its rounds.
+/// Figures of one side: medians of its rounds.
 #[derive(Clone, Copy, Debug)]
 pub struct SideFigures {
     /// Requests a second by the wall clock.
     pub per_second: f64,
-    /// Requests a second as a part of the bare loop's in the same round, which what else the machine does
-    /// disturbs less.
+    /// Requests a second as a fraction of the bare loop's in the same round. Other load on the machine
+    /// disturbs this ratio less.
     pub of_bare: f64,
     /// CPU time of the server process for one request.
     pub cpu: Duration,
@@ -197,7 +198,7 @@ pub fn measure(requests: usize, rounds: usize) -> io::Result<[SideFigures; SIDES
     }))
 }
 
-/// The first lines of a text, with the ends of lines.
+/// The first `count` lines of a text, including their line ends.
 fn lines_of(text: &[u8], count: usize) -> &[u8] {
     let end = memchr::memchr_iter(b'\n', text).take(count).last();
     text.get(..end.map_or(0, |end| end + 1)).unwrap_or_default()
@@ -238,9 +239,10 @@ impl SideServer {
         Ok(SideServer { side, child, input: Some(input), output, requests, count, answer_bytes: 0 })
     }
 
-    /// One round whose answers are looked at: each has its own id and says what it should. One request goes
-    /// before it alone: until a program is known to be tiny it takes a place among the waiting, of which there
-    /// are fewer than requests.
+    /// Runs one round and checks its answers: each has its own id and the expected text.
+    ///
+    /// One request goes first, alone. A program that is not yet known to be tiny needs a slot in the queue,
+    /// which has fewer slots than there are requests.
     fn warm_up(&mut self) -> io::Result<()> {
         self.exchange(self.count.min(1), |_| {})?;
         let mut answers = Vec::new();
@@ -273,7 +275,7 @@ impl SideServer {
         Ok((wall, self.cpu()?.saturating_sub(cpu)))
     }
 
-    /// Writes the first requests and reads as many lines.
+    /// Writes the first `count` requests and reads as many lines.
     fn exchange(&mut self, count: usize, mut take: impl FnMut(&[u8])) -> io::Result<()> {
         let Some(mut input) = self.input.take() else { return Err(io::ErrorKind::BrokenPipe.into()) };
         let requests = match count {
@@ -307,7 +309,7 @@ impl SideServer {
 
 impl Drop for SideServer {
     fn drop(&mut self) {
-        // The server ends with its input; whatever it says about that does not matter any more.
+        // The server ends with its input; errors at its end do not matter.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,6 @@
-//! A large JSON text in an MCP text block: from the frame as it was read to values, against unescaping it and
-//! reading it into serde_json's `Value`.
+//! Measures a large JSON text in an MCP text block, from the frame to values, against serde_json.
+//!
+//! serde_json unescapes the text and parses it into its `Value`.
 
 use super::clock;
 use ptc_runtime::probe;
@@ -9,16 +10,16 @@ use serde::Deserialize;
 use serde_json::json;
 use std::time::Duration;
 
-/// Medians of CPU time, after the results were found equal.
+/// Median CPU times of both sides; their results were equal.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadTimes {
     /// Bytes of the frame.
     pub frame_bytes: usize,
     /// Bytes of the JSON text in it.
     pub text_bytes: usize,
-    /// Our way.
+    /// CPU time of our decoder.
     pub ours: Duration,
-    /// serde_json's.
+    /// CPU time of serde_json.
     pub serde: Duration,
 }
 
@@ -76,7 +77,7 @@ fn by_serde(frame: &str) -> Result<serde_json::Value, String> {
     serde_json::from_str(&block.text).map_err(|error| error.to_string())
 }
 
-/// Takes the frame as a connection has it, in a buffer of its own; what `look` does is not measured.
+/// Decodes the frame in a buffer of its own, as a connection does. The time of `look` is not counted.
 fn ours<T>(
     frame: &str,
     look: impl FnOnce(&mut ptc_vm::Context, Value) -> T,
@@ -92,7 +93,7 @@ fn ours<T>(
     })
 }
 
-/// What the program gets as `:value`.
+/// The value of `:value` in the program, as JSON.
 fn encoded(cx: &mut ptc_vm::Context, value: &Value) -> Result<serde_json::Value, String> {
     let text = encode(cx, value, Keys::Names, usize::MAX).map_err(|fault| fault.message)?;
     let text = text.map_err(|failure| format!("{failure:?}"))?;
@@ -104,7 +105,7 @@ fn encoded(cx: &mut ptc_vm::Context, value: &Value) -> Result<serde_json::Value,
 fn rows(bytes: usize) -> String {
     const WORDS: [&str; 8] = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"];
     const LABELS: [&str; 6] = ["bug", "docs", "good first issue", "perf", "question", "wontfix"];
-    // A generator of Lehmer's: the same rows every time.
+    // A Lehmer generator: the same rows every time.
     let mut state: u64 = 48_271;
     let mut below = |most: usize| {
         state = state * 48_271 % 0x7FFF_FFFF;

@@ -1,6 +1,7 @@
-//! What a client reads before its first call: the tool list of `ptc` beside the lists of its upstreams.
+//! Measures what a client reads before its first call: the tool list of `ptc`, compared with the lists of its
+//! upstreams.
 //!
-//! The upstreams are real processes of this binary with made-up tools of an ordinary size.
+//! The upstreams are processes of this binary with made-up tools of ordinary size.
 
 use ptc_mcp::answer::caps::Profile;
 use ptc_mcp::protocol::version::Version;
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 
-/// Tools of one server.
+/// Number of tools of one server.
 pub const TOOLS_A_SERVER: usize = 20;
 
 /// Bytes of tool lists, as `tools/list` results.
@@ -23,13 +24,13 @@ pub const TOOLS_A_SERVER: usize = 20;
 pub struct Sizes {
     /// The lists of all upstreams together.
     pub upstreams: usize,
-    /// Ours, as it is by default.
+    /// Our list in the default mode.
     pub auto: usize,
-    /// Ours with every tool named and described.
+    /// Our list with every tool named and described.
     pub inline: usize,
 }
 
-/// Measures the lists of a runtime whose servers have started.
+/// Measures the lists of a runtime after its servers have started.
 pub fn measure(runtime: &Arc<Runtime>) -> Sizes {
     let tools = |server: &ptc_runtime::ServerStatus| -> usize {
         let tools: Vec<Value> = server
@@ -70,7 +71,7 @@ pub fn tool_list(runtime: &Arc<Runtime>, mode: CatalogMode) -> Value {
 const VERBS: [&str; 5] = ["list", "get", "search", "create", "update"];
 const NOUNS: [&str; 4] = ["issues", "comments", "labels", "milestones"];
 
-/// The made-up tools of a server.
+/// Makes the made-up tools of a server.
 pub fn tools(count: usize) -> Vec<Value> {
     (0..count)
         .map(|index| {

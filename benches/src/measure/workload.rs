@@ -1,4 +1,4 @@
-//! Workloads of the peer benchmark: a program that is evaluated once, and its function `work` that is timed.
+//! Workloads of the peer benchmark: each program is evaluated once, then its function `work` is timed.
 
 use super::clock::cpu_millis;
 use ptc_compiler::{CompileOptions, Externals, SessionName, compile};
@@ -19,7 +19,7 @@ pub const ISSUES: &str = "issues.json";
 pub struct Workload {
     /// Its name in the peer benchmark.
     pub name: &'static str,
-    /// The same, in a word.
+    /// A short description.
     pub title: &'static str,
     /// Definitions: the function `work` of one argument, and `data`, its argument, where it needs one.
     pub source: &'static str,
@@ -48,7 +48,7 @@ workloads! {
     "w8" "closures"
 }
 
-/// What was measured.
+/// Figures of a workload.
 #[derive(Debug)]
 pub struct WorkloadFigures {
     /// The result: a string as it is, anything else as `pr-str` shows it.
@@ -57,7 +57,7 @@ pub struct WorkloadFigures {
     pub millis: Vec<f64>,
     /// Fuel of one run.
     pub fuel: u64,
-    /// Most logical bytes alive at once, data included.
+    /// Largest number of logical bytes alive at once, including data.
     pub peak_bytes: u64,
     /// Elements of collections that a run copied because they were shared.
     pub copied_elements: u64,
@@ -77,11 +77,11 @@ impl Workload {
         if self.has_data() { "(work data)" } else { "(work nil)" }
     }
 
-    /// Runs it: the definitions once, then the call, once to warm up and five times timed. The result of
-    /// a run is dropped inside the timed part of the next.
+    /// Runs the workload: the definitions once, then the call, once to warm up and five times timed. The
+    /// result of a run is dropped inside the timed part of the next.
     ///
     /// # Errors
-    /// A missing [`ISSUES`] file; what the program said instead of a result.
+    /// A missing [`ISSUES`] file; the error of the program.
     pub fn run(&self, folder: &Path) -> Result<WorkloadFigures, String> {
         let options = Budget { memory_bytes: 4 << 30, fuel: u64::MAX >> 1, ..Budget::default() };
         let mut isolate = Isolate::new(options);

@@ -1,4 +1,4 @@
-//! The commands that run to their end: output and exit codes.
+//! Tests of the commands that run to their end: output and exit codes.
 
 use crate::support::{ptc, run, stderr, stdout};
 use serde_json::{Value, json};
@@ -103,7 +103,7 @@ fn check_compiles_only() {
     );
 }
 
-/// The JSON shape of errors is a promise: the same for `check` and for programs that failed.
+/// Clients rely on the JSON shape of errors, which is the same for `check` and for programs that failed.
 #[test]
 fn errors_have_one_json_shape() {
     let output = run(&["check", "-", "--output", "json"], "(let [a 1]\n  (+ a fooo))");
@@ -263,7 +263,7 @@ fn benches_of_the_server_check_their_answers_and_print_ratios() {
         "{overhead}"
     );
     let values = table(&["bench", "values", "--count", "20000"]);
-    // A place in the vector, and a node whose keys are the program's.
+    // The slot in the vector, and a node with keys of the program.
     assert!(
         values.contains("| an integer | 16 | ")
             && values.contains("| a map of 4, keys of the program | 112 | ")

@@ -1,4 +1,4 @@
-//! `ptc config import` and `ptc doctor`, away from the user's own files.
+//! Tests of `ptc config import` and `ptc doctor`, with a home folder of their own.
 
 use crate::support::{ptc, stderr, stdout};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use tempfile::TempDir;
 
-/// A home with the files of some hosts, and a project below it.
+/// A home with configuration files of some hosts, and a project inside it.
 fn home(files: &[(&str, &str)]) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("temporary folder");
     let project = folder.path().join("project");

@@ -1,4 +1,4 @@
-//! A server full of long programs answers short ones, and takes any number of requests without refusing one.
+//! Tests of fairness: a server full of long programs answers short ones, and refuses none of many requests.
 
 use crate::support::Server;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ fn call(id: usize, program: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
 }
 
-/// Short programs are answered while none of the long ones, sent before them, has ended.
+/// Checks that short programs are answered while all long ones, sent before them, still run.
 fn short_beside(long: &[&str], flags: &[&str]) {
     let flags = [&["--timeout", "600s", "--fuel", "1000000000000", "--memory", "64M"], flags].concat();
     let mut server = Server::start(&flags);
@@ -21,13 +21,13 @@ fn short_beside(long: &[&str], flags: &[&str]) {
             server.ask(id, "tools/call", json!({ "name": "lisp_eval", "arguments": { "program": program } }));
         assert_eq!(answer["result"]["content"][0]["text"], (45 + id).to_string());
     }
-    // One of them can still be stopped, which frees its id.
+    // A long program can still be cancelled, which frees its id.
     server.send(
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1_000 } }),
     );
     server.send(&call(1_000, "(+ 1 2)"));
     assert_eq!(server.receive()["result"]["content"][0]["text"], "3");
-    // The others are dropped after the grace period.
+    // The remaining ones are dropped after the grace period.
     assert_eq!(server.end(), Some(0));
 }
 

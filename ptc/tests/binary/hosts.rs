@@ -1,11 +1,12 @@
-//! Files of thirteen hosts in their own formats: each is imported as its golden file says, and its server works.
+//! Tests of the configuration formats of thirteen hosts: each file is imported as its golden file says, and
+//! its server works.
 
 use crate::support::{ptc, stderr, stdout};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Each host's name in flags, its fixture, and where the file is looked up, below the home.
+/// Each host: its name in flags, the format of its fixture, and the path of its file inside the home.
 const HOSTS: [(&str, &str, &str); 13] = [
     ("claude-desktop", "json", ".config/Claude/claude_desktop_config.json"),
     ("claude-code", "json", "project/.mcp.json"),

@@ -1,4 +1,4 @@
-//! The real binary: as an MCP server, and command by command.
+//! Tests of the real binary: as an MCP server, and command by command.
 
 mod commands;
 mod configuration;

@@ -1,4 +1,4 @@
-//! Files, links and pipes that a checkout or another user has put where `ptc` writes and reads.
+//! Tests of files, links and pipes that a checkout or another user has placed where `ptc` reads and writes.
 
 use crate::support::{ptc, stderr, stdout};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A home with a project in it, and a file of the user that must stay as it is.
+/// A home with a project in it, and a file of the user that must not change.
 struct Home {
     folder: TempDir,
     victim: PathBuf,
@@ -57,7 +57,7 @@ fn pipe(path: &Path) {
 
 const CONFIG: &str = "/*\ntouch ~/PWNED\n: */\n{\"servers\": {}}\n";
 
-/// Names in the folder of the file that were written through, or could be.
+/// File names next to the configuration that a write could follow or overwrite.
 const PLANTED: [&str; 5] = [
     "mcp.json.ptc-backup",
     "mcp.json.partial",
@@ -90,7 +90,7 @@ fn a_checkout_cannot_lead_what_install_writes_to_another_place() {
             assert_eq!((mode(&backup), mode(&file)), (0o600, 0o644), "{case}");
             assert!(!file.is_symlink() && !backup.is_symlink(), "{case}");
             assert_eq!(std::fs::read_to_string(&backup).expect("a copy"), CONFIG, "{case}");
-            // What cannot be read any more is put aside, and what was there before comes back.
+            // An unreadable file is put aside, and the one that was there before comes back.
             if name == "mcp.json.ptc-unreadable" {
                 std::fs::write(&file, "{ broken").expect("written");
             }
@@ -124,7 +124,7 @@ fn the_file_of_a_project_stays_in_the_project() {
         assert!(!home.folder.path().join("nothing-yet").exists());
         assert_eq!(std::fs::read_dir(home.folder.path().join("outside")).expect("a folder").count(), 0);
     }
-    // Within it a link is followed, and in a home as well: people keep such files elsewhere.
+    // A link inside the project is followed, and so is one in the home: people keep such files elsewhere.
     for (flags, link, target) in [
         (&["--project"][..], "project/.vscode/mcp.json", "project/real.json"),
         (&[], ".config/Code/User/mcp.json", "dotfiles/mcp.json"),
@@ -167,7 +167,7 @@ fn files_that_may_hold_secrets_are_their_owners_whatever_was_there_before() {
                 let (code, said) = home.run(arguments);
                 home.holds(&case);
                 if code == Some(2) {
-                    // What it leads to is read first, and is no configuration.
+                    // `add` first reads the file that the link leads to, which is no configuration.
                     assert!(
                         kind == "link" && planted == "mine.json" && arguments[0] == "add",
                         "{case}: {said}"
@@ -202,7 +202,7 @@ fn pipes_and_devices_are_refused_and_never_waited_for() {
         assert_eq!(code, Some(2), "{arguments:?}: {said}");
         assert!(said.contains("not a regular file"), "{arguments:?}: {said}");
     }
-    // What the shell hands over is a pipe, too.
+    // A file descriptor that the shell passes is a pipe, too.
     let line = format!(
         "'{}' eval --upstreams-config <(echo '{{\"upstreams\": {{}}}}') '(+ 1 2)'",
         env!("CARGO_BIN_EXE_ptc")

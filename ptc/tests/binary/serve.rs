@@ -1,4 +1,4 @@
-//! `ptc serve` as a client sees it.
+//! Tests of `ptc serve` from the view of a client.
 
 use crate::support::Server;
 use serde_json::json;
@@ -47,7 +47,7 @@ fn a_schema_makes_the_result_json() {
     assert_eq!(server.end(), Some(0));
 }
 
-/// The same tiny program in every kind of request, again and again: what is kept of it must not show.
+/// Sends the same tiny program in every kind of request, repeatedly: caching must not change an answer.
 #[test]
 fn a_cached_program_answers_as_its_request_asks() {
     let mut server = Server::start(&[]);
@@ -161,7 +161,7 @@ fn memory_of_large_programs_goes_back_to_the_system_when_nothing_runs() {
             server.eval(id, json!({ "program": "(count (mapv (fn [i] [i (str i)]) (range 400000)))" }));
         assert_eq!(result["content"][0]["text"], "400000");
     }
-    // A look at each is all that there is: how long it takes depends on the machine.
+    // Only the number of attempts is bounded: the time until memory is returned depends on the machine.
     let mut looks = 0;
     while resident(server.id()) > before + 20 {
         looks += 1;

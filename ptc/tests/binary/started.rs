@@ -1,4 +1,4 @@
-//! What a program that `ptc` starts can see of it.
+//! Tests of what a program that `ptc` starts can see of `ptc`.
 
 use crate::support::{ptc, stderr};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -13,14 +13,14 @@ fn is_superuser() -> bool {
     std::fs::metadata("/proc/self").expect("a process").uid() == 0
 }
 
-/// The program, where another user can start it.
+/// Copies the binary to where another user can start it.
 fn program(folder: &Path) -> PathBuf {
     let place = folder.join("ptc");
     std::fs::copy(env!("CARGO_BIN_EXE_ptc"), &place).expect("copied");
     place
 }
 
-/// A server that writes down what it can see, and is none.
+/// A script in the role of a server. It writes down what it can see and speaks no MCP.
 const LOOK: &str = r#"
 ls -l /proc/self/fd > descriptors
 cat /proc/$PPID/environ > environment
@@ -37,7 +37,7 @@ tr '\0' '\n' < "${found}environ" > guardian
 fn a_server_reads_neither_the_environment_of_ptc_nor_its_descriptors() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let path = folder.path();
-    // The other user writes into it.
+    // The other user writes into this folder.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).expect("a mode");
     let secret = path.join("secret.txt");
     std::fs::write(&secret, "x").expect("written");
@@ -48,7 +48,7 @@ fn a_server_reads_neither_the_environment_of_ptc_nor_its_descriptors() {
     )
     .expect("written");
     let program = program(path);
-    // A shell leaves descriptors without the flag that closes them.
+    // The shell leaves a descriptor open without the close-on-exec flag.
     let line = format!("exec 7<'{}'; exec \"$@\"", secret.display());
     let mut shell = Command::new("sh");
     shell.args(["-c", &line, "sh"]).arg(program);
@@ -65,7 +65,7 @@ fn a_server_reads_neither_the_environment_of_ptc_nor_its_descriptors() {
     assert!(!read("descriptors").contains("secret.txt"), "{}", read("descriptors"));
     assert!(!read("environment").contains("a-secret-of-the-server"));
     assert!(read("environment").is_empty() && read("maps").is_empty());
-    // The shell that looks after servers is another process of this user.
+    // The guardian shell of the servers is another process of this user.
     let names = ["PATH=", "PWD=", "OLDPWD=", "SHLVL=", "_="];
     assert!(
         read("guardian").lines().all(|line| names.iter().any(|name| line.starts_with(name))),
@@ -74,7 +74,7 @@ fn a_server_reads_neither_the_environment_of_ptc_nor_its_descriptors() {
     );
 }
 
-/// As the superuser the system has nothing that hides it: `ptc doctor` says so.
+/// As the superuser nothing in the system hides the environment; `ptc doctor` says so.
 #[test]
 fn doctor_says_who_can_read_what() {
     let folder = tempfile::tempdir().expect("temporary folder");

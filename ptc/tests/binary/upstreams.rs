@@ -1,4 +1,4 @@
-//! `ptc` in front of real servers: copies of the binary that serve the sample data of the demo.
+//! Tests of `ptc` in front of real servers, which are copies of the binary that serve the demo's sample data.
 
 use crate::support::{Server, run, stderr, stdout};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 /// A configuration file with the two sample servers.
 fn configuration() -> (TempDir, String) {
     let folder = tempfile::tempdir().expect("temporary folder");
-    // Under another path it is another program: a server that is this very program would be refused.
+    // The copy has another path, because `ptc` refuses to start its own binary as an upstream.
     let copy: PathBuf = folder.path().join("sample-server");
     std::fs::copy(env!("CARGO_BIN_EXE_ptc"), &copy).expect("copied");
     let server =
@@ -48,7 +48,7 @@ fn a_program_joins_two_servers() {
     assert_eq!(server.end(), Some(0));
 }
 
-/// A configuration file with servers of so many made-up tools each.
+/// A configuration file with one server for each number, which is its number of made-up tools.
 fn made_up(servers: &[usize]) -> (TempDir, String) {
     let folder = tempfile::tempdir().expect("temporary folder");
     let copy: PathBuf = folder.path().join("tool-server");
@@ -75,7 +75,6 @@ fn tool_list(file: &str, flags: &[&str]) -> String {
 
 #[test]
 fn the_tool_list_is_small_and_the_same_bytes_in_every_run() {
-    // One tool, ten, a hundred, a thousand.
     let sets: [&[usize]; 4] = [&[1], &[10], &[20; 5], &[20; 50]];
     for servers in sets {
         let (_folder, file) = made_up(servers);
@@ -147,8 +146,8 @@ fn eval_and_batch_call_servers_too() {
     assert_eq!(answer["value"], "\"c-03\"");
 }
 
-/// A server that may be missing starts in the background: the client is not kept waiting, and the tool list
-/// follows when the server is there.
+/// An optional server starts in the background. The handshake does not wait for it, and the tool list has it
+/// once it is ready.
 #[test]
 fn initialize_is_answered_while_a_server_still_starts() {
     let folder = tempfile::tempdir().expect("temporary folder");
@@ -157,14 +156,15 @@ fn initialize_is_answered_while_a_server_still_starts() {
     let file = folder.path().join("hosts.json");
     let config = json!({ "mcpServers": {
         "shop": { "command": copy, "args": ["demo-server", "shop"] },
-        // It never says anything, and would be waited for until the test gives up.
+        // This server never answers, and its handshake timeout exceeds the test's.
         "silent": { "command": "sleep", "args": ["600"], "handshake_timeout_ms": 600_000 },
     } });
     std::fs::write(&file, config.to_string()).expect("written");
     let mut server = Server::start(&["--upstreams-config", file.to_str().expect("UTF-8")]);
     let answer = server.ask(1, "initialize", json!({ "protocolVersion": "2025-11-25", "capabilities": {} }));
     assert_eq!(answer["result"]["capabilities"]["tools"]["listChanged"], true);
-    // Without notifications/initialized nothing is sent unasked, so the list is asked for until it is whole.
+    // Before `notifications/initialized` the server sends nothing unasked, so the test asks for the list
+    // until it is complete.
     let mut id = 1;
     let tool = loop {
         id += 1;
@@ -180,7 +180,7 @@ fn initialize_is_answered_while_a_server_still_starts() {
     assert_eq!(server.end(), Some(0));
 }
 
-/// Two servers of `upstreams` that have to start: one that does, and one that ends in `how`.
+/// Two mandatory servers of `upstreams`: one starts, the other one fails in the way that `how` says.
 fn strict(how: Value) -> (TempDir, String) {
     let (folder, file) = configuration();
     let text = std::fs::read_to_string(&file).expect("the file");
@@ -190,7 +190,7 @@ fn strict(how: Value) -> (TempDir, String) {
     (folder, file)
 }
 
-/// Strict servers decide what the tool list is, so the list waits for them. Nothing else does.
+/// Mandatory servers decide the tool list, so only the list waits for them.
 #[test]
 fn initialize_is_answered_while_a_server_that_has_to_start_still_does() {
     let slow = json!({ "transport": "mcp_stdio", "command": "sh", "handshake_timeout_ms": 600_000,
@@ -201,7 +201,7 @@ fn initialize_is_answered_while_a_server_that_has_to_start_still_does() {
     assert_eq!(server.ask(1, "initialize", hello)["result"]["serverInfo"]["name"], "ptc_lisp");
     assert_eq!(server.ask(2, "ping", json!({}))["result"], json!({}));
     server.send(&json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/list" }));
-    // The list would have to wait for ten minutes; the end of the input does not.
+    // The list would wait for ten minutes; the end of the input does not.
     assert_eq!(server.end(), Some(0));
 }
 

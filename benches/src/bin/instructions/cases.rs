@@ -1,5 +1,5 @@
-//! The cases. A case is a row of the table: its name, the size it has unless told otherwise, how often it is
-//! done before it counts, and what prepares it.
+//! The cases of the instruction counter, as a table: name, default size, warm-up runs and the function that
+//! prepares the case.
 
 use ptc_benches::{SLICE, roomy};
 use ptc_compiler::{CompileOptions, Externals, SessionName, compile, inspect};
@@ -9,15 +9,15 @@ use ptc_vm::{Budget, Exit, Isolate, Value};
 use std::hint::black_box;
 use std::sync::Arc;
 
-/// A case, ready to be done any number of times.
+/// A prepared case, which can be run any number of times.
 pub(crate) type Prepared = Box<dyn FnMut() -> Result<(), String>>;
 
-/// One case.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// The workload's number of items; repetitions or bytes of other cases. `run.py --growth` divides it.
+    /// The workload's number of items; in other cases a number of repetitions or bytes. `run.py --growth`
+    /// divides it.
     pub(crate) size: usize,
-    /// Times it is done before it counts.
+    /// Runs before the one that is counted.
     pub(crate) warm_up: usize,
     pub(crate) prepare: fn(usize) -> Result<Prepared, String>,
 }
@@ -59,7 +59,6 @@ const SMALL: &[&str] = &[
     "(for [x [1 2 3] :when (odd? x)] {:x x})",
 ];
 
-/// All cases.
 pub(crate) const CASES: &[Case] = &[
     workload!("run/fib", "w1", 27),
     workload!("run/loop", "w2", 5000000),
@@ -92,7 +91,7 @@ fn owned(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
-/// A program of so many functions that call one another.
+/// A program of this many functions, each of which calls the one before it.
 fn long(functions: usize) -> String {
     let mut text = String::from("(defn step-0 [rows limit] (count rows))\n");
     for at in 1..=functions {
@@ -134,7 +133,7 @@ fn evaluate(isolate: &mut Isolate, source: &str, session: &[SessionName<'_>]) ->
     finish(isolate)
 }
 
-/// As `ptc bench latency` does it: text to the printed value.
+/// Evaluates as `ptc bench latency` does: from source text to the printed value.
 fn answer(isolate: &mut Isolate, source: &str, session: &[SessionName<'_>]) -> Result<(), String> {
     evaluate(isolate, source, session)?;
     let text = isolate.result(|cx, value| ptc_vm::print::pr_str(cx, value, 10_000));
@@ -161,10 +160,11 @@ fn workload(source: &str, literal: &str, size: usize) -> Result<Prepared, String
     }))
 }
 
-/// What is called: the functions of preludes are those of other programs, and a call costs the same.
+/// The function under test. Functions of preludes are functions of another program; a call of them costs the
+/// same.
 const FUNCTION: &str = "(defn f [x] [x 0])";
 
-/// Calls of a function that is of the program itself, or of another one.
+/// Calls a function that the program defines itself, or that another program defined.
 fn calling(own: &str, other: &str, size: usize) -> Result<Prepared, String> {
     let mut isolate = Isolate::new(roomy());
     evaluate(&mut isolate, other, &[])?;
@@ -202,7 +202,7 @@ fn new_isolate(source: &'static str) -> Result<Prepared, String> {
     Ok(Box::new(move || answer(&mut Isolate::new(Budget::default()), source, &[])))
 }
 
-/// The names that the program defines are known to the session from the second time on.
+/// The session knows the names that the program defines from the second run on.
 const P25_NAMES: [&str; 4] = ["orders", "discount", "paid", "sums"];
 
 fn reused_isolate(source: &'static str) -> Result<Prepared, String> {
@@ -247,7 +247,7 @@ fn json_encode(_: usize) -> Result<Prepared, String> {
     }))
 }
 
-/// JSON inside a JSON string, as tools answer that know nothing of structured content.
+/// JSON inside a JSON string, as tools without structured content answer.
 fn json_text(_: usize) -> Result<Prepared, String> {
     let block = serde_json::Value::String(issues()?).to_string();
     let mut isolate = Isolate::new(roomy());

@@ -1,10 +1,11 @@
-//! One case for an instruction counter: `instructions NAME [SIZE]` prepares the case, does it a few times to
-//! warm up where that is short, and then once inside [`measured`], which is all that the counter looks at.
-//! `instructions --list` names the cases, one a line, with the size of each. The script
-//! `benches/instructions/run.py` counts them.
+//! The program that callgrind runs to count instructions: `instructions NAME [SIZE]` runs one case.
 //!
-//! Nothing here depends on time or on chance but the seeds of the compiler's tables, which move a count by less than
-//! the tolerance of the script.
+//! It prepares the case, warms it up where that is short, and runs it once inside [`measured`], the only
+//! function that the counter observes. `instructions --list` prints the cases, one a line, with the size of
+//! each. The script `benches/instructions/run.py` counts them.
+//!
+//! Nothing here depends on time. The only randomness is the seeds of the compiler's tables, which move a
+//! count by less than the tolerance of the script.
 
 #[path = "../../../../ptc/src/allocator.rs"]
 mod allocator;
@@ -15,8 +16,7 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: allocator::Mimalloc = allocator::Mimalloc;
 
-/// Everything that counts happens in here: the counter starts when this function is entered and stops when it
-/// returns.
+/// Runs the work that is counted: the counter starts when this function is entered and stops when it returns.
 #[inline(never)]
 fn measured(work: &mut dyn FnMut() -> Result<(), String>) -> Result<(), String> {
     work()

@@ -1,8 +1,8 @@
-//! Memory: what waits, what is kept, and what values take.
+//! Measures memory of suspended programs, of sessions and of values.
 //!
 //! # Layout
-//! - [`suspended`]: programs that wait; [`sessions`]: sessions, and what one costs beside a program on its own
-//! - [`values`]: values of each kind; `resident`: the process
+//! - [`suspended`]: programs that wait in a call; [`sessions`]: sessions, compared with programs without one
+//! - [`values`]: values of each kind; `resident`: memory of the process
 
 mod resident;
 pub mod sessions;

@@ -1,4 +1,4 @@
-//! Memory of this process, as the kernel counts it.
+//! Resident memory of this process, as the kernel counts it.
 
 /// Resident bytes (Linux).
 ///

@@ -1,4 +1,4 @@
-//! Sessions: how much memory an empty one takes, and how much time its first program needs beside the same program
+//! Measures sessions: memory of an empty one, and time of its first program compared with the same program
 //! without a session.
 
 use super::resident::resident;
@@ -9,7 +9,7 @@ use ptc_runtime::{Runtime, RuntimeConfig};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// A program as a first one of a session may be.
+/// A program such as a session begins with.
 const PROGRAM: &str =
     "(defn total [rows] (reduce + (map :n rows))) (def rows [{:n 1} {:n 2} {:n 3}]) (total rows)";
 
@@ -18,7 +18,8 @@ const PROGRAM: &str =
 pub struct SessionCost {
     /// Sessions that were open at once.
     pub sessions: usize,
-    /// Resident bytes of the process before, with all of them empty, and with the first program of each committed.
+    /// Resident bytes of the process before, with all of them empty, and with the first program of each
+    /// committed.
     pub resident: [u64; 3],
     /// Time to open one and have its first program answered, median.
     pub session: Duration,
@@ -28,12 +29,12 @@ pub struct SessionCost {
     pub second: Duration,
 }
 
-/// Opens so many sessions and runs a program in each, and the same program as often without one, in turns.
+/// Opens this many sessions and runs a program in each, alternating with the same program without a session.
 ///
 /// # Errors
 /// A program that fails; no `/proc`.
 pub async fn measure(sessions: usize) -> Result<SessionCost, String> {
-    // Programs run on workers on both sides: the fast path has no sessions.
+    // Both sides use workers, because the fast path does not support sessions.
     let config = RuntimeConfig { workers: 1, ..RuntimeConfig::default() };
     let runtime = Runtime::start(config).await.map_err(|error| error.to_string())?;
     let answered = |outcome: Outcome| match outcome.result {

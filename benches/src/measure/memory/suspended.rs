@@ -1,10 +1,10 @@
-//! Memory of programs that wait: isolates, each suspended in a host call inside a callback.
+//! Measures the memory of suspended programs: isolates, each waiting in a host call inside a callback.
 
 use super::resident::resident;
 use ptc_compiler::{CompileOptions, Externals, compile};
 use ptc_vm::{Budget, Exit, Isolate};
 
-/// Two functions deep in a call of a tool, with rows of its own.
+/// A program that waits for a tool two functions deep, with rows of its own.
 const PROGRAM: &str = r#"
 (defn fetch [row] (assoc row :answer (tool/call {:server "s" :tool "t" :args {:id (:id row)}})))
 (->> (range 10)
@@ -24,7 +24,7 @@ pub struct Footprint {
     pub logical: u64,
 }
 
-/// Suspends `programs` programs and keeps them all.
+/// Suspends `programs` programs and holds them all until it has measured.
 ///
 /// # Errors
 /// A program that does not suspend; no `/proc`.

@@ -1,4 +1,4 @@
-//! Memory of values: many of a kind in one vector, by the program's account and by the process.
+//! Measures the memory of values: many of a kind in one vector, by the program's account and by the process.
 
 use super::resident::resident;
 use crate::measure::workload::evaluate;
@@ -9,7 +9,7 @@ use ptc_vm::{Budget, Isolate};
 pub struct ValueKind {
     /// What it is called.
     pub name: &'static str,
-    /// An expression that makes number `i` of them.
+    /// An expression that makes value number `i` of this kind.
     expression: &'static str,
 }
 
@@ -32,18 +32,19 @@ kinds! {
     "a function with a captured value" "(fn [] i)"
 }
 
-/// What one value takes, its place in the vector included.
+/// Memory of one value, including its slot in the vector.
 #[derive(Debug)]
 pub struct ValueSize {
     /// The kind.
     pub kind: &'static ValueKind,
-    /// Logical bytes: what counts towards the memory limit.
+    /// Logical bytes, which count towards the memory limit.
     pub logical: f64,
-    /// Bytes of the process.
+    /// Resident bytes of the process.
     pub resident: f64,
 }
 
-/// Makes `count` values of each kind. All are kept to the end, so that none gets memory that another has left.
+/// Makes `count` values of each kind. All live to the end, so that no kind reuses memory that another one has
+/// freed.
 ///
 /// # Errors
 /// A program that fails; no `/proc`.

@@ -1,4 +1,4 @@
-//! Python scripts: a trivial one end to end, and 100 calls in flight against a bare client making the same ones.
+//! Measures Python scripts: a trivial one end to end, and 100 calls in flight against a bare client.
 
 use crate::measure::overhead::{Comparison, Cost};
 use crate::measure::pmap::Sides;
@@ -15,20 +15,20 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The script whose costs are those of having one.
+/// A script that does almost nothing, so that its time is the cost of running any script.
 const TRIVIAL: &str = "print(1 + 1)";
 
-/// What other products take for the same, in the same run.
+/// A Python program that measures other products in the same run.
 const PEERS: &str = include_str!("peers.py");
 
-/// How long trivial scripts take that come one after the other to `ptc serve` with this engine: from the request to its
-/// answer, sorted.
+/// Runs trivial scripts one after the other in `ptc serve` with this engine. Returns the time of each from
+/// request to answer, sorted.
 ///
 /// # Errors
 /// A server that does not start or answer.
 pub fn end_to_end(engine: &str, runs: usize) -> io::Result<Vec<Duration>> {
     let mut server = ScriptServer::start(engine)?;
-    // The first ones find nothing warm.
+    // The first scripts warm up the server.
     for _ in 0..5 {
         server.call(TRIVIAL)?;
     }
@@ -45,7 +45,7 @@ pub fn end_to_end(engine: &str, runs: usize) -> io::Result<Vec<Duration>> {
     Ok(times)
 }
 
-/// `ptc serve --tools execute_program`, and its client.
+/// A running `ptc serve --tools execute_program`, with its pipes.
 struct ScriptServer {
     child: Child,
     input: ChildStdin,
@@ -97,10 +97,10 @@ impl Drop for ScriptServer {
     }
 }
 
-/// An engine, as `--python-engine` names it.
+/// Starts an engine, named as in `--python-engine`.
 ///
 /// # Errors
-/// It cannot be started here.
+/// The engine cannot start on this machine.
 pub async fn engine(name: &str) -> io::Result<Arc<dyn Engine>> {
     const MEMORY: u64 = 256 << 20;
     #[cfg(feature = "monty")]
@@ -116,10 +116,10 @@ pub async fn engine(name: &str) -> io::Result<Arc<dyn Engine>> {
     Ok(Arc::new(CPython::start(options).await.map_err(io::Error::other)?))
 }
 
-/// `asyncio.gather` over the delay server, and its bare client; the best round of each.
+/// Measures `asyncio.gather` over the delay server, and its bare client; returns the best round of each.
 ///
 /// # Errors
-/// A server that is lost, calls that fail.
+/// A server that ends, calls that fail.
 pub async fn gather(
     engine: Arc<dyn Engine>,
     sides: &mut Sides,
@@ -158,10 +158,10 @@ pub async fn gather(
     Ok(best)
 }
 
-/// What an interpreter with other products prints about them: a row a line.
+/// Runs the measurements of other products with this interpreter. Returns what it prints: a row a line.
 ///
 /// # Errors
-/// It does not run.
+/// The interpreter does not run.
 pub fn peers(python: &str, runs: usize, calls: usize, delay_ms: u64) -> io::Result<String> {
     let numbers = [runs.to_string(), calls.to_string(), delay_ms.to_string()];
     let output = Command::new(python).args(["-c", PEERS]).args(numbers).stderr(Stdio::null()).output()?;

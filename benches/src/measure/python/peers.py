@@ -1,5 +1,6 @@
-# What other products take for what `ptc bench python` measures: rows of trivial scripts, then `name=seconds` of calls
-# in flight. Arguments: scripts, calls, milliseconds of a call. A product that is not installed has no row.
+# Measures other products on the work of `ptc bench python`: rows of trivial scripts, then `name=seconds` of
+# calls in flight. Arguments: scripts, calls, milliseconds of a call. A product that is not installed has no
+# row.
 
 import asyncio
 import sys

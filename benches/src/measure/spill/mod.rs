@@ -1,5 +1,8 @@
-//! A result that is too large to be carried, through `ptc serve` of 32 MB: memory of the server, and how fast its file
-//! is looked into, beside `grep`; the rows added up by a client of `proxy-dispatch`, and by a program.
+//! Measures a spilled result, which is too large to carry: memory of `ptc serve` at 32 MB, and the speed of
+//! reading the file.
+//!
+//! `grep` of the server is compared with the command `grep`. The rows are added up by a client of
+//! `proxy-dispatch`, and by a program.
 
 mod rows;
 
@@ -10,45 +13,45 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Lines of one slice of the sum.
+/// Lines that the sum reads at once.
 const SLICE: u64 = 20_000;
 
-/// Rounds of what is timed; the best counts.
+/// Rounds of each timed step; the best counts.
 const ROUNDS: usize = 3;
 
 /// What was measured.
 #[derive(Clone, Copy, Debug)]
 pub struct SpillFigures {
-    /// Bytes of the kept result.
+    /// Bytes of the spilled result.
     pub bytes: u64,
     /// Resident bytes of the server before the call.
     pub idle: u64,
-    /// Most resident bytes until the end.
+    /// Largest resident size of the server until the end.
     pub peak: u64,
-    /// From the call to its answer.
+    /// Time from the call to its answer.
     pub call: Duration,
-    /// `stat`.
+    /// Time of `stat`.
     pub stat: Duration,
-    /// `grep` of the server.
+    /// Time of `grep` in the server.
     pub grep: Duration,
-    /// `grep -n -i` on the same file.
+    /// Time of the command `grep -n -i` on the same file.
     pub peer: Duration,
-    /// A sum over all rows, by slices.
+    /// Time of a sum over all rows, slice by slice.
     pub sum: Duration,
-    /// The same in one program.
+    /// The same sum in one program.
     pub program: ProgramFigures,
 }
 
-/// A program that makes the call and adds up all rows by slices.
+/// Figures of a program that makes the call and adds up all rows, slice by slice.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramFigures {
-    /// Resident bytes of its server before, and most until its end.
+    /// Resident bytes of its server before it started.
     pub idle: u64,
-    /// See `idle`.
+    /// Largest resident size of its server until its end.
     pub peak: u64,
-    /// The whole program, call included.
+    /// Time of the whole program, including the call.
     pub took: Duration,
-    /// What it spent of its fuel.
+    /// Fuel that it spent.
     pub fuel: u64,
 }
 
@@ -61,7 +64,7 @@ const PROGRAM: &str = r#"
           sum (fn [from] (reduce + (map :value (rows from))))]
       [(dec end) (reduce + (map sum (range 2 (inc end) SLICE)))])"#;
 
-/// A `ptc serve` under way.
+/// A running `ptc serve`.
 struct Served {
     child: Child,
     input: ChildStdin,
@@ -72,7 +75,7 @@ struct Served {
 impl Served {
     fn start(flags: &[&str]) -> Result<Served, String> {
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
-        // Through a shell: a server must not be this very program.
+        // A shell starts the server, because `ptc` refuses to start its own binary as an upstream.
         let upstream = format!("rows=sh -c 'exec \"{}\" bench rows-server'", own.display());
         let limits = ["--memory", "32M", "--max-total-memory", "32M", "--upstream-call-timeout", "600s"];
         let mut child = Command::new(own)
@@ -114,7 +117,7 @@ impl Served {
         if result["isError"] == true { Err(result.to_string()) } else { Ok(result) }
     }
 
-    /// A line of the process's status, in bytes.
+    /// A line of `/proc/PID/status`, in bytes.
     fn memory(&self, name: &str) -> Result<u64, String> {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))
             .map_err(|error| error.to_string())?;
@@ -131,10 +134,10 @@ impl Drop for Served {
     }
 }
 
-/// Measures a result of about so many bytes.
+/// Measures a result of about this many bytes.
 ///
 /// # Errors
-/// No server; answers that are not right.
+/// No server; answers that are wrong.
 pub fn measure(bytes: u64) -> Result<SpillFigures, String> {
     let program = measure_program(bytes)?;
     let mut served = Served::start(&["--tools", "proxy-dispatch"])?;

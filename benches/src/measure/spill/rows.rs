@@ -1,9 +1,9 @@
-//! The server that `ptc bench spill` measures with.
+//! An MCP server with one tool that returns very many rows, for `ptc bench spill`.
 
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Write};
 
-/// One row of the result; `number` is its number.
+/// One row of the result.
 fn row(number: u64) -> String {
     format!(
         "{{\\\"id\\\":{number},\\\"name\\\":\\\"row {number}\\\",\\\"state\\\":\\\"open\\\",\\\"value\\\":{}}}",
@@ -11,7 +11,7 @@ fn row(number: u64) -> String {
     )
 }
 
-/// The server: its tool gives a list of rows of about so many bytes as a text.
+/// Serves the tool, which returns a list of rows of about the requested size as a text.
 ///
 /// # Errors
 /// Broken pipes.
