@@ -1,6 +1,6 @@
-//! The calls of one connection: which wait, which were started, and who is owed an answer.
+//! The calls of one connection: which wait, which are started, and which still need an answer.
 //!
-//! Owned by one connection, so nothing here is shared or locked; [`super::gate`] says when a job may start.
+//! One connection owns it, so nothing here is shared or locked. [`super::gate`] decides when a job may start.
 
 use super::asking::{
     AttachedRequest, CallKey, ClientRequests, ParkedCall, ParkedCalls, ResumedCall, RoundReporter,
@@ -26,14 +26,14 @@ pub(super) struct Calls {
     gate: Membership,
     mailbox: Arc<Mailbox>,
     calls: HashMap<Slot, Accepted>,
-    /// Every id that has not been answered or cancelled.
+    /// Ids that have neither been answered nor cancelled.
     ids: HashMap<Id<'static>, Slot>,
     next: u64,
-    /// Calls whose clients have not been told of the latest progress.
+    /// Calls with progress that their clients have not been sent.
     unreported: Vec<Slot>,
-    /// Whose they are, where a process has many clients, or one that is asked by answers.
+    /// The calling client, where a process has several clients or its client is stateless.
     caller: Option<CallingClient>,
-    /// Runs whose clients have to call again.
+    /// Runs that wait for their clients to call again.
     parked: Arc<ParkedCalls>,
 }
 
@@ -42,14 +42,14 @@ struct Accepted {
     id: Option<Id<'static>>,
     state: CallState,
     progress: Option<ProgressLimiter>,
-    /// Its run, and which call that is of, if the client is asked by answers.
+    /// Its run and its identity, if its client is asked in responses.
     rounds: Option<(RoundedCall, CallKey)>,
 }
 
 enum CallState {
-    /// At the gate.
+    /// Waits for a permit.
     Waiting(Box<Waiting>),
-    /// The way to stop it is gone once it was used.
+    /// `None` once the job was cancelled.
     Started(Option<Cancel>),
 }
 
@@ -62,7 +62,7 @@ struct Waiting {
 }
 
 impl Calls {
-    /// No calls; runs whose clients have to call again are kept there.
+    /// No calls yet. Runs that wait for their clients are stored in `parked`.
     pub(super) fn new(
         handler: Arc<Handler>,
         owner: CallOwner,
@@ -85,13 +85,13 @@ impl Calls {
         }
     }
 
-    /// Says of which client they are, and where it is asked, if it can be.
+    /// Sets the calling client, and the channel on which it is asked, if it can be.
     pub(super) fn are_of(&mut self, tag: ClientTag, asked: Option<Arc<ClientRequests>>) {
         let asked = asked.map(|asked| asked as Arc<dyn ServedClient>);
         self.caller = Some(CallingClient { tag, owner: self.owner.0, offered: Offered::default(), asked });
     }
 
-    /// Who renders answers.
+    /// The handler that writes answers.
     pub(super) fn handler(&self) -> &Arc<Handler> {
         &self.handler
     }
@@ -101,7 +101,7 @@ impl Calls {
         self.mailbox.clone()
     }
 
-    /// True when this id is running or waiting.
+    /// True while the request with this id is running or waiting.
     pub(super) fn contains(&self, id: &Id<'_>) -> bool {
         self.ids.contains_key(id.as_json())
     }
@@ -111,12 +111,12 @@ impl Calls {
         self.ids.len()
     }
 
-    /// What has no room for another call.
+    /// Which queue has no room for another call, if one is full.
     pub(super) fn full(&self) -> Option<Full> {
         self.gate.full()
     }
 
-    /// Takes a call whose message had this many bytes; hands its ticket back when there is no room.
+    /// Admits a call with a message of `bytes` bytes. It hands the ticket back when there is no room.
     pub(super) fn admit(&mut self, call: AcceptedCall, bytes: usize) -> Result<(), (Ticket, Full)> {
         let AcceptedCall { ticket, job, progress, offered, key } = call;
         let full = self.full();
@@ -148,8 +148,8 @@ impl Calls {
         slot
     }
 
-    /// Goes on with a run whose client was asked. It has its place at the gate since it began. False when there is none: the
-    /// client is told why.
+    /// Goes on with a run after its client was asked. The run still has its permit. Returns false, and answers
+    /// with an error, when there is no such run.
     pub(super) fn resume(&mut self, call: ResumedCall, out: &mut impl Outbox) -> bool {
         let ResumedCall { ticket, progress, offered, mut key, state, responses } = call;
         let parked = match self.parked.take(&state, self.owner, &mut key) {
@@ -172,7 +172,7 @@ impl Calls {
         true
     }
 
-    /// Answers a call with what there is to ask, and keeps its run until the client calls again.
+    /// Answers a call with the open questions, and parks its run until the client calls again.
     fn park(&mut self, slot: Slot, out: &mut impl Outbox) {
         let Some(Accepted {
             id: Some(_), state: CallState::Started(cancel), rounds: Some((run, key)), ..
@@ -184,7 +184,7 @@ impl Calls {
         if asked.is_empty() {
             return;
         }
-        // Without one the run has ended, which is told next.
+        // Without a request the run has ended; [`Event::Ended`] follows.
         let Some(mut request) = run.detach() else { return };
         let (owner, key, since) = (self.owner, key.digest(), Instant::now());
         let (run, cancel) = (run.clone(), cancel.take());
@@ -209,12 +209,12 @@ impl Calls {
         }
     }
 
-    /// While the client does not read its answers no further job is started.
+    /// Starts no further job while `held`: the client does not read its answers.
     pub(super) fn hold(&mut self, held: bool) {
         self.gate.hold(held);
     }
 
-    /// Forgets a request; a running job stops. An unknown id is ignored.
+    /// Cancels a request: a waiting one is withdrawn, a running job is stopped. An unknown id is ignored.
     pub(super) fn cancel(&mut self, id: &Id<'_>) {
         let Some(slot) = self.ids.remove(id.as_json()) else { return };
         let Some(call) = self.calls.get_mut(&slot) else { return };
@@ -225,7 +225,7 @@ impl Calls {
                 self.calls.remove(&slot);
                 self.gate.withdraw(slot);
             }
-            // Its place is free when it has really ended.
+            // Its permit is free once the job has really ended.
             CallState::Started(cancel) => {
                 if let Some(cancel) = cancel.take() {
                     cancel();
@@ -234,7 +234,7 @@ impl Calls {
         }
     }
 
-    /// Takes an event of a job.
+    /// Handles an event of a job.
     pub(super) fn handle(&mut self, slot: Slot, event: Event, now: Instant, out: &mut impl Outbox) {
         match event {
             Event::Admitted(permit) => self.start(slot, permit),
@@ -272,7 +272,7 @@ impl Calls {
         }
     }
 
-    /// When [`Calls::report`] has something to say.
+    /// When [`Calls::report`] has something to send.
     pub(super) fn next_report(&self) -> Option<Instant> {
         if self.gate.is_held() {
             return None;
@@ -281,7 +281,7 @@ impl Calls {
         self.unreported.iter().filter_map(due).min()
     }
 
-    /// Tells the progress that was held back and is due now.
+    /// Sends progress that was held back and is due now.
     pub(super) fn report(&mut self, now: Instant, out: &mut impl Outbox) {
         let calls = &mut self.calls;
         self.unreported.retain(|slot| {
@@ -294,7 +294,7 @@ impl Calls {
         });
     }
 
-    /// Uses a permit. Without use for it, it is dropped and its place is free again.
+    /// Starts a job with its permit. A permit that cannot be used is dropped, which frees it.
     fn start(&mut self, slot: Slot, permit: JobPlace) {
         self.gate.left(slot);
         let Some(call) = self.calls.get_mut(&slot) else { return };
@@ -335,7 +335,7 @@ impl Calls {
 }
 
 impl Drop for Calls {
-    // Nobody is left to read the answers.
+    // No one reads the answers any more.
     fn drop(&mut self) {
         for (_, call) in self.calls.drain() {
             if let CallState::Started(Some(cancel)) = call.state {

@@ -1,4 +1,4 @@
-//! One connection without its transport: messages in, messages to send out.
+//! One client connection, independent of its transport: messages in, messages to send out.
 
 use super::asking::{ClientRequests, ParkedCalls};
 use super::calls::Calls;
@@ -25,17 +25,18 @@ pub struct ClientConnection<O> {
     mailbox: Arc<Mailbox>,
     outbox: O,
     open: bool,
-    /// Where the client is told of that requests of servers are passed to.
+    /// Receives the client's declared features; upstream requests are forwarded to it. `None` once it is clear
+    /// that the client takes none.
     client: Option<ClientFeatures>,
-    /// Those requests, once it has said that it takes some.
+    /// Open upstream requests, once the client has declared that it takes some.
     asked: Option<ServedConnection>,
-    /// It has made a request without a handshake, so that it is asked by answers.
+    /// The client has sent a request without a handshake, so it is asked in responses.
     is_stateless: bool,
-    /// Runs that wait for those.
+    /// Runs that wait for the client's answers.
     parked: Arc<ParkedCalls>,
 }
 
-/// A client that requests of servers are passed to.
+/// A client that upstream requests are forwarded to.
 struct ServedConnection {
     requests: Arc<ClientRequests>,
     client: ClientFeatures,
@@ -49,7 +50,7 @@ impl Drop for ServedConnection {
 }
 
 impl<O: Outbox> ClientConnection<O> {
-    /// A connection on which nothing has been said.
+    /// A fresh connection, before its handshake.
     pub fn new(
         handler: Arc<Handler>,
         gate: &Arc<Gate>,
@@ -76,7 +77,7 @@ impl<O: Outbox> ClientConnection<O> {
         }
     }
 
-    /// The same, for the one client of the process: requests of servers are passed to it.
+    /// Marks this as the one client of the process: upstream requests are forwarded to it.
     #[must_use]
     pub fn of_the_client(self) -> ClientConnection<O> {
         ClientConnection { client: Some(self.handler.client().clone()), ..self }
@@ -87,7 +88,7 @@ impl<O: Outbox> ClientConnection<O> {
         self.mailbox.clone()
     }
 
-    /// Where messages go.
+    /// The sending side.
     pub fn outbox(&mut self) -> &mut O {
         &mut self.outbox
     }
@@ -102,7 +103,7 @@ impl<O: Outbox> ClientConnection<O> {
         self.calls.in_flight() == 0
     }
 
-    /// Reads no more; ends the subscriptions, whose answers tell that this is the orderly end.
+    /// Reads no more, and ends the subscriptions: their answers announce an orderly end.
     pub fn close(&mut self) {
         self.open = false;
         self.asked = None;
@@ -112,19 +113,19 @@ impl<O: Outbox> ClientConnection<O> {
         }
     }
 
-    /// False when there is no room for another request: a transport that can hold its client back leaves it
-    /// unread.
+    /// False when there is no room for another request. A transport that can hold its client back then leaves
+    /// the next one unread.
     pub fn has_room(&self) -> bool {
         self.calls.full().is_none()
     }
 
-    /// Whether the client is behind with reading its answers: as long as it is, no further job starts.
+    /// Starts no further job while the client is behind with reading its answers.
     pub fn hold(&mut self, held: bool) {
         self.calls.hold(held);
     }
 
-    /// True when this message has to wait until the server is ready; a transport leaves it unread, and what comes
-    /// behind it.
+    /// True when this message has to wait until the server is ready. A transport leaves it and all later ones
+    /// unread.
     pub fn must_wait(&self, text: &str) -> bool {
         if self.handler.is_ready() {
             return false;
@@ -132,7 +133,7 @@ impl<O: Outbox> ClientConnection<O> {
         let mut frame = Frame::default();
         let message = frame.read_text(text).ok().filter(|message| self.handler.must_wait(message));
         if let (Some(message), Some(client)) = (&message, &self.client) {
-            // Servers need not wait for what it offers.
+            // Upstream servers can start with what the client declares here; they need not wait for it.
             match declared(message) {
                 Some(declared) if self.asked.is_none() => declare(client, declared),
                 _ => client.says_nothing(),
@@ -141,7 +142,7 @@ impl<O: Outbox> ClientConnection<O> {
         message.is_some()
     }
 
-    /// [`ClientConnection::text`] for what may be no text.
+    /// [`ClientConnection::text`] for bytes that may not be UTF-8.
     pub fn message(&mut self, message: &[u8]) {
         match std::str::from_utf8(message) {
             Ok(text) => self.text(text),
@@ -149,7 +150,7 @@ impl<O: Outbox> ClientConnection<O> {
         }
     }
 
-    /// Takes one message. Without room a job is answered with `busy`.
+    /// Handles one message. A job is answered with `busy` when there is no room.
     pub fn text(&mut self, text: &str) {
         if text.len() > self.max_message_bytes {
             return self.reject(FrameError::Parse);
@@ -193,14 +194,14 @@ impl<O: Outbox> ClientConnection<O> {
                 self.take_events();
             }
             Action::Run(call) => match self.calls.admit(*call, text.len()) {
-                // Its place may be there already.
+                // It may have been admitted already.
                 Ok(()) => self.take_events(),
                 Err((ticket, _)) => self.handler.busy(ticket, self.calls.in_flight(), &mut self.outbox),
             },
         }
     }
 
-    /// Tells servers what the client offers that speaks without a handshake: what its first request says.
+    /// Detects a client that speaks without a handshake, and declares the features of its first request.
     fn meet_stateless(&mut self, message: &Message<'_, '_>) {
         if let (Some(client), Some(declared)) = (&self.client, declared(message)) {
             self.is_stateless = true;
@@ -209,7 +210,7 @@ impl<O: Outbox> ClientConnection<O> {
         }
     }
 
-    /// Passes requests of servers to the client, once it has said that it takes them.
+    /// Forwards upstream requests to the client, once it has declared that it takes them.
     fn meet_client(&mut self) {
         if let (None, Some(client), Some(offered)) = (&self.asked, &self.client, self.handshake.offered()) {
             if offered == Offered::default() {
@@ -224,7 +225,7 @@ impl<O: Outbox> ClientConnection<O> {
         self.send_requests();
     }
 
-    /// Sends what servers ask the client, unless its handshake is not over.
+    /// Sends upstream requests to the client, once its handshake is complete.
     fn send_requests(&mut self) {
         if let Some(asked) = self.asked.as_ref().filter(|_| self.handshake.is_initialized()) {
             for message in asked.requests.take() {
@@ -239,7 +240,7 @@ impl<O: Outbox> ClientConnection<O> {
         self.outbox.send(Route::Connection, ServerMessage::error(None, &error.into()));
     }
 
-    /// Takes what jobs and the gate have told.
+    /// Handles the events of jobs and of the gate.
     pub fn take_events(&mut self) {
         self.send_requests();
         let events = self.mailbox.take();
@@ -252,7 +253,7 @@ impl<O: Outbox> ClientConnection<O> {
         }
     }
 
-    /// Tells the client that the tool list is another one.
+    /// Notifies the client that the tool list has changed.
     pub fn tools_changed(&mut self) {
         if self.handshake.is_initialized() {
             self.outbox.send(Route::Connection, notify::tools_list_changed(None));
@@ -262,12 +263,12 @@ impl<O: Outbox> ClientConnection<O> {
         }
     }
 
-    /// When [`ClientConnection::report_progress`] has something to say.
+    /// When [`ClientConnection::report_progress`] has something to send.
     pub fn next_report(&self) -> Option<Instant> {
         self.calls.next_report()
     }
 
-    /// Tells of progress that was held back.
+    /// Sends progress that was held back.
     pub fn report_progress(&mut self) {
         self.calls.report(Instant::now(), &mut self.outbox);
     }
@@ -277,7 +278,7 @@ impl<O: Outbox> ClientConnection<O> {
     }
 }
 
-/// What the client of a request without a handshake says that it offers.
+/// The features that a request without a handshake declares; `None` for any other message.
 fn declared(message: &Message<'_, '_>) -> Option<Offered> {
     let Message::Request { params: Ok(params), .. } = message else { return None };
     if !matches!(Era::of(params), Ok(Era::Stateless)) {
@@ -287,7 +288,7 @@ fn declared(message: &Message<'_, '_>) -> Option<Offered> {
     Some(offered(capabilities.map(Raw::get).unwrap_or_default()))
 }
 
-/// Tells servers what a client offers whose every call says so itself.
+/// Declares the features of a client that repeats them in every call.
 fn declare(client: &ClientFeatures, declared: Offered) {
     if declared == Offered::default() {
         client.nobody();

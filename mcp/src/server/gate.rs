@@ -1,16 +1,18 @@
-//! How much may be in the server at once, over all its connections.
+//! Admission control: how many requests may be in the server at once, over all its connections.
 //!
-//! A bounded number of jobs is running, or started and about to begin; the others wait in a queue that is bounded by
-//! requests and bytes. When that is full connections are read no further, so nothing has to be refused: a client
-//! that writes on is held back by its pipe. A party that has nothing in the queue may always put one request there, so
-//! none is shut out by the others, and the parties take turns when places become free. A connection over standard input
-//! is a party; over HTTP it is whoever has one token, however many connections they open.
+//! A bounded number of jobs has been started. The others wait in a queue that is bounded by requests and bytes.
+//! When the queue is full, connections are read no further, so nothing has to be refused: a client that writes
+//! on is held back by its pipe. A tenant with nothing in the queue may always put one request there, so no
+//! tenant shuts out another. Free slots go to the tenants in turn. A connection over standard input is a
+//! tenant. Over HTTP a token is a tenant, however many connections use it.
 //!
-//! Within a party its *flows* take turns, which over HTTP are connections: a request is put behind as many others as its
-//! flow has had in the last while (start-time fair queueing), so that who asks seldom is next, however many others of the
-//! same party are asking all the time. Where the party's queue is full it takes the place of the last one there.
+//! Within a tenant its *flows* take turns; over HTTP a flow is a connection. A request is queued behind as many
+//! others as its flow has had lately (start-time fair queueing). So a flow that asks seldom is next, even while
+//! other flows of its tenant ask all the time. Where the tenant's queue is full, such a request displaces the
+//! last one there.
 //!
-//! The gate starts nothing itself: it tells the connection whose turn it is, which starts its job on its own thread.
+//! The gate starts nothing itself. It notifies the connection that is next, and the connection starts the job
+//! on its own thread.
 
 use super::mailbox::{Event, Mailbox, Slot};
 use std::collections::{BTreeMap, HashMap};
@@ -18,30 +20,31 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Jobs that were started and have not begun: enough to keep workers busy until the next look.
+/// Most jobs that were started and have not begun. It keeps workers busy until the connections run again.
 const MOST_AHEAD: usize = 64;
 
-/// How much may be in the server at once.
+/// Limits on what may be in the server at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// Jobs that were started: running, and waiting for upstream servers.
+    /// Started jobs: those that run, and those that wait for upstream servers.
     pub jobs: usize,
-    /// What they may hold together by their own word ([`crate::tools::Job::memory_bytes`]); one may ask for more.
+    /// Bytes that started jobs may hold together, by their own estimates ([`crate::tools::Job::memory_bytes`]).
+    /// A single job may exceed it.
     pub memory_bytes: u64,
-    /// Requests that wait for that.
+    /// Requests that wait for a permit.
     pub queued: usize,
-    /// Bytes of their messages; one may be longer.
+    /// Bytes of the messages of waiting requests. A single message may exceed it.
     pub queued_bytes: usize,
-    /// Started jobs that wait for their clients to call again.
+    /// Limits on started jobs that wait for their clients to call again.
     pub parking: Parking,
 }
 
 /// How many jobs may wait for their clients to call again, and how long.
 #[derive(Clone, Copy, Debug)]
 pub struct Parking {
-    /// So many of one connection, or of all clients over HTTP.
+    /// Most parked jobs of one connection, or of all clients over HTTP.
     pub most: usize,
-    /// So long; then it ends.
+    /// How long a job may be parked before it is ended.
     pub patience: Duration,
 }
 
@@ -51,12 +54,12 @@ impl Default for Parking {
     }
 }
 
-/// Admits jobs. One a process.
+/// Grants permits to jobs. There is one a process.
 #[derive(Debug)]
 pub struct Gate {
     load: Load,
     state: Mutex<GateState>,
-    /// Written under the lock, and read without it.
+    /// Written under the lock and read without it; so is `queued_bytes`.
     queued: AtomicUsize,
     queued_bytes: AtomicUsize,
 }
@@ -64,11 +67,11 @@ pub struct Gate {
 #[derive(Debug, Default)]
 struct GateState {
     started: usize,
-    /// Those of them that have not begun.
+    /// Started jobs that have not begun.
     ahead: usize,
     memory_bytes: u64,
     members: Vec<Member>,
-    /// The place of the member whose turn is next.
+    /// Index of the member that is next.
     turn: usize,
     next_member: u64,
 }
@@ -77,7 +80,7 @@ struct GateState {
 struct Member {
     number: u64,
     queue: BTreeMap<Rank, Queued>,
-    /// How long that is, for who has no lock.
+    /// Length of `queue`, readable without the lock.
     queued: Arc<AtomicUsize>,
     /// The round of the request that was started last.
     round: u64,
@@ -88,49 +91,50 @@ struct Member {
     share: Share,
 }
 
-/// The place of a request in its party's queue: in a round each flow has one, and they are in the order they came in.
+/// Position of a request in its tenant's queue. Each flow has one request a round; within a round the order is
+/// that of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     round: u64,
     number: u64,
 }
 
-/// Requests of one source among those of a party, as one connection over HTTP.
+/// Requests of one source within a tenant, such as one HTTP connection.
 #[derive(Debug)]
 pub struct Flow {
-    /// The party that it asked last, and the round of that request; written under the lock of the gate.
+    /// Number of the tenant that it asked last, and the round of that request. Written under the gate's lock.
     last: Mutex<(u64, u64)>,
 }
 
 impl Default for Flow {
     fn default() -> Flow {
-        // No party has this number.
+        // No tenant has this number.
         Flow { last: Mutex::new((u64::MAX, 0)) }
     }
 }
 
-/// A request in the queue, and who is told of its turn.
+/// A queued request, and the mailbox that is notified when it is admitted.
 #[derive(Debug)]
 struct Queued {
     request: PlaceRequest,
     mailbox: Arc<Mailbox>,
 }
 
-/// How much one party may have in the server at once.
+/// How much one tenant may have in the server at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Jobs that were started.
+    /// Started jobs.
     pub jobs: usize,
-    /// Requests that wait.
+    /// Waiting requests.
     pub queued: usize,
 }
 
 impl Share {
-    /// As much as there is.
+    /// No limit but those of the server.
     pub const ALL: Share = Share { jobs: usize::MAX, queued: usize::MAX };
 }
 
-/// Somebody who shares the server with others. Its connections have one queue.
+/// A client or token that shares the server with others. Its connections have one queue.
 #[derive(Debug)]
 pub struct Party {
     gate: Arc<Gate>,
@@ -139,17 +143,17 @@ pub struct Party {
     queued: Arc<AtomicUsize>,
 }
 
-/// What there is no room for another request in.
+/// Which queue has no room for another request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
     /// The queue of the server.
     Server,
-    /// That of the party.
+    /// The queue of the tenant.
     Party,
 }
 
 impl Full {
-    /// What somebody is told whose request is not taken.
+    /// Error text for a request that is refused.
     pub(super) fn message(self) -> &'static str {
         match self {
             Full::Party => {
@@ -162,18 +166,18 @@ impl Full {
     }
 }
 
-/// A request for a place.
+/// A request for a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PlaceRequest {
-    /// Its number in its connection.
+    /// Its number within its connection.
     pub(super) slot: Slot,
-    /// Bytes that wait with it.
+    /// Bytes of its message.
     pub(super) queued_bytes: usize,
     /// Bytes that its job may hold.
     pub(super) memory_bytes: u64,
 }
 
-/// The place of a started job. Dropping it leaves it to the next.
+/// The right of a started job to run. Dropping it frees its slot for the next job.
 #[derive(Debug)]
 pub struct JobPlace {
     gate: Arc<Gate>,
@@ -183,19 +187,19 @@ pub struct JobPlace {
     begun: bool,
 }
 
-/// A connection at the gate. Dropping it takes back what it has in the queue.
+/// A connection's handle on its tenant's queue. Dropping it withdraws the connection's requests.
 #[derive(Debug)]
 pub(super) struct Membership {
     party: Arc<Party>,
     flow: Arc<Flow>,
     mailbox: Arc<Mailbox>,
-    /// Where its requests are in the queue.
+    /// Positions of its requests in the queue.
     asked: HashMap<Slot, Rank>,
     held: bool,
 }
 
 impl Gate {
-    /// A gate that nobody has passed.
+    /// A gate with nothing admitted or queued.
     pub fn new(load: Load) -> Arc<Gate> {
         Arc::new(Gate {
             load,
@@ -205,7 +209,7 @@ impl Gate {
         })
     }
 
-    /// Lets a party in.
+    /// Registers a tenant.
     pub fn party(self: &Arc<Gate>, share: Share) -> Arc<Party> {
         let mut state = self.lock();
         let number = state.next_member;
@@ -235,7 +239,7 @@ impl Gate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many jobs may wait for their clients to call again.
+    /// Limits on parked jobs.
     pub(super) fn parking(&self) -> Parking {
         self.load.parking
     }
@@ -255,7 +259,7 @@ impl Gate {
         self.queued_bytes.fetch_sub(request.queued_bytes, Ordering::Relaxed);
     }
 
-    /// Gives away what places there are.
+    /// Grants the permits that are free.
     fn fill(self: &Arc<Gate>, state: &mut GateState) {
         while let Some((member, rank, Queued { request, mailbox })) = self.next(state) {
             self.went(&request);
@@ -268,7 +272,7 @@ impl Gate {
         }
     }
 
-    /// The request that is next, taken from its queue.
+    /// Takes the next request from its queue, if a job may start.
     fn next(&self, state: &mut GateState) -> Option<(u64, Rank, Queued)> {
         if state.started >= self.load.jobs
             || state.ahead >= MOST_AHEAD
@@ -289,7 +293,8 @@ impl Gate {
                 continue;
             };
             let weighs = first.memory_bytes > 0;
-            // One may always run, and nothing that weighs passes what waits for memory: else a large one never would.
+            // A single job may always run. A job with a memory estimate never passes another one that waits for
+            // memory: otherwise a large one would starve.
             if weighs && (memory_is_awaited || (first.memory_bytes > left && state.memory_bytes > 0)) {
                 if !memory_is_awaited {
                     state.turn = place;
@@ -311,15 +316,15 @@ impl Gate {
 }
 
 impl Party {
-    /// Lets a connection of this party in; its mailbox is told when one of its jobs may start.
+    /// Adds a connection of this tenant. Its mailbox is notified when one of its jobs may start.
     pub(super) fn join(self: &Arc<Party>, flow: Arc<Flow>, mailbox: Arc<Mailbox>) -> Membership {
         Membership { party: self.clone(), flow, mailbox, asked: HashMap::new(), held: false }
     }
 
-    /// What has no room for another request.
+    /// Which queue has no room for another request, if one is full.
     pub(super) fn full(&self) -> Option<Full> {
         match self.queued.load(Ordering::Relaxed) {
-            // Nobody is shut out by others.
+            // One request always fits, so other tenants cannot shut this one out.
             0 => None,
             queued if queued >= self.share.queued => Some(Full::Party),
             _ if !self.gate.has_room() => Some(Full::Server),
@@ -343,7 +348,7 @@ impl Party {
 }
 
 impl Flow {
-    /// The round of the next request to a party that is in this round.
+    /// The round of the next request to this tenant, which is in round `now`.
     fn next(&self, party: u64, now: u64) -> u64 {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let round = if last.0 == party { now.max(last.1 + 1) } else { now };
@@ -353,7 +358,7 @@ impl Flow {
 }
 
 impl Drop for Party {
-    // Its connections hold it, so nothing of it waits any more.
+    // Its connections hold an `Arc` of it, so none of its requests can be waiting.
     fn drop(&mut self) {
         let mut state = self.gate.lock();
         state.members.retain(|member| member.number != self.number);
@@ -362,17 +367,17 @@ impl Drop for Party {
 }
 
 impl Membership {
-    /// Jobs of the party that may be started at once.
+    /// Most jobs of the tenant that may be started at once.
     pub(super) fn most_jobs(&self) -> usize {
         self.party.share.jobs
     }
 
-    /// What has no room for another request.
+    /// Which queue has no room for another request, if one is full.
     pub(super) fn full(&self) -> Option<Full> {
         self.party.full()
     }
 
-    /// Asks for a place; [`Event::Admitted`] says when there is one.
+    /// Queues a request; [`Event::Admitted`] follows.
     pub(super) fn ask(&mut self, request: PlaceRequest) {
         let Membership { party, flow, mailbox, asked, .. } = self;
         party.change(|gate, member| {
@@ -384,15 +389,15 @@ impl Membership {
         });
     }
 
-    /// [`Membership::ask`] where the queue of the party is full: takes the place of the last request there, which is told
-    /// so, if this one is before it.
+    /// [`Membership::ask`] while the tenant's queue is full. If this request ranks before the last one there,
+    /// it displaces that one, which gets [`Event::Displaced`].
     ///
     /// # Errors
-    /// It is not.
+    /// It does not rank before the last one.
     pub(super) fn ask_before_last(&mut self, request: PlaceRequest) -> Result<(), Full> {
         let rank = self.party.look(|member| {
             let (last, _) = member.queue.last_key_value()?;
-            // The round that it would have, which is not taken for it yet.
+            // The round that the request would get. It is not reserved yet.
             let flow = self.flow.last.lock().unwrap_or_else(PoisonError::into_inner);
             let own = if flow.0 == member.number { member.round.max(flow.1 + 1) } else { member.round };
             (own < last.round).then_some(*last)
@@ -408,7 +413,7 @@ impl Membership {
         Ok(())
     }
 
-    /// Asks again for a place that could not be used, where it was before.
+    /// Returns an unused permit, and queues the request again at its old position.
     pub(super) fn ask_again(&mut self, request: PlaceRequest, unused: JobPlace) {
         let Membership { party, mailbox, asked, .. } = self;
         party.change(|gate, member| {
@@ -419,19 +424,19 @@ impl Membership {
         drop(unused);
     }
 
-    /// A request is in the queue no more: it was admitted, or displaced.
+    /// Forgets a request that has left the queue: it was admitted, or displaced.
     pub(super) fn left(&mut self, slot: Slot) {
         self.asked.remove(&slot);
     }
 
-    /// Takes a request back. One that was admitted is not in the queue any more: its permit is dropped by whoever
-    /// finds it in the mailbox.
+    /// Withdraws a request. One that was admitted is not in the queue any more: the reader of the mailbox drops
+    /// its permit.
     pub(super) fn withdraw(&mut self, slot: Slot) {
         let rank = self.asked.remove(&slot);
         self.remove(rank);
     }
 
-    /// Whether nothing of this party may start.
+    /// Holds back all jobs of this tenant, or lets them start again.
     pub(super) fn hold(&mut self, held: bool) {
         if std::mem::replace(&mut self.held, held) != held {
             self.party.change(|_, member| member.held = held);
@@ -443,11 +448,11 @@ impl Membership {
         self.held
     }
 
-    /// Takes requests out of the queue.
+    /// Removes requests from the queue.
     fn remove(&self, ranks: impl IntoIterator<Item = Rank>) {
         self.party.change(|gate, member| {
             for rank in ranks {
-                // Ranks are of one request each, but it may have left.
+                // A rank belongs to one request only, but that request may have left the queue.
                 if let Some(Queued { request, .. }) = member.queue.remove(&rank) {
                     gate.went(&request);
                 }
@@ -457,7 +462,7 @@ impl Membership {
 }
 
 impl Drop for Membership {
-    // Permits may lie unread in the mailbox; they need the lock when they are dropped, which is after this.
+    // Permits may lie unread in the mailbox. Dropping them takes the gate's lock, and happens after this.
     fn drop(&mut self) {
         let asked = std::mem::take(&mut self.asked);
         if !asked.is_empty() {
@@ -468,7 +473,7 @@ impl Drop for Membership {
 }
 
 impl JobPlace {
-    /// The job has begun, so another one may be started ahead.
+    /// Notes that the job has begun, so another one may be started ahead.
     pub(super) fn begun(&mut self) {
         if !std::mem::replace(&mut self.begun, true) {
             let mut state = self.gate.lock();
@@ -509,7 +514,8 @@ mod tests {
         PlaceRequest { slot: Slot(slot), queued_bytes: 0, memory_bytes: 0 }
     }
 
-    /// What was told since: who was admitted, and who has lost a place. Those who were admitted are over at once.
+    /// Slots that were admitted and slots that were displaced since the last call. It drops their permits at
+    /// once.
     fn told(mailbox: &Mailbox) -> (Vec<u64>, Vec<u64>) {
         let (mut admitted, mut displaced) = (Vec::new(), Vec::new());
         for (Slot(slot), event) in mailbox.take() {

@@ -1,5 +1,7 @@
-//! Method dispatch. It does no I/O and knows no transport and no tool: a message goes in, answers go to an outbox, an
-//! [`Action`] comes out, and whoever was told to run a job hands its answer back to [`Handler::finish`].
+//! Method dispatch: answers one MCP message, or hands back the job that will.
+//!
+//! It does no I/O and knows no transport and no tool. A message goes in, answers go to an outbox, and an
+//! [`Action`] comes out. A caller that runs the job gives its answer to [`Handler::finish`].
 
 use super::asking::{CallKey, ResumedCall, inputs};
 use super::handshake::{HandshakeState, offered};
@@ -23,7 +25,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Every method we know in either era; parameters of others are not looked at.
+/// Methods of either era that are handled here. Parameters of any other method are passed to the offerings
+/// unread.
 const METHODS: [&str; 8] = [
     "tools/call",
     "tools/list",
@@ -40,14 +43,14 @@ const SERVER_NAME: &str = "ptc_lisp";
 /// What a connection has to do next.
 #[derive(Debug)]
 pub enum Action {
-    /// Nothing; what there was to say has been sent.
+    /// Nothing: all answers have been sent.
     None,
-    /// Run a job and send what [`Handler::finish`] makes of its answer.
+    /// Run a job, and send the messages of [`Handler::finish`].
     Run(Box<AcceptedCall>),
-    /// Go on with a run whose client was asked, and send its answer.
+    /// Go on with a run after its client was asked, and send its answer.
     Resume(Box<ResumedCall>),
-    /// Acknowledge the subscription, keep it, and tell it of changes until it is cancelled or the
-    /// connection ends.
+    /// Acknowledge the subscription, store it, and notify it of changes until it is cancelled or the connection
+    /// ends.
     Listen(Subscription),
     /// Stop working on this request, without an answer.
     Cancel(Id<'static>),
@@ -55,18 +58,18 @@ pub enum Action {
     Exit,
 }
 
-/// An accepted call that takes a while.
+/// An accepted call that runs as a job.
 #[derive(Debug)]
 pub struct AcceptedCall {
     /// How to answer.
     pub ticket: Ticket,
-    /// What to run.
+    /// The job.
     pub job: Job,
-    /// The client wishes to hear of progress.
+    /// Set if the client wants progress notifications.
     pub progress: Option<ProgressToken>,
-    /// What the client offers to be asked.
+    /// The features that the client declares for upstream requests.
     pub offered: Offered,
-    /// Which call it is, if its client is asked by its answers.
+    /// Identity of the call, if its client is asked in responses.
     pub(super) key: Option<CallKey>,
 }
 
@@ -80,21 +83,21 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// Of a request that was not handled.
+    /// A ticket for a request that was not handled.
     pub fn of(id: &Id<'_>, era: Era) -> Ticket {
         Ticket { id: id.clone().into_owned(), era, record: None }
     }
 
-    /// The same for another answer than the one that its call gives, which is the one that is recorded.
+    /// A ticket for an additional answer, which is not recorded: only the answer of the call itself is.
     pub fn unrecorded(&self) -> Ticket {
         Ticket { id: self.id.clone(), era: self.era, record: None }
     }
 }
 
-/// What is sent for a call that has ended.
+/// The messages that answer a call.
 #[derive(Debug)]
 pub struct Finished {
-    /// What is told before the answer.
+    /// Log notifications that precede the answer.
     pub log: Vec<ServerMessage>,
     /// The answer.
     pub answer: ServerMessage,
@@ -105,7 +108,7 @@ pub struct Finished {
 pub struct Subscription {
     /// Id of the request.
     pub id: Id<'static>,
-    /// Wants to hear of changes of the tool list, and can.
+    /// The client subscribes to changes of the tool list, and the list can change.
     pub tools_list_changed: bool,
 }
 
@@ -116,14 +119,14 @@ pub struct Surface {
     pub registry: Registry,
     /// What their definitions depend on.
     pub facts: Facts,
-    /// The facts may change while the server runs; clients are told when the tools do.
+    /// The facts may change while the server runs; clients are notified when the tools do.
     pub changes: bool,
     /// Text for `initialize` and `server/discover`.
     pub instructions: String,
-    /// The facts are good enough for `tools/list` and calls. Otherwise those wait for [`Handler::describe`], while
-    /// everything else is answered.
+    /// The facts are complete enough for `tools/list` and calls. Otherwise those wait for
+    /// [`Handler::describe`], while everything else is answered.
     pub ready: bool,
-    /// Who keeps records of calls.
+    /// Records calls.
     pub recorder: Option<Arc<CallRecorder>>,
 }
 
@@ -148,7 +151,7 @@ impl Handler {
     /// A handler for this surface.
     ///
     /// # Errors
-    /// A definition that is no JSON.
+    /// A definition that is not JSON.
     pub fn new(surface: Surface) -> serde_json::Result<Handler> {
         let Surface { registry, facts, changes, instructions, ready, recorder } = surface;
         let server_info = json!({
@@ -172,27 +175,28 @@ impl Handler {
         })
     }
 
-    /// The same, which offers more than tools.
+    /// Adds offerings other than tools.
     #[must_use]
     pub fn with_offerings(self, offerings: impl Offerings + 'static) -> Handler {
         Handler { offerings: Some(Box::new(offerings)), ..self }
     }
 
-    /// The same, for a process with one client, which requests of servers are passed to.
+    /// For a process with one client, which upstream requests are forwarded to.
     #[must_use]
     pub fn passing_to_client(self, client: ClientFeatures) -> Handler {
         Handler { client, ..self }
     }
 
-    /// Where the one client of the process is told of.
+    /// Receives the features of the process's one client.
     pub fn client(&self) -> &ClientFeatures {
         &self.client
     }
 
-    /// Makes `tools/list` of other facts; false when nobody can have seen other lists. The response profile stays.
+    /// Rebuilds `tools/list` from new facts. Returns false when no client can have seen a different list. The
+    /// response profile stays.
     ///
     /// # Errors
-    /// A definition that is no JSON.
+    /// A definition that is not JSON.
     pub fn describe(&self, facts: &Facts) -> serde_json::Result<bool> {
         let replaced = self.tools.replace(&self.registry, facts, &self.result_meta);
         let was_ready = self.ready.swap(true, Ordering::Relaxed);
@@ -209,7 +213,7 @@ impl Handler {
         self.ready.load(Ordering::Relaxed)
     }
 
-    /// Reads a message. Everything but a job is answered at once.
+    /// Handles a message. Everything but a job is answered at once.
     pub fn handle(
         &self,
         message: Message<'_, '_>,
@@ -230,7 +234,7 @@ impl Handler {
         }
     }
 
-    /// What is sent for a call that has ended.
+    /// Writes the messages that answer a call.
     pub fn finish(&self, ticket: &mut Ticket, answer: &ToolAnswer<'_>) -> Finished {
         let mut text = Vec::with_capacity(256);
         self.results.write(&ticket.id, ticket.era, &answer.result, &mut text);
@@ -249,13 +253,13 @@ impl Handler {
         out.write(Route::Request(id), |out| self.results.write(id, era, &answer.result, out));
     }
 
-    /// Answers a call that was not started, because `in_flight` others are.
+    /// Refuses a call that was not started, because `in_flight` others are.
     pub fn busy(&self, ticket: Ticket, in_flight: usize, out: &mut impl Outbox) {
         let message = format!("server busy: {in_flight} concurrent calls in flight; retry the same call");
         self.refuse(ticket, EdgeReason::Busy, message, out);
     }
 
-    /// Answers a call that came to nothing.
+    /// Answers a call with a refusal.
     pub fn refuse(
         &self,
         ticket: Ticket,
@@ -270,7 +274,7 @@ impl Handler {
         }
     }
 
-    /// Answers a call with an error of the protocol.
+    /// Answers a call with a protocol error.
     pub(super) fn reject(&self, ticket: Ticket, error: &RpcError, out: &mut impl Outbox) {
         out.refuse(&ticket.id, error);
         if let Some(record) = ticket.record {
@@ -294,7 +298,7 @@ impl Handler {
         let result = match (method, era) {
             ("tools/call", era) => return self.call(id, params, era, state, out),
             ("tools/list", era) => {
-                // The list has one page, so nobody can have a cursor from us.
+                // The list has one page, so no valid cursor exists.
                 if params.cursor.is_some_and(|cursor| cursor.get() != "null") {
                     return Err(RpcError::invalid_params("unknown cursor"));
                 }
@@ -334,7 +338,7 @@ impl Handler {
         Ok(Action::None)
     }
 
-    /// Answers a method of what is offered beside tools.
+    /// Answers a method of the offerings.
     fn offered(
         &self,
         id: &Id<'_>,
@@ -398,7 +402,7 @@ impl Handler {
             (Era::Handshake, _) => state.log,
             (Era::Stateless, level) => level.map(log_level).transpose()?,
         };
-        // What the request says itself was said by the client; a header may be of anything between it and us.
+        // The trace in the request itself comes from the client. A header may come from any proxy in between.
         let trace = meta.and_then(Meta::trace).or_else(|| state.trace.clone());
         let name = params.name.as_deref().unwrap_or_default();
         let tool = self.registry.find(name);
@@ -488,7 +492,7 @@ impl Handler {
         Ok(Action::Run(Box::new(AcceptedCall { ticket, job, progress: progress(), offered, key })))
     }
 
-    /// A session of a client has ended.
+    /// Ends a client's session in all tools.
     pub fn session_ended(&self, session: SessionTag) {
         self.registry.session_ended(session);
     }
@@ -500,7 +504,7 @@ impl Handler {
     }
 }
 
-/// What the client and we speak from `initialize` on.
+/// The protocol version for everything after `initialize`.
 fn requested_version(params: &Params<'_>) -> Version {
     let requested: Option<String> =
         params.protocol_version.and_then(|raw| serde_json::from_str(raw.get()).ok());

@@ -1,4 +1,4 @@
-//! What was said on a connection before a request, and what is said around it.
+//! The negotiated state of one connection: owner, session, protocol version and declared features.
 
 use crate::protocol::Version;
 use crate::protocol::log_level::LogLevel;
@@ -7,56 +7,56 @@ use ptc_runtime::trace::TraceContext;
 use ptc_runtime::upstream::Offered;
 use serde_json::Value;
 
-/// State of one connection; of the handshake era only but for whose it is, the other one has none.
+/// Per-connection state. Stateless clients use only `owner`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HandshakeState {
     pub(super) owner: CallOwner,
     pub(super) session: SessionTag,
     pub(super) draining: bool,
     pub(super) log: Option<LogLevel>,
-    /// The revision that was agreed on.
+    /// The negotiated version.
     pub(super) version: Option<Version>,
     /// The client has finished its handshake, so it may be sent notifications.
     pub(super) initialized: bool,
-    /// What it offers, once it has said so.
+    /// The features that it declared in `initialize`.
     pub(super) offered: Option<Offered>,
-    /// The trace that a request belongs to which does not say so itself.
+    /// Trace of a request that names none itself.
     pub(super) trace: Option<TraceContext>,
 }
 
 impl HandshakeState {
-    /// A connection of this owner, on which nothing has been said.
+    /// A fresh connection of this owner.
     pub fn of(owner: CallOwner) -> HandshakeState {
         HandshakeState { owner, ..HandshakeState::default() }
     }
 
-    /// The same within a session that may end before the connection does.
+    /// Sets the session, which may end before the connection does.
     pub fn within(self, session: SessionTag) -> HandshakeState {
         HandshakeState { session, ..self }
     }
 
-    /// The same for a request that belongs to this trace unless it says otherwise.
+    /// Sets the trace for requests that name none themselves.
     pub fn traced(self, trace: Option<TraceContext>) -> HandshakeState {
         HandshakeState { trace, ..self }
     }
 
-    /// The revision that was agreed on, if one was.
+    /// The negotiated version, after `initialize`.
     pub fn version(&self) -> Option<Version> {
         self.version
     }
 
-    /// True when the client may be told of changes without having subscribed.
+    /// True when the client may be notified of changes without having subscribed.
     pub fn is_initialized(&self) -> bool {
         self.initialized
     }
 
-    /// What the client offers, once it has said so.
+    /// The features that the client declared, after `initialize`.
     pub fn offered(&self) -> Option<Offered> {
         self.offered
     }
 }
 
-/// What the capabilities of a client say that it offers. An `elicitation` that names no mode means forms.
+/// Reads the declared features from a client's capabilities. An `elicitation` that names no mode means forms.
 pub(super) fn offered(capabilities: &str) -> Offered {
     let capabilities: Value = serde_json::from_str(capabilities).unwrap_or_default();
     let modes = capabilities["elicitation"].as_object();

@@ -1,14 +1,14 @@
-//! Bounded newline framing.
+//! Reads newline-delimited messages of bounded length, on a thread.
 //!
-//! A reader thread hands over batches of whole lines, so that the cost of a thread switch is paid per
-//! read and not per line. A line over the cap is discarded as it arrives and never held in memory.
+//! The reader thread hands over batches of whole lines, so the cost of a thread switch is paid per read and not
+//! per line. A line over the cap is discarded as it arrives and never held in memory.
 
 use std::io::{ErrorKind, Read};
 use tokio::sync::mpsc;
 
-/// Bytes asked for in one read.
+/// Bytes requested in one read.
 const READ_BYTES: usize = 64 << 10;
-/// Batches waiting for the loop before the reader stops reading. One is as long as the longest line, if it has to be.
+/// Batches that may wait before the reader stops reading. A batch may be as long as the longest line.
 const BATCHES: usize = 4;
 
 /// What the reader found.
@@ -29,11 +29,11 @@ pub fn spawn_reader(input: impl Read + Send + 'static, cap: usize) -> std::io::R
     Ok(receiver)
 }
 
-/// Reads to the end; `send` returns false when nobody listens any more.
+/// Reads to the end. `send` returns false when the receiver is gone.
 fn read_all(mut input: impl Read, cap: usize, mut send: impl FnMut(Input) -> bool) {
     let mut pending: Vec<u8> = Vec::new();
     let mut discarding = false;
-    // Filled once: most requests are far shorter.
+    // Allocated once: most requests are far shorter.
     let mut part = vec![0; READ_BYTES];
     loop {
         let old = pending.len();
@@ -75,7 +75,7 @@ fn read_all(mut input: impl Read, cap: usize, mut send: impl FnMut(Input) -> boo
     }
 }
 
-/// Whole lines that were read together. Mostly all of them are text, which is found out once for all.
+/// Whole lines that were read together. They are validated as UTF-8 once, since mostly all of them are.
 #[derive(Debug)]
 pub struct ReadLines(Result<String, Vec<u8>>);
 
@@ -86,7 +86,8 @@ impl From<Vec<u8>> for ReadLines {
 }
 
 impl ReadLines {
-    /// The lines from this byte on, which one begins at: each as text if it is, and where the next one begins.
+    /// The lines from byte `start` on, which must begin a line: each as text if it is UTF-8, with the offset of
+    /// the next.
     pub fn lines_from(&self, start: usize) -> impl Iterator<Item = (Option<&str>, usize)> {
         let (text, bytes) = match &self.0 {
             Ok(text) => (Some(&text[start..]), &text.as_bytes()[start..]),
@@ -109,7 +110,7 @@ pub fn split(batch: &[u8]) -> impl Iterator<Item = &[u8]> {
     split_ends(batch).map(|(line, _)| line)
 }
 
-/// [`split`], each with where the next one begins.
+/// [`split`], each with the offset of the next line.
 pub fn split_ends(batch: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
     let body = batch.strip_suffix(b"\n").unwrap_or(batch);
     let mut start = 0;

@@ -1,4 +1,4 @@
-//! What jobs and the gate tell a connection: gathered under one lock, one wake-up for many.
+//! Events from jobs and from the gate to a connection: collected under one lock, with one wake-up for many.
 
 use super::gate::JobPlace;
 use super::handler::{Finished, Handler, Ticket};
@@ -7,26 +7,26 @@ use ptc_runtime::upstream::CallingClient;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
-/// Number of a job in its connection.
+/// Number of a job within its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub u64);
 
 /// Something that happened to a job.
 #[derive(Debug)]
 pub enum Event {
-    /// It may start.
+    /// It has a permit and may start.
     Admitted(JobPlace),
-    /// It has lost its place in the queue to another request of its party.
+    /// Another request of its tenant has displaced it from the queue.
     Displaced,
-    /// So many of its parts are done, each one of these.
+    /// Number of parts that are done, and what a part is called.
     Progress(u64, &'static str),
-    /// There is something to ask the client of a call that is answered in rounds.
+    /// There are questions for a client that is asked in responses.
     Asks,
-    /// It is over, and this is to be sent. `None` after a defect.
+    /// It has ended, with these messages. `None` after a defect.
     Ended(Option<Finished>),
 }
 
-/// What was told to whoever reads it, a connection mostly.
+/// Events for one reader, usually a connection.
 #[derive(Debug)]
 pub struct Mailbox<E = (Slot, Event)> {
     events: Mutex<Vec<E>>,
@@ -52,31 +52,31 @@ impl<E> Mailbox<E> {
         }
     }
 
-    /// Wakes the reader for what it finds elsewhere.
+    /// Wakes the reader for something that is not an event.
     pub fn wake(&self) {
         self.arrived.notify_one();
     }
 
-    /// Everything that has happened, in order.
+    /// Takes all events, in order.
     pub fn take(&self) -> Vec<E> {
         std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits until something has happened.
+    /// Waits until there is an event.
     pub async fn arrival(&self) {
         self.arrived.notified().await;
     }
 }
 
-/// Follows one job, and writes its answer on the thread that it ended on. Its place is free when this is dropped.
+/// Reports on one job, and writes its answer on the thread that it ended on. Dropping it frees the permit.
 pub(super) struct JobReporter {
     pub(super) slot: Slot,
     pub(super) ticket: Ticket,
     pub(super) handler: Arc<Handler>,
     pub(super) mailbox: Arc<Mailbox>,
-    /// The client wishes to hear of progress.
+    /// The client wants progress notifications.
     pub(super) tells_progress: bool,
-    /// Whose job it is, where it is not the one client of a process.
+    /// The calling client, where the process has more than one.
     pub(super) caller: Option<CallingClient>,
     pub(super) permit: JobPlace,
     pub(super) answered: bool,

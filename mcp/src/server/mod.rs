@@ -1,16 +1,17 @@
-//! The server: what is done about messages, and the transports they come over.
+//! The server: method dispatch, and the transports that messages arrive over.
 //!
 //! # Layout
 //!
-//! - [`handler`]: method dispatch. `tool_lists`: `tools/list` of both eras. `result_writer`: results of calls as messages. [`offerings`]: what there is beside tools.
-//! - [`connection`]: one connection without its transport. [`handshake`]: what was said on it. `calls`: its calls in flight. `asking`: what
-//!   servers ask its client. [`progress`]: what a
-//!   client is told meanwhile. [`mailbox`]: what jobs tell.
-//! - [`gate`]: how much may be in the server at once, one a process.
-//! - [`outbox`]: where messages go.
+//! - [`handler`]: method dispatch. `tool_lists`: `tools/list` of both eras. `result_writer`: tool results as
+//!   messages. [`offerings`]: resources, prompts and completions.
+//! - [`connection`]: one connection without its transport. [`handshake`]: its negotiated state. `calls`: its
+//!   calls in flight. `asking`: questions of upstream servers to its client. [`progress`]: rate-limited
+//!   progress notifications. [`mailbox`]: events from jobs and from the gate.
+//! - [`gate`]: admission control over all connections, one a process.
+//! - [`outbox`]: the sending side of a connection.
 //! - [`http`]: many clients over Streamable HTTP.
-//! - [`stdio`]: the loop that gives a connection standard input and output. [`lines`]: bytes to lines, bounded; a
-//!   thread that reads them. [`output`]: a thread that writes, and how much it is behind.
+//! - [`stdio`]: one connection over standard input and output. [`lines`]: the reader thread, which splits bytes
+//!   into bounded lines. [`output`]: the writer thread, which measures how far the client is behind.
 
 mod asking;
 mod calls;

@@ -1,19 +1,19 @@
-//! What a server offers beside tools: resources, prompts, completions.
+//! What a server offers other than tools: resources, prompts, completions.
 
 use crate::protocol::params::Params;
 use crate::protocol::{Era, RpcError};
 use serde_json::{Map, Value};
 use std::fmt::Debug;
 
-/// Methods beside those of the handler. They are answered at once, on the thread that serves the connection.
+/// Methods other than those of the handler. They are answered at once, on the connection's thread.
 pub trait Offerings: Debug + Send + Sync {
-    /// What is said of them when a client asks what the server can do.
+    /// Capabilities to declare to clients.
     fn capabilities(&self) -> Map<String, Value>;
 
-    /// True for a method that there is in this era.
+    /// True if this era has this method.
     fn has(&self, method: &str, era: Era) -> bool;
 
-    /// The result of such a method. What every result of the stateless era has is added to it.
+    /// The result of such a method. The handler adds the members that every stateless result has.
     ///
     /// # Errors
     /// What is wrong with the request.

@@ -1,19 +1,19 @@
-//! Where messages go.
+//! The sending side of a connection: where each message goes.
 
 use crate::protocol::{Id, RpcError, ServerMessage};
 use std::io::{self, Write};
 
-/// What a message belongs to. A transport with one stream, as stdio, need not look at it; over HTTP a message goes
-/// to the response of its request, or to the stream of its connection.
+/// What a message belongs to. A transport with one stream, such as stdio, need not look at it. Over HTTP a
+/// message goes to the response of its request, or to the stream of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route<'a> {
-    /// The answer to this request, or something that is told while it is worked on.
+    /// The answer to this request, or a notification while it is worked on.
     Request(&'a Id<'a>),
-    /// Nothing that was asked.
+    /// A message that belongs to no request.
     Connection,
 }
 
-/// Sends the messages of one connection. Never waits; what separates messages is added here.
+/// Sends the messages of one connection. It never waits, and it adds what separates messages.
 pub trait Outbox {
     /// Sends the message that `write` appends to the buffer it is given.
     fn write(&mut self, to: Route<'_>, write: impl FnOnce(&mut Vec<u8>));
@@ -29,24 +29,24 @@ pub trait Outbox {
     }
 }
 
-/// Messages as lines, for a stream that somebody else writes to.
+/// Collects messages as lines, for a stream that another part writes to.
 #[derive(Debug, Default)]
 pub struct Lines {
     out: Vec<u8>,
 }
 
-/// Most room that a fresh buffer begins with.
+/// Largest initial capacity of a fresh buffer.
 const MOST_ROOM: usize = 64 << 10;
 
 impl Lines {
-    /// How many bytes there are.
+    /// How many bytes are waiting.
     pub fn pending(&self) -> usize {
         self.out.len()
     }
 
-    /// All bytes; none is kept.
+    /// Takes all bytes.
     pub fn take(&mut self) -> Vec<u8> {
-        // As much will probably be written next.
+        // The next batch will probably have the same size.
         let room = self.out.len().min(MOST_ROOM);
         std::mem::replace(&mut self.out, Vec::with_capacity(room))
     }

@@ -1,4 +1,4 @@
-//! The writer thread: whatever has piled up goes out in one write.
+//! The writer thread of a connection: it sends everything that has piled up in one write.
 
 use crate::edge::Filtered;
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::{Notify, mpsc, oneshot};
 
-/// Bytes a client may be behind before we stop reading its requests.
+/// Bytes that a client may be behind before we stop reading its requests.
 const MAX_BEHIND: usize = 16 << 20;
 
 /// The sending side.
@@ -25,7 +25,7 @@ struct OutputState {
 }
 
 impl Output {
-    /// Starts the writer thread. What it writes to lets no secret through.
+    /// Starts the writer thread. `output` redacts secrets.
     pub fn spawn(output: Filtered<impl Write + Send + 'static>) -> std::io::Result<Output> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let (done, finished) = oneshot::channel();
@@ -35,7 +35,7 @@ impl Output {
             write_all(output, receiver, &shared);
             shared.closed.store(true, Ordering::Release);
             shared.progress.notify_one();
-            // Nobody waits when the connection was given up.
+            // The receiver is gone if the connection was given up.
             let _ = done.send(());
         })?;
         Ok(Output { sender, state, finished })

@@ -1,14 +1,14 @@
-//! Progress of one request, told at a bounded rate.
+//! Progress notifications of one request, at a bounded rate.
 
 use crate::protocol::ServerMessage;
 use crate::protocol::notify::{self, ProgressToken};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The shortest time between two messages for one request.
+/// Shortest time between two notifications of one request.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// What the client knows, and what it does not know yet.
+/// Progress that the client was sent, and progress that it was not.
 #[derive(Debug)]
 pub struct ProgressLimiter {
     token: ProgressToken,
@@ -19,18 +19,18 @@ pub struct ProgressLimiter {
 }
 
 impl ProgressLimiter {
-    /// Nothing has happened yet.
+    /// No progress yet.
     pub fn new(token: ProgressToken) -> ProgressLimiter {
         ProgressLimiter { token, done: 0, part: "", told: 0, next: None }
     }
 
-    /// So many parts are done.
+    /// Notes that `done` parts are done.
     pub fn advance(&mut self, done: u64, part: &'static str) {
         self.done = self.done.max(done);
         self.part = part;
     }
 
-    /// The message that is due now: none when the last one was a moment ago.
+    /// The notification that is due now; `None` when the last one was too recent.
     pub fn report(&mut self, now: Instant) -> Option<ServerMessage> {
         if self.done == self.told || self.next.is_some_and(|next| now < next) {
             return None;
@@ -40,7 +40,7 @@ impl ProgressLimiter {
         Some(notify::progress(&self.token, self.done, self.part))
     }
 
-    /// When the next message may be sent.
+    /// When the next notification may be sent.
     pub fn due(&self) -> Instant {
         self.next.unwrap_or_else(Instant::now)
     }

@@ -1,4 +1,5 @@
-//! Results of calls as messages. In few pieces: for a short answer each costs as much as what is in it.
+//! Writes results of tool calls as messages, in few pieces: for a short answer each piece costs as much as its
+//! content.
 
 use crate::answer::{Content, ToolResult};
 use crate::protocol::scan::needs_no_escapes;
@@ -6,18 +7,18 @@ use crate::protocol::{Era, Id, ServerMessage};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-/// Bytes of an answer that are the same for all: what is around id and result, and the end of the line.
+/// Bytes that all answers share: what surrounds id and result, and the end of the line.
 const FRAME_BYTES: usize = br#"{"jsonrpc":"2.0","id":,"result":{"resultType":"complete",}}"#.len() + 1;
 
-/// What ends a text and the blocks of an answer, of which it is the only one.
+/// End of a text block that is the only block of an answer.
 const END_OF_TEXT: &str = "\"}]";
 
-/// What is the same in all results.
+/// The parts that all results share.
 #[derive(Debug)]
 pub(super) struct ResultWriter {
-    /// `_meta` of results of the stateless era.
+    /// `_meta` of stateless results.
     meta: Box<RawValue>,
-    /// How results end, from the end of a text on, by era and by whether they tell of an error.
+    /// Ends of results, from the end of the text on, by era and by `isError`.
     ends: [[String; 2]; 2],
 }
 
@@ -30,13 +31,13 @@ impl ResultWriter {
         ResultWriter { meta: meta.to_owned(), ends }
     }
 
-    /// Bytes around the content of an answer to this request, at most.
+    /// Most bytes around the content of an answer to this request.
     pub(super) fn frame_bytes(&self, id: &Id<'_>) -> usize {
         let [[handshake, _], [stateless, _]] = &self.ends;
         FRAME_BYTES + id.as_json().len() + stateless.len() - handshake.len()
     }
 
-    /// Writes the answer to a call as a message, after what there is already.
+    /// Appends the answer to a call as a message.
     pub(super) fn write(&self, id: &Id<'_>, era: Era, result: &ToolResult<'_>, out: &mut Vec<u8>) {
         let end = &self.ends[era as usize][usize::from(result.is_error)];
         if let (Content::Text(text), None) = (&result.content, &result.structured)
@@ -97,6 +98,6 @@ impl ResultWriter {
 }
 
 fn write_json(value: &impl serde::Serialize, out: &mut Vec<u8>) {
-    // Writing a text or a tree to memory cannot fail.
+    // Writing a string or a tree to memory cannot fail.
     let _ = serde_json::to_writer(out, value);
 }

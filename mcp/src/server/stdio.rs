@@ -1,8 +1,7 @@
-//! One connection over standard input and output.
+//! Serves one connection over standard input and output.
 //!
-//! A single task owns everything of the connection: no lock, and no log line is formatted unless its
-//! level is on. Each wake-up takes all input and all finished jobs that are there, and sends their
-//! answers as few writes.
+//! A single task owns the whole connection: no lock, and no log line is formatted unless its level is on. Each
+//! wake-up takes all available input and all finished jobs, and sends their answers in few writes.
 
 use super::connection::ClientConnection;
 use super::gate::Gate;
@@ -22,16 +21,16 @@ use tokio::time::Instant;
 /// How long requests in flight may take after the client has closed its side.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Rounds of input and finished jobs before anything else is looked at.
+/// Rounds of input and finished jobs before the loop looks at anything else.
 const TURN: usize = 256;
 
-/// Bytes of answers that are handed to the writer while more input is at hand.
+/// Bytes of answers that are handed to the writer while more input is available.
 const ENOUGH_OUTPUT: usize = 32 << 10;
 
-/// Serves one connection until its input ends, `exit` arrives, the client stops reading, or `stop`
-/// resolves; then answers what is in flight, within a grace of 2 s. A line is at most `max_line_bytes` long.
-/// Each value of `facts` makes the tool list again, and the client is told when it is another one. A handler that is
-/// not ready becomes so with the first of them.
+/// Serves one connection until its input ends, `exit` arrives, the client stops reading, or `stop` resolves.
+/// Then it answers what is in flight, within a grace of 2 s. A line is at most `max_line_bytes` long. Each
+/// value of `facts` rebuilds the tool list, and the client is notified when it has changed. The first value
+/// makes a handler ready.
 pub async fn serve(
     handler: Arc<Handler>,
     gate: &Arc<Gate>,
@@ -57,7 +56,7 @@ struct Loop<'l> {
     connection: ClientConnection<Lines>,
     handler: Arc<Handler>,
     output: &'l Output,
-    /// A batch for the rest of which there was no room, and where that begins.
+    /// A batch that did not fit completely, and the offset of its first unread line.
     unread: Option<(ReadLines, usize)>,
 }
 
@@ -101,7 +100,7 @@ impl Loop<'_> {
             }
             self.take_what_is_there(input);
             self.flush();
-            // Answers that nobody reads must not pile up: neither more requests nor more jobs then.
+            // Unread answers must not pile up: then neither more requests nor more jobs are started.
             self.connection.hold(!self.output.has_room());
         }
         self.flush();
@@ -137,14 +136,14 @@ impl Loop<'_> {
         }
     }
 
-    /// Takes the lines of a batch from there on, and keeps those for which there is no room.
+    /// Takes the lines of a batch from offset `from` on, and stores those that do not fit.
     fn take_lines(&mut self, lines: ReadLines, from: usize) {
         if let Some(unread) = self.take_while_room(&lines, from) {
             self.unread = Some((lines, unread));
         }
     }
 
-    /// Takes lines as long as there is room; where the first one that was not taken begins.
+    /// Takes lines as long as there is room. Returns the offset of the first one that was not taken.
     fn take_while_room(&mut self, lines: &ReadLines, from: usize) -> Option<usize> {
         let mut next = from;
         for (line, end) in lines.lines_from(from) {

@@ -1,4 +1,4 @@
-//! `tools/list` of both eras, written once and replaced as a whole when the facts behind it change.
+//! `tools/list` of both eras, serialized once and replaced as a whole when its facts change.
 
 use crate::protocol::Era;
 use crate::tools::{Facts, Registry};
@@ -11,7 +11,7 @@ const FIXED_TTL_MS: u64 = 3_600_000;
 /// How long a client may cache a list that upstream servers can change.
 const CHANGING_TTL_MS: u64 = 60_000;
 
-/// Results ready to send.
+/// Results that are ready to send.
 #[derive(Debug)]
 pub(super) struct Lists {
     handshake: Box<RawValue>,
@@ -38,7 +38,7 @@ impl Lists {
         Ok(Lists { handshake: to_raw_value(&handshake)?, stateless: to_raw_value(&stateless)? })
     }
 
-    /// The result of this era.
+    /// The result for this era.
     pub(super) fn of(&self, era: Era) -> &RawValue {
         match era {
             Era::Handshake => &self.handshake,
@@ -51,7 +51,7 @@ impl Lists {
     }
 }
 
-/// A result of `tools/list`; the handshake era knows nothing but the tools.
+/// A result of `tools/list`. In the handshake era it has no member but the tools.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct List<'a> {
@@ -66,7 +66,7 @@ struct List<'a> {
     meta: Option<&'a RawValue>,
 }
 
-/// The current lists. Written seldom, by whoever follows the facts.
+/// The current lists. They are written seldom, when facts change.
 #[derive(Debug)]
 pub(super) struct ToolLists {
     ttl_ms: u64,
@@ -74,8 +74,8 @@ pub(super) struct ToolLists {
 }
 
 impl ToolLists {
-    /// The lists of these facts, with the metadata of results of the stateless era. `changes`: they may become
-    /// others.
+    /// The lists of these facts. `meta` is added to stateless results. `changes` means that the facts may
+    /// change later.
     pub(super) fn new(
         registry: &Registry,
         facts: &Facts,
@@ -95,7 +95,7 @@ impl ToolLists {
         self.lists.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Makes the lists again; false when they are the same as before.
+    /// Rebuilds the lists; false when they are the same as before.
     pub(super) fn replace(
         &self,
         registry: &Registry,

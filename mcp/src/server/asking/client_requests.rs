@@ -1,5 +1,6 @@
-//! Requests of servers that are passed to the client of a connection: whoever asks leaves them here, the connection
-//! sends them, and the client's answers come back through it.
+//! Requests of upstream servers to one client: queues them, and matches the client's answers.
+//!
+//! An upstream's request waits here. The connection sends it, and passes the client's answer back.
 
 use super::rounds::RoundSeat;
 use crate::protocol::{Raw, ServerMessage, notify};
@@ -12,28 +13,29 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-/// Requests that may wait for the client at a time, those of all servers.
+/// Most requests that may wait for the client at a time, over all upstreams.
 const MOST: usize = 64;
 
-/// Requests of one call: a person is not to be asked without end.
+/// Most requests of one call: a person must not be asked without end.
 const MOST_OF_CALL: u64 = 100;
 
-/// JSON-RPC code of a request that nobody answers.
+/// JSON-RPC code for a request that the client does not answer.
 const UNANSWERED: i64 = -32603;
 
-/// How long a question waits for others, where a round takes those that there are: branches ask at the same time.
+/// How long a question waits for others before the response asks them all: parallel branches ask at the same
+/// time.
 const GATHERED: Duration = Duration::from_millis(20);
 
-/// What a form is told that nobody has filled in.
+/// Result of an elicitation that the client does not answer.
 const CANCEL: &str = r#"{"action":"cancel"}"#;
 
 type Answer = Result<String, ClientError>;
 
-/// The requests to one client.
+/// The open requests to one client.
 pub(in crate::server) struct ClientRequests {
-    /// What the ids of these requests begin with.
+    /// Prefix of their ids.
     name: String,
-    /// Requests that there may be, one after the other.
+    /// Most requests, over the lifetime.
     most: u64,
     state: Mutex<RequestState>,
     way: AskingWay,
@@ -47,15 +49,15 @@ struct RequestState {
     is_closed: bool,
 }
 
-/// How the client hears of them.
+/// How the client gets them.
 enum AskingWay {
-    /// It is sent them by a connection, which is woken.
+    /// A connection sends them; its mailbox is woken.
     Stream(Arc<Mailbox>),
-    /// The answer to the call asks them.
+    /// The response to the call asks them.
     Rounds(Arc<RoundSeat>),
 }
 
-/// What the client is to be told.
+/// A message to the client that has not been sent.
 enum ToClient {
     Asked(ClientQuestion),
     Withdrawn(String),
@@ -67,28 +69,28 @@ pub(in crate::server) struct ClientQuestion {
     pub(super) method: &'static str,
     /// JSON text.
     pub(super) params: String,
-    /// The client was asked before, and has said nothing to it.
+    /// The client was asked before and did not answer.
     again: bool,
 }
 
 impl ClientRequests {
-    /// No requests; their ids begin with this. There is no end to those of a connection.
+    /// Requests over a connection, without a limit on their number. `name` prefixes their ids.
     pub(in crate::server) fn of_connection(name: String, mailbox: Arc<Mailbox>) -> ClientRequests {
         ClientRequests { name, most: u64::MAX, state: Mutex::default(), way: AskingWay::Stream(mailbox) }
     }
 
-    /// No requests, for those of one call.
+    /// Requests of one call, sent over a connection. `name` prefixes their ids.
     pub(in crate::server) fn of_call(name: String, mailbox: Arc<Mailbox>) -> ClientRequests {
         ClientRequests { name, most: MOST_OF_CALL, state: Mutex::default(), way: AskingWay::Stream(mailbox) }
     }
 
-    /// The same for a call whose client is asked by answers.
+    /// Requests of one call, asked in its responses.
     pub(super) fn of_rounds(seat: Arc<RoundSeat>) -> ClientRequests {
         let name = "question".to_owned();
         ClientRequests { name, most: MOST_OF_CALL, state: Mutex::default(), way: AskingWay::Rounds(seat) }
     }
 
-    /// What is to be sent.
+    /// Takes the messages that are to be sent.
     pub(in crate::server) fn take(&self) -> Vec<ServerMessage> {
         let outgoing = std::mem::take(&mut self.lock().outgoing);
         let message = |outgoing| match outgoing {
@@ -100,7 +102,7 @@ impl ClientRequests {
         outgoing.into_iter().map(message).collect()
     }
 
-    /// What is to be asked by the answer to a call.
+    /// Takes the questions that a response is to ask.
     pub(super) fn questions(&self) -> Vec<ClientQuestion> {
         let outgoing = std::mem::take(&mut self.lock().outgoing);
         let asked = |outgoing| match outgoing {
@@ -110,13 +112,13 @@ impl ClientRequests {
         outgoing.into_iter().filter_map(asked).collect()
     }
 
-    /// True when a request with this id waits.
+    /// True while a request with this id waits.
     pub(in crate::server) fn awaits(&self, id: Option<Raw<'_>>) -> bool {
         let id: Option<String> = id.and_then(|id| serde_json::from_str(id.get()).ok());
         id.is_some_and(|id| self.lock().waiting.contains_key(&id))
     }
 
-    /// The client has answered. An answer that nobody waits for is ignored.
+    /// Passes on the client's answer. An answer with an unknown id is ignored.
     pub(in crate::server) fn answer(&self, id: Option<Raw<'_>>, answer: Result<Raw<'_>, Raw<'_>>) {
         let id: Option<String> = id.and_then(|id| serde_json::from_str(id.get()).ok());
         let Some(id) = id else { return };
@@ -126,13 +128,13 @@ impl ClientRequests {
         });
     }
 
-    /// The client has answered this question.
+    /// Passes on the client's answer to this question.
     pub(super) fn told(&self, question: &ClientQuestion, result: String) {
         self.settle(&question.id, || Ok(result));
     }
 
-    /// The client has called again and said nothing to this question. It is asked once more, as the protocol wants it; a
-    /// client that leaves it out again will never answer it.
+    /// Handles a question that the client did not answer in its next call. It is asked once more, as the
+    /// protocol requires. After the second time it counts as unanswered.
     pub(super) fn left_out(&self, question: ClientQuestion) {
         if question.again {
             return self.settle(&question.id, || match question.method {
@@ -146,18 +148,18 @@ impl ClientRequests {
         }
     }
 
-    /// Nobody asks the client this.
+    /// Fails a question that the client will not be asked.
     pub(super) fn refuse(&self, question: &ClientQuestion, why: &str) {
         self.settle(&question.id, || Err(unanswered(why)));
     }
 
     fn settle(&self, id: &str, answer: impl FnOnce() -> Answer) {
         let Some(waiting) = self.lock().waiting.remove(id) else { return };
-        // Whoever asked may have given up in this instant.
+        // The upstream may just have given up.
         let _ = waiting.send(answer());
     }
 
-    /// The client has gone.
+    /// Fails all requests: the client has gone.
     pub(in crate::server) fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;
@@ -189,7 +191,7 @@ impl ClientRequests {
         Ok((id, answer))
     }
 
-    /// Tells whoever asks the client that there is something to ask.
+    /// Notifies the connection or the waiting request of a new question.
     async fn tell(&self) {
         match &self.way {
             AskingWay::Stream(mailbox) => mailbox.wake(),
@@ -200,7 +202,7 @@ impl ClientRequests {
         }
     }
 
-    /// Takes a request back, if nobody has answered it.
+    /// Withdraws a request that has no answer yet.
     fn withdraw(&self, id: &str) {
         let mut state = self.lock();
         if state.waiting.remove(id).is_none() {
@@ -238,7 +240,7 @@ impl ServedClient for ClientRequests {
     }
 }
 
-/// Takes a request back that has no answer when this is dropped.
+/// Withdraws a request when it is dropped without an answer.
 struct AwaitedAnswer<'r> {
     requests: &'r ClientRequests,
     id: String,

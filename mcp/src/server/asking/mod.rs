@@ -1,8 +1,9 @@
-//! What servers ask the clients that we serve, while calls of these are under way.
+//! Questions of upstream servers to our clients, while the clients' calls run.
 //!
-//! - `client_requests`: the questions of one client or call, from who asks to who sends them, and the answers back.
-//! - `rounds`: a call whose client cannot be sent requests (2026-07-28): its answer asks, and the client calls again.
-//! - `parked`: the runs of such calls between two rounds.
+//! - `client_requests`: the open questions of one client or call, and the answers to them.
+//! - `rounds`: a call of a client that cannot be sent requests (2026-07-28): its response asks, and the client
+//!   calls again.
+//! - `parked`: the runs of such calls while their clients answer.
 
 mod client_requests;
 mod parked;

@@ -1,5 +1,6 @@
-//! Runs whose clients were asked and have not called again. Each is kept under a state that nobody can guess and that is
-//! good once, for whoever made the call and for the same call only.
+//! Parked runs: they wait for their clients to call again with answers.
+//!
+//! Each is stored under an unguessable state that works once, for the same owner and the same call only.
 
 use super::client_requests::ClientQuestion;
 use super::rounds::RoundedCall;
@@ -19,11 +20,11 @@ use tokio::time::{Instant, sleep};
 /// Random bytes of a state.
 const STATE_BYTES: usize = 32;
 
-/// Which call: the tool and its arguments, in whatever order they are written. Most calls are never asked about, so what
-/// they are is worked out when somebody wants to know.
+/// Identity of a call: the tool and its arguments, in any order of keys. Most calls never ask, so the digest is
+/// computed on demand.
 #[derive(Clone, Debug)]
 pub(in crate::server) enum CallKey {
-    /// JSON text.
+    /// Not digested yet. `arguments` is JSON text.
     Text {
         tool: Box<str>,
         arguments: Option<Box<str>>,
@@ -32,12 +33,12 @@ pub(in crate::server) enum CallKey {
 }
 
 impl CallKey {
-    /// Of this tool with these arguments, JSON text.
+    /// A call of this tool with these arguments (JSON text).
     pub(in crate::server) fn of(tool: &str, arguments: Option<&str>) -> CallKey {
         CallKey::Text { tool: tool.into(), arguments: arguments.map(Into::into) }
     }
 
-    /// Is the same for the same call. The text goes.
+    /// Digest that is equal for equal calls. The text is dropped.
     pub(in crate::server) fn digest(&mut self) -> Digest {
         let digest = match self {
             CallKey::Text { tool, arguments } => digest_of(tool, arguments.as_deref()),
@@ -58,7 +59,7 @@ fn digest_of(tool: &str, arguments: Option<&str>) -> Digest {
             key.update(b"\ndata");
             key.update(arguments.to_string().as_bytes());
         }
-        // They nest deeper than is read here: who repeats such a call writes it as before.
+        // Arguments that nest deeper than the parser reads. A client has to repeat them as the same text.
         Some((text, Err(_))) => {
             key.update(b"\ntext");
             key.update(text.as_bytes());
@@ -78,7 +79,7 @@ pub(in crate::server) struct ParkedCall {
 }
 
 impl ParkedCall {
-    /// Goes on: the run, how it is stopped, and what its client was asked.
+    /// Takes what is needed to go on: the run, its cancel function, and the questions.
     pub(in crate::server) fn resume(mut self) -> (RoundedCall, Option<Cancel>, Vec<ClientQuestion>) {
         (self.run.clone(), self.cancel.take(), std::mem::take(&mut self.asked))
     }
@@ -86,7 +87,7 @@ impl ParkedCall {
 
 impl Drop for ParkedCall {
     fn drop(&mut self) {
-        // What goes on is not parked any more.
+        // A resumed run is not cancelled: `resume` has taken this.
         if let Some(cancel) = self.cancel.take() {
             cancel();
         }
@@ -96,16 +97,16 @@ impl Drop for ParkedCall {
 /// Why a run cannot be parked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) enum NoParking {
-    /// As many wait as may.
+    /// Too many runs are parked.
     Busy,
-    /// The server, or the connection, ends.
+    /// The server or the connection ends.
     Ending,
-    /// No state could be made.
+    /// The system has no random numbers.
     NoChance,
 }
 
 impl NoParking {
-    /// What the server is told that asks.
+    /// Error text for the upstream server that asks.
     pub(in crate::server) fn message(self) -> &'static str {
         match self {
             NoParking::Busy => {
@@ -117,17 +118,17 @@ impl NoParking {
     }
 }
 
-/// Why a state is good for nothing.
+/// Why a state is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) enum WrongState {
-    /// It is none of ours, somebody else's, was used before, or its time is over. Which of these is nobody's business.
+    /// It is unknown, expired, already used, or another owner's. Which of these is not disclosed.
     Unknown,
-    /// It was given to another call.
+    /// It belongs to another call.
     OtherCall,
 }
 
 impl WrongState {
-    /// What the client is told.
+    /// Error text for the client.
     pub(in crate::server) fn message(self) -> &'static str {
         match self {
             WrongState::Unknown => {
@@ -141,7 +142,7 @@ impl WrongState {
     }
 }
 
-/// The runs of one connection, or of all clients over HTTP.
+/// The parked runs of one connection, or of all clients over HTTP.
 pub(in crate::server) struct ParkedCalls {
     limits: Parking,
     state: Mutex<ParkedState>,
@@ -159,7 +160,7 @@ impl ParkedState {
         self.calls.len() < most && of_owner < most_of_owner
     }
 
-    /// Forgets the run of this owner that has ended and has waited longest to tell its answer.
+    /// Forgets the ended run of this owner that has waited longest for its answer to be fetched.
     fn forget_ended(&mut self, owner: CallOwner) -> Option<ParkedCall> {
         let ended = self.calls.iter().filter(|(_, (call, _))| call.owner == owner && call.run.is_over());
         let oldest = ended.min_by_key(|(_, (call, _))| call.since).map(|(name, _)| name.clone())?;
@@ -167,7 +168,7 @@ impl ParkedState {
     }
 }
 
-/// Ends a run that is parked too long, unless it is dropped.
+/// Timer that ends an expired run; dropping it stops the timer.
 struct Expiry(AbortHandle);
 
 impl Drop for Expiry {
@@ -177,12 +178,12 @@ impl Drop for Expiry {
 }
 
 impl ParkedCalls {
-    /// None yet.
+    /// An empty table.
     pub(in crate::server) fn new(limits: Parking) -> Arc<ParkedCalls> {
         Arc::new(ParkedCalls { limits, state: Mutex::default() })
     }
 
-    /// Keeps a run, of whose owner there may be so many; the state that its client is to send back.
+    /// Parks a run; at most `most_of_owner` per owner. Returns the state that the client is to send back.
     ///
     /// # Errors
     /// There is no room; the run is handed back.
@@ -211,7 +212,7 @@ impl ParkedCalls {
         let expiry = tasks::spawn(TaskOwner::Connection, async move {
             sleep(patience).await;
             if let Some(parked) = parked.upgrade() {
-                // Here nobody waits for the table.
+                // Drop the run only after the table's lock is released.
                 let over = parked.lock().calls.remove(&expired);
                 drop(over);
             }
@@ -222,7 +223,7 @@ impl ParkedCalls {
         Ok(name)
     }
 
-    /// Takes a run for the same call of its owner.
+    /// Takes the run of this owner and call.
     ///
     /// # Errors
     /// There is none under this state.
@@ -236,7 +237,7 @@ impl ParkedCalls {
         if !is_theirs {
             return Err(WrongState::Unknown);
         }
-        // Here nobody waits for the table.
+        // Digest outside of the table's lock.
         let key = key.digest();
         let mut state = self.lock();
         match state.calls.get(name) {
@@ -246,14 +247,14 @@ impl ParkedCalls {
         }
     }
 
-    /// Ends those of an owner; how many they were.
+    /// Ends all runs of an owner, and returns how many they were.
     pub(in crate::server) fn end_of(&self, owner: CallOwner) -> usize {
         let gone: Vec<_> = self.lock().calls.extract_if(|_, (call, _)| call.owner == owner).collect();
-        // They are dropped here, where nobody waits for the table.
+        // They are dropped outside of the table's lock.
         gone.len()
     }
 
-    /// Ends all of them, and keeps no more.
+    /// Ends all runs, and parks no more.
     pub(in crate::server) fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;

@@ -1,6 +1,7 @@
-//! A call whose client cannot be sent requests (2026-07-28). Its run is one, its requests are many: where there is
-//! something to ask, the request that waits for the run is answered with the questions, and the run goes on when the
-//! client calls again.
+//! A call of a client that cannot be sent requests (2026-07-28): one run, several requests.
+//!
+//! When an upstream asks something, the request that waits for the run is answered with the questions. The run
+//! goes on when the client calls again.
 
 use super::client_requests::{ClientQuestion, ClientRequests};
 use super::parked::CallKey;
@@ -25,9 +26,9 @@ pub(in crate::server) struct AttachedRequest {
     pub(in crate::server) slot: Slot,
     pub(in crate::server) ticket: Ticket,
     pub(in crate::server) mailbox: Arc<Mailbox>,
-    /// The client wishes to hear of progress.
+    /// The client wants progress notifications.
     pub(in crate::server) tells_progress: bool,
-    /// What it says that the client can be asked.
+    /// The features that the request declares.
     pub(in crate::server) offered: Offered,
 }
 
@@ -38,16 +39,16 @@ impl AttachedRequest {
     }
 }
 
-/// Which request waits for a run.
+/// The request that waits for a run, if there is one.
 #[derive(Debug)]
 pub(in crate::server) struct RoundSeat(Mutex<SeatState>);
 
 #[derive(Debug)]
 enum SeatState {
     Taken(Box<AttachedRequest>),
-    /// None, until the client calls again.
+    /// No request waits, until the client calls again.
     Free,
-    /// None, and the run has ended; without an answer if that was a defect, or if it has been given.
+    /// The run has ended. The answer is `None` after a defect, or once it was fetched.
     Over(Option<Box<RoundAnswer>>),
 }
 
@@ -56,7 +57,7 @@ impl RoundSeat {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the request that there is something to ask.
+    /// Notifies the waiting request of a new question.
     pub(super) fn ask(&self) {
         self.tell(|_| Some(Event::Asks));
     }
@@ -69,7 +70,7 @@ impl RoundSeat {
         }
     }
 
-    /// The run has ended, with this answer.
+    /// Ends the run with this answer, or stores the answer until the client calls again.
     fn end(&self, handler: &Handler, answer: Option<&ToolAnswer<'_>>) {
         let mut state = self.lock();
         match std::mem::replace(&mut *state, SeatState::Over(None)) {
@@ -83,7 +84,7 @@ impl RoundSeat {
     }
 }
 
-/// A run and its client, between whom requests come and go.
+/// A run together with its client's successive requests.
 #[derive(Clone, Debug)]
 pub(in crate::server) struct RoundedCall {
     requests: Arc<ClientRequests>,
@@ -91,13 +92,13 @@ pub(in crate::server) struct RoundedCall {
 }
 
 impl RoundedCall {
-    /// Of a run that is about to start for this request.
+    /// A run that is about to start for this request.
     pub(in crate::server) fn new(request: AttachedRequest) -> RoundedCall {
         let seat = Arc::new(RoundSeat(Mutex::new(SeatState::Taken(Box::new(request)))));
         RoundedCall { requests: Arc::new(ClientRequests::of_rounds(seat.clone())), seat }
     }
 
-    /// Where servers ask the client.
+    /// Where upstream servers ask the client.
     pub(in crate::server) fn requests(&self) -> Arc<ClientRequests> {
         self.requests.clone()
     }
@@ -107,7 +108,7 @@ impl RoundedCall {
         matches!(*self.seat.lock(), SeatState::Over(_))
     }
 
-    /// Takes the request away from the run; `None` when there is none, since the run has ended.
+    /// Takes the waiting request from the run; `None` when the run has ended.
     pub(in crate::server) fn detach(&self) -> Option<Box<AttachedRequest>> {
         let mut state = self.seat.lock();
         match std::mem::replace(&mut *state, SeatState::Free) {
@@ -119,7 +120,7 @@ impl RoundedCall {
         }
     }
 
-    /// This request waits for the run from now on.
+    /// Attaches the request that waits for the run from now on.
     pub(in crate::server) fn attach(&self, request: Box<AttachedRequest>, handler: &Handler) {
         let mut state = self.seat.lock();
         match std::mem::replace(&mut *state, SeatState::Over(None)) {
@@ -131,7 +132,7 @@ impl RoundedCall {
         }
     }
 
-    /// What there is to ask now. What the request does not say that its client can be asked is refused.
+    /// Takes the open questions. Those that the waiting request does not support are refused.
     pub(in crate::server) fn questions(&self) -> Vec<ClientQuestion> {
         let mut offered = Offered::default();
         self.seat.tell(|request| {
@@ -148,12 +149,12 @@ impl RoundedCall {
         may_be
     }
 
-    /// Nobody asks the client these.
+    /// Fails questions that the client will not be asked.
     pub(in crate::server) fn refuse(&self, questions: &[ClientQuestion], why: &str) {
         questions.iter().for_each(|question| self.requests.refuse(question, why));
     }
 
-    /// The client has called again, with these answers to what it was asked.
+    /// Passes on the client's answers to `asked`.
     pub(in crate::server) fn answered(
         &self,
         asked: Vec<ClientQuestion>,
@@ -165,12 +166,12 @@ impl RoundedCall {
                 None => self.requests.left_out(question),
             }
         }
-        // What was asked meanwhile, and what has to be asked once more.
+        // Covers questions that came meanwhile, and those that have to be asked once more.
         self.seat.ask();
     }
 }
 
-/// These as the answer to a call asks them.
+/// Builds `inputRequests` from questions.
 pub(in crate::server) fn input_requests(asked: &[ClientQuestion]) -> Map<String, Value> {
     let request = |ClientQuestion { id, method, params, .. }: &ClientQuestion| {
         let params: Value = serde_json::from_str(params).unwrap_or_default();
@@ -179,13 +180,13 @@ pub(in crate::server) fn input_requests(asked: &[ClientQuestion]) -> Map<String,
     asked.iter().map(request).collect()
 }
 
-/// The answer that asks.
+/// Builds the response that asks.
 pub(in crate::server) fn input_required(requests: Map<String, Value>, state: String) -> ToolAnswer<'static> {
     let content = Content::InputRequired { requests: Box::new(requests), state: Some(state) };
     ToolResult { is_error: false, content, structured: None }.into()
 }
 
-/// The answer of a run that has ended between two rounds.
+/// The answer of a run that ended while no request waited for it.
 #[derive(Debug)]
 struct RoundAnswer {
     result: ToolResult<'static>,
@@ -225,7 +226,7 @@ impl RoundAnswer {
     }
 }
 
-/// Follows a run for whatever request waits for it. Its place is free when this is dropped.
+/// Reports on a run to the request that waits for it. Dropping it frees the permit.
 pub(in crate::server) struct RoundReporter {
     pub(in crate::server) call: RoundedCall,
     pub(in crate::server) handler: Arc<Handler>,
@@ -263,7 +264,7 @@ impl Drop for RoundReporter {
     }
 }
 
-/// A call that goes on with a run of an earlier one.
+/// A call that goes on with the run of an earlier one.
 #[derive(Debug)]
 pub struct ResumedCall {
     /// How to answer.
@@ -271,15 +272,15 @@ pub struct ResumedCall {
     pub(in crate::server) progress: Option<ProgressToken>,
     pub(in crate::server) offered: Offered,
     pub(in crate::server) key: CallKey,
-    /// What the client was told to send back; it may be anything.
+    /// The state that the client sends back. It is not validated yet.
     pub(in crate::server) state: String,
     pub(in crate::server) responses: HashMap<String, Box<RawValue>>,
 }
 
-/// The state and the responses of a call.
+/// Reads the state and the responses of a call.
 ///
 /// # Errors
-/// They are not what the protocol says.
+/// They do not have the shape that the protocol requires.
 pub(in crate::server) fn inputs(
     state: Raw<'_>,
     params: &Params<'_>,

@@ -1,4 +1,5 @@
-//! The body of a request, bounded in bytes and time while it arrives; all bodies together are bounded as well.
+//! Reads the body of a request, bounded in bytes and time. The bytes of all bodies together are bounded as
+//! well.
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
@@ -9,20 +10,20 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Why there is no body.
+/// Why a body could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyFault {
-    /// It has, or says that it has, more bytes than it may.
+    /// It has more bytes than allowed, or declares that it has.
     TooLarge,
-    /// There are too many bytes of others at the moment.
+    /// The bodies of other requests use up the common limit.
     NoRoom,
     /// It did not arrive in time.
     Slow,
-    /// The client has gone, or what it sends is no body.
+    /// The client has gone, or the encoding is broken.
     Broken,
 }
 
-/// A body, and its part of the bytes that all of them may have.
+/// A body, and its permits from the common limit.
 pub(super) struct RequestBody {
     pub(super) bytes: Bytes,
     _room: Option<OwnedSemaphorePermit>,
@@ -46,7 +47,7 @@ pub(super) async fn read(
 
 async fn gather(body: Body, most: usize, room: &Arc<Semaphore>) -> Result<RequestBody, BodyFault> {
     let mut body = pin!(body);
-    // Mostly there is one piece, which is not copied.
+    // Usually there is one piece, which is not copied.
     let mut first = Bytes::new();
     let mut rest: Vec<u8> = Vec::new();
     let mut held: Option<OwnedSemaphorePermit> = None;

@@ -1,5 +1,5 @@
-//! Sessions of the handshake era over HTTP: who said what `initialize` and what follows it say, under a name that the
-//! client is given and repeats.
+//! Sessions of the handshake era over HTTP: the state that `initialize` negotiated, under a random name that
+//! the client repeats.
 
 use super::handlers::ListNumber;
 use super::reply::SESSION;
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 
-/// How often sessions are looked through for those whose time is over.
+/// How often expired sessions are removed.
 pub(super) const SWEEP: Duration = Duration::from_secs(30);
 
 /// Random bytes of a name.
@@ -30,11 +30,11 @@ const NAME_BYTES: usize = 24;
 pub(super) struct WebSession {
     pub(super) owner: CallOwner,
     tag: SessionTag,
-    /// What servers know it by that it calls.
+    /// Identifies the client to upstream servers.
     client: ClientTag,
-    /// The revision that was agreed on.
+    /// The negotiated version.
     pub(super) version: Version,
-    /// The tool list that there was when it began.
+    /// The tool list when the session began.
     pub(super) tools_seen: ListNumber,
     created: Instant,
     state: Mutex<WebSessionState>,
@@ -44,32 +44,32 @@ pub(super) struct WebSession {
 struct WebSessionState {
     handshake: HandshakeState,
     used: Instant,
-    /// Requests without an answer yet; each is told when it is cancelled.
+    /// Requests without an answer, each with the signal that cancels it.
     requests: HashMap<Id<'static>, Arc<Notify>>,
-    /// What calls ask the client, while they run.
+    /// Questions of running calls to the client.
     asking: Vec<Weak<ClientRequests>>,
-    /// Calls that could ask, so far.
+    /// Number of calls that could ask the client.
     asked: u64,
-    /// Streams that were opened to listen, so far, and the numbers of those that are open.
+    /// Number of listening streams opened so far; `listening` has the numbers of those that are open.
     listened: u64,
     listening: Vec<u64>,
 }
 
-/// Why there is no new session.
+/// Why a session cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TooManySessions {
     Owner,
     Server,
-    /// No name could be made.
+    /// The system has no random numbers.
     NoChance,
 }
 
 /// Why a request has no session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoSession {
-    /// It names none.
+    /// It names no session.
     Unnamed,
-    /// It names none of ours, or somebody else's.
+    /// It names an unknown session, or one of another owner.
     Unknown,
 }
 
@@ -81,12 +81,12 @@ pub(super) struct Clients {
     idle: Duration,
     open: Mutex<HashMap<String, Arc<WebSession>>>,
     begun: AtomicU64,
-    /// Told of each session that has ended.
+    /// Called with each session that has ended.
     ended: Box<dyn Fn(SessionTag) + Send + Sync>,
 }
 
 impl Clients {
-    /// None yet; `ended` is told of each that has ended.
+    /// An empty table; `ended` is called with each session that has ended.
     pub(super) fn new(
         settings: &HttpSettings,
         ended: impl Fn(SessionTag) + Send + Sync + 'static,
@@ -108,17 +108,17 @@ impl Clients {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many there are.
+    /// How many sessions there are.
     pub(super) fn count(&self) -> usize {
         self.open().len()
     }
 
-    /// True when nobody can begin another one.
+    /// True when no further session can be created.
     pub(super) fn are_full(&self) -> bool {
         self.count() >= self.most
     }
 
-    /// Begins a session; its name and itself.
+    /// Creates a session; returns its name and the session.
     pub(super) fn begin(
         &self,
         owner: CallOwner,
@@ -169,7 +169,7 @@ impl Clients {
         open.values().filter(|session| session.owner == owner).count()
     }
 
-    /// The session that a request names.
+    /// Finds the session that a request names.
     pub(super) fn find(&self, owner: CallOwner, headers: &HeaderMap) -> Result<Arc<WebSession>, NoSession> {
         let name = headers.get(SESSION).ok_or(NoSession::Unnamed)?;
         let name = name.to_str().map_err(|_| NoSession::Unknown)?;
@@ -186,7 +186,7 @@ impl Clients {
         self.end(session);
     }
 
-    /// Ends those whose time is over.
+    /// Ends expired sessions.
     pub(super) fn sweep(&self) {
         let now = Instant::now();
         let mut over = Vec::new();
@@ -206,7 +206,7 @@ impl Clients {
     }
 
     fn is_live(&self, session: &Arc<WebSession>, now: Instant) -> bool {
-        // A request or a stream of it holds it, as the table does.
+        // The table holds one reference; a request or a stream of the session holds another.
         let is_busy = Arc::strong_count(session) > 1;
         now < session.created + self.ttl && (is_busy || now < session.state().used + self.idle)
     }
@@ -217,17 +217,17 @@ impl WebSession {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was said on it.
+    /// The negotiated state.
     pub(super) fn handshake(&self) -> HandshakeState {
         self.state().handshake.clone()
     }
 
-    /// Handles a message that may change that.
+    /// Handles a message that may change the negotiated state.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut HandshakeState) -> T) -> T {
         change(&mut self.state().handshake)
     }
 
-    /// Enters a request; `None` when its id is that of another one.
+    /// Registers a request; `None` when its id is in use.
     pub(super) fn enter(self: &Arc<WebSession>, id: &Id<'_>) -> Option<SessionRequest> {
         let cancelled = Arc::new(Notify::new());
         let id = id.clone().into_owned();
@@ -239,14 +239,14 @@ impl WebSession {
         Some(SessionRequest { session: self.clone(), id, cancelled })
     }
 
-    /// Cancels a request; one that is unknown is ignored.
+    /// Cancels a request; an unknown id is ignored.
     pub(super) fn cancel(&self, id: &Id<'_>) {
         if let Some(cancelled) = self.state().requests.get(id.as_json()) {
             cancelled.notify_one();
         }
     }
 
-    /// Opens one more stream that listens.
+    /// Registers one more listening stream.
     pub(super) fn listen(self: &Arc<WebSession>) -> Listening {
         let mut state = self.state();
         state.listened += 1;
@@ -255,7 +255,7 @@ impl WebSession {
         Listening { session: self.clone(), number }
     }
 
-    /// The client has answered something that it was asked. An answer that nobody waits for is ignored.
+    /// Passes on the client's answer to a question. An answer with an unknown id is ignored.
     pub(super) fn answered(&self, id: Option<Raw<'_>>, answer: Result<Raw<'_>, Raw<'_>>) {
         let asking: Vec<_> = self.state().asking.iter().filter_map(Weak::upgrade).collect();
         if let Some(asking) = asking.iter().find(|asking| asking.awaits(id)) {
@@ -263,10 +263,10 @@ impl WebSession {
         }
     }
 
-    /// Waits until it has ended.
+    /// Waits until the session has ended.
     pub(super) async fn closed(&self) {
         let mut closed = self.closed.subscribe();
-        // We hold the sender.
+        // We hold the sender, so this cannot fail.
         let _ = closed.wait_for(|closed| *closed).await;
     }
 
@@ -278,19 +278,19 @@ impl WebSession {
     }
 }
 
-/// An open stream that listens.
+/// An open listening stream.
 pub(super) struct Listening {
     session: Arc<WebSession>,
     number: u64,
 }
 
 impl Listening {
-    /// Its number among those of its session.
+    /// Its number within the session.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// True when none was opened later that is still there.
+    /// True when no later stream of the session is open.
     pub(super) fn is_newest(&self) -> bool {
         self.session.state().listening.last() == Some(&self.number)
     }
@@ -310,7 +310,7 @@ pub(super) struct SessionRequest {
 }
 
 impl SessionRequest {
-    /// Where whoever works on it asks the client; `mailbox` is told when somebody does.
+    /// Creates the channel on which the request's call asks the client. `mailbox` is woken for each question.
     pub(super) fn asking(&self, mailbox: Arc<Mailbox>) -> Arc<ClientRequests> {
         let mut state = self.session.state();
         state.asked += 1;
@@ -320,12 +320,12 @@ impl SessionRequest {
         asking
     }
 
-    /// Whose it is.
+    /// The calling client.
     pub(super) fn client(&self) -> ClientTag {
         self.session.client
     }
 
-    /// Waits until somebody cancels it.
+    /// Waits until the request is cancelled.
     pub(super) async fn cancelled(&self) {
         self.cancelled.notified().await;
     }

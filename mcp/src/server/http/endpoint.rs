@@ -1,4 +1,4 @@
-//! The one path that speaks MCP.
+//! The MCP endpoint over HTTP: handles POST, GET and DELETE of its one path.
 
 use super::access::TokenHolder;
 use super::body::{self, BodyFault};
@@ -27,7 +27,7 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static(trace::TRACEPARENT);
 const TRACESTATE: HeaderName = HeaderName::from_static(trace::TRACESTATE);
 
-/// Answers a request of somebody who may ask.
+/// Answers an authenticated request.
 pub(super) async fn answer(
     server: &Arc<HttpServer>,
     gate: &Arc<Gate>,
@@ -52,7 +52,7 @@ pub(super) async fn answer(
     }
 }
 
-/// Opens the stream of what the server tells unasked.
+/// Opens the session's stream of server notifications.
 fn get(server: &Arc<HttpServer>, holder: &Arc<TokenHolder>, headers: &HeaderMap) -> Response {
     if server.is_draining() {
         return reply::unavailable(StatusCode::SERVICE_UNAVAILABLE, None, "server draining");
@@ -121,7 +121,7 @@ async fn post(
     let call = {
         let mut frame = Frame::default();
         match frame.read(&body.bytes) {
-            // Calls that are under way are answered, so what their clients were asked may be, too.
+            // Running calls are still answered, so answers to their questions are accepted, too.
             Ok(message) if server.is_draining() && !matches!(message, Message::Response { .. }) => {
                 Answer::Done(draining())
             }
@@ -142,7 +142,7 @@ async fn post(
             call.answer(wish).await
         }
     };
-    // For the log.
+    // For the access log.
     if let Some(trace) = trace {
         response.extensions_mut().insert(trace);
     }
@@ -159,7 +159,7 @@ enum Answer {
     Later(Box<PostedCall>, Wish),
 }
 
-/// A POST whose message is being handled.
+/// A POST with a parsed message.
 struct Post<'p> {
     server: &'p Arc<HttpServer>,
     handler: &'p Arc<Handler>,
@@ -215,7 +215,7 @@ impl Post<'_> {
         }
     }
 
-    /// The client has answered what it was asked while a call of it runs.
+    /// Passes on the client's answer to a question of a running call.
     fn response(&self, id: Option<Raw<'_>>, answer: Result<Raw<'_>, Raw<'_>>) -> Answer {
         Answer::Done(match session_of(self.server, self.holder, self.headers) {
             Ok(session) => {
@@ -245,7 +245,7 @@ impl Post<'_> {
         match begun {
             Ok((name, _)) => {
                 let response = told.answer(self.wish);
-                // A name is base64.
+                // A name is base64, so this cannot fail.
                 Answer::Done(match HeaderValue::from_str(&name) {
                     Ok(name) => reply::with(response, SESSION, name),
                     Err(_) => response,
@@ -295,7 +295,7 @@ impl Post<'_> {
                 let mut state = HandshakeState::of(self.holder.owner).traced(self.trace.clone());
                 self.handler.handle(message, &mut state, &mut told)
             }
-            // A call changes nothing there, and others need not wait for it.
+            // A call changes no session state, so other requests need not wait for it.
             Some(session) if is_call => {
                 let mut state = session.handshake().traced(self.trace.clone());
                 self.handler.handle(message, &mut state, &mut told)
@@ -330,7 +330,7 @@ impl Post<'_> {
 }
 
 impl Post<'_> {
-    /// Where its call is followed.
+    /// Creates the table for the call of this request.
     fn calls(&self) -> Calls {
         let Post { server, handler, gate, holder, flow, .. } = self;
         let (party, parked) = (holder.party(gate), server.parked.clone());
@@ -338,7 +338,7 @@ impl Post<'_> {
     }
 }
 
-/// The session that a request names, in the revision that was agreed on; else what its client is told.
+/// The session that a request names, if its version is the negotiated one; otherwise the error response.
 fn session_of(
     server: &HttpServer,
     holder: &TokenHolder,
@@ -360,8 +360,7 @@ fn no_session(none: NoSession) -> Box<Response> {
     })
 }
 
-/// The trace that a request belongs to: as it says itself, which its client wrote, else as its headers say, which may be
-/// of anything between the client and us.
+/// The trace of a request. `_meta` comes from the client and wins; a header may come from any proxy in between.
 fn trace_of(message: &Message<'_, '_>, headers: &HeaderMap) -> Option<TraceContext> {
     let own = match message {
         Message::Request { params: Ok(params), .. } => params.meta.as_ref().and_then(Meta::trace),
@@ -377,15 +376,15 @@ fn trace_of(message: &Message<'_, '_>, headers: &HeaderMap) -> Option<TraceConte
     TraceContext::read(parent, states.map(|states| states.join(",")).as_deref())
 }
 
-/// Whether the one type of a body is JSON. A web page of another origin cannot send that without asking whether it may;
-/// without a type it can.
+/// True if the body is declared as JSON, exactly once. A web page of another origin cannot send that type
+/// without a preflight request; without any type it can.
 fn is_json(headers: &HeaderMap) -> bool {
     let Some(Some(kind)) = only(headers, &header::CONTENT_TYPE) else { return false };
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
 
-/// What a client takes. One that does not say takes JSON.
+/// The types that a client accepts. Without an `Accept` header it gets JSON.
 fn accepts(headers: &HeaderMap) -> Wish {
     let mut wish = Wish { events: false, json: false, tells_status: false };
     let mut says = false;

@@ -1,9 +1,9 @@
-//! Server-sent events: how a message becomes one, and streams that tell of changes.
+//! Server-sent events: encodes messages as events, and streams change notifications.
 //!
-//! All that a stream can tell unasked is that the tool list is another one, which is the same said once or ten times. So
-//! the number of the list is the id of an event, and nothing has to be kept for a client that comes back: it is told when
-//! the number it saw last is not that of now. Whose list that is, the token says that is good now, so a stream also tells
-//! of a token that is given other servers, and ends with it.
+//! The only unsolicited notification is that the tool list has changed, and one is as good as ten. So the
+//! number of the list is the id of an event, and nothing has to be stored for a client that reconnects: it is
+//! notified when the last number it saw is not the current one. Which list that is follows from the token that
+//! is valid now. So a stream also notifies when the token gets other servers, and it ends with the token.
 
 use super::clients::{Listening, WebSession};
 use super::handlers::ListNumber;
@@ -19,15 +19,15 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// How long nothing is sent before a comment is, for who stands between and closes what is quiet.
+/// Silence after which a comment is sent, because a proxy may close a silent connection.
 pub(super) const QUIET: Duration = Duration::from_secs(15);
 
-/// A comment, which nobody reads.
+/// A comment; clients ignore it.
 pub(super) fn comment() -> CleanBytes {
     CleanBytes::constant(": \n\n")
 }
 
-/// A message as an event. Messages of ours have no newline in them.
+/// Encodes a message as an event. Our messages contain no newline.
 pub(super) fn event(message: &[u8]) -> CleanBytes {
     numbered("", message)
 }
@@ -37,17 +37,17 @@ fn numbered(id: &str, message: &[u8]) -> CleanBytes {
         .framed(&format!("{id}event: message\ndata: "), "\n\n")
 }
 
-/// A stream has nothing more to tell: the server drains, the session is closed, or the token is good no longer.
+/// A stream ends: the server drains, the session is closed, or the token is no longer valid.
 struct Ended;
 
-/// What a stream of changes waits for.
+/// What a notification stream waits for.
 struct Changes {
     server: Arc<HttpServer>,
     owner: CallOwner,
     tools: watch::Receiver<ToolsSeen>,
     stage: watch::Receiver<ServerStage>,
     session: Option<Arc<WebSession>>,
-    /// The list that the client knows; `None`: none of ours.
+    /// The list that the client knows; `None`: none of this process.
     known: Option<ListNumber>,
 }
 
@@ -62,7 +62,7 @@ impl Changes {
         Changes { server: server.clone(), owner, tools, stage, session, known }
     }
 
-    /// Waits for the next change. May be dropped while it waits.
+    /// Waits for the next change. It is cancel-safe.
     async fn next(&mut self) -> Result<(), Ended> {
         let closed = async {
             match &self.session {
@@ -76,7 +76,7 @@ impl Changes {
                 if self.known.replace(now) != Some(now) {
                     return Ok(());
                 }
-                // The sender lives as long as the server, which is held.
+                // We hold the server, and so the sender.
                 let _ = self.tools.changed().await;
             }
         };
@@ -95,11 +95,11 @@ impl Changes {
     }
 }
 
-/// The stream that a client of the handshake era opens with GET. Of several of one session the newest one tells of changes,
-/// since each is told once; when it ends the one before it does again. `last` is the id of the last event it has seen.
+/// The stream that a client of the handshake era opens with GET. Each change is sent on one stream of the
+/// session only: the newest that is open. `last` is the id of the last event that the client has seen.
 pub(super) fn listen(server: &Arc<HttpServer>, session: Arc<WebSession>, last: Option<&str>) -> Response {
     let known = match last {
-        // An id of another life of the server is no number of ours: the client has missed what there is now.
+        // An id of an earlier process is no number of ours: the client has missed the current list.
         Some(last) => last
             .split_once('-')
             .filter(|(boot, _)| u64::from_str_radix(boot, 16) == Ok(server.boot))
@@ -113,7 +113,8 @@ pub(super) fn listen(server: &Arc<HttpServer>, session: Arc<WebSession>, last: O
     let pieces = unfold(Some((changes, listening, true)), move |state| async move {
         let (mut changes, listening, is_first) = state?;
         if is_first {
-            // Where to come back to. Clients before 2025-11-25 take an empty event for a broken message.
+            // The event id to reconnect with. Clients before 2025-11-25 take an empty event for a broken
+            // message.
             let empty = if version == Version::V2025November { "data:\n\n" } else { "\n" };
             let first = CleanBytes::default().framed(&changes.id(&listening), empty);
             return Some((first, Some((changes, listening, false))));
@@ -157,7 +158,7 @@ pub(super) fn subscription(
                     let message = notify::tools_list_changed(Some(id));
                     return Some((send(message), Some((changes, subscription, false))));
                 }
-                // The orderly end is an answer.
+                // The orderly end is a response.
                 Ok(Err(_)) => return Some((send(notify::subscription_ended(id)), None)),
             }
         }

@@ -1,4 +1,4 @@
-//! Paths, and the order in which somebody is looked at before being let in.
+//! Routes of the HTTP server, and the checks that a request passes before it is handled.
 
 use super::access::TokenHolder;
 use super::settings::{HEALTH, READY};
@@ -17,14 +17,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// What every request is handled with.
+/// State that all routes share.
 #[derive(Clone)]
 pub(super) struct Front {
     pub(super) server: Arc<HttpServer>,
     pub(super) gate: Arc<Gate>,
 }
 
-/// All paths.
+/// All routes.
 pub(super) fn paths(front: Front) -> Router {
     let path = front.server.settings.path.clone();
     let metrics = front.server.settings.metrics.as_ref().map(|metrics| metrics.path.clone());
@@ -61,7 +61,7 @@ async fn ready(State(Front { server, .. }): State<Front>, request: Request<Body>
         return not("saturated");
     }
     let mut ready = json!({ "status": "ready" });
-    // A balancer asks without a token; the name of the machine is for those who may call.
+    // A load balancer asks without a token; only authorized clients see the name of the machine.
     if let_in(&server, &request).is_ok() {
         ready["instance"] = server.settings.instance.as_str().into();
     }
@@ -70,7 +70,7 @@ async fn ready(State(Front { server, .. }): State<Front>, request: Request<Body>
 
 async fn numbers(State(Front { server, gate }): State<Front>, request: Request<Body>) -> Response {
     match (let_in(&server, &request), &server.counts) {
-        // They name servers.
+        // The metrics name servers that this token may not know.
         (Ok(holder), Some(_)) if holder.servers().is_some() => {
             reply::text(StatusCode::FORBIDDEN, "forbidden")
         }
@@ -80,7 +80,7 @@ async fn numbers(State(Front { server, gate }): State<Front>, request: Request<B
     }
 }
 
-/// Who asks; else what they are told.
+/// Authenticates a request; otherwise returns the error response.
 fn let_in(server: &HttpServer, request: &Request<Body>) -> Result<Arc<TokenHolder>, Box<Response>> {
     let headers = request.headers();
     if !guard::target_is_host(request.uri(), headers) {
@@ -90,7 +90,7 @@ fn let_in(server: &HttpServer, request: &Request<Body>) -> Result<Arc<TokenHolde
         return Err(reply::text(StatusCode::FORBIDDEN, "forbidden").into());
     }
     let Some(from) = request.extensions().get::<Asking>().map(|asking| asking.address.ip()) else {
-        // Each connection says whose it is.
+        // Each connection sets its address, so this cannot happen.
         return Err(reply::text(StatusCode::INTERNAL_SERVER_ERROR, "no address").into());
     };
     server.access.admit(from, headers).map_err(|refused| reply::refused(refused).into())
@@ -125,7 +125,7 @@ async fn mcp(State(Front { server, gate }): State<Front>, request: Request<Body>
         "http_request_stop"
     );
     response.headers_mut().insert(REQUEST, name);
-    // Who comes again finds another connection, at another server.
+    // The client reconnects, and reaches another server.
     if is_last || server.is_draining() {
         return reply::with(response, header::CONNECTION, HeaderValue::from_static("close"));
     }
@@ -134,15 +134,15 @@ async fn mcp(State(Front { server, gate }): State<Front>, request: Request<Body>
 
 const REQUEST: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Bytes of the name of a request.
+/// Longest request id that is taken over, in bytes.
 const LONGEST_NAME: usize = 128;
 
-/// The name that a request has, or one that no other has.
+/// The request id that the client or a proxy sent, or a new unique one.
 fn request_name(server: &HttpServer, headers: &HeaderMap) -> HeaderValue {
     let given = headers.get(REQUEST).filter(|name| name.len() <= LONGEST_NAME && name.to_str().is_ok());
     given.cloned().unwrap_or_else(|| {
         let number = server.requests.fetch_add(1, Ordering::Relaxed);
-        // Hexadecimal digits are a header.
+        // Hexadecimal digits are a valid header value.
         HeaderValue::try_from(format!("{:x}-{number:x}", server.boot))
             .unwrap_or(HeaderValue::from_static("-"))
     })

@@ -1,12 +1,12 @@
-//! Against web pages that reach into the machine of who looks at them: names that lead here and are not ours (DNS
-//! rebinding), and origins that nobody allowed.
+//! Protects against web pages that attack servers on the machine of their visitor: foreign host names (DNS
+//! rebinding), and origins that are not allowed.
 
 use super::settings::HttpSettings;
 use axum::http::{HeaderMap, HeaderName, Uri, header};
 use std::fmt;
 use std::net::IpAddr;
 
-/// The origin of a web page: scheme, host in lower case, and a port unless it is the usual one.
+/// The origin of a web page: scheme, host in lower case, and a port unless it is the default one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     scheme: String,
@@ -15,7 +15,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Reads `scheme://host[:port]`; `None` for anything else, `null` among it.
+    /// Reads `scheme://host[:port]`; `None` for anything else, such as `null`.
     pub fn parse(text: &str) -> Option<Origin> {
         let (scheme, authority) = text.trim().split_once("://")?;
         let scheme = scheme.to_ascii_lowercase();
@@ -40,7 +40,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Host in lower case and port of `host[:port]`; nothing may follow, and an address of IPv6 stands in brackets.
+/// Splits `host[:port]`. The host is in lower case; an IPv6 address must be in brackets.
 fn host_and_port(text: &str) -> Option<(String, Option<u16>)> {
     let (host, rest) = match text.strip_prefix('[') {
         Some(inner) => {
@@ -68,19 +68,19 @@ fn is_local(host: &str) -> bool {
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// True when a request is meant for us and comes from where it may.
+/// True when a request has an allowed host and origin.
 pub(super) fn lets_in(settings: &HttpSettings, headers: &HeaderMap) -> bool {
     host_is_ours(settings, headers) && origin_is_allowed(settings, headers)
 }
 
-/// A target with a host of its own, as it is sent to a proxy, has that of the header: it is what counts for the client.
+/// True unless the target names another host than the `Host` header. Clients of a proxy send such targets.
 pub(super) fn target_is_host(target: &Uri, headers: &HeaderMap) -> bool {
     let Some(authority) = target.authority() else { return true };
     let named = host_and_port(authority.as_str());
     named.is_some() && only(headers, &header::HOST).flatten().and_then(host_and_port) == named
 }
 
-/// Where only this machine reaches us, we have only its names.
+/// A server on a loopback address accepts only local host names.
 fn host_is_ours(settings: &HttpSettings, headers: &HeaderMap) -> bool {
     !settings.is_local()
         || only(headers, &header::HOST)
@@ -102,7 +102,7 @@ fn origin_is_allowed(settings: &HttpSettings, headers: &HeaderMap) -> bool {
     settings.origins.contains(&origin)
 }
 
-/// The one value of a header; `Some(None)` without any, `None` for several or what is no text.
+/// The single value of a header. `Some(None)` without one; `None` for several values, or one that is not text.
 pub(super) fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Option<&'h str>> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {

@@ -1,5 +1,8 @@
-//! Who answers whom: one handler for all servers, and one for each set of servers that tokens are good for. A handler is
-//! made with a runtime in which there are no other servers, so that nothing that answers a token knows more than it may.
+//! Selects the handler for a token: one for all servers, and one for each set of servers that tokens are
+//! restricted to.
+//!
+//! A restricted handler has a runtime without the other servers, so nothing that answers a token can see more
+//! than the token allows.
 
 use super::access::TokenHolder;
 use crate::server::handler::Handler;
@@ -9,14 +12,14 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Makes the handler for who may use these servers only, of what is known of all of them.
+/// Makes the handler that is restricted to these servers, from the facts about all of them.
 pub type MakePart = dyn Fn(ServerNames, Facts) -> serde_json::Result<Handler> + Send + Sync;
 
-/// Which tool list somebody is shown, and how often it has changed: another number is another list.
+/// Identifies a tool list and its version: it changes whenever the list does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ListNumber(pub(super) u64);
 
-/// Bits of a number that count changes; those above say whose list it is.
+/// Bits of a number that count changes; those above identify the list.
 const CHANGES: u32 = 32;
 
 /// The handlers of a server.
@@ -29,9 +32,9 @@ pub struct Handlers {
 struct PartHandlers {
     facts: Arc<Facts>,
     by_servers: HashMap<ServerNames, PartHandler>,
-    /// Of the list of all servers.
+    /// The list of all servers.
     whole: ListNumber,
-    /// Parts so far.
+    /// Number of restricted handlers made so far.
     made: u64,
 }
 
@@ -42,12 +45,12 @@ struct PartHandler {
 }
 
 impl Handlers {
-    /// The handler for all servers, with what is known of them; others are made when somebody asks who needs them.
+    /// A handler for all servers, with their facts. Restricted ones are made on demand.
     pub fn new(whole: Arc<Handler>, facts: Arc<Facts>, make: Box<MakePart>) -> Handlers {
         Handlers { make: Some(make), ..Handlers::of_facts(whole, facts) }
     }
 
-    /// One handler for everybody; a token that is good for some servers only is answered by nobody.
+    /// One handler for all clients. Tokens that are restricted to some servers get none.
     pub fn single(whole: Arc<Handler>) -> Handlers {
         Handlers::of_facts(whole, Arc::default())
     }
@@ -61,12 +64,12 @@ impl Handlers {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The one that knows all servers.
+    /// The handler for all servers.
     pub(super) fn whole(&self) -> &Arc<Handler> {
         &self.whole
     }
 
-    /// Who answers somebody; `None` when there is nobody who knows no more than they may.
+    /// The handler for a token; `None` when its restricted one cannot be made.
     pub(super) fn of(&self, holder: &TokenHolder) -> Option<Arc<Handler>> {
         match holder.servers() {
             None => Some(self.whole.clone()),
@@ -74,7 +77,7 @@ impl Handlers {
         }
     }
 
-    /// The list that somebody is shown.
+    /// The tool list of a token.
     pub(super) fn list_of(&self, holder: &TokenHolder) -> Option<ListNumber> {
         match holder.servers() {
             None => Some(self.parts().whole),
@@ -102,7 +105,7 @@ impl Handlers {
         }
     }
 
-    /// Makes all tool lists again.
+    /// Rebuilds all tool lists.
     pub(super) fn describe(&self, facts: &Arc<Facts>) {
         let describe = |handler: &Handler, facts: &Facts, list: &mut ListNumber| match handler.describe(facts)
         {
@@ -117,14 +120,15 @@ impl Handlers {
         }
     }
 
-    /// Forgets the handlers for servers that no token is good for any more, with what they keep for clients. Calls go on.
+    /// Forgets restricted handlers that no token uses any more, with the state that they hold for clients.
+    /// Running calls go on.
     pub(super) fn retain(&self, is_granted: impl Fn(&ServerNames) -> bool) {
         let gone: Vec<_> = self.parts().by_servers.extract_if(|servers, _| !is_granted(servers)).collect();
-        // Here nobody waits for the table.
+        // Drop them after the table's lock is released.
         drop(gone);
     }
 
-    /// A session of a client has ended, whoever has answered in it.
+    /// Ends a session in all handlers.
     pub(super) fn session_ended(&self, session: SessionTag) {
         self.whole.session_ended(session);
         let parts: Vec<PartHandler> = self.parts().by_servers.values().cloned().collect();

@@ -1,4 +1,4 @@
-//! `/metrics`: what Prometheus gathers.
+//! `/metrics`: counters and gauges for Prometheus.
 
 use super::HttpServer;
 use crate::observe::counts::CallCounts;
@@ -11,7 +11,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use std::time::Duration;
 
-/// Numbers of a server over HTTP.
+/// Metrics of a server over HTTP.
 #[derive(Debug)]
 pub(super) struct HttpCounts {
     registry: Registry,
@@ -25,7 +25,7 @@ pub(super) struct HttpCounts {
 }
 
 impl HttpCounts {
-    /// Nothing has happened.
+    /// Metrics with all counters at zero.
     pub(super) fn new(calls: &CallCounts) -> HttpCounts {
         let mut registry = Registry::with_prefix("ptc");
         calls.register(&mut registry);
@@ -46,15 +46,15 @@ impl HttpCounts {
         HttpCounts { registry, requests, seconds, in_flight, connections, sessions, queued, resident }
     }
 
-    /// An answer begins.
+    /// Counts a response when its head is ready.
     pub(super) fn answered(&self, method: &str, status: u16, time: Duration) {
-        // Anybody can make up methods, and each one that is counted stays.
+        // A client can send any method, and each label value is stored for ever.
         let method = if ["POST", "GET", "DELETE"].contains(&method) { method } else { "other" };
         self.requests.get_or_create(&[("method", method.into()), ("status", status.to_string())]).inc();
         self.seconds.observe(time.as_secs_f64());
     }
 
-    /// All numbers as text.
+    /// Encodes all metrics as text.
     pub(super) fn text(&self, server: &HttpServer, gate: &Gate) -> String {
         let whole = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         self.in_flight.set(whole(server.in_flight()));
@@ -69,11 +69,11 @@ impl HttpCounts {
     }
 }
 
-/// Resident memory, where the system says how much that is.
+/// Resident memory; 0 where the system does not report it.
 fn resident_bytes() -> i64 {
     let pages = ptc_runtime::files::read_text("/proc/self/statm".as_ref())
         .ok()
         .and_then(|text| text.split(' ').nth(1)?.parse::<i64>().ok());
-    // SAFETY: it only looks a number up.
+    // SAFETY: `sysconf` only reads a constant.
     pages.unwrap_or_default() * unsafe { libc::sysconf(libc::_SC_PAGESIZE) }
 }

@@ -1,21 +1,24 @@
-//! Many clients over Streamable HTTP: the same handler and gate as over standard input.
+//! The server over Streamable HTTP, for many clients. It has the same handler and gate as standard input.
 //!
 //! # Layout
 //!
 //! From the socket inwards:
 //!
 //! - `socket`: connections, plain or over TLS.
-//! - `turns`: what busy parties leave to others. `front`: paths, and who gets in: Host and Origin ([`guard`]), tokens ([`access`]).
-//! - `revision`: what each revision of the protocol wants in headers, and which era a request is of. `body`: its body.
-//! - `handlers`: who answers whom, by the servers that they may use.
-//! - `endpoint`: POST, GET and DELETE of the one path that speaks MCP. `posted`: a request that is answered later.
-//!   `clients`: sessions of the handshake era.
-//! - `metrics`: what Prometheus gathers.
-//! - `reply`: every answer is made there. `events`: streams of server-sent events.
-//! - [`settings`]: what the command line says. `reload`: files that are followed.
+//! - `turns`: fairness between tenants. `front`: routes, and the checks of Host and Origin ([`guard`]) and of
+//!   tokens ([`access`]).
+//! - `revision`: the headers that each protocol version requires, and the era of a request. `body`: reads its
+//!   body.
+//! - `handlers`: selects the handler by the servers that a token allows.
+//! - `endpoint`: POST, GET and DELETE of the MCP path. `posted`: a POST with a call that runs. `clients`:
+//!   sessions of the handshake era.
+//! - `metrics`: metrics for Prometheus.
+//! - `reply`: makes all responses. `events`: server-sent events.
+//! - [`settings`]: settings of the command line. `reload`: watches files for changes.
 //!
-//! A request has no connection of MCP around it: it is handled where its HTTP request is, with the state of its session
-//! if it has one, and is cancelled when its client has gone, by dropping what follows its call.
+//! A request belongs to no MCP connection: it is handled within its HTTP request, with the state of its session
+//! if it has one. It is cancelled when its client has gone, because hyper then drops the future that follows
+//! its call.
 
 pub mod access;
 mod body;
@@ -54,26 +57,26 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::sleep;
 use turns::BusyTurns;
 
-/// How long it is at least, and at most, until tokens are looked through for those whose time is over.
+/// Shortest and longest time between two searches for expired tokens.
 const SHORTEST_NAP: Duration = Duration::from_millis(10);
 const LONGEST_NAP: Duration = Duration::from_secs(60);
 
-/// What all requests share.
+/// State that all requests share.
 pub(super) struct HttpServer {
     handlers: Arc<Handlers>,
     settings: HttpSettings,
     access: Access,
     clients: Clients,
-    /// Runs whose clients have no session, and have to call again.
+    /// Runs of stateless clients that have to call again.
     parked: Arc<ParkedCalls>,
-    /// Wakes who waits for tool lists.
+    /// Notifies waiters of new tool lists.
     tools: watch::Sender<ToolsSeen>,
     stage: watch::Sender<ServerStage>,
     /// Requests that have not been answered yet.
     in_flight: AtomicUsize,
-    /// Made by chance when the server started: ids of events are good for one life of it.
+    /// Random number of this process; ids of events are valid within it only.
     boot: u64,
-    /// Requests so far, for names of those that have none.
+    /// Number of requests so far, for ids of requests that have none.
     requests: AtomicUsize,
     /// A permit for each connection.
     room: Arc<Semaphore>,
@@ -83,17 +86,17 @@ pub(super) struct HttpServer {
     turns: BusyTurns,
 }
 
-/// How far the server is.
+/// Stage of the server's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ServerStage {
     Serving,
     /// It takes no more requests.
     Draining,
-    /// What is still in flight ends now.
+    /// Requests in flight end now.
     Ending,
 }
 
-/// What is known of tool lists. Who is told that it was written looks whether a list of theirs is another one.
+/// State of the tool lists. A receiver of an update checks whether its own list has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ToolsSeen {
     is_ready: bool,
@@ -106,7 +109,8 @@ impl HttpServer {
             Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))
         };
         let mut boot = [0; 8];
-        // Without chance ids of events of an earlier life might be taken for ours, which costs a client one look.
+        // Without random numbers, ids of events of an earlier process might match ours. That costs a client one
+        // superfluous notification.
         let _ = getrandom::fill(&mut boot);
         let handlers = Arc::new(handlers);
         let told = handlers.clone();
@@ -134,11 +138,11 @@ impl HttpServer {
 
     /// Waits until the server is at this stage or beyond it.
     async fn reached(&self, stage: ServerStage) {
-        // The sender lives as long as we do.
+        // We own the sender, so this cannot fail.
         let _ = self.stage.subscribe().wait_for(|now| *now >= stage).await;
     }
 
-    /// Open connections.
+    /// Number of open connections.
     fn connections(&self) -> usize {
         let most = usize::try_from(self.settings.limits.connections).unwrap_or(usize::MAX);
         most.min(Semaphore::MAX_PERMITS) - self.room.available_permits()
@@ -148,7 +152,7 @@ impl HttpServer {
         self.in_flight.load(Ordering::Acquire)
     }
 
-    /// Makes the tool lists again whenever their facts change, and tells who listens. Ends with the facts.
+    /// Rebuilds the tool lists whenever their facts change, and notifies listeners. Ends with the facts.
     async fn follow(&self, mut facts: watch::Receiver<Arc<Facts>>) {
         while facts.changed().await.is_ok() {
             let now = facts.borrow_and_update().clone();
@@ -157,7 +161,8 @@ impl HttpServer {
         }
     }
 
-    /// Follows the file of tokens: who listens by one that is good no longer, or for other servers, is told. Never ends.
+    /// Reloads the file of tokens, and notifies listeners with tokens that are no longer valid, or for other
+    /// servers. Never ends.
     async fn follow_tokens(&self, reloads: Reloads) {
         let replaced = |gone: Vec<Arc<TokenHolder>>| {
             self.end_work_of(&gone);
@@ -167,37 +172,37 @@ impl HttpServer {
         self.access.follow(reloads, replaced).await;
     }
 
-    /// Ends what is under way with tokens when their time is over. Never ends.
+    /// Ends the work of expired tokens. Never ends.
     async fn follow_expiry(&self) {
         let mut replaced = self.tools.subscribe();
         loop {
             let (gone, next) = self.access.expired();
             if !gone.is_empty() {
                 self.end_work_of(&gone);
-                // Who listens is told.
+                // Notifies listeners.
                 self.tools.send_modify(|_| {});
             }
-            // The clock may be set meanwhile.
+            // The clock may be set meanwhile, so look now and then.
             let look = next.unwrap_or(LONGEST_NAP).clamp(SHORTEST_NAP, LONGEST_NAP);
             tokio::select! {
                 () = sleep(look) => {}
-                // The sender lives as long as we do.
+                // We own the sender, so this cannot fail.
                 _ = replaced.changed() => {}
             }
         }
     }
 
-    /// Cancels the calls of these tokens, and their runs that wait for them to call again.
+    /// Cancels the running and parked calls of these tokens.
     fn end_work_of(&self, holders: &[Arc<TokenHolder>]) {
         for holder in holders {
-            // First: a call that is parked after this looks there itself.
+            // This comes first: a call that is parked later checks it itself.
             holder.end();
             let parked = self.parked.end_of(holder.owner);
             tracing::info!(token = holder.name, parked, "a token is good no longer: its calls are cancelled");
         }
     }
 
-    /// The list that somebody is shown; `None` when they have no token any more.
+    /// The tool list of an owner; `None` when its token is no longer valid.
     fn list_of(&self, owner: CallOwner) -> Option<ListNumber> {
         let holder = self.access.holder(owner)?;
         self.handlers.list_of(&holder)
@@ -205,11 +210,11 @@ impl HttpServer {
 
     /// Waits until requests that need the tool list can be answered.
     async fn ready(&self) {
-        // The sender lives as long as we do.
+        // We own the sender, so this cannot fail.
         let _ = self.tools.subscribe().wait_for(|seen| seen.is_ready).await;
     }
 
-    /// Counts a request as long as the guard lives.
+    /// Counts a request in flight as long as the guard lives.
     fn enter(self: &Arc<HttpServer>) -> RequestCount {
         self.in_flight.fetch_add(1, Ordering::AcqRel);
         RequestCount(self.clone())

@@ -1,4 +1,5 @@
-//! A request that is answered later: where its call waits, is followed, and stops when nobody is there any more.
+//! A POST with a call that runs: waits for its events, writes its response, and cancels it when the client has
+//! gone.
 
 use super::access::TokenHolder;
 use super::clients::SessionRequest;
@@ -21,19 +22,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// How long an answer may take before it becomes a stream, so that the connection is not quiet.
+/// Time after which the response becomes a stream, so that the connection is not silent.
 const LONG: Duration = Duration::from_secs(5);
 
 /// Messages for one request, in order.
 #[derive(Default)]
 pub(super) struct ReplyBox {
     messages: VecDeque<Vec<u8>>,
-    /// What is wrong, if the answer is an error.
+    /// Error code, if the answer is a protocol error.
     code: Option<ErrorCode>,
 }
 
 impl ReplyBox {
-    /// True when the answer is an error.
+    /// True when the answer is a protocol error.
     pub(super) fn is_error(&self) -> bool {
         self.code.is_some()
     }
@@ -52,19 +53,19 @@ impl Outbox for ReplyBox {
     }
 }
 
-/// How a request wants to be answered.
+/// The response types that a request accepts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wish {
-    /// It may be answered by a stream.
+    /// An event stream is accepted.
     pub(super) events: bool,
-    /// It may be answered by one JSON text.
+    /// A single JSON text is accepted.
     pub(super) json: bool,
-    /// An error is one of HTTP, too.
+    /// A protocol error also sets the HTTP status.
     pub(super) tells_status: bool,
 }
 
 impl ReplyBox {
-    /// The whole answer to a request that is over.
+    /// The whole response to a finished request.
     pub(super) fn answer(mut self, wish: Wish) -> Response {
         if wish.events && (self.messages.len() > 1 || !wish.json) {
             let pieces = self.messages.into_iter().map(|message| event(&message));
@@ -72,7 +73,7 @@ impl ReplyBox {
         }
         let tells_status = wish.tells_status || self.code == Some(ErrorCode::Unavailable);
         let status = if tells_status { reply::status_of(self.code) } else { StatusCode::OK };
-        // What was told before the answer has no place here.
+        // A single JSON text has no room for the notifications before the answer.
         reply::json(status, self.messages.pop_back().unwrap_or_default())
     }
 }
@@ -85,7 +86,7 @@ pub(super) struct PostedCall {
     mailbox: Arc<Mailbox>,
     ticket: Ticket,
     request: Option<SessionRequest>,
-    /// What jobs ask the client, over the stream of this request.
+    /// Questions to the client, sent over the stream of this request.
     asked: Option<Arc<ClientRequests>>,
     told: ReplyBox,
 }
@@ -99,7 +100,7 @@ impl Drop for PostedCall {
 }
 
 impl PostedCall {
-    /// Asks for a place for a call; an answer at once if there is none to be had.
+    /// Queues a call; returns the answer at once when it is refused.
     pub(super) fn begin(
         (server, holder): (&Arc<HttpServer>, &Arc<TokenHolder>),
         mut calls: Calls,
@@ -122,7 +123,7 @@ impl PostedCall {
         Ok(PostedCall { server, holder, calls, mailbox, ticket, request, asked, told })
     }
 
-    /// Goes on with a run whose client was asked; the answer at once if there is none.
+    /// Goes on with a run after its client was asked; returns the answer at once when there is no such run.
     pub(super) fn resume(
         (server, holder): (&Arc<HttpServer>, &Arc<TokenHolder>),
         mut calls: Calls,
@@ -138,7 +139,7 @@ impl PostedCall {
         Ok(PostedCall { server, holder, calls, mailbox, ticket, request: None, asked: None, told })
     }
 
-    /// Answers as the client wishes: by one JSON text if it is soon over and nothing is told before, else by a stream.
+    /// Responds with one JSON text if the call ends soon and sends nothing before; otherwise with a stream.
     pub(super) async fn answer(mut self, wish: Wish) -> Response {
         if wish.json {
             let limit = if wish.events { LONG } else { Duration::MAX };
@@ -187,7 +188,7 @@ impl PostedCall {
         self.calls.handler().clone().refuse(ticket, EdgeReason::Cancelled, why, &mut self.told);
     }
 
-    /// Waits until something has happened. May be dropped while it waits.
+    /// Waits for the next event and handles it. It is cancel-safe.
     async fn more(&mut self) {
         let report = self.calls.next_report();
         let report_at = report.unwrap_or_else(Instant::now);
@@ -206,7 +207,7 @@ impl PostedCall {
                 for (slot, event) in self.mailbox.take() {
                     self.calls.handle(slot, event, now, &mut self.told);
                 }
-                // It may have been parked behind the back of whoever ended the work of the token.
+                // The call may have been parked after the work of its token was ended.
                 if self.holder.is_over() {
                     self.server.parked.end_of(self.holder.owner);
                 }

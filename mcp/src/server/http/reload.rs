@@ -1,18 +1,18 @@
-//! Files that are followed: looked at twice a second, and whenever somebody asks for it.
+//! Watches files for changes, twice a second and on demand.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// How often files are looked at.
+/// How often files are checked.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Changes whenever files are to be read again, whatever they look like.
+/// Changes whenever files are to be read again, even if they look unchanged.
 #[derive(Clone, Debug)]
 pub(super) struct Reloads(pub(super) Option<watch::Receiver<u64>>);
 
-/// What shows that files are others.
+/// Modification time and size of each file; a difference means a change.
 type Stamps = Vec<Option<(SystemTime, u64)>>;
 
 impl Reloads {
@@ -27,9 +27,9 @@ impl Reloads {
         }
     }
 
-    /// Calls `read` whenever one of these files is another one and stays as it is from one look to the next, since half of a
-    /// file may say something else than the whole, or is to be read. Never ends. The first read is one of its own, as they
-    /// may have changed since somebody else read them.
+    /// Calls `read` whenever one of these files has changed and then stays unchanged between two checks: half
+    /// of a file may mean something else than the whole. A request to reload calls it at once. The first check
+    /// also reads, because the files may have changed since they were last read. Never ends.
     pub(super) async fn follow(mut self, paths: &[PathBuf], mut read: impl FnMut()) {
         let stamp = |path: &PathBuf| {
             let data = path.metadata().ok()?;

@@ -1,4 +1,4 @@
-//! Every answer over HTTP. Its bytes pass the edge, so that no secret leaves.
+//! Makes all responses over HTTP, and redacts secrets in their bodies.
 
 use super::access::Refused;
 use crate::edge::{self, CleanBytes, Form, shapes};
@@ -10,17 +10,17 @@ use futures_util::{Stream, StreamExt as _};
 use std::convert::Infallible;
 use std::time::Duration;
 
-/// The session of the handshake era.
+/// Header of the session (handshake era).
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-/// The revision of a request.
+/// Header of the protocol version.
 pub(super) const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
-/// The types of bodies.
+/// Content types.
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
-/// Seconds after which a client that was told `busy` may come again.
+/// Seconds after which a client that was refused as `busy` may try again.
 pub(super) const SOON: u64 = 1;
 
 fn with_body(status: StatusCode, kind: HeaderValue, body: CleanBytes) -> Response {
@@ -30,7 +30,7 @@ fn with_body(status: StatusCode, kind: HeaderValue, body: CleanBytes) -> Respons
     response
 }
 
-/// JSON text of ours.
+/// A JSON text.
 pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Response {
     with_body(status, JSON, edge::clean(text, Form::Json(&shapes::MCP)))
 }
@@ -40,21 +40,21 @@ pub(super) fn text(status: StatusCode, text: &str) -> Response {
     with_body(status, TEXT, edge::clean(text.as_bytes().to_vec(), Form::Text))
 }
 
-/// The numbers that Prometheus gathers.
+/// Metrics for Prometheus.
 pub(super) fn numbers(text: &str) -> Response {
     const NUMBERS: HeaderValue =
         HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     with_body(StatusCode::OK, NUMBERS, edge::clean(text.as_bytes().to_vec(), Form::Text))
 }
 
-/// Nothing but a status.
+/// A status without a body.
 pub(super) fn empty(status: StatusCode) -> Response {
     let mut response = Response::default();
     *response.status_mut() = status;
     response
 }
 
-/// An error of JSON-RPC.
+/// A JSON-RPC error.
 pub(super) fn error(status: StatusCode, id: Option<&Id<'_>>, error: &RpcError) -> Response {
     json(status, ServerMessage::error(id, error).as_bytes().to_vec())
 }
@@ -64,18 +64,18 @@ pub(super) fn unavailable(status: StatusCode, id: Option<&Id<'_>>, message: &str
     error(status, id, &RpcError::new(ErrorCode::Unavailable, message))
 }
 
-/// The same answer with another header.
+/// Adds a header.
 pub(super) fn with(mut response: Response, name: HeaderName, value: HeaderValue) -> Response {
     response.headers_mut().insert(name, value);
     response
 }
 
-/// The same answer, and when to come again.
+/// Adds `Retry-After`.
 pub(super) fn retry_after(response: Response, seconds: u64) -> Response {
     with(response, header::RETRY_AFTER, HeaderValue::from(seconds.max(1)))
 }
 
-/// What somebody is told who is not let in.
+/// The response to a request that is not authenticated.
 pub(super) fn refused(refused: Refused) -> Response {
     const NO_TOKEN: HeaderValue = HeaderValue::from_static("Bearer");
     const WRONG_TOKEN: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
@@ -96,7 +96,7 @@ pub(super) fn seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
-/// The status of the answer to a request of the stateless era, which says of an error what it is.
+/// The HTTP status for an error code. Stateless responses use it, since they have no session to fall back on.
 pub(super) fn status_of(code: Option<ErrorCode>) -> StatusCode {
     match code {
         None => StatusCode::OK,
@@ -114,7 +114,7 @@ pub(super) fn status_of(code: Option<ErrorCode>) -> StatusCode {
     }
 }
 
-/// A stream of events, each as [`super::events`] writes it.
+/// A stream of events, each as [`super::events`] encodes it.
 pub(super) fn events(events: impl Stream<Item = CleanBytes> + Send + 'static) -> Response {
     const NO_BUFFER: HeaderName = HeaderName::from_static("x-accel-buffering");
     let pieces = events.map(|event| Ok::<_, Infallible>(Bytes::from(event.into_bytes())));

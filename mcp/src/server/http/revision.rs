@@ -1,4 +1,4 @@
-//! What a request says of itself in headers, and whether its body says the same.
+//! Determines the era of a request from its headers and body, and checks that both agree.
 
 use super::guard::only;
 use super::reply::REVISION;
@@ -13,16 +13,16 @@ use std::borrow::Cow;
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// The era of a request, from its headers and its body; what the stateless one wants in headers is there.
+/// The era of a request. In the stateless era the required headers must be present and equal the body.
 pub(super) fn era(headers: &HeaderMap, method: &str, params: &Params<'_>) -> Result<Era, RpcError> {
     let revision =
         only(headers, &REVISION).ok_or_else(|| mismatch("MCP-Protocol-Version is no single text"))?;
     let said = params.meta.as_ref().and_then(|meta| meta.protocol_version.as_deref());
     match (revision, said) {
         (None, None) => Ok(Era::Handshake),
-        // It is what agrees on a revision.
+        // `initialize` itself negotiates the version.
         (Some(_), None) if method == "initialize" => Ok(Era::Handshake),
-        // An unknown revision without `_meta` may be of either era; what we speak is said either way.
+        // An unknown version without `_meta` may be of either era; the error lists our versions either way.
         (Some(revision), None) => match Version::named(revision) {
             Some(version) if version.era() == Era::Handshake => Ok(Era::Handshake),
             Some(_) => Err(RpcError::invalid_params(&format!("_meta must have \"{META_VERSION}\""))),
@@ -58,7 +58,7 @@ fn matches(headers: &HeaderMap, header: &HeaderName, shown: &str, said: &str) ->
     }
 }
 
-/// What a header says: as it stands, or in base64 where it could not stand.
+/// Decodes a header value: literal, or base64 for text that no header can hold.
 fn decoded(value: &str) -> Option<Cow<'_, str>> {
     match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
         None => Some(value.into()),

@@ -1,4 +1,4 @@
-//! What the command line says about the server over HTTP.
+//! Settings of the server over HTTP: addresses, paths and limits.
 
 use super::guard::Origin;
 use crate::observe::counts::CallCounts;
@@ -43,43 +43,44 @@ limit_table! {
     auth_block_ms: Millis = 60_000, "http-auth-rate-limit-block", "429";
 }
 
-/// A server over HTTP.
+/// Settings of a server over HTTP.
 #[derive(Clone, Debug)]
 pub struct HttpSettings {
-    /// Where it listens.
+    /// The address that it listens on.
     pub address: SocketAddr,
-    /// The path that speaks MCP, with its slash.
+    /// The MCP path, with its slash.
     pub path: String,
-    /// Web pages that may ask; none: those of this machine, if it listens only there.
+    /// Allowed origins of web pages. If there are none, a server on a loopback address allows local origins,
+    /// and any other allows none.
     pub origins: Vec<Origin>,
-    /// How the server is called in logs and by `/ready`.
+    /// Name of the server in logs and in `/ready`.
     pub instance: String,
-    /// Whether numbers are shown, and where.
+    /// Settings of `/metrics`, if it is on.
     pub metrics: Option<MetricsSettings>,
     /// The limits.
     pub limits: HttpLimits,
 }
 
-/// Where numbers are shown, and those of calls.
+/// Settings of `/metrics`.
 #[derive(Clone, Debug)]
 pub struct MetricsSettings {
     /// The path, with its slash.
     pub path: String,
-    /// What whoever records calls counts.
+    /// Counts of recorded calls.
     pub calls: CallCounts,
 }
 
-/// Paths beside the one that speaks MCP.
+/// Paths of the health checks.
 pub(super) const HEALTH: &str = "/health";
 pub(super) const READY: &str = "/ready";
 
 impl HttpSettings {
-    /// Reached from this machine only.
+    /// True when only this machine can reach it.
     pub fn is_local(&self) -> bool {
         self.address.ip().is_loopback()
     }
 
-    /// True when two paths are one.
+    /// True when two paths are equal.
     pub fn has_path_twice(&self) -> bool {
         let metrics = self.metrics.as_ref().map(|metrics| &*metrics.path);
         [Some(HEALTH), Some(READY), metrics].contains(&Some(&*self.path))

@@ -1,6 +1,7 @@
-//! What a party that asks much leaves to others: while there are several parties, requests of one that has just asked more
-//! than a few times take turns, each after whatever else has arrived. So a request of a quiet client is behind a few of a
-//! busy one, and not behind all of them.
+//! Fairness between tenants over HTTP: while several tenants are active, the requests of a busy one yield.
+//!
+//! A tenant that has just sent more than a few requests waits for a permit, and yields once to whatever else
+//! has arrived. So a request of a quiet client waits for a few requests of a busy one, and not for all of them.
 
 use super::access::TokenHolder;
 use crate::tools::CallOwner;
@@ -8,25 +9,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tokio::sync::Semaphore;
 
-/// Milliseconds in which requests are counted, and how many of one party are few.
+/// Length of the counting window in milliseconds, and the number of requests that are still few.
 const WINDOW: u64 = 16;
 const FEW: u64 = 8;
 
-/// How long there are several parties after another one has asked than the one before, in milliseconds.
+/// For this long after two tenants alternate, several count as active. In milliseconds.
 const RECENT: u64 = 1_000;
 
-/// BusyTurns of busy parties.
+/// Delays the requests of busy tenants.
 #[derive(Debug)]
 pub(super) struct BusyTurns {
     turns: Semaphore,
     since: Instant,
-    /// Who asked last.
+    /// Owner of the last request.
     last: AtomicU64,
-    /// Until when there are several, in milliseconds since then.
+    /// Until when several tenants count as active, in milliseconds after `since`.
     several: AtomicU64,
 }
 
-/// How often a party has asked lately.
+/// Counts the recent requests of a tenant.
 #[derive(Debug, Default)]
 pub(super) struct Lately {
     window: AtomicU64,
@@ -34,8 +35,8 @@ pub(super) struct Lately {
 }
 
 impl Lately {
-    /// One more request; true when they are not few any more. Threads that begin a window at the same time may forget
-    /// some, which does no harm.
+    /// Counts one more request; true when there are more than a few. Threads that open a window at the same
+    /// time may lose counts, which does no harm.
     fn is_busy(&self, millis: u64) -> bool {
         let window = millis / WINDOW;
         if self.window.swap(window, Ordering::Relaxed) != window {
@@ -46,7 +47,7 @@ impl Lately {
 }
 
 impl BusyTurns {
-    /// As many turns at once as there are threads.
+    /// As many permits as there are threads.
     pub(super) fn new() -> BusyTurns {
         BusyTurns {
             turns: Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
@@ -56,7 +57,7 @@ impl BusyTurns {
         }
     }
 
-    /// Waits for the turn of a request, if its party has to take turns.
+    /// Delays a request if its tenant is busy and others are active.
     pub(super) async fn wait(&self, holder: &TokenHolder, now: Instant) {
         let millis = u64::try_from((now - self.since).as_millis()).unwrap_or(u64::MAX);
         let owner = holder.owner.0;
@@ -64,9 +65,9 @@ impl BusyTurns {
             self.several.store(millis.saturating_add(RECENT), Ordering::Relaxed);
         }
         if holder.lately.is_busy(millis) && millis < self.several.load(Ordering::Relaxed) {
-            // It is never closed.
+            // The semaphore is never closed.
             let _turn = self.turns.acquire().await;
-            // Whoever holds a turn goes behind all that has arrived, on sockets too.
+            // Whatever else has arrived goes first, on sockets too.
             tokio::task::yield_now().await;
         }
     }

@@ -1,4 +1,4 @@
-//! Who gets in: tokens ([`tokens`]), what each may, and addresses that try wrong ones.
+//! Authentication: tokens ([`tokens`]), what each allows, and rate limits on addresses that try wrong ones.
 
 pub mod tokens;
 
@@ -23,10 +23,10 @@ use tokio::sync::watch;
 /// SHA-256 of a token.
 pub type TokenHash = [u8; 32];
 
-/// Bytes that a token has at least.
+/// Minimal length of a token, in bytes.
 pub const SHORTEST_TOKEN: usize = 32;
 
-/// Addresses whose wrong tokens are remembered; beyond that nobody more is refused.
+/// Most addresses with failed attempts that are remembered. Further ones are not blocked.
 const MOST_ADDRESSES: usize = 10_000;
 
 /// The hash of a token.
@@ -36,20 +36,21 @@ pub fn hash(token: &str) -> TokenHash {
     hash
 }
 
-/// Who has a token, or everybody where none is asked for.
+/// The clients that hold one token, or all clients of a server without tokens.
 #[derive(Debug)]
 pub(super) struct TokenHolder {
-    /// What belongs to them.
+    /// Owner of their runs and sessions.
     pub(super) owner: CallOwner,
-    /// How the token is called.
+    /// Name of the token.
     pub(super) name: String,
     grant: Option<TokenGrant>,
     share: Share,
     party: OnceLock<Arc<Party>>,
     pub(super) lately: Lately,
-    /// Calls that it may begin at once, and since when that is so.
+    /// Rate limiter: calls that it may begin at once, and since when that is so.
     calls: Mutex<(f64, Instant)>,
-    /// What was begun with the token has to end. Those who hold it after an edit have it in common.
+    /// Set when work begun with the token has to end. Holders of the same token share it across edits of the
+    /// file.
     over: Arc<watch::Sender<bool>>,
 }
 
@@ -71,10 +72,10 @@ impl TokenHolder {
         }
     }
 
-    /// Takes one of the calls that the token may begin within a minute.
+    /// Takes one of the calls that the token may begin a minute.
     ///
     /// # Errors
-    /// How many they are, and when there is one again.
+    /// The limit is reached: it, and the time until the next call.
     pub(super) fn take_call(&self) -> Result<(), (u32, Duration)> {
         let Some(most) = self.grant.as_ref().and_then(|grant| grant.evals_per_minute) else { return Ok(()) };
         let (most, now) = (most.get(), Instant::now());
@@ -89,7 +90,7 @@ impl TokenHolder {
         Ok(())
     }
 
-    /// The servers that the token is good for; `None`: all.
+    /// The servers that the token allows; `None`: all.
     pub(super) fn servers(&self) -> Option<&ServerNames> {
         self.grant.as_ref()?.servers.as_ref()
     }
@@ -98,14 +99,14 @@ impl TokenHolder {
         self.left().is_none_or(|left| !left.is_zero())
     }
 
-    /// How long it is good; `None`: for ever.
+    /// How long the token is still valid; `None`: for ever.
     fn left(&self) -> Option<Duration> {
         let expires = u64::try_from(self.grant.as_ref()?.expires?.as_second()).unwrap_or_default();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Some(Duration::from_secs(expires).saturating_sub(now))
     }
 
-    /// Whoever holds that one may do all that was begun with this one.
+    /// True when `other` may see everything that was begun with this token.
     fn is_followed_by(&self, other: &TokenHolder) -> bool {
         let holds_all = match (self.servers(), other.servers()) {
             (_, None) => true,
@@ -115,58 +116,58 @@ impl TokenHolder {
         self.owner == other.owner && holds_all
     }
 
-    /// What was begun with the token has to end.
+    /// Ends everything that was begun with the token.
     pub(super) fn end(&self) {
         self.over.send_replace(true);
     }
 
-    /// True when that was said.
+    /// True after [`TokenHolder::end`].
     pub(super) fn is_over(&self) -> bool {
         *self.over.borrow()
     }
 
-    /// Waits until it is said.
+    /// Waits for [`TokenHolder::end`].
     pub(super) async fn over(&self) {
-        // We hold the sender.
+        // We hold the sender, so this cannot fail.
         let _ = self.over.subscribe().wait_for(|over| *over).await;
     }
 
-    /// Their place at the gate.
+    /// Their tenant at the gate.
     pub(super) fn party(&self, gate: &Arc<Gate>) -> Arc<Party> {
         self.party.get_or_init(|| gate.party(self.share)).clone()
     }
 }
 
-/// Why somebody is not let in.
+/// Why a request is not authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// They show no token.
+    /// It has no token.
     NoToken,
-    /// It is none of ours, or good no longer.
+    /// Its token is unknown or expired.
     WrongToken,
-    /// There were too many wrong ones from there; when it is worth trying again.
+    /// Its address has sent too many wrong tokens; how long it stays blocked.
     TooMany(Duration),
 }
 
-/// Who gets in.
+/// Authenticates requests.
 #[derive(Debug)]
 pub struct Access {
-    /// `None`: everybody is one and the same.
+    /// `None`: all clients are one owner.
     tokens: Option<RwLock<Vec<KnownToken>>>,
     file: Option<TokenFile>,
     everybody: Arc<TokenHolder>,
     limits: HttpLimits,
-    /// Off: wrong tokens are refused one by one.
+    /// Off: wrong tokens are refused without a limit on attempts.
     counts_failures: bool,
     failures: Mutex<Failures>,
 }
 
-/// The file that names tokens, and the token that was given beside it.
+/// A file of tokens, and the tokens that are given on the command line or in the environment.
 #[derive(Debug)]
 pub struct TokenFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Tokens that are good whatever stands there.
+    /// Tokens that are valid whatever the file contains.
     pub beside: Vec<TokenGrant>,
 }
 
@@ -189,12 +190,12 @@ struct Attempts {
 }
 
 impl Access {
-    /// For everybody who reaches the server.
+    /// Lets in all clients that reach the server.
     pub fn open(limits: &HttpLimits) -> Access {
         Access::with(None, limits, false)
     }
 
-    /// For who has one of these tokens; those of a file are followed.
+    /// Lets in clients with one of these tokens. A file of tokens is reloaded when it changes.
     pub fn by_tokens(
         tokens: Vec<TokenGrant>,
         file: Option<TokenFile>,
@@ -206,13 +207,13 @@ impl Access {
         Access { file, ..access }
     }
 
-    /// True when tokens tell clients apart.
+    /// True when clients need a token.
     pub fn asks_for_tokens(&self) -> bool {
         self.tokens.is_some()
     }
 
-    /// From now on these tokens are good. Who has one that was good before and is as it was goes on. Gives those that are good no
-    /// longer, or for fewer servers.
+    /// Replaces the valid tokens. Unchanged tokens go on as before. Returns holders of tokens that are no
+    /// longer valid, or for fewer servers.
     fn replace(&self, grants: Vec<TokenGrant>) -> Vec<Arc<TokenHolder>> {
         let Some(tokens) = &self.tokens else { return Vec::new() };
         let mut tokens = tokens.write().unwrap_or_else(PoisonError::into_inner);
@@ -238,7 +239,8 @@ impl Access {
         old.into_iter().map(|known| known.holder).filter(|holder| !goes_on(holder)).collect()
     }
 
-    /// Tokens whose time is over and that nobody has ended yet, and how long the others are good at least.
+    /// Expired tokens with work that has not been ended, and the shortest time for which the others are still
+    /// valid.
     pub(super) fn expired(&self) -> (Vec<Arc<TokenHolder>>, Option<Duration>) {
         let look = |tokens: &[KnownToken]| {
             let all = tokens.iter().map(|known| &known.holder).filter(|holder| !holder.is_over());
@@ -248,7 +250,7 @@ impl Access {
         self.known(look).unwrap_or_default()
     }
 
-    /// Follows the file of tokens, if there is one, and says when others are good, and which are no longer. Never ends.
+    /// Reloads the file of tokens, if there is one, and passes on the holders of invalid ones. Never ends.
     pub(super) async fn follow(&self, reloads: Reloads, replaced: impl Fn(Vec<Arc<TokenHolder>>)) {
         let Some(TokenFile { path, beside }) = &self.file else { return std::future::pending().await };
         let read = || match tokens::read(path) {
@@ -270,7 +272,7 @@ impl Access {
         Some(look(&self.tokens.as_ref()?.read().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// Whoever owns this, if their token is good; everybody where none is asked for.
+    /// The holder with this owner, if its token is valid. Without tokens it is the one holder of all clients.
     pub(super) fn holder(&self, owner: CallOwner) -> Option<Arc<TokenHolder>> {
         let theirs = |tokens: &[KnownToken]| {
             let mut holders = tokens.iter().map(|known| &known.holder);
@@ -279,14 +281,14 @@ impl Access {
         self.known(theirs).unwrap_or_else(|| Some(self.everybody.clone()))
     }
 
-    /// True when a token is good for these servers and no others.
+    /// True when a token allows exactly these servers.
     pub(super) fn grants(&self, servers: &ServerNames) -> bool {
         let is_one =
             |tokens: &[KnownToken]| tokens.iter().any(|known| known.holder.servers() == Some(servers));
         self.known(is_one).unwrap_or(false)
     }
 
-    /// Who asks from there, with these headers.
+    /// Authenticates a request with these headers from this address.
     pub(super) fn admit(&self, from: IpAddr, headers: &HeaderMap) -> Result<Arc<TokenHolder>, Refused> {
         let Some(tokens) = &self.tokens else { return Ok(self.everybody.clone()) };
         let shown = match only(headers, &header::AUTHORIZATION) {
@@ -296,7 +298,7 @@ impl Access {
         };
         let found = shown.and_then(|shown| {
             let tokens = tokens.read().unwrap_or_else(PoisonError::into_inner);
-            // All are looked at, whatever the first ones are.
+            // Compare with all tokens, so that the time does not depend on which one matches.
             let places = tokens.iter().enumerate();
             let place =
                 places.fold(
@@ -308,7 +310,8 @@ impl Access {
             place.map(|at| tokens[at].clone())
         });
         match found.filter(|known: &KnownToken| known.holder.is_good()) {
-            // Also from an address that is refused: a token cannot be guessed, and others may be behind that address.
+            // A blocked address is let in with a valid token, too. A token cannot be guessed, and other clients
+            // may share that address.
             Some(KnownToken { holder, .. }) => Ok(holder),
             None => {
                 let refused = self.refused_or(from, Refused::WrongToken);
@@ -327,7 +330,7 @@ impl Access {
         Err(wait.map_or(refused, Refused::TooMany))
     }
 
-    /// A wrong token from there.
+    /// Counts a wrong token from this address.
     fn count(&self, from: IpAddr) {
         if !self.counts_failures {
             return;
@@ -365,7 +368,7 @@ impl Attempts {
 }
 
 impl Failures {
-    /// How long an address is refused from now on.
+    /// How long an address is still blocked.
     fn refused(&self, from: IpAddr) -> Option<Duration> {
         let until = self.addresses.get(&from)?.refused_until?;
         until.checked_duration_since(Instant::now()).filter(|wait| !wait.is_zero())
@@ -378,7 +381,7 @@ fn bearer(text: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim()).filter(|token| !token.is_empty())
 }
 
-/// What a token owns goes by its hash.
+/// Identifies the owner of a token by the token's hash.
 fn owner_of(hash: &TokenHash) -> CallOwner {
     let mut first = [0; 8];
     first.copy_from_slice(&hash[..8]);

@@ -1,4 +1,4 @@
-//! `--http-tokens FILE`: several tokens, each with a name, an end, and limits of its own.
+//! Reads `--http-tokens FILE`: several tokens, each with a name, an expiry and limits.
 //!
 //! ```toml
 //! [ci]
@@ -17,25 +17,25 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::Path;
 
-/// What one token is good for.
+/// What one token allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenGrant {
-    /// How it is called in the file.
+    /// Its name in the file.
     pub name: String,
     /// Its hash.
     pub hash: TokenHash,
-    /// From when on it is good no longer.
+    /// When it expires.
     pub expires: Option<Timestamp>,
-    /// Calls of it that run at once, if not as many as of any other.
+    /// Its calls that may run at once, if not the general limit.
     pub max_concurrent: Option<NonZeroU32>,
-    /// Calls of tools within a minute.
+    /// Tool calls a minute.
     pub evals_per_minute: Option<NonZeroU32>,
-    /// Upstream servers that it may use, if not all; none of those that are configured is one, too.
+    /// Upstream servers that it may use; `None`: all. The set may be empty.
     pub servers: Option<ServerNames>,
 }
 
 impl TokenGrant {
-    /// A token that is good for ever and for everything.
+    /// A token without expiry and limits.
     pub fn unlimited(name: &str, hash: TokenHash) -> TokenGrant {
         TokenGrant {
             name: name.into(),
@@ -58,7 +58,7 @@ struct TokenTable {
     servers: Option<Vec<String>>,
 }
 
-/// Reads a file.
+/// Reads a file of tokens.
 ///
 /// # Errors
 /// What is wrong with it, in a line.
@@ -89,7 +89,7 @@ fn parse(text: &str) -> Result<Vec<TokenGrant>, String> {
     Ok(grants)
 }
 
-/// A time, or the beginning of a day.
+/// A timestamp, or the start of a day in UTC.
 fn date(value: &toml::Value) -> Option<Timestamp> {
     let text = match value {
         toml::Value::Datetime(date) => date.to_string(),

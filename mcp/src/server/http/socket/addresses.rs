@@ -1,23 +1,23 @@
-//! How many connections there are from one address.
+//! Limits the number of connections from one address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Connections by address. Those of this machine are not counted: whoever stands in front of the server opens them for
-/// everybody.
+/// Open connections by address. Loopback addresses are not limited: a reverse proxy on this machine opens
+/// connections for all clients.
 #[derive(Clone, Debug)]
 pub(super) struct Addresses {
     most: usize,
     open: Arc<Mutex<HashMap<IpAddr, usize>>>,
 }
 
-/// The place of one connection among those of its address.
+/// Permit for one connection from an address.
 #[derive(Debug)]
 pub(super) struct AddressPlace(Option<(Addresses, IpAddr)>);
 
 impl Addresses {
-    /// At most so many from one.
+    /// At most `most` connections from one address.
     pub(super) fn new(most: usize) -> Addresses {
         Addresses { most, open: Arc::default() }
     }
@@ -26,9 +26,9 @@ impl Addresses {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a connection as long as its place is held; `None` when there are too many.
+    /// Counts a connection as long as the permit is held; `None` when there are too many.
     pub(super) fn enter(&self, address: IpAddr) -> Option<AddressPlace> {
-        // An address of IPv4 may be written as one of IPv6.
+        // An IPv4 address may be written as an IPv6 one.
         let address = address.to_canonical();
         if address.is_loopback() {
             return Some(AddressPlace(None));

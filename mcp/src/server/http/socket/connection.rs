@@ -1,5 +1,5 @@
-//! One connection. While nothing is asked it waits with next to nothing in memory; hyper has it, with its buffers, from
-//! the first byte of a head until no request has been there for a moment.
+//! Serves one client connection. While it is idle it uses next to no memory: hyper gets the stream, and
+//! allocates its buffers, only from the first byte of a request until no request has been there for a moment.
 
 use super::addresses::AddressPlace;
 use super::listen::Connections;
@@ -25,32 +25,32 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{sleep, timeout};
 use tower_service::Service as _;
 
-/// How often it is looked whether a client is still there that waits, or whether a connection is idle.
+/// How often to check whether a waiting client has gone, or whether a connection is idle.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Who asks.
+/// Origin of a request: its connection.
 #[derive(Clone, Debug)]
 pub(in crate::server::http) struct Asking {
     /// The other end of the connection.
     pub(in crate::server::http) address: SocketAddr,
-    /// Its place at the gate beside others of its party.
+    /// Its flow at the gate, within its tenant.
     pub(in crate::server::http) flow: Arc<Flow>,
 }
 
-/// Serves a connection to its end, which gives its places free.
+/// Serves a connection to its end, and then releases its permits.
 pub(super) async fn run(
     all: Arc<Connections>,
     stream: TcpStream,
     address: SocketAddr,
     _places: (OwnedSemaphorePermit, AddressPlace),
 ) {
-    // What is held to the end says that there is this connection.
+    // This receiver, held to the end, shows that the connection exists.
     let mut closing = all.closing.subscribe();
     let settings = &all.server.settings;
     let mut wire = match &all.tls {
         None => ClientStream::Plain(stream),
         Some(tls) => {
-            // Boxed, as is what follows: a task is as large as the largest of its states.
+            // Boxed, as is the future below: a task is as large as the largest of its states.
             let accepting = Box::pin(tls.acceptor().accept(stream));
             match timeout(settings.request_timeout(), accepting).await {
                 Ok(Ok(stream)) => ClientStream::Tls(Box::new(stream)),
@@ -59,11 +59,11 @@ pub(super) async fn run(
         }
     };
     let asking = Asking { address, flow: Arc::default() };
-    // One that says nothing at all stays no longer than one whose first head never ends.
+    // A connection without a first request is closed as early as one with an incomplete request head.
     let mut patience = settings.request_timeout();
     loop {
         tokio::select! {
-            // What was asked before the end is answered.
+            // Requests that arrive before the end are answered.
             biased;
             readable = timeout(patience, wire.tcp().readable()) => match readable {
                 Ok(Ok(())) => {}
@@ -83,14 +83,14 @@ pub(super) async fn run(
     }
 }
 
-/// A connection on which nothing is asked.
+/// An idle connection.
 struct Idle {
     wire: ClientStream,
-    /// There was a request, now or earlier.
+    /// It has had a request.
     has_asked: bool,
 }
 
-/// Serves requests until none has been there for a moment; `None` when the connection has ended.
+/// Serves requests until the connection is idle; `None` when it has ended.
 async fn serve(
     all: &Connections,
     wire: ClientStream,
@@ -101,7 +101,7 @@ async fn serve(
     let (mut wire, mut unread) = (wire, Bytes::new());
     loop {
         let worked = Worked::default();
-        // hyper has the stream; the socket is the same until it gives it back.
+        // hyper owns the stream now; the socket stays the same until hyper gives it back.
         let socket = wire.tcp().as_raw_fd();
         let stream = Patient::new(wire, unread, worked.clone(), all.server.settings.request_timeout());
         let service = {
@@ -134,7 +134,7 @@ async fn serve(
                 () = sleep(LOOK) => {}
             }
             if worked.is_any() {
-                // hyper sees the end of a client only while there is nothing else to be read from it.
+                // hyper notices a closed connection only while no unread data is left.
                 if has_gone(socket) {
                     return None;
                 }
@@ -150,17 +150,17 @@ async fn serve(
         if unread.is_empty() {
             return Some(Idle { wire, has_asked });
         }
-        // The beginning of a head, which came with the request before it.
+        // The start of the next request, which arrived together with the last one.
         was_idle = false;
     }
 }
 
 async fn closed(closing: &mut watch::Receiver<bool>) {
-    // The sender goes when everything does.
+    // An error means that the sender is gone, which also means closed.
     let _ = closing.wait_for(|closing| *closing).await;
 }
 
-/// A body of an answer; its request is worked on until it was taken.
+/// A response body. Its request counts as in progress until hyper drops the body.
 struct WorkedBody {
     body: Body,
     _guards: (WorkedGuard, RequestCount),

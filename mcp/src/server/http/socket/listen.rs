@@ -1,4 +1,4 @@
-//! Connections: accepted, handed to `connection`, drained.
+//! Accepts connections, hands them to `connection`, and drains them at the end.
 
 use super::addresses::Addresses;
 use super::connection;
@@ -23,18 +23,18 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-/// Bytes of the head of a request.
+/// Longest head of a request, in bytes.
 const LONGEST_HEAD: usize = 32 << 10;
-/// Headers of a request.
+/// Most headers of a request.
 const MOST_HEADERS: usize = 100;
-/// How long the server waits when the system gives it no more connections.
+/// Pause after a failed `accept`.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long new requests are still told that the server ends, at least.
+/// Shortest time in which new requests still get a response that the server ends.
 const FAREWELL: Duration = Duration::from_millis(500);
-/// How often it is looked whether requests are in flight, once the server is to end.
+/// How often to check for requests in flight while the server drains.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug)]
 pub struct HttpListener {
     listener: TcpListener,
@@ -47,7 +47,7 @@ impl HttpListener {
     /// Listens at the address of the settings.
     ///
     /// # Errors
-    /// The address is taken, or not ours.
+    /// The address is in use, or does not belong to this machine.
     pub async fn bind(mut settings: HttpSettings) -> io::Result<HttpListener> {
         raise_descriptors(settings.limits.connections);
         let listener = TcpListener::bind(settings.address).await?;
@@ -55,26 +55,26 @@ impl HttpListener {
         Ok(HttpListener { listener, settings, tls: None, reloads: None })
     }
 
-    /// The same, over TLS.
+    /// Adds TLS.
     #[must_use]
     pub fn over_tls(self, tls: Option<Tls>) -> HttpListener {
         HttpListener { tls: tls.map(Arc::new), ..self }
     }
 
-    /// The same, which reads the files that it follows whenever this number changes, too.
+    /// Adds a signal: whenever the number changes, watched files are read again.
     #[must_use]
     pub fn reloading(self, reloads: watch::Receiver<u64>) -> HttpListener {
         HttpListener { reloads: Some(reloads), ..self }
     }
 
-    /// Where MCP is spoken.
+    /// URL of the MCP endpoint.
     pub fn url(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}{}", self.settings.address, self.settings.path)
     }
 
-    /// Serves until `stop` resolves; then tells new requests to go elsewhere, and waits for those in flight, within
-    /// the grace of the settings. Each value of `facts` makes the tool list again.
+    /// Serves until `stop` resolves. Then it refuses new requests, and waits for those in flight within the
+    /// grace of the settings. Each value of `facts` rebuilds the tool lists.
     pub async fn serve(
         self,
         handlers: Handlers,
@@ -119,7 +119,7 @@ impl HttpListener {
             }
         };
         tokio::select! {
-            // Who comes now is told to go elsewhere.
+            // New requests are refused while the server drains.
             () = &mut accepting => {}
             drained = timeout(grace, drained) => if drained.is_err() {
                 tracing::warn!(requests = server.in_flight(), "still in flight at the end of the grace period");
@@ -131,8 +131,8 @@ impl HttpListener {
     }
 }
 
-/// Takes descriptors for so many connections, as far as the system lets us: the usual limit of 1,024 is a default for
-/// programs that do not ask.
+/// Raises the limit of open files to fit this many connections, as far as the system allows. The usual 1,024 is
+/// a default for programs that do not ask for more.
 fn raise_descriptors(connections: u64) {
     const OTHERS: u64 = 1_024;
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -187,7 +187,7 @@ impl Connections {
         }
     }
 
-    /// Accepts connections as long as there is room. Never ends.
+    /// Accepts connections as long as there are permits. Never ends.
     async fn accept(self: &Arc<Connections>, listener: &TcpListener) {
         loop {
             // The semaphore is never closed.
@@ -198,7 +198,7 @@ impl Connections {
                         tracing::debug!(%address, "too many connections from there");
                         continue;
                     };
-                    // Answers are written whole, and nobody gains by waiting for more.
+                    // Responses are written whole, so delaying packets gains nothing.
                     let _ = stream.set_nodelay(true);
                     tasks::spawn(
                         TaskOwner::Process,
@@ -206,7 +206,8 @@ impl Connections {
                     );
                 }
                 Err(error) => {
-                    // Mostly of one connection; but when there are no descriptors left, trying at once is no use.
+                    // Usually the error concerns one connection. But when there are no descriptors left, trying
+                    // again at once is useless.
                     tracing::debug!(%error, "a connection could not be accepted");
                     sleep(PAUSE).await;
                 }
@@ -214,8 +215,8 @@ impl Connections {
         }
     }
 
-    /// Closes connections that are idle, and the others after their answers, which clients may still be reading; waits for
-    /// that until then, and a moment at least.
+    /// Closes idle connections, and the others after their responses. It waits until `end`, and at least
+    /// [`FAREWELL`], because clients may still be reading.
     async fn close(&self, end: Instant) {
         self.closing.send_replace(true);
         // Each connection holds a receiver.

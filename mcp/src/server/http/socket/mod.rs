@@ -1,8 +1,9 @@
-//! Sockets of clients, from accepting them to requests.
+//! Client sockets, from accepting a connection to its HTTP requests.
 //!
-//! - [`listen`]: accepting and draining connections. [`connection`]: one of them. [`addresses`]: how many of one address
-//!   there are.
-//! - [`wire`]: the stream of one, plain or over TLS ([`tls`]). [`patience`]: clients that read or write too slowly.
+//! - [`listen`]: accepts and drains connections. [`connection`]: serves one. [`addresses`]: limits them by
+//!   address.
+//! - [`wire`]: the stream of a connection, plain or over TLS ([`tls`]). [`patience`]: timeouts for slow
+//!   clients.
 
 mod addresses;
 mod connection;

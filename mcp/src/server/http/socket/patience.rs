@@ -1,4 +1,5 @@
-//! Clients that send the head of a request, or read their answer, so slowly that they do nothing but hold a connection.
+//! Timeouts for slow clients: those that send a request head, or read their response, so slowly that they only
+//! hold a connection.
 
 use axum::body::Bytes;
 use std::io::{self, ErrorKind};
@@ -10,11 +11,12 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Bytes of an answer a second that a client has to read at least, beyond the time that it may take anyway: one byte now
-/// and then buys next to nothing.
+/// Bytes a second that a client has to read beyond the timeout, so that a byte now and then buys next to no
+/// time.
 const SLOWEST_READER: u64 = 1 << 10;
 
-/// How many requests of a connection were begun and have ended; while one is worked on, no time of the client runs.
+/// Counts the requests of a connection that began and ended. While one is being handled, the client's timeouts
+/// are paused.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Worked(Arc<WorkedCounts>);
 
@@ -26,23 +28,23 @@ struct WorkedCounts {
 }
 
 impl Worked {
-    /// One more, as long as the guard lives.
+    /// Counts one more request as long as the guard lives.
     pub(super) fn enter(&self) -> WorkedGuard {
         self.0.begun.fetch_add(1, Ordering::AcqRel);
         WorkedGuard(self.clone())
     }
 
-    /// How many were begun.
+    /// How many requests have begun.
     pub(super) fn begun(&self) -> usize {
         self.0.begun.load(Ordering::Acquire)
     }
 
-    /// True while the head of a request is there in part.
+    /// True while a request head has arrived in part.
     pub(super) fn is_reading(&self) -> bool {
         self.0.reading.load(Ordering::Acquire)
     }
 
-    /// True while a request is worked on.
+    /// True while a request is being handled.
     pub(super) fn is_any(&self) -> bool {
         self.begun() != self.0.ended.load(Ordering::Acquire)
     }
@@ -58,30 +60,30 @@ impl Drop for WorkedGuard {
     }
 }
 
-/// A stream that fails when the other side takes too long over something it has begun.
+/// A stream that fails when its client is too slow with a request head or a response.
 pub(super) struct Patient<S> {
     inner: S,
-    /// What was read before, and comes first.
+    /// Bytes that were read before; they come first.
     unread: Bytes,
     worked: Worked,
-    /// How many requests had begun when something was read last.
+    /// How many requests had begun at the last read.
     begun: usize,
     timeout: Duration,
-    /// When the head of a request was begun that is not there yet.
+    /// When the incomplete request head began.
     head: Option<Instant>,
-    /// Since when an answer could not be written as it was, and how much of it was nevertheless.
+    /// When a write was first blocked, and how many bytes were written since.
     stuck: Option<(Instant, u64)>,
-    /// There while one of the two is.
+    /// Timer while one of the two is set.
     clock: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Patient<S> {
-    /// A stream of which this was read before.
+    /// Wraps a stream from which `unread` was read before.
     pub(super) fn new(inner: S, unread: Bytes, worked: Worked, timeout: Duration) -> Patient<S> {
         Patient { inner, unread, worked, begun: 0, timeout, head: None, stuck: None, clock: None }
     }
 
-    /// The stream itself.
+    /// The inner stream.
     pub(super) fn into_inner(self) -> S {
         self.inner
     }
@@ -91,7 +93,7 @@ impl<S> Patient<S> {
         self.worked.0.reading.store(head.is_some(), Ordering::Release);
     }
 
-    /// Ready when this moment is over.
+    /// Ready when `end` has passed.
     fn is_over(&mut self, end: Instant, context: &mut Context<'_>) -> Poll<()> {
         let clock = self.clock.get_or_insert_with(|| Box::pin(sleep_until(end)));
         if clock.deadline() != end {
@@ -100,8 +102,8 @@ impl<S> Patient<S> {
         clock.as_mut().poll(context)
     }
 
-    /// Looks at a write, of which `taken` says how many bytes were taken. That is not yet the end of waiting for the
-    /// client, even if all were: over TLS they may go no further than into a buffer.
+    /// Updates the timeout after a write; `taken` gives the bytes that were accepted. Accepted bytes do not end
+    /// the wait: over TLS they may only have reached a buffer.
     fn written<T>(
         &mut self,
         result: Poll<io::Result<T>>,
@@ -183,7 +185,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         self.inner.is_write_vectored()
     }
 
-    // Whoever has written all that there was flushes; then it is on its way, over TLS too.
+    // A caller flushes after writing everything. Then the bytes are on their way, over TLS too.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.inner).poll_flush(context);
         if matches!(result, Poll::Ready(Ok(()))) && self.stuck.take().is_some() && self.head.is_none() {
@@ -210,13 +212,13 @@ mod tests {
 
     const TIMEOUT: Duration = Duration::from_secs(15);
 
-    /// Bytes that are on their way at once.
+    /// Capacity of the test pipe.
     const ON_THE_WAY: usize = 64;
 
     trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
     impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-    /// A server's stream and what its client reads of it from the wire: plain, and over TLS.
+    /// A server's stream and the client's raw end of it: plain, and over TLS.
     async fn pairs() -> Vec<(Box<dyn Stream>, DuplexStream)> {
         let (ours, theirs) = duplex(ON_THE_WAY);
         let plain: (Box<dyn Stream>, _) = (Box::new(ours), theirs);
@@ -230,7 +232,7 @@ mod tests {
             .with_no_client_auth()
             .with_single_cert(vec![certificate.clone()], key)
             .expect("a key that fits");
-        // Nobody reads them.
+        // The test client does not read session tickets.
         server.send_tls13_tickets = 0;
         let mut roots = RootCertStore::empty();
         roots.add(certificate).expect("a certificate");
@@ -249,7 +251,7 @@ mod tests {
         vec![plain, (Box::new(ours.expect("greeted")), theirs)]
     }
 
-    /// Writes so many bytes in pieces of this size, and waits until they are on their way.
+    /// Writes `bytes` bytes in pieces, and waits until they are flushed.
     async fn write(ours: Box<dyn Stream>, bytes: usize, piece: usize) -> io::Result<()> {
         let mut ours = Patient::new(ours, Bytes::new(), Worked::default(), TIMEOUT);
         for _ in 0..bytes / piece {
@@ -258,7 +260,7 @@ mod tests {
         ours.flush().await
     }
 
-    /// Reads so many bytes at a time, as often as that, until there are no more.
+    /// Reads `bytes` bytes after each pause, until the end.
     async fn read(mut theirs: DuplexStream, bytes: usize, pause: Duration) {
         let mut buffer = vec![0; bytes];
         loop {

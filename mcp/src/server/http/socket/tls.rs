@@ -1,4 +1,4 @@
-//! TLS: a certificate and its key, from files that are followed.
+//! TLS: loads a certificate and its key, and reloads the files when they change.
 
 use crate::server::http::reload::Reloads;
 use ptc_runtime::files;
@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio_rustls::TlsAcceptor;
 
-/// What a server shows its clients.
+/// The certificate that clients are shown.
 pub struct Tls {
     files: [PathBuf; 2],
     config: RwLock<Arc<ServerConfig>>,
 }
 
 impl Tls {
-    /// Reads a chain of certificates and the key of the first of them (PEM).
+    /// Reads a certificate chain and the key of its first certificate (PEM).
     ///
     /// # Errors
     /// What is wrong with them, in a line.
@@ -28,12 +28,12 @@ impl Tls {
         Ok(Tls { files, config })
     }
 
-    /// For one more connection.
+    /// An acceptor for one connection, with the current certificate.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         self.config.read().unwrap_or_else(PoisonError::into_inner).clone().into()
     }
 
-    /// Follows both files: connections that begin later are shown what is there then. Never ends.
+    /// Watches both files: later connections get the new certificate. Never ends.
     pub(super) async fn follow(&self, reloads: Reloads) {
         let read = || match config(&self.files) {
             Ok(config) => {

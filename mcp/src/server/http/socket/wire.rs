@@ -1,4 +1,4 @@
-//! The stream of a connection, plain or over TLS.
+//! The byte stream of a client connection, plain or over TLS.
 
 use std::io::{self, IoSlice};
 use std::os::fd::RawFd;
@@ -8,16 +8,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-/// The stream of a connection.
+/// A plain or TLS stream.
 pub(super) enum ClientStream {
-    /// As it is.
+    /// Without TLS.
     Plain(TcpStream),
-    /// Over TLS.
+    /// With TLS.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl ClientStream {
-    /// The socket below.
+    /// The underlying socket.
     pub(super) fn tcp(&self) -> &TcpStream {
         match self {
             ClientStream::Plain(stream) => stream,
@@ -26,14 +26,14 @@ impl ClientStream {
     }
 }
 
-/// True when the other side of this socket has closed its end, whatever it sent before.
+/// True when the peer has closed its end, even if data is left to read.
 pub(super) fn has_gone(socket: RawFd) -> bool {
     #[cfg(target_os = "linux")]
     const GONE: i16 = libc::POLLHUP | libc::POLLRDHUP | libc::POLLERR;
     #[cfg(not(target_os = "linux"))]
     const GONE: i16 = libc::POLLHUP | libc::POLLERR;
     let mut socket = libc::pollfd { fd: socket, events: GONE, revents: 0 };
-    // SAFETY: one pollfd that lives across the call, which does not block.
+    // SAFETY: `socket` is one valid pollfd that outlives the call, and a timeout of 0 does not block.
     unsafe { libc::poll(&raw mut socket, 1, 0) > 0 && socket.revents & GONE != 0 }
 }
 
