@@ -14,7 +14,7 @@
 //!
 //! What is not so by construction: the rooms that this is built on, and `print`, `json`, `regex`, `arith` and the
 //! relations of values, pay or poll by hand. And one payment is one poll: a text that was paid for by [`Store::read`]
-//! is looked at in one go. ARCHITECTURE.md lists what still is one step.
+//! is looked at in one go. docs/design/memory-and-fuel.md lists what still is one step.
 
 mod arguments;
 mod brief;
