@@ -1,5 +1,5 @@
-//! Generates random programs that compile and mostly run, from a grammar with types and scopes and a list of
-//! choices. Fewer and smaller choices give smaller programs, so shrinking the list shrinks the program.
+//! Generates random programs that compile and mostly run, from a grammar with types and scopes and a list of choices.
+//! Fewer and smaller choices give smaller programs, so shrinking the list shrinks the program.
 //!
 //! # Templates
 //! A row is source text with holes. `$I $V $M $S $B $A $F $P` stand for an expression of that kind. `$=I` is

@@ -195,8 +195,7 @@ pub(crate) fn base64(text: &str, url: bool, padded: bool) -> String {
 }
 
 /// Every secret that a text holds, with its form. The text is searched as it is; each JSON string in it is searched
-/// in
-/// decoded form as well, to any depth.
+/// in decoded form as well, to any depth.
 pub fn found(text: &str) -> Vec<String> {
     let mut texts = vec![text.to_owned()];
     for line in text.lines() {

@@ -1,5 +1,5 @@
-//! Shared helpers of the tests of the whole product. The tests are in `tests/tests/`, one family of promises a
-//! file; they drive the real `ptc` binary, and third-party servers and clients.
+//! Shared helpers of the tests of the whole product. The tests are in `tests/tests/`, one family of promises a file;
+//! they drive the real `ptc` binary, and third-party servers and clients.
 //!
 //! # Layout
 //! - [`binary`]: finds the `ptc` binary and runs its commands to the end
@@ -17,8 +17,7 @@
 //! - [`small_stack`]: runs work on a native stack too small for recursion over values
 //! - [`collisions`]: keys with equal hashes; [`cost`]: processor time and resident memory
 //! - [`properties`]: checks properties of random inputs; [`checks`]: properties of any input; [`grammar`]: random
-//!   programs;
-//!   [`variants`]: runs programs with optimisations on and off; [`guest`]: preempts them half-way
+//!   programs; [`variants`]: runs programs with optimisations on and off; [`guest`]: preempts them half-way
 //! - [`pr_text`], [`conformance`]: reads printed values as data, and judges answers by them
 //!
 //! # The binary under test

@@ -150,8 +150,7 @@ fn drive(isolate: &mut Isolate, slice: u64) -> Exit {
     }
 }
 
-/// The clock stands still. A host tool returns its last argument as it is, any other call its
-/// last argument as JSON.
+/// The clock stands still. A host tool returns its last argument as it is, any other call its last argument as JSON.
 fn answer(isolate: &mut Isolate, call: CallId) {
     let same = isolate.call(call, |_, function, arguments| match function {
         HostFunction::Tool => arguments.last().cloned(),

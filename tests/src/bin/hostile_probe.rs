@@ -1,6 +1,5 @@
 //! Calls every builtin with the largest, deepest, most shared and most colliding values that the language allows, all
-//! in
-//! this one process, and reports which calls broke their limits. The test `hostile_builtins` starts it with little
+//! in this one process, and reports which calls broke their limits. The test `hostile_builtins` starts it with little
 //! address space, so that unaccounted memory ends the process.
 //!
 //! It prints one line of JSON for each call that broke a limit, and a last line with counts.

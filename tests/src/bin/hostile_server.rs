@@ -1,14 +1,12 @@
 //! An MCP server that misbehaves in every way that can hurt its client. Each call is done before the next line is
 //! read.
 //!
-//! Arguments: `--list FILE` answers `tools/list` with the lines of FILE verbatim, one a page;
-//! `--pages N BYTES` gives N pages whose tools have BYTES bytes together (N = 0: endless).
+//! Arguments: `--list FILE` answers `tools/list` with the lines of FILE verbatim, one a page; `--pages N BYTES` gives
+//! N pages whose tools have BYTES bytes together (N = 0: endless).
 //!
 //! Tools: `echo {v}`; `pid`; `stop` (SIGSTOP); `deaf` (stops reading); `chatter {kind}` (stops reading and sends
-//! without
-//! pause); `bomb {n, kind}` (sends n messages without reading, then answers); `raw {text}` and `bytes {list}`
-//! (written
-//! verbatim, `@` stands for the id); `fork {how}` (leaves a process behind and gives its id).
+//! without pause); `bomb {n, kind}` (sends n messages without reading, then answers); `raw {text}` and `bytes {list}`
+//! (written verbatim, `@` stands for the id); `fork {how}` (leaves a process behind and gives its id).
 
 #![expect(clippy::unwrap_used, reason = "a test server: what is broken should be loud")]
 

@@ -1,8 +1,7 @@
 //! An MCP server over stdio that repeats its secrets wherever it can, in every form that the tests know.
 //!
 //! The variable `S<n>` holds its n-th secret. The secrets appear in its name, in names, descriptions and schemas of
-//! its
-//! tools, on its stderr, in results and in errors. With the argument `die` it exits after printing them.
+//! its tools, on its stderr, in results and in errors. With the argument `die` it exits after printing them.
 #![expect(clippy::unwrap_used, reason = "a test helper: what is broken should be loud")]
 
 use ptc_tests::leaks::{SECRETS, forms};

@@ -1,6 +1,5 @@
 //! Writes versions of preludes into a store until it is killed: `store-writer FILE SEED`. Two threads write at once.
-//! A
-//! line on standard output, `id version checksum`, acknowledges a version.
+//! A line on standard output, `id version checksum`, acknowledges a version.
 #![expect(clippy::unwrap_used, reason = "a test helper: what is broken should be loud")]
 
 use ptc_runtime::prelude_store::PreludeStore;

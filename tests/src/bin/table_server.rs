@@ -10,8 +10,7 @@
 //! `annotations` are passed on unchanged.
 //!
 //! `as` is `text` if JSON comes as text only. `refuse` (a member, its value, a message) answers such a row with the
-//! tool's
-//! own error, `break` with a protocol error.
+//! tool's own error, `break` with a protocol error.
 #![expect(clippy::unwrap_used, reason = "a test helper: what is broken should be loud")]
 
 use serde_json::{Map, Value, json};

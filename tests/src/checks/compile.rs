@@ -4,8 +4,8 @@ use super::check_diagnostic;
 use ptc_compiler::{CompileOptions, Compiled, Externals, Rejection};
 use ptc_vm::Reason;
 
-/// Compiling ends with the same result each time. The verifier accepts all emitted code, with last uses and
-/// without; diagnostics point into the text.
+/// Compiling ends with the same result each time. The verifier accepts all emitted code, with last uses and without;
+/// diagnostics point into the text.
 pub fn compile(data: &[u8]) {
     let Ok(source) = std::str::from_utf8(data) else { return };
     let first = checked(source, true);

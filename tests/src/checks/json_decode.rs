@@ -75,8 +75,7 @@ const THEIR_DIGITS: usize = 308;
 const THEIR_DEPTH: usize = 127;
 
 /// We accept what serde_json accepts, with the same value; our value, written and read again, is equal; and no byte
-/// of
-/// memory stays behind.
+/// of memory stays behind.
 pub fn json_decode(data: &[u8]) {
     let theirs = serde_json::from_slice::<Theirs>(data);
     let mut isolate = Isolate::new(Budget { memory_bytes: 64 << 20, fuel: 100_000_000, ..Budget::default() });

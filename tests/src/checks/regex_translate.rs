@@ -28,8 +28,8 @@ static COMPILED: LazyLock<Arc<Program>> = LazyLock::new(|| {
     compiled.unwrap_or_else(|errors| panic!("{errors:?}")).program
 });
 
-/// The input is a pattern, a newline, and a text to search. Any pattern is refused or works; a pattern
-/// that means the same in both dialects finds the same as the `regex` crate.
+/// The input is a pattern, a newline, and a text to search. Any pattern is refused or works; a pattern that means the
+/// same in both dialects finds the same as the `regex` crate.
 pub fn regex_translate(data: &[u8]) {
     let Ok(input) = std::str::from_utf8(data) else { return };
     let (pattern, text) = input.split_once('\n').unwrap_or((input, "a1 b22-\tXé\r\n_ü"));
