@@ -12,7 +12,7 @@ fn one_line_in_one_line_out() {
 
 #[test]
 fn a_thousand_lines_keep_their_order() {
-    // Every seventh program is much slower than its neighbours.
+    // Every seventh program is much slower than the others.
     let rounds = |n: u64| if n.is_multiple_of(7) { 20_000 } else { 1 };
     let input: String =
         (0..1_000).map(|n| batch_line(n, &format!("(+ {n} (* 0 (count (range {}))))", rounds(n)))).collect();

@@ -1,4 +1,5 @@
-//! Requests of servers that are passed to the client: only to one that offers them, and declared only then.
+//! Upstream requests over stdio: forwarded only to a client that declared the feature, and declared upstream only
+//! then.
 
 use ptc_tests::binary::ptc;
 use ptc_tests::remote::RemoteProcess;
@@ -111,13 +112,13 @@ fn a_question_ends_with_the_call_that_asked_it() {
         }
     };
     assert_eq!(withdrawn["params"]["requestId"], request["id"]);
-    // An answer that comes too late is nobody's.
+    // A response after the deadline is ignored.
     answer(&mut server, &request, json!({ "result": { "action": "accept" } }));
     assert_eq!(server.text("(+ 1 2)"), "3");
     assert_eq!(server.end(), Some(0));
 }
 
-/// A question of a server that we did not write, over each transport.
+/// A third-party server elicits from the client, over each transport.
 #[test]
 #[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn a_server_that_we_did_not_write_asks_the_client() {
@@ -125,7 +126,7 @@ fn a_server_that_we_did_not_write_asks_the_client() {
     for entry in [everything(), streamable.entry("mcp_http", "/mcp"), sse.entry("sse", "/sse")] {
         let config = Upstreams::default().add("everything", entry).write();
         let mut server = serve(&config, json!({ "elicitation": {}, "roots": {} }));
-        // The server lists its questions some time after it was greeted, and asks for roots by itself.
+        // The server adds its tools that ask some time after the handshake, and requests roots by itself.
         let mut asked = Vec::new();
         let mut run = |server: &mut Server, program: &str| {
             let id = server.begin_program(program);

@@ -1,4 +1,4 @@
-//! Requests of servers that are passed to clients over HTTP: to the one whose calls are under way, and to nobody else.
+//! Upstream requests over HTTP: forwarded only to the client with calls in flight.
 
 use ptc_tests::processes::eventually;
 use ptc_tests::serve::text_of;
@@ -19,7 +19,7 @@ fn client(server: &WebServer, capabilities: Value) -> SessionClient {
     SessionClient::offering(server, "2025-11-25", &capabilities, &[])
 }
 
-/// A program under way.
+/// A program in flight.
 struct Running(Browser, Answer);
 
 impl Running {
@@ -29,7 +29,7 @@ impl Running {
         Running(browser, head)
     }
 
-    /// The next message that is for the client.
+    /// The next request for the client.
     fn next(&mut self) -> Value {
         let Running(browser, head) = self;
         match head.header("content-type") {
@@ -47,7 +47,7 @@ fn text(client: &mut SessionClient, server: &WebServer, program: &str) -> String
     Running::begin(client, server, program).text()
 }
 
-/// Waits until a call of somebody else is under way at the probe.
+/// Waits until a call of another client is in flight at the probe.
 fn until_somebody_calls(client: &mut SessionClient, server: &WebServer) {
     eventually("another call", || {
         text(client, server, "(get (:value (tool/call 'probe/stats {})) :most_in_flight)") == "2"
@@ -100,7 +100,7 @@ fn what_nobody_can_be_asked_is_declined_and_the_log_says_so() {
     let declined = text(&mut mute, &server, FORM);
     assert_eq!(declined, r#"[nil "the client whose call is under way does not offer this"]"#);
 
-    // Two clients call: it may be for either of them.
+    // Two clients have calls in flight, so the request could be for either of them.
     let mut able = client(&server, json!({ "elicitation": {} }));
     let held = mute.begin_program(&server, "(tool/call 'probe/hold {})");
     until_somebody_calls(&mut able, &server);
@@ -111,7 +111,8 @@ fn what_nobody_can_be_asked_is_declined_and_the_log_says_so() {
         text(&mut able, &server, "(get (:value (tool/call 'probe/stats {})) :cancelled)") == "1"
     });
 
-    // Two calls of one client are of one client. The one that began last is asked: that is not the one that is held.
+    // Two calls of one client count as one client. The request goes to the call that began last, which is not the
+    // held one.
     let held = able.begin_program(&server, "(tool/call 'probe/hold {})");
     eventually("another call is under way", || {
         text(&mut able, &server, "(get (:value (tool/call 'probe/stats {})) :in_flight)") == "2"
@@ -121,7 +122,7 @@ fn what_nobody_can_be_asked_is_declined_and_the_log_says_so() {
         let mut run = Running::begin(&mut able, &server, FORM);
         let request = run.next();
         if request["method"].is_null() {
-            // Its server has seen the end of the other client's call, which is only then forgotten here.
+            // Its server has seen the end of the other client's call; only then does `ptc` forget that call.
             declined += 1;
             return false;
         }
@@ -160,7 +161,7 @@ fn a_client_that_goes_or_says_nothing_ends_the_question_only() {
     run.next();
     drop(run);
     let mut silent = client(&server, json!({ "elicitation": {} }));
-    // Until the server of the client that has gone knows it, two clients call.
+    // Until the server knows that one client has gone, two clients have calls in flight.
     let (mut run, request) = loop {
         let mut run = Running::begin(&mut silent, &server, &FORM.replace(":value", ":reason"));
         let message = run.next();
@@ -168,7 +169,7 @@ fn a_client_that_goes_or_says_nothing_ends_the_question_only() {
             break (run, message);
         }
     };
-    // The deadline of its run is that of its question.
+    // The deadline of the run is also the deadline of its request.
     assert!(run.next()["method"] == "notifications/cancelled" || run.0.piece(&run.1).is_none());
     assert_eq!(silent.respond(&server, &request, &json!({ "result": { "action": "accept" } })), 202);
     assert_eq!(text(&mut silent, &server, "(+ 1 2)"), "3");
@@ -209,7 +210,7 @@ fn questions_hold_no_secrets_and_are_answered_at_the_end_of_the_server() {
     client.respond(&server, &request, &json!({ "result": { "action": "cancel" } }));
     run.text();
 
-    // A call that is under way at the end may ask and be answered; nobody begins another one.
+    // A call in flight at shutdown may still ask and be answered; no new call begins.
     let mut run = Running::begin(&mut client, &server, &format!("[{FORM} {FORM}]"));
     let first = run.next();
     server.terminate();

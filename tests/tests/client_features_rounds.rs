@@ -1,5 +1,5 @@
-//! Requests of servers that are passed to clients without a handshake (2026-07-28), who cannot be sent requests: the
-//! answer to their call asks, the program waits where it is, and the repeated call goes on with it.
+//! Upstream requests for clients without a handshake (2026-07-28), which cannot receive requests: the response to
+//! their call carries the request, the program stays parked, and the repeated call resumes it.
 
 use ptc_tests::binary::ptc;
 use ptc_tests::processes::{eventually, signal};
@@ -15,13 +15,13 @@ const FORM: &str = r#"(:value (tool/call 'probe/ask {:message "Delete it?"
 
 const UNKNOWN: &str = "unknown requestState";
 
-/// A server and the way to it.
+/// A server and its transport.
 enum Way {
     Stdio(Box<Server>),
     Http(WebServer),
 }
 
-/// One client of it.
+/// A client of that server.
 struct Client {
     way: Way,
     _config: ConfigFile,
@@ -30,7 +30,7 @@ struct Client {
     next_id: u64,
 }
 
-/// Starts a client of one transport: its upstreams, the timeout of a program, further flags.
+/// Starts a client of one transport, with its upstreams, the timeout of a program, and further flags.
 type Start = fn(Upstreams, &str, &[&str]) -> Client;
 
 const TRANSPORTS: [Start; 2] = [stdio, http];
@@ -92,12 +92,12 @@ impl Client {
         text_of(&self.call(program(text))["result"])
     }
 
-    /// Makes a call that asks.
+    /// Makes a call whose answer is a request for input.
     fn asked(&mut self, params: &Value) -> Round {
         Round::of(params, self.call(params.clone()))
     }
 
-    /// Answers every question of these rounds until the call is over.
+    /// Answers every request until the call is over.
     fn answer_all(&mut self, mut message: Value, params: &Value) -> (Value, usize) {
         let mut answered = 0;
         while message["result"]["resultType"] == "input_required" {
@@ -111,7 +111,7 @@ impl Client {
     }
 }
 
-/// A call whose answer asks.
+/// A call whose answer requests input.
 struct Round {
     params: Value,
     result: Value,
@@ -129,14 +129,14 @@ impl Round {
         self.result["inputRequests"].as_object().expect("requests").keys().cloned().collect()
     }
 
-    /// The one question.
+    /// The only request.
     fn question(&self) -> &Value {
         let requests = self.result["inputRequests"].as_object().expect("requests");
         assert_eq!(requests.len(), 1, "{}", self.result);
         requests.values().next().expect("a request")
     }
 
-    /// The call again, with these responses.
+    /// Repeats the call with these responses.
     fn answered(&self, responses: Value) -> Value {
         let mut params = self.params.clone();
         params["requestState"] = self.result["requestState"].clone();
@@ -144,14 +144,14 @@ impl Round {
         params
     }
 
-    /// The call again, with this response to the one question.
+    /// Repeats the call with this response to the only request.
     fn with(&self, response: &Value) -> Value {
         self.question();
         self.answered(json!({ (&self.names()[0]): response }))
     }
 }
 
-/// What is answered, by a stream if it took long.
+/// The message of an answer, which is a stream if it took long.
 fn message_of(answer: &Answer) -> Value {
     match answer.header("content-type") {
         Some("text/event-stream") => answer.events().pop().expect("an answer"),
@@ -176,7 +176,7 @@ fn is_unknown(message: &Value) -> bool {
 fn the_answer_to_a_call_asks_and_the_call_again_goes_on() {
     for start in TRANSPORTS {
         let mut client = start(Upstreams::probe(), "120s", &[]);
-        // What the program did before it was asked is done once.
+        // Effects of the program before the request happen once.
         let text = format!(
             "(do (tool/call 'probe/echo {{:v 1}}) [{FORM} (:calls (:value (tool/call 'probe/stats {{}})))])"
         );
@@ -209,7 +209,7 @@ fn roots_are_asked_for_in_the_same_way() {
         assert_eq!(*round.question(), json!({ "method": "roots/list", "params": {} }));
         let over = client.call(round.with(&json!({ "roots": [{ "uri": "file:///work" }] })));
         assert_eq!(text_of(&over["result"]), r#"[{"roots" [{"uri" "file:///work"}]} nil]"#);
-        // One that does not say them twice is not asked a third time.
+        // A client that does not declare the capability again is not asked a third time.
         let round = client.asked(&program("(:value (tool/call 'probe/roots {}))"));
         let again = Round::of(&round.params, client.call(round.answered(json!({}))));
         let over = client.call(again.answered(json!({})));
@@ -265,7 +265,7 @@ fn a_state_is_good_once_for_its_own_call() {
         other["arguments"]["program"] = "(+ 1 2)".into();
         let (code, text) = error_of(&client.call(other));
         assert!(code == -32602 && text.contains("belongs to another call"), "{text}");
-        // What is not what the protocol says uses nothing up.
+        // A malformed response does not use up the request.
         for (key, wrong) in
             [("requestState", json!(7)), ("inputResponses", json!([])), ("inputResponses", json!({ "a": 1 }))]
         {
@@ -292,12 +292,12 @@ fn a_call_is_known_by_its_arguments_however_they_are_written_and_however_deep() 
             params["arguments"]["context"] = context;
             params
         };
-        // The same, in another order.
+        // The same values in another order.
         let round = client.asked(&with(json!({ "a": 1, "b": { "c": 2, "d": [3] } })));
         let mut again = round.with(&accept);
         again["arguments"] = json!({ "context": { "b": { "d": [3], "c": 2 }, "a": 1 }, "program": FORM });
         assert_eq!(text_of(&client.call(again)["result"]), told);
-        // Others, as deep as nobody reads them.
+        // Other values, nested too deeply to be read.
         for depth in [100, 200] {
             let round = client.asked(&with(json!({ "deep": nested(depth, "one") })));
             for other in [with(json!({ "deep": nested(depth, "two") })), with(Value::Null), program(FORM)] {
@@ -332,7 +332,7 @@ fn nobody_else_goes_on_with_a_run() {
 fn only_what_a_client_declares_is_asked() {
     for start in TRANSPORTS {
         let mut client = start(Upstreams::probe(), "120s", &[]);
-        // The servers know that there are forms; this call has none.
+        // The servers know that the client supports forms, but this call does not declare it.
         let round = client.asked(&program(&format!("[{FORM} {FORM}]")));
         client.capabilities = json!({ "elicitation": { "url": {} }, "sampling": {} });
         let declined = r#"[nil "the client whose call is under way does not offer this"]"#;
@@ -350,7 +350,7 @@ fn a_run_that_ends_meanwhile_tells_its_end() {
         let process = client.text("(get (:value (tool/call 'probe/stats {})) :pid)");
         let round = client.asked(&program(&format!("[:over {}]", FORM.replace("(:value", "(:ok"))));
         signal(process.parse().expect("a process id"), "KILL");
-        // There is one place, which is free when the run has ended.
+        // There is one slot, which is free once the run has ended.
         assert_eq!(client.text("(:value (tool/call 'other/echo {:v 7}))"), "7");
         let over = client.call(round.with(&json!({ "action": "accept", "content": {} })));
         assert_eq!(over["result"]["resultType"], "complete", "{over}");
@@ -363,7 +363,7 @@ fn a_run_that_ends_meanwhile_tells_its_end() {
 fn a_client_that_does_not_come_back_ends_its_run() {
     for start in TRANSPORTS {
         let mut client = start(Upstreams::probe(), "120s", &["--max-parked-time", "1s"]);
-        // A form, beside a call that ends with its run only.
+        // A form, and a call that ends only with its run.
         let held = format!("(pcalls (fn [] (tool/call 'probe/hold {{}})) (fn [] {FORM}))");
         let round = client.asked(&program(&held));
         eventually("the run is over", || {

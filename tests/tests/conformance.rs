@@ -1,10 +1,10 @@
-//! The language as the conformance cases define it.
+//! Runs the conformance cases of the language.
 
 use ptc_tests::conformance::{Report, cases, run};
 use ptc_tests::workspace;
 
-/// Every case that belongs to this project gives its answer. Cases that do not yet are listed with their ids
-/// in `known_failures.txt`; one that gives its answer must be taken off the list.
+/// Every case of this project passes. Cases that do not pass yet are listed by id in `known_failures.txt`; a listed
+/// case that passes must be removed from the list.
 #[test]
 fn our_own_cases() {
     let dir = workspace().join("tests/conformance");
@@ -15,8 +15,8 @@ fn our_own_cases() {
     compare(&report, &known);
 }
 
-/// The whole corpus, where its folder lies beside this repository: every case gives its answer, but for those that
-/// `tests/known_gaps` lists with the reason; one that gives its answer must be taken off the list.
+/// Every case of the whole corpus passes, if its folder exists next to this repository. `tests/known_gaps` lists the
+/// exceptions with reasons; a listed case that passes must be removed from the list.
 #[test]
 #[cfg_attr(not(corpus), ignore = "no corpus beside the repository")]
 fn the_whole_corpus_but_for_known_gaps() {
@@ -30,7 +30,7 @@ fn the_whole_corpus_but_for_known_gaps() {
 }
 
 /// # Panics
-/// When a case that is not on the list has no answer, or one on the list has.
+/// If a case fails that is not listed, or a listed case passes.
 fn compare(report: &Report, known: &[&str]) {
     let id = |mismatch: &str| mismatch[1..].split(']').next().unwrap_or_default().to_owned();
     let failed: Vec<String> = report.mismatches.iter().map(|mismatch| id(mismatch)).collect();

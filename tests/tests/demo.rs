@@ -1,11 +1,11 @@
-//! `ptc demo`: something to see with nothing installed.
+//! `ptc demo` works with nothing installed.
 
 use ptc_tests::binary::{ptc, run};
 
 #[test]
 fn it_shows_program_answer_calls_and_saving() {
     let mut command = ptc(&["demo"]);
-    // Nothing is needed: no configuration, no home, no other program.
+    // It needs no configuration, no home and no other program.
     command.env_clear().current_dir("/");
     let finished = run(command, "");
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{}", finished.stdout);

@@ -1,4 +1,5 @@
-//! The recipes of docs/deploy.md say what this tree has: the Dockerfile and the unit for systemd, read as those read them.
+//! The recipes of docs/deploy.md match this tree: the Dockerfile and the systemd unit, parsed as their tools parse
+//! them.
 
 #![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
 
@@ -8,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// One instruction with its arguments, continued lines put together.
+/// The instructions with their arguments, with continued lines joined.
 fn instructions(text: &str) -> Vec<(String, String)> {
     let text = text.replace("\\\n", " ");
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -19,7 +20,7 @@ fn instructions(text: &str) -> Vec<(String, String)> {
     lines.map(split).collect()
 }
 
-/// The stages of a Dockerfile: base, name, and what follows.
+/// A stage of a Dockerfile: base, name, and instructions.
 struct Stage {
     base: String,
     name: Option<String>,
@@ -50,7 +51,7 @@ impl Stage {
     }
 }
 
-/// Flags that a command has, by its help.
+/// The flags that the help of a command lists.
 fn flags_of(arguments: &[&str]) -> BTreeSet<String> {
     let help = run(ptc(&[arguments, &["--help"]].concat()), "").stdout;
     let words = help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
@@ -91,13 +92,13 @@ fn the_image_is_made_of_what_is_there() {
         }
     }
     let [build, last] = &stages[..] else { panic!("{} stages", stages.len()) };
-    // A musl image of the version that the sources want: what it builds is static.
+    // A musl image with the Rust version of the sources builds a static binary.
     assert_eq!(build.base, format!("rust:{wanted}-alpine"));
     let builds: Vec<&str> = build.all("RUN").filter(|run| run.starts_with("cargo ")).collect();
     let [command] = builds[..] else { panic!("{builds:?}") };
     let words: Vec<&str> = command.split_whitespace().collect();
     assert_eq!(words, ["cargo", "build", "--locked", "--release", "--package", "ptc"]);
-    // cargo takes these flags, and there is this package with a lock that holds.
+    // cargo has these flags, and this package exists with a valid lock file.
     let metadata = Command::new("cargo")
         .args(["metadata", "--locked", "--offline", "--no-deps", "--format-version", "1"])
         .current_dir(&root)
@@ -115,10 +116,10 @@ fn the_image_is_made_of_what_is_there() {
         binary["name"].as_str().unwrap()
     );
     assert!(last.all("COPY").any(|copy| copy == format!("--from=build {built} /ptc")), "{built}");
-    // An empty image has no place for temporary files, which a server has to have that keeps results.
+    // An empty image has no folder for temporary files, which a server needs to spill results.
     assert!(build.all("RUN").any(|run| run == "mkdir -p -m 1777 /image/tmp"));
     assert!(last.all("COPY").any(|copy| copy == "--from=build /image /"));
-    // What is not to reach the image does not.
+    // Build output and history stay out of the image.
     let ignored = std::fs::read_to_string(root.join(".dockerignore")).unwrap();
     assert!(["target", ".git"].iter().all(|name| ignored.lines().any(|line| line == *name)), "{ignored}");
     assert_eq!(last.base, "scratch");
@@ -137,7 +138,7 @@ fn the_image_is_made_of_what_is_there() {
     assert!(entry.iter().filter(|word| word.starts_with("--")).all(|flag| known.contains(flag)), "{entry:?}");
 }
 
-/// The unit for systemd.
+/// The text of the systemd unit.
 fn unit() -> String {
     std::fs::read_to_string(workspace().join("docs/ptc.service")).unwrap()
 }
@@ -157,13 +158,13 @@ fn the_unit_is_one() {
         "{words:?}"
     );
     assert_eq!((value("KillSignal"), value("ExecReload")), ("SIGTERM", "/bin/kill -HUP $MAINPID"));
-    // What drains is not killed before it has ended.
+    // systemd must not kill a draining server before its own deadline.
     let help = run(ptc(&["serve", "--help"]), "").stdout;
     let grace =
         help.split("--http-shutdown-grace").nth(1).and_then(|rest| rest.split("[default: ").nth(1)).unwrap();
     let grace: u32 = grace.split('s').next().unwrap().parse().expect("seconds");
     assert!(value("TimeoutStopSec").parse::<u32>().unwrap() > grace, "{grace}");
-    // As systemd reads it, where there is one, with a command that exists.
+    // systemd's own check, if it is installed, with a command that exists.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ptc.service");
     let here = ptc_tests::binary::path();
@@ -174,7 +175,7 @@ fn the_unit_is_one() {
     }
 }
 
-/// What systemd says about a unit; `None` where there is no systemd.
+/// What systemd reports about a unit; `None` without systemd.
 fn verified(unit: &Path) -> Option<String> {
     let output = Command::new("systemd-analyze").arg("verify").arg("--man=no").arg(unit).output().ok()?;
     Some(String::from_utf8_lossy(&output.stderr).into_owned())

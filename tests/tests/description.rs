@@ -1,17 +1,17 @@
-//! The description of `lisp_eval` says nothing that is not so: `tests/description/claims.txt` holds all of it, piece by
-//! piece, each with a program that proves it, and it fits into what clients show of a description.
+//! The description of `lisp_eval` is true: `tests/description/claims.txt` splits it into claims, each with a program
+//! that proves it. The description also fits into what clients show.
 
 use ptc_tests::serve::Server;
 use ptc_tests::upstreams::{Upstreams, stdio, table_server};
 use ptc_tests::workspace;
 use serde_json::json;
 
-/// Clients cut a description here.
+/// Clients cut descriptions at this length.
 const CUT: usize = 2_048;
 
 const TABLES: &str = "tests/first_try/data.json";
 
-/// One piece of the description; a program with the beginning or, after `ends with`, the end of its answer.
+/// A part of the description, and programs with the beginning or, after `ends with`, the end of their answers.
 struct Claim {
     text: String,
     proof: Option<(String, String)>,
@@ -31,7 +31,7 @@ fn claims() -> Vec<Claim> {
             proof.split_once("\n=> ").unwrap_or_else(|| panic!("without an answer: {block}"));
         Claim { text: text.to_owned(), proof: Some((program.to_owned(), answer.trim_end().to_owned())) }
     };
-    // The answer of a claim may hold empty lines.
+    // The answer of a claim may contain empty lines.
     let (_, claims) = file.split_once("\n\nsay ").expect("a claim");
     claims.split("\n\nsay ").map(|block| claim(&format!("say {block}"))).collect()
 }
@@ -44,7 +44,7 @@ fn serve() -> Server {
         .add("desk", table_server(TABLES, "desk"))
         .add("absent", absent)
         .write();
-    // A call that is never answered ends soon, and a slow machine is waited for.
+    // An unanswered call fails soon, while programs have time enough for a slow machine.
     Server::start(&config.flags(&["--timeout", "120s", "--upstream-call-timeout", "2s"]))
 }
 
@@ -80,7 +80,7 @@ fn each_claim_is_proved_by_its_program() {
         let answer = answer["result"]["content"][0]["text"].as_str().unwrap();
         let is_so = match wanted.strip_prefix("ends with ") {
             Some(end) => answer.ends_with(end),
-            // An error goes on with its place and a hint, and an answer with notes.
+            // An error continues with its location and a hint, an answer with notes.
             None => answer.starts_with(&wanted),
         };
         if !is_so {

@@ -1,18 +1,18 @@
 //! Value, prints and fuel of a program are a function of its text, its context and the answers of its host: they are
-//! the same in every process. Random programs run in several; `PTC_PROCESSES=100` tries as many.
+//! the same in every process. Random programs run in several processes; `PTC_PROCESSES=100` runs as many.
 
 use ptc_tests::grammar;
 use ptc_tests::variants::{self, Budget, USUAL};
 use std::fmt::Write;
 use std::process::{Child, Command, Stdio};
 
-/// Names the file that a process of this test writes what its programs left into.
+/// Names the file into which a child process of this test writes its results.
 const REPORT: &str = "PTC_TEST_REPORT";
 
-/// Processes compared, unless told otherwise.
+/// Number of processes to compare by default.
 const PROCESSES: usize = 4;
 
-/// Processes at work at the same time.
+/// Number of processes that run at the same time.
 const TOGETHER: usize = 4;
 
 const RANDOM_PROGRAMS: u64 = 1_000;
@@ -20,8 +20,7 @@ const RANDOM_PROGRAMS: u64 = 1_000;
 const SMALL: Budget = Budget { fuel: 50_000, memory_bytes: 4 << 20 };
 const LARGE: Budget = Budget { fuel: 50_000_000, memory_bytes: 64 << 20 };
 
-/// Programs with so many keys that some of them collide by chance: a comparison that one process needs and another
-/// does not shows in the fuel.
+/// Programs with so many keys that some collide by chance: an extra comparison in one process would show in the fuel.
 const CROWDED: &[&str] = &[
     "(count (frequencies (map (fn [n] [(str n) 1]) (range 40000))))",
     "(count (group-by (fn [n] {:id (str \"row\" n)}) (range 40000)))",
@@ -31,14 +30,14 @@ const CROWDED: &[&str] = &[
     "(count (frequencies (map (fn [n] [(LocalDate/parse \"2024-01-02\") (str n)]) (range 40000))))",
     "(count (frequencies (map (fn [n] [(* n 9223372036854775807) (str n)]) (range 40000))))",
     "(count (reduce (fn [m n] (assoc m [n (str n)] [(str n)])) {} (range 40000)))",
-    // Keys that collide because they begin alike, among others.
+    // Among others, keys that collide because they begin alike.
     "(let [wide (fn [n] [0 0 0 0 0 0 0 0 n])
            s (into (set (map str (range 200))) (map wide (range 200)))]
        [(count (filter s (map wide (range 300)))) (sort (map str (take 20 s)))])",
 ];
 
 fn programs() -> impl Iterator<Item = (String, Budget)> {
-    // Numbers without a pattern, the same in every process.
+    // Pseudo-random numbers, the same in every process.
     let mut state = 1u64;
     let mut number = move || {
         state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
@@ -51,7 +50,7 @@ fn programs() -> impl Iterator<Item = (String, Budget)> {
     random.chain(CROWDED.iter().map(|&source| (source.to_owned(), LARGE)))
 }
 
-/// What every program leaves, one line each.
+/// The results of all programs, one line each.
 fn report() -> String {
     programs().fold(String::new(), |mut report, (source, budget)| {
         let ran = variants::run(&source, &budget, &USUAL);

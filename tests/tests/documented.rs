@@ -1,5 +1,5 @@
-//! What `doc` says of schemas of every shape is enough to call a tool: arguments that are made of it, with nothing else
-//! known, fit the schema, and so does the call that it shows.
+//! `doc` describes schemas of every shape well enough to call the tool: arguments made from it alone fit the schema,
+//! and so does the example call that it shows.
 
 use jsonschema::{Draft, JSONSchema};
 use ptc_runtime::tools::text::{call_form, documentation};
@@ -8,7 +8,7 @@ use ptc_tests::binary::eval;
 use ptc_tests::signature::{Style, read};
 use serde_json::{Map, Value, json};
 
-/// What is said of an object.
+/// Schemas of objects.
 fn objects() -> Vec<Value> {
     vec![
         json!({"properties": {"a": {"type": "string"}}, "required": ["a"]}),
@@ -27,7 +27,7 @@ fn objects() -> Vec<Value> {
     ]
 }
 
-/// What is said of a value.
+/// Schemas of values.
 fn values() -> Vec<Value> {
     vec![
         json!({"type": "string"}),
@@ -45,14 +45,14 @@ fn values() -> Vec<Value> {
     ]
 }
 
-/// Nearly every object fits: exactly one of it and another is not what anybody means.
+/// True for `oneOf` schemas that nearly every object matches twice; no real schema means that.
 fn is_vague(schema: &Value) -> bool {
     schema.get("minProperties").is_some()
         || schema.get("dependentRequired").is_some()
         || (schema.get("required").is_none() && schema.get("properties").is_some())
 }
 
-/// Ways to say two things of one value.
+/// Ways to combine schemas for one value.
 fn together(first: &Value, second: &Value, third: &Value) -> Vec<Value> {
     let mut all = vec![
         json!({"allOf": [first, second]}),
@@ -118,7 +118,7 @@ fn validator(schema: &Value) -> JSONSchema {
 fn arguments_made_of_documentation_fit() {
     let schemas = schemas();
     let tools: Vec<UpstreamTool> = schemas.iter().map(tool).collect();
-    // The calls that are shown, as data.
+    // The example calls, as data.
     let shown: Vec<String> = tools
         .iter()
         .map(|tool| {
@@ -159,7 +159,7 @@ fn arguments_made_of_documentation_fit() {
                 assert!(checked.is_ok(), "{schema}: {value}: {checked:?}");
             }
         } else if !pool.iter().any(|value| validator.is_valid(value)) {
-            // Nothing fits: whoever wrote it has contradicted themselves.
+            // Nothing fits: the schema contradicts itself.
             impossible += 1;
         } else {
             misfits.push(format!(

@@ -1,5 +1,5 @@
-//! Sixty tasks over five servers, each with a program that was written from the description of `lisp_eval` alone, in one
-//! pass, and never repaired. `tests/first_try/reference.py` has the tasks and computes their answers.
+//! Sixty tasks over five servers, each with a program written from the description of `lisp_eval` alone, in one pass,
+//! without repair. `tests/first_try/reference.py` has the tasks and computes their answers.
 
 use ptc_tests::serve::Server;
 use ptc_tests::upstreams::{Upstreams, table_server};
@@ -8,11 +8,11 @@ use serde_json::Value;
 
 const TABLES: &str = "tests/first_try/data.json";
 
-/// Programs that were wrong at the first try, and why; they stay as they are.
+/// Programs that were wrong at the first attempt, and why; they stay unrepaired.
 const WRONG: &[(usize, &str)] =
     &[(57, "its map has integers as keys: printed as it should be, and not JSON, which is what is compared")];
 
-/// How many of sixty have to be right.
+/// How many of the sixty must be right.
 const RIGHT: usize = 58;
 
 fn read(name: &str) -> String {
@@ -46,7 +46,7 @@ fn programs_are_right_at_the_first_try() {
     assert!(tasks.len() - wrong.len() >= RIGHT);
 }
 
-/// Numbers are compared as numbers: 2 is 2.0.
+/// Compares numbers by value: 2 equals 2.0.
 fn is_same(given: &Value, wanted: &Value) -> bool {
     match (given, wanted) {
         (Value::Number(given), Value::Number(wanted)) => given.as_f64() == wanted.as_f64(),

@@ -1,5 +1,5 @@
-//! What fuzzing has found stays fixed: every input in `fuzz/regressions/<target>/` and every seed keeps the
-//! promises of its target.
+//! Replays the inputs that fuzzing has found: every input in `fuzz/regressions/<target>/` and every seed satisfies
+//! the check of its target.
 
 use ptc_tests::checks::{Check, TARGETS};
 use ptc_tests::small_stack::on_small_stack;
@@ -7,7 +7,7 @@ use ptc_tests::workspace;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The targets that start from each list of seeds.
+/// The targets of each list of seeds.
 const SEEDS: &[(&str, &[&str])] = &[
     ("programs", &["lex", "parse", "compile", "run"]),
     ("json", &["json_decode"]),
@@ -18,7 +18,7 @@ fn target(name: &str) -> Check {
     TARGETS.iter().find(|(target, _)| *target == name).expect("a target").1
 }
 
-/// Runs the check on every input; names the input that breaks it.
+/// Runs the check on every input; names the failing input.
 fn replay(name: &'static str, inputs: Vec<(String, Vec<u8>)>) {
     let check = target(name);
     let broken: Vec<String> = on_small_stack(move || {
@@ -56,7 +56,7 @@ fn seeds_keep_the_promises() {
     }
 }
 
-/// A target without a file here, or a file without a check, would never run.
+/// A fuzz target without a check here, or a check without a fuzz target, would never run.
 #[test]
 fn every_target_is_built_and_replayed() {
     let files = std::fs::read_dir(workspace().join("fuzz/fuzz_targets")).expect("the targets");

@@ -1,13 +1,13 @@
-//! Programs and servers that want too much: each ends in its own error, and the next request is answered.
+//! Programs and servers that exceed limits: each fails with its own error, and the next request is answered.
 
 use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::Upstreams;
 use serde_json::{Value, json};
 
-/// Error kinds of a program that may run out of time before it runs out of anything else.
+/// Error kinds of a program that may run out of time before it runs out of another resource.
 const OUT_OF_BUDGET: &[&str] = &["timeout", "fuel_exceeded", "memory_exceeded"];
 
-/// A program, and how it may end: an answer's text or error kinds.
+/// A program and the ways in which it may end: an answer's text, or error kinds.
 struct Hostile {
     program: &'static str,
     answer: Option<&'static str>,
@@ -30,7 +30,7 @@ const PROGRAMS: &[Hostile] = &[
     answers("(count (pr-str (reduce (fn [a _] [a]) nil (range 1000000))))", "2000003", &["timeout", "fuel_exceeded", "memory_exceeded", "type_error"]),
     ends("(reduce (fn [a _] [a]) nil (range 1000000))", &["timeout", "fuel_exceeded", "memory_exceeded", "type_error", ""]),
     // 64 nodes and 2^64 paths: printed, compared, hashed, encoded.
-    // As an answer it is cut like any long one.
+    // As an answer it is cut like any long text.
     ends("(reduce (fn [a _] [a a]) nil (range 64))", &["timeout", "fuel_exceeded", "memory_exceeded", ""]),
     ends("(count (str (reduce (fn [a _] [a a]) nil (range 64))))", OUT_OF_BUDGET),
     ends("(println (reduce (fn [a _] [a a]) nil (range 64)))", OUT_OF_BUDGET),
@@ -56,7 +56,7 @@ const PROGRAMS: &[Hostile] = &[
     ends("(re-find #\"(a+)+$\" (str (join (map (fn [_] \"a\") (range 100000))) \"b\"))", &["timeout", "fuel_exceeded", "memory_exceeded", ""]),
 ];
 
-/// Runs every program on one server: an error ends its program and nothing else.
+/// Runs every program on one server: an error ends only its own program.
 fn all_end(flags: &[&str]) {
     let mut server = Server::start(&[&["--response-profile", "structured"], flags].concat());
     let mut wrong = Vec::new();
@@ -69,7 +69,7 @@ fn all_end(flags: &[&str]) {
     assert_eq!(server.end(), Some(0));
 }
 
-/// What is wrong with the ending.
+/// What is wrong with the result.
 fn judge(hostile: &Hostile, result: &Value) -> Option<String> {
     let content = &result["structuredContent"];
     let right = if result["isError"] == true {
@@ -77,7 +77,7 @@ fn judge(hostile: &Hostile, result: &Value) -> Option<String> {
     } else {
         match hostile.answer {
             Some(answer) => content["result"] == answer,
-            // An empty kind stands for any answer at all.
+            // An empty kind allows any answer.
             None => hostile.errors.contains(&""),
         }
     };
@@ -95,7 +95,7 @@ fn programs_with_a_gibibyte() {
     all_end(&["--memory", "1G", "--max-total-memory", "2G"]);
 }
 
-/// What can be answered is answered, when there is time and memory for it.
+/// Programs give right answers when they have enough time and memory.
 #[test]
 fn answers_are_right_where_the_limits_allow_them() {
     let roomy =
@@ -128,7 +128,7 @@ const MEGABYTES_100: &str =
     "(let [r (tool/call {:server \"probe\" :tool \"flood\" :args {:bytes 100000000}})]
        (if (:ok r) (count (:value r)) [(:reason r) (:message r)]))";
 
-/// An upstream answer of 100 MB against the default cap: refused before it is read as JSON.
+/// An upstream answer of 100 MB exceeds the default cap: it is refused before it is parsed.
 #[test]
 fn an_upstream_answer_beyond_the_cap() {
     let config = Upstreams::probe().write();
@@ -143,7 +143,7 @@ fn an_upstream_answer_beyond_the_cap() {
     assert_eq!(server.text("(+ 1 2)"), "3");
 }
 
-/// With a cap of 200 MB the answer comes in: with memory for it, it is a value; without, it is a memory error.
+/// A cap of 200 MB admits the answer. It becomes a value if the program has memory for it, else a memory error.
 #[test]
 fn an_upstream_answer_within_a_large_cap() {
     let config = Upstreams::probe().write();
@@ -166,7 +166,7 @@ fn an_upstream_answer_within_a_large_cap() {
     }
 }
 
-/// Frames that are no requests are answered as the protocol says, and the server goes on.
+/// Malformed frames get the protocol's errors, and the server goes on.
 #[test]
 fn malformed_frames() {
     let mut server = Server::start(&[]);
@@ -183,7 +183,7 @@ fn malformed_frames() {
         let answer = server.receive();
         let shown: String = frame.chars().take(60).collect();
         let got = answer["error"]["code"].as_i64();
-        // Deeply nested JSON may count as unreadable or as no request.
+        // Deeply nested JSON may count as a parse error or as an invalid request.
         assert!(got == Some(code) || (frame.len() > 1_000 && got == Some(-32600)), "{shown}: {answer}");
         assert_eq!(answer["id"], Value::Null, "{shown}: {answer}");
     }

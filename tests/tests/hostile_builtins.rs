@@ -1,6 +1,6 @@
-//! Every builtin of the table, called with values as large, deep, shared and colliding as the language allows, at 10 MiB
-//! and 200 ms, in one process with little address space: nothing aborts, runs on or holds memory that nobody accounts
-//! for. A builtin that is added to the table is among them.
+//! Calls every builtin with values as large, deep, shared and colliding as the language allows, at 10 MiB and 200 ms,
+//! in one process with little address space: none aborts, runs on, or holds unaccounted memory. New builtins are
+//! included automatically.
 //!
 //! `PTC_HOSTILE=all` tries more shapes of calls and more values, which takes some minutes.
 
@@ -10,7 +10,7 @@ use std::process::Command;
 /// Address space of the process, in KiB.
 const ADDRESS_SPACE: u64 = 1 << 20;
 
-/// Builtins with a name of their own; fewer would mean that the table was not read.
+/// Builtins with a distinct name; fewer would mean that the table was not read.
 const LEAST_BUILTINS: u64 = 300;
 
 #[test]

@@ -1,5 +1,5 @@
-//! Programs that make much work of little fuel: a long thing in a loop that looks short, or few functions made of
-//! each other. Whatever a program does, its fuel runs out in a time that its limit bounds.
+//! Programs that try to do much work for little fuel: a long operation in a short loop, or few functions made of each
+//! other. A limit on fuel bounds the time of every program.
 
 use ptc_compiler::{CompileOptions, Externals, compile};
 use ptc_vm::{Budget, Exit, Isolate, Reason};
@@ -7,20 +7,19 @@ use std::time::Duration;
 
 const MEMORY: u64 = 10 << 20;
 
-/// Fuel of each program, and what using it up may take: some microseconds a unit, a hundred times what it takes
-/// usually.
+/// Fuel of each program, and the time to use it up: some microseconds a unit, a hundred times the usual.
 const FUEL: u64 = 200_000;
 const TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2_000 } else { 500 });
 
-/// Programs without an end, or with one that is far away.
+/// Programs that never end, or not soon.
 const PROGRAMS: &[&str] = &[
-    // Many stages, and few items.
+    // Many stages, few items.
     "(transduce (apply comp (repeat 30000 (take 1000000000))) + 0 (range 1000000))",
     "(transduce (apply comp (repeat 30000 (drop 0))) + 0 (range 1000000))",
     "(into [] (apply comp (repeat 30000 (dedupe))) (range 1000000))",
     "(reduce + (take 100000 (reduce (fn [s _] (take-nth 1 s)) (iterate inc 1) (range 30000))))",
     "(def s (reduce (fn [s _] (drop 1 s)) (iterate inc 1) (range 30000))) (loop [] (first s) (recur))",
-    // Functions made of functions: few values, many calls, without a frame among them.
+    // Functions composed of functions: few values, many calls, no frame.
     "(def a (apply every-pred (repeat 1000 int?))) (def b (apply every-pred (repeat 1000 a)))
      (map (apply every-pred (repeat 1000 b)) [1])",
     "(def a (apply some-fn (repeat 1000 nil?))) (def b (apply some-fn (repeat 1000 a)))
@@ -39,13 +38,13 @@ const PROGRAMS: &[&str] = &[
     "(def s (reduce (fn [s _] (str s s)) \"\u{1f1e6}\" (range 15))) (loop [] (last s) (recur))",
 ];
 
-/// Processor time of this thread. What else runs on the machine does not count.
+/// Processor time of this thread, independent of other load.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
     Duration::from_nanos(text.split(' ').next().and_then(|nanos| nanos.parse().ok()).expect("nanoseconds"))
 }
 
-/// How a program ended, and when.
+/// How a program ended, and after how much time.
 fn run(source: &str) -> (Option<Reason>, Duration) {
     let compiled = compile(source, &Externals::default(), &CompileOptions::default());
     let program = compiled.unwrap_or_else(|errors| panic!("{source}: {errors:?}")).program;
@@ -79,7 +78,7 @@ fn fuel_runs_out_in_time() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Looking for the last grapheme in ever longer ends of a text finds the same as going through all of it.
+/// Searching for the last grapheme in ever longer suffixes of a text finds the same as scanning all of it.
 #[test]
 fn the_last_grapheme_is_the_same_as_in_the_whole_text() {
     for piece in ["\u{1f1e6}", "\u{1f468}\u{200d}", "\u{915}\u{94d}", "e\u{301}", "\r\n", "\u{301}", "a"] {

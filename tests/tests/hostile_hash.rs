@@ -1,6 +1,5 @@
-//! Keys that collide, in everything that has keys: a program that knows the hash pays for its collisions, or they
-//! cost next to nothing. Each attack ends within the time that a program of these limits has, and the fuel says how much
-//! work it was.
+//! Programs with colliding keys, in everything that has keys: collisions either cost fuel or are nearly free. Each
+//! attack ends within the time limit, and its fuel shows how much work it did.
 
 use ptc_compiler::{CompileOptions, Externals, compile};
 use ptc_tests::collisions;
@@ -8,7 +7,7 @@ use ptc_vm::{Budget, Exit, Isolate, Reason};
 use std::fmt::Write;
 use std::time::Duration;
 
-/// The limits of the issue at hand: 10 MiB, 200 ms and what may be overrun. Code that is not optimised gets more.
+/// The limits: 10 MiB, 200 ms and some overrun. Unoptimised code gets more.
 const MEMORY: u64 = 10 << 20;
 const TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2_000 } else { 250 });
 
@@ -16,13 +15,13 @@ const TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2_000 }
 /// their number.
 const FUEL: u64 = 400;
 
-/// Processor time of this thread. What else runs on the machine does not count.
+/// Processor time of this thread, independent of other load.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
     Duration::from_nanos(text.split(' ').next().and_then(|nanos| nanos.parse().ok()).expect("nanoseconds"))
 }
 
-/// What a program gave.
+/// The result of a program.
 struct Ran {
     result: Result<String, Reason>,
     fuel: u64,
@@ -54,7 +53,7 @@ fn run(source: &str, context: &str) -> Ran {
     Ran { result, fuel, time }
 }
 
-/// Programs over `ks`, of which there are so many, all different.
+/// Programs over `ks`, a sequence of `n` distinct keys.
 const PROGRAMS: &[&str] = &[
     "(count (frequencies ks))",
     "(count (group-by identity ks))",
@@ -78,7 +77,7 @@ const PROGRAMS: &[&str] = &[
     "(count (sequence (distinct) ks))",
 ];
 
-/// Runs every program on these keys: what `ks` is in the language, over the data of the context.
+/// Runs every program on these keys. `keys` is the expression for `ks`; it may read the context `data`.
 fn attack(name: &str, count: usize, keys: &str, data: &str) {
     let context = format!("{{\"data\":[{data}]}}");
     let levels = u64::from(usize::BITS - count.leading_zeros());
@@ -88,7 +87,7 @@ fn attack(name: &str, count: usize, keys: &str, data: &str) {
         let ran = run(&format!("(let [ks {keys}] {program})"), &context);
         match &ran.result {
             Ok(text) if *text == count.to_string() => answered += 1,
-            // Sorting collections, and so much data in twos, may be too much for the limit.
+            // Sorting collections, and pairs of so much data, may exceed the memory limit.
             Err(Reason::MemoryExceeded) => {}
             other => wrong.push(format!("{program}: {other:?}")),
         }
@@ -145,7 +144,7 @@ fn texts_of_one_hash() {
     attack("long texts", 5_000, "data/data", &texts);
 }
 
-/// Hashes differ, but all are looked for in the same places.
+/// Hashes differ, but all texts probe the same slots.
 #[test]
 fn texts_in_the_same_places() {
     let texts = quoted(collisions::texts(30_000, 10));
@@ -173,7 +172,7 @@ fn names_in_the_same_places() {
     assert!(ran.time < TIME, "{:?}", ran.time);
 }
 
-/// Objects of JSON: decoded as context, and by the program.
+/// JSON objects: decoded as context, and by the program.
 #[test]
 fn objects_of_json() {
     let texts = collisions::texts(30_000, 10);
@@ -196,7 +195,7 @@ fn objects_of_json() {
     assert!(ran.result.is_ok() && ran.time < TIME, "{:?} {:?}", ran.result, ran.time);
 }
 
-/// Keys of many paths and few nodes.
+/// Keys with many paths and few nodes.
 #[test]
 fn shared_structure_as_keys() {
     let wide = "(defn wide [n] (reduce (fn [a _] [a a]) n (range 20)))";
@@ -208,7 +207,7 @@ fn shared_structure_as_keys() {
     }
 }
 
-/// Work on long leaves is paid by the byte: each program does a thing that takes long many times, which must cost
+/// Work on long leaves costs fuel by the byte: each program repeats an operation that takes long, which must cost
 /// fuel in proportion.
 #[test]
 fn long_leaves_are_paid_by_the_byte() {
@@ -216,7 +215,7 @@ fn long_leaves_are_paid_by_the_byte() {
     const BYTES: u64 = 1_000_000;
     let text = format!("\"{}\"", "ab-".repeat(BYTES as usize / 3));
     let context = format!("{{\"a\":{text},\"b\":{text},\"map\":{{\"x\":1}}}}");
-    // A number of as many bytes, twice.
+    // A number of that many bytes, twice.
     let number = "(defn big [] (reduce (fn [n _] (* n n)) 3 (range 16)))";
     for (program, bytes) in [
         ("(let [a data/a b data/b] (dotimes [_ 10] (= a b)))", BYTES),

@@ -1,5 +1,5 @@
-//! What was not on the account of an isolate, not paid for, or could not be interrupted: as the account, the fuel and
-//! the polls of the isolate say, without looking at a clock.
+//! Work that once was unaccounted, unpaid or uninterruptible is checked against the account, the fuel and the polls
+//! of the isolate, without a clock.
 
 use ptc_compiler::{CompileOptions, Externals, compile};
 use ptc_vm::{Budget, Exit, Interrupt, InterruptKind, Isolate, Preempt, Preemption, Reason};
@@ -11,7 +11,7 @@ thread_local! {
     static INTERRUPT: RefCell<Interrupt> = RefCell::default();
 }
 
-/// Counts polls, and ends the program at the last one that it may have.
+/// Counts polls, and ends the program at the last allowed one.
 struct Counter;
 
 impl Preempt for Counter {
@@ -48,7 +48,7 @@ fn run(source: &str, memory_bytes: u64) -> (Isolate, Exit) {
     }
 }
 
-/// Most bytes that a program had on its account at once.
+/// Peak of bytes on a program's account.
 fn peak(source: &str) -> u64 {
     let (isolate, exit) = run(source, 1 << 30);
     assert!(matches!(exit, Exit::Done), "{source}: {exit:?}");
@@ -104,7 +104,7 @@ fn arguments_of_a_call_of_the_host_are_on_the_account_until_it_answers() {
     assert_eq!(isolate.close(), 0);
 }
 
-/// What a program has used, and how often it polled.
+/// What a program used, and how often it polled.
 #[derive(Debug, PartialEq)]
 struct Work {
     fuel: u64,
@@ -119,7 +119,7 @@ fn work(source: &str) -> Work {
     work
 }
 
-/// Collections of 200,000 items, and an update that copies one because it is looked at afterwards.
+/// Collections of 200,000 items, and an update that copies one because it is read afterwards.
 const UPDATES: &[(&str, &str)] = &[
     ("(mapv identity (range 200000))", "(assoc c 7 :x)"),
     ("(mapv identity (range 200000))", "(conj c 1)"),
@@ -137,7 +137,7 @@ const UPDATES: &[(&str, &str)] = &[
 
 #[test]
 fn a_copy_of_what_is_shared_polls_and_costs_what_no_copy_does() {
-    // Twelve steps; programs differ in a poll or two beside them.
+    // Twelve steps; programs differ by a poll or two.
     const LEAST: u64 = 200_000 / 16_384 - 2;
     for (collection, update) in UPDATES {
         let body = |body: &str| work(&format!("(let [c {collection}] {body})"));
@@ -163,7 +163,7 @@ fn a_copy_ends_at_the_deadline() {
     }
 }
 
-/// Polls of a program beyond those of one that only makes the values.
+/// Polls of a program minus those of one that only makes the values.
 fn polls_beside(values: &str, body: &str) -> u64 {
     let nothing = work(&format!("(let [{values}] nil)"));
     work(&format!("(let [{values}] {body} nil)")).polls.saturating_sub(nothing.polls)

@@ -1,4 +1,4 @@
-//! Patterns and texts that want too much: each search, match, split, replacement and compilation ends within the limits.
+//! Hostile patterns and texts: each search, match, split, replacement and compilation ends within the limits.
 
 use ptc_tests::serve::Server;
 use serde_json::Value;
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 const LIMITS: &[&str] = &["--response-profile", "structured", "--memory", "10M", "--timeout", "200ms"];
 const TIMEOUT: Duration = Duration::from_millis(200);
 
-/// How much later an answer may come, in the best of so many attempts: other work on the machine is not meant.
+/// How late an answer may be, in the best of several attempts, so that other load does not count.
 const LATE: Duration = Duration::from_millis(50);
 const ATTEMPTS: usize = 3;
 
-/// Error kinds of a program that ran into a limit; an answer is as good.
+/// Error kinds of a program that hit a limit; an answer is fine as well.
 const LIMITED: &[&str] = &["timeout", "fuel_exceeded", "memory_exceeded"];
 
-/// Also of one whose pattern takes too many steps.
+/// The same for a program whose pattern takes too many steps.
 const COMPLEX: &[&str] = &["timeout", "fuel_exceeded", "memory_exceeded", "type_error"];
 
 /// `double` makes long texts of short ones; `uneven` is a text without a period.
@@ -24,7 +24,7 @@ const PRELUDE: &str = r#"
 (defn uneven [times] (first (reduce (fn [[a b] _] [(str a b) (str b a)]) ["a" "b"] (range times))))
 "#;
 
-/// Runs each program: it ends in time, in an answer or in one of these errors, and the server goes on.
+/// Runs each program: it ends in time, with an answer or one of these errors, and the server goes on.
 fn all_end_in_time(programs: &[String], errors: &[&str]) {
     let mut server = Server::start(LIMITS);
     let mut wrong = Vec::new();
@@ -162,7 +162,7 @@ fn compiling_patterns() {
         made(r#"(str "(?:" (double "(?:" 4) "a|" (double "){2}" 4) "){9}" i)"#),
         made(r#"(str "\\b\\w{" i "}\\b")"#),
     ];
-    // Literals are compiled with the program, whose compilation has reasons of its own.
+    // Literals are compiled with the program, and compilation has reasons of its own.
     let compiling = ["compile_timeout", "compile_memory_exceeded"];
     let errors = [&["timeout", "fuel_exceeded", "memory_exceeded", "runtime_error"][..], &compiling].concat();
     all_end_in_time(&programs, &errors);
@@ -171,7 +171,7 @@ fn compiling_patterns() {
 #[test]
 fn more_patterns_than_are_kept() {
     let programs = [
-        // Each on a text that is long enough for an automaton.
+        // Each text is long enough for the automaton.
         r#"(let [t (uneven 16)] (loop [i 0] (do (re-find (re-pattern (str "[ab]*a[ab]{" (mod i 40) "}c")) t) (recur (inc i)))))"#,
         r#"(let [t (uneven 16)] (mapv (fn [i] (let [p (re-pattern (str "[ab]*a[ab]{" i "}c"))] (re-find p t) p)) (range 1000)))"#,
         r#"(let [t (uneven 13)] (mapv (fn [i] (re-find (re-pattern (str "(?=(a|b)*c)" i)) t)) (range 10000)))"#,

@@ -1,4 +1,4 @@
-//! What `ptc serve --http` promises to clients of every revision.
+//! `ptc serve --http` for clients of every protocol revision.
 
 use ptc_tests::binary::{ptc, run};
 use ptc_tests::web::{SessionClient, WebServer, program, stateless_body, stateless_headers};
@@ -52,7 +52,7 @@ fn sessions_are_named_and_each_has_its_own_ids() {
     }
     let initialize = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }).to_string();
     assert_eq!(server.ask("POST", &client.headers(), &initialize).status, 400);
-    // A running call is answered when it is cancelled, and its id is taken until then.
+    // A cancelled call is answered; its id stays in use until then.
     let long = client.body("tools/call", program("(loop [] (recur))"));
     let id = serde_json::from_str::<Value>(&long).unwrap()["id"].clone();
     let mut waiting = server.connect();
@@ -144,7 +144,7 @@ fn tokens_let_in_and_own_sessions() {
     let refused = ask("Bearer wrong");
     assert_eq!((refused.status, refused.header("www-authenticate")), (429, None));
     assert_eq!(refused.header("retry-after"), Some("60"));
-    // Who has a right one is not shut out by who tries others at the same address.
+    // Failed attempts from an address do not lock out a client with a valid token there.
     assert_eq!(ask(&format!("bearer {token}")).status, 200);
     assert_eq!(ask("Bearer wrong").status, 429);
     assert_eq!(server.get("/health").status, 200);
@@ -182,21 +182,21 @@ fn a_client_that_goes_away_stops_its_program() {
     assert_eq!(server.eval("(count (range 100000))"), "100000");
 }
 
-/// Programs want their core less than the threads that read requests: else a request would wait for the system's next
-/// tick beside them.
+/// Workers run at a lower priority than the threads that read requests; otherwise a request would wait for the
+/// system's next scheduling tick.
 #[cfg(target_os = "linux")]
 #[test]
 fn programs_give_way_to_requests() {
     let server = WebServer::start(&[]);
     let folder = format!("/proc/{}/task", server.id());
     let mut niceness = Vec::new();
-    // Each worker says so itself, when it begins.
+    // Each worker lowers its own priority when it starts.
     ptc_tests::processes::eventually("workers give way", || {
         niceness.clear();
         for thread in std::fs::read_dir(&folder).unwrap() {
             let Ok(stat) = std::fs::read_to_string(thread.unwrap().path().join("stat")) else { continue };
             let (name, rest) = stat.split_once('(').unwrap().1.rsplit_once(") ").unwrap();
-            // The nineteenth field, of which two are before the rest.
+            // The nineteenth field; the first two precede the rest.
             let nice: i64 = rest.split(' ').nth(16).unwrap().parse().unwrap();
             niceness.push((name.starts_with("ptc-worker"), nice));
         }

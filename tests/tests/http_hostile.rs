@@ -1,5 +1,4 @@
-//! What clients do to a server over HTTP, by mistake or on purpose: each has its answer, and another client notices
-//! nothing.
+//! Misbehaving HTTP clients: each mistake or attack gets its answer, and other clients notice nothing.
 
 use ptc_tests::web::{Browser, WebServer, program, stateless_body, stateless_headers};
 
@@ -11,7 +10,7 @@ fn is_well(server: &WebServer) {
     assert_eq!(server.eval("(+ 1 2)"), "3");
 }
 
-/// Sends what the server may refuse to read on; what it says then.
+/// Sends pieces that the server may refuse to read. Gives the status.
 fn status(browser: &mut Browser, pieces: impl IntoIterator<Item = Vec<u8>>) -> Option<u16> {
     for piece in pieces {
         if browser.send_raw(&piece).is_err() {
@@ -70,10 +69,10 @@ fn all_bodies_together_are_bounded() {
 #[test]
 fn a_body_without_end_is_too_large() {
     let server = start();
-    // It says so, and nothing of it is read.
+    // An honest length: the server refuses without reading the body.
     let mut honest = server.connect();
     assert_eq!(status(&mut honest, [head("Content-Length: 1073741824\r\n\r\n")]), Some(413));
-    // Or it does not, and is read up to the limit.
+    // No length: the server reads up to the limit.
     let mut chunked = server.connect();
     let chunk = [b"10000\r\n".to_vec(), vec![b' '; 0x10000], b"\r\n".to_vec()].concat();
     let pieces =
@@ -90,7 +89,7 @@ fn too_many_headers_or_too_long_ones_are_refused() {
     assert_eq!(status(&mut many, [head(&headers), b"\r\n".to_vec()]), Some(431));
     let mut long = server.connect();
     assert_eq!(status(&mut long, [head(&format!("x: {}\r\n\r\n", "y".repeat(100_000)))]), Some(431));
-    // A hundred thousand of them are not even read to the end.
+    // The server stops reading long before a hundred thousand of them.
     let mut endless = server.connect();
     let piece = "x-header: value\r\n".repeat(1_000).into_bytes();
     let pieces = std::iter::once(head("")).chain(std::iter::repeat_n(piece, 100));
@@ -105,7 +104,7 @@ fn half_a_connection_is_none() {
     let body = stateless_body(1, "tools/call", program("(loop [] (recur))"));
     half.send("POST", &stateless_headers("tools/call", "lisp_eval"), &body);
     half.stream().shutdown(std::net::Shutdown::Write).unwrap();
-    // Its program is stopped: else this one, of some work, would never begin.
+    // Its program is stopped; otherwise this one, which needs a worker, would never begin.
     assert_eq!(server.eval("(count (range 100000))"), "100000");
 }
 
@@ -127,7 +126,7 @@ fn a_head_in_pieces_with_the_request_before_it_is_read_on() {
     let health = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /hea";
     browser.send_raw(health).unwrap();
     assert_eq!(browser.answer().status, 200);
-    // Longer than a connection has to be idle for its buffers to go.
+    // Longer than the idle time after which a connection's buffers are freed.
     std::thread::sleep(std::time::Duration::from_millis(700));
     browser.send_raw(b"lth HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     assert_eq!(browser.answer().status, 200);
@@ -150,7 +149,7 @@ fn nonsense_is_answered_or_ends_the_connection() {
     is_well(&server);
 }
 
-/// What a browser sends for a page of another origin without asking first, and targets that say something else than `Host`.
+/// Requests that a browser sends cross-origin without a preflight, and targets that differ from `Host`.
 #[test]
 fn a_page_of_another_port_calls_nothing_without_asking_first() {
     let server = start();
@@ -177,7 +176,7 @@ fn a_page_of_another_port_calls_nothing_without_asking_first() {
             assert_eq!(post("/mcp", "localhost", &format!("{origin}{kind}")), Some(415), "{kind:?}");
         }
     }
-    // What it would ask is not granted.
+    // A preflight request is refused.
     let ask = format!(
         "OPTIONS /mcp HTTP/1.1\r\nHost: localhost\r\n{origin}Access-Control-Request-Method: POST\r\n\r\n"
     );

@@ -1,4 +1,4 @@
-//! Limits of a server over HTTP by name, and what operators see of it.
+//! Per-token limits of a server over HTTP, and what operators see of them.
 
 #![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
 
@@ -9,7 +9,7 @@ use ptc_tests::web::{
 };
 use serde_json::{Value, json};
 
-/// Programs that run until somebody ends them may do so.
+/// Lets programs run until they are stopped.
 const ENDLESS: [&str; 4] = ["--timeout", "600s", "--fuel", "1000000000000000"];
 const LOOP: &str = "(loop [] (recur))";
 
@@ -17,7 +17,7 @@ fn authorization(token: &str) -> String {
     format!("Bearer {}", token.repeat(32))
 }
 
-/// A file of tokens, each with more keys.
+/// A token file; each entry has further keys.
 fn tokens(entries: &[(&str, &str)]) -> tempfile::NamedTempFile {
     let table = |(name, more): &(&str, &str)| {
         format!("[{name}]\nsha256 = \"{}\"\n{more}\n", sha256(&name.repeat(32)))
@@ -27,7 +27,7 @@ fn tokens(entries: &[(&str, &str)]) -> tempfile::NamedTempFile {
     file
 }
 
-/// Sends a program over a connection of its own, and does not wait.
+/// Sends a program over a new connection without waiting.
 fn post(server: &WebServer, token: &str, text: &str) -> Browser {
     let authorization = authorization(token);
     let mut headers = stateless_headers("tools/call", "lisp_eval");
@@ -59,7 +59,7 @@ fn who_floods_waits_by_the_limits_of_their_token_and_others_do_not() {
     let mut headers = stateless_headers("tools/call", "lisp_eval");
     headers.push(("Authorization", &theirs));
     let running = web::begin(&server, &headers, &stateless_body(1, "tools/call", after_a_call(LOOP)));
-    // Not a program that is over at once.
+    // A program that does not end at once.
     let mut waiting = post(&server, "a", "(count (range 100000))");
     eventually("the next one waits", || number(&server, "b", "ptc_queued_calls") == 1);
     let busy = post(&server, "a", "(count (range 100001))").answer();
@@ -70,7 +70,7 @@ fn who_floods_waits_by_the_limits_of_their_token_and_others_do_not() {
         "{told}"
     );
     assert_eq!(text_of(&post(&server, "b", "(count (range 100000))").answer().json()), "100000");
-    // Whose connection has gone leaves its place to the next.
+    // A closed connection frees its slot for the next call.
     drop(running);
     assert_eq!(text_of(&waiting.answer().json()), "100000");
 }
@@ -100,13 +100,13 @@ fn sessions_are_bounded_and_end_with_their_calls() {
     let (status, body) = refused("c");
     assert_eq!((status, &body["error"]["message"]), (503, &json!("server saturated")));
     assert_eq!(server.get("/ready").status, 503);
-    // A session of one token is none to another.
+    // A session of one token does not exist for another.
     let mut foreign = second.headers();
     foreign.retain(|(name, _)| *name != "Authorization");
     let theirs = authorization("a");
     foreign.push(("Authorization", &theirs));
     assert_eq!(server.ask("DELETE", &foreign, "").status, 404);
-    // The end of a session is that of its calls, and of the stream that listens.
+    // Deleting a session ends its calls and its listening stream.
     let body = first.body("tools/call", after_a_call(LOOP));
     let (mut running, running_head) = web::begin(&server, &first.headers(), &body);
     let mut listening = server.connect();
@@ -134,7 +134,7 @@ fn an_answer_that_takes_long_becomes_a_stream() {
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
     assert_eq!(server.ask("POST", &client.headers(), &cancel.to_string()).status, 202);
     assert!(waiting.until(&head, "\"id\"").contains("cancelled"));
-    // There is nothing else to listen to.
+    // A GET is answered with an event stream only.
     let mut headers = client.headers();
     headers.push(("Accept", "application/json"));
     assert_eq!(server.ask("GET", &headers, "").status, 406);
@@ -187,7 +187,7 @@ fn numbers_are_those_of_the_documentation_and_few() {
     let server = WebServer::start(&config.flags(&flags));
     let call = r#"(:value (tool/call {:server "probe" :tool "echo" :args {:v 1}}))"#;
     assert_eq!(text_of(&post(&server, "a", call).answer().json()), "1");
-    // Names that somebody makes up are not kept.
+    // Invented names are not stored.
     for number in 0..100 {
         assert_eq!(server.ask(&format!("METHOD{number}"), &[], "").status, 401);
         let tool = format!("tool-{number}");
@@ -215,7 +215,7 @@ fn numbers_are_those_of_the_documentation_and_few() {
     for name in names {
         assert!(numbers.contains(name), "{name}: {numbers}");
     }
-    // The log says whose a request was, and never by what.
+    // The log names the owner of a request, never the token.
     let mut log = Vec::new();
     eventually("the log names the token", || {
         log.extend(server.log());

@@ -1,4 +1,4 @@
-//! Many clients at once, and what becomes of their requests when the server ends, in order or not.
+//! Many HTTP clients at once, and the fate of their requests when the server ends, in order or not.
 
 use ptc_tests::binary::ptc;
 use ptc_tests::processes::eventually;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const CONNECTIONS: usize = 10_000;
 const SESSIONS: usize = 1_000;
 
-/// What an idle connection may take.
+/// Memory that an idle connection may take.
 const BYTES: usize = 20 << 10;
 
 fn tiny(browser: &mut Browser) -> u16 {
@@ -21,10 +21,10 @@ fn tiny(browser: &mut Browser) -> u16 {
     answer.status
 }
 
-/// Descriptors for all of them; false where the system does not give so many.
+/// Raises the limit on descriptors for all connections; false if the system does not allow it.
 fn raise_descriptors() -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: both functions are given a valid `rlimit`, and change nothing but the limit of this process.
+    // SAFETY: both functions get a valid `rlimit` and change only the limit of this process.
     unsafe {
         libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
         limit.rlim_cur = limit.rlim_max;
@@ -75,7 +75,7 @@ fn ten_thousand_idle_connections_and_a_thousand_sessions() {
         open.and_then(|open| open.parse::<usize>().ok()).is_some_and(|open| open >= CONNECTIONS),
         "{open:?}"
     );
-    // One more is told to wait, and everybody else goes on.
+    // One more is asked to wait, and all others go on.
     assert_eq!(server.get("/ready").json()["status"], "saturated");
     assert_eq!(tiny(&mut server.connect()), 200);
     for browser in idle.iter_mut().step_by(500) {
@@ -87,8 +87,8 @@ fn ten_thousand_idle_connections_and_a_thousand_sessions() {
     }
 }
 
-/// Asks until the server is gone. Every request over a connection that the server has answered before, and has not said
-/// that it closes, is answered, by a result or by 503.
+/// Sends requests until the server is gone. A request over a connection that the server has answered before, without
+/// announcing a close, must be answered with a result or 503.
 fn ask_until_the_end(server: &Door, answered: &AtomicUsize, told: &AtomicUsize) {
     let body = stateless_body(1, "tools/call", program("(reduce + (range 2000))"));
     let headers = stateless_headers("tools/call", "lisp_eval");
@@ -101,7 +101,7 @@ fn ask_until_the_end(server: &Door, answered: &AtomicUsize, told: &AtomicUsize) 
                 return;
             }
             let Some(answer) = browser.try_answer() else {
-                // It was never accepted.
+                // The connection was never accepted.
                 assert!(is_fresh, "a request was lost");
                 return;
             };
@@ -151,7 +151,7 @@ fn after_a_crash_clients_without_sessions_go_on() {
     assert_eq!(server.ended(), None);
     let server = WebServer::of(ptc(&["serve", "--http", &address]));
     assert_eq!(tiny(&mut server.connect()), 200);
-    // Those with one are told that it is gone, and begin anew.
+    // Clients with a session learn that it is gone, and begin anew.
     assert_eq!(session.ask(&server, "ping", json!({})).status, 404);
     SessionClient::begin(&server, "2025-11-25", &[]);
 }

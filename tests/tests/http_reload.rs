@@ -1,4 +1,4 @@
-//! Files that a server over HTTP reads again: its certificate, and its configuration on SIGHUP.
+//! A server over HTTP rereads its certificate when the file changes, and its configuration on SIGHUP.
 
 use ptc_tests::binary::{ptc, run};
 use ptc_tests::processes::eventually;
@@ -8,7 +8,7 @@ use serde_json::json;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Asks as a client that trusts this certificate does, and says which one it was shown.
+/// A client that trusts only this certificate, and prints the one it was shown.
 const CLIENT: &str = "import hashlib, socket, ssl, sys
 host, port = sys.argv[1].rsplit(':', 1)
 context = ssl.create_default_context(cafile=sys.argv[2])
@@ -20,14 +20,14 @@ with context.wrap_socket(socket.create_connection((host, int(port))), server_hos
     print(body.split(b'\\r\\n\\r\\n')[1].decode(), hashlib.sha256(stream.getpeercert(True)).hexdigest())
 ";
 
-/// Writes a new certificate for this machine and its key.
+/// Writes a new certificate for this machine, and its key.
 fn certify(folder: &Path) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).expect("written");
     std::fs::write(folder.join("cert.pem"), made.cert.pem()).expect("written");
 }
 
-/// What the client sees; `None` when it does not trust what it is shown.
+/// What the client sees; `None` if it does not trust the certificate.
 fn shown(address: &str, folder: &Path) -> Option<String> {
     let mut command = Command::new("python3");
     command.args(["-c", CLIENT, address]).arg(folder.join("cert.pem"));
@@ -50,7 +50,7 @@ fn a_certificate_is_shown_and_followed() {
     eventually("the new one is shown", || {
         shown(&address, folder.path()).is_some_and(|second| second != first)
     });
-    // What is no certificate is not used.
+    // A file that is no certificate is ignored.
     std::fs::write(folder.path().join("other.pem"), "nothing").unwrap();
     let other = path("other.pem");
     let refused = run(ptc(&["serve", "--http", "127.0.0.1:0", "--tls-cert", &other, "--tls-key", &key]), "");

@@ -1,4 +1,4 @@
-//! Tokens that are taken away, run out, or become good for less, while calls of theirs run, or wait for their clients to call
+//! Tokens that are revoked, expire or lose rights while their calls run, or are parked until their clients call
 //! again.
 
 use ptc_tests::processes::eventually;
@@ -10,14 +10,14 @@ use ptc_tests::web::{
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A call whose client is asked. A server asks only while nobody else calls it.
+/// A call whose client is asked for input. The server asks only while no other client calls it.
 const FORM: &str =
     r#"(:value (tool/call 'probe/ask {:message "Sure?" :requestedSchema {:type "object" :properties {}}}))"#;
 
 /// A call that its server answers when there is a second one.
 const GATHER: &str = "(:ok (tool/call 'probe/gather {:n 2}))";
 
-/// A server whose file of tokens is read when it is told so.
+/// A server that rereads its token file on request.
 struct Tokens {
     server: WebServer,
     file: std::path::PathBuf,
@@ -51,7 +51,7 @@ impl Tokens {
         Tokens { server, file, _folder: folder, _config: config }
     }
 
-    /// Edits the file, and waits until that counts.
+    /// Edits the file, and waits until the change is in effect.
     fn replace(&self, tokens: &[(&str, &str)]) {
         drop(self.server.log());
         write(&self.file, tokens);
@@ -84,7 +84,7 @@ impl Tokens {
         text_of(&self.call(token, program(text))["result"])
     }
 
-    /// A call whose run is parked; what goes on with it.
+    /// Parks a call's run; gives what is needed to resume it.
     fn parked(&self, token: &str, text: &str) -> Value {
         let params = program(text);
         let asked = self.call(token, params.clone())["result"].clone();
@@ -97,14 +97,14 @@ impl Tokens {
         again
     }
 
-    /// Waits until so many calls of the probe are under way, or were cancelled.
+    /// Waits until the probe has seen so many calls in flight, or cancelled.
     fn until(&self, what: &str, count: u64) {
         let text = format!("(get (:value (tool/call 'probe/stats {{}})) :{what})");
         eventually(what, || self.text("watch", &text) == count.to_string());
     }
 }
 
-/// What is answered, by a stream if it took long.
+/// The message of an answer, which is a stream if it took long.
 fn message_of(answer: &Answer) -> Value {
     match answer.header("content-type") {
         Some("text/event-stream") => answer.events().pop().expect("an answer"),
@@ -124,7 +124,7 @@ const WATCH: (&str, &str) = ("watch", "");
 fn a_token_that_is_taken_away_ends_its_calls_and_its_parked_runs_and_no_others() {
     let tokens = Tokens::start(&[("gone", ""), ("stays", ""), WATCH]);
     let hold = "(tool/call 'probe/hold {})";
-    // A form, beside a call that ends with its run only.
+    // A form, and a call that ends only with its run.
     let form = FORM.replace("probe", "other");
     let again = tokens.parked("gone", &format!("(pcalls (fn [] {hold}) (fn [] {form}))"));
     let others = tokens.parked("stays", &FORM.replace("probe", "third"));
@@ -134,7 +134,7 @@ fn a_token_that_is_taken_away_ends_its_calls_and_its_parked_runs_and_no_others()
         SessionClient::begin(&tokens.server, "2025-11-25", &[("Authorization", &authorization)]);
     let mut in_session = session.begin_program(&tokens.server, hold);
     let mut waits = tokens.send("stays", program(GATHER));
-    // Three that hold, one that gathers; and who asks.
+    // Three that hold, one that gathers, and the call that counts.
     tokens.until("in_flight", 5);
     tokens.replace(&[("stays", ""), WATCH]);
     assert!(is_cancelled(&message_of(&held.answer())));
@@ -153,7 +153,7 @@ fn an_edit_ends_what_the_token_may_no_longer_do() {
     let servers = |names: &str| format!("servers = [{names}]");
     let (both, one) = (servers(r#""probe", "other""#), servers(r#""probe""#));
     let rows: [(&str, &str, bool); 5] = [
-        // As before, other limits, more servers, fewer, all of them before.
+        // The same as before, other limits, more servers, fewer servers, and all of the first ones.
         ("", "evals_per_minute = 6000", true),
         (&both, &format!("max_concurrent = 3\n{both}"), true),
         (&one, &both, true),
@@ -212,7 +212,7 @@ fn a_token_whose_time_is_over_ends_as_one_that_is_taken_away() {
     }
 }
 
-/// A moment, in seconds since 1970, as TOML has it.
+/// A time, in seconds since 1970, as TOML writes it.
 fn moment(seconds: u64) -> String {
     let date = std::process::Command::new("date")
         .args(["-u", "-d", &format!("@{seconds}"), "+%Y-%m-%dT%H:%M:%SZ"])

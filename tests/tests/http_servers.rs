@@ -1,4 +1,5 @@
-//! Tokens that are good for some servers: whatever tool is called, and however it names a server, others are not there.
+//! Tokens restricted to some servers: all other servers are invisible, whatever tool is called and however it names
+//! them.
 
 #![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
 
@@ -8,8 +9,8 @@ use ptc_tests::upstreams::{Upstreams, probe_server};
 use ptc_tests::web::{Answer, Browser, SessionClient, WebServer, sha256, stateless_body, stateless_headers};
 use serde_json::{Value, json};
 
-/// Programs that name a server in every way there is, and what their answers show when it is there. `SERVER` stands for its
-/// name; what is looked for does not stand in the program, which errors quote.
+/// Programs that name a server in every possible way, and the text that reveals it. `SERVER` stands for its name. The
+/// text does not occur in the program, which errors quote.
 const PROGRAMS: [(&str, &str); 16] = [
     ("(tool/call {:server \"SERVER\" :tool \"stats\" :args {}})", "most_in_flight"),
     ("(let [s (subs \"-SERVER\" 1)] (tool/call {:server s :tool \"stats\" :args {}}))", "most_in_flight"),
@@ -45,7 +46,7 @@ fn dispatches() -> Vec<(Value, &'static str)> {
             json!({ "action": "call", "connection": "SERVER", "tool": "stats", "arguments": {} }),
             "most_in_flight",
         ),
-        // The second of two by name, for who knows both.
+        // The id of the second connection, for a token that sees both.
         (json!({ "action": "call", "connection": "c2", "tool": "stats", "arguments": {} }), "most_in_flight"),
     ]
 }
@@ -62,7 +63,7 @@ impl Tokens {
         Tokens::with(model, "monty", &[])
     }
 
-    /// With this engine for scripts, and more flags.
+    /// With this engine for scripts, and further flags.
     fn with(model: &ModelServer, engine: &str, more: &[&str]) -> Tokens {
         let described = |name: &str| {
             let mut entry = probe_server(&[]);
@@ -114,7 +115,7 @@ impl Tokens {
         self.ask(token, "tools/call", tool, json!({ "name": tool, "arguments": arguments }))
     }
 
-    /// A new session of this token; its id.
+    /// A new session of this token; gives its id.
     fn session(&self, token: &str) -> Value {
         let answer: Value =
             serde_json::from_str(&self.call(token, "lisp_session_start", &json!({}))).unwrap();
@@ -140,7 +141,7 @@ fn a_token_reaches_no_server_but_its_own_by_any_tool_and_name() {
     let tokens = Tokens::start(&model);
     let sessions = ["all", "some", "none"].map(|token| (token, tokens.session(token)));
     let session = |token: &str| sessions.iter().find(|(name, _)| *name == token).unwrap().1.clone();
-    // Tool, arguments for a token and a server, and what shows that it was reached.
+    // Tool, arguments for a token and a server, and what shows that the server was reached.
     type Arguments<'a> = Box<dyn Fn(&str, &str) -> Value + 'a>;
     let mut ways: Vec<(&str, Arguments<'_>, &str)> = Vec::new();
     for (program, shows) in PROGRAMS {
@@ -162,7 +163,7 @@ fn a_token_reaches_no_server_but_its_own_by_any_tool_and_name() {
             move |_: &str, server: &str| serde_json::from_str(&text.replace("SERVER", server)).unwrap();
         ways.push(("proxy-dispatch", Box::new(arguments), shows));
     }
-    // How a command was given is for its operator.
+    // Only operators see the command of a server.
     let listed = tokens.call("all", "proxy-dispatch", &json!({ "action": "list" }));
     assert!(listed.contains("command") && !listed.contains("args"), "{listed}");
     ways.push(("lisp_task", Box::new(|_, _| json!({ "task": "Look." })), "most_in_flight"));
@@ -178,7 +179,7 @@ fn a_token_reaches_no_server_but_its_own_by_any_tool_and_name() {
             assert!(!reached, "{token} {tool} {}: {answer}", arguments(token, "shut"));
             assert!(!answer.contains("about-shut"), "{token} {tool}: {answer}");
         }
-        // Whoever asks first, nobody is given what was made of it for another one.
+        // A result that was cached for one token is not given to another, in either order.
         let again = |server: &str| match arguments("some", server)["program"].as_str() {
             Some(text) => json!({ "program": format!("{text} ") }),
             None => arguments("all", server),
@@ -191,7 +192,7 @@ fn a_token_reaches_no_server_but_its_own_by_any_tool_and_name() {
                 tokens.call("all", tool, &again("shut")).contains(shows.replace("SERVER", "shut").as_str())
             );
         }
-        // Where the server is named, one that is allowed is there.
+        // A program that names an allowed server works.
         let says = arguments("some", "open");
         if says != arguments("some", "shut") || says["action"] == "list" {
             let (reached, answer) = shown("some", "open");
@@ -204,7 +205,7 @@ fn a_token_reaches_no_server_but_its_own_by_any_tool_and_name() {
 fn what_is_offered_names_no_other_server() {
     let model = ModelServer::of(&["(return 1)"]);
     let tokens = Tokens::start(&model);
-    // Lists tell of tools once they are known.
+    // Lists mention tools once these are loaded.
     tokens.call("all", "proxy-dispatch", &json!({ "action": "list" }));
     let list = |token: &str| tokens.ask(token, "tools/list", "", json!({}));
     eventually("the list names both", || {
@@ -216,7 +217,7 @@ fn what_is_offered_names_no_other_server() {
         assert!(!text.contains("shut") && text.contains("\"private\""), "{text}");
     }
     assert!(!list("none").contains("about-open"));
-    // In the era of handshakes, too.
+    // Also for clients with a handshake.
     let authorization = authorization("some");
     let mut client =
         SessionClient::begin(&tokens.server, "2025-11-25", &[("Authorization", authorization.as_str())]);
@@ -249,7 +250,7 @@ fn a_token_that_loses_a_server_loses_it_in_what_it_has_begun() {
     assert!(!answer.contains("most_in_flight") && answer.contains("session_not_found"), "{answer}");
 }
 
-/// A script that looks for functions of the server `shut` in all that its process has in memory.
+/// A script that searches all memory of its process for functions of the server `shut`.
 const SEARCH: &str = r#"
 import gc, sys
 gc.unfreeze()
@@ -272,7 +273,7 @@ fn what_scripts_of_others_are_told_is_not_in_the_memory_of_a_script() {
     let model = ModelServer::of(&["(return 1)"]);
     let tokens = Tokens::with(&model, "cpython", &[]);
     let script = |token: &str, code: &str| tokens.call(token, "execute_program", &json!({ "code": code }));
-    // Functions are there once lists are.
+    // Functions exist once tools are listed.
     for server in ["open", "shut"] {
         let stats = format!("print(await mcp__{server}__stats())");
         tokens.call("all", "proxy-dispatch", &json!({ "action": "list", "connection": server }));
@@ -281,7 +282,7 @@ fn what_scripts_of_others_are_told_is_not_in_the_memory_of_a_script() {
     assert!(script("all", SEARCH).contains("looked found"), "the search finds what is there");
     assert!(script("some", "print(await mcp__open__stats())").contains("most_in_flight"));
     assert!(script("some", "print(await mcp__shut__stats())").contains("NameError"));
-    // Also while scripts of both begin at the same time.
+    // Also while scripts of both tokens begin at the same time.
     let theirs = authorization("all");
     let mut headers = stateless_headers("tools/call", "execute_program");
     headers.push(("Authorization", &theirs));
@@ -298,7 +299,7 @@ fn what_scripts_of_others_are_told_is_not_in_the_memory_of_a_script() {
     }
 }
 
-/// Whatever a script does to the process that it comes from, it does to its own token.
+/// Scripts of two tokens fork from two warm processes, so a script can harm only its own token.
 #[test]
 #[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
 fn scripts_of_two_tokens_come_from_two_warm_processes() {
@@ -309,7 +310,7 @@ fn scripts_of_two_tokens_come_from_two_warm_processes() {
     let flags = ["--http-tokens", path, "--tools", "execute_program", "--python-engine", "cpython"];
     let server = WebServer::start(&flags);
     let params = json!({ "name": "execute_program", "arguments": { "code": "print(1)" } });
-    // The two halves of each.
+    // Each warm process has two halves.
     for (token, processes) in [("one", 2), ("one", 2), ("two", 4), ("one", 4), ("two", 4)] {
         let authorization = authorization(token);
         let mut headers = stateless_headers("tools/call", "execute_program");
@@ -378,7 +379,7 @@ fn exports_that_need_another_server_are_not_there() {
     assert!(text_of(tokens.call("some", "lisp_session_eval", &params)).starts_with('7'));
 }
 
-/// A stream that tells this token of changes, in a session of its own.
+/// A stream of change notifications for this token, in a session of its own.
 fn listener(tokens: &Tokens, token: &str) -> (Browser, Answer) {
     let authorization = authorization(token);
     let client = SessionClient::begin(&tokens.server, "2025-11-25", &[("Authorization", &authorization)]);
@@ -402,7 +403,7 @@ fn a_stream_tells_of_the_list_of_its_token_and_ends_with_it() {
     });
     let (mut all, all_head) = listener(&tokens, "all");
     let (mut some, some_head) = listener(&tokens, "some");
-    // A server goes of which one of them does not know.
+    // A server goes that one of the tokens cannot see.
     let text = std::fs::read_to_string(tokens.config.path()).unwrap();
     let mut servers: Value = serde_json::from_str(&text).unwrap();
     servers["upstreams"].as_object_mut().unwrap().remove("shut");
@@ -410,11 +411,11 @@ fn a_stream_tells_of_the_list_of_its_token_and_ends_with_it() {
     tokens.server.signal("HUP");
     const CHANGED: &str = "notifications/tools/list_changed";
     all.until(&all_head, CHANGED);
-    // Then its own list is another one: that is the first that it hears.
+    // Then the token's own list changes: that is the first notification it receives.
     write(&tokens.file, "servers = []");
     some.until(&some_head, CHANGED);
     assert!(!list("some").contains("about-open"));
-    // With its token the stream goes, and nothing was told before.
+    // The stream ends with its token, and brought nothing before.
     std::fs::write(&tokens.file, format!("[all]\nsha256 = \"{}\"\n", sha256(&"all".repeat(32)))).unwrap();
     let mut rest = String::new();
     while let Some(piece) = some.piece(&some_head) {

@@ -1,4 +1,4 @@
-//! Streams of events over HTTP, tokens with limits, numbers for Prometheus, and the end of a server.
+//! Event streams over HTTP, tokens with limits, metrics for Prometheus, and shutdown.
 
 use ptc_tests::processes::eventually;
 use ptc_tests::upstreams::{Upstreams, probes};
@@ -28,7 +28,7 @@ fn progress_and_log_messages_make_an_answer_a_stream() {
         "{events:?}"
     );
     assert_eq!(events.last().unwrap()["id"], 7, "the answer is the last event: {events:?}");
-    // Who takes no stream gets the answer alone.
+    // A client that does not accept streams gets the answer alone.
     headers.push(("Accept", "application/json"));
     let alone = server.ask("POST", &headers, &body).json();
     assert_eq!(alone["result"]["content"][0]["text"], "[0 1 2]", "{alone}");
@@ -68,19 +68,19 @@ fn who_listens_hears_of_other_tools_also_after_coming_back() {
     subscriber.until(&subscribed, "notifications/subscriptions/acknowledged");
 
     write(&["a", "b"]);
-    // Of two streams the newer one is told; when it has gone, the other one.
+    // Of two streams only the newer one is notified; after it has closed, the other one.
     second.until(&second_head, "notifications/tools/list_changed");
     drop(second);
     let told = subscriber.until(&subscribed, "notifications/tools/list_changed");
     assert!(told.contains("\"io.modelcontextprotocol/subscriptionId\":5"), "{told}");
 
-    // It takes a moment until the server knows.
+    // The server takes a moment to notice the closed stream.
     std::thread::sleep(std::time::Duration::from_millis(700));
     write(&["a"]);
     let changed = listener.until(&head, "notifications/tools/list_changed");
     assert_eq!(changed.matches("list_changed").count(), 1, "{changed}");
 
-    // Whoever comes back with the first id has missed that, and is told at once.
+    // A client that resumes from the first id has missed that notification, and receives it at once.
     let id = first.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().to_owned();
     let mut again = server.connect();
     let mut headers = client.headers();
@@ -95,7 +95,7 @@ fn who_listens_hears_of_other_tools_also_after_coming_back() {
     assert_eq!(server.ended(), Some(0));
 }
 
-/// Begins a program that has called a tool before it does this.
+/// Begins a program that has called a tool before it runs `rest`.
 fn begin(server: &WebServer, rest: &str) -> (Browser, Answer) {
     let body = stateless_body(1, "tools/call", after_a_call(rest));
     web::begin(server, &stateless_headers("tools/call", "lisp_eval"), &body)
@@ -122,7 +122,7 @@ fn requests_in_flight_are_answered_before_the_end_and_others_told() {
     assert_eq!((told.status, &told.json()["error"]["code"]), (503, &json!(-32000)));
     assert_eq!(told.header("connection"), Some("close"));
     working.until(&working_head, "19999900000");
-    // What is still there at the end is told, and nothing is dropped silently.
+    // Calls still in flight at the end get an error; none is dropped silently.
     endless.until(&endless_head, "\"code\":-32000");
     assert_eq!(server.ended(), Some(0));
 }
@@ -163,7 +163,7 @@ fn tokens_of_a_file_have_limits_and_may_change() {
     assert_eq!((busy.status, busy.header("retry-after")), (200, Some("30")), "{busy:?}");
     let text = busy.json()["result"]["content"][0]["text"].to_string();
     assert!(text.contains("busy") && text.contains("evals_per_minute"), "{text}");
-    // What one token owns another does not see.
+    // Another token does not see what this one owns.
     let started = call("a", "lisp_session_start", json!({})).json();
     let session = started["result"]["structuredContent"]["session_id"].clone();
     write(&format!("{}{}", entry("a", ""), entry("b", "")));

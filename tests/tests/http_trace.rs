@@ -1,4 +1,5 @@
-//! W3C Trace Context from clients to upstream servers, to the log and to records, and nobody's where nobody gave one.
+//! W3C Trace Context passes from clients to upstream servers, to the log and to records, and is absent if no client
+//! sent it.
 
 #![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
 
@@ -14,7 +15,8 @@ const HEADER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const OWN: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
 const STATE: &str = "rojo=00f067aa0ba902b7, congo=\"a\\b\"";
 
-/// A server that answers each call with what it was told of traces: over MCP with a handshake, and as a plain service.
+/// Starts servers that answer each call with the trace context they received: over MCP with a handshake, and as a
+/// plain service.
 fn telltale() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -94,7 +96,7 @@ fn upstreams() -> Upstreams {
     Upstreams::default().add("remote", remote).add("service", service).add("local", probe_server(&[]))
 }
 
-/// What each of them is told, as JSON.
+/// What each of them received, as JSON.
 const PROGRAM: &str = r#"{:remote (:value (tool/call {:server "remote" :tool "told" :args {}}))
  :service (:value (tool/call {:server "service" :tool "told" :args {}}))
  :local (:value (tool/call {:server "local" :tool "echo" :args {:meta true}}))}"#;
@@ -119,7 +121,7 @@ fn arguments(program: &str) -> Value {
 
 fn value(answer: &Value) -> Value {
     let structured = &answer["result"]["structuredContent"];
-    // Over HTTP with a session of programs it has a name, else it stands for itself.
+    // Over HTTP, inside a session of programs, the value has a name; otherwise it stands alone.
     let value = structured.get("validated").unwrap_or(structured).clone();
     assert!(value.is_object(), "{answer}");
     value
@@ -159,14 +161,14 @@ fn upstream_servers_are_told_the_trace_of_a_client() {
         call(&[("traceparent", HEADER), ("tracestate", "=")], json!({})),
         expected(Some(HEADER), None)
     );
-    // In a session, too, whose requests belong to a trace each.
+    // In an MCP session as well, where each request has its own trace.
     let mut client = SessionClient::begin(&server, "2025-11-25", &[]);
     let params =
         json!({ "name": "lisp_eval", "arguments": arguments(PROGRAM), "_meta": { "traceparent": OWN } });
     assert_eq!(value(&client.ask(&server, "tools/call", params).json()), expected(Some(OWN), None));
     let params = json!({ "name": "lisp_eval", "arguments": arguments(PROGRAM) });
     assert_eq!(value(&client.ask(&server, "tools/call", params).json()), expected(None, None));
-    // In the log and in records.
+    // Also in the log and in records.
     let trace_id = &OWN[3..35];
     let mut log = Vec::new();
     eventually("the log names the trace", || {

@@ -1,5 +1,5 @@
-//! Tools that the configuration defines (`transport: local`): commands and file operations in one folder, for scripts and
-//! programs alike.
+//! Tools that the configuration defines (`transport: local`): commands and file operations in one folder, for scripts
+//! and for programs.
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
 use ptc_tests::binary::ptc;
@@ -56,7 +56,7 @@ fn commands_and_files() {
     for (code, want) in [
         ("print(tools('lines'))", "['mcp__here__count_lines']\n"),
         ("print(await mcp__here__count_lines(path='rows.json'))", "1 rows.json\n\n"),
-        // One argument, whatever stands in it.
+        // The text is one argument, whatever it contains.
         ("print(await mcp__here__shout(text='$(id); a', times=3))", "<$(id); a 3>\n"),
         ("r = await mcp__here__read_file(path='rows.json')\nprint(sum(r))", "6\n"),
         ("print(await mcp__here__list_files(path=''))", "['link', 'rows.json', 'sub/']\n"),
@@ -86,7 +86,7 @@ fn commands_and_files() {
         assert!(text.starts_with("[Script execution failed]\n") && text.contains(why), "{code}: {text}");
     }
     assert!(!folder.path().join("new.txt").exists());
-    // Programs have them as well.
+    // Programs can call them as well.
     let answer =
         server.run(r#"(:value (tool/call {:server "here" :tool "read_file" :args {:path "rows.json"}}))"#);
     assert_eq!(answer["structuredContent"]["result"], "[1 2 3]", "{answer}");

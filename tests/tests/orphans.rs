@@ -1,11 +1,11 @@
-//! When `ptc` has ended, none of its upstream processes lives on.
+//! No upstream process outlives `ptc`.
 
 use ptc_tests::binary::{ptc, run};
 use ptc_tests::processes::{command_line, descendants, descriptors, eventually, is_alive, is_zombie, signal};
 use ptc_tests::serve::Server;
 use ptc_tests::upstreams::{ConfigFile, Upstreams, hostile_server, probe_server, stdio};
 
-/// Our server twice, and a server that ignores the end of its input, SIGTERM and everything else.
+/// The probe twice, and a server that ignores the end of its input, SIGTERM and everything else.
 fn upstreams() -> ConfigFile {
     Upstreams::probe()
         .add("second", probe_server(&[]))
@@ -38,7 +38,7 @@ fn are_held(server: &mut Server, calls: usize) {
     let program = format!(
         "(> (get (:value (tool/call {{:server \"probe\" :tool \"stats\"}})) \"most_in_flight\") {calls})"
     );
-    // It counts itself.
+    // The call that counts is included.
     eventually("the calls are in flight", || server.text(&program) == "true");
 }
 
@@ -102,8 +102,8 @@ fn after_eval() {
 
 const PID: &str = "(get (:value (tool/call {:server \"probe\" :tool \"stats\"})) \"pid\")";
 
-/// Ways in which a server leaves a process behind that has a session of its own: as a child; as an orphan; as an
-/// orphan without anything of its environment.
+/// Ways in which a server leaves a process behind with a session of its own: as a child; as an orphan; as an orphan
+/// without the server's environment.
 const FORKS: [&str; 3] = ["setsid", "daemon", "nameless"];
 
 fn hostile() -> ConfigFile {
@@ -185,7 +185,7 @@ fn a_killed_guardian_is_replaced_and_does_its_work() {
 const HANG_UP: u32 = 1;
 const INTERRUPT: u32 = 2;
 
-/// Whether this process was started with a signal ignored, which its children inherit.
+/// Whether this process was started with a signal ignored, which children inherit.
 fn ignores(signal: u32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
@@ -198,7 +198,7 @@ fn a_hang_up_is_an_end_in_order_and_a_second_signal_one_at_once() {
     let (server, upstreams) = started(&config);
     signal(server.id(), "HUP");
     if ignores(HANG_UP) {
-        // What started us (nohup) wants that, and so the server does.
+        // Our parent (nohup) ignores SIGHUP on purpose, and so does the server.
         let mut server = server;
         assert_eq!(server.run("(+ 1 2)")["isError"], false);
         assert_eq!(server.end(), Some(0));
@@ -211,9 +211,9 @@ fn a_hang_up_is_an_end_in_order_and_a_second_signal_one_at_once() {
     server.begin_program("(tool/call {:server \"probe\" :tool \"hold\"})");
     are_held(&mut server, 1);
     signal(server.id(), "TERM");
-    // What runs in the background of a script ignores interrupts, and so does the server then.
+    // Background jobs of a script ignore interrupts, and so does the server then.
     let second = if ignores(INTERRUPT) { "-TERM" } else { "-INT" };
-    // Two that arrive together may be heard as one.
+    // Two signals that arrive together may count as one.
     eventually("the second one ends it", || {
         let sent = std::process::Command::new("kill").args([second, &server.id().to_string()]).output();
         assert!(sent.is_ok());
@@ -225,7 +225,7 @@ fn a_hang_up_is_an_end_in_order_and_a_second_signal_one_at_once() {
 
 #[test]
 fn a_start_ends_with_its_input() {
-    // It never answers, and may take ten minutes for it.
+    // It never answers; its timeout is ten minutes.
     let mut silent = stdio("sleep", &["600"]);
     silent["handshake_timeout_ms"] = 600_000.into();
     let config = Upstreams::default().add("silent", silent).write();

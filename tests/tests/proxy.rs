@@ -1,4 +1,4 @@
-//! `proxy-dispatch` through `ptc serve`.
+//! The tool `proxy-dispatch` through `ptc serve`.
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
 #[path = "proxy/texts.rs"]
@@ -34,14 +34,14 @@ fn dispatch(server: &mut Server, arguments: Value) -> Value {
     }
 }
 
-/// What it says, as data.
+/// The text of the result, as data.
 fn data(server: &mut Server, arguments: Value) -> Value {
     let result = dispatch(server, arguments);
     assert_eq!(result["isError"], false, "{result}");
     serde_json::from_str(&text_of(&result)).unwrap()
 }
 
-/// What it says is wrong.
+/// The error of the result.
 fn wrong(server: &mut Server, arguments: Value) -> String {
     let result = dispatch(server, arguments);
     assert_eq!(result["isError"], true, "{result}");
@@ -122,14 +122,14 @@ fn it_stands_beside_other_tools_and_starts_servers_when_they_are_needed() {
     assert_eq!(text_of(&dispatch(&mut server, call)), "7");
 }
 
-/// A server with a folder for temporary files of its own.
+/// A server with its own folder for temporary files.
 fn server_in(dir: &std::path::Path, flags: &[&str]) -> Server {
     let mut command = ptc_tests::binary::ptc(&[&["serve"], flags].concat());
     command.env("TMPDIR", dir);
     Server::of(command)
 }
 
-/// What is in the folders of kept results.
+/// The spilled results of a folder.
 fn kept(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
     let inside = |path: &std::path::Path| -> Vec<std::path::PathBuf> {
         std::fs::read_dir(path).map_or(Vec::new(), |all| all.map(|entry| entry.unwrap().path()).collect())
@@ -174,7 +174,7 @@ fn large_results_are_kept_and_looked_at_in_parts() {
         (bytes + 2) / 4
     );
     assert!(text.starts_with(&beginning), "{text}");
-    // No threshold for this call, and another one; a file all the same.
+    // No threshold for this call, then another one; the file is written regardless.
     assert!(dispatch(&mut server, call(json!({ "resultSizeThreshold": 0 }))).get("resultFile").is_none());
     assert!(
         dispatch(&mut server, call(json!({ "resultSizeThreshold": 100_000 }))).get("resultFile").is_none()
@@ -207,7 +207,7 @@ fn large_results_are_kept_and_looked_at_in_parts() {
         "[cut: 10 bytes are shown, of a result of {bytes} bytes; a larger maxBytes (0: no limit) or a slice shows more]"
     );
     assert_eq!((text_of(&cut), &cut["truncated"]), (format!("{{\n \"files\"\n{note}"), &json!(true)));
-    // A kept result is the arguments of the next call.
+    // A spilled result becomes the arguments of the next call.
     let arguments = json!({ "v": { "from": "a file" } });
     let first =
         json!({ "action": "call", "tool": "echo", "resultToFile": true, "arguments": { "v": arguments } });
@@ -269,7 +269,7 @@ fn what_is_too_large_to_be_carried_goes_to_a_file_as_it_comes() {
     assert_eq!((&stat["byteSize"], &stat["lineCount"]), (&json!(6 << 20), &json!(1)));
     let why = wrong(&mut server, flood(20 << 20));
     assert!(why.contains("response_too_large"), "{why}");
-    // The connection is as good as before.
+    // The connection still works.
     assert!(text_of(&dispatch(&mut server, flood(10))) == "xxxxxxxxxx");
 }
 
@@ -277,7 +277,7 @@ fn what_is_too_large_to_be_carried_goes_to_a_file_as_it_comes() {
 fn kept_results_are_their_owners_and_end_with_their_session() {
     let dir = tempfile::tempdir().unwrap();
     let tokens = dir.path().join("tokens.toml");
-    // Of 32 times the letter a, and b.
+    // The hashes of 32 times the letter a, and of b.
     let hashes = [
         "3ba3f5f43b92602683c19aee62a20342b084dd5971ddd33808d81a328879a547",
         "bdb339768bc5e4fecbe55a442056919b2b325907d49bcbf3bf8de13781996a83",
@@ -345,7 +345,7 @@ fn lists_and_objects_are_toon_where_that_is_asked_for() {
     assert_eq!(text_of(&small), "rows[2]{id,name}:\n  0,n0\n  1,n1");
     assert_eq!(small["estimatedTokens"], 8);
     assert_eq!(text_of(&dispatch(&mut server, call(json!("text")))), "\"text\"");
-    // As JSON it has more bytes than the threshold, as TOON it has not.
+    // As JSON it has more bytes than the threshold, as TOON fewer.
     assert!(json!({ "rows": rows(10) }).to_string().len() > 200);
     assert!(dispatch(&mut server, call(json!({ "rows": rows(10) }))).get("resultFile").is_none());
     let large = dispatch(&mut server, call(json!({ "v": rows(100) })));
@@ -356,10 +356,10 @@ fn lists_and_objects_are_toon_where_that_is_asked_for() {
     assert_eq!(serde_json::from_str::<Value>(&text_of(&dispatch(&mut server, chain))).unwrap(), rows(100));
 }
 
-/// A name, and the arguments of the call with this number.
+/// A name, and the arguments of the nth call.
 type Keeper = (&'static str, Box<dyn Fn(u64) -> Value>);
 
-/// What keeps a result of so many bytes: a call of the proxy, one of the file utilities, a program.
+/// Calls that spill results of so many bytes: of the proxy, of the file utilities, of a program.
 fn keepers(root: &str) -> [Keeper; 3] {
     let file = format!("{root}/large.txt");
     let proxied = |tool: &str, arguments: Value| {
@@ -380,7 +380,7 @@ fn keepers(root: &str) -> [Keeper; 3] {
             Box::new(|bytes| {
                 let call =
                     "(tool/call {:server \"probe\" :tool \"flood\" :args {:bytes BYTES} :on-large :spill})";
-                // The program holds its result as long as it runs.
+                // The program holds its result while it runs.
                 let program = format!("(let [r {call}] (loop [n 0] (spill/stat r) (recur (inc n))))");
                 json!({ "name": "lisp_eval", "arguments": { "program": program.replace("BYTES", &bytes.to_string()) } })
             }),
@@ -400,12 +400,12 @@ fn a_killed_server_leaves_nothing_behind_for_long() {
             [&["--tools", "proxy-dispatch,lisp_eval", "--utils", "--files-root", root], &limits[..]].concat();
         let flags = config.flags(&flags);
         let mut server = server_in(dir.path(), &flags);
-        // One that is whole, and one in the making.
+        // A complete spill, and one in progress.
         server.begin("tools/call", call(3 << 20));
         ptc_tests::processes::eventually("one is kept", || results(dir.path()) == 1);
         let before = kept(dir.path()).len();
         server.begin("tools/call", call(60 << 20));
-        // The message has no name while it comes; what is made of it has one.
+        // The incoming message has an unlinked file; the result made from it has a name.
         ptc_tests::processes::eventually("it is being written", || kept(dir.path()).len() > before);
         let id = server.id();
         ptc_tests::processes::signal(id, "KILL");

@@ -1,4 +1,4 @@
-//! `execute_program` through `ptc serve`: the texts of its document, and what a script cannot do.
+//! `execute_program` through `ptc serve`: the texts of its document, and the confinement of scripts.
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
 #[path = "python/endings.rs"]
@@ -94,7 +94,7 @@ fn attacks_end_in_nothing() {
     let flags = ["--python-timeout", "2s", "--python-memory", "64M"];
     let mut server = Server::start(&[&ONLY_SCRIPTS[..], &flags].concat());
     attack(&mut server);
-    // What is left is the process of all scripts, and the one that holds its namespaces.
+    // The remaining processes are the warm one from which all scripts fork, and the one that holds its namespaces.
     let id = server.id();
     eventually("every script has ended", || descendants(id).len() <= 2);
 }
@@ -200,7 +200,7 @@ fn tools_are_listed_searched_and_explained() {
 #[test]
 #[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
 fn scripts_end_at_their_deadline_though_nobody_takes_orders() {
-    // More than the control socket holds.
+    // More than the buffer of the control socket holds.
     const SCRIPTS: usize = 400;
     let flags = ["--python-timeout", "2s", "--python-memory", "16M", "--max-total-memory", "100G"];
     let mut server = Server::start(&[&ONLY_SCRIPTS[..], &flags].concat());
@@ -238,7 +238,7 @@ fn killed_workers_lose_only_their_own_scripts() {
     let first: Vec<u64> = (0..20).map(|_| begin(&mut server, waiting)).collect();
     eventually("20 calls are in flight", || {
         let stats = run(&mut server, "print((await mcp__probe__stats())['most_in_flight'])");
-        // The call that asks is one of them.
+        // The call that counts is included.
         stats == "[Script executed successfully]\n21\n"
     });
     let workers: Vec<u32> = descendants(process).into_iter().filter(|id| !before.contains(id)).collect();
@@ -262,7 +262,7 @@ fn killed_workers_lose_only_their_own_scripts() {
             ("[Script executed successfully]\nTrue\n", false)
         );
     }
-    // The warm process itself: the next script has another one.
+    // The warm process itself; the next script gets a new one.
     let warm = before.into_iter().find(|&id| command_line(id).contains("json.loads(_line)")).unwrap();
     signal(warm, "KILL");
     eventually("scripts run again", || run(&mut server, "print(2)") == "[Script executed successfully]\n2\n");

@@ -1,5 +1,5 @@
-//! The document of `execute_program`, example by example: its configuration as it stands there, its description, its
-//! texts byte for byte.
+//! Every example of the document of `execute_program`: its configuration verbatim, its description, its texts byte
+//! for byte.
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
 use ptc_tests::binary::ptc;
@@ -42,7 +42,7 @@ execution:
   max_output_bytes: 65536
 "#;
 
-/// The folder that the document's configuration is used in: its servers, and what starts them.
+/// A folder with the document's configuration, its servers, and their start scripts.
 struct Folder {
     folder: TempDir,
     sse: Child,
@@ -72,7 +72,7 @@ impl Folder {
         Folder { port: line.trim().parse().unwrap(), folder, sse }
     }
 
-    /// A command there, with a configuration.
+    /// A command in the folder, with a configuration.
     fn command(&self, arguments: &[&str], config: &str) -> Command {
         let config = config.replace("localhost:8080", &format!("127.0.0.1:{}", self.port));
         std::fs::write(self.folder.path().join("config.yaml"), config).unwrap();
@@ -87,7 +87,7 @@ impl Folder {
         Server::of(self.command(&["serve", "--tools", "execute_program"], config))
     }
 
-    /// What a script prints, and what is logged.
+    /// Exit code, output and log of a script.
     fn exec(&self, config: &str, code: &str) -> (Option<i32>, String, String) {
         std::fs::write(self.folder.path().join("script.py"), code).unwrap();
         let output = self.command(&["exec", "script.py"], config).stderr(Stdio::piped()).output().unwrap();
@@ -174,7 +174,7 @@ fn the_example_interaction_with_the_configuration_as_it_stands() {
             ),
         ],
     );
-    // 8.4: lost in mid-run.
+    // 8.4: the server is lost in the middle of a script.
     let lost = run(&mut server, "await mcp__financial_data__query_financials(ticker='GONE')");
     let error = lost.lines().last().unwrap();
     assert!(error.starts_with("ToolError: 'mcp__financial_data__query_financials' failed: "), "{lost}");
@@ -276,12 +276,12 @@ fn two_tools_of_one_name_are_refused_with_both_names() {
     let config = CONFIG.replace("name: document-retrieval", "name: financial_data");
     let want = "financial-data/query_financials and financial_data/query_financials would both be the function \
                 mcp__financial_data__query_financials";
-    // A script that names no tool needs no server, and so no function of one.
+    // A script that names no tool needs no server, and so sees no functions.
     let (exit, _, log) = folder.exec(&config, "print(tools())");
     assert_eq!(exit, Some(2), "{log}");
     assert!(log.contains(want), "{log}");
     let mut serve = folder.command(&["serve", "--tools", "execute_program"], &config);
-    // Its input stays open, so it is this that ends it.
+    // Its input stays open, so the signal ends it.
     let mut child = serve.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let _input = child.stdin.take();
     let output = child.wait_with_output().unwrap();

@@ -1,4 +1,4 @@
-//! `execute_program` by the engine that is built in, which has a part of Python.
+//! `execute_program` with the built-in engine, which supports a subset of Python.
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
 use ptc_tests::binary::ptc;
@@ -12,10 +12,10 @@ use serde_json::json;
 
 const MONTY: [&str; 4] = [ONLY_SCRIPTS[0], ONLY_SCRIPTS[1], "--python-engine", "monty"];
 
-/// What an error says about a part of Python that is not there.
+/// The error text for an unsupported part of Python.
 const WORKAROUND: &str = "`--python-engine cpython` runs scripts with the machine's python3.";
 
-/// The processes of scripts.
+/// The worker processes of scripts.
 fn workers(server: &Server) -> Vec<u32> {
     descendants(server.id()).into_iter().filter(|&id| command_line(id).contains("python-worker")).collect()
 }
@@ -53,7 +53,7 @@ fn attacks_end_in_nothing() {
     let deep = format!("{}{}", "(".repeat(100_000), ")".repeat(100_000));
     assert!(run(&mut server, &deep).starts_with("[Script execution failed]\n"));
     assert_eq!(run(&mut server, "print(2)"), "[Script executed successfully]\n2\n");
-    // What is left are workers that have nothing to do.
+    // The remaining processes are idle workers.
     let most = std::thread::available_parallelism().unwrap().get().max(2);
     eventually("every script has ended", || workers(&server).len() <= most);
     assert_eq!(descendants(server.id()).len(), workers(&server).len());
@@ -107,7 +107,7 @@ fn texts_are_those_of_the_document() {
         ("print('x' in globals()) if False else print(1)", "[Script executed successfully]\n1\n"),
     ] {
         let got = run(&mut server, code);
-        // Marks below a line are those of the engine.
+        // Marks below source lines differ between engines.
         let is_marks = |line: &&str| line.contains(['~', '^']) && line.chars().all(|c| " ~^".contains(c));
         let got: Vec<&str> = got.split('\n').filter(|line| !is_marks(line)).collect();
         assert_eq!(got.join("\n"), want, "{code}");
@@ -171,7 +171,7 @@ fn it_is_taken_where_cpython_cannot_be_and_says_what_it_lacks() {
     assert_eq!(refused.status.code(), Some(2));
 }
 
-/// The interpreter gives scripts nothing; a fault in it would not either.
+/// The kernel confines workers as well, so that a fault in the interpreter gives scripts nothing.
 #[cfg(target_os = "linux")]
 #[test]
 fn workers_are_held_by_the_kernel_as_well() {
@@ -185,7 +185,7 @@ fn workers_are_held_by_the_kernel_as_well() {
             assert!(status.contains("Seccomp:\t2\n") && status.contains("NoNewPrivs:\t1\n"), "{status}");
         }
     }
-    // Without memory it ends as one that was killed for it.
+    // A worker that runs out of memory ends like one that was killed for it.
     let mut server = Server::start(&[&MONTY[..], &["--python-memory", "32M"]].concat());
     for code in
         ["x = 'a' * 500000000", "x = [0]\nwhile True:\n    x = x + x", "x = b'a' * 900000000\nprint(len(x))"]

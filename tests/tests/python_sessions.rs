@@ -1,4 +1,4 @@
-//! Namespaces that scripts of one owner share (`session_id`), by either engine, and what is recorded of scripts.
+//! Namespaces that scripts of one owner share (`session_id`), with either engine, and the records of scripts.
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
 use ptc_tests::processes::{descendants, eventually};
@@ -7,7 +7,7 @@ use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::Upstreams;
 use serde_json::{Value, json};
 
-/// The engines that there are here.
+/// The engines available on this machine.
 fn engines() -> Vec<&'static str> {
     if cfg!(jail) { vec!["cpython", "monty"] } else { vec!["monty"] }
 }
@@ -19,7 +19,7 @@ fn server(engine: &str, flags: &[&str]) -> Server {
     Server::start(&config.flags(&[&ONLY_SCRIPTS[..], &own, flags].concat()))
 }
 
-/// What a script of a session is answered: its text, and what is said about the session.
+/// The text of a script's answer, and what it says about the session.
 fn run(server: &mut Server, session: &str, code: &str) -> (String, String) {
     let arguments = json!({ "code": code, "session_id": session });
     let answer = server.request("tools/call", json!({ "name": "execute_program", "arguments": arguments }));
@@ -59,7 +59,7 @@ fn scripts_of_a_session_build_on_each_other() {
                 "{engine}: {code}"
             );
         }
-        // What was defined before it failed is kept.
+        // Definitions before a failure are retained.
         let (text, last) = run(&mut server, &id, "late = 7\n1/0");
         assert!(
             text.starts_with("[Script execution failed]\nTraceback")
@@ -68,7 +68,7 @@ fn scripts_of_a_session_build_on_each_other() {
         );
         assert_eq!(last, format!("[session_id: {id}]"));
         assert_eq!(run(&mut server, &id, "print(late, kept)").0, "[Script executed successfully]\n7 1");
-        // Another one, and a script without one, know nothing of it.
+        // Another session, and a script without one, do not see them.
         let other = begun(&mut server, "x = 1");
         assert!(run(&mut server, &other, "print(kept)").0.contains("NameError"), "{engine}");
         let answer = server.request(
@@ -87,18 +87,18 @@ fn a_session_ends() {
         let (first, second) = (begun(&mut server, "x = 1"), begun(&mut server, "x = 2"));
         let full = run(&mut server, "new", "x = 3");
         assert!(format!("{full:?}").contains("session_limit_exceeded"), "{full:?}");
-        // When it is asked to.
+        // When a call ends it explicitly.
         let arguments = json!({ "code": "print(x)", "session_id": first, "end_session": true });
         let answer =
             server.request("tools/call", json!({ "name": "execute_program", "arguments": arguments }));
         assert_eq!(text_of(&answer["result"]), "[Script executed successfully]\n1\n[session ended]");
         assert!(format!("{:?}", run(&mut server, &first, "print(x)")).contains("session_not_found"));
-        // When a script is cut off in it.
+        // When a script in it is cut off.
         let slow = run(&mut server, &second, "while True: pass");
         let want = "[Script execution failed]\nTimeoutError: Execution exceeded 2s limit";
         assert_eq!(slow, (want.to_owned(), "[session ended]".to_owned()), "{engine}");
         assert!(format!("{:?}", run(&mut server, &second, "print(x)")).contains("session_"));
-        // One that is not somebody's is nobody's.
+        // An unknown session and a session of another owner look the same.
         assert!(format!("{:?}", run(&mut server, "ptcs_AAAA", "print(x)")).contains("session_not_found"));
         let idle = std::thread::available_parallelism().unwrap().get().max(2);
         eventually("their processes have ended", || descendants(server.id()).len() <= before + idle);

@@ -1,4 +1,4 @@
-//! Results that are too large to be carried, as scripts look into them, by either engine.
+//! Scripts read results that are too large to be carried, with either engine.
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
 use ptc_tests::processes::{eventually, kept_results};
@@ -10,10 +10,10 @@ use serde_json::json;
 /// Rows of a result of 20 MB.
 const ROWS: u64 = 450_000;
 
-/// Keeps one that is just too large.
+/// Spills a result that is just too large.
 const CALL: &str = "r = await mcp__probe__flood(rows=60000, on_large='spill')\n";
 
-/// The engines that there are here.
+/// The engines available on this machine.
 fn engines() -> Vec<&'static str> {
     if cfg!(jail) { vec!["cpython", "monty"] } else { vec!["monty"] }
 }
@@ -80,7 +80,7 @@ fn it_is_kept_only_where_somebody_says_so() {
             refused.contains("exceeds max_upstream_response_bytes") && refused.contains("on_large=\"spill\""),
             "{refused}"
         );
-        // What is not too large is as ever, and a parameter that nobody knows is none of ours.
+        // A small result is not spilled, and `on_large=None` means the default.
         let small = "print(len(await mcp__probe__flood(rows=3, on_large='spill')), await mcp__probe__echo(v=1, on_large=None))";
         assert_eq!(printed(&mut plain, small), "3 1\n");
         let wrong = run(&mut plain, "await mcp__probe__flood(rows=3, on_large='keep')");
@@ -137,12 +137,12 @@ fn a_hostile_look_is_an_error_of_the_script() {
         for ((look, said), text) in looks.iter().zip(text.split("----\n")) {
             assert!(text.starts_with("told:") && text.contains(said), "{engine}: {look}: {text}");
         }
-        // What is beyond the result, and patterns that make other engines go back and forth.
+        // Offsets beyond the result, and patterns that make backtracking engines slow.
         let fine = "print((await r.slice(10, 5))['lines'], (await r.slice(10**18, 10**19))['lines'], (await r.head(0))['lines'])\n\
             print((await r.grep('(x+x+)+y'))['matches'], (await r.grep('^(([a-z])+.)+[A-Z]([a-z])+$'))['matches'])\n\
             print(len((await r.slice(0, 10**15))['lines']) > 10000, (await r.tail(10**15))['truncated'])";
         assert_eq!(printed(&mut server, &format!("{CALL}{fine}")), "[] [] []\n0 0\nTrue True\n", "{engine}");
-        // One that is taken for its value, or not awaited, says so.
+        // A handle that is used as a value or not awaited says so.
         for (wrong, said) in [
             ("r[0]", "TypeError"),
             ("len(r)", "TypeError"),
@@ -170,7 +170,7 @@ fn what_looks_read_is_paid_for() {
         let mut paid = server(engine, Upstreams::probe(), &["--fuel", "100000"]);
         let text = run(&mut paid, &format!("{CALL}{most}"));
         assert!(text.contains("looks of this script have used up its fuel of 100000"), "{engine}: {text}");
-        // Looks that nobody waits for any more end with their script.
+        // Reads of a script that has ended are cancelled.
         let mut slow = server(engine, Upstreams::probe(), &["--python-timeout", "4s"]);
         let many = "import asyncio\nawait asyncio.gather(*[r.grep('n.*y.*z') for _ in range(1000)])\nprint('BROKEN')";
         let text = run(&mut slow, &format!("{CALL}{many}"));
@@ -196,7 +196,7 @@ fn it_goes_with_its_session() {
         let other = other.rsplit_once("[session_id: ").unwrap().1.trim_end_matches(']').to_owned();
         let stat = "print(r.spill, (await r.stat())['lines'])";
         assert!(run(&id, stat, false).contains("\nr1 60002\n"), "{engine}");
-        // Its names go on, so that no handle comes to mean another result.
+        // Handle names are not reused, so that no handle comes to mean another result.
         let next = "s = await mcp__probe__flood(rows=70000, on_large='spill')\nprint(s.spill, (await r.stat())['lines'], (await s.stat())['lines'])";
         assert!(run(&id, next, false).contains("\nr2 60002 70002\n"), "{engine}");
         // Another session has its own.

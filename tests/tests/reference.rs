@@ -1,4 +1,4 @@
-//! The reference of the language: complete, true, and the same in `docs/language.md`.
+//! The reference of the language is complete, true, and the same in `docs/language.md`.
 
 use ptc_compiler::reference::{Entry, EntryKind, entries, find, namespaces};
 use ptc_tests::binary::{batch, batch_line};
@@ -6,7 +6,7 @@ use ptc_tests::upstreams::Upstreams;
 use ptc_tests::workspace;
 use std::fmt::Write;
 
-/// The namespaces in the order of the document, and what belongs to them.
+/// The namespaces in the order of the document, with an introduction for each.
 const ABOUT: &[(&str, &str)] = &[
     ("clojure.core", "Special forms and the functions on sequences, maps, functions and values."),
     ("clojure.string", "Strings. Also as `str/…` and `string/…`, and most by plain name."),
@@ -73,14 +73,15 @@ fn all_324_names_are_there_with_documentation_and_example() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// The list holds what the specification names, where its folder lies beside this repository.
+/// The list contains what the specification names, if its folder exists next to this repository.
 #[test]
 #[cfg_attr(not(specification), ignore = "no specification beside the repository")]
 fn the_list_of_names_is_that_of_the_specification() {
     let path = workspace().join("../shared/spec/language.md");
     let specification = std::fs::read_to_string(&path).expect("the specification");
     assert!(specification.contains("**324 documented functions and special forms**"));
-    // Families are written short there: `+' -' *' inc' dec'`, `bit ops`, `Double/POSITIVE_INFINITY NEGATIVE_INFINITY`.
+    // The specification abbreviates families: `+' -' *' inc' dec'`, `bit ops`,
+    // `Double/POSITIVE_INFINITY NEGATIVE_INFINITY`.
     let unnamed: Vec<String> = required()
         .into_iter()
         .filter(|name| !name.starts_with("bit-"))
@@ -130,7 +131,7 @@ fn render() -> String {
     text
 }
 
-/// `PTC_BLESS=1 cargo test -p ptc-tests --test reference` writes the file anew.
+/// `PTC_BLESS=1 cargo test -p ptc-tests --test reference` rewrites the file.
 #[test]
 fn the_document_is_up_to_date() {
     let unnamed: Vec<_> =
@@ -145,7 +146,7 @@ fn the_document_is_up_to_date() {
     assert!(committed == text, "docs/language.md is not what the tables say; PTC_BLESS=1 writes it");
 }
 
-/// Programs in a document, each up to the line that says its result.
+/// The programs of a document, each up to the line with its result.
 fn programs(text: &str) -> Vec<(String, String)> {
     let (mut found, mut program, mut inside) = (Vec::new(), String::new(), false);
     for line in text.lines() {

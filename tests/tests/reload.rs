@@ -1,5 +1,5 @@
-//! An edited configuration counts without a restart: what is new starts, what is gone ends after its calls in flight,
-//! what is written otherwise is replaced, and the rest goes on as if nothing had happened.
+//! A configuration edit takes effect without a restart: new servers start, removed ones end after their calls in
+//! flight, changed ones are replaced, and the others go on undisturbed.
 
 use ptc_tests::processes::{eventually, is_alive};
 use ptc_tests::serve::Server;
@@ -43,7 +43,7 @@ fn servers_come_go_and_change_with_the_file() {
     let [changed, gone, kept] = ["changed", "gone", "kept"].map(|name| process_of(&mut server, name));
     let list = server.request("tools/list", json!({}));
     assert!(list.to_string().contains("- changed: before"), "{list}");
-    // What has gone still answers whom it was asked by: this call is in flight until it is taken back.
+    // A removed server still answers its caller: this call is in flight until it is cancelled.
     let call = server.begin_program(r#"(tool/call {:server "gone" :tool "hold"})"#);
     eventually("the call is in flight", || {
         server.text(r#"(:most_in_flight (:value (tool/call {:server "gone" :tool "stats"})))"#) == "2"
@@ -87,7 +87,7 @@ fn a_broken_edit_changes_nothing_and_the_log_says_so() {
     }
     write(&path, &[("kept", ""), ("new", "")]);
     are(&mut server, r#"["kept" "new"]"#);
-    // A file that was mended is what it was before.
+    // A repaired file has the same effect as before.
     assert!(is_alive(kept) && process_of(&mut server, "kept") == kept);
     assert_eq!(server.end(), Some(0));
 }

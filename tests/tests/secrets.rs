@@ -1,7 +1,7 @@
-//! No secret leaves the process, in whatever form, by whatever way.
+//! Configured secrets never leave the process, in any form, by any output.
 //!
-//! Every secret of [`SECRETS`] is planted in every form by a server that repeats what it was given, and taken by
-//! programs to every place from which text leaves `ptc`.
+//! A server plants every secret of [`SECRETS`] in every form in its outputs, and programs carry them to every place
+//! from which text leaves `ptc`.
 
 #![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-/// An entry of the leaky server that gets every secret from the environment of `ptc`.
+/// An entry of the leaky server; it gets every secret from the environment of `ptc`.
 fn leaky(arguments: &[&str]) -> Value {
     let mut entry = stdio(build_dir().join("leaky-server").to_str().unwrap(), arguments);
     let variables = (0..SECRETS.len()).map(|index| (format!("S{index}"), json!(format!("${{S{index}}}"))));
@@ -21,7 +21,7 @@ fn leaky(arguments: &[&str]) -> Value {
     entry
 }
 
-/// The arguments of a command on this configuration.
+/// The arguments of a command with this configuration.
 fn arguments<'a>(config: &'a ConfigFile, command: &[&'a str]) -> Vec<&'a str> {
     command.iter().copied().chain(config.flags(&[])).collect()
 }
@@ -46,7 +46,7 @@ fn assert_clean(what: &str, text: &str) {
     assert!(found.is_empty(), "{what}: {} secrets\n{}", found.len(), found[..found.len().min(5)].join("\n"));
 }
 
-/// Programs that take a secret, `v`, and all its forms, `vs`, to where text leaves.
+/// Programs that send a secret, `v`, and all its forms, `vs`, to each output.
 const SINKS: [&str; 25] = [
     "vs",
     "v",
@@ -75,7 +75,7 @@ const SINKS: [&str; 25] = [
     "(map (fn [i] (tool/call {:server \"leaky\" :tool \"say\" :args {:secret s :form i}})) (range (count vs)))",
 ];
 
-/// What programs can ask about a server.
+/// Programs that query a server.
 const QUESTIONS: [&str; 7] = [
     "(dir 'leaky {:limit 200})",
     "(dir 'leaky {:limit 200 :offset 200})",
@@ -104,7 +104,7 @@ fn programs() -> Vec<String> {
     programs
 }
 
-/// Runs all programs under a profile; gives back everything the server wrote.
+/// Runs all programs under a profile; gives everything that the server wrote.
 fn served(profile: &str, log: bool) -> String {
     let config = config();
     let flags = ["serve", "--response-profile", profile, "--catalog-mode", "inline", "--timeout", "60s"];
@@ -210,7 +210,7 @@ fn a_server_that_dies_with_a_secret_on_its_lips_tells_nobody() {
     }
 }
 
-/// Literal secrets of a host's file, and what is told about what cannot be hidden.
+/// Literal secrets of a host's file are hidden, and warnings say which values cannot be.
 #[test]
 fn literal_secrets_of_hosts_files_are_hidden_as_well() {
     let home = tempfile::tempdir().unwrap();
@@ -252,7 +252,7 @@ fn literal_secrets_of_hosts_files_are_hidden_as_well() {
     }
 }
 
-/// A secret that is a word of the protocol takes nothing of the protocol with it.
+/// A secret that is also a word of the protocol does not break the protocol.
 #[test]
 fn messages_stay_valid_whatever_a_secret_is() {
     const WORDS: [&str; 16] = [
@@ -302,7 +302,7 @@ fn messages_stay_valid_whatever_a_secret_is() {
         (&json!(true), &json!("error")),
         "{answer}"
     );
-    // What a program computes with is not altered.
+    // Values that a program computes with are not altered.
     let computed = "(count (:value (tool/call {:server \"leaky\" :tool \"say\" :args {:secret 7 :form 0}})))";
     assert_eq!(server.run(computed)["structuredContent"]["value"], SECRETS[7].len());
     assert_eq!(server.end(), Some(0));

@@ -1,7 +1,7 @@
-//! No credential leaves the process, wherever it comes from, whatever carries it, however a service says it again.
+//! Credentials of HTTP services never leave the process, whatever their source, header or echo.
 //!
-//! Every secret of [`SECRETS`] is a credential of each kind of source and goes out in each kind of header. The service
-//! that gets it repeats it in every form, in its document and in its answers, a few bytes at a time.
+//! Every secret of [`SECRETS`] is a credential of each kind of source and is sent in each kind of header. The service
+//! that receives it repeats it in every form, in its document and in its answers, a few bytes at a time.
 
 #![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::process::Command;
 
-/// What turns a credential into a header, and whether its value is a user with a password.
+/// Emitters, which turn a credential into a header, and whether the value is a user with a password.
 const EMITTERS: [(&str, bool); 4] =
     [("bearer", false), ("custom_header", false), ("basic", true), ("basic", true)];
 
@@ -36,7 +36,7 @@ impl Leaky {
         let mut kinds = HashSet::new();
         for (kind, (scheme, is_pair)) in EMITTERS.into_iter().enumerate() {
             for (index, secret) in SECRETS.into_iter().enumerate() {
-                // What no header can carry is refused; base64 carries everything.
+                // A value that no header can carry is refused; base64 carries everything.
                 if !is_pair && !secret.bytes().all(|byte| (b' '..0x7f).contains(&byte)) {
                     continue;
                 }
@@ -96,7 +96,7 @@ impl Leaky {
         command
     }
 
-    /// Programs that take what each service says to where text leaves.
+    /// Programs that send the text of each service to each output.
     fn programs(&self) -> Vec<String> {
         let count = forms(SECRETS[0]).len();
         let mut programs = Vec::new();
@@ -167,7 +167,7 @@ fn the_server_shows_none_and_programs_get_what_was_said() {
         let mut server = Server::of(leaky.command(&[&flags[..], &LIMITS].concat()));
         let mut all = server.request("logging/setLevel", json!({ "level": "debug" })).to_string();
         all += &server.request("tools/list", json!({})).to_string();
-        // The second profile is another way to say the same.
+        // A subset suffices for the second profile, which formats the same content.
         for program in leaky.programs().into_iter().step_by(if profile == "slim" { 1 } else { 3 }) {
             all.push('\n');
             all += &server.run(&program).to_string();

@@ -1,4 +1,4 @@
-//! What servers have beside tools: resources, prompts, and what they say about themselves.
+//! Server features other than tools: resources, prompts, and server information.
 
 use ptc_tests::binary::{eval, value};
 use ptc_tests::remote::RemoteProcess;
@@ -153,7 +153,7 @@ fn what_a_server_says_about_itself_is_shown() {
     assert_eq!(server.end(), Some(0));
 }
 
-/// The same, of a server that we did not write, over each transport.
+/// The same for a third-party server, over each transport.
 #[test]
 #[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn resources_and_prompts_of_a_server_that_we_did_not_write() {

@@ -1,4 +1,4 @@
-//! Nothing recurses over values on the native stack: compiler, VM and JSON work on 256 KiB.
+//! Compiler, VM and JSON work on a native stack of 256 KiB: nothing recurses over values.
 
 use ptc_compiler::{CompileOptions, Externals, compile};
 use ptc_tests::small_stack::on_small_stack;
@@ -6,7 +6,7 @@ use ptc_vm::{Budget, Exit, Isolate, Reason};
 use std::hint::black_box;
 use std::process::Command;
 
-/// Names this test's binary running one of the tests below that must overflow.
+/// The test below, which must overflow, that a child process of this binary runs.
 const OVERFLOW: &str = "PTC_TEST_OVERFLOW";
 
 fn recurse(depth: u64) -> u64 {
@@ -14,7 +14,7 @@ fn recurse(depth: u64) -> u64 {
     if depth == 0 { 0 } else { frame[3].min(1) + recurse(black_box(depth - 1)) }
 }
 
-/// 10,000 frames of 128 bytes need more than 256 KiB: the helper must not let that pass.
+/// 10,000 frames of 128 bytes need more than 256 KiB: the helper must detect that.
 #[test]
 fn the_helper_bites() {
     if std::env::var_os(OVERFLOW).is_some() {
@@ -27,7 +27,7 @@ fn the_helper_bites() {
     assert!(!ran.status.success(), "10,000 frames fit: the stack is not small");
     let stderr = String::from_utf8_lossy(&ran.stderr);
     assert!(stderr.contains("overflowed its stack"), "{stderr}");
-    // The same work fits where there is room.
+    // The same work fits into a larger stack.
     let roomy = std::thread::Builder::new().stack_size(64 << 20).spawn(|| recurse(10_000));
     assert_eq!(roomy.expect("a thread").join().expect("no overflow"), 10_000);
 }
@@ -116,7 +116,7 @@ fn deep_calls() {
     assert_eq!(run(sorts.into(), ROOMY).as_deref(), Ok("10"));
 }
 
-/// 64 levels are the limit of the reader, so the compiler may recurse over forms.
+/// The reader's limit is 64 levels, so the compiler may recurse over forms.
 #[test]
 fn nested_source() {
     for (open, close) in [
@@ -153,7 +153,7 @@ fn nested_source() {
     }
 }
 
-/// Source that is long, not deep, has no such limit.
+/// Long, flat source has no such limit.
 #[test]
 fn long_source() {
     let ands = format!("(and {})", "true ".repeat(20_000));

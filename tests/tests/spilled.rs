@@ -1,5 +1,4 @@
-//! Results that are too large to be carried: kept for the program that made the call, which looks into them, over every
-//! transport.
+//! Programs read spilled results, which are too large to be carried, over every transport.
 
 use ptc_tests::binary::{eval, value};
 use ptc_tests::processes::{eventually, kept_results};
@@ -12,14 +11,14 @@ use std::sync::{Arc, Mutex};
 
 const ROWS: u64 = 60_000;
 
-/// As the tool `flood` of our own server over stdio gives them.
+/// The rows that the tool `flood` of our own stdio server gives.
 fn rows() -> Value {
     let row = |n: u64| json!({ "n": n, "pad": "x".repeat(24) });
     (0..ROWS).map(row).collect()
 }
 
-/// A server that gives the rows by its path: `/json`, `/event` and `/lines` over Streamable HTTP, the last as an event
-/// with a line for each line of its JSON; `/sse` over one stream; `/rows` as plain JSON.
+/// A server that gives the rows by path: `/json`, `/event` and `/lines` over Streamable HTTP, the last as an event
+/// with one line for each line of its JSON; `/sse` over one stream; `/rows` as plain JSON.
 fn start() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -27,7 +26,7 @@ fn start() -> u16 {
     std::thread::spawn(move || {
         for connection in listener.incoming().flatten() {
             let stream = stream.clone();
-            // A client that goes away ends its connection.
+            // An error means that the client closed the connection.
             std::thread::spawn(move || serve(connection, &stream));
         }
     });
@@ -73,7 +72,7 @@ fn serve(mut output: TcpStream, stream: &Mutex<Option<TcpStream>>) -> Option<()>
                 "serverInfo": { "name": "rows", "version": "1" } }),
             Some("tools/list") => json!({ "tools": [{ "name": "flood", "inputSchema": {} }] }),
             Some("tools/call") => json!({ "content": [{ "type": "text", "text": rows().to_string() }] }),
-            // Notices are taken; there is no other era, and no stream where nothing said so.
+            // Notifications are accepted; there is no stateless era and no stream of server messages.
             _ => {
                 let status = if message["method"].is_string() && message["id"].is_null() {
                     "202 Accepted"
@@ -105,7 +104,7 @@ fn answer(output: &mut TcpStream, status: &str, kind: &str, body: &str) -> Optio
     write!(output, "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n{body}").ok()
 }
 
-/// Adds up all rows by slices of lines, with far less memory than they have.
+/// Sums all rows by slices of lines, with far less memory than the rows take.
 const AGGREGATE: &str = r#"
     (let [r (tool/call {:server "rows" :tool TOOL :args ARGS :on-large :spill})
           size (spill/stat r)
@@ -160,7 +159,7 @@ fn it_is_kept_only_where_somebody_says_so() {
     entry["on_large"] = "spill".into();
     let config = Upstreams::default().add("probe", entry.clone()).write();
     assert_eq!(value(call, &config.flags(&[])), "{:ok true :spill \"r1\"}");
-    // What is not too large is as ever.
+    // A small result is not spilled.
     let small = "(tool/call {:server \"probe\" :tool \"flood\" :args {:rows 1} :on-large :spill})";
     assert_eq!(value(&format!("(:value_kind {small})"), &plain.flags(&[])), ":json");
     entry["on_large"] = "keep".into();
@@ -215,7 +214,7 @@ fn it_goes_with_its_session() {
     let keep = format!("(def r (:spill {CALL}))");
     assert!(eval(&keep).contains("[stored: r;"));
     assert_eq!(eval("[r (:lines (spill/stat r))]"), "[\"r1\" 60002]");
-    // What a program has kept that failed goes with it.
+    // The results that a failed program has spilled are removed with it.
     assert!(eval(&format!("(def r (:spill {CALL})) (fail r)")).contains("r2"));
     assert_eq!(eval("(:lines (spill/stat r))"), "60002");
     assert!(eval("(spill/stat \"r2\")").contains("there is no kept result"));

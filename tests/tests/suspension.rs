@@ -5,7 +5,7 @@ use ptc_tests::serve::Server;
 use ptc_tests::upstreams::Upstreams;
 use ptc_vm::builtins::{Category, Purity, all};
 
-/// Programs that call `(t x)` inside functions that builtins call; `t` gives its argument back.
+/// Programs that call `(t x)` inside functions that builtins call; `t` returns its argument.
 const POSITIONS: &[&str] = &[
     "(map (fn [x] (inc (t x))) [1 2 3])",
     "(map (fn [x y] (+ (t x) (t y))) [1 2 3] [10 20])",
@@ -140,7 +140,7 @@ fn a_call_in_any_position_changes_nothing() {
 const CALL_NOTHING: &[&str] =
     &["keywordize-keys", "stringify-keys", "java.util.Date.", "LocalDate/now", "Instant/now"];
 
-/// A builtin that calls functions and is not tried above would go unnoticed.
+/// A builtin that calls functions and is missing above would stay untested.
 #[test]
 fn every_builtin_that_calls_functions_is_tried() {
     let calls = all()
@@ -217,7 +217,7 @@ fn the_call_budget_is_exact_under_branches() {
     assert_eq!(calls.iter().filter(|call| call["status"] == "ok").count(), 50);
 }
 
-/// The first fault ends the other branches, and the server hears of it.
+/// The first fault ends the other branches, and cancels their calls at the server.
 #[test]
 fn a_fault_in_a_branch_cancels_the_others() {
     let config = Upstreams::probe().write();

@@ -1,4 +1,4 @@
-//! Tasks in words: `lisp_task` and `ptc task`, with a model whose replies are written down.
+//! Tasks in words: `lisp_task` and `ptc task`, with a model whose replies are scripted.
 
 use ptc_tests::binary::{ptc, run};
 use ptc_tests::model::ModelServer;
@@ -204,7 +204,7 @@ fn records_say_what_the_model_did() {
     assert_eq!((&solved["agentic"]["planner_calls"], &solved["agentic"]["retries"]), (&json!(2), &json!(1)));
     assert_eq!(solved["agentic"]["model"], "some-model");
     assert_eq!(solved["ptc_metrics"]["server_side_llm"]["total_tokens"], 84);
-    // The trace has each request and what it wrote.
+    // The trace has each request and its reply.
     let mut traces: Vec<_> =
         std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
     traces.sort();
@@ -240,7 +240,7 @@ fn the_key_of_the_model_is_a_credential_and_shows_nowhere() {
     file["credentials"] = json!({"planner": {"source": "file", "path": key_file.path()}});
     let config = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
     std::fs::write(config.path(), file.to_string()).unwrap();
-    // A model that was told its key, or has guessed it, says so in words, in its program and in the answer.
+    // A model that knows or guesses its key puts it into text, program and answer.
     let reply = format!("; I am {KEY}\n(println \"{KEY}\")\n(return {{:key \"{KEY}\" \"{KEY}\" 1}})");
     let echo = format!("(fail \"bad key {KEY}\")");
     let model = ModelServer::of(&[&reply, &echo]);
@@ -270,7 +270,7 @@ fn the_key_of_the_model_is_a_credential_and_shows_nowhere() {
     seen.push(recent);
     let ids: Vec<&Value> = seen[..2].iter().map(|told| &told["structuredContent"]["trace_id"]).collect();
     assert!(ids.iter().all(|id| id.as_str().is_some_and(|id| id.len() == 32)) && ids[0] != ids[1]);
-    // Traces are written by a thread of their own, which a server waits for when it ends.
+    // A background thread writes traces; the server waits for it at exit.
     let ids: Vec<String> = ids.into_iter().map(|id| id.as_str().unwrap().to_owned()).collect();
     assert_eq!(server.end(), Some(0));
     let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());

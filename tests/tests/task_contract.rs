@@ -1,5 +1,5 @@
-//! What `lisp_task` promises its clients, field by field: answers, reasons and their texts, budgets, prompts, and what is said at
-//! the start.
+//! The contract of `lisp_task`, field by field: answers, reasons and their texts, budgets, prompts, and the messages
+//! at startup.
 
 use ptc_tests::binary::{ptc, run};
 use ptc_tests::model::{ModelAnswer, ModelServer};
@@ -224,7 +224,7 @@ fn all_turns_have_one_budget_of_calls_and_a_call_without_an_answer_is_a_side_eff
 #[test]
 fn a_call_that_its_program_left_was_attempted() {
     let probe = Upstreams::probe().write();
-    // The second branch fails when it has an answer, so behind the call of the first.
+    // The second branch fails when it has an answer, so after the call of the first.
     let call = "(tool/call {:server \"probe\" :tool (if (= i 0) \"hold\" \"echo\") :args {}})";
     let program = format!("(pmap (fn [i] {call} (fail \"enough\")) [0 1])");
     let model = ModelServer::of(&[&program]);

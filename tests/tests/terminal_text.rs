@@ -1,5 +1,5 @@
-//! What servers say of themselves, with characters in it that a terminal obeys: no command shows them to a person, and a
-//! program that reads a result gets every byte.
+//! No command passes a server's terminal control characters to a person's terminal, while a program that reads a
+//! result gets every byte.
 
 #[path = "terminal/served.rs"]
 mod served;
@@ -10,10 +10,10 @@ use ptc_tests::terminal::Terminal;
 use ptc_tests::upstreams::{ConfigFile, Upstreams};
 use serde_json::{Value, json};
 
-/// Moves the cursor, sets the title, rings, goes back to the beginning of the line, turns letters round, hides.
+/// Moves the cursor, sets the title, rings, returns to the beginning of the line, reverses letters, hides.
 const OBEYED: &str = "\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}31m\rX\u{8}\u{7f}\u{202e}gpj.exe\u{2066}\u{200b}\u{feff}\u{e0041}\u{2028}end";
 
-/// A server whose every text has it.
+/// A server with these characters in every text.
 const SERVER: &str = r#"
 import json, sys
 bad = json.loads(sys.argv[1])
@@ -40,7 +40,7 @@ for line in sys.stdin:
 fn config() -> ConfigFile {
     let text = Value::from(OBEYED).to_string();
     let entry = json!({ "transport": "mcp_stdio", "command": "python3", "args": ["-c", SERVER, text] });
-    // One that does not start says why.
+    // A server that does not start gives its reason.
     let broken = json!({ "transport": "mcp_stdio", "command": "python3", "args": ["-c", "import sys; sys.exit(sys.argv[1])", OBEYED.replace('\u{0}', "")] });
     Upstreams::default().add("odd", entry).add("broken", broken).write()
 }
@@ -92,7 +92,7 @@ fn a_program_gets_every_byte() {
         .iter()
         .find(|server| server["name"] == "odd")
         .expect("odd");
-    // What a server says of its tools is cleaned when it arrives, for models read it too.
+    // Tool descriptions are cleaned on arrival, since models read them too.
     assert_eq!(odd["tools"][0]["description"], *visible(&format!("says {OBEYED}")));
 }
 

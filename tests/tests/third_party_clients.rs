@@ -1,4 +1,4 @@
-//! MCP clients that we did not write drive `ptc serve`: the Python `mcp` 2.x client and the TypeScript SDK.
+//! Third-party MCP clients drive `ptc serve` over stdio: the Python `mcp` 2.x client and the TypeScript SDK.
 
 use ptc_tests::binary::{self, run};
 use ptc_tests::third_party::{installed, python};
@@ -7,7 +7,7 @@ use ptc_tests::workspace;
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 
-/// The client that opens the connection.
+/// The client and its way to open a connection.
 #[derive(Clone, Copy, Debug)]
 enum Opening {
     /// Python, `server/discover` first, then requests with their own `_meta`.
@@ -85,7 +85,7 @@ fn every_profile_and_upstreams() {
     let config = Upstreams::probe().write();
     for opening in Opening::ALL {
         for profile in ["slim", "structured", "debug"] {
-            // Clients check structured content against the tool's output schema, where there is one.
+            // Clients check structured content against the tool's output schema, if there is one.
             let report = opening.drive(&config.flags(&["--response-profile", profile]));
             assert_eq!(report["value"]["error"], false, "{opening:?} {profile}");
             assert!(
@@ -104,7 +104,7 @@ fn every_profile_and_upstreams() {
     }
 }
 
-/// Each of them holds a session over fifty programs with upstream calls, one of which fails, and asks what was done.
+/// Each client holds a session over fifty programs with upstream calls, one of which fails, and queries the records.
 #[test]
 #[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn every_client_holds_a_session() {
@@ -124,7 +124,7 @@ fn every_client_holds_a_session() {
         let finished = run(command, "");
         assert_eq!(finished.code, Some(0), "{}", finished.stderr);
         let report: Value = serde_json::from_str(&finished.stdout).expect("a report");
-        // What the failed program defined is gone, and what it called is not undone.
+        // Definitions of the failed program are gone; its calls are not undone.
         let total = |upto: u64| (0..=upto).filter(|n| *n != 25).sum::<u64>();
         for (number, text) in (0..PROGRAMS).zip(report["texts"].as_array().expect("texts")) {
             let text = text.as_str().expect("a text");

@@ -1,13 +1,13 @@
-//! The official conformance suite of MCP against a server on our handler and listener: every scenario that a revision
-//! requires passes. docs/conformance.md has the list.
+//! The official MCP conformance suite against a server built on our handler and listener: every scenario that a
+//! revision requires passes. docs/conformance.md has the list.
 
 use ptc_tests::binary::{run, server_example};
 use ptc_tests::third_party::{conformance_suite, new_node};
 use ptc_tests::web::WebServer;
 use std::process::{Command, Stdio};
 
-/// Scenarios that are run beside those that count, and do not pass: they are of an extension, or wait for a change of
-/// the suite.
+/// Scenarios that run but do not count and do not pass: they belong to an extension, or wait for a change of the
+/// suite.
 const NOT_OURS: [&str; 2] = ["tasks-", "http-custom-header-server-validation"];
 
 fn suite(revision: &str, scenarios: usize) {

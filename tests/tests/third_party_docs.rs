@@ -1,5 +1,4 @@
-//! Tools of servers that we did not write can be called from `doc` alone: arguments that are made of its signature, with
-//! nothing else known, fit the schema.
+//! Tools of third-party servers can be called from `doc` alone: arguments made from the signature fit the schema.
 
 use ptc_tests::documented::misfits;
 use ptc_tests::third_party::{everything, fetch, filesystem, git, memory, sequential_thinking, sqlite, time};

@@ -1,5 +1,5 @@
-//! Eight MCP servers that we did not write behind one `ptc`: everything, filesystem, memory, sequential
-//! thinking, time, git, fetch, sqlite.
+//! Eight third-party MCP servers behind one `ptc`: everything, filesystem, memory, sequential thinking, time, git,
+//! fetch, sqlite.
 
 use ptc_tests::binary::{eval, run_ptc};
 use ptc_tests::third_party::{everything, fetch, filesystem, git, memory, sequential_thinking, sqlite, time};
@@ -32,7 +32,7 @@ fn eight() -> Eight {
         ("sqlite", sqlite(&path.join("orders.db"))),
     ];
     let config = servers.into_iter().fold(Upstreams::default(), |upstreams, (name, mut entry)| {
-        // A start that takes half of this is worth a warning, which a busy machine must not give.
+        // A start that takes half of this timeout causes a warning, which a busy machine must not trigger.
         entry["handshake_timeout_ms"] = 600_000.into();
         upstreams.add(name, entry)
     });
@@ -56,7 +56,7 @@ fn repository(path: &Path) {
     git(&["commit", "--quiet", "-m", "Prices of the shop"]);
 }
 
-/// Answers every request on a loopback port with one text; the address.
+/// Answers every request on a loopback port with one text. Gives the address.
 fn web_page(text: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -80,7 +80,7 @@ fn the_doctor_finds_nothing_wrong_with_eight_servers() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let report: Value = serde_json::from_str(&finished.stdout).expect("JSON");
     assert_eq!(report["ok"], true, "{report:#}");
-    // Where the tests run as the superuser, that is a finding of its own.
+    // When the tests run as root, that is a finding of its own.
     let findings = report["configuration"]["findings"].as_array().expect("findings");
     assert!(
         findings.iter().all(|finding| finding["level"] == "ok" || finding["check"] == "user"),

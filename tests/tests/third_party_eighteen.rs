@@ -1,5 +1,5 @@
-//! Eighteen MCP servers that we did not write, with a remote one that is not there, an unset variable and a broken
-//! command among them, in one file as hosts write it: all eighteen are ready, and a program joins four of them.
+//! Eighteen third-party MCP servers in one configuration file of a host, with an unreachable remote server, an unset
+//! variable and a broken command among them: all eighteen become ready, and a program joins four of them.
 
 use ptc_tests::binary::run_ptc;
 use ptc_tests::documented::misfits;
@@ -7,7 +7,7 @@ use ptc_tests::workspace;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// Scripts of npm packages, and the variables without which they do not start.
+/// Scripts of npm packages, and the variables that they require.
 const NODE: [(&str, &str, &[&str]); 14] = [
     ("github", "@modelcontextprotocol/server-github/dist/index.js", &["GITHUB_PERSONAL_ACCESS_TOKEN"]),
     ("gitlab", "@modelcontextprotocol/server-gitlab/dist/index.js", &["GITLAB_PERSONAL_ACCESS_TOKEN"]),
@@ -25,7 +25,7 @@ const NODE: [(&str, &str, &[&str]); 14] = [
     ("sheets", "@negokaz/excel-mcp-server/dist/launcher.js", &[]),
 ];
 
-/// Programs of PyPI packages, each in an environment of its name.
+/// Programs of PyPI packages, each in an environment of its own name.
 const PYTHON: [(&str, &str, &[&str]); 4] = [
     ("calculator", "mcp-server-calculator", &[]),
     ("wikipedia", "wikipedia-mcp", &[]),
@@ -33,14 +33,14 @@ const PYTHON: [(&str, &str, &[&str]); 4] = [
     ("excel", "excel-mcp-server", &["stdio"]),
 ];
 
-/// What cannot work, and what `doctor` says of it.
+/// The broken entries, and what `doctor` says of them.
 const BROKEN: [(&str, &str); 3] = [
     ("broken", "command not found"),
     ("remote", "connection refused"),
     ("unset", "PTC_TEST_UNSET is not set"),
 ];
 
-/// A busy machine is waited for.
+/// A generous timeout for busy machines.
 const PATIENCE: &str = "300s";
 
 fn servers(installed: &Path) -> Map<String, Value> {
@@ -59,7 +59,7 @@ fn servers(installed: &Path) -> Map<String, Value> {
 }
 
 fn with_broken(mut servers: Map<String, Value>) -> Map<String, Value> {
-    // Nobody listens there.
+    // No server listens there.
     servers.insert("remote".into(), json!({ "url": "http://127.0.0.1:9/mcp" }));
     servers.insert("unset".into(), json!({ "command": "x", "env": { "K": "${PTC_TEST_UNSET}" } }));
     servers.insert("broken".into(), json!({ "command": "npx -y nothing" }));
@@ -121,7 +121,7 @@ fn eighteen_servers_are_ready_and_four_are_joined() {
 fn every_tool_of_theirs_can_be_called_from_its_documentation() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("hosts.json");
-    // As entries of ours, where each says how long its start may take.
+    // As entries of our own format, where each sets its own start timeout.
     let servers = servers(&workspace().join("target/third_party_eighteen"));
     let patient = servers.into_iter().map(|(name, mut entry)| {
         entry["transport"] = "mcp_stdio".into();

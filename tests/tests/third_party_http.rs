@@ -1,5 +1,5 @@
-//! MCP servers that we did not write, over HTTP: npm server-everything, the examples of the TypeScript SDK with and
-//! without sessions, PyPI fastmcp and mcp 1.x and 2.x.
+//! Third-party MCP servers over HTTP: npm server-everything, the examples of the TypeScript SDK with and without
+//! sessions, PyPI fastmcp and mcp 1.x and 2.x.
 
 use ptc_tests::binary::{eval, run_ptc, value};
 use ptc_tests::remote::RemoteProcess;

@@ -1,5 +1,5 @@
-//! Clients that we did not write, over HTTP, each in every era it speaks: the Python SDK, fastmcp, the TypeScript SDK,
-//! the inspector, mcporter and langchain-mcp-adapters.
+//! Third-party clients over HTTP, each in every protocol era it supports: the Python SDK, fastmcp, the TypeScript
+//! SDK, the inspector, mcporter and langchain-mcp-adapters.
 
 use ptc_tests::binary::run;
 use ptc_tests::third_party::{inspector, installed, mcporter, new_node, python, python_with_langchain};
@@ -11,12 +11,12 @@ use std::process::{Command, Stdio};
 const STATELESS: &str = "2026-07-28";
 const HANDSHAKE: &str = "2025-11-25";
 
-/// A server that says in its log which requests there were, with its tools as every client should see them.
+/// A server that logs its requests, with its tools as every client should see them.
 fn server() -> WebServer {
     WebServer::start(&["--timeout", "5s", "--http-metrics"])
 }
 
-/// What a client prints.
+/// The output of a client.
 fn drive(mut command: Command) -> String {
     command.env("XDG_CONFIG_HOME", "/nonexistent").current_dir(installed());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -34,14 +34,14 @@ fn script(name: &str) -> std::path::PathBuf {
     workspace().join("tests/third_party").join(name)
 }
 
-/// The value of a number of `/metrics`.
+/// The value of a metric in `/metrics`.
 fn number(server: &WebServer, name: &str) -> u64 {
     let numbers = server.get("/metrics").body;
     let line = numbers.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name}: {numbers}"))
 }
 
-/// What both SDKs report of the same session of work.
+/// Checks the report that both SDKs give of the same session of work.
 fn check(report: &Value, protocol: &str) {
     assert_eq!(
         (&report["protocol"], &report["server"]),

@@ -1,5 +1,5 @@
-//! OpenAPI documents and services that we did not write: documents found in npm packages, and a FastAPI service with
-//! the document it generates.
+//! Third-party OpenAPI documents and services: documents from npm packages, and a FastAPI service with its generated
+//! document.
 
 use ptc_tests::binary::{eval, run_ptc, value};
 use ptc_tests::remote::RemoteProcess;
@@ -7,7 +7,7 @@ use ptc_tests::third_party::{JsonService, document, everything};
 use ptc_tests::upstreams::Upstreams;
 use serde_json::{Value, json};
 
-/// An entry of operations of a document in a package, of a service that nobody reaches.
+/// An entry for some operations of a packaged document, for a service that does not exist.
 fn described(file: &str, operations: &[&str]) -> Value {
     json!({ "transport": "openapi", "base_url": "https://service.invalid", "schema_file": document(file),
         "include_operations": operations, "handshake_timeout_ms": 120_000 })
@@ -60,7 +60,7 @@ fn operations_of_real_documents_become_tools() {
         let text = report.to_string();
         assert!(text.contains(arguments) && text.contains(result), "{tool}: {report:#}");
     }
-    // What its schema proves wrong is told before anybody is asked.
+    // Arguments that the schema rules out are refused before any request.
     let report = eval("(tool/call 'galaxy/get-planet {:planetId \"earth\"})", &config.flags(&[]));
     assert!(report["ok"] == false && report.to_string().contains("planetId must be integer"), "{report:#}");
     // The service does not exist.
@@ -68,7 +68,7 @@ fn operations_of_real_documents_become_tools() {
     assert_eq!(fault, ":upstream_unavailable");
 }
 
-/// The service behind `items`, and a server of MCP that is a process.
+/// The service behind `items`, and an MCP server over stdio.
 fn mixed(service: &JsonService, token: &str) -> Upstreams {
     let entry = json!({ "transport": "openapi", "base_url": service.url(""), "schema_url": service.url("/openapi.json"),
         "allow_insecure_http": true, "allow_insecure_auth": true, "handshake_timeout_ms": 120_000,
@@ -85,7 +85,7 @@ fn mixed(service: &JsonService, token: &str) -> Upstreams {
         .add("everything", everything())
 }
 
-/// Rows of a JSON service, each looked at by a server over another transport.
+/// Rows of a JSON service, each passed to a server over another transport.
 #[test]
 #[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn one_program_joins_all_four_transports() {
@@ -131,7 +131,7 @@ fn a_service_is_called_by_the_document_that_it_generates() {
     }
     let wrong = eval("(tool/call 'items/list-items {:kind \"tol\"})", &flags);
     assert!(wrong["ok"] == false && wrong.to_string().contains("must be enum<string>"), "{wrong:#}");
-    // One that asks for more than it may is told what the service wants.
+    // A client without the right token learns what the service wants.
     let config = mixed(&service, "another-token").write();
     let finished = run_ptc(&[&["doctor"][..], &config.flags(&[])].concat(), "");
     assert!(finished.stdout.contains("http 401") && finished.stdout.contains("Bearer"), "{finished:?}");

@@ -1,5 +1,5 @@
-//! The worked example of a prelude, `examples/desk`: over two servers that we did not write, with its tests, what a model is
-//! told, and the program of one line that it writes. `PTC_BLESS=1` writes `inventory.txt`.
+//! The worked example of a prelude, `examples/desk`, over two third-party servers: its tests, the text that a model
+//! gets, and the one-line program that the model writes. `PTC_BLESS=1` writes `inventory.txt`.
 
 use ptc_tests::binary::{run_ptc, value};
 use ptc_tests::serve::{Server, text_of};
@@ -17,7 +17,7 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(file(name)).unwrap_or_default()
 }
 
-/// The servers of the example, the folder with what they may change, and their configuration.
+/// The servers of the example, the folder that they may change, and their configuration.
 fn servers() -> (TempDir, ConfigFile) {
     let folder = tempfile::tempdir().expect("a folder");
     let graph = folder.path().join("memory.jsonl");
@@ -72,7 +72,7 @@ fn a_model_is_told_of_it_and_writes_one_line() {
     assert!(description.contains(inventory.trim_end()), "{description}");
     assert_eq!(text_of(&server.run(&program)), ANSWER);
     server.end();
-    // What it writes down is there for the next program.
+    // A note is there for the next program.
     let noted = "(do (desk/note! \"Cleo\" \"city: Oslo\") (:city (desk/customer \"Cleo\")))";
     assert_eq!(value(noted, &flags), "\"Oslo\"");
 }

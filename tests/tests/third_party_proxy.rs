@@ -1,4 +1,4 @@
-//! The document of `proxy-dispatch`, request by request, against servers that we did not write.
+//! The document of `proxy-dispatch`, request by request, against third-party servers.
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
 use ptc_tests::serve::{Server, text_of};
@@ -17,7 +17,7 @@ fn config(root: &Path) -> ConfigFile {
         .write()
 }
 
-/// A folder with real path, so that servers that resolve links agree about it.
+/// A folder with a canonical path, so that servers that resolve links agree with it.
 fn folder() -> (TempDir, String) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().canonicalize().unwrap().to_str().unwrap().to_owned();
@@ -130,7 +130,7 @@ fn every_request_of_the_document_is_answered_as_it_says() {
     assert_eq!(text_of(&dispatch(&mut server, slice)).lines().count(), 100);
     let read = dispatch(&mut server, json!({ "action": "readresult", "resultFile": file, "op": "read" }));
     assert_eq!(data(&read).as_array().unwrap().len(), 302);
-    // 6. A kept result is the arguments of the next call.
+    // 6. A spilled result becomes the arguments of the next call.
     let message = "a long message ".repeat(100);
     std::fs::write(format!("{path}/message.json"), json!({ "message": message }).to_string()).unwrap();
     let first = dispatch(
@@ -212,7 +212,7 @@ fn block(text: &str) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// A block about other files than the document's.
+/// A block with other files in place of the document's.
 fn about(text: &str, files: &[(&str, &str)]) -> Value {
     let mut text = block(text).to_string();
     for (theirs, ours) in files {
@@ -221,7 +221,7 @@ fn about(text: &str, files: &[(&str, &str)]) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// A text in which numbers do not count, nor what is behind the beginning of a preview.
+/// A text with numbers masked and previews cut.
 fn told(text: &str) -> String {
     let text = text.split_once("size\":123").map_or(text, |(before, _)| before);
     text.split(|letter: char| letter.is_ascii_digit())
@@ -230,7 +230,7 @@ fn told(text: &str) -> String {
         .join("#")
 }
 
-/// A server whose one tool gives what it is given.
+/// A server with one tool that returns its arguments.
 const TRANSFORMING: &str = r#"
 import json, sys
 for line in sys.stdin:
@@ -250,7 +250,7 @@ for line in sys.stdin:
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 "#;
 
-/// Kept results in a folder for temporary files.
+/// Number of spilled results in a folder for temporary files.
 fn kept_in(folder: &str) -> usize {
     let inside = |path: &Path| -> Vec<std::path::PathBuf> {
         std::fs::read_dir(path).map_or(Vec::new(), |all| all.map(|entry| entry.unwrap().path()).collect())
@@ -308,7 +308,7 @@ fn every_block_of_the_document_is_taken_as_it_stands() {
         found["results"].as_array().unwrap().iter().any(|tool| tool["name"] == "get_current_time"),
         "{found}"
     );
-    // 3, and the answer that the result is in.
+    // 3, and the answer with the result.
     for text in [CALL, SCENARIO] {
         let mut call = block(text);
         call["arguments"]["timezone"] = "UTC".into();
@@ -322,7 +322,7 @@ fn every_block_of_the_document_is_taken_as_it_stands() {
         }
         assert!(result.get("result").is_none() && result.get("structuredContent").is_none(), "{result}");
     }
-    // 4: arguments from a file, the result to one.
+    // 4: arguments from a file, the result into one.
     let written = format!("{path}/written.txt");
     std::fs::write(&args, json!({ "path": written, "content": "from a file" }).to_string()).unwrap();
     let files = [("/tmp/mini-a-proxy-args-123.json", args.as_str()), ("/data", data_folder.as_str())];
@@ -363,13 +363,13 @@ fn every_block_of_the_document_is_taken_as_it_stands() {
     assert_eq!(text_of(&dispatch(&mut server, about(SLICE, &files))).lines().count(), 100);
     let whole = data(&dispatch(&mut server, about(READ, &files)));
     assert_eq!(keys(&whole), ["files", "metadata", "summary"]);
-    // 6: it is the arguments of the next call.
+    // 6: it becomes the arguments of the next call.
     let second = data(&dispatch(&mut server, about(TRANSFORM, &files)));
     assert_eq!(
         second,
         json!({ "given": ["files", "metadata", "summary"], "first": { "name": "foo.txt", "size": 123 } })
     );
-    // What section 5 warns of: another tool reads a kept result, which is too large once more.
+    // The warning of section 5: another tool reads a spilled result, and the output is too large again.
     let before = kept_in(&path);
     for (connection, tool, arguments) in [
         ("utils", "filesystemQuery", json!({ "operation": "read", "path": file })),
@@ -389,7 +389,7 @@ fn every_block_of_the_document_is_taken_as_it_stands() {
                 ["result"]
                 .clone();
             if tool == "filesystemQuery" && arguments["operation"] == "search" {
-                // It sees the files, and none of the kept ones.
+                // The tool sees the folder's files, but no spilled results.
                 let is_kept = answer["resultFile"].is_string();
                 assert!(is_kept || !text_of(&answer).contains("ptc-spill-"), "{answer}");
                 continue;

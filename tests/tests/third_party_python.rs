@@ -1,5 +1,4 @@
-//! Clients that we did not write have scripts run by `execute_program`: the Python SDK in both eras, the inspector and
-//! mcporter.
+//! Third-party clients run scripts with `execute_program`: the Python SDK in both eras, the inspector and mcporter.
 
 use ptc_tests::binary::{self, run};
 use ptc_tests::scripts::data;
@@ -8,11 +7,11 @@ use ptc_tests::workspace;
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 
-/// A script that calls a tool in a loop, and what it prints.
+/// A script that calls a tool in a loop, and its output.
 const SCRIPT: &str = "for t in ['AMZN', 'GOOG']:\n    rows = await mcp__finance__query_financials(ticker=t, limit=1)\n    print(t, rows[0]['revenue'])";
 const PRINTED: &str = "[Script executed successfully]\nAMZN 170000000000.0\nGOOG 96500000000.0\n";
 
-/// The arguments of `ptc` for a server of scripts by this engine.
+/// The arguments of `ptc` for a server that runs scripts with this engine.
 fn arguments(engine: &str) -> Vec<String> {
     let finance = format!("finance=python3 {}", data("finance.py"));
     ["serve", "--tools", "execute_program", "--python-engine", engine, "--stdio", &finance]
@@ -20,7 +19,7 @@ fn arguments(engine: &str) -> Vec<String> {
         .into()
 }
 
-/// The engines that there are here.
+/// The engines available on this machine.
 fn engines() -> Vec<&'static str> {
     if cfg!(jail) { vec!["cpython", "monty"] } else { vec!["monty"] }
 }

@@ -1,6 +1,6 @@
-//! What results of servers that we did not write are for a program, and why: a table of calls, kept as a golden file.
-//! The servers run behind a recorder, so each row begins with what was really sent. `PTC_UPDATE_GOLDEN=1` writes the
-//! file again.
+//! How results of third-party servers become values of a program, and by which rule: a table of calls, stored as a
+//! golden file. The servers run behind a recorder, so each row begins with what was really sent.
+//! `PTC_UPDATE_GOLDEN=1` rewrites the file.
 
 use ptc_tests::binary::eval;
 use ptc_tests::third_party::{
@@ -57,7 +57,7 @@ fn files(path: &Path) {
     std::fs::write(path.join("sub/deep.txt"), "deep\n").expect("written");
 }
 
-/// What a server sent, in a few words.
+/// A short description of what a server sent.
 fn sent(result: &Value) -> String {
     let mut parts = Vec::new();
     if result["isError"] == true {
@@ -83,7 +83,7 @@ fn sent(result: &Value) -> String {
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(" + ") }
 }
 
-/// The rule by which what was sent became the value.
+/// The rule by which the sent content became the value.
 fn why(sent: &Value, given: &Value) -> &'static str {
     let structured = sent.get("structuredContent");
     let text = sent["content"].as_array().into_iter().flatten().find(|block| block["type"] == "text");
@@ -111,7 +111,7 @@ fn why(sent: &Value, given: &Value) -> &'static str {
     }
 }
 
-/// The same text wherever and whenever the test runs.
+/// Makes a text independent of place and time of the test.
 fn steady(text: &str, folder: &str) -> String {
     let mut text = text.replace(folder, "$DIR");
     for (pattern, stands_for) in [
@@ -227,7 +227,7 @@ fn results_are_what_the_table_says() {
     assert_eq!(table.lines().count(), expected.lines().count());
 }
 
-/// What servers answered to calls, in order.
+/// The answers of servers to calls, in order.
 struct Answers {
     transcripts: std::collections::HashMap<String, Vec<(String, Value)>>,
 }
@@ -265,7 +265,7 @@ impl Answers {
     }
 }
 
-/// The example that the README has for the reference filesystem server, as it stands there.
+/// The README's example with the reference filesystem server works verbatim.
 #[test]
 #[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn the_example_of_the_readme_works() {

@@ -1,5 +1,5 @@
-//! MCP servers that we did not write, called by programs: npm server-everything and server-filesystem, PyPI
-//! mcp-server-time and mcp-server-git.
+//! Programs call third-party MCP servers: npm server-everything and server-filesystem, PyPI mcp-server-time and
+//! mcp-server-git.
 
 use ptc_tests::binary::{eval, run_ptc, value};
 use ptc_tests::processes::{descendants, signal};
@@ -15,7 +15,7 @@ fn everything_config() -> ConfigFile {
     Upstreams::default().add("everything", everything()).write()
 }
 
-/// A folder with real path, so that servers that resolve links agree about it.
+/// A folder with a canonical path, so that servers that resolve links agree with it.
 fn folder() -> (TempDir, String) {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().canonicalize().expect("a path").to_str().expect("UTF-8").to_owned();
@@ -71,7 +71,7 @@ fn text_structured_content_and_images() {
     assert_eq!(structured["value_kind"], "json");
     let weather = structured["value"].as_object().expect("a map");
     assert!(weather.contains_key("temperature") && weather.contains_key("conditions"), "{weather:?}");
-    // The first text is the value; the image is in the content beside it.
+    // The first text is the value; the image is in the content.
     assert!(image["value"].is_string() && image["ok"] == true, "{image}");
     let blocks = image["content"].as_array().expect("blocks");
     assert!(blocks.iter().any(|block| block["type"] == "image" && block["data"].is_string()), "{image}");
@@ -83,7 +83,7 @@ fn text_structured_content_and_images() {
     );
 }
 
-/// An image that the program returns is one for the client, and its base64 is not in the text.
+/// An image that the program returns reaches the client as an image, without its base64 in the text.
 #[test]
 #[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn an_image_reaches_the_client() {
@@ -172,7 +172,7 @@ fn an_answer_beyond_the_cap_is_refused_and_the_connection_lives() {
     assert_eq!(value(&program, &flags), (3 << 20).to_string());
 }
 
-/// The server process is killed while a call is in flight: the call fails, and a later one starts it again.
+/// The server process is killed while a call is in flight: the call fails, and a later one restarts the server.
 #[test]
 #[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn a_killed_server_comes_back() {
@@ -181,7 +181,7 @@ fn a_killed_server_comes_back() {
     let own: Vec<u32> = descendants(server.id()).into_iter().filter(|id| is_probe(*id)).collect();
     let echo = "(tool/call {:server \"everything\" :tool \"echo\" :args {:message \"hi\"}})";
     assert_eq!(server.text(&format!("(:value {echo})")), "\"Echo: hi\"");
-    // Branches start in order: when the probe has its call, the long one has been made.
+    // Branches start in order: when the probe has its call, the long call has been sent.
     let waiting = server.begin_program(
         r#"(first (pcalls
              (fn [] (let [r (tool/call {:server "everything" :tool "trigger-long-running-operation"
@@ -200,7 +200,7 @@ fn a_killed_server_comes_back() {
     assert_eq!(answer["id"], waiting);
     assert_eq!(text_of(&answer["result"]), "[false :upstream_unavailable]", "{answer}");
     let again = format!("(loop [] (let [r {echo}] (if (:ok r) (:value r) (recur))))");
-    // The calls that failed meanwhile are noted beside it.
+    // The answer also notes the calls that failed in the meantime.
     let answer = server.text(&again);
     assert_eq!(answer.split("\n\n[note: ").next(), Some("\"Echo: hi\""), "{answer}");
 }
@@ -247,14 +247,14 @@ fn example_1_simple_read() {
                (:value r)
                (fail (:message r))))"#
     );
-    // This server's structured content says the same as its text, which is the payload.
+    // This server's structured content repeats its text, which is the payload.
     assert_eq!(value(&program, &config.flags(&[])), r##""# Notes\nBuy milk.\n""##);
     let report = eval(&program.replace("notes.md", "gone.md"), &config.flags(&[]));
     assert_eq!(report["error"], "fail", "{report:#}");
     assert!(report["value"].as_str().expect("text").contains("gone.md"), "{report:#}");
 }
 
-/// Example 2: commits that touch a file of a list kept in another server (git in place of GitHub).
+/// Example 2: commits that touch a file of a list stored in another server (git in place of GitHub).
 #[test]
 #[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn example_2_cross_server_filter() {
@@ -311,7 +311,7 @@ fn example_2_cross_server_filter() {
     assert!(ratio > Some(10.0), "{report:#}");
 }
 
-/// Example 3: a batch in parallel, where some items do not exist.
+/// Example 3: a parallel batch in which some items do not exist.
 #[test]
 #[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn example_3_parallel_batch() {
@@ -346,7 +346,7 @@ fn example_3_parallel_batch() {
     assert_eq!((calls.len(), calls.iter().filter(failed).count()), (10, 2), "{report:#}");
 }
 
-/// Real tools are used with the argument names that models write.
+/// Tools accept the argument names that models write.
 #[test]
 #[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn arguments_reach_python_servers() {

@@ -1,6 +1,5 @@
-//! What MCP clients that we did not write say to `ptc serve` and hear from it, word for word where it
-//! matters: the inspector's command line, mcporter, the Python client `mcp` 2.x and fastmcp. Both eras of the
-//! protocol, and no client has anything to complain about.
+//! Transcripts of third-party MCP clients with `ptc serve`, checked verbatim where it matters: the inspector's
+//! command line, mcporter, the Python client `mcp` 2.x and fastmcp, in both protocol eras. No client may complain.
 
 use ptc_tests::binary::{self, Finished, run};
 use ptc_tests::third_party::{inspector, installed, mcporter, new_node, python};
@@ -39,14 +38,14 @@ impl Desk {
         words
     }
 
-    /// Runs a client away from the user's own files.
+    /// Runs a client that does not see the user's own files.
     fn drive(&self, mut command: Command) -> Finished {
         command.current_dir(installed()).env("HOME", self.folder.path());
         command.env("XDG_CONFIG_HOME", "/nonexistent").env_remove("PTC_RUNNER_MCP_UPSTREAMS");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let finished = run(command, "");
         assert_eq!(finished.code, Some(0), "{finished:?}");
-        // A client that does not like what it hears says so there.
+        // Clients report protocol errors on stderr.
         assert_eq!(finished.stderr.trim(), "", "{finished:?}");
         finished
     }
@@ -56,7 +55,7 @@ impl Desk {
         kept.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
     }
 
-    /// Who said what: methods, and whether an answer was a result or an error.
+    /// The sender and content of each message: methods, and whether a response was a result or an error.
     fn transcript(&self) -> Vec<String> {
         let said = |entry: &Value| {
             let message = &entry["message"];
@@ -218,7 +217,7 @@ fn the_python_client_speaks_both_eras() {
         assert_eq!(report["protocol"], protocol);
         let transcript = desk.transcript();
         assert_eq!(transcript[..opening.len()], *opening, "{mode}");
-        // One program is given up: it is cancelled, and never answered.
+        // One program is cancelled: it is never answered.
         let count = |what: &str| transcript.iter().filter(|said| *said == what).count();
         assert_eq!(count("client notifications/cancelled"), 1, "{mode}");
         let requests = transcript

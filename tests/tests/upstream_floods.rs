@@ -1,4 +1,4 @@
-//! Answers of a remote server that have no end, or next to none, cost the process that asked no memory to speak of.
+//! Endless or nearly endless answers of a remote server cost the calling process hardly any memory.
 
 #[path = "floods/host_forms.rs"]
 mod host_forms;
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-/// What is sent again and again.
+/// Bytes of the piece that is sent repeatedly.
 const PIECE: usize = 64 << 10;
 
-/// The most that one flood may add to the peak of the process: the cap on one answer, 2 MB, and what the allocator and the
-/// connection take beside it, in a dev build too.
+/// Most that one flood may add to the peak of the process: the cap on one answer, 2 MB, and the memory of allocator
+/// and connection, in a dev build too.
 const GROWTH: u64 = 24 << 20;
 
-/// What an answer begins with, and what is sent again and again.
+/// The beginning of an answer, and the piece that is sent repeatedly.
 type Flood = fn() -> (Vec<u8>, Vec<u8>);
 
 /// Tools, the reason that a program sees, and the answer.
@@ -38,7 +38,7 @@ const FLOODS: [(&str, &str, Flood); 6] = [
     }),
     ("gzip-bomb", ":response_too_large", || {
         let begun = chunked("content-type: application/json\r\ncontent-encoding: gzip");
-        // Back references to one byte: about a thousand zeros for one byte.
+        // Back references to one byte: each byte expands to about a thousand zeros.
         (begun, chunk(&bomb()))
     }),
     ("interim-answers", ":timeout", || {
@@ -58,10 +58,10 @@ fn chunk(data: &[u8]) -> Vec<u8> {
     [format!("{:x}\r\n", data.len()).as_bytes(), data, b"\r\n"].concat()
 }
 
-/// A gzip file of its own: 4 MB of zeros in about 26 KB. Files may follow each other.
+/// A complete gzip file: 4 MB of zeros in about 26 KB. Such files may be concatenated.
 fn bomb() -> Vec<u8> {
     let mut bits = Bits::default();
-    // One block of fixed codes: a zero, then copies of 258 of those before, each 13 bits.
+    // One block of fixed codes: a zero, then copies of length 258 from distance 1, 13 bits each.
     bits.push(0b011, 3);
     bits.push_code(0x30, 8);
     const COPIES: usize = 16_000;
@@ -97,7 +97,7 @@ impl Bits {
         }
     }
 
-    /// Codes stand with their highest bit first.
+    /// Codes are written with their highest bit first.
     fn push_code(&mut self, code: u32, bits: u32) {
         self.push(code.reverse_bits() >> (32 - bits), bits);
     }
@@ -118,13 +118,13 @@ fn crc32_of_zeros(count: usize) -> u32 {
     !crc
 }
 
-/// Serves until the process ends; gives the port.
+/// Serves until the process ends. Gives the port.
 fn start() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // A client that goes away ends its connection.
+            // An error means that the client closed the connection.
             std::thread::spawn(move || serve(stream));
         }
     });
@@ -169,7 +169,7 @@ fn serve(mut output: TcpStream) -> Option<()> {
                 None => json!({ "content": [{ "type": "text", "text": "well" }] }),
             },
             Some("ping") => json!({}),
-            // No stream of its own, no other era; notices are taken.
+            // There is no stream of server messages and no stateless era; notifications are accepted.
             method => {
                 let status =
                     if method.is_some() && message["id"].is_null() { "202 Accepted" } else { "405 No" };
@@ -200,7 +200,7 @@ fn floods_cost_no_memory() {
         let program = format!("(:reason (tool/call 'flood/{tool} {{}}))");
         let told = server.text(&program);
         assert!(told.starts_with(reason), "{tool}: {told}");
-        // Several at once share the room of each.
+        // Concurrent answers share the limit of a single one.
         let after = peak_resident(server.id());
         println!("{tool}: {} KB", (after.saturating_sub(before)) >> 10);
         assert!(after.saturating_sub(before) < GROWTH, "{tool}: {before} -> {after}");

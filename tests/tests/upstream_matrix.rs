@@ -1,7 +1,8 @@
-//! What the worst servers do to `ptc serve`: its memory, the calls of others, and how soon they are replaced.
+//! The effect of the worst servers on `ptc serve`: its memory, the calls of other clients, and the time to replace
+//! them.
 //!
-//! `PTC_DEFAULT_FLAGS=1` leaves every limit as it is by default, which takes minutes: `cargo test -p ptc-tests --test
-//! upstream_matrix -- --nocapture` prints the figures.
+//! `PTC_DEFAULT_FLAGS=1` leaves every limit at its default, which takes minutes:
+//! `cargo test -p ptc-tests --test upstream_matrix -- --nocapture` prints the figures.
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
 use ptc_tests::processes::peak_resident;
@@ -12,19 +13,19 @@ use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The most memory that may ever be resident.
+/// Most resident memory at any time.
 const MOST_MEMORY: u64 = 100 << 20;
 
-/// How late the calls of others may be.
+/// Most delay of other calls.
 const MOST_LATE: Duration = Duration::from_millis(100);
 
-/// How soon a server that answers nothing is replaced, with default flags.
+/// Most time until an unresponsive server is replaced, with default flags.
 const MOST_GONE: Duration = Duration::from_secs(45);
 
-/// Looks at others while nothing else is awaited.
+/// Number of other calls that are measured while nothing else is awaited.
 const LOOKS: usize = 30;
 
-/// What one server costs others is looked at while no other one is attacked.
+/// Only one server is attacked at a time, so that its effect on others can be measured.
 static ALONE: Mutex<()> = Mutex::new(());
 
 struct Run {
@@ -39,7 +40,7 @@ fn default_flags() -> bool {
 }
 
 impl Run {
-    /// A server in front of the hostile one, called `bad`, and of a good one, called `good`.
+    /// Starts a server in front of the hostile one, called `bad`, and a good one, called `good`.
     fn start(arguments: &[&str]) -> Run {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bad = hostile_server(arguments);
@@ -58,7 +59,7 @@ impl Run {
         run
     }
 
-    /// The text of a program's answer, whatever else arrives before it.
+    /// The text of a program's answer; other messages before it are skipped.
     fn text(&mut self, program: &str) -> String {
         let id = self.server.begin_program(program);
         self.wait(&[id]).remove(0)
@@ -76,7 +77,7 @@ impl Run {
         texts.into_iter().map(Option::unwrap).collect()
     }
 
-    /// One call of somebody else, and how long it takes.
+    /// Measures one call to the good server.
     fn look(&mut self) {
         let begun = Instant::now();
         let seen = self.text("(:value (tool/call 'good/echo {:v 7}))");
@@ -84,7 +85,7 @@ impl Run {
         assert_eq!(seen, "7");
     }
 
-    /// Sends programs all at once; looks at others until all are answered.
+    /// Sends all programs at once; measures other calls until all are answered.
     fn attack(&mut self, programs: &[String]) -> Vec<String> {
         let ids: Vec<u64> = programs.iter().map(|program| self.server.begin_program(program)).collect();
         let mut texts = vec![None; ids.len()];
@@ -106,7 +107,7 @@ impl Run {
         texts.into_iter().map(Option::unwrap).collect()
     }
 
-    /// Calls until another process answers; how long that took.
+    /// Calls until another process answers. Gives the time.
     fn replaced(&mut self, before: &str) -> Duration {
         let begun = Instant::now();
         loop {
@@ -119,7 +120,7 @@ impl Run {
         }
     }
 
-    /// Judges memory and the calls of others.
+    /// Judges memory and the delay of other calls.
     fn judge(mut self, case: &str) {
         self.late.sort();
         let (median, worst) = (self.late[self.late.len() / 2], self.late[self.late.len() - 1]);
@@ -130,14 +131,14 @@ impl Run {
             self.late.len()
         );
         assert!(memory <= MOST_MEMORY, "{case}: {} MB", memory >> 20);
-        // The worst one is a figure of the machine when it is busy.
+        // The maximum is a figure of the machine when it is busy.
         assert!(median <= MOST_LATE, "{case}: others are late by {median:?}");
     }
 }
 
 const PID: &str = "(:value (tool/call 'bad/pid))";
 
-/// Calls with large arguments, calls that are many, and one call.
+/// Calls with large arguments, many calls, and one call.
 fn loads() -> [(&'static str, Vec<String>); 3] {
     // 5 MB.
     let large = "(let [s (reduce (fn [s _] (str s s)) \"0123456789\" (range 19))] \
@@ -151,7 +152,7 @@ fn loads() -> [(&'static str, Vec<String>); 3] {
     ]
 }
 
-/// A server that reads nothing more from some moment on.
+/// Tests a server that stops reading at some point.
 fn hangs(class: &str, how: &str) {
     for (load, programs) in loads() {
         let mut run = Run::start(&[]);
@@ -219,7 +220,7 @@ fn a_bomb_of_messages() {
     }
 }
 
-/// A list beyond its bounds costs what is beyond; only where nothing of it can be read, the server is of no use.
+/// A list beyond its limits loses only the excess; a server fails only if nothing of its list can be read.
 #[test]
 fn fat_pages() {
     let known = [

@@ -1,5 +1,5 @@
-//! Whatever a program makes the host keep is bounded: each form of the host, in each way in which it may fail, in a loop, in
-//! branches, and in loops of branches, with the profiles and records that copy what was kept.
+//! Everything that a program makes the host store is bounded. Each host form runs, in each way in which it may fail,
+//! in a loop, in branches, and in loops of branches, with the profiles and records that copy what is stored.
 //!
 //! `PTC_HOSTILE=all` runs each for ten seconds, with every set of flags.
 
@@ -8,13 +8,13 @@ use ptc_tests::serve::Server;
 use ptc_tests::upstreams::{Upstreams, probe_server, stdio};
 use serde_json::json;
 
-/// The limit of the programs.
+/// The memory limit of the programs.
 const LIMIT: u64 = 10 << 20;
 
-/// The most that such a program may add to the memory of the process beside its limit.
+/// Most memory that such a program may add to the process on top of its limit.
 const BESIDE: u64 = 30 << 20;
 
-/// Forms of the host, with the ways in which they fail. `i` counts.
+/// Host forms, with the ways in which they fail. `i` counts.
 const FORMS: [(&str, &str); 19] = [
     ("call", "(tool/call {:server \"probe\" :tool \"echo\" :args {:v i}})"),
     ("call that the tool refuses", "(tool/call {:server \"probe\" :tool \"refuse\" :args {}})"),
@@ -37,14 +37,14 @@ const FORMS: [(&str, &str); 19] = [
     ("wide line", "(println (range 1000))"),
 ];
 
-/// How often.
+/// How often a form runs.
 const SHAPES: [(&str, &str); 3] = [
     ("loop", "(loop [i 0] FORM (recur (inc i)))"),
     ("branches", "(loop [j 0] (doall (pmap (fn [i] FORM) (range 200))) (recur (inc j)))"),
     ("loops", "(doall (pmap (fn [_] (loop [i 0] FORM (recur (inc i)))) (range 20)))"),
 ];
 
-/// What makes copies of what is kept.
+/// Flags that make the server copy what it stores.
 const FLAGS: [&[&str]; 3] = [
     &["--response-profile", "slim"],
     &["--response-profile", "debug", "--tools", "lisp_eval,lisp_debug"],
@@ -63,7 +63,7 @@ fn what_programs_make_the_host_keep_is_bounded() {
     for flags in sets {
         let limits = ["--timeout", timeout, "--memory", "10M", "--startup", "lenient"];
         for (form, text) in FORMS {
-            // What one attack leaves with the allocator is not counted for the next one.
+            // A new server for each attack: memory that the allocator retains is not counted for the next one.
             let mut server = start(&config.flags(&[flags, &limits[..]].concat()));
             let base = peak_resident(server.id());
             for (shape, program) in SHAPES {
@@ -72,7 +72,7 @@ fn what_programs_make_the_host_keep_is_bounded() {
                     json!({ "name": "lisp_eval", "arguments": { "program": program.replace("FORM", text) },
                         "_meta": { "progressToken": "p" } }),
                 );
-                // Progress and changed lists may come before the answer.
+                // Progress and list-changed notifications may come before the answer.
                 let answer = loop {
                     let message = server.receive();
                     if message["id"] == id {

@@ -1,4 +1,4 @@
-//! What a prelude needs of a host, and what becomes of a program when that is not there.
+//! The backing tools that a prelude requires of a host, and the failure of programs when they are missing.
 
 use super::{CRM, prelude, run, runtime, value};
 use ptc_runtime::config::ServerEntry;
@@ -54,7 +54,7 @@ fn requirements_are_inferred_from_literal_calls() {
     }
 }
 
-/// Servers with the tables of the guide; the one called hr has none of them.
+/// Servers with the tables of the guide; the server `hr` has none of them.
 pub(crate) fn entries(servers: &[&str]) -> Vec<ServerEntry> {
     let mut upstreams = Upstreams::default();
     for name in servers {

@@ -36,14 +36,14 @@ const VALUES: &[(&str, &str)] = &[
     ("((math/adder 5) 1)", "11"),
     ("[(math/area 3) (math/area 3 4) (math/total 1 2 3) (math/total 1)]", "[9 12 6 1]"),
     ("(math/named {:name \"x\"})", "\"n:x\""),
-    // Exports are values.
+    // Exports are first-class values.
     ("(map math/adder [1 2])", "[#fn[x] #fn[x]]"),
     ("(map #((math/adder %) 1) [1 2])", "[3 5]"),
     ("(apply math/total [1 2 3])", "6"),
     ("(pmap math/area [1 2 3])", "[1 4 9]"),
     ("((comp math/area inc) 2)", "9"),
     ("(let [f math/area] (f 5))", "25"),
-    // Names of the program and of other namespaces are others.
+    // Names of the program and of other namespaces are separate.
     ("(defn double-of [n] :mine) [(double-of 1) ((math/adder 5) 1)]", "[:mine 11]"),
     ("[(math/area 2) (other/area 2)]", "[4 [:other 2]]"),
     ("[(count [1 2]) (math/counted [1 2])]", "[2 \"own 2\"]"),
@@ -58,7 +58,7 @@ async fn exports_are_called_and_are_values() {
     for (program, expected) in VALUES {
         assert_eq!(value(&runtime, program).await, *expected, "{program}");
     }
-    // The second time each is what was kept of the first one.
+    // The second time each program comes from the cache.
     for (program, expected) in VALUES {
         assert_eq!(value(&runtime, program).await, *expected, "{program}");
     }

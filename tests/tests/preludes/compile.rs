@@ -1,4 +1,4 @@
-//! Texts that are no preludes: the reason, the message and the place of each error.
+//! Texts that are not valid preludes: reason, message and location of each error.
 
 use ptc_runtime::{Prelude, PreludeSource};
 
@@ -43,7 +43,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("(ns crm)\n(def x (tool/call {:server \"s\" :tool \"t\" :args {}}))", "compile_error", "prelude evaluation failed: a constant can ask nothing of the host", "2:1"),
     ("(ns crm)\n(def x (let [n 1] (fn [y] (+ n y))))", "compile_error", "prelude evaluation failed: the constant `x` holds a function, which is no data", "2:1"),
     ("(ns crm)\n(def x (reduce + (range 100000000)))", "compile_error", "prelude evaluation exceeded sandbox limits: ", "2:8"),
-    // What would be copied is not: a range weighs nothing.
+    // The copy is refused before it is made: the lazy range itself weighs nothing.
     ("(ns crm)\n(def x (range 1000000000000))", "compile_error", "prelude evaluation exceeded sandbox limits: the constant `x` has more than 65,536 parts or 10 MiB of text", "2:1"),
     ("(ns crm)\n(def x (vec (range 100000)))", "compile_error", "prelude evaluation exceeded sandbox limits: the constant `x` has more than 65,536 parts or 10 MiB of text", "2:1"),
     ("(ns crm)\n(def x (let [s (apply str (repeat 4096 \"x\"))] (vec (repeat 60000 s))))", "compile_error", "prelude evaluation exceeded sandbox limits: the constant `x` has more than 65,536 parts or 10 MiB of text", "2:1"),
@@ -113,7 +113,7 @@ fn metadata_that_means_nothing_is_a_warning() {
     let prelude = Prelude::compile("p.clj", text).expect("warnings only");
     let warnings: Vec<String> = prelude.warnings().map(|(_, warning)| warning.message.to_string()).collect();
     assert_eq!(warnings.len(), 3, "{warnings:?}");
-    // A text behind the parameters is no documentation, unless it is all that the function gives.
+    // A text after the parameters is no documentation, unless it is the whole body.
     let text = "(ns crm)\n(defn f [x] \"What it does.\" (inc x))\n(defn g [] \"value\")\n(defn h \"Says.\" [] \"a\" 1)";
     let misplaced = Prelude::compile("p.clj", text).expect("a warning only");
     let places: Vec<u32> = misplaced.warnings().map(|(_, warning)| warning.span.start).collect();
@@ -129,10 +129,10 @@ fn hashes_depend_on_the_text_alone() {
     };
     let text = "(ns crm)\n(defn f [x] x)";
     assert_eq!(of(text), of(text));
-    // SHA-256 as everybody computes it.
+    // SHA-256 as standard tools compute it.
     assert_eq!(of("(ns crm)").0, "eab83cc85cdabde5b9e30729b7322783b638b86bced24131540c8572c3f3ea35");
     let (source, artifact) = of(text);
-    // Code that does what is promised in another way is the same artifact.
+    // A different implementation of the same exports is the same artifact.
     let (other_source, other_artifact) = of("(ns crm)\n(defn f [x] (identity x))");
     assert_ne!(source, other_source);
     assert_eq!(artifact, other_artifact);

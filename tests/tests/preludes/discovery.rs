@@ -1,4 +1,4 @@
-//! What programs find out about a prelude.
+//! What programs can discover about a prelude.
 
 use super::attach::with_servers;
 use super::{CRM, failure, prelude, run, runtime, value};
@@ -94,7 +94,7 @@ async fn source_prints_the_defining_form() {
             ";; lit/shapes — visibility: discoverable, arity: variadic (effective)\n(defn shapes {:visibility \
              :discoverable :since \"1.0\"} [xs & more] [(map #(* % 2) xs) #\"ab\" 'flag #{1 2} {:a \"b c\"}])",
         ),
-        // A helper that nothing public reaches is nobody's business.
+        // A helper that no export reaches is not visible.
         ("crm/unused", "no source available for crm/unused"),
         ("map", "no source available for map"),
         ("missing/ns", "no source available for missing/ns"),

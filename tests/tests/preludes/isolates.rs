@@ -1,4 +1,4 @@
-//! One prelude in several isolates: what programs make of its data and of its functions is their own.
+//! One prelude in several isolates: each isolate's changes to its data and functions stay its own.
 
 use super::prelude;
 use ptc_runtime::session::{Session, SessionLimits};
@@ -15,7 +15,7 @@ const TEXT: &str = r#"(ns m "Data and functions.")
 (defn matching [text] (re-find #"[a-z]+\d" text))
 "#;
 
-/// What its data are, whoever looks.
+/// The prelude's own data, the same in every isolate.
 const DATA: &str = "[m/rows m/table]";
 const UNCHANGED: &str = "[[1 2 3] {:deep {:list [1 2]} :kept [1]}]";
 
@@ -24,13 +24,13 @@ async fn runtime(preludes: Vec<Arc<Prelude>>) -> Runtime {
     Runtime::start(config).await.expect("no servers")
 }
 
-/// The value of a program of a session.
+/// The value of a program in a session.
 async fn value(session: &Session, program: &str) -> String {
     let run = session.run(program, RunOptions::default(), None).expect("one at a time");
     run.await.result.unwrap_or_else(|failure| panic!("{program}: {failure:?}")).text
 }
 
-/// Makes things of the prelude that are those of `who`, a number.
+/// Derives values from the prelude that are specific to `who`, a number.
 async fn begin(session: &Session, who: usize) {
     let program = format!(
         "(def own (m/put :who {who})) (def list (m/grown {who})) (def add (m/adder {who}))\n\
@@ -39,7 +39,7 @@ async fn begin(session: &Session, who: usize) {
     assert_eq!(value(session, &program).await, (who + 1).to_string());
 }
 
-/// Changes them, and looks at them and at the prelude.
+/// Changes them, then reads them and the prelude.
 async fn go_on(session: &Session, who: usize, turn: usize) {
     let program = format!(
         "(def own (update own :kept conj {who})) (def list (conj list {turn}))\n\
@@ -62,7 +62,7 @@ async fn go_on(session: &Session, who: usize, turn: usize) {
 #[tokio::test]
 async fn two_isolates_take_turns_and_each_has_what_it_made() {
     let prelude = prelude(TEXT);
-    // One more place with the same prelude, in the same process.
+    // A second runtime with the same prelude, in the same process.
     let runtimes = [runtime(vec![prelude.clone()]).await, runtime(vec![prelude]).await];
     let sessions: Vec<Session> = runtimes
         .iter()
@@ -76,7 +76,7 @@ async fn two_isolates_take_turns_and_each_has_what_it_made() {
             go_on(session, who, turn).await;
         }
     }
-    // One of them goes, with all that it has, and the others keep theirs.
+    // One session ends with all its values; the others retain theirs.
     let mut sessions = sessions.into_iter();
     drop(sessions.next());
     for (who, session) in sessions.enumerate() {
@@ -95,7 +95,7 @@ async fn isolates_that_run_at_once_have_nothing_of_each_other() {
                 begin(&session, who).await;
                 for turn in 1..20 {
                     go_on(&session, who, turn).await;
-                    // Beside sessions, programs that leave nothing behind.
+                    // Programs outside sessions, which leave nothing behind.
                     let alone = runtime.run("[(m/grown 4) (m/put :x 1) m/rows]", RunOptions::default()).await;
                     let alone = alone.result.expect("a value").text;
                     assert_eq!(alone, "[[1 2 3 4] {:deep {:list [1 2] :x 1} :kept [1]} [1 2 3]]");
@@ -106,7 +106,7 @@ async fn isolates_that_run_at_once_have_nothing_of_each_other() {
     for task in running {
         task.await.expect("no panic");
     }
-    // Each branch of a program grows the data for itself, too.
+    // Each branch of a program grows the data for itself as well.
     let branches = "(= (pmap m/grown (range 100)) (map m/grown (range 100)))";
     let session = runtime.session(SessionLimits::default());
     assert_eq!(value(&session, branches).await, "true");

@@ -1,4 +1,4 @@
-//! Calls between the functions of a program, of exports and of their helpers, whichever of them calls which.
+//! Calls in all directions between functions of a program, exports and their helpers.
 
 use super::attach::with_servers;
 use super::{failure, run, runtime, value};
@@ -21,7 +21,7 @@ const VALUES: &[(&str, &str)] = &[
     ("[(m/even-down? 100) (m/even-down? 101)]", "[true false]"),
     ("(m/even-down? 5000)", "true"),
     ("(m/product 15)", "1307674368000"),
-    // Functions of the program and of the prelude in turns.
+    // Functions of the program and of the prelude call each other.
     ("(defn down [n] (if (zero? n) 0 (m/times 1 down (dec n)))) (down 300)", "0"),
     ("(defn mine [x] (m/product x)) (m/each mine [1 2 3 4])", "[1 2 6 24]"),
     ("(m/each m/product [1 2 3 4])", "[1 2 6 24]"),
@@ -46,7 +46,7 @@ const VALUES: &[(&str, &str)] = &[
 #[tokio::test]
 async fn calls_go_back_and_forth_between_a_program_and_a_prelude() {
     let runtime = runtime(TEXT).await;
-    // The second time each finds what the first one has left.
+    // The second pass finds what the first one has cached.
     for (program, expected) in VALUES.iter().chain(VALUES) {
         assert_eq!(value(&runtime, program).await, *expected, "{program}");
     }

@@ -1,13 +1,13 @@
-//! Preludes: namespaces of a host, from their text to what a program gets of them.
+//! Tests of preludes: namespaces that a host provides, from their text to what a program gets.
 //!
-//! - `compile`: texts that are none; `attach`: what they need of a host
-//! - `calls`: programs that call into one; `discovery`: programs that look for what there is
+//! - `compile`: invalid texts; `attach`: what preludes require of a host
+//! - `calls`: programs that call into a prelude; `discovery`: programs that look for exports
 //! - `linked`: calls between programs and preludes, in all directions; `isolates`: one prelude in several isolates
-//! - `promises`: what is shown of them by faults, records, lists and commands
-//! - `model`: random ones, against the same definitions in a program
+//! - `promises`: how faults, records, lists and commands show preludes
+//! - `model`: random preludes, compared with the same definitions in a program
 //! - `served`: preludes as files of the command line; `command`: `ptc prelude`
-//! - `store`: versions of them; `told`: what records and descriptions say of them
-//! - `guide`: the guide to them, block by block
+//! - `store`: versions of preludes; `told`: preludes in records and descriptions
+//! - `guide`: the guide, block by block
 
 mod attach;
 mod calls;

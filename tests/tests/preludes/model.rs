@@ -1,5 +1,5 @@
-//! Random preludes and programs: attached, against the same definitions written into the program. Value,
-//! prints, fault and fuel are the same, but for what defining costs.
+//! Random preludes and programs: attached, compared with the same definitions written into the program. Value,
+//! prints, fault and fuel are the same, apart from the cost of defining.
 
 use super::{prelude, run};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use ptc_runtime::{Runtime, RuntimeConfig, StartPolicy};
 use ptc_tests::properties::for_all;
 use std::fmt::Write as _;
 
-/// An expression; names of definitions are numbers of earlier ones.
+/// An expression. A definition is a number that selects an earlier one.
 #[derive(Clone, Debug)]
 enum Expr {
     Int(i64),
@@ -93,21 +93,21 @@ fn a_definition() -> impl Strategy<Value = Definition> {
 
 const NAMESPACES: [&str; 2] = ["alpha", "beta"];
 
-/// Where an expression is written.
+/// Context in which an expression is written.
 struct Writer<'d> {
     definitions: &'d [Definition],
-    /// Those before this one can be referred to.
+    /// Definitions before this one can be referred to.
     before: usize,
-    /// The namespace it stands in; `None` in the program.
+    /// Its namespace; `None` in the program.
     inside: Option<usize>,
     parameters: usize,
-    /// Everything is in one text.
+    /// All definitions are part of one text.
     is_inlined: bool,
     locals: usize,
 }
 
 impl Writer<'_> {
-    /// A definition of a kind that can be referred to from here, chosen by a number.
+    /// A definition of a kind that can be referred to from here, selected by a number.
     fn choose(&self, number: usize, is_function: bool) -> Option<usize> {
         let visible = |at: &usize| {
             let definition = &self.definitions[*at];
@@ -188,7 +188,7 @@ impl Writer<'_> {
     }
 }
 
-/// The texts of a prelude and of its definitions in a program.
+/// The texts of a prelude, and of its definitions in a program.
 fn texts(definitions: &[Definition]) -> (String, String) {
     let (mut inlined, mut namespaces) = (String::new(), NAMESPACES.map(|name| format!("(ns {name})\n")));
     for (at, definition) in definitions.iter().enumerate() {
@@ -223,7 +223,7 @@ type Seen = (Result<String, (String, String)>, Vec<String>, Option<u64>);
 async fn seen(runtime: &Runtime, program: &str) -> Seen {
     let outcome = run(runtime, program).await;
     let result = outcome.result.map(|answer| answer.text);
-    // Numbers tell definitions apart, so that only the namespace is written otherwise.
+    // Numbers make definitions unique, so only the namespaces differ.
     let plain =
         |message: String| message.replace("alpha/", "").replace("beta/", "").replace("expects", "expected");
     let result = result.map_err(|failure| (failure.reason.raw().to_owned(), plain(failure.message)));
@@ -232,7 +232,7 @@ async fn seen(runtime: &Runtime, program: &str) -> Seen {
 
 async fn check(definitions: &[Definition], program: &Expr) {
     let (text, inlined) = texts(definitions);
-    // A constant that faults is no prelude, and a program that never gets to its own expression.
+    // A prelude whose constant faults does not compile; the program faults before its own expression.
     let compiled = ptc_runtime::Prelude::compile("p.clj", &text);
     let has_constants = definitions.iter().any(|definition| definition.parameters.is_none());
     if compiled.is_err() && has_constants {
@@ -255,10 +255,10 @@ async fn check(definitions: &[Definition], program: &Expr) {
     let (nothing_there, nothing_here) =
         (seen(&attached, "nil").await, seen(&bare, &format!("{inlined}nil")).await);
     assert_eq!(there.0, here.0, "{text}\n{outside}");
-    // What constants print is printed when they are computed.
+    // Constants print when they are computed.
     let printed = here.1.get(nothing_here.1.len()..).unwrap_or_default();
     assert_eq!(there.1, printed, "{text}\n{outside}");
-    // A program that is refused has no fuel.
+    // A rejected program has no fuel.
     let beyond = |whole: Option<u64>, nothing: Option<u64>| Some(whole? as i64 - nothing? as i64);
     let spent = (beyond(there.2, nothing_there.2), beyond(here.2, nothing_here.2));
     assert_eq!(spent.0, spent.1, "{text}\n{outside}");

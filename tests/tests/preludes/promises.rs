@@ -1,4 +1,4 @@
-//! What is promised of preludes wherever they are shown: by faults, records, lists and commands.
+//! How faults, records, lists and commands show preludes.
 
 use super::attach::with_servers;
 use super::{CRM, run};
@@ -16,7 +16,7 @@ fn file(folder: &Path, name: &str, text: &str) -> String {
     path.to_str().expect("a path").to_owned()
 }
 
-/// A server with a tool that says that it destroys something.
+/// A server with a tool that is marked as destructive.
 fn marked() -> ConfigFile {
     Upstreams::default().add("crm", table_server("tests/preludes/servers.json", "marked")).write()
 }
@@ -166,7 +166,7 @@ fn an_export_over_a_tool_that_changes_something_is_never_said_to_read() {
     let check = with_servers("check");
     let text = "export `w/wipe` is said to read, but `upstream:crm/wipe` is annotated as changing something";
     assert!(check.stdout.contains(text) && check.code == Some(0), "{check:?}");
-    // Nothing is known of servers that nobody has named.
+    // Without configured servers nothing is known of them.
     let alone = run_ptc(&["prelude", "doc", &prelude], "");
     assert!(alone.stdout.contains("Meant to change nothing."), "{alone:?}");
 }
@@ -254,7 +254,7 @@ fn a_store_is_edited_by_many_processes_while_a_server_has_it() {
     );
     let rolled = run_ptc(&["prelude", "set-default", "shared@3", "--prelude-store", &store], "");
     assert_eq!(rolled.stdout, "shared@3 is the current version\n", "{rolled:?}");
-    // The server sees what others have done, and others what it has done.
+    // The server sees versions that others have written, and others see its own.
     let mut call = |name: &str, arguments: Value| {
         text_of(&server.request("tools/call", json!({ "name": name, "arguments": arguments }))["result"])
     };

@@ -1,4 +1,4 @@
-//! Preludes as files of the command line.
+//! Preludes given as files on the command line.
 
 use ptc_tests::binary::{run_ptc, value};
 use ptc_tests::serve::{Server, text_of};

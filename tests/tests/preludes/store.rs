@@ -1,4 +1,4 @@
-//! Versions of preludes, in memory and in a file.
+//! The store of prelude versions, in memory and in a file.
 
 use ptc_runtime::prelude_store::{PreludeRef, PreludeStore};
 use ptc_tests::binary::{build_dir, run_ptc};
@@ -37,7 +37,7 @@ fn writes_make_versions_and_the_newest_is_current() {
         assert_eq!((first.version, second.version), (1, 2));
         assert_eq!(store.read(&reference("paged")).expect("there").version.version, 2);
         assert_eq!(store.read(&reference("paged@1")).expect("there").source, text("paged", 1));
-        // Back to the first, until something is written again.
+        // Back to the first version, until another is written.
         let selection =
             store.set_default(&reference("paged@1"), reason("verifier preferred v1")).expect("there");
         assert_eq!(selection.version, 1);
@@ -140,13 +140,13 @@ fn a_hundred_writers_at_once_lose_nothing() {
             assert_eq!(numbers, (1..=10).collect::<Vec<u64>>());
         }
     }
-    // What was acknowledged is in the file.
+    // Acknowledged versions are in the file.
     drop(stores);
     let again = PreludeStore::open(&folder.path().join("store.redb")).expect("a store");
     assert_eq!(again.list().expect("listed").len(), 10);
 }
 
-/// Rounds of the test below; `PTC_STORE_KILLS=200` for all.
+/// Rounds of the test below; `PTC_STORE_KILLS=200` runs all.
 const KILLS: usize = 25;
 
 #[test]
@@ -163,14 +163,14 @@ fn what_was_acknowledged_survives_kill_9() {
             .spawn()
             .expect("a writer");
         let mut lines = BufReader::new(writer.stdout.take().expect("piped")).lines();
-        // Killed while it goes on writing, after some versions that differ from round to round.
+        // Killed while it writes, after a number of versions that differs from round to round.
         for _ in 0..1 + round * 7 % 11 {
             note(&mut acknowledged, &lines.next().expect("a line").expect("text"));
         }
         writer.kill().expect("killed");
         writer.wait().expect("ended");
         for line in lines.map_while(Result::ok) {
-            // The last line may be cut.
+            // The last line may be truncated.
             if line.split(' ').nth(2).is_some_and(|checksum| checksum.len() == 64) {
                 note(&mut acknowledged, &line);
             }
@@ -179,7 +179,7 @@ fn what_was_acknowledged_survives_kill_9() {
         for (id, versions) in &acknowledged {
             let history = store.history(id).expect("kept");
             let (&newest, checksum) = versions.last_key_value().expect("some");
-            // One more may have been written that nobody heard of.
+            // One more version may have been written without acknowledgement.
             assert!(history.last().expect("some").version >= newest, "{id}: {newest} is lost");
             let found = store.read(&reference(&format!("{id}@{newest}"))).expect("there");
             assert_eq!(found.version.checksum, *checksum);
@@ -243,7 +243,7 @@ fn the_command_line_edits_a_store_and_sessions_freeze_versions_of_it() {
         let text = call("lisp_session_eval", json!({ "session_id": session, "program": program }));
         text.as_str().map_or_else(|| text.to_string(), str::to_owned)
     };
-    // A new version changes nothing for a session that has begun.
+    // A new version changes nothing for a session in progress.
     let third = text("paged", 3).replace('"', "\\\"");
     let program = format!(
         "(:version (prelude/write {{:id \"paged\" :source \"{third}\" :metadata {{:reason \"more\"}}}}))"
@@ -259,7 +259,7 @@ fn the_command_line_edits_a_store_and_sessions_freeze_versions_of_it() {
         eval(&writing, "(tool/prelude_store_list {})")
             .contains("Private tool 'prelude_store_list' cannot be called directly")
     );
-    // A session that does not write has neither the namespace nor its tools.
+    // A session that cannot write has neither the namespace nor its tools.
     assert!(eval(&old, "(prelude/list)").contains("unknown namespace prelude/"));
     assert!(eval(&old, "(tool/prelude_store_list {})").contains("Unknown tool"));
     let refs = call("lisp_session_list_preludes", json!({ "session_id": old }));
@@ -298,7 +298,7 @@ fn a_file_that_was_changed_from_outside_is_refused_or_right() {
     drop(store);
     let whole = std::fs::read(&path).expect("the file");
     let used: Vec<usize> = (0..whole.len()).filter(|&at| whole[at] != 0).collect();
-    // Whether it is right.
+    // Whether the store opens with the right content.
     let look = |changed: &[u8], what: &str| {
         std::fs::write(&path, changed).expect("written");
         let read = PreludeStore::open(&path).and_then(|store| {
@@ -320,7 +320,7 @@ fn a_file_that_was_changed_from_outside_is_refused_or_right() {
         let mut changed = whole.clone();
         changed[at] ^= 1 << (turn % 8);
         is_right.push(look(&changed, &format!("bit {} of byte {at}", turn % 8)));
-        // One line says so, and no defect of a library is told.
+        // The error is one line, and contains no internals of the library.
         if turn % 8 == 0 && is_right.last() == Some(&false) {
             let told = run_ptc(&["prelude", "list", "--prelude-store", path.to_str().expect("a path")], "");
             assert!(told.code == Some(0) || told.stderr.lines().count() == 1, "{told:?}");
@@ -346,13 +346,13 @@ fn a_store_has_its_name_when_it_is_whole() {
         assert!(told.stderr.contains("there is no store"), "{told:?}");
     }
     assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0);
-    // A folder that takes no file, a folder in its place, and one that is not there.
+    // A folder that takes no file, a folder in place of the file, and a missing folder.
     for path in ["/proc/store.redb", folder.path().to_str().expect("a path"), "/nowhere/store.redb"] {
         let told = run_ptc(&["prelude", "write", "--prelude-store", path, "paged", "-"], &text("paged", 1));
         assert_eq!((told.code, told.stderr.contains(path)), (Some(2), true), "{told:?}");
         assert!(!told.stderr.contains("panicked"), "{told:?}");
     }
-    // All make it at once: one of them does, and the others find it or are told that it is in use.
+    // All create it at once: one succeeds, and the others find it or learn that it is in use.
     let makers: Vec<_> = (0..8)
         .map(|_| {
             let path = std::path::PathBuf::from(path);
@@ -372,7 +372,7 @@ fn a_store_has_its_name_when_it_is_whole() {
         .flatten()
         .map(|file| file.file_name())
         .collect();
-    // Who has the store says so in the file beside it.
+    // A lock file next to the store names its holder.
     assert_eq!(left, ["store.redb", "store.redb.lock"].into_iter().map(Into::into).collect());
 }
 

@@ -1,4 +1,4 @@
-//! What is said of preludes elsewhere than to programs: in descriptions of tools, in traces and the turn log.
+//! How descriptions of tools, traces and the turn log mention preludes.
 
 use ptc_tests::binary::{ptc, run_ptc};
 use ptc_tests::serve::{Server, text_of};
@@ -34,7 +34,7 @@ fn a_host_keeps_exports_out_of_descriptions_and_not_from_programs() {
     assert_eq!(shown(&["--prelude-discoverable", "crm/search"]), [true, true, false, false]);
     let two = ["--prelude-discoverable", "crm/search", "--prelude-discoverable", "crm/get-user"];
     assert_eq!(shown(&two), [false, true, false, false]);
-    // All of a namespace, and nothing is said of preludes.
+    // A namespace that is discoverable as a whole: the description does not mention preludes.
     let none = description(&["--prelude", &crm, "--prelude-discoverable", "crm"], &[]);
     assert!(!none.contains("crm") && !none.contains("prelude"), "{none}");
     let variables = [
@@ -42,13 +42,13 @@ fn a_host_keeps_exports_out_of_descriptions_and_not_from_programs() {
         ("PTC_RUNNER_MCP_PRELUDE_DISCOVERABLE", "crm/search, crm/get-user!"),
     ];
     assert_eq!(listed(&description(&[], &variables)), [true, false, false, false]);
-    // Programs find what is not listed, and call it.
+    // Programs find and call exports that are not listed.
     let mut server = Server::start(&["--prelude", &crm, "--prelude-discoverable", "crm"]);
     assert_eq!(server.text("crm/page-size"), "50");
     assert_eq!(server.text("(map :visibility (vals (ns-publics 'crm)))").matches(":discoverable").count(), 5);
     assert_eq!(server.text("(first (apropos \"search\"))"), "\"prelude: crm/search - Search users.\"");
     server.end();
-    // A name that is none is told, and so is a helper.
+    // An unknown name is reported, and so is a helper.
     for name in ["crm/serach", "hr", "crm/normalize-id", ""] {
         let refused = run_ptc(&["eval", "1", "-p", &crm, "--prelude-discoverable", name], "");
         assert_eq!(refused.code, Some(2), "{name}: {refused:?}");
@@ -56,7 +56,7 @@ fn a_host_keeps_exports_out_of_descriptions_and_not_from_programs() {
     }
 }
 
-/// The lines of the one file of a folder that has this event.
+/// The lines with this event in the only file of a folder.
 fn records(folder: &Path, event: &str) -> Vec<Value> {
     let mut found = Vec::new();
     for file in std::fs::read_dir(folder).expect("a folder") {

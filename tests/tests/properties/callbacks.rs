@@ -1,3 +1,5 @@
+//! Builtins that call functions behave like naive models written with `loop`, also when the calls suspend.
+
 use crate::for_all;
 use proptest::prelude::*;
 use ptc_tests::variants::{Budget, Ending, Ran, USUAL, compare, run};
@@ -10,14 +12,14 @@ const BUDGET: Budget = Budget { fuel: 1_000_000, memory_bytes: 16 << 20 };
 enum Calls {
     /// All, in the same order.
     InOrder,
-    /// The result only: how often and in which order is for the builtin to choose.
+    /// Only the result: the builtin may choose number and order of the calls.
     Any,
 }
 use Calls::{Any, InOrder};
 
-/// A builtin at work, and the same written with `loop` and plain calls. In scope: `xs ys` vectors of
-/// integers, `m n` maps from keywords to integers, `s` a text, `k` a small number, and the functions `f`
-/// (to a number), `h` (to a vector), `p` (to a truth value), `g` (of two), which log their arguments.
+/// A builtin at work, and the same written with `loop` and plain calls. In scope: `xs ys` vectors of integers, `m n`
+/// maps from keywords to integers, `s` a text, `k` a small number, and the functions `f` (to a number), `h` (to a
+/// vector), `p` (to a boolean), `g` (of two arguments), which log their arguments.
 #[rustfmt::skip]
 const MODELS: &[(&str, &str, Calls)] = &[
     ("(map f xs)", "(fold (fn [out x] (conj out (f x))) [] xs)", InOrder),
@@ -97,7 +99,7 @@ const MODELS: &[(&str, &str, Calls)] = &[
     ("(doseq [x xs :when (p x)] (f x))", "(fold (fn [_ x] (when (p x) (f x)) nil) nil xs)", InOrder),
 ];
 
-/// Builtins that call functions, and for which there is no function to model.
+/// Builtins that the table lists among those that call functions, but that never call one.
 const CALL_NOTHING: &[&str] =
     &["keywordize-keys", "stringify-keys", "java.util.Date.", "LocalDate/now", "Instant/now"];
 
@@ -153,7 +155,7 @@ fn inputs() -> impl Strategy<Value = Inputs> {
 }
 
 impl Inputs {
-    /// The expression with everything in scope. `wait` is put around the results of the functions.
+    /// The expression with everything in scope. `wait` wraps the results of the functions.
     fn program(&self, expression: &str, wait: &str) -> String {
         let Inputs { bindings, f, p, g } = self;
         format!(
@@ -168,7 +170,7 @@ impl Inputs {
     }
 }
 
-/// Fuel and places differ between a builtin and a loop; a fault must have the same reason.
+/// Fuel and locations differ between a builtin and a loop; a fault must have the same reason.
 fn judge(ran: &Ran) -> Result<&str, ptc_vm::Reason> {
     match &ran.ending {
         Ending::Done(text) | Ending::Return(text) | Ending::Fail(text) => Ok(text),
@@ -197,7 +199,7 @@ fn builtins_that_call_functions_agree_with_a_model() {
     for_all(6, inputs(), |inputs| MODELS.iter().for_each(|row| agrees(&inputs, row)));
 }
 
-/// A builtin that calls functions and is not in the list would go unnoticed.
+/// A builtin that calls functions and is not in the list would stay untested.
 #[test]
 fn every_builtin_that_calls_functions_has_a_model() {
     let missing: Vec<&str> = all()

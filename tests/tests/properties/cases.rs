@@ -1,10 +1,10 @@
-//! Programs that end in the same way, with the same fuel, however they are run.
+//! Checks tables of programs: each ends in the same way, with the same fuel, however it runs.
 
 use ptc_tests::variants::{Budget, Ending, compare};
 
 const BUDGET: Budget = Budget { fuel: 1_000_000, memory_bytes: 64 << 20 };
 
-/// A program, and what it ends with: a value, or the reason and the source text at the place of the fault.
+/// A program, and its result: a value, or the reason and the source text at the location of the fault.
 pub(crate) type Case = (&'static str, &'static str);
 
 /// Every program ends as its row says.
@@ -26,7 +26,7 @@ pub(crate) fn ends_as_said(cases: &[Case]) {
     assert!(wrong.is_empty(), "program, expected, found: {wrong:#?}");
 }
 
-/// Wherever the fuel runs out, all ways to run stop there.
+/// At every fuel limit, all ways to run stop at the same point.
 pub(crate) fn fuel_runs_out_anywhere(cases: &[Case]) {
     for (source, _) in cases {
         // Reading the context costs the most, and always the same.

@@ -1,4 +1,4 @@
-//! The shape of a context is remembered from one attempt to the next, which no program may tell.
+//! The cached shape of a context, retained from one attempt to the next, is invisible to programs.
 
 use ptc_compiler::{CompileOptions, Externals};
 use ptc_vm::bytecode::Program;
@@ -6,7 +6,7 @@ use ptc_vm::print::pr_str;
 use ptc_vm::{Budget, Exit, Isolate, UnitId};
 use std::sync::Arc;
 
-/// What can be seen of a run: the text of its value, or nothing, with fuel and peak.
+/// The observable result of a run: the text of its value, or nothing, with fuel and peak memory.
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
     Value {
@@ -19,7 +19,7 @@ enum Seen {
         message: String,
         fuel: u64,
     },
-    /// The context is none.
+    /// The context is not valid.
     NoContext(String),
 }
 
@@ -161,7 +161,7 @@ fn a_context_after_another_one_is_read_as_if_it_were_the_first() {
                 assert_eq!(attempt(&mut again, context), *expected, "{source}: {context} after {before}");
                 assert_eq!(attempt(&mut again, context), *expected, "{source}: {context} again");
             }
-            // Names that come of what is kept are not those of keys that are remembered.
+            // Committing and sweeping must not confuse names of retained values with remembered keys.
             again.0.commit(u64::MAX).expect("no limit");
             again.0.sweep();
             attempt(&mut again, &before);

@@ -1,3 +1,5 @@
+//! Maps with many colliding keys behave like a naive model.
+
 use crate::for_all;
 use crate::values::in_isolate;
 use proptest::prelude::*;
@@ -9,7 +11,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// What is done to one of some maps, with many keys at once: a flood takes more than a few.
+/// A step on one of several maps, with many keys at once: a flood needs more than a few.
 #[derive(Clone, Debug)]
 enum Step {
     Copy { from: usize, to: usize },
@@ -40,7 +42,7 @@ fn key(cx: &mut Context, number: u32) -> Value {
         0 | 1 => Value::Int(collisions::integer(number)),
         2 => Value::Float(collisions::float(number).unwrap_or(f64::from(number))),
         3 => Value::vector(vec![Value::Int(collisions::integer(number))]),
-        // A hash looks at the first items.
+        // The hash reads only the first items.
         4 => {
             let mut items = vec![Value::Nil; 12];
             items.push(Value::Int(nth.into()));
@@ -113,7 +115,7 @@ fn check(cx: &mut Context, map: &Rc<MapNode>, model: &BTreeMap<u32, i64>, keys: 
     }
 }
 
-/// What a map holds does not depend on whether it was flooded.
+/// The memory account of a map does not depend on whether it was flooded.
 #[test]
 fn a_flooded_map_is_on_the_account_like_any_other() {
     let live = |key: fn(u32) -> i64| {

@@ -1,4 +1,4 @@
-//! Functions that only forward to a builtin run without a frame, and count in place: no program can tell.
+//! Functions that only forward to a builtin run without a frame, and count in place; programs cannot observe it.
 
 use crate::cases::{Case, ends_as_said, fuel_runs_out_anywhere};
 
@@ -15,7 +15,7 @@ const CASES: &[Case] = &[
         // A keyword writes where it reads.
         r#"{"x" 3}"#,
     ),
-    // The map before stays as it was.
+    // The earlier map is unchanged.
     (r#"(let [m {:a 1}] [(reduce (fn [m w] (update m w inc)) m [:a :a]) m])"#, "[{:a 3} {:a 1}]"),
     (r#"(reductions (fn [m w] (update m w (fnil inc 0))) {} [:a :a])"#, "[{} {:a 1} {:a 2}]"),
     (r#"(reduce (fn [m w] (update m w inc)) {:a 9223372036854775807} [:a])"#, "{:a 9223372036854775808}"),
@@ -28,7 +28,7 @@ const CASES: &[Case] = &[
     (r#"(map-indexed (fn [i x] (str i x)) ["a" "b"])"#, r#"["0a" "1b"]"#),
     (r#"(reduce-kv (fn [m k v] (assoc m v k)) {} {:a 1 :b 2})"#, "{1 :a 2 :b}"),
     (r#"(map (fn [x] (str x x)) ["a"])"#, r#"["aa"]"#),
-    // Faults lie inside the function.
+    // Faults are located inside the function.
     (r#"(reduce (fn [m w] (update m w inc)) {} [:a])"#, "arithmetic_error (update m w inc)"),
     (r#"(reduce (fn [m w] (update m w (fnil inc 0))) 5 [:a])"#, "type_error (update m w (fnil inc 0))"),
     (

@@ -1,5 +1,5 @@
-//! Functions that are one operation are computed where they are called, and a reduction calls its function again
-//! in the same window: no program can tell.
+//! Functions of one operation are computed inline, and a reduction calls its function again in the same window;
+//! programs cannot observe it.
 
 use crate::cases::{Case, ends_as_said, fuel_runs_out_anywhere};
 
@@ -19,7 +19,7 @@ const CASES: &[Case] = &[
     ("(let [f (comp #(* % 2) (fn [x] (if (> x 1) x 0)))] [(f 1) (f 2)])", "[0 4]"),
     ("(let [f (comp #(* % 2) #(+ %1 %2))] (f 1 2))", "6"),
     ("(let [f (comp)] (f 1))", "1"),
-    // What is no integer in range takes a frame.
+    // Operands other than integers in range take a frame.
     ("(defn square [x] (* x x)) [(square 1.5) (square 4000000000)]", "[2.25 16000000000000000000]"),
     ("(let [f (comp #(* % 4) #(* % 3))] [(f 1.5) (f 4611686018427387904)])", "[18.0 55340232221128654848]"),
     ("(defn half [k] (fn [x] (* x k))) ((half 0.5) 3)", "1.5"),

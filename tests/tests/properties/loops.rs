@@ -1,4 +1,4 @@
-//! A loop that counts steps, goes back and tests in one instruction: no program can tell.
+//! A loop that counts, jumps back and tests in one instruction behaves like separate instructions.
 
 use crate::cases::{Case, ends_as_said, fuel_runs_out_anywhere};
 

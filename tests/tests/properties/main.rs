@@ -1,5 +1,5 @@
-//! Promises that hold for random inputs. The inputs are the same in every run; `PTC_PROPERTY_SCALE=20` tries
-//! twenty times as many.
+//! Properties of random inputs. The inputs are the same in every run; `PTC_PROPERTY_SCALE=20` tries twenty times as
+//! many.
 //!
 //! # Layout
 //! - [`values`]: random values, in several representations each
@@ -9,12 +9,12 @@
 //! - [`writes`]: programs that write by keyword against a naive model
 //! - [`sorting`]: sorts are stable permutations
 //! - [`callbacks`]: every function that calls functions against a naive model, with calls that suspend
-//! - [`forwarding`]: functions without a frame behave as functions with one
-//! - [`leaves`]: so do functions that are one operation, and reductions that stay in one window
+//! - [`forwarding`]: functions without a frame behave like functions with one
+//! - [`leaves`]: so do functions of one operation, and reductions that stay in one window
 //! - [`loops`]: loops that count take short cuts
-//! - [`waiting`]: what a waiting program holds depends on itself alone
-//! - [`preemption`]: what is preempted half-way ends the same
-//! - [`contexts`]: contexts one after the other are read as each alone
+//! - [`waiting`]: the memory of a waiting program depends only on itself
+//! - [`preemption`]: preempted programs end the same
+//! - [`contexts`]: consecutive contexts are read as each alone
 //! - [`cases`]: how programs of a table are checked
 //! - [`programs`]: random programs run the same with every optimisation off
 

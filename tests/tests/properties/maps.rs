@@ -1,3 +1,5 @@
+//! Maps that share keys behave like a naive model.
+
 use crate::for_all;
 use crate::values::in_isolate;
 use proptest::prelude::*;
@@ -6,7 +8,7 @@ use ptc_vm::{Budget, Context, Isolate, Value};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// What is done to some maps, which begin as copies of one another.
+/// A step on several maps, which begin as copies of one another.
 #[derive(Clone, Debug)]
 enum Step {
     Copy {
@@ -22,7 +24,7 @@ enum Step {
         map: usize,
         key: u8,
     },
-    /// The order is asked for, and so remembered.
+    /// The order is requested, and so remembered.
     Order {
         map: usize,
     },
@@ -42,7 +44,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..120)
 }
 
-/// Keywords, strings of the same names, and integers, so that flexible look-up has something to confuse.
+/// Keywords, strings of the same names, and integers: flexible look-up could confuse them.
 fn key(cx: &mut Context, number: u8) -> Value {
     match number % 3 {
         0 => cx.keyword(&format!("k{}", number / 6)),
@@ -54,7 +56,7 @@ fn key(cx: &mut Context, number: u8) -> Value {
     }
 }
 
-/// What stands for the key in the model.
+/// The key in the model.
 fn name(number: u8) -> (u8, u8) {
     match number % 3 {
         2 => (2, number),
@@ -109,7 +111,7 @@ fn check(cx: &mut Context, map: &Rc<MapNode>, model: &BTreeMap<(u8, u8), i64>) {
         assert_eq!(as_int(flexible), model.get(&name(number)).or(other).copied());
     }
     let mut ordered = map.ordered(cx).expect("within limits").map(|entry| as_int(Some(entry.value)));
-    // Numbers come before keywords, keywords before strings.
+    // Numbers sort before keywords, keywords before strings.
     for kind in [2, 0, 1] {
         for (_, value) in model.iter().filter(|((of, _), _)| *of == kind) {
             assert_eq!(ordered.next(), Some(Some(*value)));
@@ -124,7 +126,7 @@ fn as_int(value: Option<&Value>) -> Option<i64> {
     }
 }
 
-/// A row of JSON is its values; its keys are held once.
+/// A row of JSON stores its values; its keys are shared.
 #[test]
 fn a_row_costs_the_same_however_many_keys_it_has() {
     let live = |rows: usize, row: &str| {
@@ -134,7 +136,7 @@ fn a_row_costs_the_same_however_many_keys_it_has() {
         isolate.live_bytes()
     };
     let of_a_row = |row: &str| (live(2_000, row) - live(1_000, row)) / 1_000;
-    // A node and its place in the vector.
+    // A node and its slot in the vector.
     assert_eq!(of_a_row(r#"{"a":1}"#), 96 + 16);
     assert_eq!(of_a_row(r#"{"a":1,"b":2,"c":3,"d":4}"#), 96 + 16);
     assert_eq!(of_a_row(r#"{"a":1,"b":2,"c":3,"d":4,"e":5}"#), 96 + 16 + 5 * 16);

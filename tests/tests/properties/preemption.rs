@@ -1,5 +1,5 @@
-//! A native operation that is preempted half-way ends as if it had not been: other isolates that run on its thread
-//! meanwhile leave no trace in its account.
+//! A native operation that is preempted half-way ends as if it had not been: other isolates that run on its thread in
+//! the meantime leave no trace in its account.
 
 use ptc_tests::guest;
 use ptc_tests::variants::{Budget, Ending, USUAL, Variant, run};
@@ -34,7 +34,7 @@ fn what_is_preempted_ends_the_same() {
     }
 }
 
-/// What a native operation charges counts while it runs, not only when it is over.
+/// The charges of a native operation count while it runs, not only when it is over.
 #[test]
 fn a_native_operation_is_stopped_when_it_is_over_the_limit() {
     let small = Budget { memory_bytes: 1 << 20, ..BUDGET };

@@ -1,3 +1,5 @@
+//! Printed values read back as themselves.
+
 use crate::for_all;
 use crate::values::{Build, Plain, in_isolate, printed, texts, values};
 use proptest::prelude::*;
@@ -26,7 +28,7 @@ fn what_is_printed_reads_and_prints_the_same() {
     });
 }
 
-/// Maps and sets print in key order, however they came about.
+/// Maps and sets print in key order, whatever their history.
 #[test]
 fn the_representation_is_not_printed() {
     for_all(1_500, values(), |plain| {
@@ -52,7 +54,7 @@ fn a_printed_string_is_the_string() {
     });
 }
 
-/// Floats print the shortest text that reads as the same float.
+/// A float prints as the shortest text that reads as the same float.
 #[test]
 fn floats_read_back_to_the_last_bit() {
     for_all(5_000, any::<f64>(), |number| {
@@ -64,7 +66,7 @@ fn floats_read_back_to_the_last_bit() {
     });
 }
 
-/// Dates print as the strings that they are parsed from.
+/// A date prints as the string from which it is parsed.
 #[test]
 fn dates_parse_from_what_they_print() {
     for_all(2_000, -3_000_000i64..2_900_000, |days| {
@@ -77,7 +79,7 @@ fn dates_parse_from_what_they_print() {
     });
 }
 
-/// What JSON can say comes back equal; whatever else has a JSON form is the same text again.
+/// JSON values come back equal; any other value with a JSON form gives the same text again.
 #[test]
 fn json_gives_back_what_it_took() {
     for_all(1_500, values(), |plain| {
@@ -91,7 +93,7 @@ fn json_gives_back_what_it_took() {
             }
             let again = ptc_vm::json::encode(cx, &back, ptc_vm::json::Keys::NamesAndIntegers, usize::MAX);
             let again = again.expect("within limits").expect("JSON again");
-            // Keys that become strings may have another order.
+            // Keys that become strings may sort differently.
             assert!(has_other_keys(&plain) || again == text, "{text} {again}");
         });
     });

@@ -1,3 +1,5 @@
+//! Random programs run the same with every optimisation off.
+
 use crate::for_all;
 use proptest::prelude::*;
 use ptc_compiler::{CompileOptions, Externals, compile};
@@ -11,8 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const BUDGET: Budget = Budget { fuel: 50_000, memory_bytes: 4 << 20 };
 
-/// Value, prints, fault and fuel are the same with moves, the hot loop and interned keys on and off, and in
-/// slices of any size; the verifier accepts the code; no byte stays behind.
+/// Value, prints, fault and fuel are the same with moves, the hot loop and interned keys on and off, and in slices of
+/// any size; the verifier accepts the code; no memory stays behind.
 #[test]
 fn no_optimisation_shows() {
     on_small_stack(|| {
@@ -28,7 +30,7 @@ fn no_optimisation_shows() {
     });
 }
 
-/// The switch does something: without last uses an update copies what it changes.
+/// The switch has an effect: without last uses an update copies what it changes.
 #[test]
 fn without_moves_an_update_copies() {
     let copied = |last_uses: bool| {
@@ -45,7 +47,7 @@ fn without_moves_an_update_copies() {
     assert!(copied(false) >= 100);
 }
 
-/// A map literal takes its keys from a constant set: one with fewer members than the map has values is refused.
+/// A map literal takes its keys from a constant set: a set with fewer members than the map has values is refused.
 #[test]
 fn keys_of_a_record_are_different_names() {
     let compiled =

@@ -1,3 +1,5 @@
+//! Equality, hashes and the order of values agree.
+
 use crate::for_all;
 use crate::values::{Build, Plain, in_isolate, values};
 use proptest::prelude::*;
@@ -74,7 +76,7 @@ fn a_value_is_the_same_in_every_representation() {
             assert_eq!(order(cx, &a, &b), Ordering::Equal);
             let is_nan = matches!(a, Value::Float(number) if number.is_nan());
             assert_eq!(equal(cx, &a, &b).expect("within limits"), !is_nan);
-            // A set finds it, whichever way it went in.
+            // The set finds the value in either representation.
             let set = SetNode::insert(SetNode::empty(), cx, a).expect("within limits");
             assert!(set.find(cx, &b).expect("within limits").is_some(), "a set does not find it");
             let set = SetNode::insert(set, cx, b).expect("within limits");

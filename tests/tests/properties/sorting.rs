@@ -1,3 +1,5 @@
+//! Sorts are stable permutations.
+
 use crate::for_all;
 use crate::values::{Build, Plain, in_isolate, printed, values};
 use proptest::prelude::*;
@@ -7,7 +9,7 @@ use std::cmp::Ordering;
 
 const BUDGET: Budget = Budget { fuel: 10_000_000, memory_bytes: 64 << 20 };
 
-/// Programs over `xs`, pairs of an item and its position, each with the same pairs sorted by the item.
+/// Programs over `xs`, pairs of an item and its position, and whether they sort by the item.
 const SORTS: &[(&str, bool)] = &[
     ("(sort-by first xs)", true),
     ("(sort-by (fn [x] (first x)) xs)", true),
@@ -40,7 +42,7 @@ fn sorts_are_stable_permutations() {
             let literal =
                 format!("[{}]", values.iter().map(|value| printed(cx, value)).collect::<Vec<_>>().join(" "));
             let sorted = [false, true].map(|descending| {
-                // Insertion keeps equal items in their order.
+                // Insertion preserves the order of equal items.
                 let mut sorted: Vec<usize> = Vec::new();
                 for index in 0..values.len() {
                     let at = sorted.iter().position(|&other| {
@@ -69,10 +71,10 @@ fn sorts_are_stable_permutations() {
     });
 }
 
-/// An item as it prints, and where it was.
+/// The printed item, and its original position.
 type Pair = (String, usize);
 
-/// Comparators that contradict themselves give some permutation, never a fault or an endless loop.
+/// Inconsistent comparators give some permutation, never a fault or an endless loop.
 #[test]
 fn any_comparator_gives_a_permutation() {
     for_all(

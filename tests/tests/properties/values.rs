@@ -1,5 +1,4 @@
-//! Random values as plain data: built as values of an isolate in several representations, or written as
-//! source text.
+//! Random values as plain data, which tests build in several representations or write as source text.
 
 use proptest::prelude::*;
 use ptc_vm::value::map::MapNode;
@@ -28,11 +27,11 @@ pub(crate) enum Plain {
     Set(Vec<Plain>),
 }
 
-/// How a value is represented; no program may tell.
+/// How a value is represented; programs cannot observe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Build {
     Usual,
-    /// Strings are interned, vectors are ranges or slices of longer ones, entries go in from the end.
+    /// Strings are interned, vectors are ranges or slices of longer ones, entries are inserted from the end.
     Other,
 }
 
@@ -72,7 +71,7 @@ fn integers() -> impl Strategy<Value = i64> {
     ]
 }
 
-/// Texts with everything that printing and reading must take care of.
+/// Texts with every character that printing and reading must handle.
 pub(crate) fn texts() -> impl Strategy<Value = String> {
     prop_oneof![
         prop::sample::select(vec![
@@ -134,7 +133,7 @@ pub(crate) fn values() -> impl Strategy<Value = Plain> {
 }
 
 impl Plain {
-    /// Dates print as strings, which have another place in the order.
+    /// Contains a date, which prints as a string and so sorts differently.
     pub(crate) fn holds_date(&self) -> bool {
         match self {
             Plain::Date(_) | Plain::Instant(_) => true,
@@ -144,7 +143,7 @@ impl Plain {
         }
     }
 
-    /// A set or map with dates as keys, which are read back in another order.
+    /// Contains a set or map with dates as keys, which are read back in another order.
     pub(crate) fn has_dates_as_keys(&self) -> bool {
         match self {
             Plain::Vector(items) => items.iter().any(Plain::has_dates_as_keys),
@@ -156,7 +155,7 @@ impl Plain {
         }
     }
 
-    /// The value. Nests as deep as [`values`] make it, so it may recurse.
+    /// Builds the value. It nests only as deep as [`values`] makes it, so recursion is safe.
     pub(crate) fn build(&self, cx: &mut Context, build: Build) -> Value {
         match self {
             Plain::Nil => Value::Nil,
@@ -201,7 +200,7 @@ impl Plain {
     }
 }
 
-/// Only the first of equal keys, so that the order of insertion does not matter.
+/// The first of equal keys, so that the order of insertion does not matter.
 fn distinct(cx: &mut Context, entries: impl Iterator<Item = (Plain, Plain)>) -> Vec<(Plain, Plain)> {
     let mut seen = SetNode::empty();
     let mut kept = Vec::new();
@@ -224,7 +223,7 @@ fn in_order(entries: &[(Plain, Plain)], build: Build) -> Vec<(Plain, Plain)> {
     entries
 }
 
-/// A range where the items are one, else the middle of a longer vector.
+/// A range if the items form one, else the middle of a longer vector.
 fn other_vector(plain: &[Plain], items: Vec<Value>) -> Value {
     if let Some(&Plain::Int(first)) = plain.first()
         && plain
@@ -241,7 +240,7 @@ fn other_vector(plain: &[Plain], items: Vec<Value>) -> Value {
     Value::Vector(VectorNode::slice(&longer, 1, 1 + length))
 }
 
-/// Runs `work` in an isolate of its own, which must leave no byte behind.
+/// Runs `work` in an isolate of its own, which must leave no memory behind.
 pub(crate) fn in_isolate<T>(work: impl FnOnce(&mut Context) -> T) -> T {
     let options = Budget { memory_bytes: 256 << 20, ..Budget::default() };
     let mut isolate = Isolate::new(options);

@@ -1,4 +1,4 @@
-//! Writing to maps by keyword: programs of many writes against a naive model of the rule.
+//! Writes to maps by keyword: programs of many writes against a naive model of the rule.
 
 use crate::for_all;
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ impl Model {
         self.0.iter().position(|(other, _)| *other == key)
     }
 
-    /// What reading finds: the key, the other kind of its name, and both again with `_` for `-`.
+    /// The entry that a read finds: the key, the other kind of its name, and both again with `_` for `-`.
     fn read(&self, key: Key) -> Option<usize> {
         let of = |name: &'static str, is_text| self.exact(Key { is_text, name });
         let both = |name| of(name, key.is_text).or_else(|| of(name, !key.is_text));
@@ -37,7 +37,7 @@ impl Model {
         both(key.name).or_else(|| both(underscored))
     }
 
-    /// What writing finds: the key; for a keyword the string that reading finds.
+    /// The entry that a write replaces: the key; for a keyword also the string that a read finds.
     fn written(&self, key: Key) -> Option<usize> {
         let read = || self.read(key).filter(|&row| self.0[row].0.is_text);
         self.exact(key).or_else(|| if key.is_text { None } else { read() })
@@ -132,7 +132,7 @@ impl Step {
                 model.put(row, key, row.map_or(50, |row| model.0[row].1) + 1);
             }
             Step::UpdateIn(key) => {
-                // A string reads as ever, and writes exactly.
+                // A string reads like any key, and writes exactly.
                 let (row, old) = (model.written(key), model.read(key));
                 model.put(row, key, row.or(old).map_or(50, |row| model.0[row].1) + 1);
             }
@@ -182,8 +182,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..6)
 }
 
-/// The rule holds for every function that writes, in maps that are shared and that are not, of few keys and of more
-/// than are scanned, and in every way to run.
+/// The rule holds for every function that writes, in shared and unshared maps, small and large, and in every way to
+/// run.
 #[test]
 fn a_keyword_meets_the_string_key_of_its_name() {
     let budget = Budget { fuel: 10_000_000, memory_bytes: 1 << 24 };

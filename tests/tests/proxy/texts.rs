@@ -1,4 +1,4 @@
-//! What the texts of the tool say: previews, parts, errors; and results that are kept for equal calls.
+//! The texts of `proxy-dispatch`: previews, parts, errors, and results cached for equal calls.
 
 use super::{ONLY_PROXY, dispatch, server_in};
 use ptc_tests::scripts::counter;
@@ -95,7 +95,7 @@ fn every_error_has_a_reason_and_no_note_says_it_again() {
         (named("counter"), "args_error"),
         (named("nosuch"), "args_error"),
         (named("gone"), "upstream_unavailable"),
-        // Of a kept result, which would be kept again.
+        // A part of a spilled result that is large enough to be spilled again.
         (
             call("text", json!({ "text": format!("{}{}", kept.as_str().unwrap(), " ".repeat(200)) })),
             "args_error",
@@ -150,7 +150,7 @@ fn equal_calls_of_programs_and_of_this_tool_make_one_call() {
             serde_json::from_str(&text_of(&dispatch(&mut server, call("counts", json!({}))))).unwrap();
         let looks = if is_kept { 1 } else { 1_002 };
         assert_eq!(counts, json!({ "look": looks, "fail": 2, "strict": 1, "counts": 3 }));
-        // A tool that may change something ends what is kept of its server.
+        // A tool that may change data clears the cached results of its server.
         dispatch(&mut server, call("write", json!({})));
         dispatch(&mut server, call("look", json!({ "a": 1, "b": 2 })));
         dispatch(&mut server, call("write", json!({})));
@@ -164,7 +164,7 @@ fn equal_calls_of_programs_and_of_this_tool_make_one_call() {
 fn a_result_is_not_given_to_another_owner() {
     let dir = tempfile::tempdir().unwrap();
     let tokens = dir.path().join("tokens.toml");
-    // Of 32 times the letter a, and b.
+    // The hashes of 32 times the letter a, and of b.
     let hashes = [
         "3ba3f5f43b92602683c19aee62a20342b084dd5971ddd33808d81a328879a547",
         "bdb339768bc5e4fecbe55a442056919b2b325907d49bcbf3bf8de13781996a83",

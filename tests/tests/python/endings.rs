@@ -1,4 +1,4 @@
-//! How scripts end: what they have written, their limit, what their errors say; by both engines.
+//! How scripts end, with both engines: their output, their limits, their errors.
 
 use ptc_tests::scripts::{ONLY_SCRIPTS, counter, finance, result, run, without_marks};
 use ptc_tests::serve::{Server, text_of};
@@ -10,7 +10,7 @@ fn server(engine: &str, more: &[&str]) -> Server {
     let config = counter().write();
     let flags = [&ONLY_SCRIPTS[..], &["--python-engine", engine], more].concat();
     let mut server = Server::start(&config.flags(&flags));
-    // The file is read.
+    // After this request the configuration has been read.
     server.request("tools/list", json!({}));
     server
 }
@@ -60,7 +60,7 @@ fn a_limit_that_is_reached_in_a_call_ends_the_script_whatever_it_catches() {
         for script in &scripts[..if engine == "monty" { 4 } else { 5 }] {
             assert_eq!(run(&mut server, script), limit, "{engine}: {script}");
         }
-        // A limit of the call itself is a fault of the call.
+        // A timeout of a single call is a fault of that call.
         let caught = "try:\n    await mcp__counter__hang()\nexcept ToolError as e:\n    print(e)";
         let told = "[Script executed successfully]\n'mcp__counter__hang' failed: no answer within 100 ms\n";
         let mut server = self::server(engine, &["--upstream-call-timeout", "100ms"]);
@@ -88,12 +88,12 @@ fn marks_stand_under_what_is_wrong() {
         ("y = undefined_name\n", 1, "y = undefined_name", "    ^^^^^^^^^^^^^^"),
         ("x = 1\r\ny = undefined_name", 2, "y = undefined_name", "    ^^^^^^^^^^^^^^"),
         ("for i in [1]:\n    y = undefined_name", 2, "y = undefined_name", "    ^^^^^^^^^^^^^^"),
-        // One line for Python.
+        // One line to Python.
         ("s = 'a\u{2028}b'\ny = undefined_name", 2, "y = undefined_name", "    ^^^^^^^^^^^^^^"),
         ("y = 'ä', undefined_name", 1, "y = 'ä', undefined_name", "         ^^^^^^^^^^^^^^"),
     ] {
         let (got, want) = (run(&mut server, code), frame(line, text, marks, name));
-        // Python has no marks before 3.11.
+        // Python prints no marks before 3.11.
         assert!(got == want || got == without_marks(&want), "{code}: {got}\n{want}");
     }
 }
@@ -117,7 +117,7 @@ fn what_was_printed_stands_behind_the_traceback() {
         assert!(text.ends_with("\n... (truncated)") && text.len() < 2_000, "{engine}: {text}");
         let text = run(&mut server, "boom");
         assert!(!text.contains("[Output"), "{text}");
-        // Ten times the lines that are told at once.
+        // Ten times the lines that fit into one notification.
         let code = "for n in range(2000): print(n % 10, end='\\n' if n % 2 else '')\n";
         let whole = run(&mut self::server(engine, &[]), code);
         assert_eq!(whole.lines().count(), 1_001, "{engine}");

@@ -1,4 +1,5 @@
-//! What a script can do to other scripts, to the process that all come from, and with what was open before.
+//! What a script can do to other scripts, to the warm process from which all scripts fork, and with inherited
+//! descriptors.
 
 use ptc_tests::binary::ptc;
 use ptc_tests::processes::{descendants, eventually};
@@ -8,14 +9,14 @@ use serde_json::json;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
-/// The numbers of system calls that end or block their caller whatever they are given: on x86_64 rt_sigreturn, pause, exit,
+/// System calls that end or block their caller regardless of arguments: on x86_64 rt_sigreturn, pause, exit,
 /// exit_group; on aarch64 exit, exit_group, rt_sigreturn.
 const ENDING: [u32; 7] = [15, 34, 60, 231, 93, 94, 139];
 
-/// The highest number of a system call that is tried.
+/// The highest system call number that is tried.
 const MOST_CALLS: u32 = 470;
 
-/// Each call with the numbers of a process and of a signal in the places where calls take them.
+/// Each call with the numbers of a process and of a signal where calls take them.
 const CALLS: &str = "
 import ctypes, os
 libc = ctypes.CDLL(None)
@@ -26,7 +27,7 @@ for process in (CANARY, 1, os.getppid()):
         libc.syscall(NUMBER, 0, process, signal, 0, 0, 0)
 ";
 
-/// Each command of `fcntl` on each descriptor; those that do something do it to the script itself.
+/// Each command of `fcntl` on each descriptor; those that succeed affect only the script itself.
 const COMMANDS: &str = "
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
@@ -38,7 +39,7 @@ for command in [*range(64), *range(1024, 1048)]:
             if libc.fcntl(descriptor, command, argument) != -1 or ctypes.get_errno() != 1: print('BROKEN', command)
 ";
 
-/// Signals by descriptors: the process, the signal, and an event that sends it.
+/// Signals through descriptors: the process, the signal, and an event that sends it.
 const SIGNALS: &str = "
 import fcntl, os
 for descriptor in range(3, 12):
@@ -57,7 +58,7 @@ for descriptor in range(3, 12):
             except OSError: pass
 ";
 
-/// Files that others use: leases, notices, locks.
+/// Files that others use: leases, notifications, locks.
 const FILES: &str = "
 import fcntl, os, struct
 files = [os.open(os.__file__, os.O_RDONLY), os.open(os.path.dirname(os.__file__), os.O_RDONLY)]
@@ -75,7 +76,7 @@ for file in files:
         print('BROKEN')
 ";
 
-/// Memory that is written and then run.
+/// Memory that is written and then executed.
 const MEMORY: &str = "
 import ctypes, mmap
 libc = ctypes.CDLL(None)
@@ -107,7 +108,7 @@ fn no_call_of_a_script_reaches_another_one_or_the_warm_process() {
     let lines: Vec<&str> = text.lines().collect();
     let session = lines[2].strip_prefix("[session_id: ").unwrap().strip_suffix(']').unwrap().to_owned();
     let process: u32 = lines[1].parse().unwrap();
-    // The two halves of the warm process, and the one that is kept.
+    // The two halves of the warm process, and the spare one.
     let before = descendants(server.id());
     assert_eq!(before.len(), 3);
     let mut scripts: Vec<String> = (0..=MOST_CALLS)
@@ -127,7 +128,7 @@ fn no_call_of_a_script_reaches_another_one_or_the_warm_process() {
             assert!(!text.contains("engine_unavailable") && !text.contains("was lost"), "{script}: {text}");
         }
     }
-    // These have done what they can, and not ended before.
+    // These have run to their end and not been killed earlier.
     for script in [COMMANDS, FILES, MEMORY] {
         let text = run(&mut server, &script.replace("CANARY", &process.to_string()));
         assert_eq!(text, "[Script executed successfully]\n(no output)", "{script}");
@@ -143,13 +144,13 @@ fn no_call_of_a_script_reaches_another_one_or_the_warm_process() {
     println!("{tried} scripts, 0 reached another process");
 }
 
-/// Whatever the program that starts `ptc` has left open.
+/// Descriptors that the parent of `ptc` has left open do not reach scripts.
 #[test]
 #[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
 fn descriptors_that_were_inherited_end_with_this_process() {
     let file = tempfile::tempfile().unwrap();
     let inode = file.metadata().unwrap().ino();
-    // SAFETY: a number that is open; a copy of it and its flags is all that changes.
+    // SAFETY: the number is open; the call only makes a copy and sets its flags.
     let copies: Vec<i32> = [20, 29]
         .iter()
         .map(|least| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD, *least) })

@@ -1,4 +1,4 @@
-//! `lisp_debug`: one record for whatever tool was called, and what is made of many.
+//! `lisp_debug`: one record for each call of any tool, and aggregates over many.
 
 use super::{answer, ask, call};
 use ptc_tests::serve::Server;
@@ -219,7 +219,7 @@ fn the_ring_keeps_the_last_and_a_cancelled_call_is_one_of_them() {
         }
     };
     assert_eq!(recorded["record"]["reason"], "cancelled");
-    // A long id is kept by its beginning.
+    // A long id is truncated.
     let id = json!("é".repeat(500));
     server.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
         "params": { "name": "lisp_eval", "arguments": program("1") } }));

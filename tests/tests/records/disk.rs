@@ -1,4 +1,4 @@
-//! A real disk that is full: a small one of its own for each server, in a user namespace.
+//! Records on a full disk: each server has a small real one of its own, in a user namespace.
 
 use super::traces::{files, folder, lines, settled};
 use super::{ask, call};
@@ -25,7 +25,7 @@ fn a_disk_that_is_full_and_has_room_again() {
     command.args(["--trace-dir", place, "--turn-log-dir", place]);
     command.env("XDG_CONFIG_HOME", "/nonexistent").stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut server = Server::of(command);
-    // Only the server sees its disk, and whoever asks for its root.
+    // The disk is visible only to the server, and through its `/proc` root.
     let disk = PathBuf::from(format!("/proc/{}/root{place}", server.id()));
     let started = call(&mut server, "lisp_session_start", json!({}));
     let session = started["structuredContent"]["session_id"].clone();
@@ -49,14 +49,14 @@ fn a_disk_that_is_full_and_has_room_again() {
         assert!(error.contains("No space left on device"), "{error}");
     }
     assert_eq!(stats["by_tool"]["lisp_session_eval"]["ok"], TURNS);
-    // What is there is whole.
+    // The written records are complete.
     let kept = files(&disk, "-ok.jsonl");
     assert_eq!(kept.len() as u64, traces);
     assert!(kept.iter().all(|file| lines(file).last().unwrap()["event"] == "trace.stop"));
     assert_eq!(files(&disk, "-pending.jsonl"), Vec::<PathBuf>::new());
     let [log] = files(&disk, "-turns.jsonl").try_into().expect("one file");
     assert_eq!(lines(&log).len() as u64, turns);
-    // Somebody makes room.
+    // Space becomes available.
     kept.iter().for_each(|file| std::fs::remove_file(file).unwrap());
     turn(&mut server);
     assert_eq!(settled(&mut server, "trace", TURNS + 2), (traces + 1, lost_traces));

@@ -1,4 +1,4 @@
-//! What a server remembers of calls.
+//! Records of calls: in memory and in files.
 //!
 //! - `debug`: `lisp_debug`. `traces`: records in files. `disk`: a disk that is full.
 
@@ -12,7 +12,7 @@ mod traces;
 use ptc_tests::serve::Server;
 use serde_json::{Value, json};
 
-/// The result of a call, whatever else the client is told meanwhile.
+/// The result of a call; notifications before it are skipped.
 fn call(server: &mut Server, tool: &str, arguments: Value) -> Value {
     let id = server.begin("tools/call", json!({ "name": tool, "arguments": arguments }));
     answer(server, &json!(id))["result"].clone()
@@ -27,7 +27,7 @@ fn answer(server: &mut Server, id: &Value) -> Value {
     }
 }
 
-/// What `lisp_debug` answers.
+/// The answer of `lisp_debug`.
 fn ask(server: &mut Server, question: Value) -> Value {
     let answer = call(server, "lisp_debug", question);
     assert_eq!(answer["isError"], false, "{answer}");

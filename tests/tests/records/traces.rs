@@ -1,4 +1,4 @@
-//! Records in files: what is in them, and disks that do not take them.
+//! Records in files: their content, and disks that reject them.
 
 use super::{ask, call};
 use ptc_tests::binary;
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A folder that is gone with its test.
+/// A temporary folder.
 pub(super) fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// The files of a folder whose names end so, by name.
+/// The files of a folder with this suffix, by name.
 pub(super) fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -27,7 +27,7 @@ pub(super) fn lines(path: &Path) -> Vec<Value> {
     std::fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The one line of this event.
+/// The only line with this event.
 fn event<'l>(lines: &'l [Value], name: &str) -> &'l Value {
     let found: Vec<&Value> = lines.iter().filter(|line| line["event"] == name).collect();
     assert_eq!(found.len(), 1, "{name}: {lines:#?}");
@@ -152,7 +152,7 @@ fn a_trace_holds_what_its_policy_says_and_no_secret() {
 fn the_oldest_traces_go_and_one_call_is_found_again() {
     let folder = folder();
     let path = folder.path().to_str().unwrap();
-    // What is no trace stays.
+    // Files other than traces stay.
     std::fs::write(folder.path().join("notes.txt"), "mine").unwrap();
     let flags = ["--debug-tool", "--trace-dir", path, "--trace-max-files", "5", "--trace-payloads", "full"];
     let mut server = Server::start(&flags);
@@ -168,7 +168,7 @@ fn the_oldest_traces_go_and_one_call_is_found_again() {
     let id = event(&lines(&kept[4]), "trace.start")["trace_label"].clone();
     let got = ask(&mut server, json!({ "op": "get", "request_id": id }));
     assert_eq!((&got["source"], &got["record"]), (&json!("trace_file"), &json!(lines(&kept[4]))));
-    // Its trace is gone, its record is not.
+    // Its trace is gone, but its record is not.
     let got = ask(&mut server, json!({ "op": "get", "request_id": "2" }));
     assert_eq!((&got["source"], &got["found"]), (&json!("ring_buffer"), &json!(true)));
 }
@@ -192,7 +192,7 @@ fn the_turn_log_has_a_line_for_each_program_of_a_session() {
     }
     let wanted = json!({ "session_id": session, "program": "x", "output_schema": { "type": "string" } });
     call(&mut server, "lisp_session_eval", wanted);
-    // Refused before anything began.
+    // Refused before it began.
     call(&mut server, "lisp_session_eval", json!({ "session_id": "ptcs_x", "program": "1" }));
     eval(&mut server, "1");
     assert_eq!(server.end(), Some(0));
@@ -230,13 +230,13 @@ fn the_turn_log_has_a_line_for_each_program_of_a_session() {
         json!({ "changed_keys": ["x", "y"], "values": { "x": "5", "y": "\"[REDACTED]\"" } })
     );
     assert_eq!(log[1]["data"]["memory_diff"], Value::Null);
-    // Equal arguments have one hash, however they are written.
+    // Equal arguments have the same hash, however they are written.
     let hash = |line: &Value| line["data"]["tool_calls"][0]["args_hash"].as_str().unwrap().to_owned();
     assert_eq!((hash(first), hash(first).len()), (hash(&log[1]), 64));
     assert_eq!(log[2]["data"]["tool_calls"], json!([]));
 }
 
-/// Evals go on whatever becomes of records; each is one of them or is counted.
+/// Evals go on whatever happens to records; each record is written or counted as dropped.
 #[test]
 fn folders_that_cannot_be_written_to() {
     let folder = folder();
@@ -292,7 +292,7 @@ fn a_folder_that_is_deleted_and_comes_back() {
     assert_eq!(lines(&log)[0]["data"]["program"], "4");
 }
 
-/// A limit on the size of files stands for a disk that is full in the middle of one.
+/// A limit on the size of files simulates a disk that fills up in the middle of one.
 #[test]
 fn a_disk_that_fills_leaves_whole_records_and_evals_go_on() {
     let folder = folder();
@@ -309,7 +309,7 @@ fn a_disk_that_fills_leaves_whole_records_and_evals_go_on() {
     let started = call(&mut server, "lisp_session_start", json!({}));
     let session = started["structuredContent"]["session_id"].clone();
     for number in 0..30 {
-        // Every third is larger than a file may be.
+        // Every third record is larger than a file may be.
         let text = "x".repeat(if number % 3 == 2 { 20_000 } else { 100 });
         let arguments = json!({ "session_id": session, "program": format!("(count \"{text}\")") });
         let answer = call(&mut server, "lisp_session_eval", arguments);
@@ -320,7 +320,7 @@ fn a_disk_that_fills_leaves_whole_records_and_evals_go_on() {
     assert!(written >= 2 && dropped >= 10, "{written} {dropped}");
     let stats = ask(&mut server, json!({ "op": "stats" }));
     assert_eq!(stats["by_tool"]["lisp_session_eval"]["ok"], 30);
-    // A part of a record is none.
+    // An incomplete record is removed.
     assert_eq!(files(folder.path(), "-pending.jsonl"), [] as [PathBuf; 0]);
     for path in files(folder.path(), "-ok.jsonl") {
         assert_eq!(lines(&path).last().unwrap()["event"], "trace.stop");
@@ -330,7 +330,7 @@ fn a_disk_that_fills_leaves_whole_records_and_evals_go_on() {
     assert_eq!(server.end(), Some(0));
 }
 
-/// Twenty calls that are under way at once, drawn.
+/// Twenty calls in flight at once, drawn.
 #[test]
 fn a_picture_shows_what_ran_beside_what() {
     let config = Upstreams::probe().write();
@@ -352,7 +352,7 @@ fn a_picture_shows_what_ran_beside_what() {
     let bars: Vec<&str> = text.lines().filter(|line| line.contains("probe/gather")).collect();
     assert_eq!(bars.len(), 20, "{text}");
     assert!(bars.iter().all(|bar| bar.contains('█') && bar.chars().count() <= 104), "{text}");
-    // All of them were under way when the last one came.
+    // All of them were in flight when the last one came.
     assert!(text.contains("20 upstream calls, 20 at once"), "{text}");
     assert!(text.contains("fuel ") && text.contains("peak ") && text.contains("\nanswer\n  20\n"), "{text}");
     let page = show(&["--html"]);

@@ -1,12 +1,12 @@
-//! Commands at a terminal, tool lists that change or do not, and text that is pasted.
+//! REPL commands at a terminal, tool lists that change or do not, and pasted text.
 
 use super::typed::place;
 use ptc_tests::PATIENCE;
 use ptc_tests::terminal::Terminal;
 use std::time::Instant;
 
-/// Types an input at a prompt, and waits until what stands between it and the next prompt is the whole answer. No input may be
-/// one that is on the screen already with such an answer.
+/// Types an input at a prompt, and waits until the text between it and the next prompt is the whole answer. An input
+/// must not already be on the screen with such an answer.
 fn asks(terminal: &mut Terminal, input: &str, is_answer: impl Fn(&str) -> bool) -> String {
     terminal.until("a prompt", |shown| shown.ends_with("ptc>"));
     terminal.press(&format!("{input}\r"));
@@ -14,7 +14,7 @@ fn asks(terminal: &mut Terminal, input: &str, is_answer: impl Fn(&str) -> bool) 
     answer_to(&terminal.shown(), input).unwrap_or_default().to_owned()
 }
 
-/// What stands behind an input, if there is a prompt again.
+/// The text after an input, if a prompt follows it.
 fn answer_to<'s>(shown: &'s str, input: &str) -> Option<&'s str> {
     let (_, rest) = shown.rsplit_once(&format!("ptc> {input}\n"))?;
     rest.strip_suffix("ptc>").map(str::trim_end)
@@ -30,7 +30,7 @@ fn leave(mut terminal: Terminal) {
 fn commands_look_up_names_and_tools() {
     let place = place();
     let mut terminal = place.start_with(&[]);
-    // Servers that take calls by then.
+    // The servers accept calls by then.
     asks(&mut terminal, "[(:ok (tool/call 'probe/echo {:v 1})) (:ok (crm/list-users))]", |told| {
         told == "[true true]"
     });
@@ -60,7 +60,7 @@ fn commands_tell_calls_and_costs() {
     let mut terminal = place.start_with(&[]);
     asks(&mut terminal, ":calls", str::is_empty);
     asks(&mut terminal, "(:ok (crm/get-user \"u_123\"))", |told| told == "true");
-    // Of the last program, each time.
+    // Always about the last program.
     asks(&mut terminal, ":calls ", |told| told.starts_with("crm/get_user  at ") && told.ends_with(" bytes"));
     asks(
         &mut terminal,
@@ -98,7 +98,7 @@ fn a_list_of_tools_follows_its_server_unless_it_is_frozen() {
             let told =
                 asks(&mut terminal, &look(looks), |told| told.ends_with(&none) || told.ends_with(&one));
             match mode {
-                // It is listed again beside whatever programs do.
+                // The server is listed again in the background, whatever programs do.
                 "live" if told.ends_with(&none) => assert!(Instant::now() < end, "it is never listed"),
                 "frozen" if told.ends_with(&none) && looks < 5 => {}
                 _ => break told.ends_with(&one),
@@ -119,24 +119,24 @@ fn a_list_of_tools_follows_its_server_unless_it_is_frozen() {
 fn pasted_lines_are_one_input() {
     let place = place();
     let mut terminal = place.start_with(&[]);
-    // As terminals send what is pasted: between marks, lines ended by carriage returns.
+    // As terminals send pasted text: between marks, with carriage returns as line ends.
     let paste = |text: &str| format!("\x1b[200~{text}\x1b[201~");
     terminal.press(&paste("(let [a 1\r      b 2]\r  (+ a b))"));
     terminal.until("the text", |shown| shown.trim_end().ends_with("(+ a b))"));
     assert!(!terminal.shown().contains("\n3\n"), "it is not run before Enter is pressed");
     terminal.press("\r");
     terminal.until("the sum", |shown| shown.ends_with("(+ a b))\n3\nptc>"));
-    // Several programs; the last value is that of all.
+    // Several programs; the value is that of the last one.
     terminal.press(&paste("(def x 40)\r(def y 2)\r; a comment (\r[x y (+ x y)]"));
     terminal.until("the text", |shown| shown.trim_end().ends_with("[x y (+ x y)]"));
     terminal.press("\r");
     terminal.until("the values", |shown| shown.ends_with("[40 2 42]\nptc>"));
-    // What is not whole goes on by hand.
+    // An incomplete input continues by hand.
     terminal.press(&paste("(str \"a\r  b\"\r"));
     terminal.until("the beginning", |shown| shown.contains("(str \"a"));
     terminal.press(" x)\r");
     terminal.until("the text", |shown| shown.ends_with("\n\"a\\n  b40\"\nptc>"));
-    // The session has all of it, once.
+    // The session has run all of it, once.
     asks(&mut terminal, "[x y (count *1)]", |told| told == "[40 2 7]");
     leave(terminal);
 }

@@ -1,4 +1,4 @@
-//! `ptc repl`: `piped`, without a terminal; `typed`, at one; `asked`, its commands and what is pasted there.
+//! Tests of `ptc repl`. `piped`: without a terminal; `typed`: at a terminal; `asked`: its commands and pasted text.
 
 mod asked;
 mod piped;

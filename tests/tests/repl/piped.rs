@@ -1,4 +1,4 @@
-//! Inputs from a file or another program.
+//! REPL inputs from a file or another program.
 
 use ptc_tests::binary::{ptc, run_ptc};
 use ptc_tests::upstreams::{Upstreams, table_server};
@@ -67,7 +67,7 @@ fn what_was_done_before_is_there_for_programs() {
     assert_eq!(done.code, Some(2), "{done:?}");
 }
 
-/// Each time the file has more functions, which come to lie where those before them were, and beside those that are held.
+/// Each time the file has more functions, which take the slots of earlier ones and lie next to those still held.
 #[test]
 fn functions_of_preludes_that_were_replaced_stay_what_they_are() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -105,7 +105,7 @@ fn preludes_are_read_again_and_what_the_session_has_calls_what_is_there_then() {
     let file = folder.path().join("m.clj");
     let write = |text: &str| std::fs::write(&file, text).expect("written");
     let path = file.to_str().expect("a path");
-    // A program of the session rewrites nothing: the file is changed between two commands by the shell's hand.
+    // A program of the session rewrites nothing: the test changes the file between two commands.
     write("(ns m \"First.\") (defn- part [x] [:one x]) (defn f [x] (part x)) (defn gone [] 1)");
     let mut repl = Piped::start(&["repl", "-p", path]);
     assert_eq!(repl.say("(defn mine [x] (m/f x))"), "#'mine");
@@ -151,7 +151,7 @@ fn a_trace_draws_the_last_program() {
     }
 }
 
-/// A REPL that is told one input after the other.
+/// A REPL that gets one input after the other.
 struct Piped {
     child: Child,
     input: ChildStdin,
@@ -170,7 +170,7 @@ impl Piped {
         writeln!(self.input, "{input}").expect("it listens");
     }
 
-    /// The line that an input is answered with.
+    /// The line that answers an input.
     fn say(&mut self, input: &str) -> String {
         self.tell(input);
         let mut line = String::new();
@@ -178,7 +178,7 @@ impl Piped {
         line.trim_end().to_owned()
     }
 
-    /// What was complained about.
+    /// The text on stderr.
     fn end(self) -> String {
         drop(self.input);
         let output = self.child.wait_with_output().expect("it ends");
@@ -186,7 +186,7 @@ impl Piped {
     }
 }
 
-/// A server that leaves a line in a file each time it is started.
+/// A server that writes a line into a file each time it starts.
 fn noted(file: &std::path::Path) -> serde_json::Value {
     let probe = ptc_tests::upstreams::probe_server(&[]);
     let line =

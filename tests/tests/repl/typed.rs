@@ -1,4 +1,4 @@
-//! A person at a terminal: completion, several lines, Ctrl-C, history.
+//! A person at a terminal: completion, multi-line input, Ctrl-C, history.
 
 use ptc_tests::binary::ptc;
 use ptc_tests::terminal::Terminal;
@@ -7,7 +7,7 @@ use ptc_tests::workspace;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// What is needed as long as the REPL runs.
+/// Files that must exist while the REPL runs.
 pub(super) struct Place {
     servers: ConfigFile,
     state: TempDir,
@@ -35,9 +35,9 @@ impl Place {
     }
 }
 
-/// Types an input at a prompt, and waits for the one that follows its answer.
+/// Types an input at a prompt, and waits for the prompt after its answer.
 fn enter(terminal: &mut Terminal, input: &str) -> String {
-    // The prompt after the last answer may not have come yet: it would pass for the next one.
+    // The prompt after the last answer may still be on its way: it would pass for the next one.
     terminal.until("a prompt", |shown| shown.ends_with("ptc>"));
     let before = prompts(&terminal.shown());
     terminal.press(&format!("{input}\r"));
@@ -51,11 +51,11 @@ fn prompts(shown: &str) -> usize {
     shown.lines().filter(|line| line.starts_with("ptc>")).count()
 }
 
-/// What a line becomes when Tab is pressed; the line is forgotten then.
+/// Checks what a line becomes when Tab is pressed, then clears the line.
 fn completed(terminal: &mut Terminal, typed: &str, expected: &str) {
     terminal.press(&format!("{typed}\t"));
     terminal.until(&format!("{typed} becomes {expected}"), |shown| {
-        // A hint may stand behind it.
+        // A hint may follow it.
         let line = shown.lines().next_back().unwrap_or_default();
         line.strip_prefix("ptc> ")
             .is_some_and(|line| line == expected || line.starts_with(&format!("{expected} ")))
@@ -63,7 +63,7 @@ fn completed(terminal: &mut Terminal, typed: &str, expected: &str) {
     forget(terminal);
 }
 
-/// Forgets the line. What is typed before there is a new one may be lost.
+/// Clears the line. Keys typed before the new prompt may be lost.
 fn forget(terminal: &mut Terminal) {
     terminal.press("\x03");
     terminal.until("a new line", |shown| shown.ends_with("ptc>"));
@@ -74,10 +74,10 @@ fn what_can_be_written_is_completed() {
     let place = place();
     let mut terminal = place.start();
     assert_eq!(enter(&mut terminal, "(def customer-rows [1 2])"), "#'customer-rows");
-    // Tools are known of servers that something has asked for.
+    // Tools are known once a program has requested something from their server.
     assert_eq!(enter(&mut terminal, "(:ok (tool/call 'crm/list_users))"), "true");
     for (typed, expected) in [
-        // A name of the session; one that the line binds; an export; a builtin; a command.
+        // A name of the session; a local of the line; an export; a builtin; a command.
         ("(count customer-r", "(count customer-rows"),
         ("(let [wonderful 1] (inc wonderf", "(let [wonderful 1] (inc wonderful"),
         ("(+ 1 crm/page", "(+ 1 crm/page-size"),
@@ -90,11 +90,11 @@ fn what_can_be_written_is_completed() {
     ] {
         completed(&mut terminal, typed, expected);
     }
-    // Several are shown.
+    // Several candidates are shown.
     terminal.press("(crm/get\t\t");
     terminal.until("both", |shown| shown.contains("crm/get-user!") && shown.contains("crm/get_user"));
     forget(&mut terminal);
-    // How a function is called stands behind its name.
+    // A function's parameters are shown after its name.
     for (typed, hint) in [("(nth ", "(nth coll index default?)"), ("(crm/search ", "(crm/search query)")] {
         terminal.press(typed);
         terminal.until(hint, |shown| shown.trim_end().ends_with(hint));
@@ -109,7 +109,7 @@ fn an_input_has_as_many_lines_as_its_brackets_need() {
     let place = place();
     let mut terminal = place.start();
     terminal.press("(+ 1\r");
-    // Each has a prompt, and begins where the first does.
+    // Continuation lines have a prompt and begin in the same column.
     terminal.until("a further prompt", |shown| shown.ends_with("ptc> (+ 1\n...>"));
     terminal.press("   2 ; a comment (\r");
     terminal.press("   \"(\" )\x7f\x7f\x7f\x7f\x7f3)\r");
@@ -122,7 +122,7 @@ fn an_input_has_as_many_lines_as_its_brackets_need() {
     terminal.until("the sum again", |shown| shown.ends_with("\n6\nptc>") && shown.contains("6!"));
     terminal.press("\x04");
     assert!(terminal.ended());
-    // What was typed is there the next time.
+    // The history persists.
     let mut terminal = place.start();
     terminal.press("\x1b[A");
     terminal.until("of the last time", |shown| {
@@ -131,7 +131,7 @@ fn an_input_has_as_many_lines_as_its_brackets_need() {
     forget(&mut terminal);
     terminal.press("\x04");
     assert!(terminal.ended());
-    // What is typed within a text is all of it, and nothing stands before its lines.
+    // A multi-line text contains exactly what was typed, without prompts.
     let mut terminal = place.start();
     terminal.press("(count \"a\r");
     terminal.press("     b\")\r");
@@ -156,7 +156,7 @@ fn ctrl_c_ends_a_hanging_call_and_nothing_else() {
     terminal.until("a prompt", |shown| shown.ends_with("ptc>"));
     assert_eq!(enter(&mut terminal, "[before (:reason *e)]"), "[20 :cancelled]");
     assert_eq!(enter(&mut terminal, "(:value (tool/call 'probe/echo {:v 1}))"), "1");
-    // On a line it forgets the line.
+    // On a line it clears the line.
     terminal.press("(never");
     terminal.until("the line", |shown| shown.ends_with("(never"));
     forget(&mut terminal);
@@ -202,7 +202,7 @@ fn preludes_are_read_again() {
     assert_eq!(enter(&mut terminal, "[(m/f) (held) (wrap)]"), "[[:first :old] [:first :old] [:first :old]]");
     write("(ns m \"New.\") (defn- helper [] :new) (defn f [] [:second (helper)]) (defn more [] 2)");
     assert_eq!(enter(&mut terminal, ":prelude reload"), "m  2 exports  New.");
-    // A value stays the function that it is; names mean what the file says.
+    // A value stays the function that it is; names refer to the definitions of the file.
     assert_eq!(
         enter(&mut terminal, "[(m/f) (held) (wrap) (m/more) x]"),
         "[[:second :new] [:first :new] [:second :new] 2 5]"

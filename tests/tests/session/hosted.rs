@@ -1,4 +1,4 @@
-//! Sessions of a runtime against a model: random sequences of programs that end well or not, and of what is forgotten.
+//! Sessions of a runtime against a model: random sequences of programs with all endings, and of forgetting.
 #![allow(clippy::unwrap_used, reason = "a broken runtime should be loud")]
 
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ enum End {
     Endless,
     /// Its answer is refused.
     Refused,
-    /// What it keeps is too large.
+    /// Its definitions are too large to retain.
     TooLarge,
     Cancelled,
 }
@@ -54,7 +54,7 @@ fn a_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a session is expected to hold.
+/// The expected state of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Model {
     turn: u64,
@@ -172,7 +172,7 @@ fn a_session_holds_what_ended_well_and_was_not_forgotten() {
         let history: Vec<&str> =
             (0..3).map(|at| model.history.get(at).map_or("nil", String::as_str)).collect();
         assert_eq!(outcome.result.unwrap().text, format!("[[{values}] {}]", history.join(" ")));
-        // All forgotten, nothing is left.
+        // After forgetting everything, nothing is left.
         let everything = Forget { bindings: Bindings::All, history: true, prints: true, calls: true };
         let (sender, gone) = oneshot::channel();
         session.turn().unwrap().forget(everything, move |names| sender.send(names).unwrap());

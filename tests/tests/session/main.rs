@@ -1,11 +1,11 @@
-//! A session: programs that run one after the other in one isolate, which keeps their definitions and the memory
+//! Tests of sessions: programs run one after the other in one isolate, which retains their definitions and the memory
 //! of the fiber that returned last.
 //!
-//! - `transactions`: runs that are committed and rolled back, against a model
+//! - `transactions`: committed and rolled-back runs, against a model
 //! - `namespaces`: functions that a host attaches
 //! - `places`: functions of programs that come and go
 //! - `hosted`: sessions of a runtime, against a model
-//! - `tools`: sessions as clients of the server have them
+//! - `tools`: sessions as clients of the server see them
 
 mod hosted;
 mod namespaces;
@@ -63,7 +63,7 @@ fn equal_programs_follow_definitions_that_changed_between_them() {
     ];
     for (definition, expected) in definitions.into_iter().cycle().take(2 * definitions.len()) {
         session.eval(definition);
-        // Whatever runs in between, and however it ends, the next begins anew.
+        // The next run begins anew, whatever runs in between and however it ends.
         for between in ["(+ 1 2)", "(+ 1 \"a\")", "(fail :x)", "(pmap inc [1 2 3])", "(deep 2000)"] {
             session.eval("(defn deep [n] (if (pos? n) (+ 1 (deep (dec n))) 0))");
             session.eval(between);

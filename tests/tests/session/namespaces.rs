@@ -37,7 +37,7 @@ async fn programs_call_into_a_namespace() {
         ("(geo/area 2 3)", "[6 \"m2\"]"),
         ("(map geo/side [1 2 3])", "[12.0 6.0 4.0]"),
         ("geo/unit", "\"m2\""),
-        // Names of the program's own are others, and change nothing in the namespace.
+        // Names of the program are separate and change nothing in the namespace.
         ("(def scale 100) (defn scaled [n] :mine) [(geo/area 2 3) (scaled 1)]", "[[6 \"m2\"] :mine]"),
         ("(let [area 5] [area (first (geo/area area 1))])", "[5 5]"),
         ("(sort (keys (ns-publics 'geo)))", "[\"area\" \"scale\" \"side\" \"unit\"]"),
@@ -107,7 +107,7 @@ async fn a_fault_inside_it_is_shown_where_it_was_called() {
     );
 }
 
-/// The cache tells programs of one text apart by what they were compiled with, and keeps those of unusual limits.
+/// The cache key includes what a program was compiled with; programs with unusual limits are cached as well.
 #[tokio::test]
 async fn what_a_program_was_compiled_with_belongs_to_its_key() {
     let source = "(first (geo/area 2 3))";
@@ -117,7 +117,7 @@ async fn what_a_program_was_compiled_with_belongs_to_its_key() {
     options.limits.max_symbols = 1;
     let refused = runtime.run(source, options.clone()).await;
     assert_eq!(refused.result.map_err(|failure| failure.reason.raw()).unwrap_err(), "symbol_limit_exceeded");
-    // A program that was over at once runs on its caller's thread the next time, whatever its limits.
+    // A program that ended at once runs on its caller's thread the next time, whatever its limits.
     options.limits.max_symbols = 500;
     assert!(runtime.run(source, options.clone()).await.result.is_ok());
     let now = |options: &RunOptions| {
@@ -127,12 +127,12 @@ async fn what_a_program_was_compiled_with_belongs_to_its_key() {
     for _ in 0..3 {
         assert_eq!(now(&options).expect("it is tiny"), "6");
     }
-    // What is kept for it there is not for a program that was compiled with something else.
+    // What is cached for it there is not used for a program compiled with other options.
     options.limits.max_symbols = 1;
     assert_eq!(now(&options), None);
 }
 
-/// Defining its names is no work of a program, wherever that runs.
+/// A program does not pay for defining the names of its namespaces, wherever it runs.
 #[tokio::test]
 async fn what_it_takes_to_attach_it_is_nowhere_on_a_programs_account() {
     let prelude = "(ns rows) (def table (mapv inc (range 200))) (defn third [] (nth table 3))";

@@ -1,4 +1,4 @@
-//! The functions of an isolate lie in one table: which programs come and go changes nothing about those that stay.
+//! The functions of an isolate share one table: adding and removing programs does not affect those that stay.
 
 use ptc_compiler::prelude::DefinitionBody;
 use ptc_compiler::{CompileOptions, Externals, SessionName, compile};
@@ -6,7 +6,7 @@ use ptc_vm::{Budget, Exit, Isolate, UnitId};
 
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
-/// Random numbers that are the same each time.
+/// Pseudo-random numbers, the same each time.
 struct Random(u64);
 
 impl Random {
@@ -16,7 +16,7 @@ impl Random {
     }
 }
 
-/// Runs a program of one slice; the value as text.
+/// Runs a program of one slice. Gives the value as text.
 fn eval(isolate: &mut Isolate, source: &str) -> String {
     let session = NAMES.map(|name| SessionName { name, arity: None });
     let externals = Externals { session: &session, ..Externals::default() };
@@ -28,7 +28,7 @@ fn eval(isolate: &mut Isolate, source: &str) -> String {
     isolate.result(|cx, value| ptc_vm::print::pr_str(cx, value, 1_000).expect("printed").text)
 }
 
-/// A definition of a program with this many functions beside the one that it keeps, which all of them are called by.
+/// A definition of a function that closes over `inner` functions and calls them all.
 fn definition(name: &str, version: usize, inner: usize) -> String {
     let bound: String = (0..inner).map(|at| format!("g{at} (fn [] [{version} {at}]) ")).collect();
     let called: String = (0..inner).map(|at| format!("(g{at}) ")).collect();
@@ -90,7 +90,7 @@ fn functions_of_freed_programs_are_other_functions_than_those_that_came_in_their
     let before = isolate.live_bytes();
     isolate.undefine(None, "b");
     isolate.commit(u64::MAX).expect("there is no bound");
-    // It fits into the place, and so does the program that calls.
+    // It fits into the slots, and so does the program that calls it.
     eval(&mut isolate, &definition("d", 4, 2));
     isolate.commit(u64::MAX).expect("there is no bound");
     assert_eq!(
@@ -107,7 +107,7 @@ fn functions_of_freed_programs_are_other_functions_than_those_that_came_in_their
     assert_eq!(isolate.close(), 0);
 }
 
-/// The function of a prelude of one definition, in a program of its own.
+/// Attaches a prelude of one definition, in a program of its own.
 fn attach(isolate: &mut Isolate, version: usize, inner: usize) -> UnitId {
     let calls: String = (0..inner).map(|at| format!("((fn [] [{version} {at}])) ")).collect();
     let text = format!("(ns m) (defn f [x] [{version} x {calls}])");
@@ -118,7 +118,7 @@ fn attach(isolate: &mut Isolate, version: usize, inner: usize) -> UnitId {
     isolate.attach_function("m", "f", program, function).expect("there is room")
 }
 
-/// A host may replace what it has attached: the old code stays while something holds it, and goes then.
+/// A host may replace an attached prelude: the old code is freed when nothing holds it any more.
 #[test]
 fn what_is_attached_no_more_goes_when_nothing_holds_it() {
     let mut isolate = Isolate::new(Budget::default());

@@ -38,15 +38,15 @@ fn programs_build_on_each_other() {
     assert_eq!(eval(&mut server, &id, "(count x)"), "3");
     assert_eq!(eval(&mut server, &id, "(+ *1 10)"), "13");
     assert_eq!(eval(&mut server, &id, "[*1 *2]"), "[13 3]");
-    // A function of an earlier program sees what its names hold now.
+    // A function of an earlier program sees the current values of global names.
     eval(&mut server, &id, "(def step 2) (defn up [n] (+ n step))");
     assert_eq!(eval(&mut server, &id, "(up 1)"), "3");
     eval(&mut server, &id, "(def step 40)");
     assert_eq!(eval(&mut server, &id, "(up 2)"), "42");
-    // A closure keeps what it closed over.
+    // A closure retains the values that it closed over.
     eval(&mut server, &id, "(def kept (let [s step] (fn [] s))) (def step 0)");
     assert_eq!(eval(&mut server, &id, "[(kept) (up 1)]"), "[40 1]");
-    // Another session knows nothing of that.
+    // Another session does not see them.
     let other = start(&mut server);
     assert!(eval(&mut server, &other, "x").starts_with("unbound_var: Undefined variable: x"));
 }
@@ -69,7 +69,7 @@ fn what_does_not_end_well_leaves_everything_as_it_was() {
         let text = eval(&mut server, &id, program);
         assert!(text.ends_with("[rolled back]"), "{program}: {text}");
         assert_eq!(eval(&mut server, &id, "x"), "1", "{program}");
-        // The look itself is the last result now.
+        // This query is the last result now.
         assert_eq!(eval(&mut server, &id, "[*1 *2]").split_whitespace().next(), Some("[1"), "{program}");
     }
     let arguments =
@@ -95,7 +95,7 @@ fn one_program_at_a_time_and_cancelled_ones_leave_nothing() {
     server.send(
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": running } }),
     );
-    // The next program waits until the cancelled one is gone.
+    // The next program waits until the cancelled one has ended.
     let text = eval(&mut server, &id, "x");
     assert!(text.starts_with("unbound_var"), "{text}");
     for _ in 0..20 {
@@ -119,7 +119,7 @@ fn results_and_names_that_are_too_large() {
     assert_eq!(notice["reason"], "max_history_entry_bytes", "{large}");
     let program = "[(:lisp_session_preview *1) (:reason *1) (:max_bytes *1)]";
     assert_eq!(eval(&mut server, &id, program), "[true :max_history_entry_bytes 65536]");
-    // What is too large is counted all the same.
+    // A result that is too large is counted as well.
     let whole =
         call(&mut server, "lisp_session_eval", json!({ "session_id": id, "program": "(vec (range 20000))" }));
     assert_eq!(whole["structuredContent"]["history_notices"][0]["bytes"], 108_891, "{whole}");
@@ -218,7 +218,7 @@ fn names_that_are_gone_and_names_of_results() {
     assert_eq!(eval(&mut server, &id, "*1"), "3");
 }
 
-/// The answer of a program whose session ends after `ttl_ms`, or is closed.
+/// The answer of a program whose session expires after `ttl_ms`, or is closed.
 fn ended_under_way(server: &mut Server, ttl_ms: Option<u64>) -> String {
     let started =
         call(server, "lisp_session_start", ttl_ms.map_or(json!({}), |ttl| json!({ "ttl_ms": ttl })));
@@ -239,7 +239,7 @@ fn a_program_is_told_why_its_session_ended() {
     let mut server = server(&["--timeout", "60s"]);
     let closed = ended_under_way(&mut server, None);
     assert!(closed.contains("it was closed") && !closed.contains("gave up"), "{closed}");
-    // The program has to begin before the session is over.
+    // The program must begin before the session expires.
     let mut ttl_ms = 250;
     let expired = loop {
         let text = ended_under_way(&mut server, Some(ttl_ms));
@@ -301,6 +301,6 @@ fn a_session_ends_when_its_time_is_over() {
             break;
         }
     }
-    // Its place is free again once its timer has run.
+    // Its slot is free again once its timer has run.
     while call(&mut server, "lisp_session_list", json!({}))["structuredContent"]["count"] != 0 {}
 }

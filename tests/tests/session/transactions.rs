@@ -1,5 +1,5 @@
-//! Random sequences of runs that are committed and rolled back, against a naive model and against an isolate that has
-//! done nothing but the committed ones.
+//! Random sequences of committed and rolled-back runs, against a naive model and against an isolate that has executed
+//! only the committed ones.
 
 use proptest::prelude::*;
 use ptc_compiler::{CallArity, CompileOptions, Externals, SessionName, compile};
@@ -7,18 +7,18 @@ use ptc_tests::properties::for_all;
 use ptc_vm::{Budget, Exit, Isolate, Reason};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A definition that a run makes. Numbers are those of names: `i0`, `f1` …
+/// A definition that a run makes. Numbers are indexes of names: `i0`, `f1` …
 #[derive(Clone, Copy, Debug)]
 enum Define {
     /// `(def i N)`.
     Int(u8),
     /// A function that gives its version and the value of an integer by name.
     Function(u8, u8),
-    /// A function that closes over the value that an integer has now.
+    /// A function that closes over the current value of an integer.
     Capture(u8, u8),
-    /// A function made of a function of whatever run defined it.
+    /// A function made of a function of any earlier run.
     Wrap(u8, u8),
-    /// A memoized function that says when it computes.
+    /// A memoized function that prints when it computes.
     Memo(u8),
     /// Data with keys of its own.
     Data(u8),
@@ -40,11 +40,11 @@ enum End {
 struct Run {
     defines: Vec<Define>,
     end: End,
-    /// Of a run that ended well.
+    /// A run that ended well is committed.
     commits: bool,
-    /// What the host takes away before.
+    /// A name that the host removes before.
     forgets: Option<u8>,
-    /// The host has what nothing reaches freed afterwards.
+    /// The host sweeps unreachable values afterwards.
     sweeps: bool,
 }
 
@@ -76,7 +76,7 @@ fn a_run() -> impl Strategy<Value = Run> {
         .prop_map(|(defines, end, commits, forgets, sweeps)| Run { defines, end, commits, forgets, sweeps })
 }
 
-/// What a name holds. The numbers of runs that functions come from say which programs have to stay.
+/// The value of a name. Run numbers of functions say which programs must stay.
 #[derive(Clone, Debug, PartialEq)]
 enum Held {
     Int(usize),
@@ -96,8 +96,7 @@ fn int_of(state: &State, name: u8) -> usize {
     }
 }
 
-/// The text of a definition, and what it does to the state. Names that a definition needs are there: `i0` … from the
-/// beginning.
+/// The text of a definition, and its effect on the state. Names that it needs exist: `i0` … from the beginning.
 fn define(state: &mut State, define: Define, version: usize) -> String {
     match define {
         Define::Int(name) => {
@@ -135,7 +134,7 @@ fn define(state: &mut State, define: Define, version: usize) -> String {
     }
 }
 
-/// What uses every name, and the text of its value and the lines it prints.
+/// A program that uses every name, the text of its value and the lines it prints.
 fn observe(state: &mut State, version: usize) -> (String, String, Vec<String>) {
     let (mut source, mut value, mut prints) = (Vec::new(), Vec::new(), Vec::new());
     let ints: Vec<usize> = (0..3).map(|name| int_of(state, name)).collect();
@@ -166,7 +165,7 @@ fn observe(state: &mut State, version: usize) -> (String, String, Vec<String>) {
     (format!("[{}]", source.join(" ")), format!("[{}]", value.join(" ")), prints)
 }
 
-/// The programs whose functions are reached.
+/// The number of programs whose functions are reachable.
 fn programs_of(state: &State) -> usize {
     let versions = state.values().filter_map(|held| match held {
         Held::Function { version, .. }
@@ -181,7 +180,7 @@ fn programs_of(state: &State) -> usize {
 const MEMORY: u64 = 4 << 20;
 const FUEL: u64 = 2_000_000;
 
-/// What a run shows.
+/// The observable result of a run.
 #[derive(Debug, PartialEq)]
 struct Shown {
     exit: &'static str,
@@ -279,7 +278,7 @@ fn check(runs: &[Run]) {
         }
         if ended_well && planned.commits {
             isolate.commit(MEMORY).expect("room for it");
-            // Whatever was rolled back before shows in nothing.
+            // Rolled-back runs leave no visible trace.
             assert_eq!(run(undisturbed, &source), shown, "{source}");
             undisturbed.commit(MEMORY).expect("room for it");
             state = after;
@@ -326,7 +325,7 @@ fn names_that_nothing_keeps_do_not_accumulate() {
     isolate.commit(MEMORY).expect("room for it");
     isolate.sweep();
     let base = isolate.live_bytes();
-    // Room for little more than one run makes.
+    // Memory for little more than one run.
     let most = base + 48_000;
     for at in 0..5_000 {
         let source = match at % 4 {
@@ -393,7 +392,7 @@ fn the_host_defines_names_from_results() {
         isolate.define("*1", |_, result| Ok(result.clone())).expect("a value");
         isolate.commit(MEMORY).expect("room for it");
     }
-    // The programs have left nothing but what was kept of them.
+    // Nothing of the programs remains.
     assert_eq!(isolate.programs(), 0);
     assert_eq!(isolate.close(), 0);
 }

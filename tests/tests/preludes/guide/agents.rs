@@ -1,4 +1,4 @@
-//! Sections 1, 5 and 7: agents whose programs have a prelude.
+//! Sections 1, 5 and 7 of the guide: agents whose programs have a prelude.
 
 use super::QUICK_START;
 use crate::attach::{entries, with_servers};
@@ -13,10 +13,10 @@ use serde_json::json;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-/// A model that says what is written down.
+/// A model with scripted replies.
 struct Script {
     replies: Mutex<VecDeque<String>>,
-    /// All that it was told in the first request, and the number of requests.
+    /// The text of the first request, and the number of requests.
     told: Mutex<(String, usize)>,
 }
 
@@ -63,7 +63,7 @@ fn failure(step: &AgentStep) -> &AgentFailure {
     step.result.as_ref().expect_err("it failed")
 }
 
-/// Servers of which one has what the prelude of the guide needs; `crm` is not attached to all programs.
+/// Servers, one of which has the tools that the guide's prelude requires; not every program attaches `crm`.
 async fn servers(names: &[&str]) -> Runtime {
     with_servers("(ns nothing)", names).await
 }
@@ -77,7 +77,7 @@ async fn an_agent_calls_and_discovers_the_export() {
     let step = run(&with(QUICK_START), &runtime, &script).await;
     assert_eq!(step.result, Ok(json!("Ada")));
     assert!(script.told.lock().expect("whole").0.contains("crm/get-user (get-user id) [read]"));
-    // Prompts of an agent without it know nothing of it.
+    // Prompts of an agent without the prelude do not mention it.
     let bare = Script::of(&["(return 1)"]);
     run(&Agent::new("?"), &runtime, &bare).await;
     assert!(!bare.told.lock().expect("whole").0.contains("crm/"));
@@ -111,7 +111,7 @@ async fn what_is_missing_stops_an_agent_before_its_model_is_asked() {
 
 #[tokio::test]
 async fn each_turn_looks_again() {
-    // The backing is there in the first turn, and gone in the second.
+    // The backing tool exists in the first round, and is gone in the second.
     let runtime = Arc::new(servers(&["crm"]).await);
     let place = runtime.clone();
     let swap = HostTool::new("swap", move |_: NoArguments| {
@@ -150,7 +150,7 @@ async fn writes_stop_before_the_next_turn_and_reads_do_not() {
     let own = Agent::new("?").guard(Arc::new(Always));
     let allowed = run(&own, &runtime, &Script::of(&[read, "(return 1)"])).await;
     assert_eq!(allowed.result, Ok(json!(1)), "a host's own guard decides alone");
-    // The tools of this server do not say that they only read.
+    // The tools of this server are not marked as read-only.
     let stopped = failure(&default);
     assert_eq!(stopped.reason.name(), "partial_side_effects");
     let matched = MatchedCall { server: "crm".into(), tool: "list_users".into(), effect: "unknown" };

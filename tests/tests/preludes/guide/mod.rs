@@ -1,4 +1,4 @@
-//! The guide to writing and deploying preludes, held to its word: every code block of it and every row of its tables.
+//! Verifies the guide to writing and deploying preludes: every code block and every row of its tables.
 //!
 //! | section | what stands there | test |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! Section 8: the REPL, several sources, the store, sessions.
+//! Section 8 of the guide: the REPL, several sources, the store, sessions.
 
 use super::QUICK_START;
 use crate::{run, value};
@@ -25,7 +25,7 @@ fn the_commands_of_the_repl() {
     assert_eq!((shown.code, shown.stdout.trim_end()), (Some(0), inventory.as_str()));
     let evaluated = run_ptc(&["repl", "--prelude", file, "-e", "(ns-publics 'crm)"], "");
     assert!(evaluated.stdout.contains("\"get-user\""), "{evaluated:?}");
-    // Code of a user is loaded beside it; help loads nothing.
+    // The user's code is loaded as well; `--help` loads nothing.
     let mine = folder.path().join("mine.ptc");
     std::fs::write(&mine, "(defn publics [] (keys (ns-publics 'crm)))").expect("written");
     let mine = mine.to_str().expect("a path");
@@ -85,7 +85,7 @@ fn the_store_of_the_guide() {
     assert_eq!((listed.current_version, listed.latest_version), (1, 2));
     let history = store.history("paged").expect("kept");
     assert_eq!(history.iter().map(|version| version.version).collect::<Vec<_>>(), [1, 2]);
-    // What does not compile is no version.
+    // A text that does not compile does not become a version.
     assert!(store.write("paged", "(ns paged) (nope)", Map::new(), None).is_err());
     assert_eq!(store.history("paged").expect("kept").len(), 2);
 }
@@ -105,7 +105,7 @@ fn references_and_retention() {
     for n in 8..=60 {
         store.write("paged", &paged(n), Map::new(), None).expect("written");
     }
-    // The one that was chosen is kept beside the window, others have gone.
+    // The default version is retained outside the window; other old versions are gone.
     assert!(store.read(&reference("paged@2")).is_ok());
     assert!(store.read(&reference("paged@7")).is_err());
     assert_eq!(store.read(&reference("paged")).expect("the newest").version.version, 60);
@@ -154,7 +154,7 @@ async fn the_editing_namespace() {
         let outcome = place.run(program.as_str(), RunOptions::default()).await;
         assert_eq!(outcome.result.expect(&program).text, expected, "{program}");
     }
-    // Nobody else has the namespace or its tools.
+    // Other programs have neither the namespace nor its tools.
     for program in ["(prelude/list)", "(tool/prelude_store_list {})"] {
         assert!(run(&runtime, program).await.result.is_err(), "{program}");
     }

@@ -1,4 +1,4 @@
-//! Section 9, what a trace says, and section 11: every symptom with the text that the guide has for it.
+//! Sections 9 and 11 of the guide: what a trace says, and every symptom with the guide's text for it.
 
 use crate::attach::with_servers;
 use crate::{CRM, failure, prelude, runtime};
@@ -58,7 +58,7 @@ async fn every_symptom_has_the_text_of_the_guide() {
     let of = async |runtime, program| failure(runtime, program).await;
     // The prelude is not attached.
     assert_eq!(of(&bare, "(crm/get-user 1)").await.1, "unknown namespace crm/");
-    // An operation is not there; a tool is not granted.
+    // An operation does not exist; a tool is not granted.
     let (reason, message) = of(&poor, "1").await;
     assert_eq!(reason, "prelude_attach_failed");
     assert!(message.starts_with("prelude attach failed: ") && message.contains("upstream:crm/get_user"));
@@ -68,14 +68,14 @@ async fn every_symptom_has_the_text_of_the_guide() {
         message.starts_with("prelude attach failed: ")
             && message.contains("requires granted tool `log_sessions`")
     );
-    // Names that are protected.
+    // Protected names.
     for program in ["(def crm/get-user 1)", "(defn crm/get-user [x] x)"] {
         assert!(of(&attached, program).await.1.starts_with("cannot redefine crm/get-user"), "{program}");
     }
     for program in ["(def crm/mine 1)", "(defn crm/mine [x] x)"] {
         assert!(of(&attached, program).await.1.contains("crm is a protected namespace"), "{program}");
     }
-    // Texts that are none.
+    // Texts that are not preludes.
     for (text, part) in [
         ("(ns crm) (ns crm)", "namespace 'crm' is declared more than once"),
         ("(ns crm {:visibility :secret})", "invalid visibility"),
@@ -86,7 +86,7 @@ async fn every_symptom_has_the_text_of_the_guide() {
     }
     let duplicate = wrong("(ns crm) (defn f [] 1) (defn f [] 2)");
     assert!(duplicate.starts_with("duplicate ") && duplicate.contains(" ref `crm/f`"), "{duplicate}");
-    // What is not for prompts.
+    // Exports that are hidden from prompts.
     let inventory = prelude(CRM).inventory().expect("exports");
     assert!(!inventory.contains("crm/list-users") && inventory.contains("crm/get-user"));
 }

@@ -1,4 +1,4 @@
-//! Sections 1 to 7: a file, its parts, and what a program has of it.
+//! Sections 1 to 7 of the guide: a prelude file, its parts, and their effect on a program.
 
 use super::QUICK_START;
 use crate::attach::{requires, with_servers};
@@ -63,7 +63,7 @@ async fn results_are_recoverable() {
     let found = value(&runtime, &branch("u_123")).await;
     assert!(found.starts_with("{:user {") && found.contains("\"Ada\""), "{found}");
     assert_eq!(value(&runtime, &branch("nobody")).await, "{:error :tool_error}");
-    // The rows of the table, and that a direct call gives the same.
+    // The rows of the table; a direct call gives the same.
     for (id, ok) in [("u_123", true), ("nobody", false)] {
         let through = format!("(crm/get-user \"{id}\")");
         let direct =
@@ -110,7 +110,7 @@ async fn visibility_decides_about_prompts_alone() {
         assert!(value(&runtime, &format!("(apropos \"{name}\")")).await.contains(export));
         assert!(value(&runtime, &format!("(doc '{export})")).await.contains("Kind: prelude-export"));
     }
-    // What prompts say of the language knows nothing of any prelude.
+    // The prompt text about the language mentions no prelude.
     assert!(!ptc_runtime::card::LANGUAGE.contains("crm/"));
 }
 
@@ -119,7 +119,7 @@ fn a_host_narrows_visibility() {
     let narrowed = |names: &[&str]| prelude(VISIBLE).narrowed(names).expect("they are there").inventory();
     assert_eq!(narrowed(&["crm/get-user"]), None);
     assert_eq!(narrowed(&["crm"]), None);
-    // What is not for prompts does not get there.
+    // Exports hidden from prompts do not appear there.
     assert_eq!(narrowed(&["crm/list-users"]), prelude(VISIBLE).inventory());
     let none = prelude(VISIBLE).narrowed(&["crm/nope"]).expect_err("there is none");
     assert!(none.contains("crm/nope"), "{none}");
@@ -173,7 +173,7 @@ async fn every_form_of_discovery_works() {
         ("(doc 'crm/get-user)", "Return a CRM user by id."),
         ("(meta 'crm/get-user)", ":provider_ref \"upstream:crm/get_user\""),
         ("(apropos \"user\")", "prelude: crm/get-user"),
-        // A text in place of a quoted symbol.
+        // A text instead of a quoted symbol.
         ("(ns-name \"crm\")", "\"crm\""),
         ("(ns-publics \"crm\")", "\"page-size\""),
     ] {
@@ -196,7 +196,7 @@ async fn every_form_of_discovery_works() {
 
 #[tokio::test]
 async fn a_program_has_a_prelude_with_and_without_servers() {
-    // An artifact serves any number of runtimes; without servers nothing is asked of them, and calls are refused.
+    // An artifact serves any number of runtimes. Without servers no tools are required, and calls are refused.
     let artifact = Arc::new(Prelude::compile("crm.clj", QUICK_START).expect("it compiles"));
     for _ in 0..2 {
         let runtime =
@@ -205,7 +205,7 @@ async fn a_program_has_a_prelude_with_and_without_servers() {
         let outcome = run(&runtime, "(:ok (crm/get-user \"u\"))").await;
         assert!(outcome.upstream_calls.is_empty(), "{outcome:?}");
     }
-    // With servers it is checked against them.
+    // With servers the requirements are checked.
     let reached = with_servers(QUICK_START, &["crm"]).await;
     assert_eq!(value(&reached, "(:ok (crm/get-user \"norm:u_123\"))").await, "true");
     let (reason, message) = failure(&with_servers(QUICK_START, &["hr"]).await, "1").await;
