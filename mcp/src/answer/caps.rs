@@ -1,14 +1,14 @@
-//! How much of each part of a run a profile shows: one row a profile.
+//! Size limits of the response profiles: how much of each part of a run a profile shows.
 
 use crate::edge;
 use ptc_runtime::secrets::Cut;
 use ptc_vm::print::brief;
 use std::borrow::Cow;
 
-/// Bytes up to which the size of an answer is counted that is too large to be shown.
+/// Most bytes of an answer that are counted when it is too large to be shown.
 pub const COUNTED_BYTES: usize = 4 << 20;
 
-/// Bytes of images and sounds beside the text of an answer, in base64.
+/// Most bytes of images and sounds in an answer, in base64, not counting its text.
 pub const MEDIA_BYTES: usize = 4 << 20;
 
 /// The response profiles.
@@ -24,7 +24,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// All of them, each at its own place.
+    /// All profiles, each at the index of its discriminant.
     pub const ALL: [Profile; 3] = [Profile::Slim, Profile::Structured, Profile::Debug];
 
     /// The name in flags and descriptions.
@@ -36,7 +36,7 @@ impl Profile {
         }
     }
 
-    /// The row of this profile.
+    /// The limits of this profile.
     pub const fn caps(self) -> Caps {
         match self {
             Profile::Slim => Caps {
@@ -67,14 +67,14 @@ impl Profile {
     }
 }
 
-/// Budgets of one profile. Bytes are UTF-8 bytes before JSON escaping.
+/// Limits of one profile. Bytes are UTF-8 bytes before JSON escaping.
 #[derive(Clone, Copy, Debug)]
 pub struct Caps {
     /// `result` text.
     pub result_bytes: usize,
-    /// `value` and `validated` JSON; a longer one is left out and its size is reported.
+    /// `value` and `validated` JSON. A longer text is left out, and its size is reported.
     pub value_bytes: usize,
-    /// Printed lines: a whole-line prefix.
+    /// Printed lines; only whole lines from the start are shown.
     pub print_lines: usize,
     /// Bytes of those lines together.
     pub print_bytes: usize,
@@ -84,7 +84,7 @@ pub struct Caps {
     pub calls: usize,
 }
 
-/// As much as there is room for; true when something was cut.
+/// Cuts a text to at most `bytes` bytes; true when something was cut.
 pub fn cut(text: &str, bytes: usize) -> (Cow<'_, str>, bool) {
     match text.len() <= bytes {
         true => (Cow::Borrowed(text), false),
@@ -92,7 +92,7 @@ pub fn cut(text: &str, bytes: usize) -> (Cow<'_, str>, bool) {
     }
 }
 
-/// The longest prefix of whole lines within the caps, base64 in them shortened; true when lines are missing.
+/// The longest prefix of whole lines within the limits, with base64 shortened; true when lines are missing.
 pub fn cut_lines<'a>(lines: &'a [String], caps: &Caps) -> (Vec<Cow<'a, str>>, bool) {
     if lines.is_empty() {
         return (Vec::new(), false);

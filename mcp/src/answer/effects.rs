@@ -1,4 +1,4 @@
-//! What a failed program may have changed before it failed: whoever repeats it must know.
+//! Lists what a failed program may already have changed, since a repeated run would change it again.
 
 use ptc_runtime::outcome::{CallFault, CallRecord, CallStatus, Effect};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ pub struct EffectfulCalls<'a> {
 }
 
 /// The calls that may have changed something, by tool, in the order of their first end. A call that never
-/// reached its server, and one of a tool that declares itself read-only, changed nothing.
+/// reached its server changed nothing, and neither did one of a read-only tool.
 pub fn effectful(calls: &[CallRecord]) -> Vec<EffectfulCalls<'_>> {
     let mut found: Vec<EffectfulCalls<'_>> = Vec::new();
     for call in calls.iter().filter(|call| call.effect != Effect::Read && may_have_run(&call.status)) {
@@ -39,7 +39,7 @@ fn may_have_run(status: &CallStatus) -> bool {
     }
 }
 
-/// The line of an error's text; `None` when nothing can have changed.
+/// The line for an error text; `None` when nothing can have changed.
 pub fn line(calls: &[EffectfulCalls<'_>]) -> Option<String> {
     const NAMED: usize = 10;
     if calls.is_empty() {
@@ -59,7 +59,7 @@ pub fn line(calls: &[EffectfulCalls<'_>]) -> Option<String> {
     Some(format!("calls already made, which are not undone: {}", names.join(", ")))
 }
 
-/// The same as data.
+/// The same data as JSON.
 pub fn as_json(calls: &[EffectfulCalls<'_>]) -> Value {
     const LISTED: usize = 50;
     let row = |calls: &EffectfulCalls<'_>| {

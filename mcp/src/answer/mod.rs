@@ -1,15 +1,16 @@
-//! How a call is answered: recorded in full, then cut down by a response profile.
+//! Answers to tool calls: a run is recorded in full, and then cut down by a response profile.
 //!
 //! # Layout
 //!
-//! - [`record`]: one run, with the schema's verdict, before any profile.
+//! - [`record`]: one run with the result of validation, before any profile.
 //! - [`schema`]: the subset of JSON Schema that a caller may demand of a result.
-//! - [`validate`]: a JSON value against such a schema.
+//! - [`validate`]: validates a JSON value against such a schema.
 //! - [`profile`]: slim, structured and debug; the only place where a response is cut down.
-//! - [`caps`]: how much of each part a profile shows.
-//! - [`effects`]: what a failed program may have changed. `summary`: what records of calls keep;
-//!   `planner`: what they keep of tasks.
-//! - [`outcome`]: the JSON rendering of an outcome on the command line. [`report`]: that of errors and warnings.
+//! - [`caps`]: size limits of the profiles.
+//! - [`effects`]: what a failed program may have changed. `summary`: what records of calls contain. `planner`:
+//!   what records of tasks contain.
+//! - [`outcome`]: the JSON form of an outcome on the command line. [`report`]: the JSON form of errors and
+//!   warnings.
 
 pub mod caps;
 pub mod effects;
@@ -31,14 +32,14 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// The end of a call.
+/// A finished call: its result, and what is logged and recorded of it.
 #[derive(Clone, Debug)]
 pub struct ToolAnswer<'a> {
-    /// Its result.
+    /// The result.
     pub result: ToolResult<'a>,
-    /// What is told before it, to a client that wished for that.
+    /// Log notifications to send before it, if the client asked for them.
     pub log: Vec<LogMessage>,
-    /// What there is to record of it.
+    /// Data for the record of the call.
     pub summary: CallSummary<'a>,
 }
 
@@ -51,9 +52,9 @@ impl<'a> From<ToolResult<'a>> for ToolAnswer<'a> {
 /// The result of `tools/call`, without the envelope of its era.
 #[derive(Clone, Debug)]
 pub struct ToolResult<'a> {
-    /// True for every ending that is not an answer.
+    /// True for every ending without an answer.
     pub is_error: bool,
-    /// What a model reads.
+    /// Content for the model.
     pub content: Content<'a>,
     /// `structuredContent`.
     pub structured: Option<Value>,
@@ -64,26 +65,26 @@ pub struct ToolResult<'a> {
 pub enum Content<'a> {
     /// One text block.
     Text(Cow<'a, str>),
-    /// An array of blocks as MCP writes them.
+    /// An array of content blocks in MCP's JSON form.
     Blocks(Box<RawValue>),
-    /// Blocks, and members of the result beside those that MCP names.
+    /// Blocks, and members of the result that MCP does not define.
     Extended {
         /// An array of blocks.
         blocks: Box<RawValue>,
         /// Further members.
         members: Map<String, Value>,
     },
-    /// None yet: the client is to answer these requests and to repeat its call (2026-07-28 only).
+    /// No content yet: the client is to answer these requests and to repeat its call (2026-07-28 only).
     InputRequired {
-        /// Requests by names that the answers will have.
+        /// Requests by the names that the answers will have.
         requests: Box<Map<String, Value>>,
-        /// What the client is to send back with them.
+        /// State that the client is to send back with its answers.
         state: Option<String>,
     },
 }
 
 impl<'a> Content<'a> {
-    /// The same text with these images and sounds after it.
+    /// Appends images and sounds.
     fn with(self, media: &[Media]) -> Content<'a> {
         let Content::Text(text) = &self else { return self };
         let text = serde_json::json!({ "type": "text", "text": text });
@@ -92,14 +93,14 @@ impl<'a> Content<'a> {
             std::iter::once(serde_json::value::to_raw_value(&text)).chain(media).collect();
         match blocks.and_then(|blocks| serde_json::value::to_raw_value(&blocks)) {
             Ok(blocks) => Content::Blocks(blocks),
-            // Texts can always be written.
+            // Serializing strings cannot fail.
             Err(_) => self,
         }
     }
 }
 
 impl ToolResult<'_> {
-    /// The same, on its own.
+    /// Copies borrowed parts.
     pub fn into_owned(self) -> ToolResult<'static> {
         let content = match self.content {
             Content::Text(text) => Content::Text(text.into_owned().into()),
@@ -111,7 +112,7 @@ impl ToolResult<'_> {
     }
 }
 
-/// The closed set of `reason`s that this crate adds to the classes of programs.
+/// The values of `reason` that this crate adds to those of programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EdgeReason {
     /// The arguments of the call are wrong.
@@ -122,7 +123,7 @@ pub enum EdgeReason {
     UnknownTool,
     /// `shutdown` was received.
     ShuttingDown,
-    /// It was cancelled by another request of its client, on a transport where each request has to be answered.
+    /// Another request of its client cancelled it, on a transport where each request needs a response.
     Cancelled,
 }
 
@@ -139,7 +140,7 @@ impl EdgeReason {
     }
 }
 
-/// A call that was refused before anything ran.
+/// Answers a call that was refused before anything ran.
 pub fn refused(
     profile: caps::Profile,
     reason: EdgeReason,

@@ -1,5 +1,5 @@
-//! The JSON rendering of an outcome: whole for `ptc eval --output json`, its main part for `ptc batch`, and the parts
-//! of it that debug answers show as well.
+//! The JSON form of an outcome: complete for `ptc eval --output json`, the main part for `ptc batch`, and the
+//! parts that debug answers share.
 
 use super::EdgeReason;
 use super::caps::cut;
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// How a program ended. None of the long texts is copied for it.
+/// The main part of an outcome. It borrows all long texts.
 #[derive(Debug, Serialize)]
 pub struct OutcomeJson<'o> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,7 +29,7 @@ pub struct OutcomeJson<'o> {
 }
 
 impl<'o> OutcomeJson<'o> {
-    /// That of a program; the id is that of whoever asked for it.
+    /// The main part of this outcome. `id` is the caller's id, if it has one.
     pub fn of(id: Option<&'o RawValue>, outcome: &'o Outcome) -> OutcomeJson<'o> {
         let (error, message, value) = match &outcome.result {
             Ok(answer) => (None, None, Some(answer.text.as_str())),
@@ -56,7 +56,7 @@ impl<'o> OutcomeJson<'o> {
     }
 }
 
-/// The same with everything that is known of the run.
+/// The main part, and all that is known of the run.
 #[derive(Debug, Serialize)]
 pub struct WholeOutcomeJson<'o> {
     #[serde(flatten)]
@@ -66,7 +66,7 @@ pub struct WholeOutcomeJson<'o> {
     #[serde(skip_serializing_if = "Option::is_none")]
     diagnostics: Option<Value>,
     upstream_calls: Vec<Value>,
-    /// How many there were, where not all are listed.
+    /// Number of calls, where not all are listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     upstream_calls_total: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,7 +77,7 @@ pub struct WholeOutcomeJson<'o> {
 }
 
 impl<'o> WholeOutcomeJson<'o> {
-    /// That of a program.
+    /// The complete form of this outcome.
     pub fn of(outcome: &'o Outcome) -> WholeOutcomeJson<'o> {
         let json =
             |answer: &'o RenderedValue| serde_json::from_str(answer.json.as_ref()?.as_ref().ok()?).ok();
@@ -96,12 +96,12 @@ impl<'o> WholeOutcomeJson<'o> {
     }
 }
 
-/// The metrics block, only when there is something to measure.
+/// The metrics block; `None` without upstream calls.
 pub fn metrics(outcome: &Outcome, final_bytes: u64) -> Option<PtcMetrics> {
     (!outcome.upstream_calls.is_empty()).then(|| PtcMetrics::of(outcome, final_bytes))
 }
 
-/// One upstream call as operators see it.
+/// One upstream call, for operators.
 pub fn call_json(call: &CallRecord) -> Value {
     let fault = fault_of(call);
     let mut map = json!({
@@ -124,7 +124,7 @@ pub fn call_json(call: &CallRecord) -> Value {
 
 const OVERSIZE: &str = CallFault::ResponseTooLarge.name();
 
-/// Why a call failed, in a word and in full.
+/// Why a call failed: the fault's name and its message.
 pub fn fault_of(call: &CallRecord) -> Option<(&'static str, &str)> {
     match &call.status {
         CallStatus::Ok => None,
@@ -132,7 +132,7 @@ pub fn fault_of(call: &CallRecord) -> Option<(&'static str, &str)> {
     }
 }
 
-/// What a run cost, for debug answers and `ptc eval --output json`.
+/// Usage of a run, for debug answers and `ptc eval --output json`.
 pub fn usage_json(outcome: &Outcome) -> Value {
     json!({
         "duration_ms": millis(outcome.usage.duration), "fuel": outcome.usage.fuel,

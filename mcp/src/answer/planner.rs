@@ -1,4 +1,4 @@
-//! What a model of this server did for a task: what `lisp_task` says of it, and what records keep.
+//! Summary of a `lisp_task`: the metrics of the server's own model, for the answer and for records.
 
 use ptc_runtime::CallTotals;
 use ptc_runtime::agent::{AgentStep, TokenUsage, TurnKind, TurnStatus};
@@ -9,14 +9,14 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the ratio does not say.
+/// What the efficiency ratio leaves out.
 const EFFICIENCY_NOTE: &str = "The ratio counts upstream payload against the answer. It excludes what the planner model of \
     this server read and wrote, and the envelope of the response.";
 
-/// What a task was, beside its answer.
+/// Summary of a task, apart from its answer.
 #[derive(Clone, Debug)]
 pub struct TaskSummary {
-    /// Upstream calls of all its programs; when they began is counted from the beginning of the task.
+    /// Upstream calls of all its programs. Their start is relative to the start of the task.
     pub calls: Vec<CallRecord>,
     /// Totals of its upstream calls.
     pub totals: CallTotals,
@@ -24,63 +24,63 @@ pub struct TaskSummary {
     pub duration: Duration,
     /// Why there is no answer.
     pub message: Option<String>,
-    /// What its model did.
+    /// Metrics of its model.
     pub planner: PlannerSummary,
-    /// The programs of its turns.
+    /// The programs of its rounds.
     pub programs: Vec<Option<String>>,
-    /// What its model was told in each request, where that is kept.
+    /// The prompts of its model, where they are recorded.
     pub prompts: Vec<Value>,
-    /// Which prelude its programs had.
+    /// The prelude of its programs.
     pub prelude: Option<Arc<Value>>,
 }
 
-/// What a model was asked, in numbers.
+/// Metrics of a model's requests in one task.
 #[derive(Clone, Debug)]
 pub struct PlannerSummary {
-    /// What the answer and the trace of the task are known by.
+    /// Trace id of the task, in its answer and in traces.
     pub trace_id: String,
-    /// Its name.
+    /// Name of the model.
     pub model: String,
-    /// Requests that were answered, in order.
+    /// Answered requests, in order.
     pub turns: Vec<PlannerTurn>,
-    /// Requests that were not.
+    /// Number of failed requests.
     pub errors: usize,
-    /// Bytes of all prompts, in full each time.
+    /// Bytes of all prompts, each counted in full.
     pub prompt_bytes: u64,
     /// Bytes of all replies.
     pub completion_bytes: u64,
-    /// Bytes of the answer, as text and as data; 0 without one.
+    /// Bytes of the answer, as text and as data; 0 without an answer.
     pub final_bytes: u64,
 }
 
-/// One request to a model.
+/// One answered request to a model.
 #[derive(Clone, Debug)]
 pub struct PlannerTurn {
-    /// When it began, from the beginning of the task.
+    /// When it began, relative to the start of the task.
     pub begun: Duration,
-    /// How long the reply took.
+    /// Time until the reply.
     pub waited: Duration,
     /// Bytes of the prompt.
     pub prompt_bytes: u64,
     /// Bytes of the reply.
     pub completion_bytes: u64,
-    /// Tokens, as far as the model says.
+    /// Tokens, as far as the model reports them.
     pub tokens: TokenUsage,
-    /// It was one that is only taken after a failure.
+    /// It was an extra request after a failure.
     pub is_retry: bool,
-    /// What came of the reply.
+    /// What the reply led to.
     pub status: TurnStatus,
 }
 
 impl PlannerTurn {
-    /// There was no program in the reply, or it failed, or its answer was refused.
+    /// True if the reply had no program, or the program failed, or its answer was refused.
     pub fn is_rejected(&self) -> bool {
         matches!(self.status, TurnStatus::NoProgram | TurnStatus::Failed)
     }
 }
 
 impl TaskSummary {
-    /// Of a run of an agent.
+    /// Summarizes a run of an agent.
     pub fn of(step: &AgentStep, model: &str, duration: Duration) -> TaskSummary {
         let (mut at, mut calls) = (Duration::ZERO, Vec::with_capacity(step.calls.len()));
         let mut left = step.calls.iter();
@@ -122,7 +122,7 @@ impl TaskSummary {
     }
 }
 
-/// 32 hexadecimal digits that nothing else is known by.
+/// A unique trace id: 32 hexadecimal digits.
 pub fn trace_id() -> String {
     let mut random = [0; 16];
     if getrandom::fill(&mut random).is_err() {
@@ -136,41 +136,41 @@ pub fn trace_id() -> String {
 }
 
 impl PlannerSummary {
-    /// Requests.
+    /// Number of requests.
     pub fn calls(&self) -> usize {
         self.turns.len() + self.errors
     }
 
-    /// Replies that came to nothing.
+    /// Number of rejected replies.
     pub fn rejects(&self) -> usize {
         self.turns.iter().filter(|turn| turn.is_rejected()).count()
     }
 
-    /// Turns beyond those of the task.
+    /// Number of extra requests after failures.
     pub fn retries(&self) -> usize {
         self.turns.iter().filter(|turn| turn.is_retry).count()
     }
 
-    /// Tokens of prompts and replies; `None` unless the model said so of each request.
+    /// Tokens of prompts and of replies; `None` unless the model reported them for each request.
     pub fn tokens(&self) -> Option<(u64, u64)> {
         let is_reported = self.errors == 0
             && !self.turns.is_empty()
             && self.turns.iter().all(|turn| turn.tokens.total().is_some());
         let sum = |part: fn(&TokenUsage) -> Option<u64>| {
-            // Numbers of a server.
+            // The numbers come from a server, so the sum saturates.
             self.turns.iter().filter_map(|turn| part(&turn.tokens)).fold(0, u64::saturating_add)
         };
         is_reported.then(|| (sum(|tokens| tokens.input), sum(|tokens| tokens.output)))
     }
 
-    /// Tokens of all prompts and replies as far as bytes tell.
+    /// Tokens of all prompts and replies, estimated from their bytes.
     pub fn estimated_tokens(&self) -> u64 {
         (self.prompt_bytes + self.completion_bytes).div_ceil(4)
     }
 
-    /// The metrics of a task: those of its calls, and what its model took.
+    /// Metrics of a task: those of its calls, and those of its model.
     pub fn metrics(&self, calls: &CallTotals) -> Value {
-        // Numbers under names of ours.
+        // Our numbers under string keys, so this cannot fail.
         let mut metrics =
             serde_json::to_value(PtcMetrics::from_parts(calls, self.final_bytes, 0)).unwrap_or_default();
         let tokens = self.tokens();
@@ -189,7 +189,7 @@ impl PlannerSummary {
         metrics
     }
 
-    /// What records say of it.
+    /// The form in records.
     pub fn as_json(&self) -> Value {
         let tokens = self.tokens();
         json!({

@@ -1,4 +1,4 @@
-//! Response profiles: the full [`Record`] in, what the client sees out.
+//! Applies response profiles: turns a full [`Record`] into what the client sees.
 
 use super::caps::{COUNTED_BYTES, Caps, Profile, cut, cut_lines};
 use super::effects;
@@ -41,9 +41,9 @@ pub fn apply<'r>(profile: Profile, record: &'r Record<'_>) -> ToolResult<'r> {
     result
 }
 
-/// Applies a profile to a run whose text is documented: it decides only what stands beside the text, which is the data
-/// of any run. The text has a bound of its own, and so has what says the same.
-/// `more` is data of the tool that stands in its text, too; the debug profile has no other place for it.
+/// Applies a profile to a run with a documented text. The profile only decides on the data next to the text.
+/// The text has a limit of its own, which also applies to the same texts in the data. `more` is data of the
+/// tool that is part of the text; only the debug profile adds it to the data.
 pub fn apply_beside(
     profile: Profile,
     record: &Record<'_>,
@@ -65,7 +65,7 @@ pub fn apply_beside(
     ToolResult { is_error, content: Content::Text(text.into()), structured }
 }
 
-/// What a model reads.
+/// The text for the model.
 fn text<'r>(record: &'r Record<'_>, caps: &Caps) -> Cow<'r, str> {
     let (prints, prints_cut) = record.run.map_or((Vec::new(), false), |run| cut_lines(&run.prints, caps));
     let mut note = None;
@@ -118,7 +118,7 @@ fn truncation_note(answer: &RenderedValue, caps: &Caps) -> Option<String> {
     })
 }
 
-/// A size that was counted up to a bound.
+/// A size that is counted up to [`COUNTED_BYTES`].
 fn counted(bytes: u64) -> String {
     let most = COUNTED_BYTES as u64;
     if bytes > most { format!("more than {most}") } else { bytes.to_string() }
@@ -190,7 +190,7 @@ fn structured(record: &Record<'_>, caps: &Caps) -> Map<String, Value> {
     map
 }
 
-/// Notes belong to the feedback, after what it says about an error.
+/// Adds notes to the feedback, after what it says about an error.
 fn put_notes(map: &mut Map<String, Value>, notes: &[String], caps: &Caps) {
     let said = map.get("feedback").and_then(Value::as_str).map(str::to_owned);
     let lines: Vec<String> =
@@ -198,7 +198,7 @@ fn put_notes(map: &mut Map<String, Value>, notes: &[String], caps: &Caps) {
     map.insert("feedback".into(), cut(&lines.join("\n"), caps.message_bytes).0.into());
 }
 
-/// The JSON form of the result, when it has one and it is small enough.
+/// Adds the JSON form of the result, if it has one and is small enough.
 fn put_value(map: &mut Map<String, Value>, answer: &RenderedValue, caps: &Caps) {
     const NARROW: &str = "too large to show; narrow it with take, select-keys, count or a summary";
     match &answer.json {

@@ -1,4 +1,4 @@
-//! One run with the schema's verdict: everything that a profile may show.
+//! The full record of one run, with the result of schema validation, from which a profile selects.
 
 use super::EdgeReason;
 use super::caps::{COUNTED_BYTES, MEDIA_BYTES, Profile};
@@ -22,7 +22,7 @@ pub enum EvalEnding<'o> {
         /// Present when the call had an `output_schema`.
         validated: Option<Box<Validated>>,
     },
-    /// No answer.
+    /// There is no answer.
     Error(Box<ErrorEnding<'o>>),
 }
 
@@ -38,17 +38,17 @@ pub struct Validated {
 /// Why there is no answer.
 #[derive(Clone, Debug)]
 pub struct ErrorEnding<'o> {
-    /// The class.
+    /// Class of the error.
     pub reason: &'static str,
     /// The raw reason; `None` when no program ran.
     pub kind: Option<&'static str>,
     /// One line.
     pub message: Cow<'o, str>,
-    /// The message with place, caret and hints; equal to the message when there is no more to say.
+    /// The message with location, caret and hints; the message alone if there is no more.
     pub detail: String,
     /// `pr-str` of `v` for `(fail v)`.
     pub value: Option<&'o str>,
-    /// Line and column.
+    /// Line and column of the error.
     pub position: Option<(u32, u32)>,
 }
 
@@ -61,7 +61,7 @@ pub struct Record<'o> {
     pub run: Option<&'o Outcome>,
 }
 
-/// Asks the runtime for what the record of this profile and schema needs.
+/// Sets the run options that a record for this profile and schema needs.
 pub fn run_options(profile: Profile, schema: Option<&Schema>, options: &mut RunOptions) {
     let caps = profile.caps();
     options.result_bytes = caps.result_bytes;
@@ -69,13 +69,13 @@ pub fn run_options(profile: Profile, schema: Option<&Schema>, options: &mut RunO
     options.json_bytes = if schema.is_some() { MAX_VALIDATED_BYTES } else { caps.value_bytes };
     options.counted_bytes = COUNTED_BYTES;
     options.brief_text = true;
-    // What a schema asks for is data for whoever asked.
+    // A caller with a schema wants the data itself, unshortened.
     options.brief_json = schema.is_none();
     options.media_bytes = MEDIA_BYTES;
 }
 
 impl<'o> Record<'o> {
-    /// Judges an outcome.
+    /// Records an outcome, and validates its answer.
     pub fn of(outcome: &'o Outcome, schema: Option<&Schema>) -> Record<'o> {
         let ending = match &outcome.result {
             Ok(answer) => match schema.map(|schema| judge(answer, schema)).transpose() {
@@ -111,14 +111,14 @@ impl ErrorEnding<'_> {
         ErrorEnding { kind: Some(reason.raw()), ..ErrorEnding::told(reason.class().name(), message) }
     }
 
-    /// Nothing but this message.
+    /// An error with nothing but this message.
     fn told(reason: &'static str, message: String) -> ErrorEnding<'static> {
         let detail = message.clone();
         ErrorEnding { reason, kind: None, message: message.into(), detail, value: None, position: None }
     }
 }
 
-/// Whether an answer matches a schema; the error is the message of a `validation_error`.
+/// Validates an answer against a schema; the error is the message of a `validation_error`.
 pub fn check(answer: &RenderedValue, schema: &Schema) -> Result<(), String> {
     judge(answer, schema).map(|_| ())
 }

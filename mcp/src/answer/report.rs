@@ -1,5 +1,5 @@
-//! The JSON form of errors and warnings. Its keys are a promise: `ptc check --output json`,
-//! `ptc eval --output json` and debug answers write the same shape.
+//! The JSON form of errors and warnings. It is a stable format: `ptc check --output json`, `ptc eval --output
+//! json` and debug answers share it.
 
 use ptc_runtime::outcome::{Place, Report};
 use serde_json::{Map, Value, json};
@@ -12,9 +12,9 @@ use serde_json::{Map, Value, json};
 ///  "hints": ["Did you mean `foo`?"]}
 /// ```
 ///
-/// `line` and its kin count from 1 and are left out where there is no place in the source. `types` (of the
-/// values that do not fit) and `calls` (`{"function", "line", "column", "source"}`, the innermost first) are
-/// there for faults that have them.
+/// `line`, `column`, `end_line` and `end_column` count from 1. They are left out for an error without a
+/// location. Some faults have `types` (of the values that do not fit) or `calls` (`{"function", "line",
+/// "column", "source"}`, the innermost first).
 pub fn report_json(report: &Report) -> Value {
     let mut map = Map::new();
     map.insert("severity".into(), report.severity.name().into());
@@ -45,7 +45,7 @@ pub fn report_json(report: &Report) -> Value {
     map.into()
 }
 
-/// Several.
+/// Several errors and warnings.
 pub fn reports_json(reports: &[Report]) -> Value {
     reports.iter().map(report_json).collect()
 }

@@ -33,14 +33,15 @@ pub struct ObjectSchema {
     pub open: bool,
     /// How many properties are required.
     pub required: usize,
-    /// Places of properties under all their spellings.
+    /// Index of a property by each of its spellings.
     spellings: HashMap<String, Spelling>,
 }
 
-/// Which property a key of a value is, and how well it is spelled: 0 as in the schema, 1 in kebab case, 2 in snake case.
+/// The property that a key names, and the rank of its spelling: 0 as in the schema, 1 in kebab case, 2 in snake
+/// case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Spelling {
-    /// Place in the schema's order.
+    /// Index in the schema's order.
     pub property: usize,
     rank: u8,
 }
@@ -59,7 +60,7 @@ impl ObjectSchema {
         ObjectSchema { properties, open, required, spellings }
     }
 
-    /// The property that a key of a value names.
+    /// Finds the property that a key of a value names.
     pub fn find(&self, key: &str) -> Option<Spelling> {
         self.spellings.get(key).copied()
     }
@@ -72,11 +73,11 @@ pub struct Property {
     pub name: String,
     /// A required property must be present and not null.
     pub required: bool,
-    /// Shape.
+    /// Schema of its value.
     pub schema: Schema,
 }
 
-/// Most bytes of a schema: reading and judging by it is work that no limit of the program stands for.
+/// Most bytes of a schema. Parsing it and validating with it is work that no limit of the program covers.
 pub const MAX_SCHEMA_BYTES: usize = 64 << 10;
 
 const ANY_KEYS: &[&str] = &["type", "description"];

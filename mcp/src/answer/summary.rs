@@ -1,46 +1,46 @@
-//! What is recorded of a call beside its answer.
+//! Data for the record of a call, apart from its answer.
 
 use super::planner::TaskSummary;
 use super::record::{EvalEnding, Record};
 use ptc_runtime::outcome::Outcome;
 use std::borrow::Cow;
 
-/// What is recorded of a call beside its answer.
+/// Data for the record of a call, apart from its answer.
 #[derive(Clone, Debug, Default)]
 pub struct CallSummary<'a> {
-    /// Why it failed, in a word.
+    /// Why it failed: the reason's name.
     pub reason: Option<Cow<'a, str>>,
-    /// The run behind it.
+    /// The run of the call.
     pub run: Option<&'a Outcome>,
-    /// The task behind it, which is many runs.
+    /// The task of the call, which has many runs.
     pub task: Option<Box<TaskSummary>>,
-    /// Bytes of the answer, the result alone.
+    /// Bytes of the result alone.
     pub result_bytes: Option<u64>,
-    /// What it was in its session, where turns are logged.
+    /// The session's entry for it, where programs of sessions are logged.
     pub turn: Option<Box<TurnSummary>>,
 }
 
-/// A program of a session, as the turn log has it.
+/// A program of a session, for the log of sessions.
 #[derive(Clone, Debug)]
 pub struct TurnSummary {
     /// The session.
     pub session_id: String,
-    /// Programs that the session has kept.
+    /// Number of committed programs of the session.
     pub turn: u64,
-    /// Programs that were begun in it.
+    /// Number of programs that were begun in it.
     pub attempt: u64,
-    /// This one was kept.
+    /// This program was committed.
     pub committed: bool,
-    /// Its text.
+    /// Its source.
     pub program: String,
-    /// Names that it has defined, with the beginnings of what they hold.
+    /// Names that it defined, each with a preview of the value.
     pub changed: Vec<(String, String)>,
-    /// Limits that it has met.
+    /// Limits that it reached.
     pub limits_hit: Vec<&'static str>,
 }
 
 impl<'a> CallSummary<'a> {
-    /// Of a run as it was judged.
+    /// Summarizes a recorded run.
     pub fn of(record: &Record<'a>) -> CallSummary<'a> {
         let (reason, result_bytes) = match &record.ending {
             EvalEnding::Ok { answer, .. } => (None, Some(answer.text.len() as u64)),
@@ -49,7 +49,7 @@ impl<'a> CallSummary<'a> {
         CallSummary { reason, run: record.run, result_bytes, ..CallSummary::default() }
     }
 
-    /// Of a call that came to nothing, for this reason.
+    /// Summarizes a call that failed for this reason.
     pub fn failed(reason: impl Into<Cow<'a, str>>) -> CallSummary<'a> {
         CallSummary { reason: Some(reason.into()), ..CallSummary::default() }
     }

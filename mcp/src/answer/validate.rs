@@ -1,8 +1,8 @@
-//! A program's result against an `output_schema`.
+//! Validates a program's result against an `output_schema`.
 //!
-//! The result is taken in its JSON form. There is no coercion, except that a number may be an
-//! integer and that a property is also found under its kebab-case name (`:user-id` for `user_id`);
-//! the validated value carries the client's spelling.
+//! The result is taken in its JSON form. There is no coercion, with two exceptions: a number may be an integer,
+//! and a property is also found under its kebab-case name (`:user-id` for `user_id`). The validated value has
+//! the client's spelling.
 
 use super::schema::{ObjectSchema, Schema};
 use serde_json::{Map, Value};
@@ -11,8 +11,8 @@ use std::fmt;
 /// Most mismatches that one message lists.
 const MAX_MISMATCHES: usize = 10;
 
-/// Checks `value`; the error is the message of a `validation_error`. The work is linear in the value: a schema is only
-/// gone through where a mismatch is listed.
+/// Validates `value`; the error is the message of a `validation_error`. The work is linear in the value: the
+/// schema's properties are only traversed to list a mismatch.
 pub fn validate(value: Value, schema: &Schema) -> Result<Value, String> {
     let mut mismatches = Mismatches { found: Vec::new(), more: 0 };
     let value = check(value, schema, ValuePath::Return, &mut mismatches);
@@ -26,7 +26,7 @@ pub fn validate(value: Value, schema: &Schema) -> Result<Value, String> {
     Err(message)
 }
 
-/// Where a value stands; written down only for a mismatch that is listed.
+/// Path of a value. It is formatted only for a mismatch that is listed.
 #[derive(Clone, Copy)]
 enum ValuePath<'p> {
     Return,
@@ -105,7 +105,8 @@ fn check_object(
             }
         }
     }
-    // In the schema's order, the best spelling of each first; what is there twice is something else the second time.
+    // In the schema's order, the best spelling of each property first. A second spelling of the same property
+    // counts as an undeclared key.
     declared.sort_by_key(|(spelling, ..)| *spelling);
     let mut fields: Vec<(usize, Value)> = Vec::with_capacity(declared.len());
     for (spelling, key, value) in declared {
@@ -117,7 +118,7 @@ fn check_object(
     }
     let is_filled = |(at, value): &&(usize, Value)| schema.properties[*at].required && !value.is_null();
     let missing = schema.required - fields.iter().filter(is_filled).count();
-    // Going through the schema costs a mismatch that is listed, so it is done ten times at most.
+    // Listing a mismatch traverses the schema, so it is done at most ten times.
     let lists_missing = missing > 0 && mismatches.has_room();
     let list = |from: usize, to: usize, mismatches: &mut Mismatches| {
         if lists_missing {

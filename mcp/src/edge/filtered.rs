@@ -1,23 +1,23 @@
-//! A stream that lets no secret through, and shows a person nothing that a terminal would obey.
+//! A writer that redacts secrets, and escapes characters that a terminal would interpret.
 
 use super::visible::{Reader, escaped, shown};
 use ptc_runtime::secrets::{DocumentShape, SecretRegistry};
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// What is written to a stream.
+/// Kind of the text that is written to a stream.
 #[derive(Clone, Copy, Debug)]
 pub enum Form {
     /// Text for people: reports, errors, logs.
     Text,
-    /// Text that is a result: as it is, but for a person at a terminal.
+    /// Text that is a result. It is escaped only for a terminal.
     Data,
     /// JSON, one or several lines.
     Json(&'static DocumentShape),
 }
 
-/// A stream that lets no secret through. What is written is held until it is flushed, so that nothing is missed
-/// because it came in pieces; with no secret registered it goes straight on, unless a terminal gets it.
+/// A writer that redacts secrets. Text is buffered until it is flushed, so that no secret is missed because it
+/// came in pieces. Without secrets it goes straight on, unless a person reads it.
 pub struct Filtered<W: Write> {
     inner: W,
     form: Form,
@@ -27,18 +27,18 @@ pub struct Filtered<W: Write> {
 }
 
 impl<W: Write> Filtered<W> {
-    /// Filters what is written to `inner`.
+    /// Wraps `inner`.
     pub fn new(inner: W, form: Form, secrets: SecretRegistry) -> Filtered<W> {
         Filtered { inner, form, secrets, reader: Reader::Program, held: Vec::new() }
     }
 
-    /// The same for this reader.
+    /// Sets the reader.
     pub(super) fn read_by(mut self, reader: Reader) -> Filtered<W> {
         self.reader = reader;
         self
     }
 
-    /// Sends what is held, clean.
+    /// Redacts the buffered text and writes it.
     fn pass(&mut self) -> io::Result<()> {
         if self.held.is_empty() {
             return Ok(());
@@ -59,7 +59,7 @@ impl<W: Write> Filtered<W> {
     }
 }
 
-/// A text without secrets.
+/// Redacts the secrets in a text.
 pub(super) fn clean<'t>(text: &'t str, form: Form, secrets: &SecretRegistry) -> Cow<'t, str> {
     match form {
         Form::Text | Form::Data => secrets.scrub(text),
@@ -84,7 +84,7 @@ impl<W: Write> Write for Filtered<W> {
 
 impl<W: Write> Drop for Filtered<W> {
     fn drop(&mut self) {
-        // A log record is written and dropped; nobody can be told when that fails.
+        // A log record is written and dropped; no caller is left to handle an error.
         let _ = self.flush();
     }
 }

@@ -1,16 +1,16 @@
-//! The edge of the process: whatever is written to standard output or standard error passes here, and nothing
-//! that passes has a secret in it, and whatever a person reads nothing that a terminal would obey.
+//! Redacts secrets in everything that the process writes to standard output, standard error and its clients.
+//! What a person reads is also freed of characters that a terminal would interpret.
 //!
 //! # Layout
 //!
-//! - [`Filtered`] (`filtered`): a stream that can only be written through the scrubber. The writer thread of
-//!   `ptc serve`, the output of `ptc batch`, the console and the log take no other.
-//! - [`CleanBytes`] (`payload`): the same for what is sent over sockets of ours: the bodies of `ptc serve --http`.
-//! - `visible`: which reader sees characters as they are.
-//! - [`shapes`]: what of our messages is protocol and not text.
+//! - [`Filtered`] (`filtered`): a writer that redacts. The writer thread of `ptc serve`, the output of `ptc
+//!   batch`, the console and the log accept no other.
+//! - [`CleanBytes`] (`payload`): redacted bytes for sockets: the bodies of `ptc serve --http`.
+//! - `visible`: escapes characters, depending on the reader.
+//! - [`shapes`]: which members of our JSON messages are protocol, and which are text.
 //!
 //! Architecture invariant: no other module of this crate names the standard streams (`mcp/clippy.toml` refuses
-//! it), so a new way out has to begin with [`stdout`] or [`stderr`].
+//! it), so all output begins with [`stdout`] or [`stderr`].
 
 mod filtered;
 mod payload;
@@ -28,21 +28,21 @@ use std::borrow::Cow;
 use std::io::{IsTerminal, Stderr, Stdout};
 use std::sync::LazyLock;
 
-/// Secrets of this process. The standard streams are the process's, and so is what must not be written to them:
-/// a log line that is written before or beside a runtime has no other way of knowing.
+/// Secrets of this process. They are global because the standard streams are: a log line may be written where
+/// no runtime exists.
 static SECRETS: LazyLock<SecretRegistry> = LazyLock::new(SecretRegistry::new);
 
-/// The secrets that no standard stream lets through.
+/// The secrets that are redacted in all output.
 pub fn secrets() -> &'static SecretRegistry {
     &SECRETS
 }
 
-/// The beginning of a text that somebody will read: cleaned, and cut then.
+/// The beginning of a text for output: redacted first, and then cut.
 pub fn excerpt(text: &str, room: Cut) -> Cow<'_, str> {
     secrets().excerpt(text, room)
 }
 
-/// Bytes for a client on a socket.
+/// Redacts bytes for a client on a socket.
 pub fn clean(bytes: Vec<u8>, form: Form) -> CleanBytes {
     CleanBytes::new(bytes, form, secrets())
 }

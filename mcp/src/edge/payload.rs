@@ -1,15 +1,15 @@
-//! What leaves over a socket.
+//! Redacted bytes to be sent over a socket.
 
 use super::filtered::{Form, clean};
 use ptc_runtime::secrets::SecretRegistry;
 use std::borrow::Cow;
 
-/// Bytes without a secret in them, to be sent to a client.
+/// Bytes that are free of secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CleanBytes(Vec<u8>);
 
 impl CleanBytes {
-    /// Takes the secrets out.
+    /// Redacts secrets.
     pub(super) fn new(bytes: Vec<u8>, form: Form, secrets: &SecretRegistry) -> CleanBytes {
         if secrets.is_empty() {
             return CleanBytes(bytes);
@@ -24,12 +24,12 @@ impl CleanBytes {
         CleanBytes(cleaned.map_or(bytes, String::into_bytes))
     }
 
-    /// Bytes that are the same for everybody.
+    /// Constant bytes.
     pub fn constant(text: &'static str) -> CleanBytes {
         CleanBytes(text.as_bytes().to_vec())
     }
 
-    /// The same between what a protocol wants around it, in which nothing is that somebody else has said.
+    /// Adds the framing of a protocol. `before` and `after` must not contain foreign text.
     pub fn framed(self, before: &str, after: &str) -> CleanBytes {
         let mut framed = Vec::with_capacity(before.len() + self.0.len() + after.len());
         framed.extend_from_slice(before.as_bytes());

@@ -1,6 +1,6 @@
-//! What of our messages is protocol and not text.
+//! Shapes of our JSON messages: which members are protocol, and which are foreign text to redact.
 //!
-//! Keys that are missing here are no leak: their names and all below them count as foreign text.
+//! A key that is missing here cannot leak: its name and everything below it count as foreign text.
 
 use ptc_runtime::secrets::{DocumentShape, KeyClass};
 
@@ -10,7 +10,7 @@ pub const MCP: DocumentShape = DocumentShape {
         (
             KeyClass::Verbatim,
             &[
-                // Sent back as it came.
+                // Echoed as received.
                 "id",
                 "progressToken",
                 "_meta",
@@ -21,7 +21,7 @@ pub const MCP: DocumentShape = DocumentShape {
                 "annotations",
                 "inputSchema",
                 "outputSchema",
-                // Numbers under names of ours.
+                // Our numbers under our names.
                 "usage",
                 "ptc_metrics",
             ],

@@ -1,30 +1,29 @@
-//! Text that somebody else wrote, as a person may see it: nothing in it moves the cursor, hides, or turns the order of
-//! letters round.
+//! Escapes foreign text for a terminal, so that it cannot move the cursor, hide text or reverse its direction.
 
 use ptc_runtime::tools::visible::{self as tools, is_obeyed, number};
 use std::borrow::Cow;
 
-/// Who reads a stream.
+/// The reader of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reader {
-    /// A program, to which every byte counts.
+    /// A program, which needs every byte unchanged.
     Program,
-    /// A person; `colours`: the stream is a terminal that shows colours of ours.
+    /// A person. With `colours` the stream is a terminal, and our colours are kept.
     Person { colours: bool },
 }
 
-/// The text, in which each character that is obeyed is written as its number; `colours`: sequences that change colours and
-/// nothing else are left.
+/// Writes each character that a terminal interprets as its number. With `colours`, sequences that only change
+/// colours are left.
 pub(super) fn shown(text: &str, colours: bool) -> Cow<'_, str> {
     tools::shown(text, |rest| colour(rest).filter(|_| colours))
 }
 
-/// The length of a sequence that sets the weight or colour of letters, at the beginning of a text.
+/// Length of an escape sequence at the start of `text` that sets the weight or colour of letters.
 fn colour(text: &str) -> Option<usize> {
     const LONGEST: usize = 8;
     let body = text.strip_prefix("\x1b[")?;
     let end = body.find('m').filter(|end| *end <= LONGEST)?;
-    // Neither backgrounds nor what hides letters.
+    // Neither backgrounds nor hidden letters.
     let is_plain =
         |code: &str| matches!(code, "" | "0" | "1" | "2" | "3" | "4" | "22" | "39") || is_foreground(code);
     body[..end].split(';').all(is_plain).then_some(end + 3)
@@ -34,14 +33,14 @@ fn is_foreground(code: &str) -> bool {
     code.parse().is_ok_and(|code: u8| (31..=37).contains(&code) || (90..=97).contains(&code))
 }
 
-/// JSON text in which such characters are written as escapes: it means the same. They stand in strings only.
+/// Escapes such characters in JSON text, where they occur in strings only. The meaning stays the same.
 pub(super) fn escaped(json: &str) -> Cow<'_, str> {
     if !json.chars().any(is_obeyed) {
         return Cow::Borrowed(json);
     }
     let mut out = String::with_capacity(json.len() + 16);
     for character in json.chars() {
-        // A line end may stand between two values.
+        // A line end may separate two values.
         match is_obeyed(character) && character != '\r' {
             true => number(character, &mut out),
             false => out.push(character),

@@ -1,4 +1,5 @@
-//! The arguments of a call, taken apart where the message is read: a tool need not look for their members once more.
+//! Arguments of a call, split into members while the message is parsed, so that a tool need not parse them
+//! again.
 
 use super::borrowed::Raw;
 use super::scan::Scanner;
@@ -7,23 +8,23 @@ use serde::de::Deserializer;
 use std::borrow::Cow;
 use std::fmt;
 
-/// As many members are noted; arguments of more are read by whoever wants them.
+/// Most members that are noted. Tools parse arguments with more members themselves.
 const NOTED: usize = 4;
 
-/// The JSON text of the arguments of a call, and its members where it is an object of few.
+/// The arguments of a call as JSON text, with their members if they are few.
 #[derive(Clone)]
 pub struct GivenArguments<'a> {
     text: Raw<'a>,
     /// The first members.
     members: [ArgumentMember<'a>; NOTED],
-    /// How many there are; `None` when they were not looked at.
+    /// Number of members; `None` when they were not split.
     count: Option<usize>,
 }
 
-/// A member of an object.
+/// A member of the arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct ArgumentMember<'a> {
-    /// Its key, which has no escapes.
+    /// Its key, which contains no escapes.
     pub key: &'a [u8],
     /// Its value.
     pub value: Raw<'a>,
@@ -32,7 +33,7 @@ pub struct ArgumentMember<'a> {
 }
 
 impl<'a> ArgumentMember<'a> {
-    /// What its value says, if that is a string.
+    /// The value as a string, if it is one.
     #[inline]
     pub fn string(&self) -> Option<Cow<'a, str>> {
         let text = self.value.get();
@@ -44,7 +45,7 @@ impl<'a> ArgumentMember<'a> {
 }
 
 impl<'a> GivenArguments<'a> {
-    /// Arguments that nobody took apart.
+    /// Arguments that are not split.
     pub fn whole(text: Raw<'a>) -> GivenArguments<'a> {
         let nothing = ArgumentMember { key: b"", value: Raw::scanned(""), is_plain: false };
         GivenArguments { text, members: [nothing; NOTED], count: None }
@@ -55,12 +56,12 @@ impl<'a> GivenArguments<'a> {
         self.text.get()
     }
 
-    /// Their members, if they are known.
+    /// The members, if they are known.
     pub fn members(&self) -> Option<&[ArgumentMember<'a>]> {
         self.members.get(..self.count?)
     }
 
-    /// Takes them, an object, from a scanner; `None` when it has to be gone over in another way.
+    /// Reads an object from a scanner; `None` when serde has to read it.
     #[inline]
     pub(super) fn scan(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
         let (start, mut count) = (scanner.here(), 0);
@@ -82,7 +83,7 @@ impl<'a> GivenArguments<'a> {
 
 impl fmt::Debug for GivenArguments<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The members say nothing that is not in the text.
+        // The text contains the members.
         self.text.fmt(out)
     }
 }

@@ -1,4 +1,4 @@
-//! JSON read without copying what need not be copied.
+//! JSON types for serde that borrow their text instead of copying it.
 
 use super::scan::Scanner;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
 
 impl<'a> Text<'a> {
-    /// A text that needs no reading.
+    /// A string that contains no escapes.
     pub(crate) fn plain(text: &'a str) -> Text<'a> {
         Text(Cow::Borrowed(text))
     }
@@ -28,17 +28,17 @@ impl std::ops::Deref for Text<'_> {
     }
 }
 
-/// The text of one JSON value, which was read as such.
+/// The validated text of one JSON value.
 #[derive(Clone, Copy, Debug)]
 pub struct Raw<'a>(&'a str);
 
 impl<'a> Raw<'a> {
-    /// A value that a scanner has gone over.
+    /// A value that a scanner has validated.
     pub(super) fn scanned(text: &'a str) -> Raw<'a> {
         Raw(text)
     }
 
-    /// What it says, if it is a string.
+    /// The value as a string, if it is one.
     #[inline]
     pub fn string(self) -> Option<Cow<'a, str>> {
         if let Some(inside) = Scanner::new(self.0).plain() {
@@ -47,7 +47,7 @@ impl<'a> Raw<'a> {
         serde_json::from_str(self.0).ok().map(Cow::Owned)
     }
 
-    /// Its text, without blanks before or after it.
+    /// The text, without whitespace before or after it.
     pub fn get(self) -> &'a str {
         self.0
     }
@@ -65,7 +65,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
     }
 }
 
-/// An object and nothing else: what is derived for a struct accepts an array of its fields too.
+/// Accepts an object only. A derived struct also accepts an array of its fields.
 #[derive(Debug)]
 pub struct Object<T>(pub T);
 
@@ -90,7 +90,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 /// Keeps an explicit null apart from an absent key, which takes a default.
 ///
 /// # Errors
-/// No JSON.
+/// Invalid JSON.
 pub fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Raw<'de>>, D::Error> {
     Raw::deserialize(deserializer).map(Some)
 }

@@ -1,4 +1,4 @@
-//! One message of JSON-RPC, read in one borrowing pass with the parameters that we know.
+//! Parses one JSON-RPC message together with its known parameters, in one pass and without copying.
 
 use super::borrowed::{Object, Raw, Text, present};
 use super::known_meta::KnownMeta;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::borrow::{Borrow, Cow};
 
-/// Bytes of an id as JSON text.
+/// Most bytes of an id, as JSON text.
 const LONGEST_ID: usize = 4 << 10;
 
 /// A request id as JSON text: a number or a string, never null.
@@ -19,7 +19,7 @@ const LONGEST_ID: usize = 4 << 10;
 pub struct Id<'a>(Cow<'a, str>);
 
 impl<'a> Id<'a> {
-    /// Reads an id; `None` when the value is neither a number nor a string, or too long: ids are echoed and kept.
+    /// Reads an id. `None` when it is neither a number nor a string, or too long: ids are echoed and stored.
     pub fn from_raw(raw: Raw<'a>) -> Option<Id<'a>> {
         let text = Some(raw.get()).filter(|text| text.len() <= LONGEST_ID)?;
         match text.as_bytes().first()? {
@@ -37,7 +37,7 @@ impl<'a> Id<'a> {
         &self.0
     }
 
-    /// The same, to be kept.
+    /// Copies a borrowed id.
     pub fn into_owned(self) -> Id<'static> {
         Id(self.0.into_owned().into())
     }
@@ -49,35 +49,35 @@ impl Borrow<str> for Id<'_> {
     }
 }
 
-/// A well-formed message of the peer, as it stands in its [`Frame`].
+/// A well-formed message of the client, borrowed from its [`Frame`].
 #[derive(Debug)]
 pub enum Message<'f, 'a> {
-    /// Wants an answer.
+    /// A message that needs an answer.
     Request {
-        /// To be echoed.
+        /// The id to echo.
         id: Id<'a>,
         /// Method name.
         method: &'f str,
-        /// Parameters. Wrong ones are for a method that is known.
+        /// Parameters. Invalid ones matter only for a known method.
         params: Result<&'f Params<'a>, Box<RpcError>>,
     },
-    /// Wants none.
+    /// A message that needs no answer.
     Notification {
         /// Method name.
         method: &'f str,
         /// Parameters.
         params: Result<&'f Params<'a>, Box<RpcError>>,
     },
-    /// An answer to a request of ours.
+    /// The answer to one of our requests.
     Response {
-        /// Of the request.
+        /// Id of the request.
         id: Option<Raw<'a>>,
         /// The JSON text of its result, or of its error.
         answer: Result<Raw<'a>, Raw<'a>>,
     },
 }
 
-/// Why a line is not a message. Both are answered with a null id.
+/// Why a line is not a message. Either way the answer has a null id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameError {
     /// Not JSON.
@@ -86,7 +86,7 @@ pub enum FrameError {
     Invalid,
 }
 
-/// What a message is read into, and stays in while it is looked at: it is too large to be moved about.
+/// Storage for a parsed message, which is too large to be moved.
 #[derive(Debug, Default)]
 pub struct Frame<'a> {
     members: Members<'a, Params<'a>>,
@@ -121,11 +121,11 @@ impl<'a> Frame<'a> {
     /// # Errors
     /// What is not a message.
     pub fn read(&mut self, message: &'a [u8]) -> Result<Message<'_, 'a>, FrameError> {
-        // Looked through once, instead of each string by itself.
+        // Validated as UTF-8 once, instead of string by string.
         self.read_text(std::str::from_utf8(message).map_err(|_| FrameError::Parse)?)
     }
 
-    /// [`Frame::read`] for what is known to be text.
+    /// [`Frame::read`] for text.
     ///
     /// # Errors
     /// What is not a message.
@@ -133,7 +133,7 @@ impl<'a> Frame<'a> {
         self.read_next(text, &mut KnownMeta::default())
     }
 
-    /// [`Frame::read_text`] for a client of which we know what metadata it sends.
+    /// [`Frame::read_text`] with the metadata that this client sent before.
     ///
     /// # Errors
     /// What is not a message.
@@ -144,7 +144,8 @@ impl<'a> Frame<'a> {
         self.read_any(text)
     }
 
-    /// In one pass unless the parameters are wrong: their fault is not one of the message.
+    /// Reads any message. A second pass is needed only for invalid parameters, which must not invalidate the
+    /// message.
     pub(super) fn read_any(&mut self, text: &'a str) -> Result<Message<'_, 'a>, FrameError> {
         if let Ok(Members { jsonrpc, id, method, params, result, error }) = read::<Object<Params<'_>>>(text) {
             let params = params.map(|Object(params)| params);
@@ -161,7 +162,7 @@ impl<'a> Frame<'a> {
         self.classify(fault)
     }
 
-    /// What the members make, of which the parameters may have a fault.
+    /// Classifies the parsed members. `fault` is the error of invalid parameters.
     #[inline]
     pub(super) fn classify(&mut self, fault: Option<Box<RpcError>>) -> Result<Message<'_, 'a>, FrameError> {
         let Members { jsonrpc, id, method, params, result, error } = &mut self.members;

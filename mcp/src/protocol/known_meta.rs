@@ -1,5 +1,5 @@
-//! The metadata that a client sent last. Clients of the stateless era repeat theirs with each request, but for a
-//! progress token and a trace, so they are compared with those before instead of being read again.
+//! Cache of the metadata that a client sent last. Stateless clients repeat it in each request, apart from a
+//! progress token and a trace. Repeated metadata is compared instead of parsed.
 
 use super::borrowed::{Raw, Text};
 use super::params::Meta;
@@ -7,10 +7,10 @@ use super::scan::Scanner;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Longer ones are read each time.
+/// Longer metadata is parsed each time.
 const LONGEST: usize = 4 << 10;
 
-/// Some members of `_meta`, one after the other, as they stood in the last message that had any.
+/// Consecutive members of `_meta`, as the last message with metadata had them.
 #[derive(Debug, Default)]
 pub struct KnownMeta {
     text: String,
@@ -20,12 +20,12 @@ pub struct KnownMeta {
 }
 
 impl KnownMeta {
-    /// Takes the same members from a message, if they come next.
+    /// Takes the cached members, if the same text comes next.
     #[inline]
     pub(super) fn take<'a>(&self, scanner: &mut Scanner<'a>, meta: &mut Meta<'a>) -> Option<()> {
         let start = scanner.here();
         let rest = start.strip_prefix(self.text.as_bytes())?;
-        // A number could go on.
+        // A number could go on after the cached text.
         if self.text.is_empty() || !matches!(rest.first(), Some(b',' | b'}')) {
             return None;
         }
@@ -43,10 +43,10 @@ impl KnownMeta {
         Some(())
     }
 
-    /// Remembers members as they stand in a message, and what was read from them.
+    /// Caches members with their text and what was parsed from it.
     #[cold]
     pub(super) fn note(&mut self, text: &str, meta: &Meta<'_>) {
-        // Token and trace are no part of what is repeated.
+        // Token and trace change with each request.
         let Meta {
             protocol_version,
             client_capabilities,

@@ -1,11 +1,11 @@
-//! Severities of log messages that a client may ask for.
+//! Severities of log messages that a client may subscribe to.
 
 /// The levels of RFC 5424, the least severe first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
     /// Details.
     Debug,
-    /// What goes as it should.
+    /// Normal events.
     Info,
     /// Normal but significant.
     Notice,

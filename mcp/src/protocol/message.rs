@@ -1,6 +1,6 @@
-//! The JSON-RPC messages that we send: answers, errors, notifications and requests.
+//! JSON-RPC messages that we send: answers, errors, notifications and requests.
 //!
-//! A message is JSON text alone. What separates it from the next one is the business of a transport.
+//! A message is JSON text alone. The transport adds what separates it from the next one.
 
 use super::frame::{FrameError, Id};
 use super::version::Version;
@@ -13,7 +13,7 @@ use serde_json::json;
 pub enum ErrorCode {
     /// The line is not JSON.
     Parse = -32700,
-    /// JSON, but no request.
+    /// JSON, but not a request.
     InvalidRequest = -32600,
     /// No such method.
     MethodNotFound = -32601,
@@ -23,7 +23,7 @@ pub enum ErrorCode {
     Internal = -32603,
     /// The server cannot take the request now: it drains, or is full.
     Unavailable = -32000,
-    /// Headers of the request do not say what its body says (2026-07-28, over HTTP).
+    /// Headers of the request contradict its body (2026-07-28, over HTTP).
     HeaderMismatch = -32020,
     /// The request needs something of its client that it has not declared (2026-07-28).
     MissingCapability = -32021,
@@ -43,7 +43,7 @@ pub struct RpcError {
 }
 
 impl RpcError {
-    /// With this code and message.
+    /// An error with this code and message.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> RpcError {
         RpcError { code, message: message.into(), data: None }
     }
@@ -58,7 +58,7 @@ impl RpcError {
         RpcError::new(ErrorCode::InvalidParams, format!("Invalid params: {detail}"))
     }
 
-    /// -32600 for an id that is still being worked on.
+    /// -32600 for an id that is still in use.
     pub fn duplicate_id(id: &Id<'_>) -> RpcError {
         let message = format!("Invalid Request: id {} is already in flight", id.as_json());
         RpcError::new(ErrorCode::InvalidRequest, message)
@@ -110,7 +110,7 @@ impl ServerMessage {
         ServerMessage(text)
     }
 
-    /// Writes an answer after what there is already.
+    /// Appends an answer.
     pub fn write_result(id: &Id<'_>, result: &(impl Serialize + ?Sized), out: &mut Vec<u8>) {
         let start = out.len();
         ServerMessage::begin_result(id, out);
@@ -123,24 +123,24 @@ impl ServerMessage {
         out.push(b'}');
     }
 
-    /// Writes an answer up to its result; the result and a closing brace are left to the caller.
+    /// Appends an answer up to its result. The caller writes the result and a closing brace.
     pub(crate) fn begin_result(id: &Id<'_>, out: &mut Vec<u8>) {
         ServerMessage::begin(id, out);
         out.extend_from_slice(b",\"result\":");
     }
 
-    /// Writes an answer up to its id; a comma and what follows is left to the caller.
+    /// Appends an answer up to its id. The caller writes a comma and the rest.
     pub(crate) fn begin(id: &Id<'_>, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
         out.extend_from_slice(id.as_json().as_bytes());
     }
 
-    /// A message that was written elsewhere in this crate.
+    /// A message that another module has written.
     pub(crate) fn from_text(text: Vec<u8>) -> ServerMessage {
         ServerMessage(text)
     }
 
-    /// An error; `None` is the null id of a message whose id could not be read.
+    /// An error. `None` stands for the null id of a message with an unreadable id.
     pub fn error(id: Option<&Id<'_>>, error: &RpcError) -> ServerMessage {
         let mut body = json!({ "code": error.code as i32, "message": error.message });
         if let Some(data) = &error.data {
@@ -158,7 +158,7 @@ impl ServerMessage {
         )
     }
 
-    /// A message that wants no answer.
+    /// A notification.
     pub fn notification(method: &str, params: &impl Serialize) -> ServerMessage {
         // Our own types have string keys, so this cannot fail.
         let params = serde_json::to_string(params).unwrap_or_else(|_| "{}".into());

@@ -1,14 +1,15 @@
-//! The wire of MCP, without a transport and without what is done about a message.
+//! MCP messages: parsing, versions and serialization, independent of transports and of their handling.
 //!
 //! # Layout
 //!
-//! - [`frame`]: a message of the client, classified.
-//! - [`params`]: the parameters of every method we know, read in the same pass. [`borrowed`]: without copies.
-//!   [`arguments`]: those of a call, with their members.
-//! - `usual`: the same for messages of the usual shape, with less work. `scan`: what it scans with. [`known_meta`]: what a client repeats.
-//! - [`version`]: protocol revisions and the two eras.
+//! - [`frame`]: parses and classifies a client's message.
+//! - [`params`]: the parameters of every known method. [`borrowed`]: JSON types that borrow. [`arguments`]: the
+//!   arguments of a call, with their members.
+//! - `usual`: a faster parser for messages of the usual shape. `scan`: its JSON scanner. [`known_meta`]: its
+//!   cache of repeated metadata.
+//! - [`version`]: protocol versions and the two eras.
 //! - [`message`]: the JSON-RPC messages that we send.
-//! - [`log_level`], [`notify`]: what we send unasked, because a client wished for it.
+//! - [`log_level`], [`notify`]: notifications that a client asked for.
 
 pub mod arguments;
 pub mod borrowed;

@@ -8,10 +8,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// Key of the subscription in the `_meta` of what is sent for it.
+/// Key of the subscription id in the `_meta` of its messages.
 pub const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// A request's wish to hear of progress: a string or an integer, to be echoed.
+/// Token of a request that wants progress notifications: a string or an integer, to be echoed.
 #[derive(Clone, Debug)]
 pub struct ProgressToken(Box<RawValue>);
 
@@ -31,7 +31,7 @@ impl ProgressToken {
     }
 }
 
-// The token is echoed as it is: a large integer would not survive being read.
+// The token is echoed as text: a large integer would lose digits if it were parsed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ProgressParams<'a> {
@@ -40,7 +40,7 @@ struct ProgressParams<'a> {
     message: String,
 }
 
-/// `notifications/progress`: so many parts are done, each a `part`.
+/// `notifications/progress`: `done` parts are done; `part` names one.
 pub fn progress(token: &ProgressToken, done: u64, part: &str) -> ServerMessage {
     let plural = if done == 1 { "" } else { "s" };
     let message = format!("{done} {part}{plural} done");
@@ -54,7 +54,7 @@ pub fn tools_list_changed(subscription: Option<&Id<'_>>) -> ServerMessage {
     ServerMessage::notification("notifications/tools/list_changed", &params)
 }
 
-/// The first message of a subscription: what it will hear of.
+/// The first message of a subscription: the kinds of notifications that it will get.
 pub fn subscription_acknowledged(id: &Id<'_>, tools_list_changed: bool) -> ServerMessage {
     let mut kinds = json!({});
     if tools_list_changed {
@@ -75,19 +75,19 @@ fn meta(id: &Id<'_>) -> Value {
     json!({ META_SUBSCRIPTION: value })
 }
 
-/// `notifications/cancelled`, for a request of ours.
+/// `notifications/cancelled`, for one of our requests.
 pub fn cancelled(id: &str) -> ServerMessage {
     ServerMessage::notification("notifications/cancelled", &json!({ "requestId": id }))
 }
 
-/// Something that a client may wish to hear of beside an answer.
+/// A log message that a client may subscribe to.
 #[derive(Clone, Debug)]
 pub struct LogMessage {
     /// Its severity.
     pub level: LogLevel,
     /// What it is about.
     pub logger: &'static str,
-    /// What it says.
+    /// Its content.
     pub data: Value,
 }
 

@@ -1,4 +1,4 @@
-//! The parameters of every method we know.
+//! Parameters of all known methods.
 
 use super::arguments::GivenArguments;
 use super::borrowed::{Object, Raw, Text};
@@ -19,60 +19,60 @@ pub struct Params<'a> {
     /// `initialize`: the version the client prefers. Raw, so that a wrong type is no error.
     #[serde(borrow, default, rename = "protocolVersion")]
     pub protocol_version: Option<Raw<'a>>,
-    /// `initialize`: what the client offers.
+    /// `initialize`: the client's capabilities.
     #[serde(borrow, default)]
     pub capabilities: Option<Raw<'a>>,
-    /// `notifications/cancelled`: which request.
+    /// `notifications/cancelled`: id of the request.
     #[serde(borrow, default, rename = "requestId")]
     pub request_id: Option<Raw<'a>>,
     /// `logging/setLevel`.
     #[serde(borrow, default)]
     pub level: Option<Text<'a>>,
-    /// `tools/list`: where to go on. We never hand one out.
+    /// `tools/list`: where to continue. We never issue one.
     #[serde(borrow, default)]
     pub cursor: Option<Raw<'a>>,
-    /// `subscriptions/listen`: what to hear of.
+    /// `subscriptions/listen`: wanted kinds of notifications.
     #[serde(default)]
     pub notifications: Option<Wanted>,
-    /// `resources/read` and its like: which resource.
+    /// `resources/read` and similar methods: the resource.
     #[serde(borrow, default)]
     pub uri: Option<Raw<'a>>,
-    /// What the client answers to an answer that asked for input (2026-07-28).
+    /// The client's answers to an `input_required` response (2026-07-28).
     #[serde(borrow, default, rename = "inputResponses")]
     pub input_responses: Option<Raw<'a>>,
-    /// What such an answer told the client to send back.
+    /// The state that such a response asked the client to send back.
     #[serde(borrow, default, rename = "requestState")]
     pub request_state: Option<Raw<'a>>,
-    /// Metadata; of the stateless era most of all.
+    /// Metadata, used mostly in the stateless era.
     #[serde(borrow, default, rename = "_meta")]
     pub meta: Option<Meta<'a>>,
 }
 
-/// The keys of `_meta` that matter to us.
+/// The keys of `_meta` that we use.
 #[derive(Debug, Default, Deserialize)]
 pub struct Meta<'a> {
-    /// The request's revision.
+    /// The protocol version of the request.
     #[serde(borrow, default, rename = "io.modelcontextprotocol/protocolVersion")]
     pub protocol_version: Option<Text<'a>>,
     /// The client's capabilities.
     #[serde(borrow, default, rename = "io.modelcontextprotocol/clientCapabilities")]
     pub client_capabilities: Option<Raw<'a>>,
-    /// Log messages wanted for this request.
+    /// Level of log messages wanted for this request.
     #[serde(borrow, default, rename = "io.modelcontextprotocol/logLevel")]
     pub log_level: Option<Text<'a>>,
-    /// Wish to hear of progress.
+    /// Token for progress notifications, if the client wants them.
     #[serde(borrow, default, rename = "progressToken")]
     pub progress_token: Option<Raw<'a>>,
-    /// The trace that it belongs to. Raw, so that a wrong type is no error.
+    /// W3C trace context of the request. Raw, so that a wrong type is no error.
     #[serde(borrow, default)]
     pub traceparent: Option<Raw<'a>>,
-    /// The rest of that.
+    /// State of the trace context.
     #[serde(borrow, default)]
     pub tracestate: Option<Raw<'a>>,
 }
 
 impl Meta<'_> {
-    /// The trace that the request belongs to, if it names one.
+    /// The trace context of the request, if it has one.
     pub fn trace(&self) -> Option<TraceContext> {
         let text = |raw: Raw<'_>| serde_json::from_str::<String>(raw.get()).ok();
         let parent = text(self.traceparent?)?;
@@ -80,7 +80,7 @@ impl Meta<'_> {
     }
 }
 
-/// What a subscription wants to hear of. Kinds that we never send are ignored.
+/// Kinds of notifications that a subscription asks for. Kinds that we never send are ignored.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Wanted {

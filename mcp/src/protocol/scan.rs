@@ -1,31 +1,30 @@
-//! JSON text scanned in one pass: members of objects as they come, and values as the text they are.
+//! A JSON scanner for one pass over a text: passes on members of objects, and values as text.
 //!
-//! A scanner knows less than the general reader and never something else: `None` means "look at it again, by
-//! serde", be it for something unusual (an escape in a key, deep nesting) or for a fault. So what is wrong with a
-//! text is said in one place.
+//! It accepts less than serde does, and never anything else. `None` means "parse it with serde": the text has
+//! something unusual (an escape in a key, deep nesting) or a fault. So error messages come from one place.
 
 use super::borrowed::Raw;
 
-/// What is left of a text.
+/// A position in a JSON text.
 pub(crate) struct Scanner<'a> {
     text: &'a str,
-    /// The end of the text that has not been looked at.
+    /// The rest of the text that has not been scanned.
     rest: &'a [u8],
 }
 
 impl<'a> Scanner<'a> {
-    /// A scanner before a whole text.
+    /// A scanner at the start of a text.
     pub(crate) fn new(text: &'a str) -> Scanner<'a> {
         Scanner { text, rest: text.as_bytes() }
     }
 
-    /// True when only blanks are left.
+    /// True when only whitespace is left.
     pub(crate) fn is_at_end(&mut self) -> bool {
         self.blanks();
         self.rest.is_empty()
     }
 
-    /// An object, each of its members taken by `member`.
+    /// Scans an object; `member` scans each of its members.
     #[inline]
     pub(crate) fn object(&mut self, mut member: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
         if self.token()? != b'{' {
@@ -45,8 +44,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// True when the key of this member, given in quotes and with its colon, comes next; then it is taken, and its value
-    /// is next. To ask for the keys that there may be is less work than to look for the end of one.
+    /// Skips this key, given in quotes and with its colon, if it comes next; its value is next then. Comparing
+    /// with expected keys is cheaper than searching for the end of a key.
     #[inline]
     pub(crate) fn is_at<const N: usize>(&mut self, quoted: &[u8; N]) -> bool {
         let is_at = self.takes(quoted);
@@ -56,8 +55,8 @@ impl<'a> Scanner<'a> {
         is_at
     }
 
-    /// Any member: its key, without escapes and without a blank before the colon, so that none that was asked for gets
-    /// here; its value is next.
+    /// Scans any other key; its value is next. The key must have no escapes, and no whitespace before the
+    /// colon: otherwise an expected key could slip through.
     #[inline]
     pub(crate) fn any_key(&mut self) -> Option<&'a [u8]> {
         self.take(b'"')?;
@@ -70,7 +69,7 @@ impl<'a> Scanner<'a> {
         Some(key)
     }
 
-    /// True when this ASCII text comes next, and is taken. An array, which is compared without a call.
+    /// Skips this ASCII text if it comes next. It is an array, so that the comparison is inlined.
     #[inline]
     pub(crate) fn takes<const N: usize>(&mut self, text: &[u8; N]) -> bool {
         match self.rest.split_first_chunk() {
@@ -82,7 +81,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A string without escapes: what is between its quotes.
+    /// Scans a string without escapes, and returns what is between its quotes.
     #[inline]
     pub(crate) fn plain(&mut self) -> Option<&'a str> {
         self.take(b'"')?;
@@ -93,7 +92,7 @@ impl<'a> Scanner<'a> {
         Some(inside)
     }
 
-    /// Any value.
+    /// Scans any value.
     #[inline]
     pub(crate) fn value(&mut self) -> Option<Raw<'a>> {
         let start = self.rest;
@@ -101,7 +100,7 @@ impl<'a> Scanner<'a> {
         self.since(start).map(Raw::scanned)
     }
 
-    /// Any value, and whether it is a string without escapes: whoever wants to have that need not scan it again.
+    /// Scans any value; true if it is a string without escapes, so that it need not be scanned again.
     #[inline]
     pub(super) fn value_and_plainness(&mut self) -> Option<(Raw<'a>, bool)> {
         let start = self.rest;
@@ -117,7 +116,7 @@ impl<'a> Scanner<'a> {
         self.since(start).map(|text| (Raw::scanned(text), is_plain))
     }
 
-    /// Any value, which nobody wants.
+    /// Skips any value.
     #[inline]
     pub(crate) fn skip_value(&mut self) -> Option<()> {
         match self.peek()? {
@@ -127,25 +126,25 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Where the scanner is.
+    /// The current position.
     #[inline]
     pub(super) fn here(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Goes to a place of the same text.
+    /// Goes to a position in the same text.
     #[inline]
     pub(super) fn go_to(&mut self, place: &'a [u8]) {
         self.rest = place;
     }
 
-    /// The text from there on that has been taken.
+    /// The text from `start` to the current position.
     #[inline]
     pub(super) fn since(&self, start: &'a [u8]) -> Option<&'a str> {
         self.between(start, self.rest)
     }
 
-    /// The text from one place to another.
+    /// The text between two positions.
     #[inline]
     pub(super) fn between(&self, start: &'a [u8], end: &'a [u8]) -> Option<&'a str> {
         self.text.get(self.text.len() - start.len()..self.text.len() - end.len())
@@ -156,7 +155,7 @@ impl<'a> Scanner<'a> {
         self.rest.first().copied()
     }
 
-    /// Any byte.
+    /// Takes any byte.
     #[inline]
     fn next(&mut self) -> Option<u8> {
         let (byte, rest) = self.rest.split_first()?;
@@ -164,7 +163,7 @@ impl<'a> Scanner<'a> {
         Some(*byte)
     }
 
-    /// This byte.
+    /// Takes this byte.
     #[inline]
     fn take(&mut self, byte: u8) -> Option<()> {
         match self.rest.split_first() {
@@ -178,7 +177,7 @@ impl<'a> Scanner<'a> {
 
     #[inline]
     fn blanks(&mut self) {
-        // Every blank is below what may stand elsewhere between tokens, so one comparison says that there is none.
+        // Whitespace is below every other byte that occurs between tokens, so one comparison rules it out.
         while let Some((byte, rest)) = self.rest.split_first()
             && *byte <= b' '
             && matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
@@ -187,7 +186,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The next byte that is no blank.
+    /// Takes the next byte that is not whitespace.
     #[inline]
     fn token(&mut self) -> Option<u8> {
         match self.next()? {
@@ -199,16 +198,16 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// What is between a key and its value.
+    /// Skips the colon between a key and its value.
     #[inline]
     fn colon(&mut self) -> Option<()> {
         (self.token()? == b':').then(|| self.blanks())
     }
 
-    /// What a string may hold as it is, up to its next quote, backslash or control character.
+    /// Skips characters of a string up to the next quote, backslash or control character.
     #[inline]
     fn run(&mut self) {
-        // Most strings end in their first word, which is looked at without a call.
+        // Most strings end within the first 8 bytes, which are checked without a call.
         self.rest = match self.rest.first_chunk().map(first_special) {
             Some(at @ ..8) => &self.rest[at..],
             _ => after_plain(self.rest),
@@ -231,7 +230,7 @@ impl<'a> Scanner<'a> {
     fn escape(&mut self) -> Option<()> {
         let length = match self.rest.get(1)? {
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 2,
-            // Whether it is half of a pair matters to whoever wants the character.
+            // Whether surrogates are paired is checked when the string is decoded.
             b'u' if self.rest.get(2..6)?.iter().all(u8::is_ascii_hexdigit) => 6,
             _ => return None,
         };
@@ -244,10 +243,10 @@ impl<'a> Scanner<'a> {
         Some(())
     }
 
-    /// A number, `true`, `false` or `null`.
+    /// Skips a number, `true`, `false` or `null`.
     #[inline]
     fn word(&mut self) -> Option<()> {
-        // Most numbers are a digit or a few.
+        // Most numbers have one or a few digits.
         if let Some((b'1'..=b'9', mut rest)) = self.rest.split_first() {
             while let Some((b'0'..=b'9', more)) = rest.split_first() {
                 rest = more;
@@ -270,11 +269,12 @@ impl<'a> Scanner<'a> {
         self.skip(length)
     }
 
-    /// An object or an array with whatever is in it.
+    /// Skips an object or an array.
     fn nested(&mut self) -> Option<()> {
         /// Nothing is open.
         const NONE: u64 = 1;
-        // The kinds of what is open, a bit each, below a one: the lowest is the innermost, and 1 is an object.
+        // Kinds of the open containers, a bit each, below a leading one. The lowest bit is the innermost; 1 is
+        // an object.
         let mut open = NONE;
         loop {
             // Before a value.
@@ -299,7 +299,7 @@ impl<'a> Scanner<'a> {
                 b'"' => self.string()?,
                 _ => self.word()?,
             }
-            // After a value, or before the end of what is empty.
+            // After a value, or at the end of an empty container.
             loop {
                 if open == NONE {
                     return Some(());
@@ -326,20 +326,20 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// True for a text that a JSON string has as it is.
+/// True if the text needs no escapes in a JSON string.
 #[inline]
 pub(crate) fn needs_no_escapes(text: &str) -> bool {
     after_plain(text.as_bytes()).is_empty()
 }
 
-/// Where the first quote, backslash or control character of a word is; 8 without one.
+/// Index of the first quote, backslash or control character in a word; 8 without one.
 #[inline(always)]
 fn first_special(word: &[u8; 8]) -> usize {
     const ONES: u64 = u64::MAX / 0xFF;
     const HIGHS: u64 = ONES << 7;
     let word = u64::from_le_bytes(*word);
-    // Subtracting turns the high bit of a byte on that was smaller; the lowest such byte is exact. The high bits of
-    // bytes that had them before do not count: no quote, backslash or control character has.
+    // The subtraction sets the high bit of each byte that was smaller, and the lowest such byte is exact. Bytes
+    // that had the high bit before do not count: no quote, backslash or control character has it.
     let quote = (word ^ (ONES * u64::from(b'"'))).wrapping_sub(ONES);
     let backslash = (word ^ (ONES * u64::from(b'\\'))).wrapping_sub(ONES);
     let control = word.wrapping_sub(ONES * 0x20);
@@ -347,7 +347,7 @@ fn first_special(word: &[u8; 8]) -> usize {
     found.trailing_zeros() as usize / 8
 }
 
-/// A text from its first quote, backslash or control character on.
+/// The rest of a text from its first quote, backslash or control character on.
 #[inline(never)]
 fn after_plain(text: &[u8]) -> &[u8] {
     let mut rest = text;
@@ -364,13 +364,13 @@ fn after_plain(text: &[u8]) -> &[u8] {
     &rest[plain_bytes(rest)..]
 }
 
-/// Up to here strings are looked through word by word.
+/// Strings up to this length are scanned word by word.
 const SHORT: usize = 64;
 
 #[cold]
 fn after_long_plain(text: &[u8]) -> &[u8] {
     let end = memchr::memchr2(b'"', b'\\', text).unwrap_or(text.len());
-    // Looks at every byte, so that the loop needs no branch.
+    // Checks every byte, so that the loop needs no branch.
     let has_controls = text[..end].iter().fold(false, |found, byte| found | (*byte < 0x20));
     &text[if has_controls { plain_bytes(text) } else { end }..]
 }
@@ -379,7 +379,7 @@ fn plain_bytes(text: &[u8]) -> usize {
     text.iter().take_while(|byte| !matches!(byte, ..0x20 | b'"' | b'\\')).count()
 }
 
-/// How long the number is that a text begins with.
+/// Length of the number at the start of a text.
 fn number_length(text: &[u8]) -> Option<usize> {
     let digits = |at: usize| text[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let at = usize::from(text.first() == Some(&b'-'));

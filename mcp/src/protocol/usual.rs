@@ -1,5 +1,6 @@
-//! Messages of the usual shape, in one pass over their bytes. Everything else is read by serde, in
-//! [`super::frame`], which is also who says what is wrong.
+//! A faster parser for messages of the usual shape, in one pass over their bytes.
+//!
+//! It leaves everything else, and all error messages, to serde in [`super::frame`].
 
 use super::arguments::GivenArguments;
 use super::borrowed::{Raw, Text};
@@ -9,7 +10,8 @@ use super::params::{Meta, Params};
 use super::scan::Scanner;
 use super::version::META_LOG_LEVEL;
 
-/// Reads the members of a message; false means that it has to be read in general, and that those are worth nothing.
+/// Reads the members of a message. When it returns false, serde has to read the message, and `found` is
+/// invalid.
 pub(super) fn read<'a>(text: &'a str, found: &mut Members<'a, Params<'a>>, known: &mut KnownMeta) -> bool {
     members(text, found, known).is_some()
 }
@@ -25,7 +27,7 @@ fn members<'a>(text: &'a str, found: &mut Members<'a, Params<'a>>, known: &mut K
         } else if scanner.is_at(b"\"method\":") {
             fill(&mut found.method, Text::plain(scanner.plain()?))
         } else if scanner.is_at(b"\"params\":") {
-            // Filled where it stays: it is large.
+            // Filled in place, because it is large.
             fill(&mut found.params, Params::default())?;
             params(scanner, found.params.as_mut()?, known)
         } else {
@@ -44,7 +46,7 @@ fn params<'a>(scanner: &mut Scanner<'a>, params: &mut Params<'a>, known: &mut Kn
         if scanner.is_at(b"\"name\":") {
             return fill(&mut params.name, Text::plain(scanner.plain()?));
         } else if scanner.is_at(b"\"arguments\":") {
-            // Filled where they stay, as the parameters are.
+            // Filled in place, because they are large.
             fill(&mut params.arguments, GivenArguments::whole(Raw::scanned("")))?;
             let (arguments, start) = (params.arguments.as_mut()?, scanner.here());
             if arguments.scan(scanner).is_none() {
@@ -73,7 +75,7 @@ fn params<'a>(scanner: &mut Scanner<'a>, params: &mut Params<'a>, known: &mut Kn
 const LOG_LEVEL: &[u8] = META_LOG_LEVEL.as_bytes();
 
 fn meta<'a>(scanner: &mut Scanner<'a>, meta: &mut Meta<'a>, known: &mut KnownMeta) -> Option<()> {
-    // The first members that stand together beside token and trace, from where to where.
+    // Start and end of the first consecutive members other than token and trace.
     let (mut repeated, mut is_known, mut is_over) = (None, false, false);
     scanner.object(|scanner| {
         if scanner.is_at(b"\"progressToken\":") {
@@ -115,13 +117,13 @@ fn meta_member<'a>(scanner: &mut Scanner<'a>, meta: &mut Meta<'a>) -> Option<()>
     }
 }
 
-/// A value that is not null, which is as good as none.
+/// A value other than null, which counts as absent.
 #[inline]
 fn present<'a>(scanner: &mut Scanner<'a>) -> Option<Raw<'a>> {
     scanner.value().filter(|value| value.get() != "null")
 }
 
-/// Takes the value of a key that comes once.
+/// Sets a member that may occur only once.
 #[inline]
 fn fill<T>(place: &mut Option<T>, value: T) -> Option<()> {
     if place.is_some() {
@@ -136,14 +138,14 @@ mod tests {
     use super::*;
     use crate::protocol::frame::Frame;
 
-    /// A message as the scanner and as serde have it, after others of the same client; false when the scanner leaves it
-    /// alone.
+    /// Parses a message with the scanner and with serde, after others of the same client, and compares. False
+    /// when the scanner leaves it to serde.
     fn agrees(text: &str, known: &mut KnownMeta) -> bool {
         if !read(text, &mut Members::default(), &mut KnownMeta::default()) {
             return false;
         }
         let (mut scanned, mut general) = (Frame::default(), Frame::default());
-        // Known metadata change nothing, whichever they are.
+        // The cache must not change the result, whatever it holds.
         let scanned = format!("{:?}", scanned.read_next(text, known));
         assert_eq!(scanned, format!("{:?}", general.read_any(text)), "{text}");
         true
@@ -287,7 +289,7 @@ mod tests {
         };
         let (mut scanned, mut known) = (0, KnownMeta::default());
         for _ in 0..60_000 {
-            // A usual message, of which some pieces are replaced by others.
+            // A usual message with some pieces replaced.
             let mut text: Vec<char> = USUAL.chars().collect();
             for _ in 0..below(3) {
                 let start = below(text.len());

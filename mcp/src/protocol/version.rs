@@ -1,8 +1,8 @@
-//! Protocol revisions, and which era a message belongs to.
+//! Protocol versions, and the era of a message.
 //!
-//! The era is read from the shape of each message, never from what came before: a message whose
-//! `_meta` names a protocol version is stateless (2026-07-28), every other one belongs to the
-//! handshake revisions. So one connection may carry both.
+//! The era follows from the shape of each message, never from earlier ones. A message with a protocol version
+//! in its `_meta` is stateless (2026-07-28); every other one belongs to the handshake era. So one connection
+//! may carry both.
 
 use super::message::RpcError;
 use super::params::Params;
@@ -12,10 +12,10 @@ pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// Key of the client's capabilities in a stateless request's `_meta`.
 pub const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
-/// Key of the level of log messages that a stateless request wishes for, in its `_meta`.
+/// Key of the level of log messages in a stateless request's `_meta`.
 pub const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
-/// A revision of the protocol that we speak.
+/// A protocol version that we speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// 2025-06-18.
@@ -29,7 +29,7 @@ pub enum Version {
 impl Version {
     /// What `initialize` falls back to.
     pub const LATEST_WITH_HANDSHAKE: Version = Version::V2025November;
-    /// What `server/discover` offers.
+    /// The versions that `server/discover` offers.
     pub const STATELESS: &'static [Version] = &[Version::V2026July];
 
     /// The name on the wire.
@@ -48,12 +48,12 @@ impl Version {
             .find(|version| version.name() == name)
     }
 
-    /// The way it is spoken.
+    /// Its era.
     pub fn era(self) -> Era {
         if Version::STATELESS.contains(&self) { Era::Stateless } else { Era::Handshake }
     }
 
-    /// Answers `initialize`: the requested version if it has a handshake and we know it.
+    /// The version for the answer to `initialize`: the requested one if we know it and it has a handshake.
     pub fn negotiate(requested: Option<&str>) -> Version {
         requested
             .and_then(Version::named)
