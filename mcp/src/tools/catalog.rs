@@ -1,7 +1,7 @@
-//! The servers and tools that descriptions of tools list.
+//! Renders the configured servers and their tools as text for tool descriptions.
 //!
-//! The text is part of a prompt that clients cache: it depends on nothing but the configuration and the tool
-//! lists, in name order, so that it is the same byte for byte in every run.
+//! Clients cache prompts that hold this text. It therefore depends only on the configuration and the tool
+//! lists, in name order, and has the same bytes in every run.
 
 use ptc_python::functions::{parameter, parameters};
 use ptc_runtime::discovery::topics;
@@ -22,12 +22,12 @@ pub enum CatalogMode {
     Lazy,
 }
 
-/// When the catalog is listed in full.
+/// Limits of the catalog text in a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CatalogStyle {
     /// How much to show.
     pub mode: CatalogMode,
-    /// Most characters of a list of tools that is shown without being asked for.
+    /// Most characters of a list of tools in mode [`CatalogMode::Auto`].
     pub inline_max_chars: usize,
     /// Most tools of such a list.
     pub inline_max_tools: usize,
@@ -53,7 +53,7 @@ pub struct ServerView {
     pub name: String,
     /// From the configuration; may be empty.
     pub description: String,
-    /// In name order; `None` when the list is not loaded.
+    /// Tools in name order; `None` until the list is loaded.
     pub tools: Option<Vec<ToolView>>,
 }
 
@@ -64,7 +64,7 @@ pub struct ToolView {
     pub name: String,
     /// Its description; may be empty.
     pub description: String,
-    /// Its parameters, those with a `?` optional.
+    /// Its parameters; optional ones end in `?`.
     pub parameters: String,
 }
 
@@ -74,28 +74,28 @@ const SERVER_DESCRIPTION: usize = 80;
 /// Characters of a tool's description.
 const TOOL_DESCRIPTION: usize = 120;
 
-/// Words about the tools of a server.
+/// Number of topics that summarise the tools of a server.
 const TOPICS: usize = 3;
 
-/// Room for the line that stands for servers that are not shown.
+/// Bytes reserved for the line that counts the servers left out.
 const REST_OF_SERVERS: usize = 60;
 
 const HEADING: &str = "Configured upstream MCP servers:";
 
-/// How programs of a language find and call tools.
+/// The notation of a language for finding and calling tools.
 pub struct Wording {
-    /// A tool of a server as it is called.
+    /// Formats a tool of a server as programs call it.
     tool: fn(&str, &ToolView) -> String,
-    /// How tools are found that are not listed.
+    /// Says how to find tools that are not listed.
     guidance: &'static str,
-    /// What lists the servers that are not.
+    /// The expression that lists the servers left out.
     rest: &'static str,
 }
 
 /// PTC-Lisp.
 pub const LISP: Wording = Wording {
     tool: |_, tool| shown_name(&tool.name).into_owned(),
-    // Descriptions with a catalog open with the other ways to find a tool.
+    // Descriptions with a catalog begin with the other ways to find a tool.
     guidance: "\n(dir 'server) lists their tools.",
     rest: "(tool/servers)",
 };
@@ -108,7 +108,7 @@ pub const PYTHON: Wording = Wording {
 };
 
 impl CatalogView {
-    /// What a runtime knows. Its texts are clean: they are scrubbed whole when a list is read.
+    /// Converts the runtime's catalog. Its texts hold no secrets: they are redacted when a list is read.
     pub fn of(catalog: &ptc_runtime::tools::Catalog) -> CatalogView {
         let servers = catalog.servers().map(|server| ServerView {
             name: server.name.to_string(),
@@ -133,12 +133,12 @@ impl CatalogView {
         CatalogView { servers: servers.collect() }
     }
 
-    /// True without any server.
+    /// Whether no server is configured.
     pub fn is_empty(&self) -> bool {
         self.servers.is_empty()
     }
 
-    /// The catalog text. It fits into `room` bytes, unless everything was asked for.
+    /// Renders the catalog. The text fits into `room` bytes, except in mode [`CatalogMode::Inline`].
     pub fn render(&self, wording: &Wording, style: &CatalogStyle, room: usize) -> String {
         match style.mode {
             CatalogMode::Inline => self.render_as(wording, Detail::Descriptions),
@@ -149,7 +149,7 @@ impl CatalogView {
         }
     }
 
-    /// The list of tools with as much as fits; `None` when it does not fit, or not all of it is known.
+    /// The list of tools with as many details as fit. `None` when it does not fit or a list is not loaded.
     fn inline(&self, wording: &Wording, style: &CatalogStyle, room: usize) -> Option<String> {
         let counts = self.servers.iter().map(|server| server.tools.as_ref().map(Vec::len));
         let tools: usize = counts.sum::<Option<usize>>()?;
@@ -161,7 +161,7 @@ impl CatalogView {
         details.map(|detail| self.render_as(wording, detail)).find(fits)
     }
 
-    /// Servers only, with a word on how to find their tools.
+    /// Servers only, and the guidance on how to find their tools.
     fn lazy(&self, wording: &Wording, room: usize) -> String {
         let mut text = self.render_as(wording, Detail::Servers);
         if text.len() + wording.guidance.len() > room {
@@ -170,7 +170,7 @@ impl CatalogView {
         text + wording.guidance
     }
 
-    /// As many servers as fit, first without what is said about them.
+    /// As many servers as fit, by name only.
     fn some_servers(&self, wording: &Wording, room: usize) -> String {
         let mut text = HEADING.to_owned();
         for (at, server) in self.servers.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! An entry of `tools/list`, and what it may depend on.
+//! An entry of `tools/list`, and the facts that entries are made from.
 
 use super::catalog::{CatalogStyle, CatalogView};
 use crate::answer::caps::Profile;
@@ -9,12 +9,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What definitions may depend on. Whenever one of them changes, the list is made again and clients are told.
+/// Facts that definitions depend on. When one changes, the list is made again and clients are notified.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// Configured servers.
     pub catalog: CatalogView,
-    /// How much of it is listed.
+    /// Limits of the catalog text in descriptions.
     pub catalog_style: CatalogStyle,
     /// Upstream calls that one program may make.
     pub max_calls: u64,
@@ -22,18 +22,18 @@ pub struct Facts {
     pub timeout_ms: u64,
     /// Response profile.
     pub profile: Profile,
-    /// Only tools that change nothing exist upstream.
+    /// Whether only read-only upstream tools are available.
     pub read_only: bool,
-    /// What is attached to programs.
+    /// The prelude that is attached to programs.
     pub prelude: Option<Arc<Prelude>>,
-    /// What there is depends on who asks, so nobody else may be shown it.
+    /// Whether the list depends on the client, so that caches must not share it.
     pub is_private: bool,
-    /// The era of the list.
+    /// The protocol era of the list.
     pub era: Era,
 }
 
 impl Facts {
-    /// What there is to know for who may use these servers only.
+    /// The facts for a client that may use only these servers.
     #[must_use]
     pub fn only(mut self, servers: &ServerNames) -> Facts {
         self.catalog.servers.retain(|server| servers.contains(&server.name));
@@ -41,7 +41,7 @@ impl Facts {
         self
     }
 
-    /// What programs are told of the prelude that is attached to them.
+    /// The description of the attached prelude for models.
     pub(super) fn inventory(&self) -> Option<String> {
         self.prelude.as_ref()?.inventory()
     }
@@ -51,20 +51,20 @@ impl Facts {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Definition {
-    /// For people.
+    /// Title for people.
     pub title: String,
-    /// For models.
+    /// Description for models.
     pub description: String,
     /// JSON Schema of the arguments.
     pub input_schema: Value,
-    /// What a call may do.
+    /// Effects that a call may have.
     pub annotations: ToolAnnotations,
     /// JSON Schema of `structuredContent`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
 }
 
-/// What a call may do, as MCP names it.
+/// Effects that a call may have, under MCP's names.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolAnnotations {
@@ -72,13 +72,13 @@ pub struct ToolAnnotations {
     pub read_only_hint: bool,
     /// It may destroy something.
     pub destructive_hint: bool,
-    /// Doing it twice is doing it once.
+    /// A repeated call has no further effect.
     pub idempotent_hint: bool,
-    /// It reaches things beyond this server.
+    /// It reaches systems outside this server.
     pub open_world_hint: bool,
 }
 
-/// The schema of what a profile shows of a run as data.
+/// The JSON Schema of the structured result in this profile.
 pub fn output_schema(profile: Profile) -> Option<Value> {
     let ok = |required: &[&str]| {
         json!({

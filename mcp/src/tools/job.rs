@@ -1,4 +1,4 @@
-//! Work that takes a while: what a server needs to admit, start and cancel it, and nothing of what it does.
+//! A job: work of a tool that takes a while, as the server admits, starts and cancels it.
 
 use super::ToolAnswer;
 use ptc_runtime::outcome::Outcome;
@@ -6,30 +6,32 @@ use ptc_runtime::upstream::CallingClient;
 use ptc_runtime::watcher::RunWatcher;
 use std::fmt;
 
-/// Stops a job, which reports its end all the same. Without effect once it has ended.
+/// Stops a job, which still reports its end. Has no effect after the end.
 pub type Cancel = Box<dyn FnOnce() + Send>;
 
-/// Work that takes a while.
+/// Work of a tool that takes a while.
 pub struct Job {
     memory_bytes: u64,
     start: Box<dyn FnOnce(Box<dyn Reporter>) -> Cancel + Send>,
 }
 
 impl Job {
-    /// A job that `start` sets in motion, without blocking; it is told where to report and says how to stop it.
+    /// Makes a job that `start` begins without blocking. `start` gets the reporter and returns the way to
+    /// cancel.
     ///
-    /// `memory_bytes` is what the job may hold while it runs and what nobody else counts: the gate keeps the sum
-    /// below its bound. Programs of the runtime weigh nothing here, because the runtime counts them turn by turn.
+    /// `memory_bytes` is memory of the job that nothing else accounts for. The gate keeps the sum of all
+    /// running jobs below its bound. Programs of the runtime pass 0, because the runtime counts them quantum
+    /// by quantum.
     pub fn new(memory_bytes: u64, start: impl FnOnce(Box<dyn Reporter>) -> Cancel + Send + 'static) -> Job {
         Job { memory_bytes, start: Box::new(start) }
     }
 
-    /// Bytes that it may hold while it runs.
+    /// Bytes that the job may hold while it runs.
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes
     }
 
-    /// Sets it in motion. Runs on the thread that serves the connection, within its tokio runtime.
+    /// Starts the job. Must run on the thread that serves the connection, within its tokio runtime.
     pub fn start(self, reporter: Box<dyn Reporter>) -> Cancel {
         (self.start)(reporter)
     }
@@ -41,26 +43,27 @@ impl fmt::Debug for Job {
     }
 }
 
-/// Where a job reports. Any thread may; dropping it without an answer is a defect of the tool, of which the client
-/// is told.
+/// Receives the progress and the end of a job, on any thread. A reporter that is dropped without an answer is
+/// a defect of the tool; the client then gets an error.
 pub trait Reporter: Send {
-    /// The job has really begun; until then it counts among those that were started ahead.
+    /// The job has begun. Until then it counts as started ahead.
     fn begun(&mut self);
 
-    /// Whose job it is, and where that client is asked while the job runs; `None` where a process has one client, which
-    /// its servers know of.
+    /// The client that makes the call, which upstreams may ask while the job runs. `None` where a process has
+    /// only one client, which its upstreams know.
     fn caller(&self) -> Option<CallingClient> {
         None
     }
 
-    /// So many parts are done, each a `part` ("upstream call").
+    /// Reports `done` finished parts; `part` names what a part is ("upstream call").
     fn progress(&mut self, done: u64, part: &'static str);
 
-    /// It is over, cancelled or not. The answer to a cancelled call is not sent.
+    /// The job is over, cancelled or not. The server does not send the answer of a cancelled call.
     fn ended(self: Box<Self>, answer: &ToolAnswer<'_>);
 }
 
-/// Follows a run for the client of a job. `ended` makes the answer, on the thread that the run ended on.
+/// Makes a watcher that reports a run to the client of a job. `ended` makes the answer, on the thread where
+/// the run ends.
 pub fn follow(
     reporter: Box<dyn Reporter>,
     ended: impl FnOnce(Box<dyn Reporter>, Outcome) + Send + 'static,

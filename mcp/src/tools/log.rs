@@ -1,14 +1,14 @@
-//! What a run has to tell a client that wants log messages.
+//! Log messages about a run, for clients that want them.
 
 use crate::protocol::LogMessage;
 use crate::protocol::log_level::LogLevel;
 use ptc_runtime::outcome::{CallStatus, Outcome};
 use serde_json::json;
 
-/// What a run has to tell at `level` and above: each upstream call, then the end. The outcome has been
-/// scrubbed already.
+/// The messages about a run at `level` and above: each upstream call, then the end. The outcome is already
+/// redacted.
 pub fn of_run(level: LogLevel, outcome: &Outcome) -> Vec<LogMessage> {
-    /// A program may make many calls; a client that wants them all looks at a debug answer.
+    /// Most messages about calls. The debug profile of an answer has all calls.
     const MOST: usize = 50;
     let mut messages = Vec::new();
     for call in &outcome.upstream_calls {
@@ -26,7 +26,7 @@ pub fn of_run(level: LogLevel, outcome: &Outcome) -> Vec<LogMessage> {
         messages.push(LogMessage { level: severity, logger: "upstream", data });
     }
     let (severity, status, message) = match &outcome.result {
-        // The answer says the same, so this is for who wants to know everything.
+        // The answer says the same, so a debug message is enough.
         Ok(_) => (LogLevel::Debug, "ok", None),
         Err(failure) => (LogLevel::Info, failure.reason.raw(), Some(&failure.message)),
     };

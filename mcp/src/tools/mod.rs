@@ -1,20 +1,21 @@
-//! The tools that this server offers.
+//! The tools that this server offers, and the interface that all of them implement.
 //!
-//! A tool says what it is ([`Tool::definition`]) and begins a call ([`Tool::begin`]): it answers at once, or gives
-//! a [`Job`] that the server admits, starts and may cancel. What a job does, and how its outcome is rendered,
-//! nobody but its tool knows.
+//! A tool has a definition ([`Tool::definition`]) and begins calls ([`Tool::begin`]). It answers at once, or
+//! returns a [`Job`] that the server admits, starts and may cancel. Only the tool itself knows what its jobs
+//! do and how it renders their outcome.
 //!
 //! # Layout
 //!
 //! - [`registry`]: the list of all tools, one line each.
-//! - [`definition`]: an entry of `tools/list`, and the facts that it may depend on.
+//! - [`definition`]: an entry of `tools/list`, and the facts that it depends on.
 //! - [`job`]: work that takes a while.
-//! - [`log`]: what a run tells a client that wants log messages.
+//! - [`log`]: log messages about a run.
 //! - [`catalog`]: the upstream servers and tools that a description may list.
-//! - [`lisp_eval`]: runs a program. [`execute_program`]: runs a Python script. [`proxy`]: one tool in front of all
-//!   others.
-//! - [`lisp_task`]: solves a task in words with a model of the server's.
-//! - [`session`]: programs that build on each other. [`lisp_debug`]: what the server has been doing.
+//! - [`lisp_eval`]: runs a program. [`execute_program`]: runs a Python script. [`proxy`]: one tool in front
+//!   of all others.
+//! - [`lisp_task`]: solves a task in natural language with a model of the server.
+//! - [`session`]: programs that build on each other. [`lisp_debug`]: recent calls and statistics of the
+//!   server.
 //!
 //! Architecture invariant: adding a tool touches its own folder and one line of [`registry`].
 
@@ -44,10 +45,10 @@ use std::fmt;
 
 /// A tool of the server.
 pub trait Tool: Send + Sync {
-    /// Its name in `tools/list` and `tools/call`, the same for the life of the server.
+    /// Its name in `tools/list` and `tools/call`, which never changes while the server runs.
     fn name(&self) -> &str;
 
-    /// Its entry of `tools/list` as these facts have it.
+    /// Its entry of `tools/list`, made from these facts.
     fn definition(&self, facts: &Facts) -> Definition;
 
     /// Whether its calls are recorded.
@@ -55,13 +56,13 @@ pub trait Tool: Send + Sync {
         true
     }
 
-    /// Whether the state that a client sends back is one of its own making ([`Tool::begin_with_inputs`]), and not that of a
-    /// run which waits for the client.
+    /// Whether the tool makes the state that a client sends back ([`Tool::begin_with_inputs`]). Otherwise the
+    /// state belongs to a parked run.
     fn keeps_state(&self) -> bool {
         false
     }
 
-    /// [`Tool::begin`] for a tool that asks its client for input: what has come of that is in `inputs`.
+    /// [`Tool::begin`] for a tool that asks its client for input; `inputs` has the client's answers.
     fn begin_with_inputs(
         &self,
         arguments: Option<&GivenArguments<'_>>,
@@ -72,11 +73,11 @@ pub trait Tool: Send + Sync {
         self.begin(arguments, call, reply)
     }
 
-    /// A session of a client has ended: what was kept for it alone is not needed any more.
+    /// A session of a client has ended. Drops what the tool retained for it.
     fn session_ended(&self, _: SessionTag) {}
 
-    /// Begins a call. `arguments` is whatever the client sent, unchecked. Runs on the thread that serves the
-    /// connection, so it must be quick: anything else is a job.
+    /// Begins a call. `arguments` are the client's, unchecked. Runs on the thread that serves the connection,
+    /// so it must be quick; longer work is a job.
     fn begin(
         &self,
         arguments: Option<&GivenArguments<'_>>,
@@ -85,8 +86,8 @@ pub trait Tool: Send + Sync {
     ) -> Begun;
 }
 
-/// Whose a call is, so that nobody reaches what belongs to others: who has one token, or the one client over standard
-/// input (the default).
+/// The owner of a call, which separates the data of clients: a token, or the one client over standard input
+/// (the default).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CallOwner(pub u64);
 
@@ -96,64 +97,64 @@ impl fmt::Display for CallOwner {
     }
 }
 
-/// In which session of a client a call is, so that what is kept for it ends with it; the default is none that ends before
-/// the server does.
+/// The client session of a call; retained data ends with it. The default is a session that lasts as long as the
+/// server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SessionTag(pub u64);
 
-/// What a tool knows of a call beside its arguments.
+/// Facts about a call, apart from its arguments.
 #[derive(Clone, Debug)]
 pub struct CallContext {
-    /// Whose it is; never said by an argument.
+    /// The owner; never taken from an argument.
     pub owner: CallOwner,
-    /// The session that it is in.
+    /// The client session.
     pub session: SessionTag,
-    /// How much of a run an answer shows.
+    /// How much of a run the answer shows.
     pub profile: Profile,
-    /// The era of the request.
+    /// The protocol era of the request.
     pub era: Era,
-    /// The least severe log messages that the client wants to have; `None`: none at all.
+    /// The least severe log messages that the client wants; `None` for no messages.
     pub log: Option<LogLevel>,
-    /// Bytes of the answer's message beside its result.
+    /// Bytes of the answer's message without its result.
     pub frame_bytes: usize,
-    /// The turns of sessions are logged.
+    /// Whether entries of sessions go to the log.
     pub logs_turns: bool,
-    /// The trace of the client that it belongs to.
+    /// The client's trace that the call belongs to.
     pub trace: Option<TraceContext>,
 }
 
-/// What a client of 2026-07-28 sends with a call beside its arguments.
+/// Members of a call, apart from its arguments, that a client of 2026-07-28 sends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallInputs<'a> {
     /// Its answers to [`crate::answer::Content::InputRequired`], by the names of the requests.
     pub responses: Option<Raw<'a>>,
-    /// The state that it was told to send back; it may have been changed on the way.
+    /// The state that the client returned. It may have been changed on the way.
     pub state: Option<Raw<'a>>,
-    /// What it declares to be able to do.
+    /// The capabilities that the client declares.
     pub capabilities: Option<Raw<'a>>,
 }
 
-/// How a call goes on.
+/// The outcome of beginning a call.
 #[derive(Debug)]
 pub enum Begun {
-    /// It is over: [`Responder::with`] gives this.
+    /// The call is over: [`Responder::with`] returns this.
     Answered(Answered),
-    /// It takes a while.
+    /// The call takes a while.
     Run(Job),
-    /// It is no call that could be answered: an error of the protocol.
+    /// The call is invalid, which is an error of the protocol.
     Refused(Box<RpcError>),
 }
 
-/// A call was answered; only [`Responder::with`] can say so.
+/// Proof that a call was answered; only [`Responder::with`] makes it.
 #[derive(Debug)]
 pub struct Answered(());
 
-/// Where a call is answered that is over at once: what the answer shows is written before it goes, so that it need not
-/// be owned.
+/// Sends the answer of a call that is over at once. The answer is written before `with` returns, so it may
+/// borrow.
 pub struct Responder<'r>(&'r mut dyn FnMut(&ToolAnswer<'_>));
 
 impl<'r> Responder<'r> {
-    /// Answers go here, one at most.
+    /// Makes a responder that passes at most one answer to `write`.
     pub fn new(write: &'r mut dyn FnMut(&ToolAnswer<'_>)) -> Responder<'r> {
         Responder(write)
     }

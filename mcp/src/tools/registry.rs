@@ -1,4 +1,4 @@
-//! All tools of the server.
+//! The registry of the server's tools.
 
 use super::execute_program::ExecuteProgram;
 use super::lisp_debug::LispDebug;
@@ -13,13 +13,13 @@ use serde_json::value::{RawValue, to_raw_value};
 use std::fmt;
 use std::sync::Arc;
 
-/// The tools, in the order of `tools/list`. Of two with one name the first is meant.
+/// The tools, in the order of `tools/list`. Of two tools with the same name the first one is used.
 #[derive(Default)]
 pub struct Registry {
     tools: Vec<Box<dyn Tool>>,
 }
 
-/// Tools beside `lisp_eval`, those that were asked for.
+/// The optional tools that are enabled.
 #[derive(Default)]
 pub struct MoreTools {
     /// `lisp_debug`.
@@ -35,11 +35,10 @@ pub struct MoreTools {
 }
 
 impl Registry {
-    /// What `ptc serve` offers: one line a tool.
+    /// The registry of `ptc serve`: one line a tool.
     pub fn of_server(evaluator: Arc<dyn Evaluator>, limits: Limits, more: MoreTools) -> Registry {
         let MoreTools { debug, scripts, proxy, tasks, sessions } = more;
         Registry::default()
-            // A line a tool.
             .with(LispEval::new(evaluator, limits))
             .with_any(tasks.map(LispTask::new))
             .with_any(debug)
@@ -48,13 +47,13 @@ impl Registry {
             .with_all(sessions.iter().flat_map(session::tools))
     }
 
-    /// These tools and another one.
+    /// Adds a tool.
     pub fn with(mut self, tool: impl Tool + 'static) -> Registry {
         self.tools.push(Box::new(tool));
         self
     }
 
-    /// These tools and another one, if there is one.
+    /// Adds a tool, if there is one.
     pub fn with_any(self, tool: Option<impl Tool + 'static>) -> Registry {
         match tool {
             Some(tool) => self.with(tool),
@@ -62,13 +61,13 @@ impl Registry {
         }
     }
 
-    /// These tools and others.
+    /// Adds several tools.
     pub fn with_all(mut self, tools: impl IntoIterator<Item = Box<dyn Tool>>) -> Registry {
         self.tools.extend(tools);
         self
     }
 
-    /// Only some of the tools.
+    /// Keeps only some of the tools.
     pub fn only(mut self, wanted: impl Fn(&str) -> bool) -> Registry {
         self.tools.retain(|tool| wanted(tool.name()));
         self
@@ -79,7 +78,7 @@ impl Registry {
         self.tools.iter().find(|tool| tool.name() == name).map(|tool| &**tool)
     }
 
-    /// Tells all tools that a session of a client has ended.
+    /// Notifies all tools of the end of a client session.
     pub fn session_ended(&self, session: SessionTag) {
         self.tools.iter().for_each(|tool| tool.session_ended(session));
     }
@@ -92,7 +91,7 @@ impl Registry {
     /// The JSON array of `tools/list`.
     ///
     /// # Errors
-    /// A definition that is no JSON.
+    /// A definition that cannot be serialized.
     pub fn list(&self, facts: &Facts) -> serde_json::Result<Box<RawValue>> {
         #[derive(Serialize)]
         struct ToolEntry<'t> {

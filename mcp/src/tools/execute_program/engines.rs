@@ -1,15 +1,17 @@
-//! Which engine runs the scripts of an owner. Scripts of one engine come from one warm process; those of different owners do not, as
-//! long as there are few of them: what a script may find to do to that process, it does to its own owner.
+//! Assigns engines to the owners of scripts, to isolate owners from each other.
+//!
+//! Scripts of one engine come from one warm process. Up to `MOST_ENGINES` owners have an engine each, so a
+//! script that attacks its process only reaches its own owner.
 
 use crate::tools::CallOwner;
 use ptc_python::engine::Engine;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Engines: each has a process with the library in memory. More owners than that share them, in turn.
+/// Most engines: each has a process with the library in memory. Further owners share them in rotation.
 const MOST_ENGINES: usize = 8;
 
-/// Owners of which the engine is remembered.
+/// Most owners with a remembered engine.
 const MOST_OWNERS: usize = 4_096;
 
 pub(super) struct OwnerEngines {
@@ -19,10 +21,10 @@ pub(super) struct OwnerEngines {
 
 #[derive(Default)]
 struct EngineState {
-    /// Behind the first; each begins with its first script.
+    /// The engines after the first; each starts with its first script.
     others: Vec<Arc<dyn Engine>>,
     numbers: HashMap<CallOwner, usize>,
-    /// Owners so far.
+    /// Number of owners seen so far.
     seen: usize,
 }
 
@@ -31,7 +33,7 @@ impl OwnerEngines {
         OwnerEngines { first, state: Mutex::default() }
     }
 
-    /// One of them, to ask what all are.
+    /// Any of the engines, for properties that all share.
     pub(super) fn any(&self) -> &dyn Engine {
         &*self.first
     }

@@ -1,5 +1,6 @@
-//! `execute_program`: runs one Python script. Name, schema and texts are those of its document. With `--sessions` scripts
-//! may share a namespace (`sessions`).
+//! The tool `execute_program`, which runs one Python script.
+//!
+//! Its document defines name, schema and texts. With `--sessions` scripts may share a namespace (`sessions`).
 
 mod engines;
 mod sessions;
@@ -46,17 +47,17 @@ const END_SESSION: &str = "Ends the session after this script.";
 const CODE: &str = "Python code to execute. MCP tools are available as async functions using their namespaced names \
     (e.g., mcp__financial_data__query_financials). Use `await` for all tool calls. Use `print()` to produce output.";
 
-/// Longest description, unless the whole catalog was asked for: clients cut them at about 2 KB.
+/// Longest description, unless the whole catalog was requested: clients cut descriptions at about 2 KB.
 const MAX_DESCRIPTION: usize = 2_000;
 
-/// What scripts may use.
+/// Limits of a script.
 #[derive(Clone, Copy, Debug)]
 pub struct ScriptLimits {
     /// Budgets of the run.
     pub limits: Limits,
-    /// Bytes of output.
+    /// Most bytes of output.
     pub output_bytes: usize,
-    /// Bytes of memory of the script's process.
+    /// Most bytes of memory of the script's process.
     pub process_bytes: u64,
 }
 
@@ -77,14 +78,14 @@ struct ScriptArguments {
     end_session: bool,
 }
 
-/// A script that may run.
+/// A checked script, ready to run.
 struct AskedScript {
     code: String,
     shared: Option<SessionPlace>,
     turn: Option<NamespaceTurn>,
 }
 
-/// The session of a script.
+/// The session of a script, and whether the script ends it.
 struct SessionPlace {
     sessions: Arc<ScriptSessions>,
     session: Arc<ScriptSession>,
@@ -92,11 +93,11 @@ struct SessionPlace {
 }
 
 impl SessionPlace {
-    /// What a client has to know of it after a script: its id, if it goes on.
+    /// Ends the script's use of the session. Returns the session's id if it goes on, which the answer shows.
     fn goes_on(self) -> Option<String> {
         let SessionPlace { sessions, session, ends } = self;
         session.touch();
-        // Still busy: its script was cut off, which is its end.
+        // A session that is still busy had its script cut off, and cannot go on.
         if ends || session.namespace.is_over() || session.namespace.is_busy() {
             sessions.close(&session.id);
             return None;
@@ -106,16 +107,16 @@ impl SessionPlace {
 }
 
 impl ExecuteProgram {
-    /// Scripts run on this engine, and on others like it for other owners, with the servers of this runtime.
+    /// Runs scripts with the servers of `runtime` on this engine, and on copies of it for other owners.
     pub fn new(runtime: Arc<Runtime>, engine: Arc<dyn Engine>, limits: ScriptLimits) -> ExecuteProgram {
         let engines = OwnerEngines::new(engine);
         ExecuteProgram { runtime, engines, functions: Arc::default(), limits, sessions: None }
     }
 
-    /// What a call asks for.
+    /// Checks the arguments of a call.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The message about the first fault.
     fn asked(
         &self,
         arguments: Option<&GivenArguments<'_>>,
@@ -138,7 +139,7 @@ impl ExecuteProgram {
         Ok(AskedScript { code, shared: Some(shared), turn: Some(turn) })
     }
 
-    /// With sessions, which scripts may be part of.
+    /// Lets scripts use these sessions.
     pub fn with_sessions(self, sessions: Arc<ScriptSessions>) -> ExecuteProgram {
         ExecuteProgram { sessions: Some(sessions), ..self }
     }
@@ -213,7 +214,7 @@ impl Tool for ExecuteProgram {
     }
 }
 
-/// The last line of a traceback says what happened, the others where.
+/// Records an outcome. Of a traceback it takes the last line as the message; the other lines are locations.
 fn record(outcome: &Outcome) -> Record<'_> {
     let mut record = Record::of(outcome, None);
     if let (Err(failure), EvalEnding::Error(error)) = (&outcome.result, &mut record.ending) {

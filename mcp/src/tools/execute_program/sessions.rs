@@ -1,4 +1,5 @@
-//! Namespaces that the scripts of one owner share, by `session_id`: how many, how long.
+//! Sessions of Python scripts: namespaces that scripts of one owner share by `session_id`, with quotas and
+//! expiry.
 
 use crate::tools::CallOwner;
 use crate::tools::session::arguments::{SessionFault, SessionReason};
@@ -12,13 +13,13 @@ use std::time::{Duration, Instant};
 /// The `session_id` that begins a session.
 pub(super) const NEW: &str = "new";
 
-/// The sessions of scripts.
+/// The open sessions of scripts.
 pub struct ScriptSessions {
     quotas: SessionQuotas,
     open: Mutex<HashMap<String, Arc<ScriptSession>>>,
 }
 
-/// One of them.
+/// An open session.
 pub(super) struct ScriptSession {
     pub(super) id: String,
     owner: CallOwner,
@@ -28,7 +29,7 @@ pub(super) struct ScriptSession {
 }
 
 impl ScriptSessions {
-    /// None yet.
+    /// Makes an empty table.
     pub fn new(quotas: SessionQuotas) -> Arc<ScriptSessions> {
         Arc::new(ScriptSessions { quotas, open: Mutex::default() })
     }
@@ -37,7 +38,8 @@ impl ScriptSessions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A turn in the session of this id; [`NEW`] begins one, within a tokio runtime, which ends it.
+    /// Takes a permit to run in the session `id`. [`NEW`] starts a session, which needs a tokio runtime for
+    /// its expiry.
     pub(super) fn turn(
         sessions: &Arc<ScriptSessions>,
         owner: CallOwner,
@@ -89,14 +91,13 @@ impl ScriptSessions {
         Ok(session)
     }
 
-    /// Ends a session.
     pub(super) fn close(&self, id: &str) {
         if let Some(session) = self.open().remove(id) {
             session.namespace.end();
         }
     }
 
-    /// When a session ends if nothing happens; a script under way keeps it from being idle.
+    /// When the session ends if it is not used. A running script keeps it from being idle.
     fn ends(&self, session: &ScriptSession) -> Instant {
         let used = if session.namespace.is_busy() { Instant::now() } else { session.used() };
         let idle = Duration::from_millis(self.quotas.idle_ms.max(1));
@@ -109,13 +110,13 @@ impl ScriptSession {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// It is in use.
+    /// Notes that the session was used now.
     pub(super) fn touch(&self) {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 }
 
-/// Ends a session when its time has come.
+/// Ends a session when it expires.
 async fn end_in_time(sessions: Weak<ScriptSessions>, session: Weak<ScriptSession>) {
     loop {
         let (Some(table), Some(kept)) = (sessions.upgrade(), session.upgrade()) else { return };

@@ -1,15 +1,14 @@
-//! Answers within their bound, which is one on the whole message: what is in it stands there twice, as data and as
+//! Cuts answers of `lisp_debug` to the limit of a message, which contains each answer twice: as data and as
 //! text.
 
 use serde_json::{Map, Value, json};
 
-/// An answer.
 pub(super) type Answer = Map<String, Value>;
 
-/// Bytes of a message beside the answer and what its frame has.
+/// Bytes of a message around the answer, without the JSON-RPC frame.
 const AROUND: usize = br#"{"content":[{"type":"text","text":}],"structuredContent":,"isError":false}"#.len();
 
-/// Parts of `stats` that go when there is too much of it, in this order.
+/// Parts of `stats` that are removed, in this order, when it is too large.
 const LESS: [&[&str]; 6] = [
     &["payload_reduction", "top_reducers"],
     &["payload_reduction"],
@@ -19,15 +18,15 @@ const LESS: [&[&str]; 6] = [
     &["upstream_calls"],
 ];
 
-/// True when a message with this answer has room in so many bytes.
+/// Whether a message with this answer fits into `room` bytes.
 pub(super) fn fits(answer: &Answer, room: usize) -> bool {
     let text = Value::from(answer.clone()).to_string();
-    // Text can always be written.
+    // Serializing a string cannot fail.
     let quoted = serde_json::to_string(&text).unwrap_or_default();
     text.len() + quoted.len() + AROUND <= room
 }
 
-/// Leaves out parts until it fits.
+/// Removes parts until the answer fits.
 pub(super) fn stats(mut answer: Answer, room: usize) -> Answer {
     for part in LESS {
         if fits(&answer, room) {
@@ -54,7 +53,7 @@ fn remove(map: &mut Map<String, Value>, path: &[&str]) -> bool {
     }
 }
 
-/// Adds calls, newest first, as many of the newest as fit.
+/// Adds as many calls as fit, the newest first.
 pub(super) fn recent(answer: Answer, calls: Vec<Value>, room: usize) -> Answer {
     let with = |count: usize| {
         let mut answer = answer.clone();
@@ -69,7 +68,8 @@ pub(super) fn recent(answer: Answer, calls: Vec<Value>, room: usize) -> Answer {
     if fits(&all, room) {
         return all;
     }
-    // The largest number that fits; none at all is shown whether it does or not.
+    // Binary search for the largest number that fits. An answer without calls is returned even if it does not
+    // fit.
     let (mut fitting, mut too_many) = (0, calls.len());
     while too_many - fitting > 1 {
         let middle = fitting + (too_many - fitting) / 2;

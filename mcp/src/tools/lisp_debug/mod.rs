@@ -1,10 +1,12 @@
-//! `lisp_debug`: what the server has been doing (`--debug-tool`).
+//! The tool `lisp_debug`, which shows recent calls and statistics of the server (`--debug-tool`).
 //!
 //! # Layout
 //!
-//! - `question`: the arguments, checked in a fixed order. `report`: the answers. `fit`: answers within their bound.
+//! - `question`: the arguments, checked in a fixed order. `report`: the answers. `fit`: answers within their
+//!   limit.
 //!
-//! It shows to whoever asks their own calls, never records itself, and it answers on a thread of its own, so that nobody waits for it.
+//! A client sees only its own calls. The tool does not record itself, and it answers on a thread of its own,
+//! so that other calls need not wait.
 
 mod fit;
 mod question;
@@ -34,7 +36,7 @@ pub struct LispDebug {
 }
 
 impl LispDebug {
-    /// Answers from these records, in messages of so many bytes at most.
+    /// Answers from these records, in messages of at most `most_bytes`.
     pub fn new(recorder: Arc<CallRecorder>, most_bytes: usize) -> LispDebug {
         LispDebug { recorder, most_bytes }
     }
@@ -130,7 +132,7 @@ fn output_schema() -> Value {
     })
 }
 
-/// Data, and the same as text.
+/// An answer as data, repeated as text.
 fn told(answer: Map<String, Value>, is_error: bool) -> ToolAnswer<'static> {
     let structured = Value::from(answer);
     let content = Content::Text(structured.to_string().into());

@@ -1,4 +1,4 @@
-//! What may be asked.
+//! The arguments of `lisp_debug`, checked in a fixed order.
 
 use crate::edge;
 use crate::protocol::arguments::GivenArguments;
@@ -8,44 +8,44 @@ use serde_json::{Map, Value};
 /// The operations.
 pub(super) const OPS: [&str; 3] = ["stats", "recent", "get"];
 
-/// Calls in one answer.
+/// Most calls in one answer.
 pub(super) const MOST_CALLS: u64 = 200;
 
-/// How far an answer looks back.
+/// Longest time that an answer looks back.
 pub(super) const MOST_SECONDS: u64 = 86_400;
 
-/// Bytes of a request id.
+/// Most bytes of a request id.
 pub(super) const LONGEST_ID: usize = 256;
 
 const DEFAULT_CALLS: u64 = 20;
 
-/// Characters of a wrong value that a message repeats.
+/// Most characters of a wrong value that a message repeats.
 const REPEATED_CHARS: usize = 80;
 
-/// A question.
+/// A checked question.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Question {
-    /// Many calls together.
+    /// Statistics over calls.
     Stats(Which),
-    /// The last calls, so many at most.
+    /// The last calls, at most this many.
     Recent(Which, usize),
     /// The call with this request id.
     Get(String),
 }
 
-/// Which calls are meant.
+/// A filter of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Which {
-    /// Those that ended since so many seconds ago.
+    /// Only calls that ended in the last seconds, this many.
     pub(super) since_seconds: Option<u64>,
-    /// Those that failed.
+    /// Only calls that failed.
     pub(super) errors_only: bool,
 }
 
 impl Question {
-    /// Reads arguments; the error is the message of an `args_error`.
+    /// Reads the arguments. The error is the message of an `args_error`.
     pub(super) fn read(arguments: Option<&GivenArguments<'_>>) -> Result<Question, String> {
-        // What is no object has no arguments in it.
+        // A value that is not an object counts as no arguments.
         let fields: Map<String, Value> =
             arguments.and_then(|arguments| serde_json::from_str(arguments.text()).ok()).unwrap_or_default();
         let op = match fields.get("op").filter(|op| !op.is_null()) {

@@ -1,4 +1,4 @@
-//! The answers.
+//! Answers of `lisp_debug`, made from the recorded calls.
 
 use super::fit::{self, Answer};
 use super::question::{Question, Which};
@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 const TOO_LARGE: &str =
     "record exceeds --max-debug-response-bytes; set --trace-dir and read the trace file directly";
 
-/// Answers a question, in so many bytes of a message.
+/// Answers a question in at most `room` bytes of a message.
 pub(super) fn answer(recorder: &CallRecorder, owner: CallOwner, question: &Question, room: usize) -> Answer {
     let mut calls = recorder.ring().newest_first();
     calls.retain(|call| call.entry.owner == owner.0);
@@ -26,7 +26,7 @@ pub(super) fn answer(recorder: &CallRecorder, owner: CallOwner, question: &Quest
     }
 }
 
-/// What every answer has.
+/// The members that every answer has.
 fn begun(recorder: &CallRecorder, op: &str) -> Answer {
     let mut answer = Map::new();
     answer.insert("op".into(), op.into());
@@ -35,7 +35,7 @@ fn begun(recorder: &CallRecorder, op: &str) -> Answer {
     answer
 }
 
-/// Leaves those that are meant.
+/// Keeps the calls that pass the filter.
 fn choose(calls: &mut Vec<RecordedCall>, which: Which) {
     let since =
         which.since_seconds.and_then(|seconds| SystemTime::now().checked_sub(Duration::from_secs(seconds)));
@@ -88,7 +88,8 @@ fn recent(
 
 fn get(recorder: &CallRecorder, owner: CallOwner, calls: &[RecordedCall], id: &str, room: usize) -> Answer {
     let found = calls.iter().find(|call| *call.entry.request_id == *id);
-    // A trace does not say whose it is, and others may have used the same request id.
+    // A trace does not name its owner, and other clients may have used the same request id. Only the default
+    // owner gets a trace without a matching record.
     let trace = recorder.trace_folder().filter(|_| found.is_some() || owner == CallOwner::default());
     let trace = trace.and_then(|folder| find_trace(folder, id, found.map(|call| call.entry.ended)));
     let name = trace.as_ref().and_then(|trace| trace.file_name()).map(|name| name.to_string_lossy());
@@ -127,7 +128,7 @@ fn get(recorder: &CallRecorder, owner: CallOwner, calls: &[RecordedCall], id: &s
     answer
 }
 
-/// The lines of a trace that is small enough.
+/// The lines of a trace, if it has at most `most` bytes.
 fn whole(trace: &Path, most: usize) -> Option<Value> {
     if trace.metadata().ok()?.len() > most as u64 {
         return None;

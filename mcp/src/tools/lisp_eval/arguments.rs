@@ -9,14 +9,15 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
-/// A checked call.
+/// Checked arguments of a call.
 #[derive(Clone, Debug)]
 pub struct EvalCall<'a> {
     /// Source text.
     pub program: Cow<'a, str>,
-    /// What may become `data/…`; whoever submits it has looked at it by [`read_context`].
+    /// The members of `data/`. The caller must check them with [`read_context`] before it submits the
+    /// program.
     pub context: Option<Raw<'a>>,
-    /// The shape the result must have.
+    /// The schema that the result must match.
     pub schema: Option<Schema>,
 }
 
@@ -32,17 +33,17 @@ struct EvalArguments<'a> {
     signature: Option<Raw<'a>>,
 }
 
-/// The program, if it is one.
+/// The value of the argument `program`.
 #[derive(Default)]
 enum ProgramArgument<'a> {
     #[default]
     Absent,
     Text(Cow<'a, str>),
-    /// A value of this JSON type.
+    /// A value of another type, by its JSON name.
     Other(&'static str),
 }
 
-/// Checks the arguments; the error is the message of an `args_error`.
+/// Checks the arguments. The error is the message of an `args_error`.
 pub fn read<'a>(arguments: Option<&GivenArguments<'a>>, limits: &Limits) -> Result<EvalCall<'a>, String> {
     let members = arguments.and_then(GivenArguments::members);
     let arguments: EvalArguments<'_> = match arguments.map(GivenArguments::text) {
@@ -56,7 +57,7 @@ pub fn read<'a>(arguments: Option<&GivenArguments<'a>>, limits: &Limits) -> Resu
     let program = check_program(arguments.program, limits.max_program_bytes)?;
     let EvalArguments { context, output_schema, signature, .. } = arguments;
     if let (Some(context), true) = (context, signature.is_some() || output_schema.is_some()) {
-        // The first fault is told, and the context comes before these.
+        // Only the first fault is reported, and `context` comes before the arguments below.
         read_context(context, limits.max_context_bytes)?;
     }
     if signature.is_some() {
@@ -66,7 +67,7 @@ pub fn read<'a>(arguments: Option<&GivenArguments<'a>>, limits: &Limits) -> Resu
     Ok(EvalCall { program, context, schema })
 }
 
-/// Arguments of the usual shape; `None` means that serde has to look at them.
+/// Reads arguments of the common shape without serde; `None` means that serde has to read them.
 #[inline]
 fn usual<'a>(members: &[ArgumentMember<'a>]) -> Option<EvalArguments<'a>> {
     let mut arguments = EvalArguments::default();
@@ -83,7 +84,7 @@ fn usual<'a>(members: &[ArgumentMember<'a>]) -> Option<EvalArguments<'a>> {
             b"signature" => return None,
             _ => continue,
         };
-        // A second one is a fault, and null has a meaning of its own.
+        // Serde reports a repeated member, and handles null, which has its own meaning.
         if place.is_some() || value.get() == "null" {
             return None;
         }
@@ -161,7 +162,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for ProgramArgument<'a> {
     }
 }
 
-/// Checks a context: an object whose keys can be written as `data/<key>`.
+/// Checks a context: it must be an object with keys that can be written as `data/<key>`.
 pub fn read_context(raw: Raw<'_>, cap: u64) -> Result<&str, String> {
     let text = raw.get();
     if !text.starts_with('{') {
@@ -195,7 +196,7 @@ fn read_schema(raw: Raw<'_>) -> Result<Schema, String> {
         .map_err(|reason| format!("argument `output_schema` is invalid: {reason}"))
 }
 
-/// The JSON type of a raw value, as messages name it.
+/// The name of a raw value's JSON type, as messages use it.
 pub fn json_type(text: &str) -> &'static str {
     match text.as_bytes().first() {
         Some(b'{') => "object",
@@ -209,7 +210,7 @@ pub fn json_type(text: &str) -> &'static str {
     }
 }
 
-/// The first key of an object that cannot become `data/<key>`; values are skipped.
+/// The first key of an object that cannot become `data/<key>`. Values are skipped.
 struct Keys {
     fault: Option<String>,
 }

@@ -35,7 +35,8 @@ fn input_schema() -> Value {
     })
 }
 
-/// Without upstreams a program can change nothing; with them it can do what their tools do.
+/// Hints about effects. Without upstreams a program changes nothing; with them it has the effects of their
+/// tools.
 fn annotations(upstreams: bool, read_only: bool) -> ToolAnnotations {
     let (read_only_hint, destructive_hint, idempotent_hint, open_world_hint) = match (upstreams, read_only) {
         (false, _) => (true, false, true, false),

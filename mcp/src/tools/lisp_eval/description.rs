@@ -1,7 +1,7 @@
 //! The description of `lisp_eval`: what a model must know to write a correct program at first try.
 //!
-//! Clients cut descriptions at about 2 KB, so the whole text stays below [`MAX_BYTES`] and the
-//! essentials come first; the catalog gets what is left.
+//! Clients cut descriptions at about 2 KB, so the whole text stays below [`MAX_BYTES`] and the essentials
+//! come first. The catalog gets the remaining room.
 
 use crate::answer::caps::Profile;
 use crate::tools::Facts;
@@ -9,7 +9,7 @@ use crate::tools::catalog::LISP;
 use ptc_runtime::card::{CALL, LANGUAGE};
 use ptc_runtime::tools::text::one_line;
 
-/// Longest description we send, unless the whole catalog was asked for, and without what is said of a prelude.
+/// Longest description, unless the whole catalog was requested. The inventory of a prelude is not included.
 pub const MAX_BYTES: usize = 2_040;
 
 const DISCOVERY_HINT: &str = "Find tools with (apropos \"words\"), (dir 'server), (doc 'server/tool); \
@@ -21,10 +21,11 @@ const PURPOSE_UPSTREAM: &str = "Runs one PTC-Lisp program (an eager, sandboxed s
 const PURPOSE_ALONE: &str = "Runs one PTC-Lisp program (an eager, sandboxed subset of Clojure) and returns \
     the value of its last form. Stateless: nothing survives the call. No tools are configured.";
 
-/// Characters of the names of namespaces before the catalog.
+/// Most characters of the prelude's namespaces, which are named before the catalog.
 const NAMESPACES: usize = 100;
 
-/// Writes the description. `tests/description/claims.txt` holds all that it says, with a program for each claim.
+/// Writes the description. `tests/description/claims.txt` lists its statements, each with a program that
+/// shows it.
 pub fn description(facts: &Facts) -> String {
     let mut text = String::with_capacity(MAX_BYTES);
     let seconds = facts.timeout_ms as f64 / 1_000.0;
@@ -39,7 +40,7 @@ pub fn description(facts: &Facts) -> String {
     }
     let before = text.len();
     push_namespaces(&mut text, facts);
-    // What there is to say of a prelude has room of its own, so that servers are named all the same.
+    // The text about a prelude does not count against the catalog's room.
     let of_prelude = text.len() - before;
     text.push_str(LANGUAGE);
     let kilobytes = facts.profile.caps().result_bytes >> 10;
@@ -54,7 +55,8 @@ pub fn description(facts: &Facts) -> String {
     text
 }
 
-/// Writes the description of a tool that runs programs as this one does, and `says` what else it does.
+/// Writes the description of a session tool that runs programs as `lisp_eval` does. `says` is what it does
+/// beyond that.
 pub fn session_description(facts: &Facts, says: &str) -> String {
     let mut text = String::with_capacity(MAX_BYTES);
     if facts.catalog.is_empty() {
@@ -73,14 +75,14 @@ pub fn session_description(facts: &Facts, says: &str) -> String {
     text
 }
 
-/// The catalog, in the room that is left but for `apart`.
+/// Appends the catalog in the remaining room. `apart` bytes of the text do not count.
 fn push_catalog(text: &mut String, facts: &Facts, apart: usize) {
     let room = MAX_BYTES.saturating_sub(text.len() - apart + 1 + note(facts.profile).len());
     text.push('\n');
     text.push_str(&facts.catalog.render(&LISP, &facts.catalog_style, room));
 }
 
-/// Which namespaces the inventory at the end lists: clients that cut descriptions show this.
+/// Names the namespaces of the inventory early, because clients may cut the end of a description.
 fn push_namespaces(text: &mut String, facts: &Facts) {
     let Some(prelude) = facts.prelude.as_ref().filter(|prelude| prelude.inventory().is_some()) else {
         return;

@@ -1,4 +1,4 @@
-//! The one thing `lisp_eval` needs from the runtime, so that tests can replace it.
+//! The interface to the runtime that `lisp_eval` needs; tests replace it.
 
 use crate::tools::Cancel;
 use ptc_runtime::Runtime;
@@ -8,8 +8,10 @@ use ptc_runtime::watcher::RunWatcher;
 
 /// Runs programs.
 pub trait Evaluator: Send + Sync {
-    /// Runs a program that is known to be over at once, on this thread, and shows its outcome; false, and nothing
-    /// shown, means to submit it. So it does with a context that is too large, no object or has keys that are no names.
+    /// Runs a program on this thread if it is known to be short, and passes its outcome to `look`.
+    ///
+    /// Returns false, without a call of `look`, when the program must be submitted instead. This includes a
+    /// context that is too large, is no object, or has a key that is no name.
     fn try_run(
         &self,
         _program: &str,
@@ -20,7 +22,7 @@ pub trait Evaluator: Send + Sync {
         false
     }
 
-    /// Starts a program; its watcher is told how it goes, and exactly once how it ended.
+    /// Starts a program. The watcher gets its progress, and its end exactly once.
     fn submit(&self, program: String, options: RunOptions, watcher: Box<dyn RunWatcher>) -> Cancel;
 }
 

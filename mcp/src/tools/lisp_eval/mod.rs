@@ -1,11 +1,11 @@
-//! `lisp_eval`: runs one PTC-Lisp program.
+//! The tool `lisp_eval`, which runs one PTC-Lisp program.
 //!
 //! # Layout
 //!
-//! - [`evaluator`]: what runs programs, so that tests can replace it.
+//! - [`evaluator`]: the interface to the runtime, which tests replace.
 //! - [`arguments`]: `{program, context?, output_schema?}`, checked in a fixed order.
-//! - [`definition`]: the entry of `tools/list`. [`description`]: the text in it that teaches a model the language
-//!   and the configured servers.
+//! - [`definition`]: the entry of `tools/list`. [`description`]: the text in it that teaches a model the
+//!   language and the configured servers.
 
 pub mod arguments;
 pub mod definition;
@@ -38,15 +38,15 @@ pub const NAME: &str = "lisp_eval";
 pub struct LispEval {
     evaluator: Arc<dyn Evaluator>,
     limits: Limits,
-    /// Options of a call that has but a program, for each of [`Profile::ALL`].
+    /// Options of a call with no argument but a program, for each of [`Profile::ALL`].
     usual: [RunOptions; Profile::ALL.len()],
 }
 
 impl LispEval {
-    /// Programs run on this evaluator, each within these limits.
+    /// Runs programs on this evaluator, each within these limits.
     pub fn new(evaluator: Arc<dyn Evaluator>, limits: Limits) -> LispEval {
         let usual = Profile::ALL.map(|profile| {
-            // Nobody sees how long a program took that is over at once, unless there is a place to see it.
+            // Only the debug profile shows the duration of a program that ends at once.
             let timed = profile == Profile::Debug;
             let mut options = RunOptions { strict_data: true, limits, timed, ..RunOptions::default() };
             run_options(profile, None, &mut options);
@@ -91,7 +91,7 @@ impl Tool for LispEval {
         if let Some(begun) = begun {
             return begun;
         }
-        // What ran had a context that is as it should be.
+        // A program that ran had a valid context.
         let context = context.map(|raw| read_context(raw, self.limits.max_context_bytes)).transpose();
         let context = match (context, reply) {
             (Err(message), Some(reply)) => {
@@ -102,13 +102,14 @@ impl Tool for LispEval {
         let (evaluator, program) = (self.evaluator.clone(), program.into_owned());
         let options = RunOptions {
             context: context.map(str::to_owned),
-            // The time at the gate counts: else the last of many requests would wait once more behind it.
+            // The time at the gate counts towards the deadline. Otherwise the last of many requests would
+            // wait for it twice.
             since: Some(Instant::now()),
             trace: call.trace.clone(),
             ..options.into_owned()
         };
         let call = call.clone();
-        // The runtime counts the memory of its programs itself.
+        // The runtime accounts for the memory of its programs itself.
         Begun::Run(Job::new(0, move |reporter| -> Cancel {
             let options = RunOptions { client: reporter.caller(), ..options };
             let watcher = follow(reporter, move |reporter, outcome| {
@@ -119,7 +120,7 @@ impl Tool for LispEval {
     }
 }
 
-/// Shows the outcome of a call as its answer.
+/// Makes the answer to a call from its outcome.
 fn render<T>(
     call: &CallContext,
     schema: Option<&Schema>,

@@ -1,4 +1,4 @@
-//! What came of a task, as the client sees it.
+//! Makes the client's answer from the result of a task.
 
 use super::TaskSettings;
 use super::request::TaskRequest;
@@ -10,7 +10,7 @@ use ptc_runtime::secrets::Cut;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// A call that came to nothing before a model was asked.
+/// The answer to a call that failed before it asked the model.
 pub(super) fn failed(reason: &str, message: &str) -> Value {
     json!({
         "status": "error", "reason": reason, "message": message, "feedback": message, "warnings": [],
@@ -18,7 +18,7 @@ pub(super) fn failed(reason: &str, message: &str) -> Value {
     })
 }
 
-/// The whole answer.
+/// The answer to a task that has ended.
 pub(super) fn of(
     step: &AgentStep,
     summary: &mut TaskSummary,
@@ -93,7 +93,7 @@ pub(super) fn of(
     Value::Object(fields)
 }
 
-/// The reasons of section 16, by what happened.
+/// The reason that the answer names, as in section 16.
 fn reason_of(failure: &AgentFailure) -> String {
     match (failure.reason, failure.model_error) {
         (AgentReason::Failed, _) => "agent_failed".to_owned(),
@@ -122,7 +122,7 @@ fn call_json(call: &CallRecord) -> Value {
         "effect": call.effect.name(), "result_bytes": call.result_bytes, "oversize": is_oversize,
     });
     if let CallStatus::Error { reason, error } = &call.status {
-        // It was sent, and nobody waited for what came of it.
+        // The call was sent, but the task did not wait for its result.
         let is_open = *reason == CallFault::Cancelled;
         entry["status"] = if is_open { "attempted" } else { "error" }.into();
         entry["reason"] = reason.name().into();

@@ -1,13 +1,13 @@
-//! What a client asks of the answer to a task.
+//! Constraints that a client sets on the answer to a task.
 
 use serde_json::{Map, Value};
 
-/// What an answer has to keep to.
+/// The constraints of one task.
 #[derive(Clone, Debug, Default)]
 pub struct Constraints {
     max_items: Option<usize>,
     preferred_fields: Vec<String>,
-    /// Names of what is not known.
+    /// Names of constraints that are not supported.
     pub unsupported: Vec<String>,
 }
 
@@ -30,8 +30,8 @@ impl Constraints {
         constraints
     }
 
-    /// The answer within them: a list, or the first list of a map, has at most so many items; of maps that have all
-    /// preferred fields, these are left.
+    /// Applies the constraints to an answer. A list, or the first list of a map, is cut to the most items. A
+    /// map that has all preferred fields keeps only these.
     pub(super) fn apply(&self, value: Value) -> Value {
         self.chosen(self.bounded(value))
     }

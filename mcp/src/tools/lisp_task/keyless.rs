@@ -1,16 +1,17 @@
-//! A model that cannot be asked, because its key is not there: a server is of use without it, and says so to whoever asks.
+//! A stand-in for a model without an API key: the server starts without it, and each request returns the
+//! error.
 
 use async_trait::async_trait;
 use ptc_runtime::agent::{Llm, LlmError, LlmReply, LlmRequest};
 
-/// A model without its key.
+/// A model without its API key.
 pub struct KeylessModel {
     model: String,
     error: LlmError,
 }
 
 impl KeylessModel {
-    /// Whoever asks this model is told this.
+    /// Makes a model that answers every request with this error.
     pub fn new(model: String, error: LlmError) -> KeylessModel {
         KeylessModel { model, error }
     }

@@ -1,12 +1,12 @@
-//! `lisp_task`: a task in words, solved by a model of the server's with programs over the configured servers
-//! (`--agentic`).
+//! The tool `lisp_task`: a model of the server solves a task in natural language with programs over the
+//! servers (`--agentic`).
 //!
 //! # Layout
 //!
-//! - `request`: the arguments, checked in a fixed order. `answer`: what came of it, as the client sees it.
-//!   `constraints`: what a client asks of the answer. `summary`: what the description says about the servers.
-//!   `prompts`: what the model was told, for traces. `keyless`: a model without its key.
-//! - here: the tool, and the task as `ptc task` runs it too.
+//! - `request`: the arguments, checked in a fixed order. `answer`: the result as the client sees it.
+//!   `constraints`: constraints that a client sets on the answer. `summary`: the text about the servers in
+//!   the description. `prompts`: the prompts of a task, for traces. `keyless`: a model without its API key.
+//! - here: the tool, and the task as `ptc task` also runs it.
 
 mod answer;
 mod constraints;
@@ -44,54 +44,55 @@ const DESCRIPTION: &str = "Solves a task in natural language over the configured
     it, writes PTC-Lisp programs and runs them. Use it when you would rather describe a task than write the program \
     (lisp_eval runs yours).";
 
-/// How tasks are run.
+/// Settings of tasks.
 #[derive(Clone)]
 pub struct TaskSettings {
-    /// Turns, time and tokens of a task.
+    /// Rounds, time and tokens of a task.
     pub agent: AgentLimits,
     /// Limits of each program.
     pub programs: Limits,
-    /// Bytes of the answer as text.
+    /// Most bytes of the answer as text.
     pub result_bytes: usize,
-    /// The answer has the program.
+    /// Whether the answer includes the program.
     pub include_program: bool,
-    /// Traces have what the model was told.
+    /// Whether traces include the prompts.
     pub trace_prompts: bool,
-    /// Texts of the operator in the system prompt.
+    /// The operator's text at the beginning of the system prompt.
     pub prefix: Option<String>,
-    /// The same, behind all but the last part.
+    /// The operator's text before the last part of the system prompt.
     pub suffix: Option<String>,
-    /// What the description says about the servers.
+    /// The text about the servers in the description.
     pub summary: CapabilitySummary,
 }
 
-/// What came of a task.
+/// The result of a task.
 #[derive(Clone, Debug)]
 pub struct SolvedTask {
-    /// What the client is told.
+    /// The answer to the client.
     pub answer: Value,
-    /// That is an answer, and not why there is none.
+    /// Whether the task succeeded.
     pub is_ok: bool,
-    /// What there is to record of it.
+    /// The summary for records of calls.
     pub summary: TaskSummary,
 }
 
-/// Tasks of one server: its runtime, its model, how they are run.
+/// Solves the tasks of one server with its runtime, model and settings.
 pub struct Tasks {
     runtime: Arc<Runtime>,
     llm: Arc<dyn Llm>,
     settings: TaskSettings,
-    /// The summary that the log has been told of.
+    /// The summary that was logged last.
     logged: Mutex<String>,
 }
 
 impl Tasks {
-    /// Tasks that this model plans.
+    /// Makes tasks that this model plans.
     pub fn new(runtime: Arc<Runtime>, llm: Arc<dyn Llm>, settings: TaskSettings) -> Tasks {
         Tasks { runtime, llm, settings, logged: Mutex::default() }
     }
 
-    /// The same with the servers of this runtime. What an operator has written about servers is not said of a part of them.
+    /// The same tasks with the servers of another runtime. A restricted view replaces the operator's text
+    /// about the servers by a generated one.
     pub fn of(&self, runtime: Arc<Runtime>) -> Arc<Tasks> {
         let mut settings = self.settings.clone();
         if runtime.is_part() {
@@ -100,8 +101,8 @@ impl Tasks {
         Arc::new(Tasks::new(runtime, self.llm.clone(), settings))
     }
 
-    /// What the description says about the servers. Of one that was made the log has the size and the hash: names of tools are for
-    /// clients.
+    /// The text about the servers in the description. The log gets only size and hash of a generated one,
+    /// because names of tools are for clients.
     fn said_of_servers(&self, mode: CatalogMode) -> String {
         let text = self.settings.summary.text(&self.runtime.catalog(), mode);
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
@@ -154,7 +155,7 @@ impl Tasks {
 pub struct LispTask(Arc<Tasks>);
 
 impl LispTask {
-    /// Solves these tasks.
+    /// Makes the tool for these tasks.
     pub fn new(tasks: Arc<Tasks>) -> LispTask {
         LispTask(tasks)
     }
@@ -231,7 +232,8 @@ impl Tool for LispTask {
             tasks::spawn(TaskOwner::Run, async move {
                 let answer = tokio::select! {
                     solved = tasks.solve(&request, trace, client) => told_of(solved, shows_prelude),
-                    // Whoever cancels wants no answer; dropped without a word, it goes on.
+                    // A cancelled client expects no answer, and a sender that is dropped without a message
+                    // does not cancel.
                     Ok(()) = cancelled => {
                         told(answer::failed("cancelled", "the task was cancelled"), Some("cancelled"))
                     }
@@ -256,7 +258,7 @@ fn told_of(solved: SolvedTask, shows_prelude: bool) -> ToolAnswer<'static> {
     told
 }
 
-/// The answer as data, and the same as text.
+/// The answer as data, repeated as text.
 fn told(answer: Value, reason: Option<&str>) -> ToolAnswer<'static> {
     let summary = match reason {
         Some(reason) => CallSummary::failed(reason.to_owned()),

@@ -1,11 +1,11 @@
-//! What the model of a task was told, for traces.
+//! Records the prompts of a task's model, for traces.
 
 use async_trait::async_trait;
 use ptc_runtime::agent::{Llm, LlmError, LlmReply, LlmRequest};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A model, and the prompt of each request to it.
+/// A model that records the prompt of each request.
 pub(super) struct PromptKeeper {
     llm: Arc<dyn Llm>,
     prompts: Mutex<Vec<Value>>,
@@ -16,7 +16,7 @@ impl PromptKeeper {
         PromptKeeper { llm, prompts: Mutex::default() }
     }
 
-    /// The prompts so far, in order.
+    /// Takes the prompts recorded so far, in order.
     pub(super) fn take(&self) -> Vec<Value> {
         std::mem::take(&mut *self.prompts.lock().unwrap_or_else(PoisonError::into_inner))
     }

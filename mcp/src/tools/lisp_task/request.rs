@@ -1,15 +1,15 @@
-//! Arguments of `lisp_task`, checked in the order in which they are told.
+//! The arguments of `lisp_task`, checked in the order in which faults are reported.
 
 use super::constraints::Constraints;
 use serde_json::{Map, Value};
 
-/// A task.
+/// The checked arguments of a task.
 #[derive(Clone, Debug)]
 pub struct TaskRequest {
     task: String,
-    /// `data/…` of its programs.
+    /// The members of `data/` in the task's programs.
     pub context: Map<String, Value>,
-    /// What the answer has to keep to.
+    /// Constraints on the answer.
     pub constraints: Constraints,
     constraints_text: String,
 }
@@ -18,7 +18,7 @@ impl TaskRequest {
     /// Reads the arguments of the tool.
     ///
     /// # Errors
-    /// What is wrong with the first of them that is wrong.
+    /// The message about the first wrong argument.
     pub fn read(arguments: &str, most_bytes: u64) -> Result<TaskRequest, String> {
         let fields = match serde_json::from_str(arguments) {
             Ok(Value::Object(fields)) => fields,
@@ -55,7 +55,7 @@ impl TaskRequest {
         Ok(TaskRequest { task, context, constraints: Constraints::read(&constraints), constraints_text })
     }
 
-    /// The task as its model is told.
+    /// The task as text for the model.
     pub(super) fn mission(&self) -> String {
         let mut text = self.task.trim().to_owned();
         if !self.constraints_text.is_empty() {

@@ -1,30 +1,30 @@
-//! What the description of `lisp_task` says about the servers, in few bytes.
+//! The summary of the configured servers in the description of `lisp_task`.
 
 use crate::tools::catalog::CatalogMode;
 use ptc_runtime::tools::{Catalog, CatalogServer, UpstreamTool};
 use serde_json::Value;
 
-/// Fields of a map that are named.
+/// Most fields of a map that the summary names.
 const FIELDS: usize = 3;
 
-/// Bytes of a summary that takes the place of one that an operator wrote, at least.
+/// Fewest bytes of a generated summary that replaces an operator's one.
 const LEAST_MADE: usize = 1_024;
 
-/// All that is said of servers where descriptions list no tools.
+/// The whole summary where descriptions list no tools.
 const POINTER: &str =
     "Servers and tools are not listed here (lazy catalog): a task finds those that it needs while it runs.";
 
-/// Where the summary comes from.
+/// The source of the summary.
 #[derive(Clone, Debug)]
 pub enum CapabilitySummary {
     /// The operator wrote it.
     Given(String),
-    /// Made of the tool lists, in so many bytes at most.
+    /// Generated from the tool lists, in at most this many bytes.
     Made(usize),
 }
 
 impl CapabilitySummary {
-    /// One that is made of the tool lists, about as long.
+    /// A generated summary of about the same length.
     pub(super) fn made(&self) -> CapabilitySummary {
         match self {
             CapabilitySummary::Given(text) => CapabilitySummary::Made(text.len().max(LEAST_MADE)),
@@ -32,7 +32,7 @@ impl CapabilitySummary {
         }
     }
 
-    /// Nobody wrote it.
+    /// Whether the summary is generated.
     pub(super) fn is_made(&self) -> bool {
         matches!(self, CapabilitySummary::Made(_))
     }
@@ -62,7 +62,7 @@ impl CapabilitySummary {
     }
 }
 
-/// `- fs: list->[:string], read->:unknown_content`
+/// One line, such as `- fs: list->[:string], read->:unknown_content`.
 fn line(server: &CatalogServer, most: usize) -> String {
     let name = &server.name;
     let Some(tools) = &server.tools else { return format!("- {name}: (unavailable at startup)") };

@@ -1,7 +1,7 @@
-//! Answers of the tool on their way through a run: what is in them passes its end, where secrets are taken out.
+//! Answers of `proxy-dispatch`, which pass through a run so that its end redacts their secrets.
 //!
-//! An answer is the result of the call itself: `content`, and beside it the members that the document of this tool
-//! names. Nothing stands in both, since clients count what they read.
+//! An answer is the result of the call itself: `content`, and the members that the tool's document names. No
+//! value is in both, because clients count the bytes that they read.
 
 use crate::answer::caps::Profile;
 use crate::answer::outcome::{call_json, metrics, usage_json};
@@ -11,63 +11,63 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-/// In the note about calls whose failure a program does not show.
+/// Part of the note about failed calls that a program does not show. It is left out here.
 const NOT_SHOWN: &str = " gave :ok false and are not in the answer";
 
-/// What is answered.
+/// An answer.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ProxyAnswer {
     is_error: bool,
-    /// Members beside `content`.
+    /// Members next to `content`.
     members: Map<String, Value>,
-    /// Content blocks of another server, to be passed on; empty: one block, the text.
+    /// Content blocks that an upstream returned; if empty, the text is the only block.
     blocks: Vec<Value>,
     #[serde(skip)]
     text: String,
 }
 
 impl ProxyAnswer {
-    /// A text.
+    /// An answer of one text.
     pub(super) fn text(text: String) -> ProxyAnswer {
         ProxyAnswer { text, ..ProxyAnswer::default() }
     }
 
-    /// Data, as text.
+    /// An answer of data, as JSON text.
     pub(super) fn data(data: &Value) -> ProxyAnswer {
         ProxyAnswer::text(data.to_string())
     }
 
-    /// Blocks of another server.
+    /// An answer of an upstream's blocks.
     pub(super) fn blocks(blocks: Vec<Value>) -> ProxyAnswer {
         ProxyAnswer { blocks, ..ProxyAnswer::default() }
     }
 
-    /// What went wrong, with the word for it.
+    /// An error with its reason.
     pub(super) fn error(reason: &'static str, text: impl Into<String>) -> ProxyAnswer {
         ProxyAnswer::text(text.into()).failed(reason)
     }
 
-    /// With another member.
+    /// Adds a member.
     pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> ProxyAnswer {
         self.members.insert(name.to_owned(), value.into());
         self
     }
 
-    /// As something that went wrong, with the word for it.
+    /// Marks the answer as an error with this reason.
     pub(super) fn failed(self, reason: &'static str) -> ProxyAnswer {
         ProxyAnswer { is_error: true, ..self }.with("reason", reason)
     }
 
-    /// The end of the run that made it.
+    /// The ending of the run that made the answer.
     pub(super) fn ending(self) -> Ending {
-        // String keys only, so this cannot fail.
+        // All keys are strings, so this cannot fail.
         let json = serde_json::to_string(&self).unwrap_or_default();
         let answer = RenderedValue { json: Some(Ok(json)), ..RenderedValue::of(self.text) };
         Ending::of(Ok(answer))
     }
 
-    /// What came of a run.
+    /// Reads the answer from the outcome of its run.
     pub(super) fn of(outcome: &mut Outcome) -> ProxyAnswer {
         match &mut outcome.result {
             Err(failure) => ProxyAnswer::error(failure.reason.class().name(), failure.message.clone()),
@@ -80,7 +80,7 @@ impl ProxyAnswer {
         }
     }
 
-    /// What is recorded of a call whose run ended so.
+    /// The summary for records of calls.
     pub(super) fn summary<'o>(&self, outcome: &'o Outcome) -> CallSummary<'o> {
         let failed = outcome.result.as_ref().err().map(|failure| failure.reason.class().name().into());
         let told =
@@ -93,9 +93,9 @@ impl ProxyAnswer {
         }
     }
 
-    /// The result of a call whose run ended so.
+    /// The result of the call, made from the answer and the outcome of its run.
     pub(super) fn result(mut self, profile: Profile, outcome: &Outcome) -> ToolResult<'static> {
-        // The answer is that of the one call, and says itself how it ended.
+        // The answer of the single call says itself how it ended.
         let is_new = |note: &&String| !note.contains(NOT_SHOWN);
         let notes: Vec<&String> = outcome.notes.iter().filter(is_new).collect();
         if !notes.is_empty() {
@@ -113,7 +113,7 @@ impl ProxyAnswer {
         self.into_result()
     }
 
-    /// The same without a run.
+    /// The result without facts about the run.
     pub(super) fn into_result(self) -> ToolResult<'static> {
         let ProxyAnswer { is_error, members, blocks, text } = self;
         let blocks = match blocks.is_empty() {
@@ -128,7 +128,7 @@ impl ProxyAnswer {
     }
 }
 
-/// What a text costs a model, roughly.
+/// A rough estimate of the tokens of a text.
 pub(super) fn estimated_tokens(bytes: u64) -> u64 {
     bytes.saturating_add(2) / 4
 }

@@ -1,4 +1,4 @@
-//! `call`: one tool of one connection, by the broker that programs call tools with.
+//! The action `call`: calls one tool of one connection through the same broker as programs.
 
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::connection::{self, Connection};
@@ -13,7 +13,6 @@ use ptc_vm::Class;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Calls the tool.
 pub(super) async fn call(
     runtime: &Runtime,
     account: &Arc<RunAccount>,
@@ -28,7 +27,7 @@ pub(super) async fn call(
         Some(file) => place.arguments(caller, file, account.limits().max_context_bytes).await?,
         None => given.raw("arguments").unwrap_or("{}").to_owned(),
     };
-    // A message is a line, and a break between the tokens of JSON is a blank like any other.
+    // A message is one line, and a line break between JSON tokens is whitespace.
     let arguments =
         if arguments.contains(['\n', '\r']) { arguments.replace(['\n', '\r'], " ") } else { arguments };
     let store = place.store.clone();
@@ -61,7 +60,7 @@ pub(super) async fn call(
     Ok(answer.with("action", "call").with("tool", tool).with("connection", connection.alias))
 }
 
-/// Why a call was not made that its budget does not allow.
+/// The message about a call that exceeds its budget.
 fn limit_of(account: &RunAccount) -> String {
     format!(
         "cap_exhausted: a call may make {} calls (--max-upstream-calls)",
@@ -69,7 +68,7 @@ fn limit_of(account: &RunAccount) -> String {
     )
 }
 
-/// The connection that has the tool.
+/// Finds the connection that has the tool.
 async fn connection_of(
     runtime: &Runtime,
     account: &RunAccount,
@@ -111,7 +110,7 @@ async fn connection_of(
     }
 }
 
-/// A result in the answer itself; `toon`: what its text is then.
+/// An answer that contains the result itself. `toon` is its text in TOON, if it has one.
 pub(super) fn inline(payload: &CallPayload, toon: Option<String>) -> ProxyAnswer {
     let bytes = toon.as_ref().map_or(payload.bytes(), |toon| toon.len() as u64);
     let mut answer = match (toon, payload.value(), payload.blocks()) {

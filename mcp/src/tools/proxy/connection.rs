@@ -1,4 +1,4 @@
-//! Connections as the tool names them: the configured servers, with an alias and an id each.
+//! Connections of `proxy-dispatch`: the configured servers, each with an alias and an id.
 
 use ptc_runtime::tools::UpstreamTool;
 use ptc_runtime::{Runtime, ServerStatus};
@@ -8,14 +8,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// One configured server.
 pub(super) struct Connection {
-    /// `c1` for the first by name.
+    /// `c1` for the first in name order.
     pub(super) alias: String,
-    /// The MD5 of its name and of how it is reached, without secrets: the same as long as that is.
+    /// The MD5 of its name and descriptor, without secrets; stable while these do not change.
     pub(super) id: String,
     pub(super) status: ServerStatus,
 }
 
-/// Which parts of tools are shown.
+/// The parts of tools that a list shows.
 #[derive(Clone, Copy)]
 pub(super) struct Shown {
     pub(super) schemas: bool,
@@ -23,7 +23,7 @@ pub(super) struct Shown {
 }
 
 impl Connection {
-    /// All of them, in name order.
+    /// All connections, in name order.
     pub(super) fn all(runtime: &Runtime) -> Vec<Connection> {
         let connection = |(at, status): (usize, ServerStatus)| {
             let canonical = json!([status.name, status.descriptor]).to_string();
@@ -32,18 +32,17 @@ impl Connection {
         runtime.servers().into_iter().enumerate().map(connection).collect()
     }
 
-    /// True when somebody means it who writes this.
+    /// Whether `word` is its alias, id or name.
     pub(super) fn is(&self, word: &str) -> bool {
         [&*self.alias, &*self.id, &*self.status.name].contains(&word)
     }
 
-    /// Alias and name, for messages.
     pub(super) fn label(&self) -> String {
         format!("{} ({})", self.alias, self.status.name)
     }
 
-    /// Its entry in a list; with tools, if it says how to show them. The arguments of a local command are for those who have
-    /// configured it: they may hold what no name tells to be a secret.
+    /// Its entry in a list, with its tools if `tools` is given. Arguments of local commands are only for the
+    /// person who configured them: they may hold a secret under no telling name.
     pub(super) fn entry(&self, tools: Option<Shown>, shows_arguments: bool) -> Value {
         let status = &self.status;
         let mut descriptor = status.descriptor.clone();
@@ -77,7 +76,7 @@ impl Connection {
     }
 }
 
-/// A tool in a list.
+/// The entry of a tool in a list.
 pub(super) fn tool_entry(tool: &UpstreamTool, shown: Shown) -> Map<String, Value> {
     let mut entry = Map::new();
     entry.insert("name".into(), (*tool.name).into());
@@ -99,10 +98,10 @@ pub(super) fn tool_entry(tool: &UpstreamTool, shown: Shown) -> Map<String, Value
     entry
 }
 
-/// The connection that somebody means.
+/// Finds a connection by alias, id or name.
 ///
 /// # Errors
-/// There is none; the message says which there are.
+/// The message lists the connections if none matches.
 pub(super) fn find<'c>(all: &'c [Connection], word: &str) -> Result<&'c Connection, String> {
     all.iter().find(|connection| connection.is(word)).ok_or_else(|| {
         const NAMED: usize = 30;
@@ -115,7 +114,7 @@ pub(super) fn find<'c>(all: &'c [Connection], word: &str) -> Result<&'c Connecti
     })
 }
 
-/// As ISO 8601 in UTC, to the second.
+/// Formats a time as ISO 8601 in UTC, to the second.
 fn timestamp(time: SystemTime) -> Option<String> {
     let seconds = time.duration_since(UNIX_EPOCH).ok()?.as_secs();
     let timestamp = jiff::Timestamp::from_second(i64::try_from(seconds).ok()?).ok()?;

@@ -1,11 +1,11 @@
-//! The fields of the tool's arguments: one table, of which the schema is made and by which a call is checked.
+//! The argument fields of `proxy-dispatch`, as one table for both schema and checks.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// What a call is for.
+/// The action of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     List,
@@ -28,7 +28,7 @@ impl Act {
     }
 }
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Clone, Copy, PartialEq)]
 enum Holds {
     Text,
@@ -40,14 +40,14 @@ enum Holds {
     Choice(&'static [&'static str]),
 }
 
-/// How a kept result is looked at, the usual way first.
+/// Operations on a spilled result; the first is the usual one.
 const OPS: [&str; 6] = ["stat", "head", "tail", "slice", "grep", "read"];
 
 struct Field {
     name: &'static str,
     holds: Holds,
     acts: &'static [Act],
-    /// Of `readresult`, where not with every op.
+    /// Operations of `readresult` that take the field; empty for all.
     ops: &'static [&'static str],
     is_required: bool,
     about: &'static str,
@@ -61,7 +61,7 @@ const fn required(field: Field) -> Field {
     Field { is_required: true, ..field }
 }
 
-/// A field of `readresult` that belongs to these ops.
+/// A field of `readresult` for these operations only.
 const fn of_ops(
     ops: &'static [&'static str],
     name: &'static str,
@@ -94,7 +94,7 @@ const FIELDS: &[Field] = &[
     of_ops(&["head", "tail", "slice", "grep", "read"], "maxBytes", Holds::Number(0), "Cut the text (0 = do not)"),
 ];
 
-/// The fields of one call, whose names and types fit its action.
+/// Checked fields of one call: their names and types fit its action.
 #[derive(Debug)]
 pub(super) struct Given {
     pub(super) act: Act,
@@ -103,14 +103,14 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// Reads arguments as they came.
+    /// Reads the arguments of a call.
     ///
     /// # Errors
-    /// What is wrong, with the fields that the action takes.
+    /// The message about the fault, with the fields that the action takes.
     pub(super) fn read(text: &str) -> Result<Given, String> {
         let mut values: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text)
             .map_err(|error| format!("the arguments are no JSON object ({error}); {}", all_actions()))?;
-        // As good as absent, and models write it.
+        // Models write null for absent fields.
         values.retain(|_, value| value.get() != "null");
         let action =
             values.remove("action").ok_or_else(|| format!("`action` is missing; {}", all_actions()))?;
@@ -137,7 +137,7 @@ impl Given {
         }
     }
 
-    /// How a kept result is looked at.
+    /// The operation on a spilled result.
     pub(super) fn op(&self) -> &'static str {
         self.op
     }
@@ -229,8 +229,8 @@ fn unknown(act: Act, name: &str) -> String {
     }
 }
 
-/// The JSON Schema of the arguments: a closed variant an action. They hang on `if`, because some clients refuse a
-/// tool whose schema has `oneOf`, `anyOf` or `allOf` at its top.
+/// The JSON Schema of the arguments, with a closed variant per action. The variants use `if`, because some
+/// clients refuse schemas with `oneOf`, `anyOf` or `allOf` at their top.
 pub(super) fn schema() -> Value {
     let mut properties = Map::new();
     let names: Vec<&str> = Act::ALL.iter().map(|act| act.name()).collect();

@@ -1,19 +1,20 @@
-//! Results that are kept for clients, each for the one whose call it was: nobody else can name it.
+//! Spilled results that `proxy-dispatch` retains for clients; only the client that made a call can name its
+//! result.
 
 use crate::tools::{CallContext, CallOwner, SessionTag};
 use ptc_runtime::spill::{Spilled, names_in};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The results of all clients. They go with the session that they were made in, when nobody has looked at them for too
-/// long, and when newer ones need their room.
+/// The retained results of all clients. A result is removed with its client session, after `most_age`
+/// without use, and when newer results need its room.
 pub(super) struct ClientResults {
     kept: Mutex<Vec<ClientResult>>,
-    /// None: there is no time after which they go.
+    /// How long an unused result is retained; `None` for no limit.
     most_age: Option<Duration>,
 }
 
-/// Who calls.
+/// The client session that makes a call.
 #[derive(Clone, Copy)]
 pub(super) struct Caller {
     owner: CallOwner,
@@ -33,18 +34,18 @@ struct ClientResult {
 }
 
 impl ClientResults {
-    /// None yet; they go after this time without a look.
+    /// Makes an empty set with this limit of age.
     pub(super) fn new(most_age: Option<Duration>) -> ClientResults {
         ClientResults { kept: Mutex::default(), most_age }
     }
 
-    /// Keeps a result for a client.
+    /// Retains a result for a client.
     pub(super) fn keep(&self, caller: Caller, spilled: Arc<Spilled>) {
         self.lock().push(ClientResult { caller, spilled, used: Instant::now() });
         self.sweep();
     }
 
-    /// The client's result of this name: its path as it was told, or the last part of it. Nothing is opened.
+    /// Finds the client's result by its path or file name. Opens no file.
     pub(super) fn find(&self, caller: Caller, name: &str) -> Option<Arc<Spilled>> {
         self.sweep();
         let mut kept = self.lock();
@@ -54,17 +55,17 @@ impl ClientResults {
         Some(found.spilled.clone())
     }
 
-    /// The client's first result that is named in a text.
+    /// Finds the client's first result that the text names.
     pub(super) fn named_in(&self, caller: Caller, text: &str) -> Option<Arc<Spilled>> {
         names_in(text).find_map(|name| self.find(caller, name))
     }
 
-    /// Removes those of a session.
+    /// Removes the results of a client session.
     pub(super) fn end(&self, session: SessionTag) {
         self.lock().retain(|kept| kept.caller.session != session);
     }
 
-    /// Removes those whose time is over, or that had to go.
+    /// Removes expired results, and those that the store has removed.
     pub(super) fn sweep(&self) {
         let is_over = |kept: &ClientResult| self.most_age.is_some_and(|most| kept.used.elapsed() >= most);
         self.lock().retain(|kept| !kept.spilled.is_gone() && !is_over(kept));

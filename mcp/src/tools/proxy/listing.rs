@@ -1,4 +1,4 @@
-//! `list` and `search`: what there is.
+//! The actions `list` and `search`, which show connections and tools.
 
 use super::answer::ProxyAnswer;
 use super::connection::{self, Connection, Shown, tool_entry};
@@ -8,10 +8,10 @@ use ptc_runtime::discovery::matching_tools;
 use ptc_runtime::run::account::RunAccount;
 use serde_json::{Value, json};
 
-/// Results of a search that does not say how many.
+/// Results of a search without a limit of its own.
 const RESULTS: u64 = 10;
 
-/// The entries of all connections, or of one. Servers that have not been started are.
+/// Lists all connections, or one. Starts those that have not been started.
 pub(super) async fn list(
     runtime: &Runtime,
     account: &RunAccount,
@@ -26,7 +26,7 @@ pub(super) async fn list(
     Ok(ProxyAnswer::data(&json!({ "connections": connections })).with("action", "list"))
 }
 
-/// The tools that match, best first.
+/// Lists the matching tools, best first.
 pub(super) async fn search(
     runtime: &Runtime,
     account: &RunAccount,
@@ -71,7 +71,7 @@ fn shown(given: &Given) -> Shown {
     }
 }
 
-/// All connections, once those that are meant have been started as far as they can be.
+/// All connections, after an attempt to start those that the call refers to.
 async fn loaded(runtime: &Runtime, account: &RunAccount, given: &Given) -> Result<Vec<Connection>, String> {
     let all = Connection::all(runtime);
     let only = match given.text("connection") {

@@ -1,15 +1,19 @@
-//! `proxy-dispatch`: one tool in front of the tools of all servers, for clients that write no programs. Name, actions
-//! and fields are those of its document.
+//! The tool `proxy-dispatch`: one tool in front of the tools of all servers, for clients that write no
+//! programs.
+//!
+//! Its document defines name, actions and fields.
 //!
 //! # Layout
 //!
-//! - `fields`: what a call may say, as one table; its schema.
-//! - `connection`: servers as the tool names them. `listing`: `list` and `search`. `call`: `call`.
-//! - `place`: where large results and arguments are; `kept`: whose they are. `read_result`: `readresult`.
-//! - `toon`: results in another notation.
-//! - `answer`: answers on their way through a run.
+//! - `fields`: the fields of a call as one table, and its schema.
+//! - `connection`: the servers with aliases and ids. `listing`: `list` and `search`. `call`: `call`.
+//! - `place`: large results, and files of arguments. `kept`: results retained for clients. `read_result`:
+//!   `readresult`.
+//! - `toon`: results in TOON notation.
+//! - `answer`: answers, which pass through a run.
 //!
-//! Each call is a run of its own, so budgets, ledger, policies, checks, deadlines and redaction are those of programs.
+//! Each call is a run of its own, with the same budgets, ledger, policies, checks, deadlines and redaction as
+//! programs.
 
 mod answer;
 mod call;
@@ -49,13 +53,13 @@ const DESCRIPTION: &str = "Lists, searches and calls the tools of all configured
     {\"action\":\"call\",\"tool\":\"name\",\"arguments\":{…}}. A large result is kept in a file: look into it with \
     {\"action\":\"readresult\",\"resultFile\":…}, op stat first, or pass it on as argumentsFile.";
 
-/// Connections that the description names.
+/// Most connections that the description names.
 const NAMED: usize = 20;
 
-/// What a run may take beyond its call, which has a time of its own.
+/// Time of a run beyond that of its upstream call, which has a limit of its own.
 const BEYOND_MS: u64 = 5_000;
 
-/// How often kept results are looked through for those whose time is over.
+/// Interval of the removal of expired results.
 const SWEEP: Duration = Duration::from_secs(30);
 
 /// The tool.
@@ -66,8 +70,8 @@ pub struct ProxyDispatch {
 }
 
 impl ProxyDispatch {
-    /// Calls go to the servers of this runtime, each within what a program may use; its time is that of one call. Must be
-    /// called within a tokio runtime.
+    /// Makes the tool for the servers of this runtime. Each call has the limits of a program and the time of
+    /// one upstream call. Must be called within a tokio runtime.
     pub fn new(runtime: Arc<Runtime>, limits: Limits, place: ProxyPlace) -> ProxyDispatch {
         let timeout_ms = limits.timeout_ms.max(limits.upstream_call_timeout_ms.saturating_add(BEYOND_MS));
         let place = Arc::new(place);
@@ -76,7 +80,7 @@ impl ProxyDispatch {
     }
 }
 
-/// Removes the results whose time is over, as long as there is a place for results.
+/// Removes expired results as long as the tool exists.
 async fn sweep(place: Weak<ProxyPlace>) {
     loop {
         tokio::time::sleep(SWEEP).await;

@@ -1,4 +1,4 @@
-//! Where large results and arguments are: results that are kept, and files of the client's machine.
+//! Large results and arguments of `proxy-dispatch`: spilled results, and files on the client's machine.
 
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::call::inline;
@@ -16,14 +16,14 @@ use serde::de::IgnoredAny;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of a result that are shown of it.
+/// Bytes of the preview of a spilled result.
 const PREVIEW: usize = 200;
 
-/// What the tool knows beside the servers.
+/// Storage and settings of the tool.
 pub struct ProxyPlace {
-    /// Where results are kept.
+    /// Where results are written.
     pub(super) store: SpillStore,
-    /// Those of clients.
+    /// Results that are retained for clients.
     pub(super) results: ClientResults,
     /// Files that calls may name.
     roots: Arc<FileRoots>,
@@ -32,27 +32,27 @@ pub struct ProxyPlace {
     pub(super) shows_arguments: bool,
 }
 
-/// What a server says about large results.
+/// Rules for large results.
 #[derive(Clone, Copy, Debug)]
 pub struct KeepingRules {
-    /// Bytes of a result beyond which it is kept; 0: none is for that.
+    /// Results of more bytes than this are spilled; 0 for no threshold.
     pub threshold: u64,
-    /// Lists and objects are shown and kept as TOON, where there is a threshold.
+    /// Whether lists and objects are shown and spilled as TOON, where there is a threshold.
     pub toon: bool,
-    /// How long a result is kept that nobody looks at; `None`: as long as there is room.
+    /// How long an unused result is retained; `None` for as long as there is room.
     pub most_age: Option<Duration>,
-    /// Lists show the arguments of local commands. Clients over HTTP are not shown them.
+    /// Whether lists show the arguments of local commands. Clients over HTTP must not see them.
     pub shows_arguments: bool,
 }
 
 impl ProxyPlace {
-    /// No result yet; calls may name files in these folders.
+    /// Makes the storage; calls may name files in `roots`.
     pub fn new(store: SpillStore, roots: Arc<FileRoots>, rules: KeepingRules) -> ProxyPlace {
         let KeepingRules { threshold, toon, most_age, shows_arguments } = rules;
         ProxyPlace { store, results: ClientResults::new(most_age), roots, threshold, toon, shows_arguments }
     }
 
-    /// The arguments in a file.
+    /// Reads the arguments of a call from a file or a retained result.
     pub(super) async fn arguments(
         &self,
         caller: Caller,
@@ -74,9 +74,10 @@ impl ProxyPlace {
         text.map_err(|why| format!("argumentsFile {name:?} cannot be used: {why}"))
     }
 
-    /// The answer to a call that gave this: the result itself, or where it is kept. `about`: a kept result that the
-    /// arguments name. What comes of such a call is not kept again unasked, so nobody who reads a kept result by a tool
-    /// is given another one to read.
+    /// Makes the answer to a call: the result itself, or the path of its file.
+    ///
+    /// `about` is a retained result that the arguments name. The result of such a call is spilled only on
+    /// request, so that reading a retained result by a tool does not lead to another one.
     pub(super) async fn answer(
         &self,
         caller: Caller,
@@ -137,8 +138,8 @@ impl ProxyPlace {
     }
 }
 
-/// What is told of a kept result; `auto`: it was too large, for a threshold if there was one; `toon`: what it is at its top,
-/// if it is kept as TOON.
+/// The answer about a spilled result. `auto` is set when it was too large, with the threshold if there was
+/// one. `toon` is its top level, if it is written as TOON.
 async fn shown(spilled: Arc<Spilled>, auto: Option<Option<u64>>, toon: Option<TopLevel>) -> ProxyAnswer {
     let path = spilled.path().to_owned();
     let bytes = spilled.bytes();
@@ -179,7 +180,8 @@ async fn shown(spilled: Arc<Spilled>, auto: Option<Option<u64>>, toon: Option<To
             TopLevel::Other => {}
         }
         if let Ok(beginning) = beginning {
-            // JSON was laid out when it was kept; in anything else an end of a line means something.
+            // JSON was laid out when it was written, so its indentation goes; in other texts line breaks have
+            // a meaning.
             let whole: String = match kind {
                 "JSON" => beginning.text.lines().map(|line| line.trim_start_matches(' ')).collect(),
                 _ => beginning.text.trim_end_matches('\n').to_owned(),

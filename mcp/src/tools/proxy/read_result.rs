@@ -1,4 +1,4 @@
-//! `readresult`: parts of a result that is kept. Only such results are read, by their names; nothing is opened here.
+//! The action `readresult`, which reads parts of a retained result by its name. It opens no other files.
 
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::fields::Given;
@@ -10,13 +10,13 @@ use ptc_runtime::tasks::{StopFlag, look_aside};
 use serde_json::json;
 use std::sync::Arc;
 
-/// Most bytes of an answer, unless the call says how many.
+/// Most bytes of an answer by default.
 const USUAL_BYTES: usize = 2 << 20;
 
-/// Most bytes of an answer, whatever the call says: it is in memory, and so are others.
+/// Most bytes of an answer in any case, because answers are held in memory.
 const MOST_BYTES: usize = 64 << 20;
 
-/// Looks at a result.
+/// Runs an operation on a result.
 pub(super) async fn read_result(
     results: &ClientResults,
     caller: Caller,
@@ -68,7 +68,8 @@ fn stat(spilled: &Arc<Spilled>) -> ProxyAnswer {
     ProxyAnswer::data(&data)
 }
 
-/// Lines, or the beginning. What is missing stands in the text too: many hosts show models nothing else.
+/// Shows lines, or the beginning. The text also says what is missing, because many hosts show models nothing
+/// else.
 fn shown(spilled: &Spilled, part: KeptPart) -> ProxyAnswer {
     let KeptPart { text, truncated: is_cut, from_line } = part;
     let Stat { bytes, lines } = spilled.stat();

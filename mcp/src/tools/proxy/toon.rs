@@ -1,21 +1,21 @@
-//! Results as TOON, which models read for fewer tokens, and back.
+//! Converts results to TOON, which takes fewer tokens, and back.
 
 use ptc_runtime::broker::{PayloadValue, looks_like_json};
 use ptc_runtime::spill::TopLevel;
 use serde_json::Value;
 use toon_format::{EncodeOptions, decode_default, encode};
 
-/// Keys that are told of an object.
+/// Most keys that are named of an object.
 const MOST_KEYS: usize = 50;
 
 /// A list or an object as TOON.
 pub(super) struct Toon {
     pub(super) text: String,
-    /// What it is at its top.
+    /// The kind of its top level.
     pub(super) top_level: TopLevel,
 }
 
-/// A list or an object as TOON; also one that its server gave as text.
+/// Converts a list or an object to TOON, including one that a server returned as text.
 pub(super) fn of(value: PayloadValue<'_>) -> Option<Toon> {
     let value: Value = match value {
         PayloadValue::Json(json) => serde_json::from_slice(json).ok()?,
@@ -34,7 +34,7 @@ pub(super) fn of(value: PayloadValue<'_>) -> Option<Toon> {
     Some(Toon { text, top_level })
 }
 
-/// The JSON of a text that is TOON and no JSON.
+/// Converts a text that is TOON, but not JSON, to JSON.
 pub(super) fn to_json(text: &str) -> Option<String> {
     if text.trim_ascii_start().starts_with(['{', '[']) {
         return None;

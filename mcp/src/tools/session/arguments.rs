@@ -1,16 +1,16 @@
-//! Arguments of session tools. What a client sent is never repeated in a message.
+//! The arguments of session tools, and their faults. Messages never repeat a client's value.
 
 use crate::protocol::arguments::GivenArguments;
 use serde_json::{Map, Value};
 
-/// Why a call of a session tool came to nothing.
+/// Why a call of a session tool failed.
 #[derive(Clone, Debug)]
 pub struct SessionFault {
-    /// Which.
+    /// The reason on the wire.
     pub reason: SessionReason,
-    /// In words.
+    /// The message.
     pub message: String,
-    /// The session, where that helps.
+    /// The session, where its id helps.
     pub session_id: Option<String>,
 }
 
@@ -19,13 +19,13 @@ pub struct SessionFault {
 pub enum SessionReason {
     /// The arguments are wrong.
     Arguments,
-    /// There never was such a session.
+    /// No session had this id.
     NotFound,
-    /// It has ended.
+    /// The session has ended.
     Closed,
-    /// A program is under way in it.
+    /// A program is running in it.
     Busy,
-    /// There are too many.
+    /// A quota of sessions is used up.
     TooMany,
 }
 
@@ -43,17 +43,17 @@ impl SessionReason {
 }
 
 impl SessionFault {
-    /// With this reason and message.
+    /// Makes a fault with this reason and message.
     pub fn new(reason: SessionReason, message: impl Into<String>) -> SessionFault {
         SessionFault { reason, message: message.into(), session_id: None }
     }
 
-    /// Of wrong arguments.
+    /// Makes a fault about wrong arguments.
     pub fn arguments(message: impl Into<String>) -> SessionFault {
         SessionFault::new(SessionReason::Arguments, message)
     }
 
-    /// Of a session with a program under way.
+    /// Makes a fault about a session with a running program.
     pub fn busy(id: &str) -> SessionFault {
         let fault = SessionFault::new(SessionReason::Busy, "an eval is already running for this session");
         SessionFault { session_id: Some(id.to_owned()), ..fault }
@@ -65,7 +65,7 @@ impl SessionFault {
 pub struct Fields(Map<String, Value>);
 
 impl Fields {
-    /// Reads them.
+    /// Reads the arguments.
     pub fn read(arguments: Option<&GivenArguments<'_>>) -> Result<Fields, SessionFault> {
         match serde_json::from_str(arguments.map_or("{}", |arguments| arguments.text())) {
             Ok(Value::Object(fields)) => Ok(Fields(fields)),
@@ -74,12 +74,12 @@ impl Fields {
         }
     }
 
-    /// True without any.
+    /// Whether there are no arguments.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// None but these.
+    /// Checks that no other arguments exist.
     pub fn only(&self, tool: &str, known: &[&str]) -> Result<(), SessionFault> {
         match self.0.keys().find(|key| !known.contains(&key.as_str())) {
             Some(key) => Err(SessionFault::arguments(format!("unexpected {tool} argument: {key}"))),
@@ -87,7 +87,7 @@ impl Fields {
         }
     }
 
-    /// A string.
+    /// A string argument.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.0.get(key).and_then(Value::as_str)
     }
@@ -97,7 +97,7 @@ impl Fields {
         self.0.get(key).and_then(Value::as_u64).filter(|number| *number > 0)
     }
 
-    /// Anything; null is something.
+    /// Any value, including null.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.0.get(key)
     }
@@ -114,7 +114,7 @@ impl Fields {
             .map(Some)
     }
 
-    /// The session that is meant.
+    /// The session's id.
     pub fn session_id(&self) -> Result<&str, SessionFault> {
         self.text("session_id")
             .filter(|id| !id.is_empty())

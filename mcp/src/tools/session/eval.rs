@@ -1,4 +1,4 @@
-//! `lisp_session_eval`: a program in a session.
+//! The tool `lisp_session_eval`, which runs a program in a session.
 
 use super::arguments::{Fields, SessionFault, SessionReason};
 use super::table::{OpenSession, SessionTable};
@@ -34,7 +34,7 @@ const DESCRIPTION: &str = "Runs one PTC-Lisp program in a session, as lisp_eval 
     (:value (tool/call {…}))) in one program, rows in the next. *1 *2 *3 are the last results. Only a program that ends \
     well is kept; after an error, a timeout or (fail v) the session is as before, but for what upstream tools have done.";
 
-/// What is said of writing preludes where that is allowed.
+/// Part of the description where sessions may write preludes.
 const WRITING_HERE: &str = " In a session of mode write_capable, prelude/ writes preludes: (dir 'prelude).";
 
 /// The tool.
@@ -42,7 +42,7 @@ pub struct SessionEval {
     table: Arc<SessionTable>,
 }
 
-/// What a call asks for.
+/// Checked arguments of a call.
 struct Asked {
     session: Arc<OpenSession>,
     program: String,
@@ -51,7 +51,7 @@ struct Asked {
 }
 
 impl SessionEval {
-    /// In sessions of this table.
+    /// Makes the tool for sessions of this table.
     pub fn new(table: Arc<SessionTable>) -> SessionEval {
         SessionEval { table }
     }
@@ -134,7 +134,8 @@ impl Tool for SessionEval {
         };
         let turn = match (session.session().turn(), session.session().turn_after_cancelled()) {
             (Ok(turn), _) => EvalTurn::Now(turn),
-            // A client that cancels a program and sends the next one has not to try again.
+            // A client may send the next program right after it cancels one, so the call waits for the
+            // cancelled program's end.
             (Err(SessionBusy), Some(later)) => EvalTurn::Later(Box::pin(later)),
             (Err(SessionBusy), None) => return reply.with(&refused(&SessionFault::busy(session.id()))),
         };
@@ -169,7 +170,7 @@ impl Tool for SessionEval {
                 if let EvalEnding::Error(error) = &mut record.ending
                     && let Some(kind) = error.kind
                 {
-                    // Sessions say what exactly it was.
+                    // Session tools name the exact reason.
                     error.reason = kind;
                 }
                 let turn = logged.map(|logged| Box::new(logged.ended(&session, &outcome)));
@@ -189,7 +190,7 @@ impl Tool for SessionEval {
                     let (cancel, cancelled) = oneshot::channel::<()>();
                     tasks::spawn(TaskOwner::Run, async move {
                         let submitted = begin(turn.await, reporter);
-                        // The sender is dropped without a message when the call is over.
+                        // A sender that is dropped without a message means that the call is over.
                         if cancelled.await.is_ok() {
                             submitted.cancel();
                         }
@@ -206,11 +207,11 @@ impl Tool for SessionEval {
 /// When a program may begin.
 enum EvalTurn {
     Now(SessionTurn),
-    /// When the program that was cancelled has ended.
+    /// Once the cancelled program has ended.
     Later(Pin<Box<dyn Future<Output = SessionTurn> + Send>>),
 }
 
-/// What the turn log wants of a program beside its end.
+/// Facts about a program for the log, apart from its end.
 struct LoggedTurn {
     program: String,
     attempt: u64,
@@ -231,7 +232,7 @@ impl LoggedTurn {
     }
 }
 
-/// The limits that a run has met, by their names.
+/// The names of the limits that a run has reached.
 fn limits_hit(outcome: &Outcome) -> Vec<&'static str> {
     let mut met = Vec::new();
     if let Err(failure) = &outcome.result {
@@ -256,7 +257,7 @@ fn limits_hit(outcome: &Outcome) -> Vec<&'static str> {
     met
 }
 
-/// Adds what has become of the session.
+/// Adds the state of the session to a result.
 fn decorate<'r>(
     profile: Profile,
     result: ToolResult<'r>,
@@ -296,7 +297,7 @@ fn decorate<'r>(
         (items, memory, notice)
     });
     let structured = structured.map(|mut structured| {
-        // A validated value alone, of the slim profile, is left as it is.
+        // The slim profile shows a validated value alone.
         if profile != Profile::Slim
             && let Some(map) = structured.as_object_mut()
         {

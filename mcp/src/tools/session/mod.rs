@@ -1,11 +1,12 @@
-//! Sessions as tools: programs that build on each other (`--sessions`).
+//! Session tools (`--sessions`): programs that build on each other.
 //!
 //! # Layout
 //!
-//! - `table`: which sessions there are, whose they are, and when they end.
-//! - `eval`: a program in a session. `view`: what a session is seen to hold.
+//! - `table`: the open sessions with their owners, quotas and expiry.
+//! - `eval`: a program in a session. `view`: the contents of a session, for answers.
+//! - `preludes`: preludes of sessions, from the store.
 //! - `arguments`: arguments of all these tools, and their faults.
-//! - here: the tools that are over at once.
+//! - here: the tools that run no program.
 
 pub mod arguments;
 mod eval;
@@ -66,13 +67,13 @@ struct BoundTool {
     table: Arc<SessionTable>,
 }
 
-/// Characters of a title; the rest is left out.
+/// Most characters of a title.
 const LONGEST_TITLE: usize = 200;
 
-/// Sessions whose preludes are compiled at once: that takes memory outside of every program.
+/// Permits to compile the preludes of a session. Compiling takes memory outside of every program's budget.
 static COMPILATIONS: Semaphore = Semaphore::const_new(2);
 
-/// What is said of writing preludes where that is allowed.
+/// Part of the description where sessions may write preludes.
 const WRITING: &str =
     " With mode write_capable its programs write preludes of the server: (dir 'prelude) lists how.";
 
@@ -197,7 +198,7 @@ impl SimpleTool {
     }
 }
 
-/// What can be cleared as a whole.
+/// The parts of a session that can be cleared as a whole.
 const CLEARED: [&str; 5] = ["memory", "history", "prints", "tool_calls", "upstream_calls"];
 
 impl Tool for BoundTool {
@@ -255,7 +256,7 @@ enum SimpleAnswer {
 }
 
 impl BoundTool {
-    /// Starts a session: at once, or as work of its own where texts of the store have to be compiled for it.
+    /// Starts a session: at once, or in a job where preludes of the store must be compiled.
     fn start(&self, owner: CallOwner, fields: &Fields) -> Result<SimpleAnswer, SessionFault> {
         fields.only("lisp_session_start", &["title", "ttl_ms", "preludes", "mode"])?;
         let preludes = AskedPreludes::read(fields)?;
@@ -276,7 +277,7 @@ impl BoundTool {
             tasks::spawn(TaskOwner::Run, async move {
                 let started = tokio::select! {
                     started = tasks::blocking_in_turn(TaskOwner::Run, &COMPILATIONS, start) => started,
-                    // The sender is dropped without a message when the job has ended.
+                    // A sender that is dropped without a message means that the job has ended.
                     Ok(()) = cancelled => None,
                 };
                 let started =
@@ -353,7 +354,7 @@ fn ok<const N: usize>(entries: [(&str, Value); N]) -> Map<String, Value> {
     map
 }
 
-/// The answer of a tool that no profile cuts: data, and the same as text.
+/// An answer that no profile shortens: data, repeated as text.
 fn told(answer: Map<String, Value>) -> ToolAnswer<'static> {
     let is_error = answer.get("status").is_some_and(|status| status == "error");
     let structured = Value::from(answer);
@@ -361,7 +362,7 @@ fn told(answer: Map<String, Value>) -> ToolAnswer<'static> {
     ToolResult { is_error, content, structured: Some(structured) }.into()
 }
 
-/// A call that came to nothing.
+/// The answer to a call that failed.
 fn refused(fault: &SessionFault) -> ToolAnswer<'static> {
     let mut map = Map::new();
     map.insert("status".into(), "error".into());

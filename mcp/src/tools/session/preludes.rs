@@ -1,4 +1,5 @@
-//! Preludes of sessions: versions of a store, frozen when a session starts, and whether its programs may write new ones.
+//! Preludes of sessions: versions from a store, frozen at the start of a session, and the right to write new
+//! ones.
 
 use super::arguments::{Fields, SessionFault};
 use ptc_runtime::prelude_store::{PreludeRef, PreludeStore, PreludeVersion, StoreError, editing};
@@ -7,32 +8,32 @@ use ptc_runtime::{Prelude, Runtime, Scope};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What sessions may have of a store.
+/// Access of sessions to the prelude store.
 #[derive(Clone, Default)]
 pub struct StoreAccess {
     /// The store.
     pub store: Option<Arc<PreludeStore>>,
-    /// Sessions that start as `write_capable` have the namespace `prelude/`.
+    /// Whether sessions may start in mode `write_capable`, which have the namespace `prelude/`.
     pub may_write: bool,
-    /// All programs have a prelude from a file.
+    /// Whether all programs have a prelude from a file.
     pub has_prelude: bool,
 }
 
-/// What a session asks for.
+/// The preludes and mode that a session requests.
 #[derive(Default)]
 pub(super) struct AskedPreludes {
     pub(super) references: Option<Vec<PreludeRef>>,
     may_write: bool,
 }
 
-/// What a session has, for as long as it lives.
+/// The preludes of a session, for its whole life.
 #[derive(Clone, Default)]
 pub(super) struct FrozenPreludes {
-    /// Its programs may write preludes.
+    /// Whether its programs may write preludes.
     pub(super) may_write: bool,
-    /// What they need and do not find, as it was when the session began.
+    /// Requirements of the preludes that were not met when the session started.
     pub(super) missing: Option<String>,
-    /// `[{id, version, checksum, origin}]`; nothing when it has asked for none.
+    /// `[{id, version, checksum, origin}]`; `None` when the session requested no preludes.
     pub(super) references: Option<Value>,
     /// `[{namespace, doc, discover, source}]`.
     pub(super) namespaces: Option<Value>,
@@ -89,12 +90,12 @@ fn reference(at: usize, item: &Value) -> Result<PreludeRef, String> {
 }
 
 impl StoreAccess {
-    /// The store, where sessions may write it.
+    /// The store, if sessions may write it.
     pub(super) fn writable(&self) -> Option<&Arc<PreludeStore>> {
         self.store.as_ref().filter(|_| self.may_write)
     }
 
-    /// The place of a session, and what it has.
+    /// The scope of a session's programs, and its frozen preludes.
     pub(super) fn place(
         &self,
         runtime: &Runtime,
@@ -145,7 +146,7 @@ impl StoreAccess {
         Ok((place, frozen))
     }
 
-    /// All that is in the store.
+    /// All preludes of the store.
     pub(super) fn list(&self) -> Result<Value, SessionFault> {
         let Some(store) = &self.store else { return Ok(json!([])) };
         Ok(store.list().map_err(refused)?.iter().map(|stored| stored.public_view()).collect())

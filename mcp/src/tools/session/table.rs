@@ -1,4 +1,4 @@
-//! Which sessions there are, and when they end: closed, too old, or idle for too long.
+//! The table of open Lisp sessions, with quotas per owner and expiry by age and idle time.
 
 use super::arguments::{SessionFault, SessionReason};
 use super::preludes::{AskedPreludes, FrozenPreludes, StoreAccess};
@@ -28,13 +28,13 @@ limit_table! {
     idle_ms: Millis = 900_000, "session-idle-timeout", "session_closed";
 }
 
-/// Ended sessions whose ids are remembered, so that it can be said that they have ended.
+/// Number of ended sessions with remembered ids, so that a call can be answered with `session_closed`.
 const REMEMBERED: usize = 1_024;
 
 /// Random bytes of an id.
 const ID_BYTES: usize = 18;
 
-/// An id that nobody can guess.
+/// Makes an id that cannot be guessed.
 pub(crate) fn random_id() -> Result<String, SessionFault> {
     let mut random = [0; ID_BYTES];
     getrandom::fill(&mut random)
@@ -42,14 +42,14 @@ pub(crate) fn random_id() -> Result<String, SessionFault> {
     Ok(format!("ptcs_{}", BASE64_URL_SAFE_NO_PAD.encode(random)))
 }
 
-/// The sessions of a server.
+/// The open sessions of a server.
 pub struct SessionTable {
     runtime: Arc<Runtime>,
     quotas: SessionQuotas,
     limits: SessionLimits,
-    /// Of each program.
+    /// Limits of each program.
     pub(super) programs: Limits,
-    /// Where preludes of sessions come from.
+    /// The source of preludes for sessions.
     pub(super) stores: StoreAccess,
     open: Mutex<OpenSessions>,
 }
@@ -60,7 +60,7 @@ struct OpenSessions {
     ended: VecDeque<(CallOwner, String)>,
 }
 
-/// A session with its dates.
+/// An open session with its dates.
 pub(super) struct OpenSession {
     id: String,
     owner: CallOwner,
@@ -73,11 +73,11 @@ pub(super) struct OpenSession {
     used: Mutex<(Timestamp, Instant)>,
 }
 
-/// A session has ended.
+/// Proof that a session was ended.
 pub(super) struct Closed;
 
 impl SessionTable {
-    /// None yet; their programs have these limits.
+    /// Makes an empty table; programs of its sessions have the limits `programs`.
     pub fn new(
         runtime: Arc<Runtime>,
         quotas: SessionQuotas,
@@ -92,7 +92,7 @@ impl SessionTable {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a session, within a tokio runtime, which ends it.
+    /// Starts a session. Needs a tokio runtime for its expiry.
     pub(super) fn start(
         table: &Arc<SessionTable>,
         owner: CallOwner,
@@ -102,7 +102,7 @@ impl SessionTable {
         stop: &StopFlag,
     ) -> Result<Arc<OpenSession>, SessionFault> {
         let quotas = table.quotas;
-        // Nothing is compiled for a session that has no room.
+        // Checks the quota before it compiles preludes.
         table.open().check_room(&quotas, owner)?;
         let (place, preludes) = table.stores.place(&table.runtime, preludes, stop)?;
         let mut open = table.open();
@@ -127,7 +127,7 @@ impl SessionTable {
         Ok(session)
     }
 
-    /// The session of this id; there is none of somebody else.
+    /// Finds a session of this owner. Sessions of other owners do not exist for it.
     pub(super) fn find(&self, owner: CallOwner, id: &str) -> Result<Arc<OpenSession>, SessionFault> {
         let open = self.open();
         match open.sessions.get(id).filter(|session| session.owner == owner) {
@@ -136,7 +136,7 @@ impl SessionTable {
         }
     }
 
-    /// All of an owner, the one used last first.
+    /// All sessions of an owner, the most recently used first.
     pub(super) fn all(&self, owner: CallOwner) -> Vec<Arc<OpenSession>> {
         let open = self.open();
         let mut sessions: Vec<_> =
@@ -146,7 +146,6 @@ impl SessionTable {
         sessions
     }
 
-    /// Ends a session.
     pub(super) fn close(&self, owner: CallOwner, id: &str, why: SessionEnd) -> Result<Closed, SessionFault> {
         let session = {
             let mut open = self.open();
@@ -166,7 +165,7 @@ impl SessionTable {
 }
 
 impl OpenSessions {
-    /// There is room for one more session of this owner.
+    /// Checks the quotas for one more session of this owner.
     fn check_room(&self, quotas: &SessionQuotas, owner: CallOwner) -> Result<(), SessionFault> {
         if self.sessions.len() as u64 >= quotas.sessions {
             return Err(SessionFault::new(SessionReason::TooMany, "maximum number of sessions reached"));
@@ -191,7 +190,7 @@ fn missing(has_ended: bool) -> SessionFault {
     }
 }
 
-/// Ends a session when its time has come.
+/// Ends a session when it expires.
 async fn end_in_time(table: Weak<SessionTable>, session: Weak<OpenSession>) {
     loop {
         let Some(deadline) = session.upgrade().map(|session| session.ends()) else { return };
@@ -200,7 +199,7 @@ async fn end_in_time(table: Weak<SessionTable>, session: Weak<OpenSession>) {
         let now = Instant::now();
         if session.ends() <= now {
             let why = if session.expires.1 <= now { SessionEnd::Expired } else { SessionEnd::Idle };
-            // It may have been closed in this instant.
+            // The session may have been closed at the same time.
             let _ = table.close(session.owner, &session.id, why);
             return;
         }
@@ -236,17 +235,17 @@ impl OpenSession {
         self.expires.0
     }
 
-    /// When it was used last.
+    /// The time of the last use.
     pub(super) fn used(&self) -> (Timestamp, Instant) {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// It is in use.
+    /// Notes that the session was used now.
     pub(super) fn touch(&self) {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = (now(), Instant::now());
     }
 
-    /// When it ends if nothing happens; a program under way keeps it from being idle.
+    /// When the session ends if it is not used. A running program keeps it from being idle.
     fn ends(&self) -> Instant {
         let used = if self.session.is_busy() { Instant::now() } else { self.used().1 };
         let idle = Duration::from_millis(self.quotas.idle_ms.max(1));

@@ -1,4 +1,4 @@
-//! What a session is seen to hold.
+//! Renders the contents of a session for the answers of session tools.
 
 use super::ok;
 use super::table::OpenSession;
@@ -8,10 +8,10 @@ use ptc_runtime::session::SessionContents;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
-/// What `lisp_session_inspect` shows.
+/// The views of `lisp_session_inspect`.
 pub(super) const VIEWS: [&str; 6] = ["overview", "memory", "prints", "tool_calls", "history", "limits"];
 
-/// Names among the largest.
+/// Most names in the list of the largest ones.
 const LARGEST: usize = 10;
 
 /// The answer of `lisp_session_start`.
@@ -51,7 +51,7 @@ fn limits(session: &OpenSession) -> Value {
     })
 }
 
-/// A session in a list.
+/// The entry of a session in a list.
 pub(super) fn summary(session: &OpenSession) -> Map<String, Value> {
     let (turn, usage) = session.session().contents(|contents| (contents.turn, contents.usage()));
     let status = if session.session().is_busy() { "running" } else { "idle" };
@@ -72,7 +72,7 @@ pub(super) fn summary(session: &OpenSession) -> Map<String, Value> {
     }
 }
 
-/// The answer of `lisp_session_inspect`; an unknown view is the overview.
+/// The answer of `lisp_session_inspect`. An unknown view means the overview.
 pub(super) fn inspect(session: &OpenSession, view: &str) -> Map<String, Value> {
     let view = VIEWS.into_iter().find(|known| *known == view).unwrap_or("overview");
     let mut shown = ok([
