@@ -1,6 +1,6 @@
-//! What one connection promises: ids, cancellation, holding back, oversize lines, the end of input.
+//! Tests of one connection: ids, cancellation, backpressure, oversize lines, the end of input.
 //!
-//! What runs programs is replaced, so that a program ends exactly when a test says so.
+//! A script replaces the evaluator, so that a program ends exactly when a test says so.
 
 #![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
@@ -25,7 +25,8 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use tokio::sync::{Semaphore, watch};
 
-/// `hold` never ends, `gate` ends when the test opens the gate, `calls` has ended 1, 2 and then 5 calls before the gate, anything else is its own answer at once.
+/// A scripted evaluator. `hold` never ends. `gate` ends when the test opens the gate. `calls` ends 1, 2 and
+/// then 5 upstream calls before the gate. Any other program is answered at once with its own text.
 #[derive(Clone)]
 struct Script {
     gate: Arc<Semaphore>,
@@ -119,12 +120,12 @@ struct Client {
 }
 
 impl Client {
-    /// A server that starts so many programs at once.
+    /// A server that runs up to `programs` programs at once.
     fn start(programs: usize) -> Client {
         Client::start_with(programs, 10_000, false)
     }
 
-    /// With a paused clock, time passes at once whenever the server has nothing else to do.
+    /// With `paused`, time advances at once whenever the server is idle.
     fn start_with(programs: usize, queued: usize, paused: bool) -> Client {
         let (server_input, input) = pipe().expect("pipe");
         let (output, server_output) = pipe().expect("pipe");
@@ -194,7 +195,7 @@ impl Client {
         assert_eq!(answer["result"]["content"][0]["text"], text, "{answer}");
     }
 
-    /// Everything sent before has been handled once this is answered.
+    /// Waits until everything sent before has been handled.
     fn barrier(&mut self) {
         self.ping("barrier");
         assert_eq!(self.receive()["id"], "barrier");
@@ -303,7 +304,7 @@ fn while_there_is_room_cancellations_are_seen_before_programs_end() {
     assert_eq!(client.end(), "");
 }
 
-/// A connection whose transport does as the test says.
+/// A connection with a transport that the test controls.
 struct Held {
     connection: ClientConnection<Lines>,
     script: Script,
@@ -370,7 +371,7 @@ async fn what_waits_is_bounded_by_bytes_too() {
         held.call(1 + queued, &"x".repeat(100));
     }
     assert_eq!(queued, 3);
-    // A cancelled request leaves its bytes to others.
+    // A cancelled request frees its bytes.
     let cancel =
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 2 } });
     held.connection.message(cancel.to_string().as_bytes());
@@ -395,7 +396,7 @@ async fn while_answers_are_not_read_no_program_begins() {
     assert_eq!(held.started(), 19);
 }
 
-/// No more programs are started than can begin soon: what was started cannot be held back.
+/// At most as many programs are started as can begin soon: a started one cannot be held back.
 #[tokio::test]
 async fn few_programs_are_handed_out_ahead() {
     let mut held = Held::new(load(1_000, 1_000, 1 << 20));
@@ -495,7 +496,7 @@ fn progress_tells_the_calls_that_have_ended_at_a_bounded_rate() {
     assert_eq!(second["params"]["progress"], 5, "what happened in between is told as one: {second}");
     client.gate.add_permits(1);
     client.expect_text(1, "calls");
-    // Without a token, or with one that is none, nothing is told.
+    // Without a token, or with an invalid one, there are no notifications.
     client.call(2, "calls");
     client.call_with_progress(3, "calls", json!({}));
     client.call_with_progress(4, "calls", json!(1.5));
@@ -559,7 +560,7 @@ fn a_changed_tool_list_is_told_to_who_wants_to_know() {
     client.send(&stateless(3, "tools/list", json!({})));
     let list = client.receive()["result"]["tools"][0]["description"].to_string();
     assert!(list.contains("- shop"), "{list}");
-    // The same list again is no change; a client with handshake hears of changes unasked.
+    // The same list again is no change. A client with a handshake is notified without a subscription.
     client.facts.send(with(&["shop"])).expect("served");
     client.cancel(1);
     client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);

@@ -1,4 +1,4 @@
-//! The two eras of the protocol, told apart by the shape of each message.
+//! Tests of the two protocol eras, which the shape of each message tells apart.
 
 use ptc_mcp::protocol::Frame;
 use ptc_mcp::server::{Action, Handler, HandshakeState, Outbox, Route, Surface};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Every program answers at once; `late` after a call that took too long.
+/// Answers every program at once; `late` after an upstream call that timed out.
 struct AtOnce;
 
 impl Evaluator for AtOnce {
@@ -58,7 +58,7 @@ fn handler() -> Handler {
     .expect("handler")
 }
 
-/// What is sent.
+/// Collects sent messages.
 #[derive(Default)]
 struct Sent(Vec<Value>);
 
@@ -71,7 +71,7 @@ impl Outbox for Sent {
     }
 }
 
-/// What a message leads to, and what is sent at once.
+/// Handles a message; returns the action and the messages sent.
 fn handle(handler: &Handler, line: &[u8], session: &mut HandshakeState) -> (Action, Vec<Value>) {
     let (mut frame, mut sent) = (Frame::default(), Sent::default());
     let message = frame.read(line).expect("message");
@@ -175,7 +175,7 @@ fn the_advertised_description_is_under_two_kilobytes() {
     assert!(description.len() < 2_048);
 }
 
-/// Flips, drops and doubles bytes of good messages, in a fixed sequence.
+/// Flips, drops and doubles bytes of valid messages, in a fixed sequence.
 #[test]
 fn no_line_makes_the_handler_panic() {
     let handler = handler();
@@ -247,7 +247,7 @@ fn log_messages_come_before_the_answer_and_only_when_asked_for() {
     assert_eq!(told[0]["params"]["data"]["reason"], "timeout");
     assert_eq!(told[1]["id"], 1);
     assert_eq!(lines(&mut session, call("1")).len(), 1, "nothing to warn of");
-    // The stateless era asks for each request, whatever was set for the connection.
+    // In the stateless era each request asks for log messages; the connection's level does not count.
     assert_eq!(lines(&mut session, stateless(call("late"))).len(), 1);
     let mut params = stateless(call("late"));
     params["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");

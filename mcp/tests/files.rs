@@ -1,4 +1,4 @@
-//! What tries to get out of the folders, by everything that takes a path.
+//! Tests that the file tools cannot leave their folders, by any argument that takes a path.
 #![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
 use ptc_mcp::files::{FileRoots, FileUtilities};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
 
-/// A folder full of ways out of it, and what is outside.
+/// A folder full of links out of it, and files outside.
 struct Hostile {
     outside: TempDir,
     root: TempDir,
@@ -52,7 +52,7 @@ impl Hostile {
         Hostile { outside, root, roots, _socket: socket }
     }
 
-    /// Paths to what is outside, or is no file.
+    /// Paths that lead outside, or to something other than a file.
     fn escapes(&self) -> Vec<String> {
         let (out, root) = (self.outside.path(), self.root.path().display());
         let secret = out.join("secret.json").to_str().expect("UTF-8").to_owned();
@@ -116,7 +116,7 @@ impl Hostile {
         escapes
     }
 
-    /// What is outside is as it was.
+    /// True if the files outside are unchanged.
     fn is_untouched(&self) -> bool {
         let names = || std::fs::read_dir(self.outside.path()).expect("a folder").count();
         let secret = std::fs::read_to_string(self.outside.path().join("secret.json"));
@@ -124,7 +124,7 @@ impl Hostile {
     }
 }
 
-/// What a tool answers; an error is what it says is wrong.
+/// The answer of a tool, or its error text.
 fn call(roots: &Arc<FileRoots>, tool: &str, arguments: &Value) -> Result<Value, String> {
     let answer = AnswerWriter::of_result(1 << 20, None);
     let utilities = FileUtilities::new(roots.clone(), true);
@@ -182,7 +182,7 @@ fn nothing_is_written_outside_of_the_folder() {
                     arguments["content"] = "overwritten".into();
                 }
                 let done = call(&hostile.roots, "filesystemModify", &arguments);
-                // Names that are odd, but inside.
+                // Odd names that are inside.
                 let is_inside = ["~", "file:", "%2e", "..\\"].iter().any(|odd| escape.starts_with(odd))
                     || escape
                         == format!(
@@ -195,7 +195,7 @@ fn nothing_is_written_outside_of_the_folder() {
         }
         assert!(hostile.is_untouched(), "{escape:?}");
     }
-    // A link itself can be removed; what it leads to stays.
+    // A link itself can be removed; its target stays.
     for escape in hostile.escapes() {
         let _ = call(&hostile.roots, "filesystemModify", &json!({ "path": escape, "operation": "delete" }));
         assert!(hostile.is_untouched(), "{escape:?}");
@@ -228,7 +228,7 @@ fn folders_are_gone_through_without_leaving_them() {
     assert_eq!(kind("dir-link"), Some("link".into()));
     assert_eq!(kind("pipe"), Some("other".into()));
     assert_eq!(kind("sub"), Some("folder".into()));
-    // A terabyte of nothing is no text, and not gone through to its end.
+    // A sparse file of a terabyte is not text, and is not read to its end.
     let sparse = call(&hostile.roots, "filesystemQuery", &json!({ "path": "sparse" }));
     assert!(sparse.expect_err("it is too large").contains("TooLarge"));
     let part = json!({ "path": "sparse", "fromLine": 1, "toLine": 2 });
@@ -280,7 +280,7 @@ fn what_changes_between_steps_leads_nowhere_either() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                // The folder and a link outside change places.
+                // The folder and a link that leads outside are swapped.
                 std::fs::rename(&inner, &away).expect("moved");
                 std::fs::rename(root.join("link"), &inner).expect("moved");
                 std::fs::rename(&inner, root.join("link")).expect("moved");

@@ -157,7 +157,7 @@ fn base64_never_fills_a_text() {
     let result = apply(Profile::Slim, &record);
     let short = format!("{}…[5000 bytes of base64]", &letters[..24]);
     assert_eq!(text(&result), format!("<prints>\n{short}\nshort\n\n<result>\n{{\"data\":\"{short}\"}}"));
-    // What a schema asked for is data.
+    // A schema's data is never shortened.
     assert_eq!(result.structured, Some(json!({ "validated": { "data": letters } })));
 }
 
@@ -216,8 +216,8 @@ fn a_result_without_a_json_form_fails_validation() {
     );
 }
 
-/// Prints, the answer and the data are as large as can be: no profile sends more than its bound. Bytes are
-/// those of plain text, so nothing is escaped.
+/// With prints, answer and data of the largest size, no profile exceeds its limit. The bytes are those of plain
+/// text, so nothing is escaped.
 #[test]
 fn every_profile_is_bounded() {
     let json = format!("[{}]", vec!["\"xxxxxxxxxx\""; 200_000].join(","));

@@ -1,4 +1,4 @@
-//! A tool beside `lisp_eval`: what it takes to add one, and what the server does with it.
+//! Tests with a tool other than `lisp_eval`: what it takes to add one, and how the server runs it.
 
 use ptc_mcp::answer::{Content, ToolResult};
 use ptc_mcp::protocol::arguments::GivenArguments;
@@ -20,10 +20,10 @@ use std::sync::{Arc, Mutex};
 
 // The tool: from here …
 
-/// Calls of `wait` under way, by the number they were given.
+/// Running calls of `wait`, by their number.
 type Waiting = Arc<Mutex<BTreeMap<u64, Box<dyn Reporter>>>>;
 
-/// Waits until somebody answers; weighs as many bytes as it is asked to.
+/// Waits until the test answers; declares as many bytes of memory as its argument says.
 struct Wait(Waiting);
 
 fn said(blocks: Value, is_error: bool) -> ToolAnswer<'static> {
@@ -69,7 +69,7 @@ impl Tool for Wait {
 
 // … to here.
 
-/// No programs are run here.
+/// An evaluator that must not be used.
 struct Nothing;
 
 impl Evaluator for Nothing {
@@ -78,7 +78,7 @@ impl Evaluator for Nothing {
     }
 }
 
-/// Keeps each message with what it belongs to, as a transport with a stream a request does.
+/// Collects messages with the request of each, as a transport with one stream for each request does.
 #[derive(Default)]
 struct Streams(Vec<(Option<String>, Value)>);
 
@@ -96,7 +96,7 @@ impl Outbox for Streams {
 
 type Client = ClientConnection<Streams>;
 
-/// A process with so many connections.
+/// A process with several connections.
 fn process<const CLIENTS: usize>(jobs: usize, memory_bytes: u64) -> (Waiting, [Client; CLIENTS]) {
     let waiting = Waiting::default();
     let lisp = Registry::of_server(Arc::new(Nothing), Limits::default(), MoreTools::default());
@@ -131,7 +131,7 @@ fn cancel(client: &mut Client, id: u64) {
     client.message(line.to_string().as_bytes());
 }
 
-/// What was sent; each message went to the stream of the request that it answers.
+/// The sent messages; checks that each went to the stream of its request.
 fn sent(client: &mut Client) -> Vec<Value> {
     client.take_events();
     let sent = std::mem::take(&mut client.outbox().0);
@@ -191,7 +191,7 @@ fn a_cancelled_call_is_stopped_and_not_answered() {
     assert_eq!(started(&waiting), [] as [u64; 0], "its place is given away when the mailbox is read");
     assert_eq!(sent(&mut client), [] as [Value; 0]);
     assert_eq!(started(&waiting), [2]);
-    // A tool that forgets to answer is a defect, which its client is told.
+    // A tool that drops its reporter without an answer has a defect; its client gets an error.
     waiting.lock().expect("whole").clear();
     assert_eq!(sent(&mut client)[0]["error"]["code"], -32603);
     assert!(client.is_idle());
@@ -254,7 +254,7 @@ fn a_connection_that_is_gone_leaves_its_places_to_others() {
     drop(first);
     sent(&mut second);
     assert_eq!(started(&waiting), [3]);
-    // As does one that was told that it may start, and went before it looked.
+    // So does a connection that goes before it handles its admission.
     let (waiting, [mut first, mut second]) = process(1, 0);
     wait(&mut first, 1, 0);
     wait(&mut second, 2, 0);

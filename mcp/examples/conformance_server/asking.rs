@@ -1,5 +1,5 @@
-//! Tools that ask their client something while they run, over the stream of their call. Without a session nobody can
-//! be asked, and the answer says so.
+//! Tools that ask their client something while they run, over the stream of their call. Without a session the
+//! client cannot be asked, and the answer says so.
 
 use crate::plain::{blocks, definition, text, texts};
 use ptc_mcp::protocol::arguments::GivenArguments;
@@ -10,11 +10,11 @@ struct AskingTool {
     name: &'static str,
     arguments: &'static [&'static str],
     method: &'static str,
-    /// The parameters of the question, from the arguments of the call.
+    /// Builds the parameters of the question from the arguments of the call.
     question: fn(&Value) -> Value,
 }
 
-/// All of them.
+/// All such tools.
 pub(crate) fn tools() -> impl Iterator<Item = Box<dyn Tool>> {
     const ELICIT: &str = "elicitation/create";
     [

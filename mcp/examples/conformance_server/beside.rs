@@ -1,4 +1,4 @@
-//! Prompts, resources and completions.
+//! The conformance server's offerings other than tools: prompts, resources and completions.
 
 use crate::plain::PNG;
 use crate::rounds::{elicitation, responses};
@@ -7,10 +7,10 @@ use ptc_mcp::protocol::{Era, RpcError};
 use ptc_mcp::server::Offerings;
 use serde_json::{Map, Value, json};
 
-/// How long a client may keep what it was told, in milliseconds.
+/// How long a client may cache results, in milliseconds.
 const TTL: u64 = 60_000;
 
-/// Everything beside tools.
+/// The offerings.
 #[derive(Debug)]
 pub(crate) struct Beside;
 
@@ -54,7 +54,7 @@ impl Offerings for Beside {
             "completion/complete" => {
                 Ok(object(json!({ "completion": { "values": [], "total": 0, "hasMore": false } })))
             }
-            // Whoever subscribes is told when one of them changes, which none does.
+            // Subscribers would get changes, but no resource changes.
             "resources/subscribe" | "resources/unsubscribe" => Ok(Map::new()),
             _ => Err(RpcError::method_not_found()),
         }

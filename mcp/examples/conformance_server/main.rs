@@ -1,14 +1,16 @@
-//! A server with the tools, resources and prompts that the official conformance suite of MCP asks for, behind the
-//! handler and the listener that `ptc serve --http` has. It runs no programs.
+//! A server for the official MCP conformance suite, with the tools, resources and prompts that it asks for. It
+//! has the handler and the listener of `ptc serve --http`, and runs no programs.
 //!
-//!     cargo run --package ptc-mcp --example conformance_server -- 127.0.0.1:7398
+//! ```sh
+//! cargo run --package ptc-mcp --example conformance_server -- 127.0.0.1:7398
+//! ```
 //!
-//! `tests/third_party/conformance_server.py` lets the suite loose on it; docs/conformance.md has the results.
+//! `tests/third_party/conformance_server.py` runs the suite against it; docs/conformance.md has the results.
 //!
 //! # Layout
 //!
 //! - `plain`: tools that answer. `asking`: tools that ask their client while they run (with a session).
-//! - `rounds`: tools that ask by an answer, and are called again (2026-07-28).
+//! - `rounds`: tools that ask in a response, and are called again (2026-07-28).
 //! - `beside`: prompts, resources, completions.
 
 #![allow(clippy::disallowed_methods, reason = "an example that owns nothing of the product")]
@@ -63,7 +65,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     });
     listener
         .serve(Handlers::single(Arc::new(handler)), &gate, Access::open(&limits), changes, async {
-            // Without it the process ends at once, which is an end as well.
+            // If the signal cannot be awaited, the server ends at once.
             let _ = tokio::signal::ctrl_c().await;
         })
         .await;

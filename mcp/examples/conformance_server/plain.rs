@@ -1,4 +1,4 @@
-//! Tools that answer: at once, after a while, or with an error.
+//! Tools of the conformance server that answer: at once, after a while, or with an error.
 
 use ptc_mcp::answer::{Content, ToolAnswer, ToolResult};
 use ptc_mcp::protocol::RpcError;
@@ -15,15 +15,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// A red pixel, and a moment of silence.
+/// A red pixel, and a short silence.
 pub(crate) const PNG: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 const WAV: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAAAAA==";
 
-/// Longer than progress is held back.
+/// Longer than the shortest interval between progress notifications.
 const PAUSE: Duration = Duration::from_millis(150);
 
-/// A definition of a tool that changes nothing.
+/// Definition of a tool without side effects.
 pub(crate) fn definition(description: &str, input_schema: Value) -> Definition {
     Definition {
         title: description.into(),
@@ -39,7 +39,7 @@ pub(crate) fn definition(description: &str, input_schema: Value) -> Definition {
     }
 }
 
-/// A schema of arguments, all of them texts that are required.
+/// A schema with these required string arguments.
 pub(crate) fn texts(names: &[&str]) -> Value {
     let properties: serde_json::Map<String, Value> =
         names.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" }))).collect();
@@ -48,29 +48,29 @@ pub(crate) fn texts(names: &[&str]) -> Value {
 
 /// An answer of these blocks.
 pub(crate) fn blocks(blocks: &Value, is_error: bool) -> ToolAnswer<'static> {
-    // A tree can always be written.
+    // Serializing a tree cannot fail.
     let blocks = to_raw_value(blocks).unwrap_or_else(|_| RawValue::NULL.to_owned());
     ToolResult { is_error, content: Content::Blocks(blocks), structured: None }.into()
 }
 
-/// An answer of one text.
+/// An answer with one text block.
 pub(crate) fn text(text: &str) -> ToolAnswer<'static> {
     blocks(&json!([{ "type": "text", "text": text }]), false)
 }
 
-/// What a tool does.
+/// Behaviour of a tool.
 enum Deed {
-    /// Answers these blocks.
+    /// Answers with these blocks.
     Say(Value),
-    /// Fails.
+    /// Fails with this message.
     Fail(&'static str),
-    /// Answers later, and tells of its progress meanwhile.
+    /// Answers later, with progress notifications.
     Work,
-    /// Answers, and has something to log.
+    /// Answers, with log notifications.
     Log,
-    /// Needs something of its client before anything else.
+    /// Requires these capabilities of its client.
     Need(Value),
-    /// Makes the tool list another one.
+    /// Changes the tool list.
     Change(watch::Sender<Arc<Facts>>),
 }
 
@@ -81,7 +81,7 @@ struct PlainTool {
     deed: Deed,
 }
 
-/// All of them. `facts` is what the tool list is made of.
+/// All such tools. `facts` are the facts that the tool list depends on.
 pub(crate) fn tools(facts: &watch::Sender<Arc<Facts>>) -> impl Iterator<Item = Box<dyn Tool>> {
     let image = json!({ "type": "image", "data": PNG, "mimeType": "image/png" });
     let resource = |uri: &str, kind: &str, text: &str| json!({ "type": "resource", "resource": { "uri": uri, "mimeType": kind, "text": text } });
@@ -164,7 +164,7 @@ impl Tool for PlainTool {
     fn definition(&self, facts: &Facts) -> Definition {
         let definition = definition(self.description, self.schema.clone());
         match self.deed {
-            // The one fact that changes here.
+            // The only fact that changes here.
             Deed::Change(_) => Definition {
                 description: format!("{}; changes so far: {}", self.description, facts.max_calls),
                 ..definition

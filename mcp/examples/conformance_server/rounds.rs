@@ -1,5 +1,5 @@
-//! Tools that ask by an answer and are called again with what the client says to it (2026-07-28). Nothing is kept
-//! between two rounds: what there is to know comes back in the state, with a signature.
+//! Tools that ask in a response, and are called again with the client's answers (2026-07-28). The server stores
+//! nothing between two calls: the state comes back from the client, with a signature.
 
 use crate::asking::form;
 use crate::plain::{definition, text};
@@ -14,18 +14,18 @@ use serde_json::{Map, Value, json};
 use std::io;
 use std::sync::Arc;
 
-/// A tool: what it asks in each of its rounds.
+/// A tool, with its questions for each round.
 struct RoundsTool {
     name: &'static str,
     rounds: Vec<Map<String, Value>>,
-    /// Rounds are counted in a state of this key; without one there is one round, and no state.
+    /// Key that signs the number of the round in the state. Without a key there is one round, and no state.
     key: Option<Arc<Key>>,
 }
 
-/// All of them.
+/// All such tools.
 ///
 /// # Errors
-/// No random numbers for a key.
+/// The system has no random numbers for a key.
 pub(crate) fn tools() -> io::Result<impl Iterator<Item = Box<dyn Tool>>> {
     let key = Key::generate(HMAC_SHA256, &SystemRandom::new())
         .map_err(|_| io::Error::other("no random numbers"))?;
@@ -76,7 +76,7 @@ pub(crate) fn tools() -> io::Result<impl Iterator<Item = Box<dyn Tool>>> {
     .map(|tool| Box::new(tool) as Box<dyn Tool>))
 }
 
-/// A request for one value of the user's.
+/// An elicitation of one value.
 pub(crate) fn elicitation(message: &str, name: &str, kind: &str) -> Value {
     let params = form(message, &json!({ name: { "type": kind } }), &[name]);
     json!({ "method": "elicitation/create", "params": params })
@@ -97,7 +97,7 @@ fn capability(request: &Value) -> &'static str {
     }
 }
 
-/// The answers that a client has sent: objects, by name.
+/// The client's answers by name, without those that are not objects.
 pub(crate) fn responses(raw: Option<Raw<'_>>) -> Map<String, Value> {
     let all: Map<String, Value> =
         raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
@@ -113,7 +113,7 @@ impl RoundsTool {
         Some(format!("{round}:{digits}"))
     }
 
-    /// The round that a call belongs to.
+    /// The round of a call.
     fn round(&self, state: Option<Raw<'_>>) -> Result<usize, RpcError> {
         let (Some(key), Some(state)) = (&self.key, state) else { return Ok(0) };
         let wrong = || RpcError::invalid_params("requestState is not one of ours");
@@ -157,7 +157,7 @@ impl Tool for RoundsTool {
         let declared: Value =
             inputs.capabilities.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
         let said = responses(inputs.responses);
-        // Who has answered all of a round is in the next one.
+        // A client that has answered everything in a round goes on to the next one.
         if self.rounds.get(round).is_some_and(|asked| asked.keys().all(|name| said.contains_key(name))) {
             round += 1;
         }
@@ -165,7 +165,7 @@ impl Tool for RoundsTool {
             return reply.with(&text(&format!("state-ok, and the client says: {}", Value::Object(said))));
         };
         let is_able = |request: &Value| declared[capability(request)].is_object();
-        // A client that declares nothing is asked all the same: it is a conformance suite that looks at the question.
+        // A client without capabilities is asked as well: the conformance suite looks at the question.
         let asks_all = declared.as_object().is_none_or(Map::is_empty);
         let requests = asked
             .iter()

@@ -1,4 +1,4 @@
-//! The exit codes of `ptc`, declared once.
+//! Exit codes of `ptc`, and errors that end a command.
 
 use std::process::ExitCode;
 
@@ -32,12 +32,12 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// A command that cannot go on: what to say on stderr, and the exit code.
+/// An error that ends a command: its text for stderr, and the exit code.
 #[derive(Debug)]
 pub struct Abort {
     /// Code.
     pub exit: Exit,
-    /// Text, without prefix; empty when there is nobody left to tell.
+    /// Text, without prefix. It is empty when the reader of the output has gone.
     pub message: String,
 }
 
@@ -50,7 +50,7 @@ impl Abort {
 
 impl From<std::io::Error> for Abort {
     fn from(error: std::io::Error) -> Abort {
-        // The reader of a pipe has had enough, as in `ptc demo | head`.
+        // The reader of a pipe has enough, as in `ptc demo | head`.
         let gone = error.kind() == std::io::ErrorKind::BrokenPipe;
         Abort { exit: Exit::Io, message: if gone { String::new() } else { error.to_string() } }
     }

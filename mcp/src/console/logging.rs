@@ -1,4 +1,4 @@
-//! Logs go to stderr, and nowhere else: stdout belongs to answers.
+//! Sets up logging, which goes to stderr only: stdout belongs to answers.
 
 use crate::edge::{self, Form, shapes};
 use tracing_subscriber::EnvFilter;
@@ -35,7 +35,7 @@ pub fn init(level: LogFilter) {
     let is_text = edge::stderr_is_terminal();
     let form = if is_text { Form::Text } else { Form::Json(&shapes::REPORT) };
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(move || edge::stderr(form));
-    // A second call keeps the first subscriber, which is what tests in one process want.
+    // A second call keeps the first subscriber, which suits tests in one process.
     let _ = if is_text {
         builder.with_target(false).try_init()
     } else {

@@ -1,8 +1,10 @@
-//! Text for people and programs. `println!` panics when its reader has gone away; this does not.
+//! Terminal output: text, data and JSON on the standard streams. Unlike `println!` it does not panic when the
+//! reader has gone away.
 //!
 //! # Layout
 //!
-//! - [`exit`]: exit codes. [`style`]: colour. [`progress`]: the line on a terminal while servers start. [`logging`]: logs.
+//! - [`exit`]: exit codes. [`style`]: colours. [`progress`]: the progress line while servers start.
+//!   [`logging`]: logs.
 
 pub mod exit;
 pub mod logging;
@@ -22,7 +24,7 @@ pub fn write(text: &str) -> Result<(), Abort> {
     Ok(output.flush()?)
 }
 
-/// Writes a result in parts to standard output: a program that reads it gets every byte.
+/// Writes a result in parts to standard output. A program at the other end gets every byte unchanged.
 pub fn write_data<'t>(parts: impl IntoIterator<Item = &'t str>) -> Result<(), Abort> {
     let mut output = BufWriter::new(edge::stdout(Form::Data));
     for part in parts {
@@ -39,7 +41,7 @@ pub fn write_json(value: &impl Serialize) -> Result<(), Abort> {
     Ok(output.flush()?)
 }
 
-/// Writes JSON to standard output, as people read it.
+/// Writes indented JSON to standard output.
 pub fn write_document(document: &Value) -> Result<(), Abort> {
     let mut output = BufWriter::new(edge::stdout(Form::Json(&shapes::REPORT)));
     writeln!(output, "{document:#}")?;
@@ -51,14 +53,14 @@ pub fn write_line(text: &str) -> Result<(), Abort> {
     write(&format!("{text}\n"))
 }
 
-/// Columns of the terminal, if a person reads standard output.
+/// Width of the terminal in columns, if a person reads standard output.
 pub fn terminal_width() -> Option<usize> {
     terminal_size::terminal_size()
         .map(|(width, _)| usize::from(width.0))
         .filter(|_| edge::stdout_is_terminal())
 }
 
-/// Writes one line to standard error. Nobody can be told when that fails.
+/// Writes one line to standard error. An error is ignored: no other place is left to report it.
 pub fn complain(text: &str) {
     let _ = edge::stderr(Form::Text).write_all(format!("{text}\n").as_bytes());
 }

@@ -1,4 +1,4 @@
-//! The line on a terminal while upstream servers start.
+//! The progress line on a terminal while upstream servers start.
 
 use crate::edge;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 /// How long a start must take before the line appears.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A line on stderr; nothing at all when stderr is no terminal.
+/// A line on stderr; it is hidden when stderr is not a terminal.
 #[derive(Debug)]
 pub struct ProgressLine {
     bar: ProgressBar,
@@ -19,12 +19,12 @@ pub struct ProgressLine {
 #[derive(Debug)]
 struct StartingServers {
     servers: Vec<String>,
-    // Taken when the last server has settled.
+    // `None` once the last server has settled.
     all_settled: Option<oneshot::Sender<()>>,
 }
 
 impl ProgressLine {
-    /// Shows the servers that are starting; the receiver resolves when the last of them has settled.
+    /// Shows the starting servers. The receiver resolves when the last of them has settled.
     pub fn starting(servers: Vec<String>) -> (ProgressLine, oneshot::Receiver<()>) {
         let bar = if edge::stderr_is_terminal() && !servers.is_empty() {
             let bar = ProgressBar::new_spinner();
@@ -44,14 +44,14 @@ impl ProgressLine {
         (progress, receiver)
     }
 
-    /// One server has started or failed.
+    /// Notes that one server has started or failed.
     pub fn settled(&self, server: &str) {
         if let Ok(mut pending) = self.pending.lock() {
             pending.servers.retain(|name| name != server);
             if pending.servers.is_empty()
                 && let Some(all_settled) = pending.all_settled.take()
             {
-                // Nobody waits when start-up has failed already.
+                // The receiver is gone if start-up has already failed.
                 let _ = all_settled.send(());
             }
         }

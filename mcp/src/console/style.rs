@@ -1,9 +1,9 @@
-//! Colour, only on a terminal and only without `NO_COLOR`.
+//! Colours for text, only on a terminal and only without `NO_COLOR`.
 
 use crate::edge;
 use ptc_runtime::outcome::Palette;
 
-/// Paints for one stream.
+/// Colours text for one stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     enabled: bool,
@@ -20,7 +20,7 @@ impl Style {
         Style { enabled: allowed() && edge::stderr_is_terminal() }
     }
 
-    /// True when there is colour.
+    /// True if colours are on.
     pub fn is_enabled(self) -> bool {
         self.enabled
     }
@@ -30,22 +30,22 @@ impl Style {
         self.paint("1", text)
     }
 
-    /// Side remarks.
+    /// Secondary remarks.
     pub fn dim(self, text: &str) -> String {
         self.paint("2", text)
     }
 
-    /// Good news.
+    /// Success.
     pub fn green(self, text: &str) -> String {
         self.paint("32", text)
     }
 
-    /// News that need a look.
+    /// Warnings.
     pub fn yellow(self, text: &str) -> String {
         self.paint("33", text)
     }
 
-    /// Bad news.
+    /// Errors.
     pub fn red(self, text: &str) -> String {
         self.paint("31", text)
     }
@@ -55,7 +55,7 @@ impl Style {
         self.paint("36", text)
     }
 
-    /// The marks of rendered errors.
+    /// Palette for rendered errors.
     pub fn palette(self) -> Palette {
         if self.enabled { Palette::COLOUR } else { Palette::PLAIN }
     }

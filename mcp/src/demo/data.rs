@@ -1,8 +1,8 @@
-//! Sample data from a fixed seed: the same on every machine and in every process.
+//! Sample data of the demo, from a fixed seed: the same on every machine and in every process.
 
 use serde_json::{Value, json};
 
-/// Customers of the shop.
+/// Number of customers.
 pub const CUSTOMERS: usize = 24;
 const ORDERS_PER_CUSTOMER: usize = 18;
 const TICKETS: usize = 140;
@@ -37,7 +37,7 @@ const BODY: &str = "Hello, I am writing about the order mentioned above. I have 
     pages and tried the steps described there, but nothing has changed since. Could somebody please have a look \
     and tell me what happens next? I can send photographs and the receipt if that helps. Thank you in advance.";
 
-/// A small generator with a fixed sequence; quality does not matter here, sameness does.
+/// A small random generator with a fixed sequence; only reproducibility matters.
 struct Sequence(u64);
 
 impl Sequence {

@@ -1,13 +1,12 @@
-//! What `ptc demo` shows: two sample MCP servers and a program that joins them.
+//! The parts of `ptc demo`: two sample MCP servers and a program that joins their data.
 //!
 //! # Layout
 //!
-//! - [`data`]: the sample data, made from a fixed seed: customers and orders of a shop, tickets of a
-//!   help desk.
-//! - [`sample`]: the two servers' tools.
-//! - [`server`]: a small MCP server over stdio for them. It runs in processes of its own, so the demo
-//!   goes through the same pipes, limits and accounting as any other server.
-//! - [`report`]: what is printed.
+//! - [`data`]: the sample data, made from a fixed seed: customers and orders of a shop, tickets of a help desk.
+//! - [`sample`]: the tools of the two servers.
+//! - [`server`]: a small MCP server over stdio for them. It runs in processes of its own, so the demo goes
+//!   through the same pipes, limits and accounting as any other server.
+//! - [`report`]: the printed report.
 
 pub mod data;
 pub mod report;

@@ -1,4 +1,4 @@
-//! What `ptc demo` prints.
+//! Formats the report that `ptc demo` prints.
 
 use super::server::SampleServer;
 use super::{PROGRAM, Sample};
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Rows of the call table that are printed in full.
 const ROWS: usize = 12;
 
-/// Before the run.
+/// Text before the run.
 pub fn introduction(style: Style) -> String {
     let mut text = String::new();
     let _ = writeln!(
@@ -30,7 +30,7 @@ pub fn introduction(style: Style) -> String {
     text
 }
 
-/// After the run.
+/// Text after the run.
 pub fn outcome(outcome: &Outcome, style: Style) -> String {
     let mut text = String::new();
     let (answer, bytes) = match &outcome.result {

@@ -5,7 +5,7 @@ use super::server::SampleServer;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Which sample server.
+/// One of the sample servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Sample {
     /// Customers and orders.
@@ -26,7 +26,7 @@ impl Sample {
         }
     }
 
-    /// What it has.
+    /// Description of its tools.
     pub const fn description(self) -> &'static str {
         match self {
             Sample::Shop => "Customers and orders of a shop",
@@ -36,7 +36,7 @@ impl Sample {
 }
 
 impl SampleServer for Sample {
-    /// As long as a remote one might take.
+    /// Latency of a typical remote server.
     const CALL_TIME: Duration = Duration::from_millis(30);
 
     fn name(&self) -> &str {

@@ -1,4 +1,4 @@
-//! A small MCP server over stdio for one `Sample`; each call takes as long as a remote one might.
+//! A small MCP server over stdio for sample tools, with the latency of a remote server.
 
 use crate::protocol::params::Params;
 use crate::protocol::version::Version;
@@ -9,9 +9,9 @@ use std::io::{self, BufRead, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What such a server serves.
+/// Tools of such a server.
 pub trait SampleServer: Clone + Send + 'static {
-    /// What one call takes.
+    /// Duration of one call.
     const CALL_TIME: Duration;
 
     /// Its name.
@@ -44,7 +44,7 @@ pub fn serve<S: SampleServer>(
                     let arguments = params.map(Params::arguments_value).unwrap_or_default();
                     let id = id.into_owned();
                     let (output, sample) = (Arc::clone(&output), sample.clone());
-                    // A thread a call, so that calls overlap as they would on a real server.
+                    // A thread for each call, so that calls overlap as on a real server.
                     std::thread::spawn(move || {
                         std::thread::sleep(S::CALL_TIME);
                         write(&output, &ServerMessage::result(&id, &call(&sample, &name, &arguments)))
@@ -88,7 +88,7 @@ fn answer(sample: &impl SampleServer, method: &str) -> Option<Value> {
 
 fn call(sample: &impl SampleServer, name: &str, arguments: &Value) -> Value {
     match sample.call(name, arguments) {
-        // Only an object is structured content.
+        // Only an object may be structured content.
         Ok(value) if !value.is_object() => {
             json!({ "content": [{ "type": "text", "text": value.to_string() }], "isError": false })
         }

@@ -1,4 +1,4 @@
-//! What is in a folder, and in those below it.
+//! Walks a folder and the folders below it.
 
 use super::roots::FileRoots;
 use cap_std::fs::{Dir, Metadata};
@@ -7,13 +7,13 @@ use std::ffi::OsString;
 use std::io;
 use std::ops::ControlFlow;
 
-/// Folders within each other that are gone into. Each is open while those in it are looked at.
+/// Deepest level of folders that is visited. Each open level holds a file descriptor.
 const DEEPEST: usize = 64;
 
-/// Names of one folder that are held at once; of others nobody is told.
+/// Most names of one folder that are held at once; further ones are skipped.
 const NAMES: usize = 100_000;
 
-/// How folders are gone through.
+/// Settings of a walk.
 pub(super) struct Walk<'w> {
     pub(super) roots: &'w FileRoots,
     pub(super) recursive: bool,
@@ -21,13 +21,13 @@ pub(super) struct Walk<'w> {
     pub(super) stop: &'w StopFlag,
 }
 
-/// Something in a folder.
+/// An entry of a folder.
 pub(super) struct FolderEntry<'e> {
     pub(super) folder: &'e Dir,
     pub(super) name: &'e OsString,
-    /// From the first folder on.
+    /// Path relative to the folder where the walk began.
     pub(super) path: &'e str,
-    /// Of a link: its own.
+    /// Metadata; for a link, that of the link itself.
     pub(super) found: &'e Metadata,
 }
 
@@ -38,8 +38,8 @@ struct OpenFolder {
 }
 
 impl Walk<'_> {
-    /// Shows everything to `visit`, in the order of names, a folder before what is in it. False when something was left
-    /// out: `visit` has had enough, a folder is too deep, has too many names, or cannot be read.
+    /// Passes everything to `visit`, in the order of names, and a folder before its entries. Returns false when
+    /// something was left out: `visit` stopped, or a folder is too deep, has too many names, or cannot be read.
     pub(super) fn visit<E: From<io::Error>>(
         &self,
         first: Dir,
@@ -53,7 +53,7 @@ impl Walk<'_> {
                 continue;
             };
             self.stop.check()?;
-            // It may be gone meanwhile.
+            // It may have been removed meanwhile.
             let Ok(found) = level.folder.symlink_metadata(&name) else { continue };
             let path = format!("{}{}", level.prefix, name.to_string_lossy());
             let inner = match found.is_dir() {

@@ -1,13 +1,15 @@
-//! Files of the machine that callers may name: those in folders that the command line gives.
+//! Access to local files for callers, limited to the folders that the command line gives.
 //!
-//! No path leads out of the folders, whatever links they hold and whatever is changed meanwhile: each step of a path is
-//! taken from the folder before it, by handle. Only plain files and folders are opened; the folder of kept results is
-//! hidden, so nobody finds the results of others in it, and none is kept again by being read.
+//! No path leads out of the folders, whatever links they hold and whatever changes meanwhile: each step of a
+//! path is opened relative to the handle of the folder before it. Only regular files and folders are opened.
+//! The folder of spilled results is hidden: callers must not find the results of others there, and reading must
+//! not spill a result again.
 //!
 //! # Layout
-//! - `roots`: from a path to something that is open. `folders`: what is in a folder, and below.
-//! - `query`: reading, listing, searching. `modify`: writing. `text`: texts as JSON, piece by piece.
-//! - `tools`: both as tools; `server`: the tools as a server in memory.
+//! - `roots`: opens the file or folder at a path. `folders`: walks folders.
+//! - `query`: reading, listing, searching. `modify`: writing. `text`: writes text as a JSON string, piece by
+//!   piece.
+//! - `tools`: definitions of the two tools, and their dispatch. `server`: the tools as an in-memory MCP server.
 
 mod folders;
 mod modify;

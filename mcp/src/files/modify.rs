@@ -1,4 +1,4 @@
-//! `filesystemModify`: files written, folders made, both removed.
+//! The tool `filesystemModify`: writes files, makes folders, and removes both.
 
 use super::query::structured;
 use super::roots::{FileRoots, Spot};
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::io::{self, Write};
 
-/// What is to be done.
+/// Operation of a call.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 enum ModifyOperation {
@@ -30,7 +30,7 @@ pub(super) struct FilesystemModify {
 }
 
 impl FilesystemModify {
-    /// Does it.
+    /// Carries it out.
     pub(super) fn answer(self, roots: &FileRoots, answer: &mut AnswerWriter) -> Result<(), FileFault> {
         let FilesystemModify { operation, path, content, create_missing_dirs } = self;
         let operation = operation.unwrap_or(ModifyOperation::Write);
@@ -60,7 +60,8 @@ impl FilesystemModify {
     }
 }
 
-/// Writes a plain file. One that has other names is left alone, since those may be anywhere.
+/// Writes a regular file. A file with several hard links is refused, since the others may be outside of the
+/// folders.
 fn write(spot: &Spot, content: &str, appends: bool) -> io::Result<()> {
     let check = |found: &cap_std::fs::Metadata| match (found.is_file(), found.nlink()) {
         (true, 0 | 1) => Ok(()),
@@ -72,7 +73,7 @@ fn write(spot: &Spot, content: &str, appends: bool) -> io::Result<()> {
     }
     let mut options = OpenOptions::new();
     options.write(true).create(true).append(appends);
-    // Not emptied before it is looked at.
+    // Without `O_TRUNC`: the file is checked before it is emptied.
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY);
     let mut file = spot.folder.open_with(&spot.name, &options)?;
     check(&file.metadata()?)?;

@@ -1,4 +1,4 @@
-//! `filesystemQuery`: files read, listed, searched, described.
+//! The tool `filesystemQuery`: reads, lists, searches and describes files.
 
 use super::folders::{FolderEntry, Walk};
 use super::roots::{FileRoots, Opened, open};
@@ -16,7 +16,7 @@ use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// Entries and matches that are given where nobody says how many, and most that may be asked for.
+/// Default and largest number of entries or matches.
 const LIMIT: usize = 10_000;
 const MOST: usize = 100_000;
 
@@ -24,10 +24,10 @@ const MOST: usize = 100_000;
 const PIECE: usize = 64 << 10;
 const LONGEST_LINE: usize = 4 << 20;
 
-/// Characters of a line that are shown of a match.
+/// Most characters of a matching line that are shown.
 const SHOWN: usize = 500;
 
-/// What is to be done.
+/// Operation of a call.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum QueryOperation {
@@ -52,7 +52,7 @@ pub(super) struct FilesystemQuery {
 }
 
 impl FilesystemQuery {
-    /// Answers, if not with more than the answer takes.
+    /// Answers, and fails when the answer gets too large.
     pub(super) fn answer(
         self,
         roots: &FileRoots,
@@ -99,7 +99,7 @@ impl FilesystemQuery {
         }
     }
 
-    /// Refuses what the operation does not take.
+    /// Refuses arguments that the operation does not take.
     fn check(&self, operation: QueryOperation) -> Result<(), FileFault> {
         use QueryOperation::{List, Read, Search};
         let fields: [(&str, bool, &[QueryOperation]); 6] = [
@@ -150,7 +150,7 @@ impl FilesystemQuery {
     }
 }
 
-/// The part of a piece that is within these lines; `line` is the number of the one that the piece begins in.
+/// The part of a piece that lies within these lines. `line` is the number of the line that the piece begins in.
 fn lines_of<'p>(piece: &'p [u8], line: &mut u64, from: u64, to: u64) -> &'p [u8] {
     if (from, to) == (1, u64::MAX) {
         return piece;
@@ -179,7 +179,7 @@ fn matcher(pattern: &str) -> Result<RegexMatcher, FileFault> {
     linear_matcher(pattern).map_err(|error| error.to_string().into())
 }
 
-/// How many of what there are.
+/// Numbers of files, folders and others.
 #[derive(Default)]
 struct FoundCounts {
     files: u64,
@@ -235,14 +235,14 @@ fn list(
     end(answer, path, is_whole, &summary)
 }
 
-/// Closes the list and tells about it.
+/// Closes the list and adds a summary.
 fn end(answer: &mut AnswerWriter, path: &str, is_whole: bool, summary: &str) -> Result<(), FileFault> {
     let metadata = json!({ "path": path, "truncated": !is_whole });
     let end = format!("],\"metadata\":{metadata},\"summary\":{}}}}}", Value::from(summary));
     Ok(answer.push(end.as_bytes())?)
 }
 
-/// What a list tells of a file or folder.
+/// The description of a file or folder in a list.
 fn listed(path: &str, found: &Metadata) -> Value {
     match found.is_file() {
         true => json!({ "name": path, "size": found.len() }),
@@ -250,7 +250,7 @@ fn listed(path: &str, found: &Metadata) -> Value {
     }
 }
 
-/// All that is told of a file or folder.
+/// The full description of a file or folder.
 fn described(path: &str, found: &Metadata) -> Value {
     let mut entry = listed(path, found);
     entry["type"] = kind_of(found).into();
@@ -269,7 +269,7 @@ fn kind_of(found: &Metadata) -> &'static str {
     }
 }
 
-/// An answer that is data.
+/// Writes an answer with structured content.
 pub(super) fn structured(answer: &mut AnswerWriter, data: &Value) -> Result<(), FileFault> {
     let text = json!({ "content": [], "structuredContent": data }).to_string();
     Ok(answer.push(text.as_bytes())?)
@@ -296,7 +296,7 @@ impl Searching<'_> {
         let is_whole = match opened {
             Opened::File(file, found) => self.file(&mut searcher, file, &found, path)?.is_continue(),
             Opened::Folder(folder) => walk.visit(folder, |entry: &FolderEntry<'_>| {
-                // What took its place meanwhile is no file, or is in the folder as well.
+                // The entry may have been replaced meanwhile; whatever is opened is still within the folder.
                 match open(entry.folder, Path::new(entry.name)) {
                     Ok(Opened::File(file, found)) if entry.found.is_file() => {
                         self.file(&mut searcher, file, &found, entry.path)
@@ -319,7 +319,7 @@ impl Searching<'_> {
         self.found.count(found);
         let matcher = self.matcher.clone();
         let reader = Stopping { file, stop: self.stop };
-        // A file that cannot be searched, since its lines are too long or it cannot be read, has no matches.
+        // A file that cannot be searched (unreadable, or with too long lines) has no matches.
         let _ = searcher.search_reader(&matcher, reader, FileSink { search: self, path });
         self.stop.check()?;
         match self.fault.take() {
@@ -330,7 +330,7 @@ impl Searching<'_> {
     }
 }
 
-/// Reads until somebody stops it.
+/// A reader that ends when the call is stopped.
 struct Stopping<'s> {
     file: File,
     stop: &'s StopFlag,

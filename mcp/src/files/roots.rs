@@ -1,4 +1,4 @@
-//! Folders, and from a path to something in them that is open.
+//! The folders that callers may access, and secure opening of paths in them.
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt};
@@ -7,26 +7,26 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Component, Path, PathBuf};
 
-/// Folders that files may be named in.
+/// Folders that callers may access.
 #[derive(Debug, Default)]
 pub struct FileRoots(Vec<Root>);
 
 #[derive(Debug)]
 pub(super) struct Root {
-    /// As it was given, and as it is without links.
+    /// The path as given, and the canonical path.
     paths: [PathBuf; 2],
     dir: Dir,
-    /// The folder of kept results, if it is in this one.
+    /// The folder of spilled results, if it overlaps with this one.
     hidden: Option<PathBuf>,
 }
 
-/// What a path leads to. There is nothing else that can be opened.
+/// The result of opening a path: only these kinds are ever opened.
 pub(super) enum Opened {
     File(File, Metadata),
     Folder(Dir),
 }
 
-/// A folder, and the name of something in it that need not be there.
+/// A folder, and the name of an entry in it that may not exist.
 pub(super) struct Spot {
     pub(super) folder: Dir,
     pub(super) name: PathBuf,
@@ -36,21 +36,21 @@ impl FileRoots {
     /// Opens the folders.
     ///
     /// # Errors
-    /// One of them, and why it is not to be had.
+    /// The first folder that cannot be opened, and why.
     pub fn open(paths: &[PathBuf]) -> Result<FileRoots, (PathBuf, io::Error)> {
         let roots = paths.iter().map(|path| Root::open(path).map_err(|error| (path.clone(), error)));
         Ok(FileRoots(roots.collect::<Result<_, _>>()?))
     }
 
-    /// The paths of the folders, without links.
+    /// The canonical paths of the folders.
     pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.0.iter().map(|root| root.paths[1].as_path())
     }
 
-    /// The text of a file of at most so many bytes.
+    /// Reads a text file of at most `most_bytes` bytes.
     ///
     /// # Errors
-    /// In words, without a word about files outside of the folders.
+    /// A message that reveals nothing about files outside of the folders.
     pub fn read(&self, name: &str, most_bytes: u64) -> Result<String, String> {
         self.try_each(name, |root, path| {
             let Opened::File(file, found) = root.existing(path)? else { return Err(no_file()) };
@@ -63,22 +63,22 @@ impl FileRoots {
         })
     }
 
-    /// What is at a path.
+    /// Opens the file or folder at a path.
     pub(super) fn existing(&self, name: &str) -> Result<Opened, String> {
         self.try_each(name, Root::existing)
     }
 
-    /// The folder of what is at a path, or may be there.
+    /// Opens the parent folder of a path that may not exist.
     pub(super) fn spot(&self, name: &str, makes_folders: bool) -> Result<Spot, String> {
         self.try_each(name, |root, path| root.spot(path, makes_folders))
     }
 
-    /// False for the folder of kept results, and what is in it.
+    /// False for the folder of spilled results, and for everything in it.
     pub(super) fn shows(&self, opened: &impl AsFd) -> bool {
         self.0.iter().all(|root| root.check(opened).is_ok())
     }
 
-    /// Opens something in the first folder in which that is possible.
+    /// Opens a path in the first folder where that succeeds.
     fn try_each<T>(&self, name: &str, open: impl Fn(&Root, &Path) -> io::Result<T>) -> Result<T, String> {
         let path = Path::new(name);
         let mut why = match self.0.is_empty() {
@@ -109,7 +109,7 @@ impl Root {
         Ok(Root { paths: [std::path::absolute(path)?, real], dir, hidden })
     }
 
-    /// A path as one from this folder on.
+    /// A path relative to this folder; `None` for an absolute path elsewhere.
     fn within<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         match path.is_absolute() {
             true => {
@@ -163,7 +163,7 @@ impl Root {
         Ok(spot)
     }
 
-    /// Refuses what is in the folder of kept results, wherever a path seems to lead.
+    /// Refuses the folder of spilled results, by whatever path it was reached.
     fn check(&self, opened: &impl AsFd) -> io::Result<()> {
         let Some(kept) = &self.hidden else { return Ok(()) };
         match real_path(opened) {
@@ -173,9 +173,9 @@ impl Root {
     }
 }
 
-/// Opens a plain file or a folder, within this one.
+/// Opens a regular file or a folder within `dir`.
 pub(super) fn open(dir: &Dir, path: &Path) -> io::Result<Opened> {
-    // Devices are not even opened, and a pipe that takes their place is not waited for.
+    // Devices are not even opened. A pipe that replaces the file meanwhile does not block.
     let is_plain = |found: &Metadata| found.is_file() || found.is_dir();
     if !is_plain(&dir.metadata(path)?) {
         return Err(no_file());
@@ -191,7 +191,7 @@ pub(super) fn open(dir: &Dir, path: &Path) -> io::Result<Opened> {
     }
 }
 
-/// Where something open is, as the system has it.
+/// The path of an open handle, from the kernel.
 pub(super) fn real_path(opened: &impl AsFd) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", opened.as_fd().as_raw_fd())).ok()
 }

@@ -1,4 +1,4 @@
-//! The file utilities as a server in memory: to whoever calls tools they are like those of any other.
+//! The file tools as an in-memory MCP server: an upstream like any other, without a process.
 
 use super::{FileRoots, tools};
 use async_trait::async_trait;
@@ -24,16 +24,16 @@ pub struct FileUtilities {
 }
 
 impl FileUtilities {
-    /// Tools that read in these folders and, if so, write there.
+    /// Tools that read in these folders, and also write there if `writes` is set.
     pub fn new(roots: Arc<FileRoots>, writes: bool) -> FileUtilities {
         FileUtilities { roots, writes }
     }
 
-    /// The result of a call of a tool, of MCP; what the tool itself says is wrong is one as well. Takes as long as it
-    /// takes, or until somebody says `stop`.
+    /// Calls a tool; an error of the tool itself is a result, too. It blocks until it is done, or until `stop`
+    /// is set.
     ///
     /// # Errors
-    /// The answer cannot be carried.
+    /// The answer is too large to be passed on.
     pub fn call(
         &self,
         tool: &str,
@@ -50,7 +50,7 @@ impl FileUtilities {
     }
 }
 
-/// What a tool says that has failed.
+/// The result for an error of the tool.
 fn refusal(said: &str) -> RawAnswer {
     let content = json!([{ "type": "text", "text": said }]);
     RawAnswer::from_bytes(json!({ "content": content, "isError": true }).to_string())
@@ -101,9 +101,9 @@ struct FilePeer {
 /// Why a tool has no answer.
 #[derive(Debug)]
 pub(super) enum FileFault {
-    /// What it says itself.
+    /// An error of the tool itself.
     Said(String),
-    /// The answer cannot be carried.
+    /// The answer is too large to be passed on.
     Upstream(UpstreamFault),
 }
 

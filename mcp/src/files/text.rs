@@ -1,18 +1,18 @@
-//! Texts as JSON strings, piece by piece.
+//! Writes a text piece by piece as a JSON string.
 
 use ptc_runtime::spill::SpillError;
 use ptc_runtime::upstream::AnswerWriter;
 
-/// Writes texts into an answer as the content of one JSON string. Pieces may be cut within characters.
+/// Writes text into an answer as the content of one JSON string. A piece may end within a character.
 pub(super) struct TextWriter<'w> {
     answer: &'w mut AnswerWriter,
-    /// The beginning of a character.
+    /// Bytes of an incomplete character.
     begun: Vec<u8>,
 }
 
-/// Why a text does not go on.
+/// Why a text cannot be written.
 pub(super) enum TextFault {
-    /// It is none.
+    /// It is not UTF-8, or contains a NUL.
     NotText,
     Answer(SpillError),
 }
@@ -29,7 +29,7 @@ impl<'w> TextWriter<'w> {
     }
 
     pub(super) fn push(&mut self, piece: &[u8]) -> Result<(), TextFault> {
-        // Text has no such character, and whatever has is not worth reading.
+        // Text contains no NUL; a file with one is binary.
         if memchr::memchr(0, piece).is_some() {
             return Err(TextFault::NotText);
         }

@@ -1,4 +1,4 @@
-//! The tools: what they are, and who does them.
+//! Definitions of the file tools, and the dispatch of their calls.
 
 use super::modify::FilesystemModify;
 use super::query::{FilesystemQuery, structured};
@@ -51,7 +51,7 @@ pub(super) fn list(writes: bool) -> Vec<Value> {
     [Some(query), modify, Some(init)].into_iter().flatten().collect()
 }
 
-/// Does what a tool is asked for.
+/// Runs a tool.
 pub(super) fn call(
     (roots, writes): (&FileRoots, bool),
     tool: &str,

@@ -1,4 +1,4 @@
-//! A host's entry as one of ours.
+//! Converts a host's entry for an MCP server to ours.
 
 use super::hosts::{EntryDialect, Host, HostFolders};
 use super::keys::{Meaning, is_nothing, meaning};
@@ -6,19 +6,19 @@ use ptc_runtime::secrets::names;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// An entry in our `mcpServers` shape, and what its owner should know about it.
+/// An entry in our `mcpServers` shape, with notes for the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Converted {
     /// The entry.
     pub entry: Map<String, Value>,
-    /// One sentence each.
+    /// Notes, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Names of the address of a remote server.
+/// Keys for the address of a remote server.
 const ADDRESSES: [&str; 4] = ["httpUrl", "url", "serverUrl", "uri"];
 
-/// What the address alone does not say; without it both transports are tried.
+/// Transport of a remote server, if the entry names one. Otherwise both are tried.
 fn remote_kind(theirs: &Map<String, Value>, address: &str) -> Option<&'static str> {
     let kind = theirs.get("type").and_then(Value::as_str).unwrap_or_default();
     match kind.to_ascii_lowercase().replace(['-', '_'], "").as_str() {
@@ -28,8 +28,8 @@ fn remote_kind(theirs: &Map<String, Value>, address: &str) -> Option<&'static st
     }
 }
 
-/// Converts an entry of a file; the error says why it cannot be used at all. `base` is the folder that relative paths
-/// of a project's own file are meant from.
+/// Converts an entry of a file. The error says why it cannot be used at all. `base` is the folder for relative
+/// paths, for a file of a project.
 pub fn convert(
     entry: &Value,
     host: Host,
@@ -49,7 +49,7 @@ pub fn convert(
         EntryDialect::Opencode => of_opencode(&mut theirs, &mut notes),
         EntryDialect::Goose => of_goose(&mut theirs, &mut notes)?,
     }
-    // What was an object of an object a moment ago has its own.
+    // The conversion may have moved nested members with nulls to the top level.
     without_nulls(&mut theirs);
     let theirs = &theirs;
     let is_local = theirs.get("command").is_some_and(Value::is_string);
@@ -105,7 +105,7 @@ pub fn convert(
     Ok(Converted { entry: ours, notes })
 }
 
-/// Programs that write hosts' files spell what is not there out.
+/// Removes nulls: some programs write absent members as null.
 fn without_nulls(theirs: &mut Map<String, Value>) {
     theirs.retain(|_, value| !value.is_null());
     for part in ["env", "headers"] {
@@ -115,7 +115,7 @@ fn without_nulls(theirs: &mut Map<String, Value>) {
     }
 }
 
-/// Limits in our words.
+/// Takes over limits.
 fn limits(host: Host, theirs: &Map<String, Value>, ours: &mut Map<String, Value>) {
     for (key, value) in theirs {
         let (our_key, unit) = match meaning(host, key) {
@@ -129,14 +129,14 @@ fn limits(host: Host, theirs: &Map<String, Value>, ours: &mut Map<String, Value>
     }
 }
 
-/// Which tools there are, in our words.
+/// Takes over selections of tools.
 fn choices(host: Host, theirs: &Map<String, Value>, ours: &mut Map<String, Value>, notes: &mut Vec<String>) {
     let mut only = None;
     let mut without: Vec<Value> = Vec::new();
     for (key, value) in theirs {
         match (meaning(host, key), value) {
             (Meaning::OnlyIfAny, Value::Array(names)) if names.is_empty() => {}
-            // All of them.
+            // It selects all tools.
             (Meaning::Only, value) if *value == json!(["*"]) || *value == json!("*") => {}
             (Meaning::Only | Meaning::OnlyIfAny, Value::Array(names)) => {
                 if names.is_empty() {
@@ -154,7 +154,7 @@ fn choices(host: Host, theirs: &Map<String, Value>, ours: &mut Map<String, Value
     match only {
         Some(names) => {
             ours.insert("tools".into(), json!({ "allow": names }));
-            // Our rule is one of the two; the reader knows this key beside it.
+            // `tools` is either an allow list or a block list; exclusions from an allow list have their own key.
             if !without.is_empty() {
                 ours.insert("excludeTools".into(), without.into());
             }
@@ -164,7 +164,7 @@ fn choices(host: Host, theirs: &Map<String, Value>, ours: &mut Map<String, Value
     }
 }
 
-/// A note for each key that says something and is not taken over.
+/// Adds a note for each key with a meaning that is not taken over.
 fn lost(host: Host, theirs: &Map<String, Value>, notes: &mut Vec<String>) {
     for (key, _) in theirs.iter().filter(|(_, value)| !is_nothing(value)) {
         match meaning(host, key) {
@@ -177,8 +177,8 @@ fn lost(host: Host, theirs: &Map<String, Value>, notes: &mut Vec<String>) {
     }
 }
 
-/// Gemini fills `$VAR` as well as `${VAR}`. What is not in capitals may be part of a password: as there, it stays as it
-/// is unless there is such a variable.
+/// Converts `$VAR` to `${VAR}`, since Gemini expands both. A name that is not in capitals may be part of a
+/// password: it is left unchanged unless such a variable exists, as Gemini does.
 fn braced(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -199,7 +199,7 @@ fn braced(text: &str) -> String {
     out + rest
 }
 
-/// Zed wrote the command as an object for a while.
+/// Zed for some time wrote the command as an object.
 fn of_zed(theirs: &mut Map<String, Value>) {
     let Some(Value::Object(command)) = theirs.get("command") else { return };
     let mut command = command.clone();
@@ -240,7 +240,7 @@ fn of_opencode(theirs: &mut Map<String, Value>, notes: &mut Vec<String>) {
     }
 }
 
-/// Goose has extensions of its own among the servers, and keeps secrets apart.
+/// Goose lists its own extensions among the servers, and stores secrets elsewhere.
 fn of_goose(theirs: &mut Map<String, Value>, notes: &mut Vec<String>) -> Result<(), String> {
     if let Some(kind) = theirs.get("type").and_then(Value::as_str)
         && !["stdio", "sse", "streamable_http", "streamable-http"].contains(&kind)
@@ -271,7 +271,7 @@ fn of_goose(theirs: &mut Map<String, Value>, notes: &mut Vec<String>) -> Result<
     Ok(())
 }
 
-/// A project's own file means its paths from its folder.
+/// Sets the working directory: a project's own file has paths relative to its folder.
 pub fn keep_folder(ours: &mut Map<String, Value>, base: Option<&Path>) {
     let Some(base) = base else { return };
     if let Some(folder) = ours.get("cwd").and_then(Value::as_str) {
@@ -301,17 +301,17 @@ fn in_texts(value: &mut Value, change: &mut impl FnMut(&str) -> String) {
     }
 }
 
-/// A name for a variable.
+/// Turns a text into the name of a variable.
 fn variable_name(text: &str) -> String {
     let name = text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
     let digit = text.starts_with(|c: char| c.is_ascii_digit()) || text.is_empty();
     digit.then_some('_').into_iter().chain(name).collect()
 }
 
-/// Codex names variables that are handed on (`env_vars`).
+/// Codex lists variables to pass on (`env_vars`).
 fn inherited_variables(theirs: &Map<String, Value>, ours: &mut Map<String, Value>) {
     let variables = theirs.get("env_vars").and_then(Value::as_array).into_iter().flatten();
-    // Or says with the name where it is from.
+    // An entry may also be an object with a name.
     for name in variables.filter_map(|variable| variable.as_str().or_else(|| variable.get("name")?.as_str()))
     {
         let env = ours.entry("env").or_insert_with(|| json!({}));
@@ -321,7 +321,7 @@ fn inherited_variables(theirs: &Map<String, Value>, ours: &mut Map<String, Value
     }
 }
 
-/// Codex writes headers apart, and names the variables that hold secret ones.
+/// Codex has headers in two tables: literal ones, and variables that hold secret ones.
 fn headers_of_codex(theirs: &Map<String, Value>, ours: &mut Map<String, Value>) {
     let named = |key: &str| theirs.get(key).and_then(Value::as_object).into_iter().flatten();
     let reference = |variable: &Value| variable.as_str().map(|name| format!("${{{name}}}"));
@@ -340,7 +340,7 @@ fn headers_of_codex(theirs: &Map<String, Value>, ours: &mut Map<String, Value>) 
     }
 }
 
-/// Replaces the placeholders that only editors know: folders, and questions to the user.
+/// Replaces placeholders that only editors resolve: folders, and prompts to the user.
 fn fill(value: &Value, places: &HostFolders, notes: &mut Vec<String>) -> Value {
     match value {
         Value::String(text) => fill_text(text, places, notes).into(),
@@ -430,7 +430,7 @@ mod tests {
         let headers = json!({ "Authorization": "Bearer s" });
         assert_eq!(ours, json!({ "url": "https://x/mcp", "headers": headers }));
         assert!(notes[0].starts_with("headers Authorization was copied"), "{notes:?}");
-        // Where a host does not say which transport a server speaks, neither do we.
+        // Where a host does not name a server's transport, neither do we.
         for (theirs, kind) in [
             (json!({ "url": "https://x" }), Value::Null),
             (json!({ "url": "https://x", "type": "remote" }), Value::Null),

@@ -1,4 +1,4 @@
-//! Entries in hosts' files and in ours, set and removed without touching anything else: comments, order, blanks.
+//! Edits entries of JSON configuration files, and leaves comments, order and whitespace as they are.
 
 use jsonc_parser::cst::{CstInputValue, CstNode, CstObjectProp, CstRootNode};
 use ptc_runtime::config::{json_options, read_json};
@@ -12,10 +12,10 @@ pub struct JsonFile {
 }
 
 impl JsonFile {
-    /// Reads a text; nothing at all is an empty object.
+    /// Parses a text; an empty one is an empty object.
     ///
     /// # Errors
-    /// What is wrong with it, in one line that quotes nothing of it.
+    /// What is wrong with it, in one line without a quotation.
     pub fn read(text: &str) -> Result<JsonFile, String> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let text = if text.trim().is_empty() { "{}\n" } else { text };
@@ -26,14 +26,14 @@ impl JsonFile {
         }
     }
 
-    /// True with this key at the top.
+    /// True if the file has this key at the top level.
     pub fn has(&self, key: &str) -> bool {
         self.root.object_value().is_some_and(|object| object.get(key).is_some())
     }
 
-    /// What is below a key, by name; of a list, those of its objects that have one.
+    /// The entries below a key, by name. In a list these are its objects with a name.
     pub fn entries(&self, key: &str) -> Map<String, Value> {
-        // The reader that reads every other file, too: it has only been parsed so far.
+        // The syntax tree only knows the layout; values come from the JSON reader that all other files use.
         let value = read_json(&self.root.to_string()).ok().and_then(|root| root.get(key).cloned());
         match value {
             Some(Value::Object(entries)) => entries,
@@ -45,16 +45,16 @@ impl JsonFile {
         }
     }
 
-    /// True for a key with an object, or with nothing at all.
+    /// True if the key has an object, or is absent.
     pub fn can_have_entries(&self, key: &str) -> bool {
         let object = self.root.object_value();
         object.is_none_or(|object| object.get(key).is_none() || object.object_value(key).is_some())
     }
 
-    /// Sets an entry below a key; a new one comes last.
+    /// Sets an entry below a key; a new one is appended.
     ///
     /// # Errors
-    /// The key holds something else than entries.
+    /// The key has a value other than entries.
     pub fn set(&self, key: &str, name: &str, entry: &Value) -> Result<(), String> {
         let object = self.root.object_value_or_set();
         let entries = object.object_value_or_create(key).ok_or_else(|| format!("{key} is not an object"))?;
@@ -65,10 +65,10 @@ impl JsonFile {
         Ok(())
     }
 
-    /// [`JsonFile::set`] for many: they are looked for and written in one pass.
+    /// [`JsonFile::set`] for many entries in one pass.
     ///
     /// # Errors
-    /// The key holds something else than entries.
+    /// The key has a value other than entries.
     pub fn set_all(&mut self, key: &str, all: &Map<String, Value>) -> Result<(), String> {
         let object = self.root.object_value_or_set();
         let entries = object.object_value_or_create(key).ok_or_else(|| format!("{key} is not an object"))?;
@@ -86,7 +86,8 @@ impl JsonFile {
             new.into_iter().for_each(|(name, entry)| drop(entries.append(name, input(entry))));
             return Ok(());
         }
-        // Each entry that is appended to the tree costs as much as there are, so one stands in for all.
+        // Appending an entry to the tree costs time proportional to the entries there. So one placeholder
+        // stands for all.
         let place = format!("\"ptc-{:016x}\"", RandomState::new().hash_one(new.len()));
         entries.append(place.trim_matches('"'), CstInputValue::Null);
         let text = self.root.to_string();
@@ -118,7 +119,7 @@ impl JsonFile {
         }
     }
 
-    /// The text, which ends with a newline.
+    /// The text, ending with a newline.
     pub fn text(&self) -> String {
         let mut text = self.root.to_string();
         if !text.ends_with('\n') {
@@ -128,10 +129,10 @@ impl JsonFile {
     }
 }
 
-/// Entries that are appended one by one.
+/// Up to this number, entries are appended one by one.
 const FEW: usize = 64;
 
-/// Entries as they stand in a file behind this text.
+/// Formats entries as they would stand in a file after the text `before`.
 fn written(entries: &[(&String, &Value)], before: &str) -> String {
     let end = if before.contains("\r\n") { "\r\n" } else { "\n" };
     let line = before.rsplit('\n').next().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Which hosts there are, and where each keeps its servers.
+//! The supported hosts, and the files in which each configures MCP servers.
 
 use std::path::PathBuf;
 
-/// A host whose configuration is understood.
+/// A host with a configuration that we can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Host {
     /// Claude Desktop.
@@ -33,14 +33,14 @@ pub enum Host {
     Copilot,
 }
 
-/// Folders that files are looked up in.
+/// Folders in which files are searched.
 #[derive(Clone, Debug)]
 pub struct HostFolders {
     /// The user's home.
     pub home: PathBuf,
-    /// Where programs keep their configuration.
+    /// The configuration folder of the user.
     pub config: PathBuf,
-    /// Where desktop programs of this system keep theirs.
+    /// The configuration folder of desktop programs on this system.
     pub applications: PathBuf,
     /// The project, usually the working directory.
     pub project: PathBuf,
@@ -49,7 +49,7 @@ pub struct HostFolders {
 }
 
 impl HostFolders {
-    /// Those of a user `h` and a project `p`.
+    /// Folders of a user `h` and a project `p`.
     #[cfg(test)]
     pub(super) fn in_tests() -> HostFolders {
         HostFolders {
@@ -61,7 +61,7 @@ impl HostFolders {
         }
     }
 
-    /// As the environment says; `None` without a home.
+    /// Reads the folders from the environment; `None` without a home.
     pub fn of_environment() -> Option<HostFolders> {
         let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = folder("HOME").or_else(|| folder("USERPROFILE"))?;
@@ -83,23 +83,23 @@ impl HostFolders {
     }
 }
 
-/// Where a host may have a file.
+/// A file that a host may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostFile {
     /// The file.
     pub path: PathBuf,
-    /// It belongs to the project and not to the user, and means its relative paths from there.
+    /// It belongs to the project and not to the user; relative paths start at the project.
     pub of_project: bool,
 }
 
-/// How a file is written.
+/// Format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     /// Its syntax.
     pub syntax: Syntax,
-    /// The servers are below this key.
+    /// Key of the servers.
     pub key: &'static str,
-    /// How one of them is written.
+    /// Format of one server.
     pub dialect: EntryDialect,
 }
 
@@ -108,7 +108,7 @@ pub struct Format {
 pub enum Syntax {
     /// JSON, perhaps with comments and trailing commas.
     Json,
-    /// The same, and the projects have servers of their own in it.
+    /// JSON in which projects have servers of their own.
     JsonWithProjects,
     /// TOML.
     Toml,
@@ -116,7 +116,7 @@ pub enum Syntax {
     Yaml,
 }
 
-/// How an entry is written.
+/// Format of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryDialect {
     /// `command`, `args`, `env`; `url`, `headers`.
@@ -155,12 +155,12 @@ impl Host {
         Host::Copilot,
     ];
 
-    /// The name people know.
+    /// Name for people.
     pub const fn label(self) -> &'static str {
         self.names().0
     }
 
-    /// The name in flags, and behind a server's name that several hosts use differently.
+    /// Name in flags. It is also appended to a server's name that several hosts use differently.
     pub const fn key(self) -> &'static str {
         self.names().1
     }
@@ -183,7 +183,7 @@ impl Host {
         }
     }
 
-    /// How it writes its files.
+    /// Format of its files.
     pub const fn format(self) -> Format {
         match self {
             Host::Vscode => json("servers"),
@@ -204,8 +204,8 @@ impl Host {
         }
     }
 
-    /// Where its files may be on this system; the project's own first. What is the user's file as well, because the
-    /// project is the home, is the user's.
+    /// Its possible files on this system, those of the project first. If the project is the user's home, a file
+    /// that both share counts as the user's.
     pub fn files(self, places: &HostFolders) -> Vec<HostFile> {
         let user = self.user_files(places);
         let mut project = self.project_files(places);
@@ -256,7 +256,7 @@ impl Host {
                 vec![home.join(".copilot/mcp-config.json"), config.join("copilot/mcp-config.json")]
             }
         };
-        // Two ways to one folder.
+        // Two rules may lead to one folder.
         let mut seen = Vec::new();
         files.retain(|file| {
             !seen.contains(file) && {

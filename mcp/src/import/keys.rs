@@ -1,38 +1,38 @@
-//! What becomes of each key of a host's entry: one table.
+//! Table of the keys in hosts' entries, and their meaning for us.
 
 use super::hosts::Host;
 use serde_json::Value;
 
-/// What a key of a host's entry becomes.
+/// Meaning of a key in a host's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// It is ours as well, whatever the server is.
+    /// We have the same key, for any server.
     Same,
-    /// Of a server that is started: the same key of ours, with its placeholders.
+    /// For a local server: we have the same key; placeholders in it are replaced.
     Local,
-    /// Of a remote server: the same.
+    /// For a remote server: we have the same key.
     Remote,
-    /// It is read together with others: how the server is reached, and whether it is on.
+    /// Read together with other keys: how the server is reached, and whether it is enabled.
     Read,
     /// A limit in milliseconds, under our key.
     Millis(&'static str),
     /// A limit in seconds, under our key of milliseconds.
     Seconds(&'static str),
-    /// The only tools there are.
+    /// A list of the only allowed tools.
     Only,
-    /// The same, but an empty list means all.
+    /// The same, but an empty list means all tools.
     OnlyIfAny,
-    /// Tools that are left out.
+    /// A list of excluded tools.
     Without,
-    /// What is called without asking.
+    /// Tools that may be called without confirmation.
     Approval,
-    /// How the host shows, finds or keeps the server: nothing is lost.
+    /// How the host shows, finds or stores the server; it can be dropped.
     Display,
-    /// It has no counterpart; what to do instead.
+    /// Without a counterpart; the text says what to do instead.
     Lost(&'static str),
 }
 
-/// Keys, and the hosts that mean them so; no host at all are all.
+/// Keys, and the hosts that use them with this meaning. An empty list means all hosts.
 #[rustfmt::skip]
 const KEYS: &[(&[Host], &[&str], Meaning)] = &[
     (&[Host::Gemini, Host::ClaudeCode], &["timeout"], Meaning::Millis("request_timeout_ms")),
@@ -56,7 +56,7 @@ const KEYS: &[(&[Host], &[&str], Meaning)] = &[
     (&[], &["auth", "oauth", "authProviderType", "oauth_resource", "scopes", "headersHelper"], Meaning::Lost("is not taken over: ptc signs in nowhere by itself; give the server a token in headers")),
 ];
 
-/// What a key of this host becomes.
+/// The meaning of a key for this host.
 pub fn meaning(host: Host, key: &str) -> Meaning {
     let row = KEYS
         .iter()
@@ -64,7 +64,7 @@ pub fn meaning(host: Host, key: &str) -> Meaning {
     row.map_or(Meaning::Lost("is not taken over"), |(_, _, meaning)| *meaning)
 }
 
-/// True for a value that says nothing, whatever its key is.
+/// True for a value without information, whatever its key is.
 pub fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,

@@ -1,4 +1,4 @@
-//! Entries of all hosts as one file.
+//! Merges the entries of all hosts into one configuration.
 
 use super::convert::{Converted, convert};
 use super::hosts::{Host, HostFile, HostFolders};
@@ -11,54 +11,54 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-/// One file of a host that exists.
+/// An existing configuration file of a host.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
-    /// Whose it is.
+    /// Its host.
     pub host: Host,
-    /// Where.
+    /// Its path.
     pub path: PathBuf,
-    /// Its servers, or what is wrong with it.
+    /// Its servers, or the error in it.
     pub servers: Result<Vec<Imported>, String>,
 }
 
-/// What became of one entry.
+/// The result for one entry.
 #[derive(Clone, Debug)]
 pub struct Imported {
-    /// Its name there.
+    /// Its name in the host's file.
     pub name: String,
-    /// What was done.
+    /// What happened to it.
     pub fate: Fate,
-    /// What its owner should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// What became of an entry.
+/// What happened to an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is in the file under this name.
+    /// Written under this name.
     Written(String),
-    /// Another host has the very same entry, in the file under this name.
+    /// Equal to an entry of another host, which is written under this name.
     SameAs(String),
-    /// It is not in the file.
+    /// Skipped, for this reason.
     Skipped(String),
 }
 
-/// Everything that was found.
+/// The result of an import.
 #[derive(Clone, Debug, Default)]
 pub struct Import {
-    /// Files that exist, in the order of the hosts.
+    /// Existing files, in the order of the hosts.
     pub files: Vec<SourceFile>,
-    /// Entries by name that were there before.
+    /// Earlier entries of our configuration, by name.
     pub there: Map<String, Value>,
     /// New entries by name.
     pub servers: Map<String, Value>,
-    /// The names of all entries, by what they hold.
+    /// Names of all entries, by their canonical text.
     names: HashMap<String, BTreeSet<String>>,
 }
 
 impl Import {
-    /// Reads the files of these hosts, beside entries that there are already.
+    /// Reads the files of these hosts, and merges their entries with those that we already have.
     pub fn collect(
         hosts: &[Host],
         places: &HostFolders,
@@ -92,12 +92,12 @@ impl Import {
         import
     }
 
-    /// The literal secrets of all entries.
+    /// The literal secrets in all entries.
     pub fn secrets(&self) -> impl Iterator<Item = Cow<'_, str>> {
         self.servers.values().filter_map(Value::as_object).flat_map(names::in_entry)
     }
 
-    /// A file with the new entries alone.
+    /// A configuration with the new entries alone.
     pub fn document(&self) -> Value {
         json!({ "mcpServers": self.servers })
     }
@@ -139,7 +139,7 @@ impl Import {
     }
 }
 
-/// An entry as a text that is the same for all that are equal.
+/// A text that is the same for all equal entries.
 fn canonical(entry: &Value) -> String {
     let mut entry = entry.clone();
     entry.sort_all_objects();

@@ -1,14 +1,14 @@
-//! Takes over the MCP servers that other hosts have in their configuration.
+//! Imports the MCP servers that other hosts have configured.
 //!
 //! # Layout
 //!
-//! - [`hosts`]: which hosts there are, and where each keeps its servers.
-//! - [`source`]: a host's file as a list of entries, whatever it is written in.
-//! - [`keys`]: what becomes of each key of a host's entry. [`convert`]: a host's entry as one of ours.
-//! - [`switches`]: servers and tools that a host has switched off outside of their entries.
-//! - [`edit`]: entries of JSON files set and removed, with everything else left as it is.
-//! - [`own`]: whether a command is this product.
-//! - [`merge`]: entries of all hosts as one file.
+//! - [`hosts`]: the supported hosts and their files.
+//! - [`source`]: parses a host's file to a list of entries.
+//! - [`keys`]: the meaning of each key of a host's entry. [`convert`]: converts an entry to ours.
+//! - [`switches`]: servers and tools that a host has disabled outside of their entries.
+//! - [`edit`]: edits entries of JSON files, and leaves everything else as it is.
+//! - [`own`]: recognizes commands that start this product.
+//! - [`merge`]: merges the entries of all hosts.
 
 pub mod convert;
 pub mod edit;

@@ -1,15 +1,15 @@
-//! Whether a command is this product: it must not become its own upstream.
+//! Recognizes commands that start this product, which must not become its own upstream.
 
 use ptc_runtime::config::ServerEntry;
 use serde_json::Value;
 use std::path::Path;
 
-/// True for a command that is this very file, wherever it was found.
+/// True for a command that runs this executable, by whatever path.
 pub fn is_this_program(command: &str) -> bool {
     ServerEntry::stdio("ptc", command.to_owned(), Vec::new()).is_forbidden_self()
 }
 
-/// True for an entry of any host that starts this product. `base` is the folder that its paths are meant from.
+/// True for an entry of any host that starts this product. `base` is the folder for its relative paths.
 pub fn starts_ptc(entry: &Value, base: Option<&Path>) -> bool {
     let commands = [&entry["command"], &entry["cmd"], &entry["command"][0], &entry["command"]["path"]];
     let Some(command) = commands.iter().find_map(|command| command.as_str()) else { return false };

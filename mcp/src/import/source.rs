@@ -1,11 +1,11 @@
-//! A host's file as a list of entries, whatever it is written in.
+//! Parses a host's configuration file (JSON, TOML or YAML) to a list of entries.
 
 use super::hosts::{Format, Syntax};
 use ptc_runtime::config::read_json;
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// Reads a file as a whole.
+/// Parses a whole file.
 ///
 /// # Errors
 /// What is wrong with the text, in one line.
@@ -14,12 +14,12 @@ pub fn read_root(text: &str, syntax: Syntax) -> Result<Value, String> {
         Syntax::Json | Syntax::JsonWithProjects => read_json(text),
         Syntax::Toml => toml::from_str(text).map_err(|error| toml_error(text, &error)),
         Syntax::Yaml if text.trim().is_empty() => Ok(Value::Null),
-        // The reader's own text quotes lines, and those may hold secrets.
+        // The parser's own message quotes lines, which may hold secrets.
         Syntax::Yaml => serde_saphyr::from_str(text).map_err(|_| "it is not YAML".to_owned()),
     }
 }
 
-/// Reads the servers of a file; none when it has none.
+/// Reads the servers of a file; there may be none.
 ///
 /// # Errors
 /// What is wrong with the text, in one line.
@@ -37,7 +37,7 @@ fn object(value: Option<&Value>) -> Map<String, Value> {
     value.and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
-/// What is wrong and where. The reader's own text quotes the line, and that may hold a secret.
+/// What is wrong, with its location. The parser's own message quotes the line, which may hold a secret.
 fn toml_error(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
     format!("{} at line {}", error.message(), before.matches('\n').count() + 1)

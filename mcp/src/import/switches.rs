@@ -1,4 +1,4 @@
-//! Servers and tools that a host has switched off outside of their entries.
+//! Reads which servers and tools a host has disabled outside of their entries.
 
 use super::convert::Converted;
 use super::hosts::{EntryDialect, Host, HostFolders};
@@ -6,7 +6,7 @@ use super::source;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Lists of servers that are off, by host: where they are below the root of a file, and whether they only mean
+/// Lists of disabled servers, by host: the keys from the root of the file, and whether the list only applies to
 /// servers of the project's own file.
 const OFF: &[(Host, &[&str], bool)] = &[
     (Host::ClaudeCode, &["disabledMcpServers"], false),
@@ -15,18 +15,18 @@ const OFF: &[(Host, &[&str], bool)] = &[
     (Host::Gemini, &["excludeMCPServers"], false),
 ];
 
-/// Lists of the only servers that are on.
+/// Lists of the only enabled servers.
 const ON: &[(Host, &[&str])] = &[(Host::Gemini, &["mcp", "allowed"]), (Host::Gemini, &["allowMCPServers"])];
 
-/// What a host's files say of its servers beside their entries.
+/// The switches in a host's files.
 pub struct Switches {
     host: Host,
-    /// The user's first, since the project's have the last word; of a file, the project's part of it.
+    /// The user's files first, since a project's override them. Within a file the project's part comes last.
     roots: Vec<Value>,
 }
 
 impl Switches {
-    /// Reads them. A file that cannot be read is told of where its servers are.
+    /// Reads them. An unreadable file is reported where its servers are read.
     pub fn read(host: Host, places: &HostFolders, read: impl Fn(&Path) -> Option<String>) -> Switches {
         let mut files: Vec<PathBuf> = host.files(places).into_iter().map(|file| file.path).collect();
         if host == Host::ClaudeCode {
@@ -48,7 +48,7 @@ impl Switches {
         Switches { host, roots }
     }
 
-    /// Switches off what the host has switched off, and says by which key.
+    /// Disables what the host has disabled, and notes the key that says so.
     pub fn apply(&self, name: &str, of_project: bool, converted: &mut Converted) {
         let reason = self.off(name, of_project).or_else(|| self.tools(name, converted));
         if let Some(key) = reason
@@ -69,7 +69,7 @@ impl Switches {
             return Some(key.join("."));
         }
         let on = ON.iter().filter(|(host, _)| *host == self.host);
-        // The nearest list is the one that counts.
+        // The nearest list counts.
         on.filter_map(|(_, key)| Some((key, self.lists(key).last()?)))
             .find(|(_, list)| !has(list))
             .map(|(key, _)| key.join("."))
@@ -79,8 +79,8 @@ impl Switches {
         self.roots.iter().filter_map(move |root| key.iter().try_fold(root, |value, part| value.get(part)))
     }
 
-    /// opencode switches tools by their names after those of their servers; the last word counts. The key, if none are
-    /// left.
+    /// Applies opencode's switches for tools, which are named after their servers; the last rule counts.
+    /// Returns the key if no tool is left.
     fn tools(&self, server: &str, converted: &mut Converted) -> Option<String> {
         if self.host.format().dialect != EntryDialect::Opencode {
             return None;
@@ -110,7 +110,7 @@ impl Switches {
     }
 }
 
-/// The part of a pattern that is about the tools of a server whose tools begin with `prefix`.
+/// The part of a pattern after `prefix`, which selects tools of that server.
 fn below(pattern: &str, prefix: &str) -> Option<String> {
     if let Some(tool) = pattern.strip_prefix(prefix) {
         return Some(tool.to_owned());
@@ -119,7 +119,7 @@ fn below(pattern: &str, prefix: &str) -> Option<String> {
     prefix.starts_with(&pattern[..star]).then(|| pattern[star..].to_owned())
 }
 
-/// Which tools are left after one word after the other.
+/// Which tools are left after some rules.
 enum ToolRule {
     Only(Vec<String>),
     Without(Vec<String>),
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use serde_json::Map;
 
-    /// The new entries of a host with these files, and how many notes there are.
+    /// The new entries of a host with these files, and the number of notes.
     fn import(host: Host, files: &[(&str, &str)]) -> (Value, usize) {
         let places = HostFolders::in_tests();
         let read = |path: &Path| {

@@ -1,4 +1,4 @@
-//! Calls as numbers that only grow, for who gathers them over time.
+//! Prometheus counters of tool calls.
 
 use super::entry::CallEntry;
 use prometheus_client::metrics::counter::Counter;
@@ -12,7 +12,8 @@ type Labels = [(&'static str, String); 2];
 type Counts = Family<Labels, Counter>;
 type Times = Family<[(&'static str, String); 1], Histogram, fn() -> Histogram>;
 
-/// Calls of tools, and what their runs have done. Labels are names of tools and servers, and reasons: there are few.
+/// Counters of tool calls and of what their runs did. Labels are names of tools and servers, and reasons, so
+/// there are few.
 #[derive(Clone, Debug)]
 pub struct CallCounts {
     calls: Counts,
@@ -43,7 +44,7 @@ impl Default for CallCounts {
 }
 
 impl CallCounts {
-    /// Enters them where they are shown.
+    /// Registers the counters for output.
     pub fn register(&self, registry: &mut Registry) {
         registry.register("calls", "Calls of tools, by tool and reason", self.calls.clone());
         registry.register("call_seconds", "From a request to its answer, by tool", self.seconds.clone());
@@ -56,7 +57,7 @@ impl CallCounts {
         registry.register("upstream_call_seconds", seconds, self.upstream_seconds.clone());
     }
 
-    /// A call has ended. Names of tools that there are not are not counted one by one.
+    /// Counts a finished call. Unknown names of tools are counted together.
     pub(super) fn add(&self, call: &CallEntry, is_known: bool) {
         let tool = if is_known { &*call.tool } else { "" };
         let reason = call.reason.as_deref().unwrap_or(call.status());

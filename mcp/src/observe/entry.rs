@@ -1,4 +1,4 @@
-//! One call as it was recorded. Nothing of it is looked into before somebody asks.
+//! The record of one call, as it is stored in memory. Its payloads are processed only when they are shown.
 
 use super::payload::PayloadPolicy;
 use crate::answer::PlannerSummary;
@@ -16,44 +16,44 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Bytes of a request id that are kept; a longer one is kept by its beginning.
+/// Longest request id that is stored whole, in bytes. Of a longer one only the start is stored.
 const ID_BYTES: usize = 256;
 const ID_CHARS: usize = 64;
 
-/// Bytes of the error of one upstream call that are kept.
+/// Most bytes stored of an upstream call's error.
 const ERROR_BYTES: usize = 500;
 
-/// Records of the upstream calls of one run that are kept; the others are only counted.
+/// Most upstream calls of one run that are stored; the others are only counted.
 const CALLS: usize = 1_000;
 
-/// A call that has ended. The numbers of its run are there, and texts where they are wanted.
+/// A finished call, with the figures of its run.
 #[derive(Clone, Debug)]
 pub struct CallEntry {
     /// Id of the request, bounded.
     pub request_id: Box<str>,
     /// Name of the tool.
     pub tool: Box<str>,
-    /// Whose call it was.
+    /// Owner of the call.
     pub owner: u64,
     /// When it ended.
     pub ended: SystemTime,
-    /// From the request to its answer.
+    /// Time from the request to its answer.
     pub duration: Duration,
-    /// Revision of the protocol that the client speaks, as far as it has said so.
+    /// Protocol version of the client, if it is known.
     pub protocol: Option<&'static str>,
-    /// The trace of the client that it belongs to.
+    /// Trace context from the client.
     pub trace: Option<TraceContext>,
-    /// It was answered as an error.
+    /// The answer was an error.
     pub is_error: bool,
-    /// Why, in a word.
+    /// Name of the reason for the error.
     pub reason: Option<Box<str>>,
-    /// What ran.
+    /// Figures of the run, if there was one.
     pub run: Option<RunEntry>,
-    /// What a model of this server did.
+    /// Figures of the server's own model, if it was used.
     pub planner: Option<Box<PlannerSummary>>,
 }
 
-/// A record with the arguments of its call, as far as anything was done about them. Cheap to copy.
+/// A record with the arguments of its call. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct RecordedCall {
     /// The record.
@@ -62,35 +62,35 @@ pub struct RecordedCall {
     pub arguments: Option<CallArguments>,
 }
 
-/// The arguments of a call.
+/// Stored arguments of a call.
 #[derive(Clone, Debug)]
 pub struct CallArguments {
     /// Bytes of their text.
     pub bytes: usize,
-    /// The text; `None` once there are too many of them.
+    /// The text; `None` once it was dropped to save memory.
     pub text: Option<Arc<str>>,
 }
 
-/// What is known of the run of a call.
+/// Figures of a call's run.
 #[derive(Clone, Debug)]
 pub struct RunEntry {
     /// Bytes of the answer; `None` without one.
     pub result_bytes: Option<u64>,
-    /// Printed lines, and bytes of these.
+    /// Number of printed lines, and their bytes.
     pub prints: (usize, u64),
-    /// What it cost.
+    /// Resources that it used.
     pub usage: Usage,
-    /// Upstream calls in the order of their ends, the first thousand.
+    /// Stored upstream calls, in the order of their ends; at most [`CALLS`].
     pub calls: Box<[CallRecord]>,
-    /// Totals of all of them.
+    /// Totals of all upstream calls.
     pub totals: CallTotals,
     /// Why there is no answer.
     pub message: Option<Box<str>>,
-    /// Which prelude its program had.
+    /// Prelude of the program.
     pub prelude: Option<Arc<Value>>,
 }
 
-/// Parts of the arguments of the tools that run something.
+/// Parts of the arguments of tools that run a program.
 #[derive(Debug, Default, Deserialize)]
 struct Parts<'a> {
     #[serde(default)]
@@ -103,16 +103,16 @@ struct Parts<'a> {
     output_schema: Option<&'a RawValue>,
 }
 
-/// The payloads of a call as a policy shows them.
+/// The arguments of a call, as a payload policy shows them.
 #[derive(Debug, Default)]
 pub struct ShownArguments {
     /// The program or script.
     pub program: Value,
     /// Its context.
     pub context: Value,
-    /// All arguments, of a tool that runs no program.
+    /// All arguments, for a tool that runs no program.
     pub others: Option<Value>,
-    /// There was an `output_schema`.
+    /// The call had an `output_schema`.
     pub has_schema: bool,
     /// Bytes of the program.
     pub program_bytes: Option<usize>,
@@ -121,13 +121,13 @@ pub struct ShownArguments {
 }
 
 impl CallArguments {
-    /// Keeps the arguments of a request.
+    /// Stores the arguments of a request.
     pub fn of(arguments: &GivenArguments<'_>) -> CallArguments {
         let text = arguments.text();
         CallArguments { bytes: text.len(), text: Some(text.into()) }
     }
 
-    /// What a policy shows of them.
+    /// Shows them according to a policy.
     pub fn shown(&self, policy: PayloadPolicy, secrets: &SecretRegistry) -> ShownArguments {
         let mut shown = ShownArguments::default();
         let Some(text) = &self.text else {
@@ -153,7 +153,7 @@ impl CallArguments {
 }
 
 impl CallEntry {
-    /// A call that has nothing to tell.
+    /// A minimal call.
     #[cfg(test)]
     pub(super) fn in_tests(id: &str) -> CallEntry {
         CallEntry {
@@ -176,7 +176,7 @@ impl CallEntry {
         if self.is_error { "error" } else { "ok" }
     }
 
-    /// Upstream calls.
+    /// Stored upstream calls.
     pub fn calls(&self) -> &[CallRecord] {
         self.run.as_ref().map_or(&[], |run| &run.calls)
     }
@@ -186,7 +186,7 @@ impl CallEntry {
         self.run.as_ref().map_or_else(CallTotals::default, |run| run.totals)
     }
 
-    /// The metrics of a call that has called upstream tools, or asked a model.
+    /// Metrics of a call that used upstream tools or a model.
     pub fn metrics(&self) -> Option<PtcMetrics> {
         let run = self.run.as_ref().filter(|run| !run.calls.is_empty() || self.planner.is_some())?;
         Some(PtcMetrics::from_parts(&run.totals, self.answered_bytes(), run.prints.1))
@@ -202,12 +202,13 @@ impl CallEntry {
 }
 
 impl RecordedCall {
-    /// What a policy shows of its arguments.
+    /// Shows its arguments according to a policy.
     pub fn shown(&self, policy: PayloadPolicy, secrets: &SecretRegistry) -> ShownArguments {
         self.arguments.as_ref().map(|arguments| arguments.shown(policy, secrets)).unwrap_or_default()
     }
 
-    /// The record as a list of records has it; whole, with each upstream call and the message of an error.
+    /// The record in a list of records. With `whole` it includes each upstream call and the message of an
+    /// error.
     pub fn as_json(
         &self,
         policy: PayloadPolicy,
@@ -249,7 +250,7 @@ impl RecordedCall {
                 put("ptc_metrics", planner.metrics(&entry.totals()));
                 put("agentic", planner.as_json());
             }
-            // Numbers under names of ours.
+            // Our numbers under string keys, so this cannot fail.
             (None, Some(metrics)) => put("ptc_metrics", serde_json::to_value(metrics).unwrap_or_default()),
             (None, None) => {}
         }
@@ -264,7 +265,7 @@ impl RecordedCall {
     }
 }
 
-/// An upstream call without what a server has said.
+/// An upstream call without the server's error text.
 fn call_without_error(call: &CallRecord) -> Value {
     let reason = fault_of(call).map(|(reason, _)| reason);
     json!({
@@ -275,17 +276,17 @@ fn call_without_error(call: &CallRecord) -> Value {
     })
 }
 
-/// Its answer was over the cap.
+/// True when the upstream's answer was too large.
 pub fn is_oversize(call: &CallRecord) -> bool {
     matches!(call.status, CallStatus::Error { reason: CallFault::ResponseTooLarge, .. })
 }
 
-/// The records of a run that are kept.
+/// The upstream calls of a run that are stored.
 pub fn kept_calls(calls: &[CallRecord]) -> Box<[CallRecord]> {
     calls.iter().take(CALLS).map(kept_call).collect()
 }
 
-/// The same call with so much of its error as is kept.
+/// A copy of a call with a bounded error text.
 fn kept_call(call: &CallRecord) -> CallRecord {
     let status = match &call.status {
         CallStatus::Ok => CallStatus::Ok,
@@ -309,7 +310,7 @@ fn kept_call(call: &CallRecord) -> CallRecord {
     }
 }
 
-/// An id as records have it: a string by its content, a number by its digits.
+/// An id as text for records: a string without quotes, or the digits of a number.
 pub fn bounded_id(json: &str, secrets: &SecretRegistry) -> Box<str> {
     let text = match json.starts_with('"') {
         true => serde_json::from_str::<String>(json).unwrap_or_default(),
@@ -324,12 +325,12 @@ pub fn bounded_id(json: &str, secrets: &SecretRegistry) -> Box<str> {
     }
 }
 
-/// A moment as RFC 3339 writes it, in microseconds.
+/// A time in RFC 3339, with microseconds.
 pub fn timestamp(time: SystemTime) -> String {
     moment(time).map_or_else(String::new, |moment| format!("{moment:.6}"))
 }
 
-/// A moment of the calendar; `None` for one that it does not reach.
+/// A time as a timestamp; `None` when it is out of range.
 pub fn moment(time: SystemTime) -> Option<Timestamp> {
     let since = time.duration_since(UNIX_EPOCH).ok()?;
     Timestamp::from_microsecond(i64::try_from(since.as_micros()).ok()?).ok()

@@ -1,18 +1,18 @@
-//! What the server remembers of calls, for an operator who asks what it has been doing.
+//! Records of tool calls, for operators: recent calls, statistics, traces and logs.
 //!
-//! Recording copies numbers and texts and looks into none of them; whoever asks pays for that.
+//! Recording only copies numbers and texts. They are processed when someone reads them.
 //!
 //! # Layout
 //!
-//! - here: [`CallRecorder`], told of every call, and [`OpenRecord`], a call under way.
-//! - [`entry`]: one call. [`ring`]: the last calls. [`stats`]: many calls together.
-//! - [`counts`]: all of them, as numbers.
+//! - this file: [`CallRecorder`] records every call; [`OpenRecord`] is a call in progress.
+//! - [`entry`]: one call. [`ring`]: the most recent calls. [`stats`]: statistics over calls.
+//! - [`counts`]: Prometheus counters of all calls.
 //! - [`payload`]: how much of programs, contexts and answers is shown.
-//! - [`writer`]: a thread that writes records to files: [`trace`], a file a call, and [`turn_log`], a line for each
-//!   program of a session.
+//! - [`writer`]: a thread that writes records to files. [`trace`]: one file for each call. [`turn_log`]: one
+//!   line for each program of a session.
 //!
-//! Invariant: a call that was begun is entered once: with its answer, or as cancelled when whatever works on it is
-//! dropped.
+//! Invariant: a call that has begun is recorded exactly once: with its answer, or as cancelled when its
+//! [`OpenRecord`] is dropped.
 
 pub mod counts;
 pub mod entry;
@@ -41,24 +41,24 @@ use trace::TraceFolder;
 use turn_log::TurnLog;
 use writer::{CallTexts, RecordSink, RecordWriter, SinkCounts, WrittenCall};
 
-/// What is to be kept of calls.
+/// Settings for recording calls.
 #[derive(Clone, Debug, Default)]
 pub struct RecordOptions {
-    /// Calls that are remembered.
+    /// Number of recent calls to hold in memory.
     pub ring_size: usize,
     /// How much records show.
     pub policy: PayloadPolicy,
-    /// The folder of traces.
+    /// Folder for traces.
     pub trace_folder: Option<PathBuf>,
-    /// Traces in it; the oldest go.
+    /// Most traces in the folder; the oldest are removed.
     pub most_traces: usize,
-    /// The folder of the turn log.
+    /// Folder for the log of sessions.
     pub turn_log_folder: Option<PathBuf>,
-    /// Where calls are counted.
+    /// Counters to update.
     pub totals: Option<CallCounts>,
 }
 
-/// Is told of calls, and keeps records of them.
+/// Records tool calls.
 pub struct CallRecorder {
     ring: CallRing,
     policy: PayloadPolicy,
@@ -70,10 +70,10 @@ pub struct CallRecorder {
 }
 
 impl CallRecorder {
-    /// Keeps records, which show no secret.
+    /// Starts recording. Secrets are redacted.
     ///
     /// # Errors
-    /// No thread to write them.
+    /// The writer thread cannot be started.
     pub fn new(options: RecordOptions, secrets: SecretRegistry) -> io::Result<CallRecorder> {
         let RecordOptions { ring_size, policy, trace_folder, most_traces, turn_log_folder, totals } = options;
         let mut sinks: Vec<Box<dyn RecordSink>> = Vec::new();
@@ -89,7 +89,7 @@ impl CallRecorder {
         Ok(CallRecorder { ring, policy, secrets, trace_folder, logs_turns, totals, writer })
     }
 
-    /// The turns of sessions are logged.
+    /// True if programs of sessions are logged.
     pub fn logs_turns(&self) -> bool {
         self.logs_turns
     }
@@ -99,19 +99,19 @@ impl CallRecorder {
         self.trace_folder.as_ref()
     }
 
-    /// What was written, and what was not.
+    /// Counts of written and dropped records.
     pub fn counts(&self) -> Vec<SinkCounts> {
         self.writer.as_ref().map(RecordWriter::counts).unwrap_or_default()
     }
 
-    /// Writes what waits to be written, for so long.
+    /// Writes the waiting records, within `patience`.
     pub fn close(&self, patience: Duration) {
         if let Some(writer) = &self.writer {
             writer.close(patience);
         }
     }
 
-    /// A call begins.
+    /// Opens the record of a call.
     pub fn begin(
         self: &Arc<CallRecorder>,
         id: &Id<'_>,
@@ -133,7 +133,7 @@ impl CallRecorder {
         })))
     }
 
-    /// The last calls.
+    /// The most recent calls.
     pub fn ring(&self) -> &CallRing {
         &self.ring
     }
@@ -143,7 +143,7 @@ impl CallRecorder {
         self.policy
     }
 
-    /// What records must not show.
+    /// The secrets to redact.
     pub fn secrets(&self) -> &SecretRegistry {
         &self.secrets
     }
@@ -155,7 +155,7 @@ impl fmt::Debug for CallRecorder {
     }
 }
 
-/// A call under way. Dropped without an answer, it is entered as cancelled.
+/// A call in progress. Dropping it without an answer records the call as cancelled.
 #[derive(Debug)]
 pub struct OpenRecord(Option<Box<BegunCall>>);
 
@@ -172,7 +172,7 @@ struct BegunCall {
 }
 
 impl OpenRecord {
-    /// It was answered.
+    /// Records the answer.
     pub fn answered(mut self, answer: &ToolAnswer<'_>) {
         if let Some(call) = self.0.take() {
             call.end(answer.result.is_error, &answer.summary, Some(&answer.result.content));
@@ -192,7 +192,7 @@ impl BegunCall {
     fn end(self, is_error: bool, summary: &CallSummary<'_>, content: Option<&Content<'_>>) {
         let BegunCall { recorder, request_id, tool, owner, arguments, protocol, trace, begun } = self;
         let reason = summary.reason.as_deref();
-        // Of what was refused nothing is known, not even how large it is.
+        // Nothing is recorded of a refused call's arguments, not even their size.
         let refused =
             [EdgeReason::ArgsError, EdgeReason::Busy, EdgeReason::UnknownTool].map(EdgeReason::name);
         let arguments = arguments.filter(|_| !reason.is_some_and(|reason| refused.contains(&reason)));

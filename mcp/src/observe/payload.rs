@@ -1,4 +1,4 @@
-//! How much of what a client sent, and of what it got, a record shows.
+//! Payload policies: how much of programs, contexts and answers a record shows.
 
 use ptc_runtime::secrets::{Cut, DocumentShape, SecretRegistry};
 use serde::Deserialize;
@@ -13,8 +13,8 @@ const PREVIEW_CHARS: usize = 256;
 /// Characters of a printed line in a summary.
 const LINE_CHARS: usize = 80;
 
-/// How much records show of programs, contexts, printed lines and answers. Reasons and messages of errors are always
-/// shown, secrets never.
+/// How much records show of programs, contexts, printed lines and answers. Reasons and messages of errors are
+/// always shown; secrets never are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum PayloadPolicy {
     /// Sizes and hashes.
@@ -36,7 +36,7 @@ impl PayloadPolicy {
         }
     }
 
-    /// A program, a script, or the text of an answer.
+    /// Shows a program, a script, or the text of an answer.
     pub fn text(self, text: &str, secrets: &SecretRegistry) -> Value {
         match self {
             PayloadPolicy::None => json!({ "sha256": sha256(text.as_bytes()), "bytes": text.len() }),
@@ -48,7 +48,7 @@ impl PayloadPolicy {
         }
     }
 
-    /// The members of an object, such as a context; `None` for what is no object.
+    /// Shows the members of an object, such as a context; `None` for anything else.
     pub fn object(self, object: &str, secrets: &SecretRegistry) -> Option<Value> {
         match self {
             PayloadPolicy::None => Some(json!({ "<bytes>": object.len() })),
@@ -63,7 +63,7 @@ impl PayloadPolicy {
         }
     }
 
-    /// Printed lines.
+    /// Shows printed lines.
     pub fn lines(self, lines: &[String], secrets: &SecretRegistry) -> Value {
         match self {
             PayloadPolicy::None => json!({ "count": lines.len() }),
@@ -80,7 +80,7 @@ impl PayloadPolicy {
     }
 }
 
-/// In hexadecimal.
+/// SHA-256 in hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
     hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
 }
@@ -90,7 +90,7 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Type and, of a collection, size of each member.
+/// Type of each member, and size of each collection.
 fn summarized(object: &str) -> Option<Value> {
     let members: Map<String, Value> = serde_json::from_str::<SummarizedMembers>(object).ok()?.0;
     Some(members.into())
@@ -110,7 +110,7 @@ impl<'de> Deserialize<'de> for SummarizedMembers {
     }
 }
 
-/// What kind of JSON value something is, read without keeping any of it.
+/// Type of a JSON value, and its size; the value itself is skipped.
 struct ValueKind {
     name: &'static str,
     count: Option<u64>,

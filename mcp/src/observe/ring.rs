@@ -1,4 +1,4 @@
-//! The last calls, bounded in number and in bytes.
+//! Ring buffer of the most recent calls, bounded in number and in bytes.
 
 use super::entry::RecordedCall;
 use crate::answer::outcome::fault_of;
@@ -6,13 +6,13 @@ use ptc_runtime::outcome::CallRecord;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes of arguments that are kept. Beyond that the oldest records lose theirs.
+/// Most bytes of arguments. Beyond that the oldest records lose theirs.
 const MOST_ARGUMENTS: usize = 16 << 20;
 
-/// Bytes of the records of upstream calls that are kept. Beyond that the oldest calls go.
+/// Most bytes of records of upstream calls. Beyond that the oldest calls are removed.
 const MOST_RECORDS: usize = 32 << 20;
 
-/// The last calls.
+/// The most recent calls.
 #[derive(Debug)]
 pub struct CallRing {
     size: usize,
@@ -23,7 +23,7 @@ pub struct CallRing {
 struct RingState {
     /// Oldest first.
     calls: VecDeque<RecordedCall>,
-    /// Of so many from the beginning the arguments are gone.
+    /// Number of records at the front without arguments.
     stripped: usize,
     argument_bytes: usize,
     /// Bytes of the records of upstream calls.
@@ -31,7 +31,7 @@ struct RingState {
 }
 
 impl CallRing {
-    /// A ring for so many records.
+    /// A ring for at most `size` records.
     pub fn new(size: usize) -> CallRing {
         CallRing { size: size.max(1), state: Mutex::default() }
     }
@@ -40,7 +40,7 @@ impl CallRing {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Enters a record; the oldest one goes when there is no room.
+    /// Adds a record, and removes the oldest ones when there is no room.
     pub fn push(&self, call: RecordedCall) {
         let gone = {
             let mut state = self.lock();
@@ -51,7 +51,7 @@ impl CallRing {
             state.strip();
             gone
         };
-        // Freed without the lock.
+        // Freed outside of the lock.
         drop(gone);
     }
 
@@ -67,7 +67,7 @@ impl CallRing {
 }
 
 impl RingState {
-    /// Takes out the oldest calls until no more than so many are left and their records are within the bound.
+    /// Removes the oldest calls until at most `size` are left and their records are within the limit.
     fn take_oldest(&mut self, size: usize) -> Vec<RecordedCall> {
         let mut taken = Vec::new();
         while self.calls.len() > size || (self.record_bytes > MOST_RECORDS && self.calls.len() > 1) {
@@ -80,7 +80,7 @@ impl RingState {
         taken
     }
 
-    /// Takes the arguments of the oldest records that have any, until the others are within the bound.
+    /// Drops the arguments of the oldest records that have some, until the rest is within the limit.
     fn strip(&mut self) {
         while self.argument_bytes > MOST_ARGUMENTS {
             let Some(oldest) = self.calls.get_mut(self.stripped) else { return };

@@ -1,4 +1,4 @@
-//! What many calls were like together.
+//! Statistics over many calls: counts, durations, errors and payload reduction.
 
 use super::entry::{CallEntry, timestamp};
 use crate::answer::PlannerSummary;
@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-/// Calls among those that reduced most.
+/// Number of calls in the list of those that reduced most.
 const TOP: usize = 10;
 
-/// When the calls were: the ends of the first and the last one.
+/// Time range of the calls: the ends of the first and the last one.
 pub fn window(calls: &[&CallEntry]) -> Value {
     let from = calls.iter().map(|call| call.ended).min();
     let to = calls.iter().map(|call| call.ended).max();
@@ -20,7 +20,7 @@ pub fn window(calls: &[&CallEntry]) -> Value {
     json!({ "from": shown(from), "to": shown(to), "calls": calls.len() })
 }
 
-/// Counts and times, tool by tool.
+/// Counts and durations by tool.
 pub fn by_tool(calls: &[&CallEntry]) -> Value {
     let mut tools: BTreeMap<&str, Vec<&CallEntry>> = BTreeMap::new();
     for call in calls {
@@ -44,7 +44,7 @@ pub fn by_tool(calls: &[&CallEntry]) -> Value {
     Value::Object(tools.into_iter().map(|(tool, calls)| (tool.to_owned(), row(&calls))).collect())
 }
 
-/// How often each reason ended a call.
+/// Number of errors by reason.
 pub fn errors(calls: &[&CallEntry]) -> Value {
     let failed = calls.iter().filter(|call| call.is_error);
     json!({ "by_reason": counted(failed.filter_map(|call| call.reason.as_deref())) })
@@ -76,8 +76,8 @@ fn tally(calls: &[&CallRecord]) -> Map<String, Value> {
     shown
 }
 
-/// How much of what upstream tools gave became answers; `None` without upstream calls. Ratios that are null are left
-/// out of the percentiles, and the weighted one is that of the totals.
+/// Ratio of answers to upstream payload; `None` without upstream calls. Null ratios are left out of the
+/// percentiles. The weighted ratio is that of the totals.
 pub fn payload_reduction(calls: &[&CallEntry]) -> Option<Value> {
     let measured: Vec<(&CallEntry, PtcMetrics)> =
         calls.iter().filter_map(|call| Some((*call, call.metrics()?))).collect();
@@ -126,7 +126,7 @@ pub fn payload_reduction(calls: &[&CallEntry]) -> Option<Value> {
     Some(reduction)
 }
 
-/// What models of this server did for tasks; `None` without any.
+/// Figures of the server's own models; `None` without tasks.
 pub fn agentic(calls: &[&CallEntry]) -> Option<Value> {
     let planners: Vec<&PlannerSummary> = planners(calls).collect();
     let sum =
@@ -144,7 +144,7 @@ fn planners<'c>(calls: &[&'c CallEntry]) -> impl Iterator<Item = &'c PlannerSumm
     calls.iter().filter_map(|call| call.planner.as_deref())
 }
 
-/// Tokens are null unless the model said them of every request.
+/// Tokens are null unless the model reported them for every request.
 fn planner_totals(planners: &[&PlannerSummary]) -> Value {
     let reported: Vec<(u64, u64)> = planners.iter().filter_map(|planner| planner.tokens()).collect();
     let is_known = reported.len() == planners.len();
@@ -170,7 +170,7 @@ fn counted<'w>(words: impl Iterator<Item = &'w str>) -> Map<String, Value> {
     counts.into_iter().map(|(word, count)| (word.to_owned(), count.into())).collect()
 }
 
-/// The smallest of these sorted numbers that is at least as large as so many of a hundred of them.
+/// Nearest-rank percentile: the smallest number that is at least as large as `percent` of them.
 fn nearest_rank<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied()

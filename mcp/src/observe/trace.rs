@@ -1,7 +1,7 @@
-//! Traces: a file of JSON lines for each call (`--trace-dir`).
+//! Traces: one file of JSON lines for each call (`--trace-dir`).
 //!
-//! A file is written under a name that says `pending`, and renamed when it is whole. The oldest files go, so that
-//! there are no more than so many.
+//! A file is written under a name with `pending`, and renamed when it is complete. The oldest files are removed
+//! to bound their number.
 
 use super::entry::{CallEntry, timestamp};
 use super::payload::{PayloadPolicy, sha256};
@@ -20,13 +20,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Version of the lines.
+/// Version of the format.
 const SCHEMA_VERSION: u32 = 2;
 
-/// Files that are written between two looks at what others have put into the folder.
+/// Number of files to write before the folder is listed again, since other processes may write there, too.
 const LOOK_AGAIN: usize = 256;
 
-/// How often another name is tried when there is such a file already.
+/// How often another name is tried when the file exists already.
 const NAMES_TRIED: u64 = 100;
 
 /// A folder of traces.
@@ -35,14 +35,14 @@ pub struct TraceFolder {
     policy: PayloadPolicy,
     secrets: SecretRegistry,
     most_files: usize,
-    /// Files of the folder, oldest first, as they were known when it was looked into.
+    /// Files of the folder at its last listing, oldest first.
     known: VecDeque<PathBuf>,
-    /// Files until it is looked into again.
+    /// Files to write until the next listing.
     until_look: usize,
 }
 
 impl TraceFolder {
-    /// Traces go into this folder, which is made if it is not there.
+    /// Writes traces into this folder, which is created if necessary.
     pub fn new(
         folder: PathBuf,
         most_files: usize,
@@ -62,7 +62,7 @@ impl TraceFolder {
         while self.known.len() >= self.most_files {
             let Some(oldest) = self.known.pop_front() else { break };
             match fs::remove_file(oldest) {
-                // Somebody else has.
+                // It is fine if another process has removed it.
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
@@ -80,7 +80,7 @@ impl TraceFolder {
             let stem = format!("{}-{hash}", stem(ended));
             let pending = self.folder.join(format!("{stem}-pending.jsonl"));
             let path = self.folder.join(format!("{stem}-{}.jsonl", entry.status()));
-            // Only we rename: the name is free until then.
+            // Only this process renames: the name is free until then.
             let file = match path.try_exists()? {
                 true => Err(io::ErrorKind::AlreadyExists.into()),
                 false => files::create_new(&pending),
@@ -92,7 +92,7 @@ impl TraceFolder {
                 }
                 file => file?,
             };
-            // A part of a trace is none.
+            // An incomplete trace is useless.
             if let Err(error) = file.write_all(&text).and_then(|()| files::rename(&pending, &path)) {
                 let _ = fs::remove_file(&pending);
                 return Err(error);
@@ -112,19 +112,19 @@ impl RecordSink for TraceFolder {
     fn write(&mut self, call: &WrittenCall) -> io::Result<Taken> {
         let written = self.write_file(call);
         if written.is_err() {
-            // What is known of the folder may be why.
+            // The list of the folder may be outdated, which may be the cause.
             self.until_look = 0;
         }
         written.map(|()| Taken::Written)
     }
 }
 
-/// The moment in the name of a file.
+/// Time as part of a file name.
 fn stem(ended: SystemTime) -> String {
     timestamp(ended).replace(':', "-")
 }
 
-/// Whether a file of this name is a trace: whatever else lies in the folder is somebody else's.
+/// True if a file of this name is a trace. Other files in the folder are left alone.
 fn is_trace(name: &str) -> bool {
     let ends = ["-ok.jsonl", "-error.jsonl", "-pending.jsonl"];
     let stem = ends.iter().find_map(|end| name.strip_suffix(end));
@@ -152,7 +152,7 @@ fn traces(folder: &Path) -> io::Result<VecDeque<PathBuf>> {
     Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
-/// The trace of a request that ended at this moment, or the newest one.
+/// Finds the trace of a request that ended at this time, or else its newest one.
 pub fn find_trace(folder: &Path, request_id: &str, ended: Option<SystemTime>) -> Option<PathBuf> {
     let part = format!("-{}-", &sha256(request_id.as_bytes())[..8]);
     let begin = ended.map(stem).unwrap_or_default();
@@ -196,7 +196,7 @@ fn lines(call: &WrittenCall, policy: PayloadPolicy, secrets: &SecretRegistry) ->
         }),
     );
     if let Some(run) = &entry.run {
-        // A run that was over at once was not timed.
+        // A run that ended at once was not timed.
         let ran_for = run.usage.duration.min(entry.duration);
         let ran = entry.ended.checked_sub(ran_for).unwrap_or(begun);
         match &entry.planner {
@@ -257,7 +257,7 @@ fn lines(call: &WrittenCall, policy: PayloadPolicy, secrets: &SecretRegistry) ->
     lines.text
 }
 
-/// What was beside the program: the model that planned it, the prelude that it had.
+/// Facts about a run other than its program: the model that planned it, and its prelude.
 fn run_facts(entry: &CallEntry, prelude: Option<&Value>) -> Value {
     let mut facts = entry.planner.as_ref().map_or_else(|| json!({}), |planner| planner.as_json());
     if let Some(trace) = prelude {
@@ -290,7 +290,7 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Lines of a trace in the making.
+/// Builds the lines of a trace.
 struct TraceLines<'s> {
     text: Vec<u8>,
     secrets: &'s SecretRegistry,
@@ -300,14 +300,14 @@ struct TraceLines<'s> {
 
 impl TraceLines<'_> {
     fn new<'s>(entry: &CallEntry, secrets: &'s SecretRegistry) -> TraceLines<'s> {
-        // A task says it in its answer, which is the client's if it has one.
+        // The trace id in a task's answer, which is the client's if it has sent one.
         let client = entry.trace.as_ref().map(|trace| trace.trace_id().to_owned());
         let told = client.or_else(|| entry.planner.as_ref().map(|planner| planner.trace_id.clone()));
         let trace_id = told.unwrap_or_else(trace_id);
         TraceLines { text: Vec::new(), secrets, trace_id, count: 0 }
     }
 
-    /// A request to a model, and what came of its reply.
+    /// Adds a request to a model, and what its reply led to.
     fn add_turn(
         &mut self,
         ran: SystemTime,

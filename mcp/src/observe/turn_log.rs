@@ -1,4 +1,4 @@
-//! The turn log: what was done in sessions, a line for each program, in one file a server (`--turn-log-dir`).
+//! Log of sessions: one line for each program of a session, in one file for each server (`--turn-log-dir`).
 
 use super::entry::timestamp;
 use super::payload::hex;
@@ -14,14 +14,14 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-/// Longest text of a line, and most items of a collection in it; what is longer stands there by its size.
+/// Longest text in a line, and most items of a collection. Beyond that only the size is logged.
 const LONGEST_TEXT: usize = 64 << 10;
 const MOST_ITEMS: usize = 100;
 
-/// Characters of a result.
+/// Most characters of a result.
 const RESULT_CHARS: usize = 4_096;
 
-/// The file.
+/// The log file.
 pub struct TurnLog {
     path: PathBuf,
     secrets: SecretRegistry,
@@ -29,10 +29,10 @@ pub struct TurnLog {
 }
 
 impl TurnLog {
-    /// A log of this server in a folder. The file is made with the first line.
+    /// A log for this server in a folder. The file is created with the first line.
     pub fn new(folder: &std::path::Path, secrets: SecretRegistry) -> TurnLog {
         let mut random = [0; 4];
-        // The process is another one at every moment, with or without random numbers.
+        // Without random numbers the process id is unique at any time.
         if getrandom::fill(&mut random).is_err() {
             random = std::process::id().to_be_bytes();
         }
@@ -43,7 +43,7 @@ impl TurnLog {
         TurnLog { path: folder.join(format!("{basic}Z-{random}-turns.jsonl")), secrets, file: None }
     }
 
-    /// The file, opened again when somebody has taken it away: else lines would go where nobody can read them.
+    /// The file. It is opened again when it was removed: otherwise lines would be lost.
     fn file(&mut self) -> io::Result<&mut File> {
         if self.file.as_ref().is_some_and(is_gone) {
             self.file = None;
@@ -80,7 +80,7 @@ impl RecordSink for TurnLog {
         let line = self.secrets.scrub_json(&line, &shapes::TRACE).into_owned() + "\n";
         let file = self.file()?;
         let before = file.metadata()?.len();
-        // A part of a line would spoil the next one.
+        // A partial line would corrupt the next one, so it is removed.
         file.write_all(line.as_bytes()).inspect_err(|_| {
             let _ = file.set_len(before);
         })?;
@@ -134,7 +134,7 @@ fn line(call: &WrittenCall, turn: &TurnSummary, secrets: &SecretRegistry) -> Val
     })
 }
 
-/// Which prelude a program had. Of one made of a single text, its components say nothing more.
+/// The prelude of a program. The components of a prelude with a single source add nothing.
 fn provenance(trace: &Value) -> Value {
     let mut said =
         json!({ "source_hash": trace["source_hash"], "namespaces": trace["protected_namespaces"] });

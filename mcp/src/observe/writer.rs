@@ -1,6 +1,6 @@
-//! Records on their way to files: a thread that writes, and a queue that never makes anybody wait.
+//! Writes records to files on a thread, behind a queue that never blocks its callers.
 //!
-//! A record that finds the queue full, or that its file does not take, is dropped and counted.
+//! A record is dropped and counted when the queue is full or its file cannot be written.
 
 use super::entry::RecordedCall;
 use crate::answer::TurnSummary;
@@ -10,33 +10,33 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Records that wait to be written, and bytes of their texts.
+/// Most waiting records, and most bytes of their texts.
 const MOST_WAITING: usize = 1_000;
 const MOST_BYTES: usize = 64 << 20;
 
-/// A record on its way.
+/// A record that waits to be written.
 #[derive(Debug)]
 pub struct WrittenCall {
     /// The record.
     pub call: RecordedCall,
     /// Texts of the call.
     pub texts: CallTexts,
-    /// What it was in its session.
+    /// The session's entry for it, if it ran in a session.
     pub turn: Option<Box<TurnSummary>>,
 }
 
-/// What a call has said.
+/// Texts of a call.
 #[derive(Debug, Default)]
 pub struct CallTexts {
-    /// What was answered, as a model reads it.
+    /// The answer, as a model reads it.
     pub answer: String,
     /// Printed lines.
     pub prints: Vec<String>,
     /// Lines of standard error.
     pub stderr: Vec<String>,
-    /// Programs that a model of this server wrote, turn by turn.
+    /// Programs of the server's own model, one for each round.
     pub programs: Vec<Option<String>>,
-    /// What it was told, where that is kept.
+    /// Prompts of that model, where they are recorded.
     pub prompts: Vec<Value>,
 }
 
@@ -52,38 +52,38 @@ impl WrittenCall {
     }
 }
 
-/// Where records are written.
+/// A destination for records.
 pub trait RecordSink: Send {
     /// Its name in reports.
     fn name(&self) -> &'static str;
 
-    /// Writes a record, or does not want it.
+    /// Writes a record, or ignores it.
     fn write(&mut self, call: &WrittenCall) -> io::Result<Taken>;
 }
 
-/// What a sink did with a record.
+/// Result of writing a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// It is written.
     Written,
-    /// It is nothing for this sink.
+    /// The sink ignores such records.
     Unwanted,
 }
 
-/// How a sink does.
+/// Counters of a sink.
 #[derive(Clone, Debug, Default)]
 pub struct SinkCounts {
     /// Its name.
     pub name: &'static str,
-    /// Records that are in a file.
+    /// Records that were written.
     pub written: u64,
-    /// Records that are in none.
+    /// Records that were dropped.
     pub dropped: u64,
-    /// Why the last one was dropped.
+    /// Error of the last dropped record.
     pub last_error: Option<String>,
 }
 
-/// Hands records to a thread that writes them.
+/// Passes records to a thread that writes them.
 #[derive(Debug)]
 pub struct RecordWriter {
     shared: Arc<WriterQueue>,
@@ -100,7 +100,7 @@ struct WriterQueue {
 struct WriterState {
     waiting: VecDeque<WrittenCall>,
     bytes: usize,
-    /// The thread has nothing to do.
+    /// The thread waits for records.
     is_idle: bool,
     is_closed: bool,
     has_ended: bool,
@@ -114,10 +114,10 @@ impl WriterQueue {
 }
 
 impl RecordWriter {
-    /// Writes to these.
+    /// Starts the thread, which writes to these sinks.
     ///
     /// # Errors
-    /// No thread.
+    /// The thread cannot be started.
     pub fn start(sinks: Vec<Box<dyn RecordSink>>) -> io::Result<RecordWriter> {
         let shared = Arc::<WriterQueue>::default();
         shared.lock().sinks =
@@ -127,7 +127,7 @@ impl RecordWriter {
         Ok(RecordWriter { shared })
     }
 
-    /// Takes a record if there is room. Never waits for a file.
+    /// Queues a record if there is room. It never waits for a file.
     pub fn push(&self, call: WrittenCall) {
         let bytes = call.bytes();
         let mut state = self.shared.lock();
@@ -140,18 +140,18 @@ impl RecordWriter {
         }
         state.bytes += bytes;
         state.waiting.push_back(call);
-        // Waking it costs more than all else here, so it is done only when it sleeps.
+        // Waking the thread costs more than everything else here, so it is done only when it sleeps.
         if std::mem::replace(&mut state.is_idle, false) {
             self.shared.arrived.notify_one();
         }
     }
 
-    /// How the sinks do.
+    /// Counters of the sinks.
     pub fn counts(&self) -> Vec<SinkCounts> {
         self.shared.lock().sinks.clone()
     }
 
-    /// Writes what waits, for so long; what is not written then is lost.
+    /// Writes the waiting records, within `patience`; the rest is lost.
     pub fn close(&self, patience: Duration) {
         let deadline = Instant::now() + patience;
         let mut state = self.shared.lock();
@@ -237,7 +237,7 @@ mod tests {
         WrittenCall { call, texts: CallTexts::default(), turn: None }
     }
 
-    /// A disk that does nothing before it is told to.
+    /// A disk that blocks until the test gives it a result.
     struct SlowDisk(mpsc::Receiver<io::Result<Taken>>);
 
     impl RecordSink for SlowDisk {
