@@ -1,5 +1,5 @@
-//! Agents with a model whose replies are written down: how a mission goes on and ends, what the model is told, what is
-//! spent. Prompts are in `agent/*.txt`; `PTC_BLESS=1 cargo nextest run --workspace --test agent` writes them.
+//! Agents with a scripted model: how a mission goes on and ends, what the prompts say, and what is spent. Prompts are
+//! in `agent/*.txt`; `PTC_BLESS=1 cargo nextest run --workspace --test agent` writes them.
 #![cfg(feature = "agent")]
 
 mod common;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// A runtime with a server whose tools say nothing about what they change.
+/// A runtime with a server whose tools do not say whether they change data.
 async fn with_server() -> Runtime {
     let servers = vec![common::entry("fake", &[])];
     let config = RuntimeConfig { servers, start: StartPolicy::All, workers: 1, ..RuntimeConfig::default() };
@@ -169,10 +169,10 @@ async fn nothing_goes_on_behind_a_write_or_what_may_be_one() {
     let matched = MatchedCall { server: "tool".into(), tool: "change".into(), effect: "write" };
     assert_eq!(stopped.matched_calls, [matched]);
     assert_eq!((script.requests(), step.calls.len()), (2, 3), "reads may be followed by more");
-    // It has finished, so nothing is left open.
+    // The mission ends with this program, so the guard does not apply.
     let step = run(&agent, &Script::of(&["```clojure\n(tool/change)\n(return 2)\n```"])).await;
     assert_eq!(step.result, Ok(json!(2)));
-    // Also of the last turn.
+    // The guard applies in the last round as well.
     let step = run(&agent.clone().max_turns(1), &Script::of(&["```clojure\n(tool/change)\n```"])).await;
     assert_eq!(failure(&step).reason, AgentReason::PartialSideEffects);
 }
@@ -276,7 +276,7 @@ async fn a_child_is_a_tool_on_the_budget_of_its_parent() {
     let children: Vec<_> =
         step.children.iter().map(|(name, step)| (name.as_str(), step.result.clone())).collect();
     assert_eq!(children, [("count-letters", Ok(json!(1))), ("count-letters", Ok(json!(3)))]);
-    // The same with a budget of two turns: parent and first child take them.
+    // The same with a budget of two rounds, which the parent and the first child use up.
     let limits = AgentLimits { turn_budget: 2, ..AgentLimits::default() };
     let step = run(
         &agent.limits(limits),
@@ -322,7 +322,7 @@ async fn what_is_around_an_agent_says_how_deep_it_goes() {
 
 #[tokio::test]
 async fn a_child_whose_caller_does_not_wait_leaves_its_turns() {
-    // Its first turn ends, and its model never answers again.
+    // The model answers the first request and no other.
     struct Once(AtomicUsize);
     #[async_trait]
     impl Llm for Once {
@@ -467,7 +467,7 @@ async fn what_a_namespace_needs_is_looked_at_before_each_turn() {
     let granted = agent.tool(tool("log_sessions", Effect::Read));
     assert_eq!(run(&granted, &Script::of(&["(return (logs/all))"])).await.result, Ok(json!(7)));
 
-    // The backing is there in the first turn, and gone in the second.
+    // The backing tool exists in the first round, and is gone in the second.
     let runtime = Arc::new(with_server().await);
     let servers = runtime.clone();
     let swap = HostTool::new("swap", move |_: NoArguments| {

@@ -1,5 +1,5 @@
-//! What a run of an agent may take whatever its model, its tools and its data are: bounds of prompts and of the trace, budgets
-//! that no answer gets around, and secrets that stay where they are.
+//! Limits of an agent's run that hold for any model, tools and data: bounds of prompts and of the trace, budgets that
+//! no answer evades, and secrets that are not disclosed.
 #![cfg(feature = "agent")]
 
 mod common;
@@ -72,7 +72,7 @@ async fn calls_of_all_turns_have_one_budget() {
     let told = script.last_messages();
     assert!(told[1].contains("Value: <data>1</data>"), "{}", told[1]);
     assert!(told[2].contains("the program has used up its calls"), "{}", told[2]);
-    // A program that is to be kept has the whole budget with each of the samples.
+    // A program to be compiled has the whole budget for each of the samples.
     let samples = [json!({"n": 1}), json!({"n": 2})];
     let kept = Script::of(&["```clojure\n(do (tool/look) (tool/look) (return data/n))\n```"]);
     assert!(agent.compile(&runtime().await, kept, &samples).await.is_ok());

@@ -1,4 +1,4 @@
-//! The symptoms of the guide to preludes as agents show them, each with its text: in a loop, as a single shot, compiled.
+//! The symptoms of the prelude guide as agents show them, each with its text: in a loop, as a single shot, compiled.
 #![cfg(feature = "agent")]
 
 mod common;
@@ -11,7 +11,7 @@ use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A model that says these programs, and keeps what it was told last.
+/// A model that replies with these programs, and records the last prompt.
 struct Says {
     programs: Vec<&'static str>,
     asked: AtomicUsize,
@@ -127,7 +127,7 @@ async fn every_symptom_of_an_agent_has_its_text() {
         for mode in MODES {
             let (step, requests) = step(&runtime, &agent, mode, program).await;
             let failure = step.result.expect_err(symptom);
-            // A loop that has no turn left says so, with why the last one failed.
+            // A loop without rounds left reports that, with the reason why the last round failed.
             let reason = match (mode, reason) {
                 (Mode::Loop, AgentReason::ProgramFailed) => AgentReason::MaxTurnsExceeded,
                 _ => reason,

@@ -1,8 +1,8 @@
-//! What an application gets with this crate: no command line, no server, no other interpreter.
+//! The crate's dependencies contain no command line, no server, and no other interpreter.
 
 use std::process::Command;
 
-/// Packages, and features of packages, that the crate brings when all of it is asked for.
+/// Packages and features that the crate pulls in with all its own features.
 fn tree() -> String {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["tree", "--locked", "--offline", "--edges", "normal,features", "--prefix", "none"]);

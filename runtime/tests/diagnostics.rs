@@ -1,8 +1,8 @@
-//! Wrong programs as models write them: what each is told. `diagnostics/<topic>.cases` holds programs after
-//! lines `=== title`, a title may end in `| flag=number …` for limits; `diagnostics/<topic>.out` holds the
-//! rendered errors. Regenerate with `PTC_BLESS=1 cargo test -p ptc-runtime --test diagnostics`.
+//! Diagnostics for wrong programs as models write them. `diagnostics/<topic>.cases` holds programs after lines
+//! `=== title`, which may end in `| flag=number …` for limits; `diagnostics/<topic>.out` holds the rendered errors.
+//! Regenerate with `PTC_BLESS=1 cargo test -p ptc-runtime --test diagnostics`.
 //!
-//! Every error must have a place in the source and a hint.
+//! Every error must have a location in the source and a hint.
 #![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
 mod common;
@@ -15,13 +15,13 @@ use ptc_runtime::outcome::{Failure, Palette};
 use ptc_vm::Reason;
 use std::path::{Path, PathBuf};
 
-/// What `data/…` holds.
+/// The content of `data/…`.
 const CONTEXT: &str = r#"{
     "orders": [{"id": 1, "total": 10.5, "user": "ada"}, {"id": 2, "total": null, "user": "bob"}],
     "user": {"name": "Ada", "tags": ["a", "b"]}, "n": 5, "text": "one two"
 }"#;
 
-/// Reasons that no wrong program of these has: what raises them, and where that is tested.
+/// Reasons that none of these programs raises: what raises them, and where that is tested.
 const ELSEWHERE: &[(Reason, &str)] = &[
     (Reason::CompileTimeout, "a deadline: tests/hostile_source.rs"),
     (Reason::CompileMemoryExceeded, "a text that needs much: tests/hostile_source.rs"),
@@ -86,7 +86,7 @@ async fn failure(runtime: &Runtime, case: &Case) -> Result<Failure, String> {
     }
 }
 
-/// What every error must have and one of these has not: a place inside the program, a hint, no internals.
+/// Missing requirements of an error: a location inside the program, a hint, no internals.
 fn problems(case: &Case, failure: &Failure) -> Vec<String> {
     let mut problems = Vec::new();
     if failure.reports.first().is_none_or(|report| failure.reason != report.reason) {
@@ -117,7 +117,7 @@ fn problems(case: &Case, failure: &Failure) -> Vec<String> {
     problems.iter().map(|problem| format!("{}: {problem}", case.title)).collect()
 }
 
-/// How much a program needs depends on the layout of values: long numbers are left out.
+/// Masks long numbers: the size of values depends on their layout.
 fn without_sizes(text: &str) -> String {
     let shorten = |word: &str| match word.len() > 3 && word.bytes().all(|byte| byte.is_ascii_digit()) {
         true => "N".to_owned(),

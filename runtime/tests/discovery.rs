@@ -1,4 +1,4 @@
-//! Promises of the discovery forms, over real child processes.
+//! The discovery forms, over real child processes.
 
 mod common;
 
@@ -73,7 +73,7 @@ async fn doc_gives_arguments_call_form_and_result_shape() {
          Returns: Result<{:items [{:number integer?}]}>\n\
          Use `(:value r)` after checking `(:ok r)`. (meta \"github/search_issues\") has the schemas in full."
     );
-    // What a tool gives that does not say so is known once it was called.
+    // The result type of a tool without an output schema is known after its first call.
     let returns = async |runtime: &Runtime| {
         let text = value(runtime, "(first (re-seq #\"Returns: .*\" (doc 'fs/read_text_file)))").await;
         serde_json::from_str::<String>(&text).unwrap()
@@ -81,7 +81,7 @@ async fn doc_gives_arguments_call_form_and_result_shape() {
     assert_eq!(returns(&runtime).await, "Returns: Result<any>");
     value(&runtime, "(tool/call 'fs/read_text_file {:path \"a\"})").await;
     assert_eq!(returns(&runtime).await, "Returns: Result<any>; it last gave {:args {:path string}}");
-    // The call form runs as it stands.
+    // The call form runs verbatim.
     let call = text.lines().find(|line| line.starts_with("(tool/call")).unwrap();
     assert_eq!(value(&runtime, &format!("(get-in {call} [:value :args])")).await, "{\"query\" \"...\"}");
     let meta =
@@ -142,7 +142,7 @@ async fn unloaded_servers_answer_with_hints_until_they_are_loaded() {
         run(&runtime, "(map (fn [l] (first (str/split l #\" - \"))) (apropos \"file\" {:load true}))").await;
     assert_eq!(outcome.result.unwrap().text, "[\"fs/read_text_file\" \"fs/deleteFile\" \"github/get_pr\"]");
     assert_eq!(outcome.notes, ["apropos: the tools of dead could not be loaded"]);
-    // Starting servers for a look is not a call.
+    // Discovery starts servers, but does not count as a call.
     assert_eq!((outcome.upstream_calls.len(), outcome.usage.upstream_calls), (0, 0));
 
     let fresh = start(servers(), StartPolicy::Lazy).await;
@@ -200,7 +200,7 @@ async fn local_names_are_documented_without_servers() {
         (source.result.unwrap().text.as_str(), source.prints[0].as_str()),
         ("nil", "no source available for map")
     );
-    // Names of the program come first, as for any function.
+    // Names of the program take precedence, as for any function.
     assert_eq!(value(&runtime, "(let [doc inc] (doc 1))").await, "2");
     assert_eq!(value(&runtime, "(defn dir [x] (* 2 x)) (dir 4)").await, "8");
 }
@@ -264,7 +264,7 @@ async fn defects_of_the_program_are_faults_with_hints() {
 async fn the_discovery_budget_is_exact_and_apart_from_the_call_budget() {
     let listings = Listings::new("budget");
     let runtime = loaded(&listings).await;
-    // Local names cost nothing.
+    // Discovery of local names does not use up the discovery budget.
     let program = "(doc 'map) (dir 'json)
                    (let [found (map (fn [_] (dir 'fs)) (range 30))
                          call (tool/call 'fs/list_directory {:path \"x\"})]
@@ -308,7 +308,7 @@ async fn secrets_that_a_server_echoes_do_not_reach_the_program() {
     let servers = vec![listings.server("leaky", "Opened by sesame-open", &tools)];
     let config = RuntimeConfig { servers, secrets, workers: 1, ..RuntimeConfig::default() };
     let runtime = Runtime::start(config).await.unwrap();
-    // Asked inside the program, where nothing has been scrubbed on the way out yet.
+    // Checked inside the program, before outgoing redaction.
     let program = "(map (fn [x] [(str/includes? x \"sesame\") (str/includes? x \"[REDACTED]\")])
                      [(doc 'leaky/t) (str (meta 'leaky/t)) (str (dir 'leaky)) (str (apropos \"key\")) (str (tool/servers))])";
     let clean = "[[false true] [false true] [false true] [false true] [false true]]";

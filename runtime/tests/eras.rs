@@ -1,4 +1,4 @@
-//! Servers of both eras of the protocol, and of neither.
+//! Servers of each protocol era, of both, and of neither.
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 #![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
@@ -32,7 +32,7 @@ async fn a_stateless_server_needs_no_handshake() {
     let fake = upstream(&["--stateless"]);
     assert_eq!(protocol_of(&fake).await, "2026-07-28");
     assert_eq!(fake.status().server_info.as_deref(), Some("fake 10"));
-    // Its changes come through a subscription.
+    // Its changes arrive through a subscription.
     call(&fake, "grow", json!({})).await.unwrap();
     while fake.tools().unwrap().get("grown").is_none() {
         tokio::task::yield_now().await;
@@ -59,7 +59,7 @@ async fn a_server_that_ends_at_the_probe_is_started_again_without_it() {
     let starts = || std::fs::read_to_string(&file).unwrap().lines().count();
     assert_eq!(protocol_of(&fake).await, "2024-11-05");
     assert_eq!(starts(), 2);
-    // What was learnt is remembered.
+    // The detected era is remembered.
     call(&fake, "exit", json!({"code": 0})).await.unwrap_err();
     assert_eq!(protocol_of(&fake).await, "2024-11-05");
     assert_eq!(starts(), 3);

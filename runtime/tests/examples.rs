@@ -1,4 +1,4 @@
-//! The programs of `examples/` as people run them.
+//! Runs the programs of `examples/` as a user would.
 #![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
 mod common;
@@ -7,7 +7,7 @@ mod common;
 use common::http::{HttpServer, Reply};
 use std::process::{Command, Output};
 
-/// Runs an example that cargo has built beside the tests.
+/// Runs an example that cargo has built with the tests.
 fn example(name: &str, arguments: &[&str]) -> String {
     let path = common::fake_server().with_file_name(name);
     let Output { status, stdout, stderr } = Command::new(path).args(arguments).output().expect("it runs");

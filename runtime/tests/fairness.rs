@@ -1,7 +1,8 @@
-//! No program keeps others waiting: not endless ones, not long native operations, not those that hold memory.
+//! No program keeps others waiting: neither endless programs, nor long native operations, nor programs that hold
+//! memory.
 //!
-//! Nothing here is timed. A program that others must not delay is waited for, while theirs cannot end by
-//! themselves before that.
+//! Nothing here is timed. The test waits for the program that must not be delayed, while the others cannot end by
+//! themselves before it.
 
 mod common;
 
@@ -13,7 +14,7 @@ use ptc_runtime::{Capacity, Runtime, RuntimeConfig, StartPolicy};
 use ptc_vm::Reason;
 use std::time::Duration;
 
-/// Programs that take far longer than a test may: most of their time goes into one native operation.
+/// Programs that run far longer than a test may: they spend most of their time in one native operation.
 const LONG: [(&str, &str); 8] = [
     ("loop", "(loop [n 0] (recur (inc n)))"),
     (
@@ -48,7 +49,7 @@ async fn one_worker() -> Runtime {
     runtime_of(vec![], StartPolicy::All, 1).await
 }
 
-/// Fifty different short programs, one after the other.
+/// Runs fifty different short programs, one after the other.
 async fn short_programs_end(runtime: &Runtime, beside: &str) {
     for n in 0..50 {
         let short = tokio::time::timeout(
@@ -86,7 +87,7 @@ async fn short_programs_run_beside_endless_ones_of_every_kind() {
     for run in &mut long {
         assert!(futures_util::poll!(run).is_pending());
     }
-    // Cancelling one ends it without the others.
+    // Cancelling one ends only that one.
     for run in long {
         drop(run);
         let short = runtime.run("(+ 1 2)", options()).await;
@@ -116,7 +117,7 @@ async fn an_old_program_goes_on_beside_any_number_of_new_ones() {
 async fn answers_of_tools_arrive_while_long_operations_run() {
     let runtime = runtime_of(vec![entry("fake", &[])], StartPolicy::All, 1).await;
     let long: Vec<_> = (0..3).flat_map(|_| LONG).map(|(_, program)| runtime.run(program, roomy())).collect();
-    // A program that works half-way and calls a tool in another branch.
+    // A program that computes in one branch and calls a tool in another.
     let program = "(pmap (fn [n] (:ok (tool/call 'fake/stats))) (range 20))";
     for _ in 0..5 {
         let text = runtime.run(program, options()).await.result.unwrap().text;
@@ -133,7 +134,7 @@ async fn deadlines_are_kept_beside_long_operations() {
         let limits = Limits { timeout_ms: 50, ..roomy().limits };
         let outcome = runtime.run(program, RunOptions { limits, ..roomy() }).await;
         assert_eq!(outcome.result.unwrap_err().reason, Reason::Timeout, "{name}");
-        // Generous: what is promised is 50 ms, on a machine that does nothing else.
+        // Generous: the promise is 50 ms on an idle machine.
         assert!(outcome.usage.duration < Duration::from_secs(2), "{name}: {:?}", outcome.usage.duration);
     }
     drop(long);
@@ -152,7 +153,7 @@ async fn programs_grow_together_only_as_far_as_there_is_room() {
         let outcome = run.await;
         assert!(outcome.result.is_ok(), "{:?}", outcome.result);
     }
-    // Less than any program needs: one at a time.
+    // Less than any program needs, so one runs at a time.
     let load = Capacity { total_bytes: 1, ..Capacity::default() };
     runtime.set_load(load);
     let runs: Vec<_> = (0..5).map(|_| runtime.run(program, roomy())).collect();
@@ -162,7 +163,7 @@ async fn programs_grow_together_only_as_far_as_there_is_room() {
     assert_eq!(runtime.run("(+ 1 2)", options()).await.result.unwrap().text, "3");
 }
 
-/// Programs that come to hold 4.25 MiB each and then go on for ever: they call a tool that never answers, or loop.
+/// Programs that hold 4.25 MiB each and then go on for ever: they call a tool that never answers, or loop.
 const HOARDERS: [(&str, &str); 3] = [
     (
         "hoarders that wait",
@@ -182,7 +183,7 @@ const HOARDERS: [(&str, &str); 3] = [
 async fn short_programs_run_beside_others_that_hold_all_memory() {
     for workers in [1, 2] {
         for (name, program) in HOARDERS {
-            // Nine of them fill what there is, so that only one of them can go on.
+            // Nine of them fill the memory, so that only one of them can go on.
             let load = Capacity { total_bytes: 40 << 20, ..Capacity::default() };
             let servers = vec![entry("fake", &[])];
             let config = RuntimeConfig { servers, workers, load, ..RuntimeConfig::default() };
@@ -191,7 +192,7 @@ async fn short_programs_run_beside_others_that_hold_all_memory() {
                 Limits { memory_bytes: 8 << 20, upstream_call_timeout_ms: 600_000, ..roomy().limits };
             let options = || RunOptions { limits, ..roomy() };
             let mut hoarders: Vec<_> = (0..9).map(|_| runtime.run(program, options())).collect();
-            // A long program that holds nothing goes on as well. When it ends, the others have had as many turns as they
+            // A long program without memory goes on as well. By its end, the others have had as many quanta as they
             // could use.
             let long = runtime.run("(loop [n 0] (if (< n 2000000) (recur (inc n)) n))", roomy());
             let outcome = tokio::time::timeout(Duration::from_secs(60), long).await;
@@ -201,7 +202,7 @@ async fn short_programs_run_beside_others_that_hold_all_memory() {
             for hoarder in &mut hoarders {
                 assert!(futures_util::poll!(hoarder).is_pending(), "{name}");
             }
-            // When they have gone, everything is as before.
+            // Once they have gone, everything works as before.
             drop(hoarders);
             let large = runtime.run("(count (vec (map inc (range 1000000))))", roomy()).await;
             assert_eq!(large.result.unwrap().text, "1000000");

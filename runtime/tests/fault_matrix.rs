@@ -1,5 +1,5 @@
-//! What misbehaving servers do to a program, to the other servers, to the next call, and to the machine:
-//! one table, over real processes.
+//! The effect of misbehaving servers on a program, on the other servers, on the next call and on the machine: one
+//! table, over real processes.
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
 mod common;
@@ -13,7 +13,7 @@ use ptc_runtime::upstream::UpstreamState;
 use ptc_runtime::{Runtime, StartPolicy};
 use std::time::Duration;
 
-/// What happens to the server from outside.
+/// A fault injected from outside.
 #[derive(Clone, Copy, PartialEq)]
 enum Hit {
     /// Nothing.
@@ -24,7 +24,7 @@ enum Hit {
     KillInCall,
 }
 
-/// What becomes of the server.
+/// The state of the server afterwards.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Then {
     /// The same process goes on.
@@ -42,7 +42,7 @@ struct Fault {
     /// Of the fake server.
     arguments: &'static [&'static str],
     hit: Hit,
-    /// Meets the fault; its value is `[ok reason-or-value message]` or any of `sees`.
+    /// Triggers the fault; its value is `[ok reason-or-value message]` or any of `sees`.
     program: &'static str,
     sees: &'static [&'static str],
     then: Then,
@@ -73,7 +73,7 @@ const FAULTS: &[Fault] = &[
     Fault { arguments: &["--die-at-start"], ..fault("dies at start", "(take 2 (report (tool/call 'fake/number)))", &["[false :upstream_unavailable]"], Then::Fails) },
     fault("garbage on stdout", "(report (tool/call 'fake/garbage {:lines 20000}))", &["[true \"after garbage\" nil]"], Then::GoesOn),
     fault("an answer of 50 MB", "(let [r (tool/call 'fake/big {:bytes 50000000})] [(:ok r) (:reason r)])", &["[false :response_too_large]"], Then::GoesOn),
-    // Whose answer it was cannot be told, so the only call in flight does not wait for it.
+    // Its id cannot be read, so the only call in flight fails at once.
     fault("a line of 50 MB that is no answer", "(let [r (tool/call 'fake/long-line {:megabytes 50})] [(:ok r) (:reason r)])", &["[false :response_too_large]"], Then::GoesOn),
     fault("half a line, then exit", "(report (tool/call 'fake/half-line))", &["[false :upstream_unavailable \"subprocess exited (status=5)\"]"], Then::IsReplaced),
     fault("exit with status 0 in mid-call", "(report (tool/call 'fake/exit {:code 0}))", &["[false :upstream_unavailable \"subprocess exited (status=0)\"]"], Then::IsReplaced),
@@ -85,7 +85,7 @@ const FAULTS: &[Fault] = &[
     Fault { arguments: &["--undying"], ..fault("refuses to end", "(report (tool/call 'fake/number))", &["[true 42 nil]"], Then::GoesOn) },
 ];
 
-/// Short where a fault is a timeout, roomy otherwise.
+/// Short limits for faults that are timeouts, generous ones for others.
 fn options(fault: &Fault) -> RunOptions {
     let timeout = if fault.sees[0].contains(":timeout") { 400 } else { 60_000 };
     let limits =
@@ -121,7 +121,7 @@ fn state(runtime: &Runtime) -> UpstreamState {
     runtime.servers()[0].state
 }
 
-/// Runs the program of a row and lets happen what happens to the server.
+/// Runs the program of a row, and injects the fault into the server.
 async fn meet(runtime: &Runtime, fault: &Fault, server: Option<u64>) -> String {
     let kill = || {
         let process = libc::pid_t::try_from(server.unwrap()).unwrap();
@@ -144,7 +144,7 @@ async fn meet(runtime: &Runtime, fault: &Fault, server: Option<u64>) -> String {
     run.await.result.unwrap_or_else(|failure| panic!("{}: {}", fault.name, failure.message)).text
 }
 
-/// Calls until the server answers; what refuses until then says why.
+/// Calls until the server answers; refusals before that must give the reason.
 async fn next_call_works(runtime: &Runtime, fault: &Fault) {
     let program = "(let [r (tool/call 'fake/number)] (if (:ok r) :works [(:reason r) (:message r)]))";
     loop {
@@ -167,7 +167,7 @@ async fn a_fault_of_one_server_stays_with_it() {
             Then::Starts | Then::Fails => None,
             Then::GoesOn | Then::IsReplaced => Some(pid(&runtime, "fake").await),
         };
-        // In flight on the other server all the while: answered once its twin arrives.
+        // In flight on the other server meanwhile: answered once its twin arrives.
         let twin = "(:value (tool/call 'other/gather {:n 2}))";
         let waiting = runtime.run(twin, options(&FAULTS[0]));
 

@@ -1,5 +1,5 @@
-//! A second guest, without a line of PTC-Lisp: a list of calls as JSON, made one after the other over a transport in
-//! memory. Budget, ledger, checks, cancellation, deadlines and redaction are those of every run.
+//! A second guest, without any PTC-Lisp: a JSON list of calls, made one after the other over a transport in memory.
+//! Budget, ledger, checks, cancellation, deadlines and redaction are those of every run.
 
 mod common;
 
@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-/// The guest. Its answer is the list of answers.
+/// The guest. Its result is the list of answers.
 struct CallList {
     seat: Seat,
     broker: Arc<ToolBroker>,
@@ -146,7 +146,7 @@ fn rows<const N: usize>(rows: [(&str, &str); N]) -> Vec<(String, String)> {
 #[tokio::test]
 async fn calls_are_paid_for_and_entered_whoever_makes_them() {
     let server = MemoryServer::default();
-    // Nothing is started before the first call.
+    // No server starts before the first call.
     let runtime = runtime_with(&server, StartPolicy::Lazy, &SecretRegistry::new()).await;
     assert!(matches!(runtime.broker().look_up("memory", "echo"), LookUp::NotLoaded));
     let calls = json!([
@@ -263,7 +263,7 @@ async fn a_call_and_a_run_end_at_their_deadlines() {
     let outcome = run(&runtime, Limits { upstream_call_timeout_ms: 20, ..limits() }, hang.clone()).await;
     assert_eq!(answers(&outcome), json!([["timeout", "no answer within 20 ms"]]));
     assert_eq!(ledger(&outcome), rows([("hang", "timeout")]));
-    // A call ends a little before its run, so only a run of several is overtaken by its own deadline.
+    // A call's deadline is a little before its run's, so only a run of several calls reaches its own deadline.
     let many = Value::from(vec![hang[0].clone(); 20]);
     let outcome = run(&runtime, Limits { timeout_ms: 60, ..limits() }, many).await;
     assert_eq!(outcome.result.unwrap_err().reason.raw(), "too_slow");

@@ -1,4 +1,4 @@
-//! The namespace `log/`: what programs find of what was done before.
+//! The namespace `log/`: programs query the records of earlier runs.
 #![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
 use ptc_runtime::history::{TurnHistory, introspection};
@@ -14,7 +14,7 @@ fn options() -> RunOptions {
 
 async fn runtime() -> Runtime {
     let look = HostTool::new("look", |_: NoArguments| async { Ok::<_, Infallible>(7) });
-    // Where programs only read, they may look at what was done as well.
+    // Programs that may only read can query the log as well.
     let config = RuntimeConfig {
         workers: 1,
         read_only: true,
@@ -70,7 +70,7 @@ async fn programs_find_out_what_was_done_and_where_turns_were_wasted() {
             "(let [t (first (log/turns-all \"two\"))] [(:prints t) (:result_preview t)])",
             json!([[":hi"], "[7 7]"]),
         ),
-        // Calls that were made twice with the same arguments.
+        // Calls that were repeated with the same arguments.
         (
             "(count (filter #(> (count (second %)) 1) (group-by (juxt :tool :args_hash) (log/tool-calls-all \"two\"))))",
             json!(1),
@@ -135,7 +135,7 @@ async fn turn_logs_are_read_whole_or_not_at_all() {
     };
     let file = folder.path().join("20261123T101502Z-1a2b3c4d-turns.jsonl");
     let other = json!({"event": "other"}).to_string();
-    // The last line is under way.
+    // The last line is still being written.
     std::fs::write(
         &file,
         format!("{}\n\n{other}\n{}\n{{\"event\": \"tu", line("a", "(f)", true), line("b", "(g)", false)),

@@ -1,5 +1,5 @@
-//! Functions of the application as tools of programs: called in every notation, checked, paid for, entered into the
-//! ledger, cancelled with their program.
+//! Functions of the application as tools of programs: called in every notation, checked, charged, entered into the
+//! ledger, and cancelled with their program.
 
 mod common;
 
@@ -242,7 +242,7 @@ async fn a_stream_tells_of_lines_and_calls_while_the_program_runs() {
     while let Some(event) = events.next().await {
         match event {
             RunEvent::Printed(line) => {
-                // What it waits for comes only after this was seen.
+                // The function waits for a signal that comes only after this line was seen.
                 if line == "two" {
                     go.notify_one();
                 }
@@ -328,7 +328,7 @@ async fn a_thousand_calls_are_in_flight_at_once_and_go_with_their_program() {
     let run = runtime.run("(doall (pmap (fn [_] (tool/hang)) (range 1000)))", options);
     waiting.notified().await;
     drop(run);
-    // The function has one, the test the other.
+    // One reference is the function's, the other the test's.
     while Arc::strong_count(&alive) > 2 {
         tokio::task::yield_now().await;
     }
@@ -351,7 +351,7 @@ async fn a_namespace_keeps_the_tools_that_it_needs_in_places_with_other_tools() 
     assert_eq!(told, "Private tool 'find-users' cannot be called directly", "only the namespace has it");
     let deeper = scope.with(Vec::new(), &[]).expect("a scope");
     assert_eq!(run(&deeper, "(count (users/named \"ada\"))").await, "2");
-    // Another function of that name would take its place behind the namespace.
+    // A second function of that name would replace the first in its namespace.
     let other = HostTool::new("find-users", |_: Find| async { Ok::<_, Infallible>(0) });
     let told = runtime.base().with(vec![other], &[]).err().map(|error| error.to_string());
     assert_eq!(told.as_deref(), Some("tool \"find-users\" has the name of one that a namespace needs"));

@@ -1,4 +1,4 @@
-//! Compiling is work of the run: it obeys the run's deadline, cancellation and memory, and holds up nobody.
+//! Compiling is part of a run: it obeys the run's deadline, cancellation and memory limit, and delays no other run.
 
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
@@ -8,7 +8,7 @@ use ptc_runtime::{Runtime, RuntimeConfig};
 use ptc_vm::Reason;
 use std::time::{Duration, Instant};
 
-/// Far more than a promise of milliseconds needs, also on a machine with other work.
+/// Far more than the promised milliseconds, so that other load does not matter.
 const SOON: Duration = Duration::from_secs(5);
 
 async fn one_worker() -> Runtime {
@@ -66,7 +66,7 @@ async fn texts_of_errors_end_soon() {
     runtime.shutdown().await;
 }
 
-/// Tells its outcome to the other end.
+/// Sends its outcome over a channel.
 struct Told(std::sync::mpsc::Sender<Outcome>);
 
 impl RunWatcher for Told {
@@ -82,7 +82,7 @@ async fn cancellation_ends_a_compilation() {
     let mut options = limits(60_000, 8 << 30);
     options.limits.max_program_bytes = 10_000_000;
     let run = runtime.submit(long(), options, Box::new(Told(told)));
-    // Whether it is on its way by now or still in the queue, it ends.
+    // It ends, whether it is compiling by now or still in the queue.
     tokio::time::sleep(Duration::from_millis(20)).await;
     run.cancel();
     let outcome = outcome.recv_timeout(SOON).expect("an outcome");

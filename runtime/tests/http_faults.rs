@@ -1,4 +1,4 @@
-//! What misbehaving remote servers do to a call and to the next one: one table, in every style of server.
+//! The effect of misbehaving remote servers on a call and on the next one: one table, for every style of server.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -26,11 +26,11 @@ enum Sees {
     TooLarge,
 }
 
-/// What becomes of the server.
+/// The state of the server afterwards.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Then {
     GoesOn,
-    /// It is greeted again, after the recovery window.
+    /// The connection is made again after the recovery window.
     IsLost,
 }
 
@@ -38,7 +38,7 @@ struct Fault {
     name: &'static str,
     reply: fn(&Got) -> Reply,
     sees: Sees,
-    /// In the message.
+    /// Part of the message.
     says: &'static str,
     then: Then,
 }
@@ -142,7 +142,7 @@ const FAULTS: &[Fault] = &[
     fault(
         "a gzip bomb",
         |_| {
-            // One stored block of zeros, again and again: what counts is what comes out.
+            // One stored block of zeros, repeated: the limit counts decompressed bytes.
             let mut block = vec![0, 0xff, 0xff, 0, 0];
             block.resize(5 + 0xffff, 0);
             let header = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
@@ -294,7 +294,7 @@ async fn every_fault_is_told_and_the_next_call_works() {
             }
             let answer = call(&remote, "echo", json!({"after": what})).await;
             assert_eq!(answer.unwrap()["structuredContent"]["after"], *what, "{style:?}");
-            // Every greeting ends with one.
+            // Every handshake ends with a listing.
             let listings = server.log().iter().filter(|name| *name == "tools/list").count();
             assert_eq!(listings, if *then == Then::IsLost { 2 } else { 1 }, "{style:?}, {what}");
         }
@@ -326,7 +326,7 @@ async fn a_server_that_cannot_be_reached_says_why() {
     }
 }
 
-/// What a proxy does to a server behind it, which nobody else reaches.
+/// The effect of a proxy on a server that is reached only through it.
 #[tokio::test]
 async fn a_server_behind_a_proxy() {
     let server = RemoteServer::new(Style::Sessions, |got| {
@@ -360,7 +360,7 @@ async fn a_server_behind_a_proxy() {
 async fn a_server_that_goes_away_is_found_again() {
     let is_down = Arc::new(AtomicBool::new(false));
     let down = is_down.clone();
-    // Behind a gateway: the port stays, the server does not.
+    // Behind a gateway: the port stays open while the server is gone.
     let server = RemoteServer::new(Style::Sessions, move |_| {
         down.load(Ordering::Relaxed).then(|| status(502, &[], "bad gateway"))
     })
@@ -378,7 +378,7 @@ async fn a_server_that_goes_away_is_found_again() {
 
 #[tokio::test]
 async fn an_answer_in_time_is_worth_more_than_a_slow_error() {
-    // A notice before the answer, and a request of the server that is answered meanwhile.
+    // A notification before the answer, and a server request that is answered meanwhile.
     let server = RemoteServer::new(Style::Events, |got| {
         (tool(got)? == "fault").then(|| {
             let asks = event(&json!({"jsonrpc": "2.0", "id": "q", "method": "roots/list"}));

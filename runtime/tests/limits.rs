@@ -1,4 +1,4 @@
-//! Limits are hit exactly: what needs as much as the limit runs, what needs one more does not, and the error
+//! Limits are exact: a program that needs the whole limit runs, one that needs one more is refused, and the error
 //! names the limit.
 
 mod common;
@@ -18,7 +18,7 @@ async fn run(runtime: &Runtime, source: &str, set: impl Fn(&mut Limits)) -> Outc
     runtime.run(source, options).await
 }
 
-/// The program runs with `most` and is refused with one less, for this reason, naming the limit.
+/// The program runs with `most` and is refused with one less, for this reason; the error names the limit.
 async fn is_exact(runtime: &Runtime, source: &str, most: u64, reason: Reason, set: fn(&mut Limits, u64)) {
     let outcome = run(runtime, source, |limits| set(limits, most)).await;
     assert!(outcome.result.is_ok(), "{source} with {most}: {:?}", outcome.result);

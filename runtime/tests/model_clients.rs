@@ -1,5 +1,5 @@
-//! Models over HTTP against servers that answer as providers do: whole and as streams, with errors, limits and pauses. An
-//! agent is run with each.
+//! Models over HTTP against servers that behave like real providers: whole answers and streams, with errors, limits
+//! and pauses. An agent runs with each.
 #![cfg(feature = "agent")]
 #![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
@@ -192,7 +192,7 @@ async fn an_agent_whose_model_fails_says_so_without_its_key() {
 
 #[tokio::test]
 async fn no_part_of_a_key_is_left_where_an_error_is_cut() {
-    // The excerpt that is shown ends within the key, wherever that stands.
+    // The excerpt in the error ends inside the key, at each possible position.
     for before in 480..500 {
         let said = format!("{}{KEY} was not accepted", "x".repeat(before));
         for answer in [Provider::OpenAi.error("invalid_request", &said), json!(said)] {
@@ -207,7 +207,7 @@ async fn no_part_of_a_key_is_left_where_an_error_is_cut() {
     }
 }
 
-/// The beginning of an answer, and one piece of it without end.
+/// The beginning of an answer, and one piece of it repeated without end.
 fn endless(status: u16, kind: &str, piece: String) -> Reply {
     Reply::chunked(status, &[("content-type", kind)]).then(Step::Forever(chunk(piece)))
 }
@@ -341,13 +341,13 @@ async fn a_redirect_takes_neither_key_nor_prompt_to_another_host() {
 
 #[tokio::test]
 async fn a_stream_that_stays_open_behind_the_last_word_is_a_whole_reply() {
-    // How much of the stream comes before its server says nothing more, or is gone; what comes of it.
+    // The events before the stream stalls or breaks, and the tokens counted by then.
     let counted = TokenUsage { input: Some(21), output: Some(7) };
     let begun = TokenUsage { input: Some(21), output: Some(7) };
     let rows = [
-        // Without `[DONE]`: the counts alone are the last event.
+        // Without `[DONE]`: the counts are the last event.
         (Provider::OpenAi, 6, counted),
-        // Without the counts: it is quiet.
+        // Without the counts: the stream stalls.
         (Provider::OpenAi, 5, TokenUsage::default()),
         // Without `message_stop`.
         (Provider::Anthropic, 7, begun),
@@ -373,7 +373,7 @@ async fn words_keep_a_stream_open_and_nothing_else_does() {
         let events = Provider::OpenAi.events("(return 1)");
         let (say, said) = tokio::sync::mpsc::unbounded_channel();
         tokio::spawn(async move {
-            // Until nobody listens.
+            // Until the client disconnects.
             while say.send(Some(b": keep-alive\n\ndata: {}\n\n".to_vec())).is_ok() {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
@@ -382,7 +382,7 @@ async fn words_keep_a_stream_open_and_nothing_else_does() {
     });
     let llm = Provider::OpenAi.model(&server.await, true, &SecretRegistry::new());
     assert_eq!(ask(&llm).await.expect("a reply").text, "(return 1)");
-    // A reason to finish in each piece, and counts: all pieces are read.
+    // Each piece has a finish reason and counts: all pieces are read.
     let piece = |text: &str| {
         let choice = json!([{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]);
         format!(

@@ -1,4 +1,4 @@
-//! What the HTTP client promises to all who use it: errors told apart, caps, redirects that carry no secrets.
+//! The HTTP client: distinct errors, size limits, and redirects that carry no secrets.
 #![allow(clippy::unwrap_used, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
@@ -83,7 +83,7 @@ async fn a_cap_counts_decoded_bytes_while_they_stream() {
     // The server would never end.
     let bomb = faulty(|| {
         let header = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
-        // One stored block of 65,535 zeros, again and again.
+        // One stored block of 65,535 zeros, repeated.
         let mut block = vec![0, 0xff, 0xff, 0, 0];
         block.resize(5 + 0xffff, 0);
         let reply = Reply::chunked(200, &[("content-encoding", "gzip")]).chunk(header);
@@ -176,12 +176,12 @@ async fn a_proxy_is_asked_for_what_it_shall_fetch() {
     assert_eq!(proxy.got()[0].path, "http://far.invalid/a");
 }
 
-/// They are read by a loop that does not pause by itself: what of them is read between two turns of somebody else on the
-/// same thread is bounded.
+/// The HTTP library reads them in a loop that does not yield by itself: the bytes read between two polls of another
+/// task on the same thread are bounded.
 #[tokio::test]
 async fn interim_answers_without_end_take_turns_with_all_else() {
     const FLOOD: u64 = 48 << 20;
-    // A turn, and what the buffers of both ends hold.
+    // One poll, and the buffers of both ends.
     const MOST: u64 = 24 << 20;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -189,7 +189,7 @@ async fn interim_answers_without_end_take_turns_with_all_else() {
     let counted = sent.clone();
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        // Nobody may speak before it was asked.
+        // The server must not speak before a request.
         assert!(stream.read(&mut [0; 1_024]).unwrap() > 0);
         let piece = b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n".repeat(1_000);
         while counted.load(Ordering::Relaxed) < FLOOD && stream.write_all(&piece).is_ok() {
@@ -237,7 +237,7 @@ async fn what_a_server_refuses_unseen_is_sent_again() {
     assert_eq!(fetch(&options, Method::GET, &url, 99).await.unwrap(), "200 in");
 }
 
-/// From here nothing leads to addresses of another kind than this machine's; the table of all stands with the rule.
+/// A redirect from a loopback address may lead to loopback addresses only. A unit test of the rule has the whole table.
 #[tokio::test]
 async fn redirects_lead_to_no_address_that_trusts_this_machine_more() {
     let there = redirecting(302, String::new()).await;
@@ -257,7 +257,7 @@ async fn redirects_lead_to_no_address_that_trusts_this_machine_more() {
         assert_eq!(error.fault, NetFault::Redirect, "{forbidden}: {error}");
         assert!(error.to_string().contains("which is not followed"), "{forbidden}: {error}");
     }
-    // A name that a proxy resolves is public: what is said there may not lead back here.
+    // A name that a proxy resolves counts as public: its redirects must not lead back to this machine.
     for (to, wanted) in [
         (there.url("/there"), None),
         (mapped, None),

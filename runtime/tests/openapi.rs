@@ -1,4 +1,4 @@
-//! Plain JSON services with an OpenAPI document: what becomes of operations, arguments and answers, and the life of
+//! Plain JSON services with an OpenAPI document: the mapping of operations, arguments and answers, and the life of
 //! such a server.
 #![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 #![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
@@ -64,14 +64,14 @@ fn traces() -> Value {
     }))
 }
 
-/// A configuration in a folder of its own.
+/// A configuration in a temporary folder.
 struct Service {
     _folder: tempfile::TempDir,
     path: PathBuf,
 }
 
 impl Service {
-    /// Of an entry with these members beside those that every one has.
+    /// The configuration of an entry with these members in addition to the common ones.
     fn new(base_url: &str, document: &Value, members: Value) -> Service {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("schema.json"), document.to_string()).unwrap();
@@ -94,7 +94,7 @@ impl Service {
         runtime_of(vec![self.entry(&SecretRegistry::new())], StartPolicy::All, 1).await
     }
 
-    /// Why the service does not start.
+    /// The error with which the service fails to start.
     async fn refusal(&self) -> String {
         let upstream =
             upstream_with(self.entry(&SecretRegistry::new()), SnapshotMode::Live, SecretRegistry::new());
@@ -108,7 +108,7 @@ fn included() -> Value {
     json!({ "include_operations": INCLUDE })
 }
 
-/// Answers with what it was asked.
+/// Answers with the request that it got.
 fn echo(got: &Got) -> Reply {
     Reply::json(&json!([{ "id": got.path, "key": got.header("x-key"), "tenant": got.header("x-tenant"),
         "method": got.method, "body": got.json(), "accept": got.header("accept") }]))
@@ -137,7 +137,7 @@ async fn operations_are_tools_like_any_other() {
         let row =
             value(&runtime, &format!("(let [r {call}] [(:ok r) (:value_kind r) (first (:value r))])")).await;
         for part in ["true :json", path, "s3cret", "t${X}", "GET", "application/json"] {
-            // What a program gets is not altered; what leaves the process is.
+            // A program's values are not redacted; text that leaves the process is.
             let part = if part == "s3cret" { "\"key\" \"" } else { part };
             assert!(row.contains(part), "{part} in {row}");
         }
@@ -184,7 +184,7 @@ async fn wrong_calls_are_told_before_anything_is_sent() {
     runtime.shutdown().await;
 }
 
-/// Status, body and headers of an answer; how the result begins, and what is in it.
+/// Status, body and headers of an answer; the beginning of the result, and a part of it.
 type AnswerCase = (u16, &'static str, &'static [(&'static str, &'static str)], &'static str, &'static str);
 
 #[tokio::test]

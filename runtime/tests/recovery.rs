@@ -1,4 +1,4 @@
-//! What is known about a server while it is gone, and when it has come back.
+//! The state of a server that is gone, and of one that has come back.
 
 mod common;
 
@@ -87,7 +87,7 @@ async fn a_server_that_fails_at_start_up_does_not_hold_up_the_others() {
     let servers =
         vec![lenient("dying", &["--die-at-start"]), lenient("fake", &[]), lenient("mute", &["--mute"])];
     let runtime = runtime_of(servers, StartPolicy::All, 1).await;
-    // The mute server is still being waited for.
+    // The start of the mute server has not timed out yet.
     until_it_answers(&runtime).await;
     let states: Vec<(String, UpstreamState)> =
         runtime.servers().iter().map(|server| (server.name.to_string(), server.state)).collect();

@@ -1,4 +1,4 @@
-//! Promises of one run: answers, failures, limits, cancellation.
+//! A single run: answers, failures, limits, cancellation.
 
 mod common;
 
@@ -42,7 +42,7 @@ async fn a_failure_keeps_its_value_once() {
         let (compact, text) = (failed.compact(), failed.text("program", Palette::PLAIN));
         assert!(compact.len() < 4_000 && text.len() < 4_000, "{} {}", compact.len(), text.len());
     }
-    // Cut to what its caller wants, the value takes no more than that.
+    // Cut to the caller's limit, the value takes no more memory than that.
     let options = RunOptions { result_bytes: 10_000, ..options() };
     let failed = runtime.run(format!("{long} (fail s))"), options).await.result.unwrap_err();
     assert!(failed.value.unwrap().len() <= 10_000 && failed.message.chars().count() == 1_000);
@@ -92,7 +92,7 @@ async fn answers_are_cut_and_rendered_as_json() {
     let answer = runtime.run("(vec (range 100))", cut).await.result.unwrap();
     assert!(answer.truncated && answer.text.len() <= 10 && answer.text_bytes > 10);
     assert!(answer.json.unwrap().unwrap().ends_with(",99]"));
-    // The size of what is cut is counted, as far as somebody wants to know it.
+    // The full size of a cut value is counted up to the caller's limit.
     for (counted, bytes) in [(10_000, 291), (100, 101)] {
         let cut = RunOptions { result_bytes: 10, counted_bytes: counted, ..RunOptions::default() };
         let answer = runtime.run("(vec (range 100))", cut).await.result.unwrap();
@@ -109,7 +109,7 @@ async fn answers_are_cut_and_rendered_as_json() {
     assert_eq!(refused.to_string(), "the keys \"n\" and :n have the same name in JSON (at rows[0].n)");
 }
 
-/// The first run is by a worker, later ones might be by the caller.
+/// The first run is on a worker, later ones might be on the caller's thread.
 #[tokio::test]
 async fn nil_for_text_that_is_not_json_is_noted() {
     let runtime = bare().await;
@@ -167,7 +167,7 @@ async fn dropping_the_future_stops_a_busy_program() {
         tokio::pin!(busy);
         assert!(futures_util::poll!(&mut busy).is_pending());
     }
-    // The one worker is free again.
+    // The only worker is free again.
     assert_eq!(value(&runtime, "(+ 1 2)").await, "3");
 }
 
@@ -193,7 +193,7 @@ async fn a_program_that_waits_too_long_times_out_and_names_what_it_waited_for() 
     let outcome = {
         let run = runtime.run("(tool/call {:server \"fake\" :tool \"hang\"})", quick);
         tokio::pin!(run);
-        // The loop that would end the call in time belongs to this thread, and gets no turn.
+        // The event loop that would enforce the call's deadline is on this thread, and gets no time.
         loop {
             if let Poll::Ready(outcome) = futures_util::poll!(&mut run) {
                 break outcome;
@@ -216,8 +216,8 @@ async fn dropping_the_future_cancels_calls_in_flight() {
     {
         let waiting = runtime.run(hang, options());
         tokio::pin!(waiting);
-        // The later program runs on the same worker, and its answer comes over the same connection, after
-        // the first program's request was written.
+        // The later program runs on the same worker, and its answer comes over the same connection, after the first
+        // program's request was written.
         tokio::select! {
             biased;
             _ = &mut waiting => panic!("a hung call was answered"),
@@ -241,7 +241,7 @@ async fn the_clock_is_settable_and_fixed() {
     let expected = "[1700000000001 1700000000001 \"2023-11-14T22:13:20.001Z\" \
                      [1700000000001 1700000000001] [\"2023-11-14T22:13:20.001Z\"]]";
     assert_eq!(runtime.run(program, fixed).await.result.unwrap().text, expected);
-    // Without a setting it is the real clock, read once.
+    // By default it is the real clock, read once.
     let program = "(let [a (currentTimeMillis)]
                      (reduce (fn [n i] (+ n i)) 0 (range 100000))
                      [(= a (currentTimeMillis)) (> a 1700000000000)])";

@@ -1,4 +1,4 @@
-//! Results that are kept in files: their form, their parts, their bound, and what is left of dead processes.
+//! Results that are spilled to files: their layout, partial reads, limits, and the cleanup after dead processes.
 #![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
 use ptc_runtime::secrets::SecretRegistry;
@@ -47,14 +47,14 @@ fn json_on_one_line_gets_lines_and_stays_the_same_json() {
         assert_eq!(kept.stat().lines, read.text.lines().count() as u64);
         assert_eq!(kept.stat().bytes, read.text.len() as u64);
     }
-    // A row is a line.
+    // Each row becomes a line.
     let kept = store.keep(rows(3_000).to_string().as_bytes()).expect("kept");
     let slice = kept.slice(3, 4, ALL).expect("read");
     let lines: Vec<&str> = slice.text.lines().map(|line| line.trim().trim_end_matches(',')).collect();
     assert_eq!(lines, [rows(2)["rows"][0].to_string(), rows(2)["rows"][1].to_string()]);
     let keys = ["rows", "next", "text"].map(str::to_owned).to_vec();
     assert_eq!(kept.top_level(), TopLevel::Object { keys, more: false });
-    // What only looks like JSON, nests too deep, or has lines already stays as it is.
+    // Text that only looks like JSON, nests too deep, or already has lines is stored unchanged.
     let lines = serde_json::to_string_pretty(&rows(300)).expect("JSON");
     let almost = format!("{{\"a\": 1, {}", "\"b\" : 2, ".repeat(2_000));
     for text in
@@ -110,7 +110,7 @@ fn grep_shows_lines_with_numbers_and_counts_them_all() {
     let found = grep("line", 0, 100).expect("found");
     assert!(found.matches == 50_000 && found.truncated && found.text.len() <= 100, "{found:?}");
     assert_eq!(grep("nothing", 0, ALL).expect("found").matches, 0);
-    // No match reaches over the end of a line, and no pattern takes more than linear time.
+    // A match never spans lines, and any pattern takes linear time.
     assert_eq!(grep("1\\s+line 2 ", 0, ALL).expect("found").matches, 0);
     let evil = store.keep("a".repeat(1 << 20).as_bytes()).expect("kept");
     let found = evil
@@ -141,7 +141,7 @@ fn all_results_together_have_a_bound_and_the_oldest_go() {
     assert!(!is_there(a.path()) && is_there(b.path()) && is_there(c.path()));
     assert!(a.is_gone() && !b.is_gone());
     assert_eq!(store.used_bytes(), 8_000);
-    // Whoever holds one that went has nothing of it, and keeps no bytes on the disk.
+    // A handle of an evicted result finds nothing, and its bytes are freed on the disk.
     for looked in [a.read(3), a.head(1, ALL), a.tail(1, ALL), a.slice(1, 2, ALL)] {
         assert_eq!(looked, Err(LookError::Gone));
     }
@@ -181,7 +181,7 @@ fn a_result_is_its_holders() {
     assert_eq!((files(), store.used_bytes()), (1, 3));
     drop(also);
     assert_eq!((files(), store.used_bytes()), (0, 0));
-    // Each has a file that is open, so they have a bound as well.
+    // Each has an open file, so their number is limited as well.
     let many: Vec<_> = (0..300).map(|_| store.keep(b"").expect("kept")).collect();
     assert_eq!((files(), many.iter().filter(|kept| !kept.is_gone()).count()), (256, 256));
     assert!(many[0].is_gone() && !many[299].is_gone());
@@ -201,7 +201,7 @@ fn folders_are_private_and_those_of_dead_processes_go() {
     for (path, mode) in [(&base, 0o700), (&folder, 0o700), (&kept.path().into(), 0o600)] {
         assert_eq!(path.metadata().expect("there").permissions().mode() & 0o777, mode, "{}", path.display());
     }
-    // As a process that was killed leaves it: the lock is there, and nobody holds it.
+    // The state after a killed process: the lock file exists, but is not locked.
     let dead = base.join("1-0");
     std::fs::create_dir(&dead).expect("made");
     std::fs::write(dead.join(".lock"), "").expect("written");
@@ -211,7 +211,7 @@ fn folders_are_private_and_those_of_dead_processes_go() {
     second.close();
     drop((first, kept));
     assert!(!folder.exists());
-    // A folder that somebody else may write into is not used, nor one that is not where it seems.
+    // A folder that other users may write to is not used, nor one whose path is a link.
     std::fs::set_permissions(&base, PermissionsExt::from_mode(0o777)).expect("open to all");
     let linked = dir.path().join("linked");
     std::os::unix::fs::symlink(dir.path(), &linked).expect("linked");
@@ -226,7 +226,7 @@ fn no_secret_is_written() {
     let dir = tempfile::tempdir().expect("a folder");
     let secret = "correct-horse\nbattery-staple";
     let store = store_in(&dir.path().join("spill"), 1 << 30, &[secret]);
-    // At every place relative to the pieces that are looked at together.
+    // At every offset relative to the blocks that are searched together.
     let filler = "0123456789abcde\n".repeat(1 << 16);
     let text: String =
         (0..12).map(|number| format!("{}{secret}", &filler[..(number * 77_777) % filler.len()])).collect();

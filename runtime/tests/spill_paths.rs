@@ -1,5 +1,5 @@
-//! Paths into kept JSON find what a walk through the whole value finds, and whatever is written for a path, or stands in
-//! a file, ends with an answer.
+//! Paths into spilled JSON find what a walk through the whole value finds, and any path in any file ends with an
+//! answer.
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
 use ptc_runtime::secrets::SecretRegistry;
@@ -14,7 +14,7 @@ fn store() -> (TempDir, SpillStore) {
     (folder, store)
 }
 
-/// Numbers that look random, the same each time.
+/// Pseudo-random numbers, the same each time.
 struct Dice(u64);
 
 impl Dice {
@@ -53,7 +53,7 @@ impl Dice {
         }
     }
 
-    /// A path, and what it finds by steps of the model.
+    /// A path, and the values that the model finds for it.
     fn path(&mut self, value: &Value) -> (String, Vec<Value>, bool) {
         let (mut text, mut found, mut is_list) = ("$".to_owned(), vec![value.clone()], false);
         for _ in 0..self.below(5) {

@@ -1,4 +1,4 @@
-//! Starts of many servers: how many at once, whose time runs when, and what happens to those that fail.
+//! The start of many servers: how many at once, when timeouts run, and what happens to those that fail.
 
 #[path = "start/attach.rs"]
 mod attach;
@@ -35,7 +35,7 @@ async fn a_start_that_failed_long_ago_is_told_to_who_waits_for_it() {
     let upstream = upstream_with(deaf, SnapshotMode::Live, SecretRegistry::new());
     let mut start = std::pin::pin!(upstream.start());
     assert!(timeout(Duration::ZERO, &mut start).await.is_err(), "it is on its way");
-    // It fails, and its recovery is over, before who waits has a turn.
+    // The start fails and its recovery window ends before the waiting caller is polled.
     tokio::time::sleep(Duration::from_secs(300)).await;
     let told = timeout(Duration::from_secs(300), start).await;
     assert!(told.expect("it ends").is_err());

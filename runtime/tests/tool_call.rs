@@ -1,4 +1,4 @@
-//! Promises of `tool/call`, over real child processes.
+//! The form `tool/call`, over real child processes.
 
 mod common;
 
@@ -145,7 +145,7 @@ async fn images_that_a_program_returns_are_part_of_its_answer() {
         ("(:value (tool/call 'fake/mixed))".to_owned(), vec![]),
         ("{:type \"image\" :data \"no base64!\" :mimeType \"image/png\"}".to_owned(), vec![]),
     ] {
-        // Again, when it is known to be small.
+        // Again, now that the result is known to be small.
         for _ in 0..3 {
             let answer = runtime.run(program.clone(), asked(1_000)).await.result.unwrap();
             assert_eq!(answer.media, want, "{program}");
@@ -170,7 +170,7 @@ async fn failures_that_a_program_filters_away_are_noted() {
     let want = "2 of 2 tool calls gave :ok false and are not in the answer: \
                 1 tool_error (fake/fail), 1 upstream_error (fake/rpc-error)";
     assert_eq!(both, [want]);
-    // What the answer shows needs no remark: the result, its message, or its reason.
+    // No hint is needed if the answer shows the result, its message or its reason.
     for shown in [
         "(tool/call 'fake/fail)",
         "(fail (:message (tool/call 'fake/fail)))",
@@ -237,7 +237,7 @@ async fn a_server_that_was_not_started_starts_with_its_first_call() {
     assert_eq!(died, "[false :upstream_unavailable]");
     let states: Vec<_> = runtime.servers().iter().map(|server| server.state).collect();
     assert_eq!(states, [UpstreamState::Ready, UpstreamState::Failed]);
-    // A programmer fault that only the list can show is found after the start.
+    // An error of the program that only the tool list reveals is found after the start.
     let lazy = runtime_of(servers(), StartPolicy::Lazy, 1).await;
     let failed = failure(&lazy, "(tool/call 'fake/add {:a 1})").await;
     assert!(failed.message.contains("missing required args b"), "{}", failed.message);

@@ -1,5 +1,5 @@
-//! Wrong tool calls are refused before any request, with a hint that tells what to change; right ones are not.
-//! The cases are in `tests/tool_checks`.
+//! Wrong tool calls are refused before any request, with a hint that says what to change; right ones are not. The
+//! cases are in `tests/tool_checks`.
 #![allow(clippy::unwrap_used, reason = "broken files of cases should be loud")]
 #![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 const SERVERS: [&str; 3] = ["fs", "github", "time"];
 
-/// A call that is right, made before each wrong one.
+/// A right call, made before each wrong one.
 const RIGHT: &str = "(tool/call 'fs/list_directory {:path \".\"})";
 
 fn folder() -> PathBuf {
@@ -33,14 +33,14 @@ fn requests(listings: &Listings) -> usize {
     SERVERS.iter().map(|server| listings.calls(server)).sum()
 }
 
-/// A recorded case: its name, its program, the failure as people see it.
+/// A recorded case: its name, its program, the rendered failure.
 struct Case {
     name: String,
     program: String,
     recorded: String,
 }
 
-/// Reads a file of cases; gives its heading, too.
+/// Reads a file of cases. Gives its heading as well.
 fn cases(file: &Path) -> (String, Vec<Case>) {
     let text = std::fs::read_to_string(file).unwrap();
     let (heading, rest) = text.split_once("\n==== ").unwrap();
@@ -52,7 +52,7 @@ fn cases(file: &Path) -> (String, Vec<Case>) {
     (heading.to_owned(), rest.split("\n==== ").map(case).collect())
 }
 
-/// Runs the cases of a file; each is judged by its text and by the requests that arrived.
+/// Runs the cases of a file; compares their texts and the requests that arrived.
 async fn judge(name: &str, prelude: &str, sent: usize) -> usize {
     let file = folder().join(name);
     let (heading, cases) = cases(&file);
@@ -153,7 +153,7 @@ async fn servers_that_are_not_loaded_are_checked_when_they_are_called() {
     assert_eq!(first.prints, ["begun"]);
     let message = "tool 'fs.read' rejected args: missing required args path";
     assert_eq!(first.result.unwrap_err().message, message);
-    // Now the list is there: the same text is refused before it runs, although it was compiled before.
+    // Now the list is known: the same text is refused before it runs, although it was compiled earlier.
     let second = run(&runtime, program).await;
     assert!(second.prints.is_empty());
     assert_eq!(second.result.unwrap_err().message, message);

@@ -1,4 +1,4 @@
-//! Which tools exist for programs, and how often they may call them.
+//! Policies that restrict which tools exist for programs, and how often they may call them.
 
 mod common;
 

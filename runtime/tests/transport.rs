@@ -1,5 +1,5 @@
-//! The life of a server over a transport that has no process and no bytes: greeting, listing, calls, changes,
-//! cancellation, end and recovery are the supervisor's, not a transport's.
+//! The life of a server over a transport without process and bytes: handshake, listing, calls, changes, cancellation,
+//! end and recovery belong to the supervisor, not to a transport.
 
 mod common;
 
@@ -48,7 +48,7 @@ async fn both_eras() {
         assert_eq!((status.protocol.as_deref(), status.server_info.as_deref()), (Some(protocol), Some(info)));
         let tools: Vec<String> = memory.tools().unwrap().iter().map(|tool| tool.name.to_string()).collect();
         assert_eq!(tools, ["echo", "fail", "grow", "hang"], "four pages, in the order of names");
-        // The subscription, and the listing at its beginning, come when they come.
+        // The subscription and the first listing may come in any order.
         let mut log = server.log();
         log.retain(|line| !line.starts_with("subscriptions/"));
         let mut want = vec!["open".to_owned(), "server/discover Stateless(\"2026-07-28\")".to_owned()];
@@ -87,7 +87,7 @@ async fn a_list_that_is_too_old_is_asked_for_again() {
         server.grow();
         sleep(Duration::from_secs(59)).await;
         assert!(memory.tools().unwrap().get("grown").is_none());
-        // The list is made on a thread.
+        // The list is made on another thread.
         for _ in 0..1_000 {
             sleep(Duration::from_millis(20)).await;
             tokio::task::yield_now().await;
@@ -122,7 +122,7 @@ async fn nobody_waits_for_what_is_given_up() {
         () = sleep(Duration::from_secs(1)) => {}
     }
     assert_eq!(server.log().last().unwrap(), "tools/call hang cancelled");
-    // Both times it was asked whether it lives.
+    // It was pinged both times.
     sleep(Duration::from_secs(100)).await;
     assert_eq!(memory.status().state, UpstreamState::Ready);
 }
@@ -167,7 +167,7 @@ async fn a_lost_server_comes_back_after_its_window() {
     echo(&memory).await.unwrap();
     let log = server.log();
     assert_eq!(log[..2], ["discard", "open"]);
-    // One that has ended in order is not made to wait.
+    // A server that has ended in order is restarted without delay.
     server.end("closed", true);
     while memory.status().state == UpstreamState::Ready {
         tokio::task::yield_now().await;

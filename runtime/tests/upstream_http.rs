@@ -1,4 +1,4 @@
-//! Remote servers: both eras, sessions, streams, cancellation.
+//! Remote MCP servers: both eras, sessions, streams, cancellation.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -26,7 +26,7 @@ async fn echo(upstream: &SupervisedUpstream) {
     assert_eq!(answer["structuredContent"], json!({"a": [1]}));
 }
 
-/// Waits for something that comes by itself.
+/// Waits for a condition that becomes true by itself.
 async fn until(mut holds: impl FnMut() -> bool) {
     while !holds() {
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -73,7 +73,7 @@ async fn over_tls_and_with_connections_used_again() {
             echo(&remote).await;
         }
         let got = server.http.got();
-        // One more for the stream of what comes unasked, asked for while the tools are listed.
+        // One more connection for the stream of server messages, opened while the tools are listed.
         assert!(got.iter().all(|got| got.connection < 2), "{style:?}");
     }
 }
@@ -126,7 +126,7 @@ async fn a_session_that_cannot_be_had_again_is_a_crash() {
     echo(&remote).await;
 }
 
-/// A server with a stream of what it says unasked; each text sent to it is said there.
+/// A server with a stream of server messages. The channel holds its replies to the next requests for that stream.
 async fn talker(first: &'static str) -> (RemoteServer, mpsc::UnboundedSender<Reply>) {
     let (say, said) = mpsc::unbounded_channel();
     let said = std::sync::Mutex::new(said);
@@ -237,7 +237,7 @@ async fn what_nobody_wants_any_more_is_cancelled() {
     }
 }
 
-/// Tells when the other side is gone.
+/// Notifies when the client has disconnected.
 struct Gone(Arc<Notify>);
 
 impl Drop for Gone {
@@ -271,7 +271,7 @@ async fn arguments_are_mirrored_and_tools_that_cannot_be_are_left_out() {
     assert!(remote.tools().unwrap().get("bad").is_none());
 }
 
-/// Names that we say again in each request are no way to fill our memory.
+/// The client stores only bounded names, since it repeats them in each request.
 #[tokio::test]
 async fn names_of_sessions_and_revisions_are_bounded() {
     let greets = |session: String, revision: String| {

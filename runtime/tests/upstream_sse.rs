@@ -1,4 +1,4 @@
-//! Remote servers with one stream of events, as it was before Streamable HTTP.
+//! Remote servers with the HTTP+SSE transport that preceded Streamable HTTP.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// What the stream says next; `None` ends it.
+/// Sends the next bytes of the stream; `None` ends it.
 type Words = mpsc::UnboundedSender<Option<Vec<u8>>>;
 
 /// The server: one stream at a time.
@@ -29,7 +29,7 @@ struct SseServer {
 }
 
 impl SseServer {
-    /// `endpoint` is what the stream names; `answer` may say something else in answer to a message.
+    /// `endpoint` is the URL that the stream announces; `answer` may replace the answer to a message.
     async fn new(
         endpoint: &'static str,
         answer: impl Fn(&Got) -> Option<Vec<u8>> + Send + Sync + 'static,
@@ -69,7 +69,7 @@ impl SseServer {
     }
 }
 
-/// An answer that says what comes through the channel.
+/// An answer that sends the bytes of the channel.
 fn stream(endpoint: &str, said: mpsc::UnboundedReceiver<Option<Vec<u8>>>) -> Reply {
     let first = Reply::events().chunk(format!("event: endpoint\ndata: {endpoint}\n\n"));
     first.then(Step::Said(said))
@@ -148,7 +148,7 @@ async fn a_stream_that_ends_is_opened_again_by_the_next_call() {
     server.end();
     until(|| remote.status().state == UpstreamState::Idle).await;
     echo(&remote, 2).await;
-    // With a call in flight it is a crash.
+    // With a call in flight it counts as a crash.
     let (fault, ()) = tokio::join!(call(&remote, "hang", json!({})), async {
         until(|| server.http.got().iter().any(|got| tool(got).as_deref() == Some("hang"))).await;
         server.end();

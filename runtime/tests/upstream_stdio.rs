@@ -1,4 +1,4 @@
-//! Promises of one stdio upstream, over a real child process.
+//! One stdio upstream, over a real child process.
 #![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
 mod common;
@@ -60,7 +60,7 @@ async fn a_timeout_and_a_dropped_call_cancel_upstream_and_others_go_on() {
         let dropped = fake.call(request("hang", json!({})));
         tokio::pin!(dropped);
         assert!(futures_util::poll!(&mut dropped).is_pending());
-        // Answered after the request before it was written: what is not written yet is only taken back.
+        // Its answer comes after the previous request was written: an unwritten request would only be withdrawn.
         call(&fake, "number", json!({})).await.unwrap();
     }
     let stats = call(&fake, "stats", json!({})).await.unwrap();
@@ -80,7 +80,7 @@ async fn a_call_that_is_not_written_yet_is_taken_back() {
     {
         let dropped = fake.call(request("crash", json!({})));
         tokio::pin!(dropped);
-        // The writer has had no turn.
+        // The writer has not been polled.
         assert!(futures_util::poll!(&mut dropped).is_pending());
     }
     let stats = call(&fake, "stats", json!({})).await.unwrap();
@@ -154,7 +154,7 @@ async fn a_crash_fails_calls_in_flight_arms_recovery_and_heals() {
     let crash = call(&fake, "crash", json!({})).await.unwrap_err();
     assert_eq!(crash, UpstreamFault::Unavailable("subprocess exited (signal=6)".into()));
     assert_eq!(waiting.await.unwrap().unwrap_err(), crash);
-    // Inside the window, or after it: either a refusal that says so, or a restarted server.
+    // Inside the window or after it: either a refusal with that reason, or a restarted server.
     loop {
         match call(&fake, "echo", json!({})).await {
             Ok(answer) => {
@@ -279,7 +279,7 @@ async fn stopping_leaves_no_orphans() {
     assert!(is_alive(child) && is_alive(grandchild));
     fake.stop().await;
     assert!(!is_alive(child));
-    // The grandchild got SIGKILL; its end is asynchronous.
+    // The grandchild got SIGKILL; its exit is asynchronous.
     while is_alive(grandchild) {
         tokio::task::yield_now().await;
     }

@@ -1,5 +1,5 @@
-//! Promises to whoever follows a run: suspensions, ended calls, exactly one outcome; and runs on the
-//! caller's own thread.
+//! Observers of a run see suspensions, ended calls and exactly one outcome; and runs may execute on the caller's own
+//! thread.
 
 mod common;
 
@@ -47,7 +47,7 @@ fn watched() -> (Box<Watcher>, UnboundedReceiver<Event>) {
     (Box::new(Watcher(sender)), events)
 }
 
-/// Passes on the lines that are printed while a run goes on.
+/// Forwards the lines that a run prints.
 struct Lines(UnboundedSender<String>);
 
 impl RunWatcher for Lines {
@@ -204,7 +204,7 @@ async fn a_tiny_program_that_grows_is_handed_over_with_nothing_done() {
 async fn a_tiny_program_that_runs_again_and_again_begins_anew_each_time() {
     let runtime = runtime_of(vec![], StartPolicy::All, 1).await;
     let options = RunOptions::default();
-    // Definitions, memoized results, printed lines, names made on the fly.
+    // Definitions, memoized results, printed lines, names made at run time.
     let programs = [
         "(def total (reduce + (range 10))) (println total) total",
         "(let [f (memoize (fn [x] (println x) (* x x)))] [(f 3) (f 3)])",
@@ -221,7 +221,7 @@ async fn a_tiny_program_that_runs_again_and_again_begins_anew_each_time() {
             assert_eq!(now.usage.peak_bytes, learnt.usage.peak_bytes, "{program}");
         }
     }
-    // More programs than are kept.
+    // More programs than the cache holds.
     for n in 0..100 {
         let program = format!("(+ {n} {})", n % 20);
         learn(&runtime, &program, &options).await;
@@ -236,7 +236,7 @@ async fn equal_requests_follow_what_differs_beside_their_program() {
     let text = |outcome: Option<Outcome>| outcome.map(|outcome| outcome.result.unwrap().text);
     let with =
         |context: Option<&str>| RunOptions { context: context.map(str::to_owned), ..RunOptions::default() };
-    // Definitions of one request are not there in the next, whatever ran in between.
+    // Definitions of one request do not exist in the next, whatever ran in between.
     let (define, use_it) = ("(def x 1) x", "(let [x 2] x)");
     for program in [define, use_it] {
         learn(&runtime, program, &with(None)).await;
@@ -254,7 +254,7 @@ async fn equal_requests_follow_what_differs_beside_their_program() {
         let answer = text(here(&runtime, program, &with(Some(&context))));
         assert_eq!(answer, Some(format!("[{n} 2]")));
     }
-    // So are limits and what is asked for.
+    // So are limits and the requested formats.
     let json = RunOptions { want_json: true, ..RunOptions::default() };
     let outcome = here(&runtime, use_it, &json).expect("tiny");
     assert_eq!(outcome.result.unwrap().json, Some(Ok("2".into())));

@@ -153,7 +153,7 @@ fn an_edit_ends_what_the_token_may_no_longer_do() {
     let servers = |names: &str| format!("servers = [{names}]");
     let (both, one) = (servers(r#""probe", "other""#), servers(r#""probe""#));
     let rows: [(&str, &str, bool); 5] = [
-        // The same as before, other limits, more servers, fewer servers, and all of the first ones.
+        // Other limits twice, more servers, fewer servers, one server instead of all.
         ("", "evals_per_minute = 6000", true),
         (&both, &format!("max_concurrent = 3\n{both}"), true),
         (&one, &both, true),

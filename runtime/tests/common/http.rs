@@ -1,4 +1,4 @@
-//! An HTTP server that does what a test says, also what no HTTP server should.
+//! A scripted HTTP server for tests, which can also violate HTTP.
 #![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
 use futures_util::future::BoxFuture;
@@ -14,13 +14,13 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Got {
-    /// Which of the connections, from 0.
+    /// Number of its connection, from 0.
     pub(crate) connection: usize,
     pub(crate) method: String,
-    /// With its query.
+    /// Includes the query.
     pub(crate) path: String,
     headers: Vec<(String, String)>,
     pub(crate) body: String,
@@ -36,22 +36,22 @@ impl Got {
     }
 }
 
-/// One thing that an answer does.
+/// One step of an answer.
 pub(crate) enum Step {
     Send(Vec<u8>),
-    /// Waits for something.
+    /// Waits for a future.
     Until(BoxFuture<'static, ()>),
-    /// Sends what comes, as chunks, and the last chunk for `None`.
+    /// Sends what the channel delivers as chunks; `None` sends the last chunk.
     Said(mpsc::UnboundedReceiver<Option<Vec<u8>>>),
-    /// Sends this until nobody takes it.
+    /// Sends this repeatedly until the client disconnects.
     Forever(Vec<u8>),
-    /// Closes the connection, with a reset if anything is unread.
+    /// Closes the connection, with a reset if unread data is left.
     Close,
-    /// Waits until the other side closes.
+    /// Waits until the client closes the connection.
     Hang,
 }
 
-/// What to do about a request; the connection is used again afterwards.
+/// The steps that answer a request; the connection is reused afterwards.
 pub(crate) struct Reply(pub(crate) Vec<Step>);
 
 impl Reply {
@@ -68,14 +68,14 @@ impl Reply {
         Reply::new(200, &[("content-type", "application/json")], body.to_string())
     }
 
-    /// The beginning of an answer whose body comes in chunks; [`chunk`] makes them.
+    /// The head of a chunked answer; [`chunk`] makes its chunks.
     pub(crate) fn chunked(status: u16, headers: &[(&str, &str)]) -> Reply {
         let mut text = head(status, headers);
         text.extend(b"transfer-encoding: chunked\r\n\r\n");
         Reply(vec![Step::Send(text)])
     }
 
-    /// A stream of events that goes on.
+    /// An event stream that stays open.
     pub(crate) fn events() -> Reply {
         Reply::chunked(200, &[("content-type", "text/event-stream")])
     }
@@ -109,7 +109,7 @@ pub(crate) fn chunk(data: impl AsRef<[u8]>) -> Vec<u8> {
     [format!("{:x}\r\n", data.len()).as_bytes(), data, b"\r\n"].concat()
 }
 
-/// The server. Ends with the test's runtime.
+/// The server. It ends with the test's runtime.
 pub(crate) struct HttpServer {
     pub(crate) port: u16,
     scheme: &'static str,
@@ -144,7 +144,7 @@ impl HttpServer {
         format!("{}://{host}:{}{path}", self.scheme, self.port)
     }
 
-    /// Every request since the last look.
+    /// All requests since the last call.
     pub(crate) fn got(&self) -> Vec<Got> {
         std::mem::take(&mut self.got.lock().unwrap())
     }
@@ -189,7 +189,7 @@ async fn serve(
             match step {
                 Step::Send(bytes) => stream.write_all(&bytes).await.ok()?,
                 Step::Until(future) => {
-                    // A peer that hangs up is told at once.
+                    // A client that hangs up is noticed at once.
                     tokio::select! {
                         () = future => {}
                         _ = stream.fill_buf() => return None,
@@ -244,7 +244,7 @@ async fn request(stream: &mut (impl AsyncBufReadExt + Unpin), connection: usize)
     Some(got)
 }
 
-/// A certificate authority of the test, and what it has signed, as PEM files.
+/// A certificate authority for a test, and the certificates it has signed, as PEM files.
 pub(crate) struct Authority {
     folder: tempfile::TempDir,
     root: CertificateDer<'static>,
@@ -282,7 +282,7 @@ impl Authority {
         self.folder.path().join(name)
     }
 
-    /// Accepts connections, which may speak one of these.
+    /// Accepts TLS connections, with these ALPN protocols.
     pub(crate) fn acceptor(&self, protocols: &[&str]) -> TlsAcceptor {
         let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone())
@@ -304,7 +304,7 @@ impl Authority {
     }
 }
 
-/// A port on which nobody listens.
+/// A port without a listener.
 pub(crate) async fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     listener.local_addr().unwrap().port()

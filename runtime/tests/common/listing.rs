@@ -1,4 +1,4 @@
-//! Servers whose tools a test writes down.
+//! Fake servers with the tool lists that a test writes.
 #![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
 use super::fake_server;
@@ -43,7 +43,7 @@ impl Listings {
         self.folder.join(format!("{name}.log"))
     }
 
-    /// Calls that a server has received.
+    /// The number of calls that a server has received.
     pub(crate) fn calls(&self, name: &str) -> usize {
         std::fs::read_to_string(self.log(name)).map_or(0, |log| log.lines().count())
     }

@@ -1,4 +1,4 @@
-//! A server that is no process: requests and answers in memory, as HTTP has them; no bytes, no lines, no ids.
+//! An upstream in memory for tests: requests and answers are values; no process, bytes, lines or ids.
 
 use async_trait::async_trait;
 use ptc_runtime::config::ServerEntry;
@@ -12,26 +12,26 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How a [`MemoryServer`] is to behave.
+/// The behaviour of a [`MemoryServer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Habit {
-    /// It speaks the stateless era only.
+    /// It supports only the stateless era.
     Stateless,
-    /// It ends when it is asked for its era.
+    /// It ends when its era is probed.
     EndsAtProbe,
     /// It does not answer pings.
     Mute,
-    /// It cannot be reached.
+    /// Connecting fails.
     Absent,
-    /// It is never reached, and does not say so.
+    /// Connecting never ends.
     Unreachable,
 }
 
-/// The server, which also transports to itself. Clones share it.
+/// The server, which is also its own transport. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct MemoryServer {
     state: Arc<Mutex<State>>,
-    /// While it is true, nobody gets through to it.
+    /// While true, connecting waits.
     held: Arc<watch::Sender<bool>>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct MemoryServer {
 struct State {
     habits: HashSet<Habit>,
     grown: bool,
-    /// What the tests look at, in order.
+    /// The observed events, in order.
     log: Vec<String>,
     live: Option<Arc<MemoryPeer>>,
 }
@@ -64,17 +64,17 @@ impl MemoryServer {
         };
     }
 
-    /// Lets nobody through to it, or everybody who has waited.
+    /// Makes connections wait, or lets all waiting ones through.
     pub(crate) fn hold(&self, is_held: bool) {
         self.held.send_replace(is_held);
     }
 
-    /// Somebody has tried to reach it since it was made or its log was looked at.
+    /// Whether a connection was attempted since the start or the last read of the log.
     pub(crate) fn opened(&self) -> bool {
         self.state.lock().unwrap().log.iter().any(|line| line == "open")
     }
 
-    /// It has another tool from now on, and says nothing of it.
+    /// Adds a tool without a notification.
     pub(crate) fn grow(&self) {
         self.state.lock().unwrap().grown = true;
     }
@@ -87,7 +87,7 @@ impl MemoryServer {
         self.state.lock().unwrap().log.push(text.into());
     }
 
-    /// What has happened since the last look.
+    /// The events since the last call.
     pub(crate) fn log(&self) -> Vec<String> {
         std::mem::take(&mut self.state.lock().unwrap().log)
     }
@@ -96,12 +96,12 @@ impl MemoryServer {
         self.state.lock().unwrap().live.clone().unwrap()
     }
 
-    /// Ends the link.
+    /// Ends the connection.
     pub(crate) fn end(&self, why: &str, is_orderly: bool) {
         self.live().end.send_replace(Some(LinkEnd { why: why.to_owned(), is_orderly }));
     }
 
-    /// A request of the server; gives what it is answered.
+    /// Sends a request of the server. Gives the response.
     pub(crate) fn ask(&self, method: &str) -> Value {
         let (sender, answer) = std::sync::mpsc::channel();
         self.live().events.request("\"q1\"", method, "{}", move |text| sender.send(text).unwrap());
@@ -236,7 +236,7 @@ impl MemoryPeer {
         }
     }
 
-    /// A page for each tool.
+    /// One page for each tool.
     fn page(&self, cursor: Option<&str>) -> Value {
         const TOOLS: [&str; 5] = ["echo", "hang", "fail", "grow", "grown"];
         let count = if self.server.state.lock().unwrap().grown { 5 } else { 4 };
@@ -264,7 +264,7 @@ impl MemoryPeer {
     }
 }
 
-/// A request under way; says so when nobody waits for it any more.
+/// A request in flight; logs when its caller drops it.
 struct Exchange<'a> {
     server: &'a MemoryServer,
     what: String,

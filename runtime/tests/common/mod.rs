@@ -1,4 +1,4 @@
-//! Helpers shared by the tests that talk to real child processes.
+//! Helpers shared by the tests that use real child processes.
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 #![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The example binary that cargo builds beside the tests.
+/// The example binary that cargo builds with the tests.
 pub(crate) fn fake_server() -> PathBuf {
     let mut path = std::env::current_exe().unwrap();
     path.pop();
@@ -40,7 +40,7 @@ pub(crate) fn entry(name: &str, arguments: &[&str]) -> ServerEntry {
     ServerEntry::stdio(name, fake_server().display().to_string(), arguments)
 }
 
-/// A fake server that is started otherwise.
+/// An entry of the fake server with a changed specification.
 pub(crate) fn entry_with(arguments: &[&str], change: impl FnOnce(&mut StdioSpec)) -> ServerEntry {
     let mut entry = entry("fake", arguments);
     let TransportSpec::Stdio(spec) = &mut entry.transport else { panic!() };
@@ -106,7 +106,7 @@ pub(crate) async fn call(
     Ok(serde_json::from_slice(answer.bytes()).unwrap())
 }
 
-/// True while the process exists and is no zombie.
+/// True if the process exists and is no zombie.
 pub(crate) fn is_alive(pid: u64) -> bool {
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => !stat.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'),
@@ -130,7 +130,7 @@ pub(crate) fn children() -> Vec<u64> {
     children
 }
 
-/// Compares with a file in a folder beside the tests; with `PTC_BLESS` in the environment, writes it.
+/// Compares with a golden file in a folder of the tests; `PTC_BLESS` in the environment writes it.
 pub(crate) fn golden(folder: &str, name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder).join(name);
     if std::env::var_os("PTC_BLESS").is_some() {

@@ -1,4 +1,4 @@
-//! Running programs in tests.
+//! Runs programs in tests.
 
 use super::entry;
 use ptc_runtime::config::ServerEntry;
@@ -18,7 +18,7 @@ pub(crate) async fn runtime() -> Runtime {
     runtime_of(vec![entry("fake", &[])], StartPolicy::All, 1).await
 }
 
-/// Roomy limits, so that a slow machine changes nothing.
+/// Generous limits, so that a slow machine does not matter.
 pub(crate) fn options() -> RunOptions {
     RunOptions { limits: Limits { timeout_ms: 60_000, ..Limits::with_upstreams() }, ..RunOptions::default() }
 }

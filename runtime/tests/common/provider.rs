@@ -1,4 +1,4 @@
-//! Answers of models as the two kinds of providers write them: whole and as streams, errors among them.
+//! Writes model answers in the format of each provider: whole and as streams, errors among them.
 
 use super::http::{HttpServer, Reply};
 use ptc_runtime::agent::{Llm, ModelOptions, model};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What models of tests are asked with.
+/// The API key of models in tests.
 pub(crate) const KEY: &str = "sk-test-0123456789abcdef";
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,16 +23,16 @@ pub(crate) const BOTH: [Provider; 2] = [Provider::OpenAi, Provider::Anthropic];
 pub(crate) enum TextEnd {
     /// With its last word.
     Complete,
-    /// At the limit of tokens.
+    /// At the token limit.
     Cut,
-    /// Where a filter of the provider stepped in.
+    /// A filter of the provider cut it.
     Filtered,
-    /// The text says that the model does not want to.
+    /// The model refuses.
     Declined,
 }
 
 impl Provider {
-    /// A model of a server of this kind, whose errors are cleaned of these secrets.
+    /// A model of this provider at a server; its errors are redacted with these secrets.
     pub(crate) fn model(self, server: &HttpServer, stream: bool, secrets: &SecretRegistry) -> Arc<dyn Llm> {
         let (name, base) = match self {
             Provider::OpenAi => ("openai:gpt-test", server.url("/v1")),
@@ -72,7 +72,7 @@ impl Provider {
         }
     }
 
-    /// The word for an end.
+    /// The provider's word for an end.
     fn reason(self, end: TextEnd) -> &'static str {
         match (self, end) {
             (Provider::OpenAi, TextEnd::Complete | TextEnd::Declined) => "stop",
@@ -159,7 +159,7 @@ impl Provider {
     }
 }
 
-/// An answer with a status of failure.
+/// An answer with a failure status.
 pub(crate) fn failing(error: &Value, status: u16, headers: &[(&str, &str)]) -> Reply {
     let mut all = vec![("content-type", "application/json")];
     all.extend(headers);

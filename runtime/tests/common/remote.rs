@@ -1,4 +1,4 @@
-//! A remote MCP server whose every answer a test may replace.
+//! A remote MCP server for tests, any answer of which a test may replace.
 
 use super::http::{Authority, Got, HttpServer, Reply};
 use ptc_runtime::config::ServerEntry;
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-/// What a [`RemoteServer`] speaks.
+/// The protocol that a [`RemoteServer`] speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// A handshake and sessions; answers are JSON.
+    /// Handshake and sessions; answers are JSON.
     Sessions,
-    /// The same; answers are streams of events.
+    /// The same; answers are event streams.
     Events,
-    /// The stateless era, headers and all.
+    /// The stateless era, with its headers.
     Stateless,
 }
 
@@ -67,7 +67,7 @@ impl RemoteServer {
         self.sessions.lock().unwrap().live.clear();
     }
 
-    /// `method` or `method tool` of each message since the last look, or the method of HTTP.
+    /// `method` or `method tool` of each message since the last call, or the HTTP method.
     pub(crate) fn log(&self) -> Vec<String> {
         self.http.got().iter().map(name).collect()
     }
@@ -82,7 +82,7 @@ pub(crate) fn spec(url: &str, protocol: HttpProtocol) -> HttpSpec {
     }
 }
 
-/// What a request is about.
+/// The subject of a request.
 pub(crate) fn name(got: &Got) -> String {
     let message = got.json();
     match (message["method"].as_str(), message["params"]["name"].as_str()) {
@@ -93,7 +93,7 @@ pub(crate) fn name(got: &Got) -> String {
     }
 }
 
-/// The tool that is called, if any is.
+/// The called tool, if any.
 pub(crate) fn tool(got: &Got) -> Option<String> {
     let message = got.json();
     (message["method"] == "tools/call").then(|| message["params"]["name"].as_str().unwrap().to_owned())

@@ -1,4 +1,4 @@
-//! A model whose replies are written down.
+//! A scripted model for tests.
 
 use async_trait::async_trait;
 use ptc_runtime::agent::{
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
-/// A model that says what is written down, and remembers what it was told.
+/// A model with scripted replies that records its prompts.
 #[derive(Default)]
 pub(crate) struct Script {
     pub(crate) replies: Mutex<VecDeque<Result<LlmReply, LlmError>>>,
@@ -39,7 +39,7 @@ impl Script {
         Arc::new(Script { replies: Mutex::new(replies.iter().map(reply).collect()), ..Script::default() })
     }
 
-    /// What it was told last in each request.
+    /// The last message of each request.
     pub(crate) fn last_messages(&self) -> Vec<String> {
         let told = self.told.lock().expect("a whole list");
         told.iter().map(|(_, messages)| messages.last().expect("a message").text.clone()).collect()

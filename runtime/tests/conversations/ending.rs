@@ -1,4 +1,4 @@
-//! Missions that end without an answer, each for another reason.
+//! Missions that end without an answer, each for a different reason.
 
 use crate::common;
 use crate::scenario::{Answer, check, program, told, tool, with_server};
@@ -7,7 +7,7 @@ use ptc_runtime::{Effect, HostTool, NoArguments, Prelude, Runtime};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time in which a server that answers has answered, on any machine.
+/// Enough time for a working server to answer, on any machine.
 const GENEROUS: Duration = Duration::from_secs(5);
 
 const GOES_ON: Answer = program!("(count data/products)");

@@ -1,4 +1,4 @@
-//! Models that fail: for a while, for good, or half-way.
+//! Models that fail: temporarily, permanently, or half-way.
 
 use crate::common::provider::KEY;
 use crate::common::provider::TextEnd::Cut;
@@ -64,7 +64,7 @@ async fn a_key_that_is_refused() {
 #[tokio::test]
 async fn a_reply_that_is_cut() {
     let agent = Agent::new("Pay for what is dear.").tool(tool("pay", Effect::Write));
-    // What is there of it would be a program.
+    // The part that arrived would be a valid program.
     let answers = &[Answer::Says("```clojure\n(tool/pay)\n(println \"and", Cut), DONE];
     check("cut_reply", answers, async |runtime: &Runtime, llm: Arc<dyn Llm>| {
         told(&agent, runtime, llm).await

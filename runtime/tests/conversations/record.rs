@@ -1,5 +1,5 @@
-//! Conversations as text. A request is the JSON that was sent; the texts in it stand apart, once each, under numbers in the
-//! order in which they were said, so that they can be read. System prompts have a file of their own.
+//! Records conversations as readable text. A request is the JSON that was sent. Its texts are listed separately, once
+//! each, under numbers in the order of their use. System prompts have a file of their own.
 
 use crate::common::golden;
 use crate::common::provider::KEY;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 /// System prompts by name.
 pub(crate) type Systems = Vec<(&'static str, String)>;
 
-/// Remembers the system prompt.
+/// Records the system prompt.
 #[derive(Default)]
 struct Listener(Mutex<String>);
 
@@ -36,7 +36,7 @@ async fn system_of(agent: &Agent, runtime: &Runtime) -> String {
     listener.0.lock().expect("whole").clone()
 }
 
-/// The system prompts of agents that say nothing of their own.
+/// The system prompts of agents that add nothing of their own.
 pub(crate) async fn systems() -> Systems {
     let (bare, served) = (runtime().await, with_server().await);
     let (turns, single) = (Agent::new("?"), Agent::new("?").single_shot());
@@ -97,7 +97,7 @@ pub(crate) fn of(conversations: &[Conversation], systems: &Systems) -> String {
     format!("=== texts\n{texts}{told}")
 }
 
-/// Puts names in the place of texts.
+/// Replaces texts by their names.
 fn name_texts(body: &mut Value, texts: &mut Texts, systems: &Systems) {
     let mut replace = |value: &mut Value, by: &'static str| {
         let Some(text) = value.as_str() else { return };
@@ -121,7 +121,7 @@ fn name_texts(body: &mut Value, texts: &mut Texts, systems: &Systems) {
     }
 }
 
-/// What came of an agent, without what differs from run to run.
+/// The outcome of an agent, without values that differ from run to run.
 pub(crate) fn step(step: &AgentStep) -> String {
     let mut told = match &step.result {
         Ok(answer) => answer.to_string(),

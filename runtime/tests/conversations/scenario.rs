@@ -1,4 +1,4 @@
-//! A scenario: what the model says, in order, and what an agent makes of it, with each provider and in both ways.
+//! A scenario: the scripted model and the agent's outcome, with each provider and in both formats.
 
 use crate::common;
 use crate::common::http::{Got, HttpServer, Reply, Step};
@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What the server does about a request.
+/// How the server answers a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
-    /// The model says a text, which ends like this.
+    /// A text, and how it ends.
     Says(&'static str, TextEnd),
-    /// A status of failure, with the kind and the text of an error.
+    /// A failure status, with the kind and the text of an error.
     Fails(u16, &'static str, &'static str),
-    /// An error in an answer that began as if all were well.
+    /// An error within an answer that began well.
     Breaks,
-    /// Nothing, or the beginning of a stream; and the connection stays.
+    /// Nothing, or only the beginning of a stream; the connection stays open.
     Never,
 }
 
@@ -43,7 +43,7 @@ impl Answer {
         match self {
             Answer::Says(text, end) => provider.reply_that_ends(text, end, stream),
             Answer::Fails(status, kind, text) => {
-                // Without a pause, as far as providers name one.
+                // No retry delay, if the provider has a field for it.
                 failing(&provider.error(kind, text), status, &[("retry-after", "0")])
             }
             Answer::Breaks => {
@@ -67,7 +67,7 @@ impl Answer {
         }
     }
 
-    /// In the record; texts have names there.
+    /// The answer in the record, with texts replaced by names.
     pub(crate) fn label(self, name: impl FnOnce(&str) -> String) -> String {
         match self {
             Answer::Says(text, TextEnd::Complete) => name(text),
@@ -79,7 +79,7 @@ impl Answer {
     }
 }
 
-/// One conversation: requests, each with what was done about it, and what came of it all.
+/// One conversation: requests, each with its answer, and the outcome.
 pub(crate) struct Conversation {
     pub(crate) provider: Provider,
     pub(crate) stream: bool,
@@ -87,7 +87,7 @@ pub(crate) struct Conversation {
     pub(crate) outcome: String,
 }
 
-/// Holds the conversations of a scenario, and compares them with its file. The last answer is given again and again.
+/// Runs the conversations of a scenario, and compares them with its file. The last answer repeats.
 pub(crate) async fn check(
     name: &str,
     answers: &'static [Answer],
@@ -113,7 +113,7 @@ pub(crate) async fn check(
     common::golden("conversations", &format!("{name}.txt"), &text);
 }
 
-/// A runtime with a server whose tools say nothing about what they change.
+/// A runtime with a server whose tools do not say whether they change data.
 pub(crate) async fn with_server() -> Runtime {
     let servers = vec![common::entry("fake", &[])];
     let config = RuntimeConfig { servers, start: StartPolicy::All, workers: 1, ..RuntimeConfig::default() };
@@ -125,7 +125,7 @@ pub(crate) fn products() -> Value {
         {"name": "rake", "price": 12.5}, {"name": "saw", "price": 30.0}, {"name": "hose", "price": 25}]})
 }
 
-/// Runs an agent with the products, and says what came of it.
+/// Runs an agent with the products. Gives the outcome as text.
 pub(crate) async fn told(agent: &Agent, runtime: &Runtime, llm: Arc<dyn Llm>) -> String {
     record::step(&agent.run(runtime, llm, &products()).await)
 }

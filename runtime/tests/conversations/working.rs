@@ -1,4 +1,4 @@
-//! Missions that come to an answer.
+//! Missions that end with an answer.
 
 use crate::common::provider::TextEnd::{Complete, Declined};
 use crate::record;

@@ -1,4 +1,4 @@
-//! Nothing runs on after its run, in whichever way the run has ended.
+//! No work outlives its run, however the run ends.
 
 use super::common::entry;
 use super::common::programs::{options, runtime_of};
@@ -8,7 +8,7 @@ use ptc_runtime::{Scope, StartPolicy};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Programs that end in each way, with their limit in milliseconds; with `gives_up`, their caller drops them.
+/// Programs for each way to end, with their limit in milliseconds; with `gives_up`, their caller drops them.
 const ENDINGS: [(&str, &str, u64, bool); 9] = [
     ("a value", "(+ 1 2)", 60_000, false),
     ("a failure", "(fail :no)", 60_000, false),
@@ -21,7 +21,7 @@ const ENDINGS: [(&str, &str, u64, bool); 9] = [
     ("a caller that gives up a call", "(tool/call {:server \"fake\" :tool \"hang\" :args {}})", 60_000, true),
 ];
 
-/// A text of constants that take much work, or much memory, together.
+/// A text of constants that together take much work, or much memory.
 fn costly(constant: &str) -> String {
     let constants: String = (0..500).map(|n| format!("(def c{n} {constant}) ")).collect();
     format!("(ns aa) {constants}")
@@ -33,7 +33,7 @@ async fn run(place: &Scope, program: &str, timeout_ms: u64, gives_up: bool) {
     options.limits.memory_bytes = 10 << 20;
     let run = place.run(program, options);
     if gives_up {
-        // It has begun, or has not: both are to end.
+        // The run may or may not have begun; both cases must end.
         let _ = tokio::time::timeout(Duration::from_millis(2), run).await;
     } else {
         run.await;

@@ -1,4 +1,5 @@
-//! What a prelude needs is known before the first instruction of a program, also while servers are still starting.
+//! The requirements of a prelude are checked before the first instruction of a program, even while servers are
+//! starting.
 
 use crate::common::memory::{Habit, MemoryServer};
 use ptc_runtime::limits::Limits;
@@ -8,7 +9,7 @@ use ptc_runtime::tools::ServerNames;
 use ptc_runtime::{Prelude, Runtime, RuntimeConfig, StartPolicy};
 use std::sync::Arc;
 
-/// A program that would change something before its prelude shows what is missing.
+/// A program that would change something before its prelude detects the missing tool.
 const WRITES_FIRST: &str = "(tool/call {:server \"memory\" :tool \"echo\" :args {:x 1}}) (p/look)";
 
 fn text(tool: &str) -> String {
@@ -41,7 +42,7 @@ fn calls(server: &MemoryServer) -> usize {
     server.log().iter().filter(|line| line.starts_with("tools/call")).count()
 }
 
-/// Two owners with 50 programs each, that begin while the server is starting.
+/// Two owners with 50 programs each, all of which begin while the server is starting.
 async fn hundred(runtime: &Runtime, server: &MemoryServer, program: &'static str) -> Vec<Outcome> {
     server.hold(true);
     let owners = [(); 2].map(|()| runtime.only(ServerNames::from_iter(["memory".to_owned()])));
@@ -89,7 +90,7 @@ async fn programs_that_begin_while_servers_start_run_when_their_prelude_has_ever
 async fn a_server_that_cannot_be_listed_ends_a_program_that_reaches_it() {
     let server = MemoryServer::new(&[Habit::Absent]);
     let runtime = runtime(&server, "echo", StartPolicy::Lazy).await;
-    // What does not reach it needs no server.
+    // A program that does not use the prelude needs no server.
     assert_eq!(runtime.run("(p/one)", options()).await.result.expect("a value").text, "1");
     for _ in 0..2 {
         let message = refusal(runtime.run(WRITES_FIRST, options()).await);
@@ -107,7 +108,7 @@ async fn a_server_that_was_listed_and_is_gone_is_a_fault_of_the_world() {
     server.set(Habit::Absent, true);
     server.end("it crashed", false);
     let mut texts = Vec::new();
-    // It is seen to be gone at some time after it ended.
+    // The runtime notices its end some time later.
     while texts.last().is_none_or(|text| text != ":upstream_unavailable") {
         let outcome = runtime.run("(:reason (p/look))", options()).await;
         texts.push(outcome.result.expect("a value").text);
