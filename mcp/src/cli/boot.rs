@@ -1,4 +1,4 @@
-//! Flags of upstream servers, configuration lookup, and the start of the runtime.
+//! Starts the runtime for a command: reads the flags and configuration of upstream servers.
 
 use super::flags::files::FileFlags;
 use super::flags::limits::parser;
@@ -86,7 +86,7 @@ impl From<SnapshotFlag> for SnapshotMode {
 }
 
 impl UpstreamFlags {
-    /// True when only read-only tools exist.
+    /// Whether only read-only tools are available.
     pub fn read_only(&self) -> Result<bool, Abort> {
         variables::switch(self.aggregator_read_only, "aggregator-read-only")
     }
@@ -113,21 +113,22 @@ impl UpstreamFlags {
 }
 
 impl UpstreamFlags {
-    /// The files that are used.
+    /// The configuration files in use.
     pub fn files(&self) -> Vec<PathBuf> {
-        // A command in place of a file.
+        // A command on the command line replaces the default file.
         if !self.stdio.is_empty() && self.upstreams_config.is_empty() {
             return Vec::new();
         }
         config::find(&self.upstreams_config)
     }
 
-    /// Servers were named on the command line.
+    /// Whether the command line names servers.
     pub fn names_servers(&self) -> bool {
         !(self.upstreams_config.is_empty() && self.stdio.is_empty())
     }
 
-    /// These files name servers that have to start. What is wrong with the files is said by who reads them to use them.
+    /// Whether these files name mandatory servers. Errors in the files are reported where they are loaded for
+    /// use.
     pub(super) fn is_strict(&self, files: &[PathBuf]) -> bool {
         match self.startup {
             Some(StartupFlag::Strict) => true,
@@ -139,7 +140,7 @@ impl UpstreamFlags {
         }
     }
 
-    /// The servers that were given as commands.
+    /// The servers of `--stdio`.
     fn commands(&self) -> Result<Vec<ServerEntry>, Abort> {
         let is_name = |name: &&str| {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
@@ -163,7 +164,8 @@ impl UpstreamFlags {
         self.stdio.iter().enumerate().map(entry).collect()
     }
 
-    /// All servers of these files and of the flags, and how scripts are run; what is odd in the files goes to the log.
+    /// All servers of these files and of the flags, and the settings of scripts. Warnings about the files go
+    /// to the log.
     pub(super) fn entries(&self, files: &[PathBuf]) -> Result<(Vec<ServerEntry>, ScriptSettings), Abort> {
         let mut servers = self.commands()?;
         servers.extend(self.files.server()?);
@@ -178,7 +180,7 @@ impl UpstreamFlags {
         Ok((servers, execution))
     }
 
-    /// A credential of the files by its name.
+    /// Finds a credential in the files by its name.
     pub fn credential(&self, name: &str) -> Result<Credential, Abort> {
         let configs = self.load(&self.files())?;
         let mut credentials = BTreeMap::new();
@@ -190,7 +192,7 @@ impl UpstreamFlags {
         })
     }
 
-    /// Reads these files; servers that do not say how long their start may take get what the flag says.
+    /// Loads these files. Servers without a timeout of their own get that of the flag.
     pub fn load(&self, files: &[PathBuf]) -> Result<Vec<Config>, LoadError> {
         let (given, parse) = (self.handshake_timeout, parser(Unit::Millis));
         let patience =
@@ -204,11 +206,11 @@ impl UpstreamFlags {
     }
 }
 
-/// Why there is no configuration.
+/// Why the configuration cannot be loaded.
 pub enum LoadError {
-    /// A flag or its variable is wrong.
+    /// A flag or its environment variable is wrong.
     Flag(Abort),
-    /// A file is.
+    /// A file is wrong.
     File(ConfigError),
 }
 
@@ -237,20 +239,20 @@ impl From<StartupFlag> for Startup {
     }
 }
 
-/// Which servers a command needs, and what it does when one of them does not start.
+/// The servers that a command needs, and how it treats one that does not start.
 #[derive(Clone, Copy, Debug)]
 pub enum Need<'a> {
-    /// All, under their own policies.
+    /// All servers, under their own policies.
     All,
-    /// All, whatever happens to each: their state is what is asked for.
+    /// All servers. The command shows their states, so none has to start.
     State,
-    /// This one, whatever happens to it.
+    /// This server. The command shows its state, so it does not have to start.
     StateOf(&'a str),
-    /// Those that this program names.
+    /// The servers that this program names.
     Program(&'a str),
-    /// Each with its first call.
+    /// Each server at its first call.
     OnDemand,
-    /// Each when something asks for its tools, unless flags say that all have to start.
+    /// Each server when its tools are needed, unless flags make all servers mandatory.
     Interactive,
 }
 
@@ -258,14 +260,14 @@ pub enum Need<'a> {
 pub struct Booted {
     /// The runtime.
     pub runtime: Arc<Runtime>,
-    /// True with a configuration file, also when it names no server.
+    /// Whether there is a configuration file or a server.
     pub has_upstreams: bool,
-    /// How the configuration wants scripts to be run.
+    /// Settings of scripts in the configuration.
     pub execution: ScriptSettings,
 }
 
-/// Reads the configuration and starts the runtime; 0 workers are one a core. Lenient servers are waited for as well,
-/// so that the first answer shows every tool there is.
+/// Reads the configuration and starts the runtime; 0 workers means one a core. Waits for lenient servers too,
+/// so that the first answer shows every tool.
 pub async fn boot(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Result<Booted, Abort> {
     boot_with(flags, None, need, workers).await
 }
@@ -282,8 +284,8 @@ pub async fn boot_with(
     Ok(Booted { runtime, has_upstreams, execution })
 }
 
-/// Reads the configuration and lets all servers start, under their own policies: [`Launched::started`] waits for
-/// those that have to. The others are tried again until they start. `niceness`: how much its workers give way.
+/// Reads the configuration and begins to start all servers under their own policies. [`Launched::started`]
+/// waits for the mandatory ones; the others are retried until they start. Workers have this niceness.
 pub fn launch(flags: &UpstreamFlags, prelude: Option<Arc<Prelude>>, niceness: u8) -> Result<Launched, Abort> {
     let BootSettings { mut config, has_upstreams, execution } = configuration(flags, prelude, Need::All, 0)?;
     config.niceness = niceness;
@@ -302,7 +304,7 @@ pub struct Launched {
 }
 
 impl Launched {
-    /// Waits for the servers that have to start.
+    /// Waits for the mandatory servers.
     pub async fn started(&self) -> Result<(), Abort> {
         let started = self.booted.runtime.started().await;
         self.progress.finish();
@@ -310,7 +312,7 @@ impl Launched {
     }
 }
 
-/// What flags and files say.
+/// The runtime's configuration, made from flags and files.
 struct BootSettings {
     config: RuntimeConfig,
     has_upstreams: bool,
@@ -344,7 +346,7 @@ fn configuration(
     let startup = flags.startup.map(Startup::from);
     let snapshot = flags.snapshot()?;
     let (start, startup) = match snapshot {
-        // A list that is kept for good must be complete.
+        // A frozen tool list must be complete.
         Some(SnapshotMode::Frozen) => (StartPolicy::All, startup.or(Some(Startup::Strict))),
         Some(SnapshotMode::Live) if matches!(need, Need::All) => (StartPolicy::Lazy, startup),
         Some(SnapshotMode::Live) | None => (start, startup),
@@ -371,8 +373,10 @@ fn configuration(
     Ok(BootSettings { config, has_upstreams, execution })
 }
 
-/// Documents of plain services are read at once, whenever other servers start, and one that cannot be used ends the
-/// start unless its entry says otherwise.
+/// Makes the servers of documents mandatory, and returns a policy that starts only these.
+///
+/// The document of a plain service is read at once, whatever the policy of other servers. A document that
+/// cannot be used is an error unless its entry says otherwise.
 fn with_documents(servers: &mut [ServerEntry]) -> StartPolicy {
     let mut names = BTreeSet::new();
     for server in servers.iter_mut().filter(|server| server.transport.is_document()) {
@@ -384,7 +388,7 @@ fn with_documents(servers: &mut [ServerEntry]) -> StartPolicy {
     if names.is_empty() { StartPolicy::Lazy } else { StartPolicy::Named(names) }
 }
 
-/// Starts servers that no configuration names.
+/// Starts servers that are not configured.
 pub async fn boot_servers(servers: Vec<ServerEntry>, prelude: Option<Arc<Prelude>>) -> Result<Booted, Abort> {
     let runtime = start_runtime(RuntimeConfig {
         servers,
@@ -411,14 +415,15 @@ pub async fn start_runtime(mut config: RuntimeConfig) -> Result<Runtime, Abort> 
     let (progress, settled) = watch_starts(&mut config);
     let started = Runtime::start(config).await;
     if started.is_ok() {
-        // The observer hears of each server, so there is no moment when one has not begun yet.
+        // The observer gets a report of each server, so this also covers servers that have not begun yet.
         let _ = settled.await;
     }
     progress.finish();
     started.map_err(abort)
 }
 
-/// A progress line for the servers that are to start; the receiver resolves when the last of them has settled.
+/// Makes a progress line for the servers that are to start. The receiver resolves when the last one has
+/// settled.
 fn watch_starts(config: &mut RuntimeConfig) -> (Arc<ProgressLine>, oneshot::Receiver<()>) {
     let names = config
         .servers
@@ -453,8 +458,9 @@ pub(super) fn abort(error: StartError) -> Abort {
 }
 
 impl Booted {
-    /// Ends, with what to say, when two tools of the servers that start are one function of scripts; never after they
-    /// have started, since nothing that a server does later may end this one.
+    /// Waits until two tools of the starting servers map to the same function of scripts, and returns the
+    /// error. Never resolves once all have started, because a later change of a server must not end this
+    /// process.
     pub async fn clash(&self) -> Abort {
         let table = FunctionTable::default();
         let clash = || {
@@ -478,7 +484,7 @@ impl Booted {
         }
     }
 
-    /// What the description of `lisp_eval` lists.
+    /// The catalog for the description of `lisp_eval`.
     pub fn catalog(&self) -> CatalogView {
         CatalogView::of(&self.runtime.catalog())
     }

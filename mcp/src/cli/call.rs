@@ -1,4 +1,4 @@
-//! `ptc call`: one tool, without a program.
+//! The command `ptc call`, which calls one tool without a program.
 
 use super::OutputFormat;
 use super::boot::{Need, UpstreamFlags, boot};
@@ -79,7 +79,7 @@ pub async fn run(args: CallArgs) -> Result<Exit, Abort> {
         }
         Err(failure) => {
             let palette = Style::stderr().palette();
-            // What the tool said is enough; the program is nobody's.
+            // The tool's own message is enough: the user has not written the program around it.
             match &failure.value {
                 Some(text) => {
                     console::complain(serde_json::from_str::<String>(text).as_deref().unwrap_or(text))
@@ -91,7 +91,7 @@ pub async fn run(args: CallArgs) -> Result<Exit, Abort> {
     }
 }
 
-/// A program that calls the tool and gives its value.
+/// A program that calls the tool and returns its value.
 pub(super) fn program(server: &str, tool: &str) -> String {
     let (server, tool) = (Value::from(server), Value::from(tool));
     format!(
@@ -127,7 +127,7 @@ fn arguments(words: &[String], tool: Option<&UpstreamTool>) -> Result<Map<String
         .collect()
 }
 
-/// A value as the schema wants it; without one, JSON if it is that.
+/// Converts a value to the type in the schema. Without a type, it is JSON if it parses as JSON.
 fn typed(text: &str, kind: Option<&Value>) -> Value {
     let is_text = kind.is_some_and(|kind| kind == "string");
     let parsed = if is_text { None } else { serde_json::from_str(text).ok() };

@@ -1,4 +1,4 @@
-//! `ptc check`: compile only.
+//! The command `ptc check`, which compiles a program without running it.
 
 use super::OutputFormat;
 use super::flags::prelude::{NO_INVENTORY, PreludeFlags};

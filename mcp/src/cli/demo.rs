@@ -1,4 +1,4 @@
-//! `ptc demo`, and the sample servers it starts.
+//! The command `ptc demo`, and the sample servers that it starts.
 
 use super::boot::boot_demo;
 use crate::console;

@@ -1,4 +1,4 @@
-//! `ptc disasm`: the bytecode of a program.
+//! The command `ptc disasm`, which prints the bytecode of a program.
 
 use super::flags::source::Source;
 use crate::console;

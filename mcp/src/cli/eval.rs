@@ -1,4 +1,4 @@
-//! `ptc eval`: one program.
+//! The command `ptc eval`, which runs one program.
 
 use super::OutputFormat;
 use super::boot::Need;

@@ -1,4 +1,4 @@
-//! `ptc exec`: runs one Python script, as the tool `execute_program` does.
+//! The command `ptc exec`, which runs one Python script as the tool `execute_program` does.
 
 use super::boot::{Need, UpstreamFlags, boot};
 use super::flags::limits::LimitFlags;
@@ -30,7 +30,7 @@ pub struct ExecArgs {
     limits: LimitFlags,
 }
 
-/// What a script has in it that calls or looks for tools, by name or not.
+/// Texts that occur in every script that calls or looks for tools.
 const TOOL_NAMES: [&str; 7] = ["mcp__", "tools", "help", "globals", "eval", "exec", "dir("];
 
 /// Runs the command.
@@ -43,7 +43,7 @@ pub async fn run(args: ExecArgs) -> Result<Exit, Abort> {
         file => ptc_runtime::files::read_text(file.as_ref()),
     };
     let code = code.map_err(|error| Abort::usage(format!("{}: {error}", args.file)))?;
-    // A script that names no tool and no way to find one needs no server.
+    // A script without any of these texts needs no server.
     let need = if TOOL_NAMES.iter().any(|name| code.contains(name)) { Need::All } else { Need::Interactive };
     let booted = boot(&args.upstreams, need, 1).await?;
     let limits = args.python.limits(&args.limits, booted.has_upstreams, booted.execution)?;

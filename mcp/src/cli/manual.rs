@@ -1,4 +1,4 @@
-//! `ptc completions` and `ptc man`: what shells and `man` want to know, made from the command line itself.
+//! The commands `ptc completions` and `ptc man`, made from the command line's own definition.
 
 use crate::console;
 use crate::console::exit::{Abort, Exit};
@@ -54,7 +54,7 @@ pub fn man(args: &ManArgs, command: Command) -> Result<Exit, Abort> {
     Ok(Exit::Ok)
 }
 
-/// A page for each command that is shown.
+/// Writes a page for each visible command.
 fn write_pages(command: Command, folder: &Path) -> std::io::Result<()> {
     for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()).cloned() {
         write_pages(inner, folder)?;

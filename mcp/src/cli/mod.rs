@@ -1,13 +1,15 @@
-//! The `ptc` command line.
+//! The `ptc` command line: the commands, and how each is run.
 //!
 //! # Layout
 //!
-//! - One file or folder a command: [`serve`], [`eval`], [`mod@exec`], [`task`], [`call`], [`batch`], [`check`], [`disasm`], [`tools`],
-//!   [`doctor`], [`prelude`], [`demo`](mod@demo) for `ptc demo`; [`trace`], a call as a picture; [`repl`]; [`config`] with `add`, `remove` and `install`; [`manual`] for
-//!   completions and man pages. `ptc bench` comes from above ([`Bench`]).
+//! - One file or folder a command: [`serve`], [`eval`], [`mod@exec`], [`task`], [`call`], [`batch`],
+//!   [`check`], [`disasm`], [`tools`], [`doctor`], [`prelude`], [`demo`](mod@demo) for `ptc demo`; [`trace`]
+//!   draws a recorded call; [`repl`]; [`config`] with `add`, `remove` and `install`; [`manual`] for
+//!   completions and man pages. The caller of [`main`] provides `ptc bench` ([`Bench`]).
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime.
-//! - [`flags`]: what several commands take: limits, programs and contexts, flags as environment variables.
-//! - `reload`: configuration files that are edited while `serve` runs; `stop`: signals, and an input that ends early.
+//! - [`flags`]: flags that several commands share: limits, programs and contexts, environment variables.
+//! - `toolset`: the tools that `serve` offers. `reload`: configuration files that are edited while `serve`
+//!   runs. `stop`: signals, and an input that ends early.
 
 pub mod batch;
 pub mod boot;
@@ -59,10 +61,10 @@ struct Cli<B: Bench> {
     command: Commands<B>,
 }
 
-/// The arguments of `ptc bench`. What it measures is no part of the product: it is built above this crate, out of
-/// its public parts, and handed to [`main`].
+/// The arguments of `ptc bench`. A crate above this one implements the measurements with the public parts of
+/// this crate, and passes them to [`main`].
 pub trait Bench: clap::Args {
-    /// Measures.
+    /// Runs the measurement.
     fn run(self) -> Result<Exit, Abort>;
 }
 
@@ -151,13 +153,13 @@ pub enum OutputFormat {
     Json,
 }
 
-/// Parses the command line, runs the command, and says what went wrong.
+/// Parses the command line, runs the command, and reports its error.
 pub fn main<B: Bench>() -> ExitCode {
     process::harden();
     let cli = match Cli::<B>::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are answers, not errors. Nothing is left to do when printing fails.
+            // Help and version are answers, not errors. If printing fails, nothing else can be done.
             let _ = error.print();
             return if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() };
         }
@@ -174,7 +176,7 @@ pub fn main<B: Bench>() -> ExitCode {
 }
 
 fn run<B: Bench>(cli: Cli<B>) -> Result<Exit, Abort> {
-    // The usual hook writes to the stream itself.
+    // The default hook writes to the stream directly, past the redaction.
     std::panic::set_hook(Box::new(|defect| {
         if !takes_panics_for_damage() {
             console::complain(&defect.to_string());
@@ -211,12 +213,12 @@ fn run<B: Bench>(cli: Cli<B>) -> Result<Exit, Abort> {
     }
 }
 
-/// Runs a command on a loop of one thread: it only moves bytes, programs run elsewhere.
+/// Runs a command on one thread. That is enough, because it only moves bytes; programs run on workers.
 pub fn on_runtime(command: impl Future<Output = Result<Exit, Abort>>) -> Result<Exit, Abort> {
     finish(tokio::runtime::Builder::new_current_thread().enable_all().build()?, command)
 }
 
-/// How long threads that may block are awaited when the command has ended: nothing of what they do is of use then.
+/// How long blocked threads may take after the command has ended. Their results are not needed any more.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 fn finish(
@@ -228,13 +230,12 @@ fn finish(
     ended
 }
 
-/// [`on_runtime`] with a thread for each core: for a server whose clients have connections of their own.
+/// [`on_runtime`] with a thread a core, for a server with many connections.
 pub fn on_all_cores(command: impl Future<Output = Result<Exit, Abort>>) -> Result<Exit, Abort> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(cores()).enable_all().build()?;
     finish(runtime, command)
 }
 
-/// The number of cores.
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -1,4 +1,4 @@
-//! `ptc serve` follows its configuration files: what is edited counts without a restart.
+//! Reloads edited configuration files while `ptc serve` runs.
 
 use super::boot::{UpstreamFlags, abort};
 use crate::console::exit::Abort;
@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 
-/// How often the files are looked at.
+/// How often the files are checked.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// The configuration files, as they were when they were read last.
+/// The configuration files, with their state when they were last read.
 pub(super) struct ConfigFiles {
     paths: Vec<PathBuf>,
     read: Vec<Stamp>,
-    /// They are looked at without being asked.
+    /// Whether they are checked at intervals.
     follows: bool,
 }
 
@@ -32,12 +32,14 @@ pub(super) enum ConfigReload {
     Off,
 }
 
-/// What shows that a file is another one: when it was changed, and its length. `None` while there is none.
+/// The modification time and length of a file, which show an edit. `None` when there is no file.
 type Stamp = Option<(SystemTime, u64)>;
 
 impl ConfigFiles {
-    /// The files to follow, looked at before they are read. There are none where tool lists are to be kept for good: that
-    /// is so as well for servers that have to start, unless somebody asks for edits.
+    /// The files to follow, with their state before they are read.
+    ///
+    /// No files are followed for frozen tool lists. Those of mandatory servers are frozen too, unless
+    /// `--config-reload` asks for edits.
     pub(super) fn followed(
         flags: &UpstreamFlags,
         reload: Option<ConfigReload>,
@@ -54,7 +56,7 @@ impl ConfigFiles {
         Ok(ConfigFiles { paths, read, follows })
     }
 
-    /// Hands every edit to the runtime, and what there is whenever `reloads` changes. Never ends.
+    /// Passes every edit to the runtime, and all files whenever `reloads` changes. Never ends.
     pub(super) async fn follow(
         mut self,
         flags: &UpstreamFlags,
@@ -65,7 +67,7 @@ impl ConfigFiles {
         while !self.paths.is_empty() {
             let asked = async {
                 if reloads.changed().await.is_err() {
-                    // No signal can be heard.
+                    // The sender is gone, so no signal will come.
                     std::future::pending().await
                 }
             };
@@ -75,7 +77,7 @@ impl ConfigFiles {
             };
             let now = stamps(&self.paths);
             let is_same = std::mem::replace(&mut seen, now) == seen;
-            // One that is still being written is looked at again.
+            // Waits for another look, because the file may still be written.
             if !is_asked && (!is_same || seen == self.read) {
                 continue;
             }

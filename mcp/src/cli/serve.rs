@@ -1,4 +1,4 @@
-//! `ptc serve`: an MCP server, over standard input and output or over HTTP.
+//! The command `ptc serve`: an MCP server over standard input and output, or over HTTP.
 
 use super::boot::{Booted, UpstreamFlags, launch};
 use super::flags::agentic::{AgenticFlags, TaskServers};
@@ -35,17 +35,20 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Requests that wait to begin before no more are read, and bytes of them.
+/// Most requests that wait to begin before reading pauses, and most bytes of them.
 const QUEUED: usize = 8_192;
 const QUEUED_BYTES: usize = 16 << 20;
 
-/// How much programs give way to whoever waits over HTTP, where a core has to do both: this much less than the thread that
-/// reads requests (steps of niceness). That thread has a core at once only while it is not ahead of the program in its share,
-/// and after some work it is, for as long as the program needs to catch up; at fifteen steps that is a thirtieth of the work. At five
-/// a third, which one request in a hundred met: it waited for the system's next tick (1.5 to 2.5 ms).
+/// Niceness of workers relative to the thread that reads HTTP requests, on machines where a core has to do
+/// both.
+///
+/// The reading thread gets a core at once only while it is not ahead of the program in its CPU share. After
+/// some work it is ahead, until the program has caught up. At fifteen steps this takes a thirtieth of the
+/// work. At five steps it took a third, and one request in a hundred waited for the system's next tick (1.5
+/// to 2.5 ms).
 const GIVING_WAY: u8 = 15;
 
-/// For somebody who types `ptc serve` to see what happens.
+/// Shown to a person who runs `ptc serve` at a terminal.
 const AT_A_TERMINAL: &str = "ptc is an MCP server now: it waits for a client's messages on standard input, JSON, one a \
     line (Ctrl-D ends it)";
 
@@ -105,7 +108,7 @@ pub struct ServeArgs {
     limits: LimitFlags,
 }
 
-/// Names that `--tools` knows.
+/// The names that `--tools` accepts.
 fn tool_names() -> Vec<&'static str> {
     [lisp_eval::NAME, execute_program::NAME, proxy::NAME, lisp_debug::NAME]
         .into_iter()
@@ -114,7 +117,7 @@ fn tool_names() -> Vec<&'static str> {
 }
 
 impl ServeArgs {
-    /// Names of the tools that are offered.
+    /// The names of the enabled tools.
     fn wanted(&self) -> Result<Vec<String>, Abort> {
         let mut wanted = match self.tools.is_empty() {
             true => vec![lisp_eval::NAME.to_owned()],
@@ -177,7 +180,7 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         queued_bytes: QUEUED_BYTES,
         parking: Parking { most: whole(server.parked), patience: Duration::from_millis(server.parked_ms) },
     });
-    // Followed from here on, so that no change falls between the first list and the first look.
+    // Subscribes before the first list is made, so that no change is lost in between.
     let changes = booted.runtime.catalog_changes();
     let described = Described {
         booted,
@@ -235,7 +238,7 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let handler = toolset.handler(&booted.runtime, facts).map_err(|error| Abort::usage(error.to_string()))?;
     let handler = Arc::new(handler);
     if is_http {
-        // Which of many clients servers may ask shows in whose calls are under way.
+        // With many clients, the clients with a running call are those that upstreams may ask.
         booted.runtime.client().serve_callers(Offered { elicitation: true, roots: true });
     }
     if let Some((listener, _)) = &over_http {
@@ -263,7 +266,8 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
             }
         }
     });
-    // What needs no server is answered while those that have to start do; a start that is given up ends them.
+    // Requests that need no server are answered while mandatory servers start. They end when the start is
+    // given up.
     let mut starting = pin!(launched.started());
     let started = tokio::select! {
         biased;
@@ -271,7 +275,7 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         () = input_gone(), if !is_http => Ok(false),
         served = &mut serving => match served {
             Ok(()) => tokio::select! {
-                // One that fails at once still says why.
+                // A start that fails at once can still report why.
                 started = tokio::time::timeout(GRACE, starting) => started.unwrap_or(Ok(())),
                 () = stop.asked() => Ok(()),
             }.map(|()| false),
@@ -280,7 +284,7 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     };
     let served = match started {
         Ok(true) => {
-            // Nobody listens once the connection has ended.
+            // The receiver is gone once the connection has ended.
             let _ = publish.send(Arc::new(described.facts()));
             described.warn_of_prelude(&mut String::new());
             tokio::select! {
@@ -300,7 +304,7 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     served.map(|()| Exit::Ok)
 }
 
-/// What the facts behind the tool list are made of.
+/// The sources of the facts behind the tool list.
 struct Described<'b> {
     booted: &'b Booted,
     catalog_style: CatalogStyle,
@@ -329,7 +333,7 @@ impl Described<'_> {
         }
     }
 
-    /// Says in the log what the prelude needs and does not find, once.
+    /// Logs the unmet requirements of the prelude, once for each message.
     fn warn_of_prelude(&self, told: &mut String) {
         let missing = self.booted.runtime.check_prelude().err().map(|failure| failure.message);
         let missing = missing.unwrap_or_default();
@@ -339,7 +343,7 @@ impl Described<'_> {
         *told = missing;
     }
 
-    /// Publishes them again whenever an upstream server has other tools than before. Never ends.
+    /// Publishes the facts again whenever the tools of an upstream server change. Never ends.
     async fn follow(&self, mut changes: watch::Receiver<Arc<Catalog>>, publish: watch::Sender<Arc<Facts>>) {
         let mut surface = changes.borrow().surface();
         let mut told = self.booted.runtime.check_prelude().err().map(|it| it.message).unwrap_or_default();
@@ -348,7 +352,7 @@ impl Described<'_> {
             if now != surface {
                 surface = now;
                 self.warn_of_prelude(&mut told);
-                // Nobody listens once the connection has ended.
+                // The receiver is gone once the connection has ended.
                 let _ = publish.send(Arc::new(self.facts()));
             }
         }

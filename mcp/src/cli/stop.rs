@@ -1,4 +1,4 @@
-//! When `ptc serve` is to stop: signals, and an input that ends before the server has started.
+//! Decides when `ptc serve` stops: on signals, or when its input ends before the server has started.
 
 use ptc_runtime::tasks::{self, TaskOwner};
 use std::time::Duration;
@@ -6,26 +6,25 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// How often the input is looked at while servers start.
+/// How often the input is checked while servers start.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long a start may go on after the end of its input: as long as requests in flight, and so that one that fails can
-/// still say why.
+/// How long a start may go on after the end of its input. It is the same time that requests in flight get,
+/// and lets a failing start report why.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
 
-/// Signals that ask for an orderly end. The terminal that hangs up is not worse than one that is interrupted.
+/// Signals that request an orderly end. A hangup is treated like an interrupt.
 const ASKING: [SignalKind; 3] = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
 
-/// Hears signals: the first one asks for an orderly end, the next one ends the process at once; the guardian ends
-/// its servers then.
+/// Listens for signals. The first one requests an orderly end, the second one ends the process at once. The
+/// guardian then ends the servers.
 pub(super) struct Stop {
     asked: watch::Receiver<bool>,
     reloads: watch::Receiver<u64>,
 }
 
 impl Stop {
-    /// Listens from now on. A server that nobody's terminal belongs to goes on when it is told to hang up, and reads its
-    /// files again.
+    /// Starts to listen. A daemon, which has no terminal, reloads its files on a hangup and goes on.
     pub(super) fn listen(is_daemon: bool) -> Stop {
         let (ask, asked) = watch::channel(false);
         let (reload, reloads) = watch::channel(0);
@@ -38,7 +37,7 @@ impl Stop {
             });
         }
         for kind in ASKING.into_iter().filter(|kind| !is_daemon || *kind != SignalKind::hangup()) {
-            // Whoever starts us with a signal ignored (nohup) wants it to stay so.
+            // A signal that the parent ignored (nohup) stays ignored.
             if !is_ignored(kind)
                 && let Ok(signal) = signal(kind)
             {
@@ -48,16 +47,16 @@ impl Stop {
         Stop { asked, reloads }
     }
 
-    /// How often the process was asked to read its files again.
+    /// Counts the requests to reload files.
     pub(super) fn reloads(&self) -> watch::Receiver<u64> {
         self.reloads.clone()
     }
 
-    /// Resolves when the process is asked to stop.
+    /// Resolves when a signal requests the end.
     pub(super) async fn asked(&self) {
         let mut asked = self.asked.clone();
         if asked.wait_for(|asked| *asked).await.is_err() {
-            // No signal can be heard.
+            // The sender is gone, so no signal will come.
             std::future::pending().await
         }
     }
@@ -80,7 +79,7 @@ fn is_ignored(kind: SignalKind) -> bool {
     }
 }
 
-/// Resolves when the other end of standard input has gone for a while, so that a start is of no use any more.
+/// Resolves when the other end of standard input has been closed for a while, so that starting is pointless.
 pub(super) async fn input_gone() {
     while !has_hung_up() {
         sleep(LOOK).await;

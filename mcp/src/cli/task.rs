@@ -1,4 +1,4 @@
-//! `ptc task`: a task in words, as the tool `lisp_task` solves it.
+//! The command `ptc task`, which solves a task in natural language as the tool `lisp_task` does.
 
 use super::OutputFormat;
 use super::boot::{Need, UpstreamFlags, boot_with};

@@ -1,4 +1,4 @@
-//! `ptc tools`: configured servers, their state and their tools.
+//! The command `ptc tools`, which shows the configured servers, their states and their tools.
 
 use super::OutputFormat;
 use super::boot::{Booted, Need, UpstreamFlags, boot};
@@ -58,7 +58,7 @@ pub async fn run(args: ToolsArgs) -> Result<Exit, Abort> {
     Ok(if servers.iter().all(is_ready) { Exit::Ok } else { Exit::Upstream })
 }
 
-/// Writes what there is to know about one tool, as programs are told by `doc`.
+/// Writes the documentation of one tool, as `doc` gives it to programs.
 async fn document(
     booted: &Booted,
     servers: &mut [ServerStatus],

@@ -1,4 +1,4 @@
-//! What `ptc serve` offers, made again for each part of the servers that somebody may use.
+//! The tools that `ptc serve` offers, built for each restricted view of the servers.
 
 use super::flags::proxy::ProxyParts;
 use crate::observe::CallRecorder;
@@ -24,42 +24,42 @@ const PYTHON_INSTRUCTIONS: &str = "Send one Python script to execute_program ins
     sandbox with hard limits, awaits the tools of the configured MCP servers as functions, and returns only what it \
     prints.";
 
-/// What tools are made of, beside a runtime. Nothing in here knows servers.
+/// The parts of the tools that do not depend on a runtime or its servers.
 pub(super) struct Toolset {
-    /// Names of the tools that are offered.
+    /// Names of the enabled tools.
     pub(super) wanted: Vec<String>,
-    /// What programs may use.
+    /// Limits of programs.
     pub(super) limits: Limits,
     pub(super) scripts: Option<ScriptParts>,
     pub(super) proxy: Option<ProxyParts>,
     pub(super) sessions: Option<(SessionQuotas, SessionLimits, StoreAccess)>,
     pub(super) tasks: Option<Arc<Tasks>>,
     pub(super) recorder: Option<Arc<CallRecorder>>,
-    /// Bytes of an answer of `lisp_debug`, if that is offered.
+    /// Most bytes of an answer of `lisp_debug`, if it is enabled.
     pub(super) debug_bytes: Option<usize>,
-    /// There are servers, so what is offered may change.
+    /// Whether the list of tools may change, which needs servers.
     pub(super) changes: bool,
 }
 
-/// What `execute_program` is made of.
+/// The parts of `execute_program`.
 pub(super) struct ScriptParts {
     pub(super) engine: Arc<dyn Engine>,
     pub(super) limits: ScriptLimits,
-    /// Scripts may share namespaces.
+    /// Quotas of sessions, if scripts may share namespaces.
     pub(super) sessions: Option<SessionQuotas>,
 }
 
 impl Toolset {
-    /// True for a tool that is offered.
+    /// Whether this tool is enabled.
     pub(super) fn wants(&self, name: &str) -> bool {
         self.wanted.iter().any(|wanted| wanted == name)
     }
 
-    /// A handler whose tools have the servers of this runtime, which may be a part of another one. What it keeps for clients
-    /// (sessions, results) no other handler knows.
+    /// Makes a handler with tools for the servers of this runtime, which may be a restricted view. Its
+    /// sessions and results are separate from those of other handlers.
     ///
     /// # Errors
-    /// A definition that is no JSON.
+    /// A definition that cannot be serialized.
     pub(super) fn handler(&self, runtime: &Arc<Runtime>, facts: Facts) -> serde_json::Result<Handler> {
         let mut more = MoreTools::default();
         if let Some(ScriptParts { engine, limits, sessions }) = &self.scripts {
@@ -102,10 +102,10 @@ impl Toolset {
         Ok(Handler::new(surface)?.passing_to_client(runtime.client().clone()))
     }
 
-    /// The handler for who may use these servers only.
+    /// Makes the handler for clients that may use these servers only.
     ///
     /// # Errors
-    /// A definition that is no JSON.
+    /// A definition that cannot be serialized.
     pub(super) fn part(
         &self,
         runtime: &Arc<Runtime>,

@@ -1,36 +1,36 @@
-//! Answers in the order of their lines.
+//! Puts the answers of `ptc batch` into the order of their input lines.
 
 use std::collections::VecDeque;
 
-/// Answers, of which some are not there yet.
+/// Answers in input order, some of them still missing.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    /// Those before which none is missing.
+    /// Text of the answers that no missing one precedes.
     ready: Vec<u8>,
-    /// The others; the first one is missing.
+    /// The later answers, `None` where missing; the first one is missing.
     behind: VecDeque<Option<Vec<u8>>>,
-    /// The place of the first of them.
+    /// The number of the first answer in `behind`.
     first: usize,
 }
 
 impl Answers {
-    /// How many wait for others, or are waited for.
+    /// Number of answers that are missing, or wait for a missing one.
     pub(super) fn behind(&self) -> usize {
         self.behind.len()
     }
 
-    /// Bytes of those that can go.
+    /// Bytes of the answers that can be written.
     pub(super) fn ready(&self) -> usize {
         self.ready.len()
     }
 
-    /// Takes those that can go.
+    /// Takes the answers that can be written.
     pub(super) fn take(&mut self) -> Vec<u8> {
         let room = Vec::with_capacity(self.ready.len());
         std::mem::replace(&mut self.ready, room)
     }
 
-    /// Adds an answer that is there already.
+    /// Adds an answer that is complete.
     pub(super) fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         if self.behind.is_empty() {
             return write(&mut self.ready);
@@ -40,13 +40,13 @@ impl Answers {
         self.behind.push_back(Some(text));
     }
 
-    /// Leaves a place for an answer that comes later.
+    /// Reserves a slot for an answer that comes later, and returns its number.
     pub(super) fn leave_place(&mut self) -> usize {
         self.behind.push_back(None);
         self.first + self.behind.len() - 1
     }
 
-    /// Fills such a place.
+    /// Fills a reserved slot.
     pub(super) fn fill(&mut self, place: usize, text: Vec<u8>) {
         if let Some(empty) = place.checked_sub(self.first).and_then(|index| self.behind.get_mut(index)) {
             *empty = Some(text);

@@ -1,4 +1,4 @@
-//! A line of `ptc batch`.
+//! Parses an input line of `ptc batch`.
 
 use crate::protocol::borrowed::Text;
 use crate::tools::lisp_eval::arguments::{json_type, read_context};
@@ -19,7 +19,7 @@ struct BatchLine<'a> {
 /// A program and its context.
 pub(super) type Request<'a> = (Cow<'a, str>, Option<&'a str>);
 
-/// The id of a line, and its program and context or what is wrong with it.
+/// Reads the id of a line, and its program and context or the error message.
 pub(super) fn read(line: &[u8], max_context_bytes: u64) -> (&RawValue, Result<Request<'_>, String>) {
     let is_object = line.trim_ascii_start().starts_with(b"{");
     let line: BatchLine<'_> = match serde_json::from_slice(line) {

@@ -1,5 +1,6 @@
-//! `ptc batch`: JSON Lines in, JSON Lines out, in input order. Programs are run by what runs them for `ptc serve`: tiny
-//! ones at once, the others on all cores.
+//! The command `ptc batch`: JSON Lines in, JSON Lines out, in input order.
+//!
+//! Programs run on the same evaluator as in `ptc serve`: tiny ones at once, the others on all cores.
 
 mod answers;
 mod line;
@@ -25,13 +26,13 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// Answers for each core that may wait for one before them: enough to keep workers busy behind a slow program.
+/// Answers per core that may wait for an earlier one: enough to keep workers busy behind a slow program.
 const WINDOW_PER_CORE: usize = 128;
 /// Longest input line.
 pub(super) const MAX_LINE_BYTES: usize = 64 << 20;
-/// Fuel of a program that costs less than handing it to a worker.
+/// Fuel of programs that run on the calling thread, because handing them to a worker would cost more.
 const CALLER_FUEL: u64 = 100;
-/// Bytes of answers that are handed to the writer while there is more to do.
+/// Bytes of answers that are handed to the writer while input remains.
 const ENOUGH_OUTPUT: usize = 32 << 10;
 
 /// Arguments of `ptc batch`.
@@ -64,7 +65,7 @@ pub async fn run(args: BatchArgs) -> Result<Exit, Abort> {
     booted.runtime.set_load(Capacity { total_bytes, ..Capacity::default() });
     let input = lines::spawn_reader(std::io::stdin(), MAX_LINE_BYTES)?;
     let output = Output::spawn(edge::stdout(Form::Json(&shapes::REPORT)))?;
-    // An answer does not say how long it took.
+    // Answers do not show durations.
     let options = RunOptions {
         limits,
         now_ms: args.now,
@@ -87,23 +88,23 @@ pub async fn run(args: BatchArgs) -> Result<Exit, Abort> {
     Ok(Exit::Ok)
 }
 
-/// What programs that were submitted have answered, and where that belongs.
+/// Slots and answers of submitted programs that have ended.
 type Ended = Mailbox<(usize, Vec<u8>)>;
 
-/// Programs on their way from line to line.
+/// State of a running batch.
 struct BatchRun<'b> {
     evaluator: &'b dyn Evaluator,
     options: RunOptions,
     answers: Answers,
     ended: Arc<Ended>,
-    /// Most answers that wait for one before them.
+    /// Most answers that may wait for an earlier one.
     window: usize,
     output: &'b Output,
 }
 
 impl BatchRun<'_> {
     async fn run(mut self, mut input: mpsc::Receiver<Input>) -> std::io::Result<()> {
-        // Lines that there was no room for, and where they begin.
+        // Lines that had no room yet, and the offset where they begin.
         let mut unread: Option<(Vec<u8>, usize)> = None;
         let mut open = true;
         loop {
@@ -133,7 +134,7 @@ impl BatchRun<'_> {
         }
     }
 
-    /// Takes what can be read without waiting; false when there is nothing.
+    /// Reads input that is available without waiting. Returns false when there is none.
     fn has_input(
         &mut self,
         input: &mut mpsc::Receiver<Input>,
@@ -160,7 +161,7 @@ impl BatchRun<'_> {
         self.answers.behind() < self.window && self.output.has_room()
     }
 
-    /// Takes lines as long as there is room; where the first one that was not taken begins.
+    /// Answers lines as long as there is room. Returns the offset of the first line left over.
     fn take_while_room(&mut self, lines: &[u8]) -> Option<usize> {
         let mut next = 0;
         for (line, end) in lines::split_ends(lines) {
@@ -192,7 +193,7 @@ impl BatchRun<'_> {
             let (place, ended) = (answers.leave_place(), self.ended.clone());
             let watcher = LineWatcher { id: id.to_owned(), place, ended, told: false };
             let options = RunOptions { context: context.map(str::to_owned), ..options.clone() };
-            // Nobody wants to cancel it.
+            // A batch never cancels its programs.
             drop(evaluator.submit(program.into_owned(), options, Box::new(watcher)));
         }
     }
@@ -208,7 +209,7 @@ impl BatchRun<'_> {
     }
 }
 
-/// Writes the answer of one program on the thread that it ended on.
+/// Writes the answer of one program on the thread where it ends.
 struct LineWatcher {
     id: Box<RawValue>,
     place: usize,
@@ -232,7 +233,7 @@ impl RunWatcher for LineWatcher {
 }
 
 impl Drop for LineWatcher {
-    // A defect while the answer was written must not hold the answers of others back for ever.
+    // A panic while the answer is written must not block the later answers for ever.
     fn drop(&mut self) {
         if !self.told {
             self.tell(|id, line| write(&OutcomeJson::refused(id, "the program was lost"), line));

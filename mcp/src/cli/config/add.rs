@@ -1,4 +1,4 @@
-//! `ptc add` and `ptc remove`: one server more or less in the configuration.
+//! The commands `ptc add` and `ptc remove`, which change one server of the configuration.
 
 use super::target::Target;
 use crate::console;
@@ -94,7 +94,7 @@ pub fn add(args: AddArgs) -> Result<Exit, Abort> {
     entry.extend(description.map(|text| ("description".to_owned(), text.into())));
     let secrets: Vec<String> = names::in_entry(&entry).into_iter().map(Cow::into_owned).collect();
     for secret in &secrets {
-        // `ptc doctor` tells of those that nothing can hide.
+        // `ptc doctor` reports secrets that cannot be redacted.
         let _ = edge::secrets().register(secret);
     }
     let target = Target::read(Target::path(to.as_deref())?, false)?;
@@ -126,12 +126,12 @@ pub fn remove(args: &RemoveArgs) -> Result<Exit, Abort> {
     Ok(Exit::Ok)
 }
 
-/// `NAME=VALUE` texts as an object.
+/// Adds `NAME=VALUE` texts as an object.
 fn pairs(entry: &mut Map<String, Value>, key: &str, texts: &[String], between: char) -> Result<(), Abort> {
     let mut pairs = Map::new();
     for text in texts {
         let Some((name, value)) = text.split_once(between).filter(|(name, _)| !name.trim().is_empty()) else {
-            // The text may be a secret whose name was forgotten.
+            // The message does not repeat the text, which may be a secret without its name.
             return Err(Abort::usage(format!("{key}: expected NAME{between}VALUE")));
         };
         pairs.insert(name.trim().to_owned(), value.trim().into());

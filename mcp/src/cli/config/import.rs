@@ -1,4 +1,4 @@
-//! `ptc config import`: takes over the servers of other hosts.
+//! The command `ptc config import`, which copies the servers of other hosts.
 
 use super::target::Target;
 use crate::cli::OutputFormat;
@@ -48,12 +48,12 @@ pub(super) fn run(args: &ImportArgs) -> Result<Exit, Abort> {
     };
     let mut target = Target::read(path, args.force)?;
     let hosts = if args.from.is_empty() { Host::ALL.to_vec() } else { args.from.clone() };
-    // The target may be a file that is looked at, when it is to be replaced.
+    // The target may also be a source; when it is replaced, it must be read first.
     let read = |path: &Path| files::read_text(path).ok();
     let import = Import::collect(&hosts, &places, target.entries(), read);
-    // The file gets what it is about to be read for; what is shown of it does not.
+    // The report on the terminal is redacted; the file is not.
     for secret in import.secrets() {
-        // `ptc doctor` tells of those that nothing can hide.
+        // `ptc doctor` reports secrets that cannot be redacted.
         let _ = edge::secrets().register(&secret);
     }
     let is_known =
@@ -63,7 +63,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<Exit, Abort> {
     } else if args.dry_run {
         Ok("not written (--dry-run)".to_owned())
     } else {
-        // Nothing is called imported that is not.
+        // Writes first, so that the report does not claim an import that failed.
         write(&mut target, &import)?;
         Ok(format!("written: {}", target.path.display()))
     };

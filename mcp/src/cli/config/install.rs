@@ -1,4 +1,4 @@
-//! `ptc install`: puts `ptc` into the configuration of a client, and takes it out again.
+//! The command `ptc install`, which adds `ptc` to the configuration of a client and removes it again.
 
 use super::target::write_file;
 use crate::console;
@@ -45,10 +45,10 @@ pub struct InstallArgs {
     dry_run: bool,
 }
 
-/// What the entry is called.
+/// The name of the entry.
 const NAME: &str = "ptc";
 
-/// The hosts by name; those whose files are not written are understood and not offered.
+/// Accepts all hosts by name; help hides those with files that cannot be written.
 fn clients() -> impl TypedValueParser<Value = Host> {
     let hosts =
         Host::ALL.map(|host| PossibleValue::new(host.key()).hide(host.format().syntax == Syntax::Yaml));
@@ -59,33 +59,34 @@ fn clients() -> impl TypedValueParser<Value = Host> {
 pub fn run(args: &InstallArgs) -> Result<Exit, Abort> {
     let places = HostFolders::of_environment().ok_or_else(|| Abort::usage("HOME is not set"))?;
     let path = file_of(args.client, &places, args.project)?;
-    // A checkout is others' work: nothing in it leads a write to another place.
+    // The project may be a checkout of other people's work, so its links must not lead a write outside of it.
     let links = if args.project { LinkRule::Within(&places.project) } else { LinkRule::Follow };
     files::settle(&path, links).map_err(|error| Abort::usage(format!("{}: {error}", path.display())))?;
     let file = ClientFile { path: &path, links };
     let old = match files::read_text(&path) {
         Ok(text) => Some(text),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
-        // It is no text: there may be a copy of what it was.
+        // The file is no text. `undo` may still find a backup of it.
         Err(error) if error.kind() == ErrorKind::InvalidData && args.undo => Some(String::from("\0")),
         Err(error) => return Err(Abort::usage(format!("{}: {error}", path.display()))),
     };
     if args.undo { undo(args, &file, old) } else { install(args, &file, old) }
 }
 
-/// The client's file.
+/// The client's configuration file, and the rule for links in its path.
 struct ClientFile<'a> {
     path: &'a Path,
     links: LinkRule<'a>,
 }
 
 impl ClientFile<'_> {
-    /// Its readers are the client's business.
+    /// Writes the file with its present access rights, which are the client's concern.
     fn write(&self, text: &str) -> Result<(), Abort> {
         write_file(self.path, text, self.links, FileAccess::Kept)
     }
 
-    /// Puts a copy of what it held into the same folder, for its owner alone. A link of that name is replaced.
+    /// Saves a copy of the file's content in the same folder, readable by its owner only. Replaces a link of
+    /// that name.
     fn keep(&self, ending: &str, content: &[u8]) -> Result<PathBuf, Abort> {
         let aside = beside(self.path, ending);
         let failed = |error: std::io::Error| Abort {
@@ -96,7 +97,7 @@ impl ClientFile<'_> {
         Ok(aside)
     }
 
-    /// The copy that was kept when ptc was put in. What a link leads to is none of ours.
+    /// The backup that `install` made. A link is not followed, because it may lead to a foreign file.
     fn backup(&self) -> Option<String> {
         let path = beside(self.path, BACKUP);
         let is_link = std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink());
@@ -108,7 +109,7 @@ impl ClientFile<'_> {
     }
 }
 
-/// The end of the name of the copy.
+/// The suffix of the backup's file name.
 const BACKUP: &str = ".ptc-backup";
 
 fn install(args: &InstallArgs, file: &ClientFile<'_>, old: Option<String>) -> Result<Exit, Abort> {
@@ -135,8 +136,8 @@ fn install(args: &InstallArgs, file: &ClientFile<'_>, old: Option<String>) -> Re
     Ok(Exit::Ok)
 }
 
-/// Gives the file back as it was, if nobody has changed it since or it cannot be read any more; otherwise only the
-/// entry goes.
+/// Restores the backup if the file has not changed since, or cannot be read any more. Otherwise removes only
+/// the entry.
 fn undo(args: &InstallArgs, file: &ClientFile<'_>, now: Option<String>) -> Result<Exit, Abort> {
     let path = file.path;
     let not_there = || Abort::usage(format!("{} has no entry {NAME}", path.display()));
@@ -183,7 +184,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// The file that is there, else the one in a folder that is.
+/// The client's file: an existing one, else one in an existing folder, else the first.
 fn file_of(client: Host, places: &HostFolders, project: bool) -> Result<PathBuf, Abort> {
     let files = client.files(places).into_iter().filter(|file| file.of_project == project);
     let own: Vec<PathBuf> = files.map(|HostFile { path, .. }| path).collect();
@@ -196,7 +197,7 @@ fn file_of(client: Host, places: &HostFolders, project: bool) -> Result<PathBuf,
     })
 }
 
-/// The entry as the client writes it.
+/// The entry in the client's dialect.
 fn entry(args: &InstallArgs) -> Result<Value, Abort> {
     let program = std::env::current_exe()?.display().to_string();
     let mut arguments = vec!["serve".to_owned()];
@@ -227,7 +228,7 @@ fn entry(args: &InstallArgs) -> Result<Value, Abort> {
     })
 }
 
-/// The entry in the syntax of the client's file.
+/// The entry in the syntax of the client's file, to be shown.
 fn written(client: Host, entry: &Value) -> String {
     let key = client.format().key;
     match client.format().syntax {
@@ -235,7 +236,7 @@ fn written(client: Host, entry: &Value) -> String {
         Syntax::Toml => table(key, entry).trim().to_owned(),
         Syntax::Yaml => {
             let lines = entry.as_object().into_iter().flatten();
-            // What JSON is, YAML is as well.
+            // JSON values are valid YAML.
             let lines: String = lines.map(|(name, value)| format!("\n    {name}: {value}")).collect();
             format!("{key}:\n  {NAME}:{lines}")
         }
@@ -259,7 +260,7 @@ fn with(client: Host, text: &str, entry: &Value) -> Result<String, String> {
             }
             let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
             let new = format!("{text}{gap}{}", table(format.key, entry));
-            // A table in braces cannot be gone on with.
+            // An inline table cannot be extended by another table.
             match entries(client, &new) {
                 Ok(entries) if entries.get(NAME) == Some(entry) => Ok(new),
                 _ => Err(format!("a table cannot be added below {}, which is in braces there", format.key)),
@@ -271,10 +272,10 @@ fn with(client: Host, text: &str, entry: &Value) -> Result<String, String> {
     }
 }
 
-/// The entry as a table of TOML. Texts and lists of them are written as in JSON.
+/// The entry as a TOML table. Strings and lists of strings have the same notation as in JSON.
 fn table(key: &str, entry: &Value) -> String {
     let mut table = format!("\n[{key}.{NAME}]\n");
-    // In one order, whoever has read it.
+    // A sorted map gives the same order for every source.
     let keys: std::collections::BTreeMap<_, _> = entry.as_object().into_iter().flatten().collect();
     for (name, value) in keys {
         table.push_str(&format!("{name} = {value}\n"));
@@ -282,7 +283,7 @@ fn table(key: &str, entry: &Value) -> String {
     table
 }
 
-/// The servers of a client's file; what is wrong with it.
+/// The servers of a client's file. The error says what is wrong with it.
 fn entries(client: Host, text: &str) -> Result<Map<String, Value>, String> {
     let format = client.format();
     match format.syntax {

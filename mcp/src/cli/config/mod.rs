@@ -1,10 +1,10 @@
-//! `ptc config`, and the commands that change configuration files.
+//! The command `ptc config`, and the other commands that change configuration files.
 //!
 //! # Layout
 //!
-//! - `import`: takes over the servers of other hosts. [`add`]: one server more or less. [`install`]: `ptc` in the
-//!   configuration of a client.
-//! - `target`: the file that servers are written into.
+//! - `import`: copies the servers of other hosts. [`add`]: adds or removes one server. [`install`]: adds
+//!   `ptc` to the configuration of a client.
+//! - `target`: the configuration file that servers are written into.
 
 pub mod add;
 mod import;

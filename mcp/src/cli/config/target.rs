@@ -1,4 +1,4 @@
-//! The file that servers are written into, and how files are written.
+//! The configuration file that `ptc add`, `remove` and `config import` change.
 
 use crate::console::exit::{Abort, Exit};
 use crate::import::edit::JsonFile;
@@ -7,18 +7,18 @@ use ptc_runtime::files::{self, FileAccess, LinkRule};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// A file of ours that is about to be changed.
+/// A configuration file of `ptc` before a change.
 pub(super) struct Target {
     pub(super) path: PathBuf,
     file: JsonFile,
     links: LinkRule<'static>,
 }
 
-/// Every shape, those of the hosts first.
+/// Every shape; those of the hosts come first.
 const SHAPES: [Shape; 3] = [Shape::McpServers, Shape::Servers, Shape::Upstreams];
 
 impl Target {
-    /// The file that was named, or the one that is used when no other is.
+    /// The file that was named, or the default one.
     pub(super) fn path(named: Option<&Path>) -> Result<PathBuf, Abort> {
         match named {
             Some(path) => Ok(path.to_owned()),
@@ -29,7 +29,7 @@ impl Target {
         }
     }
 
-    /// Reads the file; one that is not there, or is to be replaced, is empty.
+    /// Reads the file. One that does not exist, or is to be replaced, counts as empty.
     pub(super) fn read(path: PathBuf, replace: bool) -> Result<Target, Abort> {
         let text = match files::read_text(&path) {
             _ if replace => String::new(),
@@ -39,18 +39,18 @@ impl Target {
         };
         let file = JsonFile::read(&text)
             .map_err(|error| Abort::usage(format!("{}: {error}; it is left as it is", path.display())))?;
-        // What is replaced unread is the file of this name, wherever it leads.
+        // The file is replaced without being read, so a link is replaced instead of followed.
         let links = if replace { LinkRule::Replace } else { LinkRule::Follow };
         Ok(Target { path, file, links })
     }
 
-    /// The servers in it, of all shapes.
+    /// The servers of the file in all shapes.
     pub(super) fn entries(&self) -> Map<String, Value> {
         SHAPES.iter().flat_map(|shape| self.file.entries(shape.key())).collect()
     }
 
-    /// The shape that servers are written in as hosts do. It may stand beside one of upstreams, where the same words
-    /// would mean something else.
+    /// The hosts' shape for servers in this file. It may be used next to `upstreams`, where the same keys
+    /// have another meaning.
     fn hosts_shape(&self) -> Shape {
         let hosts = [Shape::McpServers, Shape::Servers];
         let there =
@@ -58,7 +58,7 @@ impl Target {
         *there.unwrap_or(&Shape::McpServers)
     }
 
-    /// Sets servers as hosts write them.
+    /// Sets servers given in the hosts' shape.
     pub(super) fn set_as_hosts(&mut self, servers: &Map<String, Value>) -> Result<(), Abort> {
         let shape = self.hosts_shape();
         for other in SHAPES.into_iter().filter(|other| *other != shape) {
@@ -79,7 +79,7 @@ impl Target {
         set.map_err(|error| Abort::usage(format!("{}: {error}", self.path.display())))
     }
 
-    /// Sets a server, given as hosts write it, in the shape that the file has.
+    /// Sets a server, given in the hosts' shape, in the shape that the file uses.
     pub(super) fn set(&self, name: &str, mut entry: Map<String, Value>) -> Result<(), Abort> {
         let mut shape = self.hosts_shape();
         if self.file.has(Shape::Upstreams.key()) && !self.file.has(shape.key()) {
@@ -104,19 +104,19 @@ impl Target {
         self.set_in(shape, name, entry)
     }
 
-    /// Removes a server; false when there is none of this name.
+    /// Removes a server. Returns false when there is none of this name.
     pub(super) fn remove(&self, name: &str) -> bool {
-        // From each of them: a name may stand in several.
+        // A name may exist in several shapes; `count` visits all of them.
         SHAPES.iter().filter(|shape| self.file.remove(shape.key(), name)).count() > 0
     }
 
-    /// Writes the file, which its owner alone can read then: there may be secrets in it.
+    /// Writes the file for its owner only, because it may hold secrets.
     pub(super) fn write(&self) -> Result<(), Abort> {
         write_file(&self.path, &self.file.text(), self.links, FileAccess::Private)
     }
 }
 
-/// [`files::replace`], in the words of the command line.
+/// [`files::replace`] with an error of the command line.
 pub(super) fn write_file(
     path: &Path,
     text: &str,

@@ -1,4 +1,5 @@
-//! `ptc doctor`: checks the configuration and every server; each finding comes with its remedy.
+//! The command `ptc doctor`, which checks the configuration and every server and names a remedy for each
+//! finding.
 
 mod remedy;
 
@@ -38,7 +39,7 @@ pub struct DoctorArgs {
     preludes: PreludeFlags,
 }
 
-/// How grave a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Ok,
@@ -56,7 +57,7 @@ impl Level {
     }
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 struct Finding {
     level: Level,
     check: &'static str,
@@ -74,7 +75,7 @@ impl Finding {
     }
 }
 
-/// What was found about one server, or about the configuration.
+/// Findings about one server, or about the configuration.
 struct Section {
     name: String,
     findings: Vec<Finding>,
@@ -120,7 +121,7 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
                 }
                 booted.runtime.shutdown().await;
             }
-            // One of the servers must never be started at all.
+            // An invalid configuration prevents the start of all servers.
             Err(abort) => {
                 let remedy = "remove it: ptc cannot be its own upstream".into();
                 sections[0].findings.push(Finding::new(Level::Error, "servers", abort.message, remedy));
@@ -139,7 +140,7 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
     Ok(exit)
 }
 
-/// What the namespaces of programs need of servers.
+/// Checks that servers meet the requirements of the attached preludes.
 fn look_at_prelude(booted: &Booted) -> Finding {
     match booted.runtime.check_prelude() {
         Ok(()) => Finding::ok("prelude", "all that its exports need is there"),
@@ -180,7 +181,7 @@ fn look_at_files(flags: &UpstreamFlags, files: &[PathBuf]) -> Result<(Section, V
     Ok((Section { name: "configuration".into(), findings, facts: json!({ "files": names }) }, entries))
 }
 
-/// What programs that are started could read of this one.
+/// Checks what started programs could read of this process.
 fn look_at_user(entries: &[ServerEntry]) -> Option<Finding> {
     let starts_programs = entries.iter().any(|entry| entry.transport.locate().kind == "command");
     (starts_programs && process::is_readable_by_children()).then(|| {

@@ -1,7 +1,8 @@
-//! What to do about what `ptc doctor` finds in configurations: a table from the texts of this product to remedies. What
-//! to do about a server its transport knows.
+//! Remedies for findings about configurations: a table from message texts to remedies.
+//!
+//! Remedies for a server come from its transport.
 
-/// Texts about the file, and remedies.
+/// Message texts about the file, and their remedies.
 const CONFIGS: [(&str, &str); 7] = [
     ("is not set", "export the variable before ptc is started, or write the value into the file"),
     ("JSON decode failed", "correct the JSON at this place"),
@@ -12,13 +13,13 @@ const CONFIGS: [(&str, &str); 7] = [
     ("No such file", "correct the path, or run `ptc config import` to write one"),
 ];
 
-/// What to do about a configuration that cannot be read.
+/// The remedy for a configuration that cannot be read.
 pub(super) fn of_config(message: &str) -> String {
     let known = CONFIGS.iter().find(|(text, _)| message.contains(text));
     known.map_or("compare with `ptc config schema`", |(_, remedy)| remedy).to_owned()
 }
 
-/// What to do about a warning of the configuration.
+/// The remedy for a warning about the configuration.
 pub(super) fn of_warning(message: &str) -> String {
     let remedy = if message.contains("replaces the one") {
         "rename one of the two if both are needed"

@@ -1,4 +1,4 @@
-//! Tasks in words: which model plans them, and what they may take.
+//! Flags of tasks: the model that plans them, and their limits.
 
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;
@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The model when nobody names one.
+/// The default model.
 const MODEL: &str = "gemini-flash-lite";
 
-/// Bytes of a text of the operator in the system prompt.
+/// Most bytes of an operator's text in the system prompt.
 const SLOT_BYTES: usize = 4_096;
 
 limit_table! {
@@ -85,14 +85,14 @@ pub struct TaskFlags {
     limits: LimitFlags<TaskLimits>,
 }
 
-/// What tasks may use.
+/// The servers that tasks may use.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskServers<'a> {
-    /// Where they are configured.
+    /// The flags that configure them.
     pub flags: &'a UpstreamFlags,
-    /// Servers are configured.
+    /// Whether servers are configured.
     pub has_upstreams: bool,
-    /// Only tools exist that change nothing.
+    /// Whether only read-only tools are available.
     pub read_only: bool,
 }
 
@@ -101,7 +101,7 @@ fn invalid(why: &str) -> Abort {
 }
 
 impl AgenticFlags {
-    /// Tasks of a server, if they are offered.
+    /// The tasks of a server, if it offers them.
     pub fn tasks(
         &self,
         runtime: &Arc<Runtime>,
@@ -118,7 +118,7 @@ impl AgenticFlags {
             tracing::warn!("agentic_without_aggregator: lisp_task is not offered without upstream servers");
             return Ok(None);
         }
-        // The other tools need no key.
+        // The other tools need no key, so the server starts without it.
         let keyless = |name, error: LlmError| -> Result<Arc<dyn Llm>, Abort> {
             tracing::warn!("agentic_config_error: {error}: lisp_task answers nothing else");
             Ok(Arc::new(KeylessModel::new(name, error)))
@@ -127,7 +127,7 @@ impl AgenticFlags {
     }
 }
 
-/// What a file says about tasks.
+/// The contents of a subagent file.
 #[derive(Default)]
 struct SubagentFile {
     max_turns: Option<u64>,
@@ -141,7 +141,7 @@ impl TaskFlags {
         variables::switch(self.agentic_allow_writes, "agentic-allow-writes")
     }
 
-    /// Tasks as the flags want them.
+    /// Tasks with the settings of the flags.
     pub fn tasks(
         &self,
         runtime: &Arc<Runtime>,
@@ -151,7 +151,7 @@ impl TaskFlags {
         self.tasks_with(runtime, programs, servers, &|_, error| Err(invalid(&error.message)))
     }
 
-    /// The same, with what takes the place of a model whose key is not there.
+    /// Tasks with the settings of the flags. `keyless` makes a substitute for a model without its key.
     fn tasks_with(
         &self,
         runtime: &Arc<Runtime>,
@@ -235,7 +235,7 @@ fn read(path: &Path) -> Result<String, Abort> {
     ptc_runtime::files::read_text(path).map_err(|error| Abort::usage(format!("{}: {error}", path.display())))
 }
 
-/// Keys that are the server's own to say.
+/// Keys that only the server may set.
 const RESERVED: [&str; 6] =
     ["tools", "signature", "output", "ptc_transport", "completion_mode", "trace_context"];
 

@@ -20,7 +20,7 @@ pub struct CatalogFlags {
 }
 
 impl CatalogFlags {
-    /// Flags, then environment variables, then defaults.
+    /// The style from flags, then environment variables, then defaults.
     pub fn style(&self) -> Result<CatalogStyle, Abort> {
         let default = CatalogStyle::default();
         let number = |given, flag| variables::given_or_read(given, flag, variables::positive);

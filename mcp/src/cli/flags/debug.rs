@@ -1,4 +1,4 @@
-//! Flags of what the server remembers of calls.
+//! Flags of recorded calls, traces and logs.
 
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;
@@ -46,21 +46,21 @@ pub struct DebugFlags {
     limits: LimitFlags<RecordLimits>,
 }
 
-/// What was asked for.
+/// The recorder that the flags ask for.
 pub struct Recording {
-    /// Who keeps records.
+    /// Records calls.
     pub recorder: Arc<CallRecorder>,
-    /// Longest answer of `lisp_debug`.
+    /// Most bytes of an answer of `lisp_debug`.
     pub response_bytes: usize,
 }
 
 impl DebugFlags {
-    /// True when `lisp_debug` is wanted.
+    /// Whether `lisp_debug` is enabled.
     pub fn wants_tool(&self) -> Result<bool, Abort> {
         variables::switch(self.debug_tool, "debug-tool")
     }
 
-    /// Begins to keep records, if any are wanted.
+    /// Starts to record calls, if the flags ask for it.
     pub fn recording(
         &self,
         with_tool: bool,
@@ -78,7 +78,7 @@ impl DebugFlags {
             return Ok(None);
         }
         let options = RecordOptions {
-            // Nobody asks without the tool.
+            // Without the tool the ring is never read.
             ring_size: if with_tool { ring_size } else { 1 },
             policy: policy.unwrap_or_default(),
             trace_folder,
@@ -91,8 +91,7 @@ impl DebugFlags {
     }
 }
 
-/// A folder that is written to, made if it is not there. One that cannot be written to is no reason not to serve: what
-/// is lost is counted.
+/// Makes the folder of a flag. A folder that cannot be made is not fatal: lost records are counted.
 fn folder(flag: &'static str, given: Option<&PathBuf>) -> Result<Option<PathBuf>, Abort> {
     let folder = variables::given_or_read(given.cloned(), flag, variables::path)?;
     if let Some(folder) = &folder
@@ -111,7 +110,7 @@ fn make_private(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// A number within its bounds; the log says when it was not.
+/// Clamps a number to its bounds, and logs it when it was outside.
 fn within(flag: &'static str, number: u64, least: u64, most: u64) -> usize {
     let clamped = number.clamp(least, most);
     if clamped != number {

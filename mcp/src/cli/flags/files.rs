@@ -1,4 +1,4 @@
-//! Flags of files that callers may name, and of the tools that look into them.
+//! Flags of files that callers may name, and of the server `utils` that reads them.
 
 use super::variables;
 use crate::console::exit::Abort;
@@ -25,13 +25,13 @@ pub struct FileFlags {
 }
 
 impl FileFlags {
-    /// Opens the folders.
+    /// Opens the folders of `--files-root`.
     pub fn roots(&self) -> Result<FileRoots, Abort> {
         FileRoots::open(&self.files_root)
             .map_err(|(path, error)| Abort::usage(format!("--files-root {}: {error}", path.display())))
     }
 
-    /// The file utilities, if they are asked for.
+    /// The entry of the server `utils`, if it is enabled.
     pub fn server(&self) -> Result<Option<ServerEntry>, Abort> {
         let utils = variables::switch(self.utils, "utils")?;
         let writes = variables::switch(self.files_write, "files-write")?;

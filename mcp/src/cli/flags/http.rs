@@ -1,4 +1,4 @@
-//! `ptc serve --http`: where it listens, and who gets in.
+//! Flags of `ptc serve --http`: addresses, access and TLS.
 
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;
@@ -75,26 +75,27 @@ pub struct HttpFlags {
     limits: LimitFlags<HttpLimits>,
 }
 
-/// What stands in `--http` itself.
+/// The address in the value of `--http`.
 #[derive(Debug, Default)]
 struct GivenAddress {
     host: Option<String>,
     port: Option<u16>,
 }
 
-/// A server over HTTP as flags and variables have it.
+/// Settings of an HTTP server, from flags and variables.
 #[derive(Debug)]
 pub struct HttpPlan {
-    /// Where it listens, and how.
+    /// Addresses, paths and limits.
     pub settings: HttpSettings,
-    /// Who gets in.
+    /// The tokens and origins that are allowed.
     pub access: Access,
-    /// What clients are shown, if it speaks TLS.
+    /// The certificate, if the server speaks TLS.
     pub tls: Option<Tls>,
 }
 
 impl HttpFlags {
-    /// What was asked for; `None` for a server over standard input. A body is at most as long as a line.
+    /// The settings of the HTTP server; `None` for a server over standard input. The limit of a body is by
+    /// default that of a line.
     pub fn plan(&self, longest_line: u64) -> Result<Option<HttpPlan>, Abort> {
         let Some(given) = self.given()? else { return Ok(None) };
         let text =
@@ -131,12 +132,12 @@ impl HttpFlags {
         Ok(Some(HttpPlan { settings, access, tls }))
     }
 
-    /// True for a server over HTTP.
+    /// Whether the flags ask for an HTTP server.
     pub fn is_asked_for(&self) -> Result<bool, Abort> {
         Ok(self.given()?.is_some())
     }
 
-    /// Host and port that stand in `--http` itself.
+    /// Host and port in the value of `--http`.
     fn given(&self) -> Result<Option<GivenAddress>, Abort> {
         let given = variables::given_or_read(self.http.clone(), "http", variables::text)?;
         let Some(given) = given else { return Ok(None) };
@@ -244,7 +245,7 @@ fn address(host: &str) -> Result<IpAddr, Abort> {
     host.parse().map_err(|_| Abort::usage("HTTP host must be an IP address or localhost"))
 }
 
-/// The path with its slash.
+/// The path with a leading slash.
 fn checked_path(path: &str) -> Result<String, Abort> {
     let path = format!("/{}", path.trim_start_matches('/'));
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-._~".contains(c);

@@ -1,4 +1,4 @@
-//! One flag for each row of a table of limits, so that a limit is declared in one place.
+//! Makes a flag from each row of a limit table, so that a limit is declared in one place.
 
 use super::variables;
 use crate::console::exit::Abort;
@@ -6,7 +6,7 @@ use clap::{Arg, ArgMatches, Command};
 use ptc_runtime::limits::{LimitRow, LimitTable, Limits, Unit};
 use std::marker::PhantomData;
 
-/// Names that earlier releases gave to the same limits.
+/// Names of the same limits in earlier releases.
 const ALIASES: &[(&str, &str)] = &[
     ("timeout", "program-timeout-ms"),
     ("memory", "program-memory-limit-bytes"),
@@ -27,7 +27,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("session-idle-timeout", "session-idle-timeout-ms"),
 ];
 
-/// A table whose rows are flags.
+/// A limit table with flags.
 pub trait FlagTable: LimitTable {
     /// The defaults of programs that may call upstreams.
     fn with_upstreams() -> Self {
@@ -54,7 +54,7 @@ impl<L: FlagTable> LimitFlags<L> {
         self.over(if upstreams { L::with_upstreams() } else { L::default() })
     }
 
-    /// Whether this limit was given, by its flag or its variable.
+    /// Whether this limit was set by its flag or its variable.
     pub fn is_given(&self, flag: &str) -> Result<bool, Abort> {
         let Some(index) = L::TABLE.iter().position(|row| row.flag == flag) else { return Ok(false) };
         let unit = L::TABLE[index].unit;
@@ -64,7 +64,7 @@ impl<L: FlagTable> LimitFlags<L> {
             || alias(flag).map(read).transpose()?.unwrap_or(false))
     }
 
-    /// The limits of a command that has these defaults.
+    /// The limits over these defaults: environment variables, then flags.
     pub fn over(&self, defaults: L) -> Result<L, Abort> {
         let mut limits = defaults;
         for (index, row) in L::TABLE.iter().enumerate() {
@@ -162,7 +162,7 @@ pub fn parser(unit: Unit) -> fn(&str) -> Result<u64, String> {
     }
 }
 
-/// Reads a number with an optional unit suffix; the longest matching suffix comes first in the table.
+/// Parses a number with an optional unit suffix. The longest matching suffix comes first in the table.
 fn scaled(text: &str, suffixes: &[(&str, u64)], expected: &str) -> Result<u64, String> {
     let lower = text.to_ascii_lowercase().replace('_', "");
     let (digits, scale) = suffixes

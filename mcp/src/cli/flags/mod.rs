@@ -1,12 +1,14 @@
-//! Flags that several commands take.
+//! Flags that several commands share.
 //!
 //! # Layout
 //!
-//! - [`limits`]: one flag for each row of a table of limits: those of a program, and [`server`]'s.
-//! - [`session`]: whether and how many sessions there are. [`debug`]: what is remembered of calls.
-//! - [`files`]: files that callers may name, and tools that look into them.
-//! - [`http`]: where `ptc serve --http` listens, and who gets in.
-//! - [`program`]: what commands take that run programs. [`source`]: where programs and contexts come from.
+//! - [`limits`]: one flag for each row of a limit table: those of a program, and those of [`server`].
+//! - [`session`]: sessions, their quotas and limits. [`debug`]: recorded calls and traces.
+//! - [`files`]: files that callers may name. [`proxy`]: `proxy-dispatch`. [`python`]: scripts. [`agentic`]:
+//!   tasks.
+//! - [`http`]: addresses, access and TLS of `ptc serve --http`.
+//! - [`program`]: flags of commands that run programs. [`source`]: programs and contexts. [`prelude`]:
+//!   preludes.
 //! - [`catalog`]: flags of the tool list in the description of `lisp_eval`.
 //! - [`variables`]: flags as environment variables.
 

@@ -1,4 +1,4 @@
-//! Flags of preludes.
+//! Flags of attached preludes and of the prelude store.
 
 use super::variables;
 use crate::console;
@@ -11,7 +11,7 @@ use ptc_runtime::{Prelude, PreludeError, PreludeSource};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is said of preludes that prompts say nothing of.
+/// Printed in place of an inventory without entries.
 pub const NO_INVENTORY: &str = "no export of a prelude is meant for prompts";
 
 /// Which preludes are attached.
@@ -38,7 +38,7 @@ pub struct StoreFlags {
 }
 
 impl StoreFlags {
-    /// What sessions have of it.
+    /// The access that sessions have to the store.
     pub fn access(&self, has_prelude: bool) -> Result<StoreAccess, Abort> {
         let path = variables::given_or_read(self.prelude_store.clone(), "prelude-store", variables::path)?;
         let may_write = variables::switch(self.sessions_allow_prelude_write, "sessions-allow-prelude-write")?;
@@ -93,7 +93,7 @@ impl PreludeFlags {
     }
 }
 
-/// Texts as one prelude; what is odd about them is said.
+/// Composes texts to one prelude, and prints its warnings.
 pub fn compose(sources: Vec<PreludeSource>) -> Result<Arc<Prelude>, Abort> {
     let prelude = Prelude::compose(sources).map_err(|error| wrong(&error))?;
     for (source, warning) in prelude.warnings() {
@@ -103,7 +103,7 @@ pub fn compose(sources: Vec<PreludeSource>) -> Result<Arc<Prelude>, Abort> {
     Ok(Arc::new(prelude))
 }
 
-/// Reads a file.
+/// Reads a prelude file.
 pub fn source(file: &Path) -> Result<PreludeSource, Abort> {
     let name = file.display().to_string();
     let text = ptc_runtime::files::read_text(file)
@@ -113,7 +113,7 @@ pub fn source(file: &Path) -> Result<PreludeSource, Abort> {
     Ok(PreludeSource { name, text, id, origin, version: None })
 }
 
-/// What is wrong with a text.
+/// The error for a prelude that does not compile.
 fn wrong(error: &PreludeError) -> Abort {
     let text = error.failure.text(&error.source, Style::stderr().palette());
     Abort::usage(format!("the prelude {} does not compile\n{text}", error.source))

@@ -1,4 +1,4 @@
-//! Flags of commands that run programs: what these may call, and within which limits.
+//! Flags of commands that run programs: upstreams, preludes and limits.
 
 use super::limits::LimitFlags;
 use super::prelude::PreludeFlags;
@@ -19,14 +19,14 @@ pub struct ProgramFlags {
 }
 
 impl ProgramFlags {
-    /// Starts what programs run in, and says within which limits each does.
+    /// Starts the runtime. Returns it with the limits of each program.
     pub async fn boot(&self, need: Need<'_>, workers: usize) -> Result<(Booted, Limits), Abort> {
         let booted = boot_with(&self.upstreams, self.preludes.prelude()?, need, workers).await?;
         let limits = self.limits.limits(booted.has_upstreams)?;
         Ok((booted, limits))
     }
 
-    /// [`ProgramFlags::boot`] with these servers in place of those that are configured.
+    /// [`ProgramFlags::boot`] with these servers instead of the configured ones.
     pub async fn boot_servers(&self, servers: Vec<ServerEntry>) -> Result<(Booted, Limits), Abort> {
         let booted = boot_servers(servers, self.preludes.prelude()?).await?;
         Ok((booted, self.limits.limits(true)?))

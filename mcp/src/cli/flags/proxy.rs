@@ -35,24 +35,24 @@ pub struct ProxyFlags {
     limits: LimitFlags<SpillLimits>,
 }
 
-/// What `proxy-dispatch` is made of, beside a runtime.
+/// The parts that `proxy-dispatch` needs apart from a runtime.
 pub struct ProxyParts {
-    /// Where results are kept.
+    /// Where results are written.
     pub store: SpillStore,
     /// Files that calls may name.
     pub roots: Arc<FileRoots>,
-    /// What is kept.
+    /// Rules for large results.
     pub rules: KeepingRules,
 }
 
 impl ProxyFlags {
-    /// Sets how much may be kept of all results, those of programs as well.
+    /// Sets the limit of all spilled results, including those of programs.
     pub fn bound(&self, spills: &SpillPlace) -> Result<(), Abort> {
         spills.set_most_bytes(self.limits.limits(false)?.most_bytes);
         Ok(())
     }
 
-    /// Opens what they name.
+    /// Opens the storage and folders that the flags name.
     pub fn parts(&self, spills: &SpillPlace, roots: FileRoots, is_http: bool) -> Result<ProxyParts, Abort> {
         let SpillLimits { threshold, most_age_ms, .. } = self.limits.limits(false)?;
         let store = spills.store()?;

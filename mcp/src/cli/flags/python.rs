@@ -1,4 +1,4 @@
-//! Flags of what runs Python scripts.
+//! Flags of Python scripts: the engine and its limits.
 
 use super::limits::{FlagTable, LimitFlags};
 use crate::console::exit::Abort;
@@ -58,7 +58,7 @@ enum EngineChoice {
     Monty,
 }
 
-/// Name of the command that scripts of monty run in.
+/// Name of the hidden command that runs scripts of monty.
 #[cfg(feature = "monty")]
 const WORKER: &str = "python-worker";
 
@@ -72,7 +72,7 @@ pub struct WorkerArgs {
 
 #[cfg(feature = "monty")]
 impl WorkerArgs {
-    /// Runs scripts until nobody sends any.
+    /// Runs scripts until its input ends.
     pub fn serve(&self) -> Result<Exit, Abort> {
         ptc_python::engine::monty::serve(self.memory_bytes)?;
         Ok(Exit::Ok)
@@ -80,9 +80,10 @@ impl WorkerArgs {
 }
 
 impl PythonFlags {
-    /// What scripts may use, where programs may use so much: defaults, then what the configuration says, then
-    /// environment variables, then flags. A call of a script may take all the time of its script, unless somebody has said
-    /// how long calls may take.
+    /// The limits of scripts: defaults, then the configuration, then environment variables, then flags.
+    ///
+    /// The timeout of an upstream call does not apply to scripts unless it was set: a call may use all the
+    /// time of its script.
     pub fn limits(
         &self,
         programs: &LimitFlags,
@@ -98,7 +99,7 @@ impl PythonFlags {
         self.beside(programs, configured)
     }
 
-    /// The same, for calls whose limits are these.
+    /// The limits of scripts with these limits of calls.
     fn beside(&self, programs: Limits, configured: ScriptSettings) -> Result<ScriptLimits, Abort> {
         let mut defaults = PythonLimits::default();
         if let Some(timeout) = configured.timeout {
@@ -113,10 +114,10 @@ impl PythonFlags {
         })
     }
 
-    /// What holds scripts here, for `ptc doctor`.
+    /// Describes the isolation of scripts on this machine, for `ptc doctor`.
     ///
     /// # Errors
-    /// Why they cannot be run.
+    /// Why scripts cannot run.
     pub async fn look(&self) -> Result<String, String> {
         let limits =
             self.beside(Limits::default(), ScriptSettings::default()).map_err(|abort| abort.message)?;
@@ -130,7 +131,7 @@ impl PythonFlags {
             python: self.python.clone(),
             jail: !self.python_unsandboxed,
             memory_bytes: limits.process_bytes,
-            // A whole one more, since the kernel counts whole seconds: the wall clock ends a script first.
+            // The kernel counts whole seconds. One more lets the wall clock end a script first.
             cpu_seconds: limits.limits.timeout_ms / 1_000 + 1,
         };
         Ok(Arc::new(CPython::start(options).await?))
@@ -180,9 +181,9 @@ impl PythonFlags {
     }
 }
 
-/// The engine that scripts run by.
+/// The engine that runs scripts.
 struct ChosenEngine {
     engine: Arc<dyn Engine>,
-    /// Why it is not CPython, where that was to be tried.
+    /// Why it is not CPython, where CPython was tried first.
     instead_of: Option<String>,
 }

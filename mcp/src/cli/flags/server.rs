@@ -1,4 +1,4 @@
-//! What one server does at once, for all its clients together.
+//! Limits of a server, for all its clients together.
 
 use super::limits::FlagTable;
 use ptc_runtime::{Capacity, limit_table};
@@ -26,7 +26,7 @@ limit_table! {
 
 impl FlagTable for ServerLimits {}
 
-/// Half of the physical memory, where the system says how much that is.
+/// Half of the physical memory, if the system reports it.
 fn half_of_ram() -> Option<u64> {
     let text = ptc_runtime::files::read_text("/proc/meminfo".as_ref()).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;

@@ -1,4 +1,4 @@
-//! Sessions of a server: whether there are any, how many, and how long.
+//! Flags of sessions: whether they are offered, their quotas and limits.
 
 use super::limits::{FlagTable, LimitFlags};
 use crate::console::exit::Abort;
@@ -21,12 +21,12 @@ pub struct SessionFlags {
 }
 
 impl SessionFlags {
-    /// True when the tools of sessions are wanted, all of them.
+    /// Whether all session tools are enabled.
     pub fn wants_tools(&self) -> Result<bool, Abort> {
         super::variables::switch(self.sessions, "sessions")
     }
 
-    /// How many, and how large.
+    /// The quotas of sessions, and the limits of each.
     pub fn bounds(&self) -> Result<(SessionQuotas, SessionLimits), Abort> {
         Ok((self.quotas.limits(false)?, self.limits.limits(false)?))
     }

@@ -1,4 +1,4 @@
-//! Where programs and contexts come from.
+//! Reads programs and contexts from arguments, files and standard input.
 
 use crate::console::exit::Abort;
 use crate::tools::lisp_eval::arguments::read_context;
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use std::io::Read;
 use std::path::Path;
 
-/// A program and what to call it in diagnostics.
+/// A program with its name in diagnostics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// Text.
@@ -15,7 +15,7 @@ pub struct Source {
     pub name: String,
 }
 
-/// Files of programs usually end so; such an argument is never taken for program text.
+/// Common file extensions of programs. An argument with one of them is a file, never program text.
 const EXTENSIONS: &[&str] = &["ptc", "clj", "cljc", "edn", "lisp"];
 
 impl Source {

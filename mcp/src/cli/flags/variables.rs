@@ -1,4 +1,4 @@
-//! Flags as environment variables: `--foo-bar` is also `PTC_RUNNER_MCP_FOO_BAR`.
+//! Environment variables for flags: `--foo-bar` is also `PTC_RUNNER_MCP_FOO_BAR`.
 //!
 //! The flag wins; an empty variable is unset.
 
@@ -18,7 +18,7 @@ pub fn read<T>(flag: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<
     }
 }
 
-/// What a flag says, or else its variable.
+/// The value of a flag, or else of its variable.
 pub fn given_or_read<T>(
     given: Option<T>,
     flag: &str,
@@ -32,32 +32,32 @@ pub fn switch(given: bool, flag: &str) -> Result<bool, Abort> {
     Ok(given || read(flag, boolean)?.unwrap_or(false))
 }
 
-/// True when the variable of a flag is set to nothing that can be read.
+/// Whether the variable of a flag is set to an empty or unreadable value.
 pub fn is_empty(flag: &str) -> bool {
     std::env::var_os(name(flag)).is_some_and(|text| text.to_str().is_none_or(|text| text.trim().is_empty()))
 }
 
-/// The variable of a flag.
+/// The name of a flag's variable.
 pub fn name(flag: &str) -> String {
     format!("PTC_RUNNER_MCP_{}", flag.replace('-', "_").to_ascii_uppercase())
 }
 
-/// Any text.
+/// Accepts any text.
 pub fn text(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A path.
+/// Accepts any path.
 pub fn path(text: &str) -> Result<PathBuf, String> {
     Ok(PathBuf::from(text))
 }
 
-/// One of the words that there are.
+/// Parses one of the values of an enumeration.
 pub fn word<T: ValueEnum>(text: &str) -> Result<T, String> {
     T::from_str(text, true)
 }
 
-/// A number of things, at least one.
+/// Parses a positive integer.
 pub fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if number > 0 => Ok(number),
@@ -65,7 +65,7 @@ pub fn positive(text: &str) -> Result<usize, String> {
     }
 }
 
-/// `1 true yes on` or `0 false no off`.
+/// Parses `1 true yes on` or `0 false no off`.
 pub fn boolean(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "1" | "true" | "yes" | "on" => Ok(true),

@@ -1,4 +1,4 @@
-//! `ptc prelude`: preludes as code that people write, check, read and test.
+//! The command `ptc prelude`, which checks, documents and tests preludes.
 
 mod replay;
 mod store;
@@ -81,7 +81,7 @@ impl FilesArgs {
     }
 }
 
-/// Preludes as they are shown where servers are known, if some are named.
+/// Preludes as programs see them, with the configured servers if there are any.
 #[derive(Debug, clap::Args)]
 struct SeenFilesArgs {
     #[command(flatten)]

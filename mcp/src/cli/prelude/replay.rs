@@ -1,4 +1,4 @@
-//! Answers of servers from a file: what tests of a prelude run against where no server is.
+//! Replays recorded answers of servers from a file, for tests of a prelude without servers.
 
 use crate::console::exit::{Abort, Exit};
 use crate::demo::server::{self, SampleServer};
@@ -25,7 +25,7 @@ pub fn serve(args: &ReplayServerArgs) -> Result<Exit, Abort> {
     Ok(Exit::Ok)
 }
 
-/// The servers of a file as entries of a configuration.
+/// The servers of a file as configuration entries.
 pub(super) fn recorded_servers(file: &Path) -> Result<Vec<ServerEntry>, Abort> {
     let path = file.display().to_string();
     let entry = |name: &String| {
@@ -50,7 +50,7 @@ fn read(file: &Path) -> Result<Map<String, Value>, Abort> {
 #[derive(Clone)]
 struct Recorded {
     name: String,
-    /// Lists of answers by tool.
+    /// For each tool, its answers as a list.
     tools: Value,
 }
 

@@ -1,4 +1,4 @@
-//! `ptc prelude` on a store: what is in it, and new versions.
+//! The `ptc prelude` commands for a store: list, show, write and select versions of preludes.
 
 use crate::cli::OutputFormat;
 use crate::cli::flags::prelude::open_store;
@@ -10,7 +10,7 @@ use ptc_runtime::prelude_store::{PreludeRef, PreludeStore, StoreError};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
-/// A store, and how to answer.
+/// The store's file and the output format.
 #[derive(Debug, clap::Args)]
 pub(super) struct StoreArgs {
     /// File of the store; one process has it at a time
@@ -21,7 +21,7 @@ pub(super) struct StoreArgs {
     output: OutputFormat,
 }
 
-/// What is done with a store.
+/// An operation on a store.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum StoreCommand {
     /// List the preludes of a store
@@ -99,7 +99,7 @@ pub(super) fn run(command: StoreCommand) -> Result<Exit, Abort> {
     }
 }
 
-/// An answer for people and for programs.
+/// An answer in both formats.
 struct StoreAnswer {
     text: String,
     json: Value,

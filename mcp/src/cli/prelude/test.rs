@@ -1,4 +1,4 @@
-//! `ptc prelude test`: assertions about a prelude, each a program.
+//! The command `ptc prelude test`, which runs each assertion about a prelude as a program.
 
 use super::replay::recorded_servers;
 use crate::cli::boot::{Booted, Need};
@@ -101,7 +101,7 @@ impl TestRun<'_> {
         outcome.result.map(|answer| answer.text)
     }
 
-    /// What is wrong about an assertion; `None` when it holds.
+    /// Why an assertion fails; `None` when it holds.
     async fn wrong(&self, source: &Source, assertion: &Assertion) -> Option<String> {
         let shown =
             |failure: &Failure| failure.text(&source.name, Style::stdout().palette()).replace('\n', "\n  ");

@@ -1,41 +1,42 @@
-//! Whether a text is whole: every bracket closed, no string open. The text may come in parts, each of which is read once.
+//! Checks whether REPL input is complete: every bracket closed, no string open. It reads input in parts, each
+//! of them once.
 
-/// How a text stands.
+/// The state of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Brackets {
-    /// Brackets are open, so that more may follow.
+    /// Brackets are open, so more may follow.
     Open,
-    /// A text literal is open: what follows is part of it.
+    /// A string literal is open, so what follows is part of it.
     OpenText,
-    /// It is whole, or so wrong that nothing that follows can mend it.
+    /// The input is complete, or has an error that no further text corrects.
     Whole,
 }
 
-/// What the next character is part of.
+/// The syntactic context of the next character.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Inside {
     #[default]
     Code,
-    /// The character behind a backslash in code.
+    /// After a backslash in code.
     Character,
     Comment,
     Text,
-    /// The character behind a backslash in a text literal.
+    /// After a backslash in a string literal.
     Escape,
-    /// Nothing that follows can mend the text.
+    /// An error that no further text corrects.
     Wrong,
 }
 
-/// The brackets of the parts so far.
+/// The open brackets of the parts so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct InputBalance {
-    /// Brackets that would close those that are open.
+    /// Closing brackets of those that are open.
     open: Vec<char>,
     part: Inside,
 }
 
 impl InputBalance {
-    /// Reads one more part of the text.
+    /// Reads one more part of the input.
     pub(super) fn feed(&mut self, text: &str) -> Brackets {
         for c in text.chars() {
             self.part = self.next(c);
@@ -69,7 +70,7 @@ impl InputBalance {
     }
 }
 
-/// Looks at a whole text.
+/// Checks a whole text.
 pub(super) fn balance(text: &str) -> Brackets {
     InputBalance::default().feed(text)
 }
@@ -94,7 +95,7 @@ mod tests {
         for (expected, texts) in all {
             for text in texts {
                 assert_eq!(balance(text), expected, "{text}");
-                // In parts of one character it is the same.
+                // Parts of one character give the same result.
                 let mut parts = InputBalance::default();
                 let mut last = Brackets::Whole;
                 for (at, c) in text.char_indices() {

@@ -1,32 +1,32 @@
-//! How what is typed is shown: the colours of texts, keywords and comments, and a prompt before each line.
+//! Highlights REPL input: colours of strings, keywords and comments, and a prompt before each line.
 
 use crate::console::style::Style;
 use std::borrow::Cow;
 
-/// What stands before an input.
+/// The prompt of an input's first line.
 pub(super) const PROMPT: &str = "ptc> ";
 
-/// What stands before its further lines.
+/// The prompt of its further lines.
 const CONTINUED: &str = "...> ";
 
-/// What a further line begins with, outside of text literals. An editor that knows no further prompts shows the prompt in
-/// its place: so what is shown is as wide as what is typed.
+/// The indent of a further line outside of string literals. The editor has no continuation prompts, so one is
+/// shown in place of the indent, with the same width.
 pub(super) const INDENT: &str = "     ";
 
 const _: () = assert!(PROMPT.len() == INDENT.len() && CONTINUED.len() == INDENT.len());
 
-/// What a part of an input is.
+/// The kind of a part of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InputPart {
     Text,
     Keyword,
     Comment,
-    /// The end of a line, and the indent of the next.
+    /// A line end and the indent of the next line.
     Further,
     Other,
 }
 
-/// An input as it is shown: as wide as it is.
+/// The input with colours; its visible width does not change.
 pub(super) fn coloured(text: &str, style: Style) -> Cow<'_, str> {
     if !style.is_enabled() && !text.contains('\n') {
         return text.into();
@@ -41,7 +41,7 @@ pub(super) fn coloured(text: &str, style: Style) -> Cow<'_, str> {
     shown.collect::<String>().into()
 }
 
-/// The parts of an input, in order; together they are all of it.
+/// Splits an input into parts, in order and without gaps.
 fn parts(text: &str) -> impl Iterator<Item = (InputPart, &str)> {
     let (mut rest, mut begins_word) = (text, true);
     std::iter::from_fn(move || {
@@ -51,7 +51,7 @@ fn parts(text: &str) -> impl Iterator<Item = (InputPart, &str)> {
             ';' => (InputPart::Comment, rest.find('\n').unwrap_or(rest.len())),
             ':' if begins_word => (InputPart::Keyword, rest.find(ends_word).unwrap_or(rest.len())),
             '\n' if rest[1..].starts_with(INDENT) => (InputPart::Further, 1 + INDENT.len()),
-            // A character literal is no bracket and no text.
+            // A character literal is neither bracket nor string.
             '\\' => (InputPart::Other, rest.char_indices().nth(2).map_or(rest.len(), |(at, _)| at)),
             other => (InputPart::Other, other.len_utf8()),
         };
@@ -66,7 +66,7 @@ fn ends_word(c: char) -> bool {
     c.is_whitespace() || "()[]{}\"',;`@#^~".contains(c)
 }
 
-/// How long the text literal is that begins here.
+/// The length of the string literal at the beginning of `rest`.
 fn text_length(rest: &str) -> usize {
     let mut is_escaped = false;
     for (at, c) in rest.char_indices().skip(1) {

@@ -1,6 +1,6 @@
-//! Commands: what is asked of the REPL and not of the language.
+//! Commands of the REPL, such as `:help`, which are not programs.
 
-/// All commands, with what they do.
+/// All commands, with their help.
 pub(super) const COMMANDS: [(&str, &str); 11] = [
     ("help", "what there is"),
     ("doc", "documentation of a name or a tool: :doc map, :doc fs/read_text_file"),
@@ -15,7 +15,7 @@ pub(super) const COMMANDS: [(&str, &str); 11] = [
     ("quit", "leave (Ctrl-D does as well)"),
 ];
 
-/// A command, read.
+/// A parsed command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ReplCommand<'t> {
     Help,
@@ -30,11 +30,12 @@ pub(super) enum ReplCommand<'t> {
     Prelude,
     Reload,
     Quit,
-    /// No such command, or without what it needs.
+    /// An unknown command, or one without its argument. Holds the message.
     Wrong(String),
 }
 
-/// Reads a command; `None` for a program. A keyword alone is a program that nobody needs.
+/// Parses a command; `None` for a program. A keyword alone counts as a command, since it is useless as a
+/// program.
 pub(super) fn read(text: &str) -> Option<ReplCommand<'_>> {
     let text = text.trim();
     let rest = text.strip_prefix(':')?;

@@ -1,4 +1,4 @@
-//! Lines from a person: rustyline with what it has to know of the language.
+//! Reads REPL input at a terminal: rustyline with completion, hints and colours of the language.
 
 use super::balance::{Brackets, balance};
 use super::colour::{INDENT, PROMPT, coloured};
@@ -19,18 +19,17 @@ use rustyline::{
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-/// What a person wants.
+/// The result of reading at a terminal.
 pub(super) enum Typed {
-    /// This text.
+    /// An input.
     Text(String),
-    /// Nothing; Ctrl-C.
+    /// No input: Ctrl-C.
     Nothing,
-    /// To leave; Ctrl-D.
+    /// The end of the session: Ctrl-D.
     End,
 }
 
-/// A terminal that lines are typed at. What is written to it is what is typed, and names that were cleaned of secrets
-/// when they were read.
+/// A terminal in line editing mode. It shows what is typed, and names that were redacted when they were read.
 pub(super) struct Terminal {
     editor: Editor<InputHelper, FileHistory>,
     history: Option<PathBuf>,
@@ -42,7 +41,7 @@ struct InputHelper {
 }
 
 impl Terminal {
-    /// Begins, with the lines of earlier times if there are any.
+    /// Opens the terminal, with the history of earlier sessions if there is one.
     pub(super) fn open(style: Style) -> Result<Terminal, Abort> {
         let config = Config::builder().completion_type(CompletionType::List).auto_add_history(false).build();
         let mut editor = Editor::with_config(config).map_err(|error| Abort::usage(error.to_string()))?;
@@ -52,20 +51,20 @@ impl Terminal {
         }
         let history = history_file();
         if let Some(file) = &history {
-            // There is none the first time.
+            // At first there is no history file.
             let _ = editor.load_history(file);
         }
         Ok(Terminal { editor, history })
     }
 
-    /// Reads an input, of as many lines as it needs.
+    /// Reads an input of one or more lines.
     pub(super) fn read(&mut self, words: Words) -> Result<Typed, Abort> {
         if let Some(language) = self.editor.helper_mut() {
             language.words = words;
         }
         match self.editor.readline(PROMPT) {
             Ok(text) => {
-                // A history that cannot be kept is no reason to stop.
+                // A history that cannot be stored is not fatal.
                 let _ = self.editor.add_history_entry(text.as_str());
                 Ok(Typed::Text(text))
             }
@@ -75,7 +74,7 @@ impl Terminal {
         }
     }
 
-    /// Keeps the lines for the next time.
+    /// Saves the history.
     pub(super) fn close(mut self) {
         if let Some(file) = &self.history {
             let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
@@ -87,7 +86,7 @@ impl Terminal {
 fn history_file() -> Option<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state"));
-    // What is no file of this user's is neither read nor written.
+    // A file that belongs to another user is neither read nor written.
     files::settle(&state.or_else(home)?.join("ptc/history"), LinkRule::Follow).ok()
 }
 
@@ -104,7 +103,7 @@ impl Validator for InputHelper {
     }
 }
 
-/// Enter in an input that is not whole: it goes on below the first character of its first line.
+/// Handles Enter in an incomplete input: the next line begins below the first character of the first one.
 struct NextLine;
 
 impl ConditionalEventHandler for NextLine {

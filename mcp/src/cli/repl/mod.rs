@@ -1,10 +1,10 @@
-//! `ptc repl`: programs that build on each other, typed one after the other. It is a session of the runtime.
+//! The command `ptc repl`, an interactive session in which programs build on each other.
 //!
 //! # Layout
 //!
-//! - here: what is done with an input. `commands`: what begins with a colon.
-//! - `editor`: a person at a terminal. `words`: what can be written next. `balance`: whether an input is whole.
-//! - `colour`: what is typed, in colours. `table`: lists of maps as tables.
+//! - here: the loop over inputs. `commands`: inputs that begin with a colon.
+//! - `editor`: input at a terminal. `words`: completion. `balance`: whether an input is complete.
+//! - `colour`: highlighting. `table`: lists of maps as tables.
 
 mod balance;
 mod colour;
@@ -39,7 +39,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use words::Words;
 
-/// Bytes of a result that a person is shown, and those of its JSON, for tables.
+/// Most bytes of a shown result, and of its JSON for tables.
 const SHOWN_BYTES: usize = 64 << 10;
 const TABLE_BYTES: usize = 4 << 20;
 
@@ -95,12 +95,12 @@ pub async fn run(args: ReplArgs) -> Result<Exit, Abort> {
             return Ok(Exit::Ok);
         }
     }
-    // Preludes belong to a place of the runtime and not to all of it, so that they can be read again.
+    // Preludes belong to a scope and not to the whole runtime, so that they can be reloaded.
     let booted = boot_with(&args.upstreams, None, Need::Interactive, 1).await?;
     let limits = args.limits.limits(booted.has_upstreams)?;
     let kept = SessionLimits { memory_bytes: limits.memory_bytes, ..SessionLimits::default() };
     if history.is_some() {
-        // So that calls with the same arguments can be told.
+        // Hashes identify calls with the same arguments.
         booted.runtime.broker().hash_arguments();
     }
     let place = place(&booted, prelude.as_ref(), history.as_ref())?;
@@ -113,18 +113,18 @@ pub async fn run(args: ReplArgs) -> Result<Exit, Abort> {
     done
 }
 
-/// A text of a prelude: what comes first in it, but for comments, is `(ns …)`.
+/// Whether a text is a prelude: apart from comments it begins with `(ns …)`.
 fn declares_namespace(text: &str) -> bool {
     let first = text.lines().map(str::trim_start).find(|line| !line.is_empty() && !line.starts_with(';'));
     first.is_some_and(|line| line.starts_with("(ns "))
 }
 
-/// The prelude of the files, or the one that looks at what was done before.
+/// The prelude of the files, or the one that shows the history.
 fn with_history(files: Option<Arc<Prelude>>, history: Option<&Arc<TurnHistory>>) -> Option<Arc<Prelude>> {
     files.or_else(|| history.map(|history| introspection(history).1))
 }
 
-/// Where programs have the namespaces of a prelude.
+/// The scope in which programs have the namespaces of a prelude.
 fn place(
     booted: &Booted,
     prelude: Option<&Arc<Prelude>>,
@@ -139,12 +139,12 @@ struct Repl {
     booted: Booted,
     place: Scope,
     prelude: Option<Arc<Prelude>>,
-    /// What was done before, if programs can look at it.
+    /// The history, if programs can read it.
     history: Option<Arc<TurnHistory>>,
     files: PreludeFlags,
     session: Session,
     limits: Limits,
-    /// The last program, and how it ended.
+    /// The last program and its outcome.
     last: Option<(String, Outcome)>,
     tells_costs: bool,
 }
@@ -180,16 +180,16 @@ impl Repl {
         }
     }
 
-    /// A person types.
+    /// Reads inputs at a terminal.
     async fn typed(&mut self) -> Result<(), Abort> {
         console::write_line("PTC-Lisp REPL: :help for help, Ctrl-D to leave")?;
         let mut terminal = Terminal::open(Style::stdout())?;
-        // From now on Ctrl-C is heard by whoever waits for it, and ends nothing else. The terminal has a handler of its own,
-        // which is called as well when it was there before.
+        // From now on Ctrl-C only reaches the code that waits for it. The terminal installs its own handler,
+        // which calls this one if it was there before.
         let _heard = signal(SignalKind::interrupt())?;
         loop {
             let words = self.words();
-            // Reading a terminal blocks, and connections to servers have to go on.
+            // Reading a terminal blocks, and the connections to servers must go on.
             let read = tasks::blocking(TaskOwner::Process, move |_| {
                 let typed = terminal.read(words);
                 (terminal, typed)
@@ -209,13 +209,13 @@ impl Repl {
         Ok(())
     }
 
-    /// Inputs come from a file or another program: no prompt, and errors end with an exit code.
+    /// Reads inputs from a pipe: without prompts, and errors set the exit code.
     async fn piped(&mut self, mut exit: Exit) -> Result<Exit, Abort> {
         let mut input = String::new();
-        // A thread of its own: one that waits for a line must not keep the process from ending.
+        // A plain thread: one that blocks on a line must not delay the end of the process.
         let (sender, mut lines) = mpsc::channel(1);
         std::thread::spawn(move || {
-            // What is not UTF-8 is an error of its form, and not the end of the input.
+            // Invalid UTF-8 is an error of that program, and not the end of the input.
             let lines = std::io::stdin().lock().split(b'\n');
             let lines = lines.map(|line| line.map(|line| String::from_utf8_lossy(&line).into_owned()));
             lines.map_while(|line| sender.blocking_send(line).ok()).for_each(drop);
@@ -244,7 +244,7 @@ impl Repl {
         Ok(exit)
     }
 
-    /// False to leave.
+    /// Handles one input. Returns false to leave.
     async fn input(&mut self, text: &str) -> Result<bool, Abort> {
         match commands::read(text) {
             Some(ReplCommand::Quit) => return Ok(false),
@@ -257,7 +257,7 @@ impl Repl {
         Ok(true)
     }
 
-    /// Runs a program in the session; false when it failed. Ctrl-C ends it and nothing else.
+    /// Runs a program in the session. Returns false when it failed. Ctrl-C ends the program only.
     async fn eval(&mut self, program: &str, name: &str, shows_value: bool) -> Result<bool, Abort> {
         let options = RunOptions {
             limits: self.limits,
@@ -286,7 +286,7 @@ impl Repl {
         if let (Err(failure), Ok(turn)) = (&outcome.result, self.session.turn()) {
             let (done, noted) = oneshot::channel::<()>();
             turn.note_failure(failure, move || drop(done));
-            // It ends when it is noted.
+            // The sender is dropped when the failure has been noted.
             let _ = noted.await;
         }
         if let Some(history) = &self.history {
@@ -398,7 +398,7 @@ impl Repl {
         }
     }
 
-    /// Runs a program beside the session, for what it prints. Ctrl-C ends it.
+    /// Runs a program outside the session for its output. Ctrl-C ends it.
     async fn look_up(&self, program: &str) -> Result<(), Abort> {
         let options =
             RunOptions { limits: self.limits, source_name: "command".into(), ..RunOptions::default() };
@@ -420,8 +420,8 @@ impl Repl {
         Ok(())
     }
 
-    /// Reads the files of preludes again. What the session has defined stays, and calls what is there then; with an error
-    /// everything stays as it was.
+    /// Reloads the files of preludes. Definitions of the session stay and call the new functions. On an error
+    /// nothing changes.
     async fn reload(&mut self) -> Result<(), Abort> {
         let history = self.history.as_ref();
         let read = self.files.prelude().and_then(|prelude| {
@@ -439,13 +439,13 @@ impl Repl {
         if place.take_over(&self.session, move || drop(done)).is_err() {
             return Err(Abort::usage("a program is under way"));
         }
-        // It ends when the session has moved.
+        // The sender is dropped when the session has moved.
         let _ = moved.await;
         (self.place, self.prelude) = (place, prelude);
         self.show_prelude()
     }
 
-    /// What can be written now.
+    /// The words for completion.
     fn words(&self) -> Words {
         let mut words = Words::default();
         self.session.contents(|contents| {

@@ -1,15 +1,15 @@
-//! A list of maps as a table.
+//! Formats a list of maps as a table.
 
 use ptc_runtime::secrets::{Cut, shortened};
 use serde_json::Value;
 
-/// Longest cell.
+/// Most characters of a cell.
 const CELL: usize = 40;
 
-/// Rows shown at most.
+/// Most rows.
 const MOST_ROWS: usize = 100;
 
-/// The table; `None` for what is no list of maps.
+/// The table; `None` for anything but a list of maps.
 pub(super) fn table(value: &Value) -> Option<String> {
     let rows: Vec<_> = value.as_array()?.iter().map(Value::as_object).collect::<Option<_>>()?;
     let mut columns: Vec<&String> = Vec::new();

@@ -1,27 +1,27 @@
-//! What can be written next: names, tools, keys of arguments; and how what stands there is called.
+//! Completion in the REPL: names, tools and keys of arguments, and the usage of functions.
 
 use super::commands::COMMANDS;
 use crate::edge;
 use ptc_vm::builtins;
 use std::collections::HashMap;
 
-/// What there is to write. Made anew before each input.
+/// The words that can be completed, collected before each input.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     /// Names of the session, and exports of preludes.
     pub(super) names: Vec<String>,
-    /// How functions among them are called.
+    /// Usage of the functions among them.
     pub(super) usages: HashMap<String, String>,
-    /// `server/tool` with the keys of its arguments.
+    /// Each `server/tool` with the keys of its arguments.
     pub(super) tools: Vec<(String, Vec<String>)>,
     /// Servers.
     pub(super) servers: Vec<String>,
 }
 
-/// Candidates shown at most.
+/// Most candidates.
 const MOST: usize = 200;
 
-/// Where the word begins that ends here.
+/// The start of the word at the end of the text.
 fn word_start(text: &str) -> usize {
     text.rfind(ends_word).map_or(0, |at| at + 1)
 }
@@ -30,14 +30,14 @@ fn ends_word(c: char) -> bool {
     c.is_whitespace() || "()[]{}\"',;`@#^~".contains(c)
 }
 
-/// Names that a text has already: what it binds among them.
+/// Names in the text, including those that it binds.
 fn written(text: &str) -> impl Iterator<Item = String> {
     let is_name = |word: &&str| word.starts_with(|c: char| c.is_alphabetic() || "*!?<>=_-+%".contains(c));
     text.split(ends_word).filter(is_name).map(str::to_owned)
 }
 
 impl Words {
-    /// Leaves out what a terminal would act on, wherever it is from: the editor shows words as they are.
+    /// Removes words with control characters, because the editor prints words without escaping them.
     pub(super) fn keep_shown(&mut self) {
         let is_shown = |text: &str| text.chars().all(|c| edge::is_shown(c) && c != '\n' && c != '\t');
         self.names.retain(|name| is_shown(name));
@@ -47,7 +47,7 @@ impl Words {
         self.tools.iter_mut().for_each(|(_, keys)| keys.retain(|key| is_shown(key)));
     }
 
-    /// Where the word begins that ends at the end of the text, and what it may become.
+    /// The start of the word at the end of the text, and its completions.
     pub(super) fn complete(&self, text: &str) -> (usize, Vec<String>) {
         let start = word_start(text);
         let word = &text[start..];
@@ -74,7 +74,7 @@ impl Words {
         (start, found)
     }
 
-    /// Keys of the tool that was named last.
+    /// The argument keys of the tool that was named last.
     fn keys(&self, before: &str) -> Vec<String> {
         let last = self.tools.iter().filter_map(|(name, keys)| Some((before.rfind(name.as_str())?, keys)));
         let keys = last.max_by_key(|(at, _)| *at).map(|(_, keys)| keys.clone()).unwrap_or_default();
@@ -82,7 +82,7 @@ impl Words {
         keys.into_iter().chain(form).collect()
     }
 
-    /// How the function of the innermost open form is called, when its name has just been written.
+    /// The usage of the function in the innermost open form, right after its name.
     pub(super) fn usage(&self, text: &str) -> Option<String> {
         let open = text.rfind('(')?;
         let name = text[open + 1..].strip_suffix(' ')?;

@@ -1,9 +1,10 @@
-//! `ptc trace`: a trace as a person sees it.
+//! The command `ptc trace`, which draws a recorded call as text or HTML.
 //!
 //! # Layout
 //!
-//! - `read`: a trace file, read. `outcome`: what has just run, as a trace. `timeline`: the picture as text. `page`: the same as a page of HTML.
-//! - `units`: numbers as people read them.
+//! - `read`: parses a trace file. `outcome`: makes a trace of a run that has just ended. `timeline`: draws
+//!   text. `page`: draws a page of HTML.
+//! - `units`: numbers in readable units.
 
 mod outcome;
 mod page;
@@ -52,7 +53,7 @@ struct ShowArgs {
     width: Option<usize>,
 }
 
-/// The picture of a program that has just run.
+/// Draws a program that has just run.
 pub(super) fn drawn(program: &str, outcome: &Outcome) -> String {
     let width = console::terminal_width().unwrap_or(100);
     timeline::render(&Trace::of_run(program, outcome), width, Style::stdout())

@@ -1,4 +1,4 @@
-//! What has just run, as a trace.
+//! Makes a trace from the outcome of a run that has just ended.
 
 use super::read::{DrawnCall, DrawnRun, ShownPayload, Trace};
 use crate::answer::outcome::fault_of;

@@ -1,4 +1,4 @@
-//! The picture as one page of HTML that needs nothing else: no script, no file, no font.
+//! Draws a trace as one self-contained page of HTML, without scripts, other files or fonts.
 
 use super::read::{DrawnCall, Trace};
 use super::timeline::numbers;
@@ -6,13 +6,13 @@ use super::units::{bytes, time};
 use crate::edge::visible;
 use std::fmt::Write as _;
 
-/// The drawing in its own units.
+/// Sizes of the drawing in its own units.
 const WIDTH: f64 = 960.0;
 const NAMES: f64 = 190.0;
 const ROW: f64 = 22.0;
 const TOP: f64 = 26.0;
 
-/// Parts of the axis.
+/// Number of intervals of the axis.
 const TICKS: u64 = 5;
 
 const STYLE: &str = include_str!("page.css");
@@ -102,7 +102,7 @@ fn row(out: &mut String, at: usize, call: &DrawnCall, offset: u64, all: u64) {
         (None, None) => ("good", String::new()),
     };
     let note = format!("{} · {said}", time(call.micros));
-    // Beside the bar where there is room, else in front of it.
+    // To the right of the bar if there is room, otherwise to the left.
     let (x, anchor) = match begin + width + 130.0 < WIDTH {
         true => (begin + width + 6.0, "start"),
         false => (begin - 6.0, "end"),
@@ -126,12 +126,12 @@ fn row(out: &mut String, at: usize, call: &DrawnCall, offset: u64, all: u64) {
     );
 }
 
-/// Where a moment stands.
+/// The horizontal position of a moment.
 fn place(micros: u64, all: u64) -> f64 {
     NAMES + (WIDTH - NAMES) * (micros as f64 / all as f64).min(1.0)
 }
 
-/// Text of a page: whatever is in it, it stays text.
+/// Escapes text for HTML.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in visible(text).chars() {

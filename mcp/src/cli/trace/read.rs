@@ -1,10 +1,10 @@
-//! A trace file, read.
+//! Parses a trace file into a call that can be drawn.
 
 use crate::console::exit::Abort;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// A call as its trace has it. Times are in microseconds.
+/// A recorded call. Times are in microseconds.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     pub(super) file: String,
@@ -14,9 +14,9 @@ pub(super) struct Trace {
     pub(super) is_error: bool,
     pub(super) reason: Option<String>,
     pub(super) message: Option<String>,
-    /// From the request to the answer.
+    /// Time from the request to the answer.
     pub(super) micros: u64,
-    /// What ran; `None` when nothing did.
+    /// The run; `None` when nothing ran.
     pub(super) run: Option<DrawnRun>,
     pub(super) program: ShownPayload,
     pub(super) context: ShownPayload,
@@ -25,17 +25,17 @@ pub(super) struct Trace {
     pub(super) prints: Vec<String>,
 }
 
-/// What ran.
+/// The run of a program.
 #[derive(Debug, Default)]
 pub(super) struct DrawnRun {
-    /// When, from the request on.
+    /// Its start, counted from the request.
     pub(super) begun: u64,
     pub(super) micros: u64,
     pub(super) fuel: Option<u64>,
     pub(super) peak_bytes: Option<u64>,
-    /// The prelude that it had, in a few words.
+    /// A short description of its prelude.
     pub(super) prelude: Option<String>,
-    /// In the order of their beginnings.
+    /// Its upstream calls, in the order of their starts.
     pub(super) calls: Vec<DrawnCall>,
 }
 
@@ -43,15 +43,15 @@ pub(super) struct DrawnRun {
 #[derive(Debug, Default)]
 pub(super) struct DrawnCall {
     pub(super) name: String,
-    /// From the beginning of the run.
+    /// Its start, counted from the start of the run.
     pub(super) begun: u64,
     pub(super) micros: u64,
     pub(super) bytes: Option<u64>,
-    /// Why it failed, and what was said.
+    /// The reason and message of its failure.
     pub(super) fault: Option<(String, String)>,
 }
 
-/// A payload, or as much as the policy left of it.
+/// A payload, or the part of it that the policy recorded.
 #[derive(Debug, Default)]
 pub(super) enum ShownPayload {
     /// There was none.
@@ -59,7 +59,7 @@ pub(super) enum ShownPayload {
     Nothing,
     /// All of it.
     Whole(String),
-    /// Its beginning, if that much, and its size.
+    /// The beginning of the payload, which may be empty, and its size.
     Part(String, u64),
 }
 
@@ -68,7 +68,7 @@ impl ShownPayload {
         match value {
             Value::Null => ShownPayload::Nothing,
             Value::String(text) => match serde_json::from_str::<Value>(text) {
-                // A program's summary, written as text.
+                // A summary of a program, recorded as text.
                 Ok(summary) if summary.get("sha256").is_some() => ShownPayload::of(&summary),
                 _ => ShownPayload::Whole(text.clone()),
             },
@@ -85,7 +85,7 @@ impl ShownPayload {
         }
     }
 
-    /// The text, and what is missing of it in words.
+    /// The text, followed by the size when it is not complete.
     pub(super) fn text(&self) -> Option<String> {
         match self {
             ShownPayload::Nothing => None,
@@ -96,10 +96,10 @@ impl ShownPayload {
 }
 
 impl Trace {
-    /// Reads a file, or the newest one of a folder.
+    /// Reads a file, or the newest trace of a folder.
     ///
     /// # Errors
-    /// There is no such file; it is no trace.
+    /// No such file, or a file that is no trace.
     pub(super) fn read(path: &Path) -> Result<Trace, Abort> {
         let unreadable = |error: std::io::Error| Abort::usage(format!("{}: {error}", path.display()));
         let path = match path.is_dir() {
@@ -167,7 +167,7 @@ impl Trace {
                 (self.reason, self.message) = (text(&told["reason"]), text(&told["message"]));
                 self.answer = ShownPayload::of(&event["result"]);
                 let lines = event["prints"].as_array().or_else(|| event["prints"]["items"].as_array());
-                // An answer that a model reads has them in it.
+                // An answer for models contains the prints.
                 let is_shown = self.answer.text().is_some_and(|answer| answer.contains("<prints>\n"));
                 self.prints = lines.into_iter().flatten().filter(|_| !is_shown).filter_map(text).collect();
                 if let Some(run) = &mut self.run {
@@ -183,12 +183,12 @@ impl Trace {
         self.run.as_ref().map_or(&[], |run| &run.calls)
     }
 
-    /// Bytes that successful upstream calls gave.
+    /// Total bytes of successful upstream calls.
     pub(super) fn upstream_bytes(&self) -> u64 {
         self.calls().iter().filter(|call| call.fault.is_none()).filter_map(|call| call.bytes).sum()
     }
 
-    /// How many upstream calls were under way at one moment, at most.
+    /// The largest number of upstream calls that ran at the same time.
     pub(super) fn most_at_once(&self) -> usize {
         let calls = self.calls();
         let at = |moment: u64| {
@@ -208,7 +208,7 @@ pub(super) fn prelude_line(trace: &Value) -> String {
     names.chain(hash).collect::<Vec<_>>().join(" ")
 }
 
-/// The trace that was written last.
+/// The newest trace of a folder.
 fn newest(folder: &Path) -> std::io::Result<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {

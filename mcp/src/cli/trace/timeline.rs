@@ -1,4 +1,4 @@
-//! The picture as text.
+//! Draws a trace as text with a timeline of its upstream calls.
 
 use super::read::{DrawnCall, Trace};
 use super::units::{bytes, count, time, whole};
@@ -8,17 +8,17 @@ use ptc_runtime::secrets::{Cut, shortened};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Columns of what stands beside the bars.
+/// Columns of names and numbers around the bars.
 const NAME: usize = 26;
 const NUMBERS: usize = 21;
 
 /// Fewest columns of the bars.
 const FEWEST: usize = 20;
 
-/// Lines of a text that are shown.
+/// Most lines of a shown text.
 const MOST_LINES: usize = 12;
 
-/// Draws a trace in so many columns.
+/// Draws a trace in `width` columns.
 pub(super) fn render(trace: &Trace, width: usize, style: Style) -> String {
     let mut out = String::new();
     let status = match (trace.is_error, &trace.reason) {
@@ -46,7 +46,7 @@ pub(super) fn render(trace: &Trace, width: usize, style: Style) -> String {
     out
 }
 
-/// What the call has cost, in words.
+/// The costs of the call as text.
 pub(super) fn numbers(trace: &Trace) -> Vec<String> {
     let mut parts = Vec::new();
     let Some(run) = &trace.run else { return vec!["nothing ran".to_owned()] };
@@ -128,7 +128,7 @@ fn chart(out: &mut String, trace: &Trace, width: usize, style: Style) {
     }
 }
 
-/// The columns of a call, at least one: from the first to the one behind the last.
+/// The columns of a call's bar, at least one: the first, and the one after the last.
 fn cells(call: &DrawnCall, offset: u64, all: u64, columns: usize) -> (usize, usize) {
     let place = |micros: u64| (micros as f64 / all as f64 * columns as f64).min(columns as f64);
     let begun = offset + call.begun;
@@ -142,7 +142,7 @@ fn split_at_char(text: &str, count: usize) -> (&str, &str) {
     text.split_at(end)
 }
 
-/// In so many columns.
+/// Cuts a text to this many columns.
 fn within(text: &str, most: usize) -> Cow<'_, str> {
     match text.chars().count() > most {
         true => shortened(text, Cut::Chars(most - 1)),

@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Formats numbers in readable units.
 
 /// A time in microseconds.
 pub(super) fn time(micros: u64) -> String {
