@@ -1,4 +1,4 @@
-//! The tools as functions of Python: `mcp__<server>__<tool>`.
+//! Exposes tools as Python functions: `mcp__<server>__<tool>`, with their parameters and documentation.
 
 use ptc_runtime::tools::text::one_line;
 use ptc_runtime::tools::visible::literal;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where a function leads.
+/// The tool that a function calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Configured name of the upstream.
@@ -25,7 +25,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// A function as a script's process is told of it.
+/// A function, as it is sent to the process of a script.
 #[derive(Clone, Debug, Serialize)]
 pub struct Function {
     /// Its name.
@@ -34,7 +34,7 @@ pub struct Function {
     pub params: Vec<String>,
     /// How many of them are required.
     pub required: usize,
-    /// What it does, and what its parameters mean.
+    /// Its documentation, including that of its parameters.
     #[serde(skip)]
     pub doc: String,
     #[serde(skip)]
@@ -42,7 +42,7 @@ pub struct Function {
 }
 
 impl Function {
-    /// How it is called.
+    /// The signature in Python's notation.
     pub fn signature(&self) -> String {
         let optional = |(at, name): (usize, &String)| match at < self.required {
             true => parameter(name).into_owned(),
@@ -52,17 +52,17 @@ impl Function {
         format!("{}({})", self.name, params.join(", "))
     }
 
-    /// How it is called, and what it does.
+    /// The signature and the documentation.
     pub fn help(&self) -> String {
         let text = format!("await {}\n{}", self.signature(), self.doc);
         text.trim_end().replace('\n', "\n    ")
     }
 }
 
-/// Two tools that would be one function.
+/// Two tools with the same function name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clash {
-    /// Its name.
+    /// The function name.
     pub name: String,
     /// The tools.
     pub tools: [Target; 2],
@@ -80,13 +80,13 @@ impl fmt::Display for Clash {
     }
 }
 
-/// All functions, as one catalog has them.
+/// All functions of one version of the catalog.
 #[derive(Clone, Debug, Default)]
 pub struct Functions {
-    /// Which catalog.
+    /// Version of the catalog.
     version: u64,
     by_name: BTreeMap<String, Function>,
-    /// Names of tools that policy refuses, and names that two tools would have.
+    /// Names of tools that policy refuses, and names that two tools share.
     unavailable: Vec<String>,
     clashes: Vec<Clash>,
 }
@@ -102,20 +102,20 @@ pub fn parameters(tool: &UpstreamTool) -> (Vec<String>, usize) {
     (params, required)
 }
 
-/// The name of a parameter as it is shown: as a literal where it is no identifier, so that it ends no line.
+/// A parameter's name as it is shown: as a literal if it is no identifier, so that it contains no line break.
 pub fn parameter(name: &str) -> Cow<'_, str> {
     let is_identifier = name.starts_with(|first: char| first.is_alphabetic() || first == '_')
         && name.chars().all(|character| character.is_alphanumeric() || character == '_');
     if is_identifier { Cow::Borrowed(name) } else { Cow::Owned(literal(name)) }
 }
 
-/// Characters of a description that are shown.
+/// Most characters of a shown description.
 const DESCRIPTION: usize = 1_000;
 
-/// Parameters that are explained.
+/// Most parameters that are explained.
 const MOST_EXPLAINED: usize = 40;
 
-/// What the tool does, and a line for each parameter.
+/// The description of the tool, and a line for each parameter.
 fn documentation(tool: &UpstreamTool, params: &[String], required: usize) -> String {
     let mut text = cut(tool.description.as_deref().unwrap_or_default().trim(), DESCRIPTION).to_owned();
     for (index, name) in params.iter().enumerate().take(MOST_EXPLAINED) {
@@ -146,7 +146,7 @@ fn cut(text: &str, characters: usize) -> &str {
 }
 
 impl Functions {
-    /// The functions of a catalog. Two tools of one name are both left out.
+    /// Makes the functions of a catalog. Two tools with the same name are both left out.
     pub fn of(catalog: &Catalog) -> Functions {
         let mut functions = Functions { version: catalog.version(), ..Functions::default() };
         for server in catalog.servers() {
@@ -184,17 +184,17 @@ impl Functions {
         self.version
     }
 
-    /// Where a function leads.
+    /// The tool that a function calls.
     pub fn target(&self, name: &str) -> Option<&Target> {
         self.get(name).map(|function| &function.target)
     }
 
-    /// A function.
+    /// Finds a function by name.
     pub fn get(&self, name: &str) -> Option<&Function> {
         self.by_name.get(name)
     }
 
-    /// The names of functions whose name or description has each of these words, in any case.
+    /// Names of the functions that contain each of these words in name or description, ignoring case.
     pub fn search(&self, words: &str) -> Vec<&str> {
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
         let has_all = |function: &&Function| {
@@ -207,23 +207,23 @@ impl Functions {
             .collect()
     }
 
-    /// All of them, by name.
+    /// All functions in name order.
     pub fn iter(&self) -> impl Iterator<Item = &Function> {
         self.by_name.values()
     }
 
-    /// Names that a script may know and not use, sorted.
+    /// Names that a script may know but cannot use, sorted.
     pub fn unavailable(&self) -> &[String] {
         &self.unavailable
     }
 
-    /// Tools that nobody can call because two have one name.
+    /// Tools that cannot be called, because two have the same name.
     pub fn clashes(&self) -> &[Clash] {
         &self.clashes
     }
 }
 
-/// The functions of the current catalog, made once for each version of it.
+/// Caches the functions of the current catalog, once for each version.
 #[derive(Debug, Default)]
 pub struct FunctionTable {
     last: Mutex<Arc<Functions>>,
@@ -233,7 +233,7 @@ impl FunctionTable {
     /// The functions of this catalog.
     pub fn of(&self, catalog: &Catalog) -> Arc<Functions> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        // Version 0 has no list of tools, as the functions of the beginning have none.
+        // Version 0 has no tool list, and the initial functions are empty too.
         if last.version != catalog.version() {
             *last = Arc::new(Functions::of(catalog));
             for clash in &last.clashes {

@@ -1,4 +1,6 @@
-//! A script as a run of the runtime, whose work is done elsewhere; namespaces that several of them share.
+//! Runs a script as a guest of the runtime, and manages namespaces that several scripts share.
+//!
+//! The engine does the work in another process.
 
 use crate::engine::{Engine, Namespace, Printed, Script};
 use crate::functions::FunctionTable;
@@ -16,22 +18,22 @@ use ptc_runtime::tools::qualified_name;
 use ptc_vm::InterruptKind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a script is run with.
+/// Everything that a script's run needs.
 pub struct ScriptRun {
-    /// Who executes it.
+    /// The engine that executes it.
     pub engine: Arc<dyn Engine>,
-    /// Who calls tools for it.
+    /// The broker that calls tools for it.
     pub broker: Arc<ToolBroker>,
-    /// What it can call.
+    /// The functions that it can call.
     pub functions: Arc<FunctionTable>,
-    /// The code, and what it may use.
+    /// The code and its limits.
     pub script: Script,
-    /// Its turn in a namespace that is kept; `None`: one of its own.
+    /// The permit to use a shared namespace; `None` for a namespace of its own.
     pub turn: Option<NamespaceTurn>,
 }
 
-/// A namespace that scripts share, one after the other. It begins with the first of them, and is over when a script is
-/// cut off in it or its process ends. Results that are kept for them go with it.
+/// A namespace that scripts use one after the other. The first script starts it. It is over when a script is
+/// interrupted in it or its process ends. Results that are retained for its scripts go with it.
 #[derive(Default)]
 pub struct KeptNamespace(Mutex<NamespaceState>);
 
@@ -44,12 +46,12 @@ enum NamespaceState {
     Over,
 }
 
-/// Why a script gets no turn in a namespace.
+/// Why a script gets no permit for a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoTurn {
-    /// Another one is under way.
+    /// Another script is running in it.
     Busy,
-    /// It is over.
+    /// The namespace is over.
     Over,
 }
 
@@ -58,10 +60,10 @@ impl KeptNamespace {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A turn in it, if nobody has one.
+    /// Takes the permit, if it is free.
     ///
     /// # Errors
-    /// Somebody has, or it is over.
+    /// Another script has it, or the namespace is over.
     pub fn turn(self: &Arc<KeptNamespace>) -> Result<NamespaceTurn, NoTurn> {
         let mut state = self.state();
         let before = match std::mem::replace(&mut *state, NamespaceState::Busy) {
@@ -75,7 +77,7 @@ impl KeptNamespace {
         Ok(NamespaceTurn { kept: self.clone(), left: before })
     }
 
-    /// Ends it; a script under way in it goes on to its end.
+    /// Ends the namespace. A running script goes on to its end.
     pub fn end(&self) {
         let mut state = self.state();
         if !matches!(*state, NamespaceState::Busy) {
@@ -83,26 +85,26 @@ impl KeptNamespace {
         }
     }
 
-    /// A script is under way in it.
+    /// Whether a script is running in it.
     pub fn is_busy(&self) -> bool {
         matches!(*self.state(), NamespaceState::Busy)
     }
 
-    /// It can have no more scripts.
+    /// Whether the namespace has ended.
     pub fn is_over(&self) -> bool {
         matches!(*self.state(), NamespaceState::Over)
     }
 }
 
-/// The turn of one script in a namespace. Dropping it leaves what `left` says.
+/// The permit of one script to use a namespace. Dropping it sets the namespace's state to `left`.
 pub struct NamespaceTurn {
     kept: Arc<KeptNamespace>,
     left: NamespaceState,
 }
 
 impl NamespaceTurn {
-    /// Runs the script; `host` is given what was kept before. A future that is dropped before its end leaves the namespace
-    /// over.
+    /// Runs the script; `host` is called with the results retained so far. If the future is dropped before
+    /// its end, the namespace is over.
     async fn run(
         &mut self,
         engine: &dyn Engine,
@@ -134,7 +136,7 @@ impl Drop for NamespaceTurn {
 }
 
 impl ScriptRun {
-    /// This script as a guest.
+    /// Makes a guest of this script.
     pub fn guest(self) -> MakeGuest {
         let heard = Arc::new(Heard::new(self.script.output_bytes));
         let until_then = heard.clone();
@@ -145,7 +147,7 @@ impl ScriptRun {
     async fn end(self, account: Arc<RunAccount>, heard: Arc<Heard>) -> Ending {
         account.be_patient();
         let code = self.script.code.clone();
-        // A script that lists or searches functions means all servers.
+        // A script that lists or searches functions needs all servers.
         let is_named = |server: &str| code.contains("tools(") || code.contains(&qualified_name(server, ""));
         self.broker.start(&account, is_named).await;
         let functions = self.functions.of(&self.broker.catalog().snapshot());
@@ -171,7 +173,7 @@ impl ScriptRun {
     }
 }
 
-/// The failure of a script that names a function of a configured server whose tools are not known says so.
+/// Adds to a failure that the name belongs to a server with unknown tools.
 fn about_server(failure: Failure, broker: &ToolBroker) -> Failure {
     let last = failure.message.lines().next_back().unwrap_or_default();
     let name = last.strip_prefix("NameError: name '").and_then(|rest| rest.split('\'').next());
@@ -188,13 +190,13 @@ fn about_server(failure: Failure, broker: &ToolBroker) -> Failure {
     Failure { message, ..failure }
 }
 
-/// The end of a script that failed, with what it had written.
+/// The ending of a failed script, with its output.
 fn failed(failure: Failure, heard: &Heard) -> Ending {
     let prints = heard.lines(Output::Stdout);
     Ending { prints, stderr: stderr(heard), ..Ending::failed(failure) }
 }
 
-/// What a script wrote to its standard error, which is for the log of the server.
+/// The script's standard error, which goes to the server's log.
 fn stderr(heard: &Heard) -> Vec<String> {
     heard.lines(Output::Stderr)
 }

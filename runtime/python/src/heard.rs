@@ -1,11 +1,11 @@
-//! What a script has written until now, as its process tells it on the way: a script that fails or is cut off shows it.
+//! The output that a running script has sent so far, which is shown if it fails or is interrupted.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The last line of a stream that was cut.
+/// The last line of a truncated stream.
 const MORE: &str = "... (truncated)";
 
-/// The two streams of a script. What it sends is untrusted, so each is bounded here too.
+/// The two output streams of a script. The process is untrusted, so each is bounded here too.
 #[derive(Debug)]
 pub struct Heard {
     limit: usize,
@@ -28,7 +28,7 @@ pub enum Output {
 }
 
 impl Heard {
-    /// Nothing yet; each stream has at most so many bytes.
+    /// Makes empty streams with at most `limit` bytes each.
     pub fn new(limit: usize) -> Heard {
         Heard { limit, streams: Mutex::default() }
     }
@@ -37,7 +37,7 @@ impl Heard {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// More of a stream.
+    /// Appends text to a stream.
     pub(crate) fn add(&self, output: Output, text: &str) {
         let stream = &mut self.streams()[output as usize];
         if stream.cut {
@@ -48,12 +48,12 @@ impl Heard {
         stream.cut = fits < text.len();
     }
 
-    /// There was more of it than its process keeps.
+    /// Marks a stream as truncated by the process.
     pub(crate) fn cut(&self, output: Output) {
         self.streams()[output as usize].cut = true;
     }
 
-    /// The lines of a stream; the last one says so when there was more.
+    /// The lines of a stream. The last one says whether it was truncated.
     pub fn lines(&self, output: Output) -> Vec<String> {
         let stream = &self.streams()[output as usize];
         let mut lines: Vec<String> = stream.text.lines().map(str::to_owned).collect();

@@ -1,5 +1,5 @@
-//! What a script reaches of the world: tool calls, with the budget, ledger, checks and redaction of every run, and looks
-//! at what there is to call, with the budget of discovery.
+//! The host functions of a script: tool calls with the budget, ledger, checks and redaction of every run, and
+//! discovery.
 
 use crate::functions::Functions;
 use crate::heard::Heard;
@@ -13,46 +13,46 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A hint that shows how a tool is called; in the notation of programs, where it comes from them.
+/// Beginning of a hint that shows a tool's signature in the notation of PTC-Lisp.
 const SIGNATURE: &str = "Signature: ";
 
-/// The world of one script.
+/// The host functions of one script.
 pub struct Host {
-    /// Who calls tools.
+    /// Calls the tools.
     pub broker: Arc<ToolBroker>,
     /// Budget, ledger and deadline of the run.
     pub account: Arc<RunAccount>,
-    /// What the script can call.
+    /// The functions that the script can call.
     pub functions: Arc<Functions>,
-    /// What is kept for it.
+    /// Results that are retained for the script.
     pub kept: KeptResults,
-    /// What it has written until now.
+    /// The script's output so far.
     pub heard: Arc<Heard>,
 }
 
-/// What a call gives.
+/// The result of a call.
 pub enum Given {
     /// JSON text, on one line.
     Value(String),
-    /// A result that is too large to be carried: what is known of it, as JSON text on one line.
+    /// A description of a result that is too large to carry, as JSON text on one line.
     Kept(String),
 }
 
-/// A look at what can be called.
+/// A discovery request.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Look {
-    /// Names of functions; with words, of those whose name or description has each of them.
+    /// Names of functions. With words, only those that contain each of them in name or description.
     Tools(String),
-    /// How one function is called.
+    /// Documentation of one function.
     Help(String),
 }
 
 impl Host {
-    /// Looks at what can be called: JSON text, or what is raised.
+    /// Answers a discovery request with JSON text.
     ///
     /// # Errors
-    /// The budget of discovery is used up, or there is no such function.
+    /// The message to raise: the discovery budget is used up, or there is no such function.
     pub fn look(&self, look: &Look) -> Result<String, String> {
         if !self.account.take_discovery() {
             let limit = self.account.limits().max_catalog_ops;
@@ -71,7 +71,7 @@ impl Host {
         found.map_err(|error| error.to_string())
     }
 
-    /// What is wrong with a call, as somebody says it who writes Python.
+    /// The message about a wrong call, in Python's notation.
     fn rejected(&self, function: &str, arguments: &RawValue, wrong: WrongCall) -> String {
         let WrongCall { mut message, hints } = wrong;
         for (json, python) in [("got null", "got None"), ("got true", "got True"), ("got false", "got False")]
@@ -106,10 +106,12 @@ impl Host {
         message
     }
 
-    /// Calls a function, whose result is kept if it is too large and `keeps` or the configuration of its server says so.
+    /// Calls a function. A result that is too large is spilled if `keeps` is set or the configuration of its
+    /// server says so.
     ///
     /// # Errors
-    /// The tool failed, could not be reached, or was called wrongly; what its `ToolError` says, without secrets.
+    /// The message of the `ToolError`, without secrets: the tool failed, could not be reached, or was called
+    /// wrongly.
     pub async fn call(&self, function: &str, arguments: &RawValue, keeps: bool) -> Result<Given, String> {
         let Some(target) = self.functions.target(function) else {
             return Err(format!("'{function}' is not available in execute_program"));
@@ -147,7 +149,7 @@ impl Host {
         }
         let value = match payload.value() {
             PayloadValue::Json(text) => {
-                // One line each: the channel is made of lines.
+                // The channel is made of lines, so the result must be one line.
                 let text = std::str::from_utf8(text).map_err(|_| failed("its result is not UTF-8"))?;
                 let value: &RawValue =
                     serde_json::from_str(text).map_err(|_| failed("its result is not JSON"))?;

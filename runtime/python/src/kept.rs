@@ -1,5 +1,6 @@
-//! Results that are too large to be carried: kept for a script, or for the session that it is part of, and looked at in
-//! parts by methods of the object that a call gives. What a look reads is paid for as a program pays for it.
+//! Spilled results that a script or its session retains, and the methods that read parts of them.
+//!
+//! A call returns an object for such a result. Reading costs fuel, as it does in a PTC-Lisp program.
 
 use ptc_runtime::run::account::RunAccount;
 use ptc_runtime::spill::{
@@ -10,16 +11,16 @@ use serde_json::{Map, Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Said beside a result that was too large.
+/// Appended to the message about a result that was too large.
 pub const ADVICE: &str = "; with on_large=\"spill\" it is kept, and looked at in parts";
 
-/// Bytes of a result that are shown of it.
+/// Bytes of a preview.
 const PREVIEW: usize = 200;
 
-/// Longest name that is looked for or shown.
+/// Longest name of a result in requests and messages.
 const LONGEST_NAME: usize = 64;
 
-/// The methods of a kept result, with their parameters.
+/// The methods of a spilled result, with their parameters.
 const METHODS: [(&str, &[&str]); 7] = [
     ("stat", &[]),
     ("head", &["lines"]),
@@ -30,14 +31,14 @@ const METHODS: [(&str, &[&str]); 7] = [
     ("json_path", &["path"]),
 ];
 
-/// The kept results of a script, and what its looks may still cost.
+/// The retained results of a script, and the fuel that reading them may still use.
 pub struct KeptResults {
     own: Mutex<OwnedSpills>,
     fuel: AtomicU64,
 }
 
 impl KeptResults {
-    /// Those of the session before, and fuel for looks into them.
+    /// Makes a set of the session's earlier results, with fuel for reading.
     pub(crate) fn new(own: OwnedSpills, fuel: u64) -> KeptResults {
         KeptResults { own: Mutex::new(own), fuel: AtomicU64::new(fuel) }
     }
@@ -46,12 +47,12 @@ impl KeptResults {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes all of them.
+    /// Takes all results.
     pub(crate) fn take(&self) -> OwnedSpills {
         std::mem::take(&mut *self.own())
     }
 
-    /// Keeps a result; what is known of it, as JSON text.
+    /// Retains a result. Returns its description as JSON text.
     pub(crate) fn keep(&self, spilled: Arc<Spilled>) -> String {
         let stat = spilled.stat();
         let preview = spilled.read(PREVIEW).map(|part| part.text).unwrap_or_default();
@@ -59,10 +60,10 @@ impl KeptResults {
         json!({ "spill": name, "bytes": stat.bytes, "lines": stat.lines, "preview": preview }).to_string()
     }
 
-    /// Calls a method of a kept result with `[[positional …], {named …}]`: JSON text, on one line.
+    /// Calls a method of a retained result with `[[positional …], {named …}]`. Returns JSON text on one line.
     ///
     /// # Errors
-    /// What the `ToolError` of the script says.
+    /// The message of the script's `ToolError`.
     pub(crate) async fn look(
         &self,
         account: &Arc<RunAccount>,
@@ -95,12 +96,12 @@ impl KeptResults {
     }
 }
 
-/// A name as it is shown: whose it is, is not checked.
+/// Shortens a name for messages. The name may be invalid.
 fn shown(name: &str) -> &str {
     &name[..name.floor_char_boundary(LONGEST_NAME)]
 }
 
-/// Reads a call of a method.
+/// Parses a method call.
 fn plan(method: &str, arguments: &RawValue) -> Result<Look, String> {
     let names: Vec<&str> = METHODS.iter().map(|(name, _)| *name).collect();
     let known = METHODS.iter().find(|(name, _)| *name == method);
@@ -146,7 +147,7 @@ fn plan(method: &str, arguments: &RawValue) -> Result<Look, String> {
     })
 }
 
-/// What a look has found, as JSON text on one line; `None` when it is no JSON.
+/// Formats the result of a method as JSON text on one line; `None` when it is no JSON.
 fn text(looked: Looked) -> Option<String> {
     let value = match looked {
         Looked::Size(stat, top) => {

@@ -1,25 +1,25 @@
-//! The texts that whoever sent a script gets, exactly as documented.
+//! The texts of answers and errors about scripts, exactly as documented.
 
 use ptc_runtime::outcome::{Failure, FailureKind};
 use ptc_vm::Class;
 use std::time::Duration;
 
-/// First line of the answer to a script that ended well.
+/// First line of the answer to a script that succeeded.
 pub const SUCCEEDED: &str = "[Script executed successfully]\n";
 
 /// First line of any other answer.
 pub const FAILED: &str = "[Script execution failed]\n";
 
-/// Instead of an output that is blank.
+/// Replaces a blank output.
 const NO_OUTPUT: &str = "(no output)";
 
-/// Follows an output that was cut.
+/// Appended to a truncated output.
 const TRUNCATED: &str = "\n... (truncated)";
 
-/// Stands before what a script had printed that failed.
+/// Precedes the output of a failed script.
 pub const BEFORE: &str = "[Output before the failure]";
 
-/// The text of a script that failed: why, and what it had printed until then.
+/// The text about a failed script: the failure, and its output until then.
 pub fn failed(failure: &Failure, printed: &[String]) -> String {
     match printed.is_empty() {
         true => failure.message.clone(),
@@ -27,8 +27,7 @@ pub fn failed(failure: &Failure, printed: &[String]) -> String {
     }
 }
 
-/// What a script that ended well printed, cut at `limit` bytes (at the border of a character), and what should be
-/// known beside it.
+/// The output of a successful script, cut at `limit` bytes (at a character boundary), followed by its notes.
 pub fn printed(output: &str, cut: bool, limit: usize, notes: &[String]) -> String {
     let whole = &output[..output.floor_char_boundary(limit)];
     let cut = cut || whole.len() < output.len();
@@ -45,23 +44,23 @@ pub fn printed(output: &str, cut: bool, limit: usize, notes: &[String]) -> Strin
     text
 }
 
-/// A script that raised: its traceback.
+/// A script that raised an exception; the message is its traceback.
 pub fn raised(traceback: impl Into<String>) -> Failure {
     Failure::new(FailureKind::new("script_error", Class::RuntimeError), traceback)
 }
 
-/// A script that took longer than this.
+/// A script that exceeded its time limit.
 pub fn too_slow(limit: Duration) -> Failure {
     let text = format!("TimeoutError: Execution exceeded {}s limit", limit.as_secs_f64());
     Failure::new(FailureKind::new("timeout", Class::Timeout), text)
 }
 
-/// A script whose caller gave up.
+/// A script that was cancelled by its caller.
 pub fn cancelled() -> Failure {
     Failure::new(FailureKind::new("cancelled", Class::Cancelled), "CancelledError: the call was cancelled")
 }
 
-/// A script whose process ended without saying why.
+/// A script with a process that ended without a message.
 pub fn ended_by(signal: i32) -> Failure {
     let text = match signal {
         9 => "MemoryError: the process of the script was killed (memory or processor time)".to_owned(),
@@ -71,7 +70,7 @@ pub fn ended_by(signal: i32) -> Failure {
     Failure::new(FailureKind::new("script_killed", Class::RuntimeError), text)
 }
 
-/// No engine could run the script.
+/// The engine could not run the script.
 pub fn no_engine(why: &str) -> Failure {
     Failure::new(FailureKind::new("engine_unavailable", Class::RuntimeError), format!("RuntimeError: {why}"))
 }

@@ -1,5 +1,7 @@
-//! The lines of one script. What it writes is untrusted: lines are bounded, calls are paid for by the run's budget, and
-//! what it does not read is not collected without bound.
+//! The protocol with the process of one script: it reads its calls and output, and sends replies.
+//!
+//! What the script writes is untrusted: lines are bounded, calls count against the run's budget, and replies
+//! that it does not read are bounded.
 
 use super::{Printed, Script};
 use crate::heard::Output;
@@ -13,32 +15,33 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-/// The longest line beside the output and the memory that arguments may take.
+/// Longest line, apart from the output and the memory for arguments.
 const LINE_BYTES: usize = 16 << 20;
 
-/// Replies that wait to be read by the script; beyond it no call is looked after until it has read some.
+/// Most bytes of replies that the script has not read. Beyond it no call is polled until the script reads
+/// some.
 const UNREAD_BYTES: usize = 4 << 20;
 
-/// Calls that were made and not answered. Beyond it the script is not read.
+/// Most calls without an answer. Beyond it the script's lines are not read.
 const CALLS: usize = 1_024;
 
-/// Looks at what can be called. Beyond it nobody looks for an answer.
+/// Most discovery requests. Further ones get no answer.
 const LOOKS: usize = 10_000;
 
-/// The last word of a script. After a proper one its process ends by itself, unless the script forged it: then at the
-/// deadline of the run.
+/// How a script ended. After a proper end its process exits by itself. A script that forged the end is
+/// stopped at the deadline of the run.
 pub(super) enum Said {
-    /// It ended well.
+    /// It ended without an error.
     Printed(Printed),
-    /// It raised.
+    /// It raised an exception.
     Raised(String),
-    /// It has gone without a word.
+    /// Its process closed the channel without an end.
     Gone,
-    /// What it says makes no sense.
+    /// It sent an invalid line.
     Nonsense,
 }
 
-/// A line, whichever it is.
+/// A line of any kind.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Line<'a> {
@@ -47,12 +50,12 @@ struct Line<'a> {
     tool: Option<String>,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
-    /// The result is kept if it is too large.
+    /// Whether a result that is too large is spilled.
     keep: bool,
-    /// A kept result, of which a method is called.
+    /// A spilled result; `method` is called on it.
     kept: Option<String>,
     method: Option<String>,
-    /// More of its standard output, or of its standard error.
+    /// More of the standard output; `warned` has more of the standard error.
     printed: Option<String>,
     warned: Option<String>,
     output: Option<String>,
@@ -61,15 +64,16 @@ struct Line<'a> {
     error: Option<String>,
 }
 
-/// What a script has said, and whether its process and this one agree that nothing more is on its way.
+/// How a script ended, and whether the channel is still in step.
 pub(super) struct Talk {
-    /// Its last word.
+    /// How the script ended.
     pub(super) said: Said,
-    /// Nothing followed the last word, and nothing was half sent: the channel may carry another script.
+    /// Whether nothing followed the end, and no reply was sent in part. Then the channel can carry another
+    /// script.
     pub(super) is_even: bool,
 }
 
-/// Sends the lines of `first`, and talks to a script until its last word.
+/// Sends the lines of `first`, then serves the script until its end.
 pub(super) async fn hold(channel: &mut UnixStream, first: String, host: &Arc<Host>) -> Talk {
     let (mut reader, mut writer) = channel.split();
     let mut unread = first.into_bytes();
@@ -140,13 +144,13 @@ pub(super) async fn hold(channel: &mut UnixStream, first: String, host: &Arc<Hos
 }
 
 impl Talk {
-    /// The channel is of no use any more.
+    /// The result for a channel that cannot be used any more.
     fn over(said: Said) -> Talk {
         Talk { said, is_even: false }
     }
 }
 
-/// The line that says what to run, and whether what it defines is kept.
+/// The line that starts a script. `keep` says whether its namespace is retained.
 pub(super) fn task(script: &Script, keep: bool) -> String {
     let task = json!({ "code": &*script.code, "output_bytes": script.output_bytes, "keep": keep });
     format!("{task}\n")

@@ -1,8 +1,10 @@
-//! The system calls that a script has: those of an interpreter that reads its library, computes, waits, and talks over
-//! the one channel that it has. Anything else fails with EPERM: no process, thread, socket, signal, mount or trace.
+//! The seccomp filter of scripts: the system calls that an interpreter needs to read its library, compute,
+//! wait, and use its one channel.
 //!
-//! A call that does several things is allowed by its arguments: `fcntl` that duplicates and reads flags, but neither
-//! sends signals (F_SETOWN, O_ASYNC) nor locks or leases files that others use; memory that is either written or run.
+//! Anything else fails with EPERM: no process, thread, socket, signal, mount or trace. Calls with several
+//! functions are allowed by their arguments. `fcntl` may duplicate descriptors and read flags, but not send
+//! signals (F_SETOWN, O_ASYNC), nor lock or lease files that others use. Memory may be writable or
+//! executable, not both.
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
@@ -10,7 +12,7 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 
-/// Numbers by architecture, where they are the same calls.
+/// Numbers of the allowed calls on this architecture.
 #[cfg(target_arch = "x86_64")]
 mod numbers {
     pub(super) const ARCH: seccompiler::TargetArch = seccompiler::TargetArch::x86_64;
@@ -29,12 +31,12 @@ mod numbers {
     pub(super) const FCNTL: i64 = 72;
     pub(super) const MMAP: i64 = 9;
     pub(super) const MPROTECT: i64 = 10;
-    /// recvfrom sendto: of a socket that is connected.
+    /// recvfrom and sendto, for a connected socket.
     pub(super) const TALK: [(i64, u8); 2] = [(45, 4), (44, 4)];
     pub(super) const TGKILL: i64 = 234;
 }
 
-/// The generic table of newer architectures.
+/// Numbers of the same calls in the generic table of newer architectures.
 #[cfg(target_arch = "aarch64")]
 mod numbers {
     pub(super) const ARCH: seccompiler::TargetArch = seccompiler::TargetArch::aarch64;
@@ -52,12 +54,12 @@ mod numbers {
     pub(super) const FCNTL: i64 = 25;
     pub(super) const MMAP: i64 = 222;
     pub(super) const MPROTECT: i64 = 226;
-    /// recvfrom sendto: of a socket that is connected.
+    /// recvfrom and sendto, for a connected socket.
     pub(super) const TALK: [(i64, u8); 2] = [(207, 4), (206, 4)];
     pub(super) const TGKILL: i64 = 131;
 }
 
-/// What must hold of an argument, by its place.
+/// A condition on an argument, given by its index.
 #[derive(Clone, Copy)]
 enum Must {
     Be(u8, u64),
@@ -65,7 +67,7 @@ enum Must {
     Lack(u8, u64),
 }
 
-// The numbers of Linux, on both architectures.
+// Constants of Linux, the same on both architectures.
 const F_SETFL: u64 = 4;
 const O_ASYNC: u64 = 0o20000;
 const PROT_WRITE: u64 = 2;
@@ -73,7 +75,7 @@ const PROT_EXEC: u64 = 4;
 const MAP_ANONYMOUS: u64 = 0x20;
 const SIGABRT: u64 = 6;
 
-/// Calls that are allowed in these ways only.
+/// Calls that are allowed only with these arguments.
 const BY_ARGUMENTS: &[(i64, &[&[Must]])] = &[
     (
         numbers::FCNTL,
@@ -91,27 +93,27 @@ const BY_ARGUMENTS: &[(i64, &[&[Must]])] = &[
         numbers::MMAP,
         &[
             &[Must::Lack(2, PROT_EXEC)],
-            // Libraries of the interpreter.
+            // Shared libraries of the interpreter.
             &[Must::Lack(2, PROT_WRITE), Must::Lack(3, MAP_ANONYMOUS)],
         ],
     ),
     (numbers::MPROTECT, &[&[Must::Lack(2, PROT_EXEC)]]),
 ];
 
-/// Who is held.
+/// The kind of process that the filter is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Held {
-    /// A child of the machine's Python; its channel is a plain descriptor.
+    /// A child of the machine's Python. Its channel is a plain descriptor.
     Script,
-    /// A process of our own binary, which talks over a socket and may end itself.
+    /// A process of this binary. It uses a socket, and may abort itself.
     #[cfg_attr(not(feature = "monty"), expect(dead_code))]
     Worker,
 }
 
-/// The filter.
+/// Makes the filter.
 ///
 /// # Errors
-/// The machine is of a kind that the filter is not written for.
+/// The architecture is not supported.
 pub(super) fn program(held: Held) -> Result<BpfProgram, String> {
     const EPERM: u32 = 1;
     let arch: TargetArch = numbers::ARCH;
@@ -131,7 +133,7 @@ fn rules(held: Held) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::Bac
         for (number, address) in numbers::TALK {
             rules.insert(number, vec![rule(&[Must::Be(address, 0)])?]);
         }
-        // An abort is how it ends without memory.
+        // Without memory the process ends with an abort.
         let own = u64::from(std::process::id());
         rules.insert(numbers::TGKILL, vec![rule(&[Must::Be(0, own), Must::Be(2, SIGABRT)])?]);
     }
@@ -150,7 +152,7 @@ fn rule(way: &[Must]) -> Result<SeccompRule, seccompiler::BackendError> {
     SeccompRule::new(way.iter().map(condition).collect::<Result<_, _>>()?)
 }
 
-/// The filter as the kernel reads it: eight bytes an instruction.
+/// The filter in the kernel's format: eight bytes an instruction.
 ///
 /// # Errors
 /// As [`program`].

@@ -1,10 +1,11 @@
-//! What executes scripts. An engine has processes of its own: nothing that a script does may hurt this one.
+//! The interface of engines, which execute scripts in processes of their own, so that a script cannot damage
+//! this process.
 //!
 //! # Layout
 //! - [`cpython`]: the machine's `python3`, forked for each script, in a jail of the kernel
-//! - [`monty`]: a subset of Python, in processes of our own binary
-//! - `filter`: the system calls that both have
-//! - `conversation`: the lines of one script: calls, replies, its output
+//! - [`monty`]: a subset of Python, in processes of this binary
+//! - `filter`: the system calls that both allow
+//! - `conversation`: the protocol with the process of a script: calls, replies, output
 
 mod conversation;
 pub mod cpython;
@@ -20,60 +21,60 @@ use std::sync::Arc;
 /// A script.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// Its text.
+    /// The source text.
     pub code: Arc<str>,
-    /// Bytes of output that are kept.
+    /// Most bytes of output.
     pub output_bytes: usize,
 }
 
-/// What a script that ended well has printed.
+/// The output of a script that succeeded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Printed {
     /// The text.
     pub text: String,
-    /// True when there was more.
+    /// Whether the output was longer than the limit.
     pub cut: bool,
-    /// What should be known beside it, a line each.
+    /// Further notes, a line each.
     pub notes: Vec<String>,
 }
 
 /// Executes scripts.
 #[async_trait]
 pub trait Engine: Send + Sync {
-    /// What it is, for operators: name, version, and the layers that hold its scripts.
+    /// Name, version and isolation layers, for operators.
     fn describe(&self) -> String;
 
-    /// What its scripts cannot do, for whoever writes them; `None` for all of Python.
+    /// What the engine lacks, for authors of scripts; `None` for all of Python.
     fn lacks(&self) -> Option<&'static str> {
         None
     }
 
-    /// One for whoever may not know what this one's scripts are told: what a script can find out about the memory that it
-    /// begins with has nothing of theirs in it.
+    /// An engine for other owners. What a script can read of its initial memory holds nothing of this
+    /// engine's scripts.
     fn apart(self: Arc<Self>) -> Arc<dyn Engine>;
 
     /// Executes a script to its end. Dropping the future ends its process.
     ///
     /// # Errors
-    /// Why there is no output: it raised, was killed, or could not be started.
+    /// Why there is no output: the script raised, was killed, or could not be started.
     async fn run(&self, script: Script, host: Arc<Host>) -> Result<Printed, Failure>;
 
-    /// A process whose namespace scripts share, with the functions that there are now.
+    /// Starts a process with a shared namespace and the current functions.
     ///
     /// # Errors
-    /// It could not be started.
+    /// The process cannot be started.
     async fn namespace(&self, host: &Host) -> Result<Box<dyn Namespace>, Failure>;
 }
 
-/// A process that is kept between scripts, with what they have defined. Dropping it ends the process.
+/// A process with a namespace that several scripts share. Dropping it ends the process.
 #[async_trait]
 pub trait Namespace: Send {
-    /// Executes a script in it. Whoever drops the future has to drop the namespace.
+    /// Executes a script in the namespace. If the future is dropped, the namespace must be dropped too.
     ///
     /// # Errors
-    /// As [`Engine::run`]. What the script has defined until then is kept.
+    /// As [`Engine::run`]. Definitions made before the error remain.
     async fn run(&mut self, script: &Script, host: &Arc<Host>) -> Result<Printed, Failure>;
 
-    /// False when its process is of no more use.
+    /// Whether the process can run another script.
     fn is_alive(&self) -> bool;
 }

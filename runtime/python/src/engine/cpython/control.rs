@@ -1,4 +1,4 @@
-//! What the warm process is told, in which order, and how it is sent.
+//! Orders to the warm process: their priority, and how they are sent.
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use std::collections::VecDeque;
@@ -9,22 +9,22 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
 
-/// One thing to do.
+/// An order to the warm process.
 pub(super) enum Order {
-    /// The functions of scripts from here on: a whole line.
+    /// Sets the functions of later scripts; a whole line.
     Functions(String),
-    /// Fork the script of this number, with its end of the channel.
+    /// Forks a process for the script of this number, with its end of the channel.
     Run(u64, OwnedFd),
-    /// Let the script of this number have no processor.
+    /// Stops the script of this number.
     Pause(u64),
-    /// Let it go on.
+    /// Continues the script of this number.
     Resume(u64),
-    /// End the script of this number.
+    /// Kills the script of this number.
     Kill(u64),
 }
 
-/// Orders that were not sent yet. Ends go first: whoever waits for one has waited long enough, and its script was
-/// ordered before.
+/// Orders that were not sent yet. Kills go first: their scripts were ordered earlier, and tasks wait for
+/// their end.
 #[derive(Default)]
 pub(super) struct Orders {
     kills: VecDeque<u64>,
@@ -32,7 +32,6 @@ pub(super) struct Orders {
 }
 
 impl Orders {
-    /// Adds one.
     pub(super) fn put(&mut self, order: Order) {
         match order {
             Order::Kill(number) => self.kills.push_back(number),
@@ -40,12 +39,11 @@ impl Orders {
         }
     }
 
-    /// The next one.
     pub(super) fn take(&mut self) -> Option<Order> {
         self.kills.pop_front().map(Order::Kill).or_else(|| self.others.pop_front())
     }
 
-    /// Takes the order to run a script back; false when it was sent already.
+    /// Withdraws the order to run a script. Returns false when it was sent already.
     pub(super) fn withdraw(&mut self, number: u64) -> bool {
         let before = self.others.len();
         self.others.retain(|order| !matches!(order, Order::Run(its_number, _) if *its_number == number));
@@ -54,7 +52,7 @@ impl Orders {
 }
 
 impl Order {
-    /// Sends it, as soon as there is room.
+    /// Sends the order once the socket has room.
     pub(super) async fn send(&self, writer: &OwnedWriteHalf) -> io::Result<()> {
         let socket: &UnixStream = writer.as_ref();
         let (line, mut descriptor) = match self {
@@ -80,7 +78,7 @@ impl Order {
             match sent {
                 Ok(bytes) => {
                     rest = &rest[bytes..];
-                    // It goes with the first byte, once.
+                    // The descriptor goes with the first byte only.
                     descriptor = None;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

@@ -1,7 +1,8 @@
-# The jail of scripts: namespaces, a file system of its own, Landlock, no capabilities. Standard library only.
+# Builds the jail of scripts: namespaces, a file system of its own, Landlock, no capabilities. Standard
+# library only.
 #
-# What must hold is checked by doing it: any step that fails ends the process with a line that says which, so a jail
-# that cannot be enforced never runs a script.
+# Each layer is checked by using it. A step that fails ends the process with a line that names the layer, so
+# no script runs in a jail that is not enforced.
 
 import ctypes
 import os
@@ -21,7 +22,7 @@ SECCOMP_MODE_FILTER = 2
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446
 LANDLOCK_READ = (1 << 2) | (1 << 3)  # files, folders
 LANDLOCK_SCOPES = 3  # abstract sockets, signals
-# The version of Landlock that has scopes.
+# The first version of Landlock that has scopes.
 LANDLOCK_SCOPED = 6
 
 
@@ -68,7 +69,7 @@ def own_namespaces():
         raise JailError(f"user namespaces: {error.strerror}") from None
     child = os.fork()
     if child:
-        # The death of either is that of all in the namespace.
+        # When either process dies, all processes of the namespace die.
         os.close(0)
         _, status = os.waitpid(child, 0)
         os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
@@ -84,7 +85,7 @@ def readable_folders():
     paths = sysconfig.get_paths()
     wanted = {paths["stdlib"], paths["platstdlib"], "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo"}
     wanted = {os.path.realpath(path) for path in wanted if os.path.isdir(path)}
-    # Those inside of others come with them.
+    # Folders inside of others come with them.
     return sorted(path for path in wanted if not any(path.startswith(other + "/") for other in wanted if other != path))
 
 
@@ -101,7 +102,7 @@ def own_files():
         inside = root + folder
         os.makedirs(inside)
         mount(folder, inside, None, MS_BIND | MS_REC)
-        # What the mount forbids already has to be forbidden still.
+        # Restrictions of the original mount must be repeated.
         kept = os.statvfs(inside).f_flag & (MS_NOSUID | MS_NODEV | MS_NOEXEC)
         mount("none", inside, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | kept)
     for name, target in links.items():

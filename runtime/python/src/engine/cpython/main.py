@@ -1,4 +1,4 @@
-# How scripts are held stands in `settings`, which came with this text.
+# Starts the warm process. `settings` came with this text and says how scripts are isolated.
 
 
 def close_others():
@@ -8,7 +8,7 @@ def close_others():
             try:
                 os.close(int(name))
             except OSError:
-                # The one that the list was read from.
+                # The descriptor that the list was read from.
                 pass
 
 

@@ -1,13 +1,15 @@
-//! The machine's `python3`: one warm process in a jail, from which a child is forked for each script.
+//! The engine of the machine's `python3`: one warm process in a jail, which forks a child for each script.
 //!
-//! The jail has four layers, each of which must hold or no script is run: namespaces (user, process, network, mount and
-//! others), Landlock, seccomp and limits of the process. It is made by the process itself (`jail.py`), because what
-//! Python needs to read is known there; the filter of system calls is made here (`engine/filter.rs`).
+//! The jail has four layers, and no script runs unless all of them hold: namespaces (user, process, network,
+//! mount and others), Landlock, seccomp and process limits. The process builds the jail itself (`jail.py`),
+//! because it knows which files Python must read. The filter of system calls is made here
+//! (`engine/filter.rs`).
 //!
 //! # Layout
 //! - [`CPython`]: starts the warm process, again when it is lost
-//! - `zygote`: the warm process: forking, killing, how scripts ended; `control`: what it is told
-//! - `jail.py`, `zygote.py`, `program.py`, `main.py`: what runs there, one after the other as one text
+//! - `zygote`: the warm process: forking, killing, exit statuses; `control`: its orders
+//! - `jail.py`, `zygote.py`, `program.py`, `main.py`: the program of the warm process, in this order as one
+//!   text
 
 mod control;
 mod zygote;
@@ -24,14 +26,14 @@ use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 use zygote::{Process, Ready, Zygote};
 
-/// How scripts are held.
+/// Settings of the isolation and the limits of scripts.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The interpreter.
     pub python: PathBuf,
-    /// Whether scripts are jailed. Without, a script can do whatever this process can.
+    /// Whether scripts are jailed. Without a jail a script can do anything that this process can.
     pub jail: bool,
-    /// Bytes that a script may have beyond what the interpreter itself needs.
+    /// Bytes of memory that a script may use beyond those of the interpreter.
     pub memory_bytes: u64,
     /// Seconds of processor time.
     pub cpu_seconds: u64,
@@ -46,10 +48,10 @@ pub struct CPython {
 }
 
 impl CPython {
-    /// Starts it, which shows whether the jail holds here.
+    /// Starts the warm process, which shows whether the jail holds on this machine.
     ///
     /// # Errors
-    /// There is no such Python, it is too old, or a layer of the jail cannot be enforced: which, in one line.
+    /// One line: no such Python, a version that is too old, or the layer of the jail that cannot be enforced.
     pub async fn start(options: Options) -> Result<CPython, String> {
         let zygote = Zygote::start(&options).await?;
         let Ready { version, layers } = zygote.ready();
@@ -79,7 +81,8 @@ impl Engine for CPython {
         self.description.clone()
     }
 
-    /// A warm process of its own, since each script has the memory of the one that it is forked from.
+    /// The copy has a warm process of its own, because a script inherits the memory of the process that it is
+    /// forked from.
     fn apart(self: Arc<Self>) -> Arc<dyn Engine> {
         let (options, description) = (self.options.clone(), self.description.clone());
         Arc::new(CPython { options, description, zygote: Mutex::default() })
@@ -88,7 +91,7 @@ impl Engine for CPython {
     async fn run(&self, script: Script, host: Arc<Host>) -> Result<Printed, Failure> {
         let (process, mut channel) = self.fork(&host).await?;
         let said = conversation::hold(&mut channel, conversation::task(&script, false), &host).await.said;
-        // Whoever reads on finds its end.
+        // The other end reads the end of the channel.
         drop(channel);
         ended(process, said).await
     }
@@ -99,9 +102,9 @@ impl Engine for CPython {
     }
 }
 
-/// A child that waits for its next script. Between two it has no processor.
+/// A child that waits for its next script. It is stopped in between.
 struct KeptProcess {
-    /// `None` when it is of no more use.
+    /// `None` when the process cannot be used any more.
     process: Option<Process>,
     channel: UnixStream,
 }
@@ -125,7 +128,8 @@ impl Namespace for KeptProcess {
             }
             said => match self.process.take() {
                 Some(process) => {
-                    // It was to wait for its next script: a last word that is none is a break of the channel.
+                    // The process should wait for its next script, so a script that ended it has broken the
+                    // protocol.
                     let said = if matches!(said, Said::Gone) { said } else { Said::Nonsense };
                     ended(process, said).await
                 }
@@ -139,11 +143,11 @@ impl Namespace for KeptProcess {
     }
 }
 
-/// How a script ended that has said its last word.
+/// The result of a script after its last line, with the exit status of its process.
 async fn ended(process: Process, said: Said) -> Result<Printed, Failure> {
     let status = match &said {
         Said::Printed(_) | Said::Raised(_) => process.ended().await,
-        // Whoever closes the channel and lives on is ended.
+        // A process that has closed the channel, but lives on, is killed.
         Said::Gone | Said::Nonsense => process.kill().await,
     };
     match (status, said) {

@@ -1,11 +1,11 @@
-# One script: what is around it. Everything here runs in the child, beside the script, and can be changed by it; so
-# whoever reads the channel believes nothing of it.
+# Runs one script in its forked process. A script can change everything here, so the reader of the channel
+# trusts nothing that this side sends.
 #
-# The channel carries lines of JSON. First comes what to run: {code, output_bytes, keep}. From here:
-# {call, tool, arguments, keep}, {call, kept, method, arguments}, {call, look}, {printed} and {warned} (more of what it
-# writes), and at the end {output, cut, notes} or {error, cut}.
-# To here: {reply, value}, {reply, kept} or {reply, error}.
-# How the script ended is the exit status: 0 well, 1 not. One whose namespace is kept does not end: the next follows.
+# The channel carries lines of JSON. The first line is the task: {code, output_bytes, keep}. This side sends
+# {call, tool, arguments, keep}, {call, kept, method, arguments}, {call, look}, {printed} and {warned} (more
+# of its output), and at the end {output, cut, notes} or {error, cut}. It receives {reply, value}, {reply,
+# kept} or {reply, error}. The exit status is 0 if the script succeeded, otherwise 1. A process with a
+# retained namespace does not exit: the next task follows.
 
 import ast
 import asyncio
@@ -27,7 +27,7 @@ import traceback
 FILE = "<program>"
 OURS = "<ptc>"
 
-# Characters of a traceback.
+# Most characters of a traceback.
 MOST_TOLD = 1 << 16
 
 LIBRARY = sysconfig.get_paths()["stdlib"] + "/"
@@ -40,7 +40,7 @@ class ToolError(Exception):
 ToolError.__module__ = "builtins"
 
 
-# Lines that are told at once, and how often others are, in seconds.
+# Number of lines that are sent at once. Later ones are sent at this interval, in seconds.
 LINES_AT_ONCE = 200
 PAUSE = 0.05
 
@@ -63,7 +63,7 @@ class Output:
             if len(data) > room:
                 self.cut, data = True, data[:room]
             self.bytes += len(data)
-            # Halves of surrogates have no form in UTF-8.
+            # Unpaired surrogates have no form in UTF-8.
             self.parts.append(data.decode("utf-8", "ignore"))
             if text.endswith("\n") and (self.times < LINES_AT_ONCE or time.monotonic() - self.last > PAUSE):
                 self.tell()
@@ -120,7 +120,7 @@ class Channel:
 
     def ask(self, message):
         """A future of the reply."""
-        # It may be the last that is heard of the script.
+        # The script may be killed during the call, so its output is sent first.
         for output in Script.outputs:
             output.tell()
         self.last += 1
@@ -170,7 +170,7 @@ class Script:
     """The script of this process: its channel, and what it called and did not await."""
 
     channel, never, names, functions, outputs = None, set(), {}, {}, ()
-    # Of the scripts of a namespace that is kept, from its second.
+    # Numbers of the scripts in a retained namespace, from the second on.
     number = itertools.count(2)
 
 
@@ -381,9 +381,9 @@ def told(error):
         ours = (OURS, "<frozen ")
         frames = [frame for frame in one.stack if not frame.filename.startswith(ours)]
         for frame in frames:
-            # Where Python is installed is nobody's business.
+            # The traceback does not show where Python is installed.
             frame.filename = frame.filename.removeprefix(LIBRARY)
-        # Below a call of ours stands the loop, which nobody wrote.
+        # Frames of the event loop below a call are not part of the script.
         one.stack[:] = [frame for frame in frames if not frame.filename.endswith(("asyncio/base_events.py", "asyncio/events.py"))]
         open_ones += [each for each in (one.__cause__, one.__context__) if each is not None]
         open_ones += getattr(one, "exceptions", None) or []
@@ -404,7 +404,7 @@ def refused(name):
     return function
 
 
-# The system refuses them too, and Python does not say so: by public name, with every module that has them.
+# Functions that the system refuses without an error in Python: public name, and all modules that have it.
 QUIET = {
     "os": ("system sync umask getpgrp".split(), ["os", "posix"]),
     "signal": ("alarm pause".split(), ["signal", "_signal"]),
@@ -412,7 +412,7 @@ QUIET = {
 
 
 def limit(settings, keep=False):
-    # Whoever is kept has its time by the clock, and none between two scripts.
+    # A retained process has its time limited by the wall clock, and is stopped between scripts.
     seconds = resource.RLIM_INFINITY if keep else settings["cpu_seconds"]
     for which, most in [
         (resource.RLIMIT_AS, settings["base_bytes"] + settings["memory_bytes"]),
@@ -445,7 +445,7 @@ def try_child(settings):
             filter_system_calls(settings["filter"])
             os.getpgid(0)
         except PermissionError:
-            # As it should be: this call is on no list.
+            # The call failed as it should: the filter does not allow it.
             status = 0
         finally:
             os._exit(status)
@@ -484,9 +484,9 @@ def run_script(settings, functions, descriptor, inherited):
     status = run_one(loop, namespace, task, file)
     while task["keep"]:
         while "code" not in (task := channel.read_line()):
-            # An answer to a call that nobody waits for any more.
+            # The reply to a call that the script no longer waits for.
             pass
-        # What earlier scripts have defined keeps its file, so that tracebacks show its lines.
+        # Definitions of earlier scripts keep their file names, so that tracebacks show their lines.
         file = FILE[:-1] + " " + str(next(Script.number)) + ">"
         run_one(loop, namespace, task, file)
     os._exit(status)
@@ -498,7 +498,7 @@ def run_one(loop, namespace, task, file):
     output = sys.stdout = Output("<stdout>", "printed", task["output_bytes"])
     sys.stderr = Output("<stderr>", "warned", task["output_bytes"])
     outputs = Script.outputs = (output, sys.stderr)
-    # Lines as Python counts them; each has an end, which the marks below a line are reckoned by.
+    # Lines as Python counts them. Each has a line end, because the marks below a line are computed with it.
     lines = code.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     linecache.cache[file] = (len(code), None, [line + "\n" for line in lines], file)
     Script.never.clear()

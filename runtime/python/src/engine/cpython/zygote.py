@@ -1,8 +1,8 @@
-# The process that all scripts are forked from: the interpreter with the standard library in memory, in the jail.
+# The warm process that forks all scripts: the interpreter with the standard library in memory, in the jail.
 #
-# Its socket carries lines. To it: `functions` with those of scripts from here on as JSON, `run N` with the descriptor of
-# the script's channel, `kill N`, `pause N`, `resume N`. From it, as JSON: that it is ready, and how script N ended. It reads nothing that a
-# script wrote.
+# Its socket carries lines. It receives `functions` with the functions of later scripts as JSON, `run N` with
+# the descriptor of the script's channel, `kill N`, `pause N`, `resume N`. It sends, as JSON, that it is
+# ready, and how script N ended. It reads nothing that a script wrote.
 
 import array
 import collections
@@ -14,14 +14,15 @@ import signal
 import socket
 import sys
 
-# What scripts use, so that each of them finds it in memory.
+# Modules that scripts use, loaded before the fork.
 WARM = """abc array ast asyncio base64 binascii bisect calendar collections collections.abc contextlib copy csv
 dataclasses datetime decimal difflib enum fnmatch fractions functools graphlib hashlib heapq hmac html html.parser
 inspect io itertools json keyword linecache locale math numbers operator pathlib pprint queue random re reprlib
 secrets shlex statistics string struct textwrap time timeit tokenize traceback types typing unicodedata urllib.parse
 uuid warnings weakref xml.etree.ElementTree zlib zoneinfo""".split()
 
-# Scripts that are taken in and not forked yet. A script may be ended before its turn comes, so as many are looked at.
+# Most scripts that were received and not forked yet. A script may be killed before it is forked, so all of
+# them are searched.
 MOST_WAITING = 64
 
 
@@ -30,7 +31,7 @@ def warm_up():
         try:
             __import__(name)
         except ImportError:
-            # A Python that was built without it.
+            # This Python was built without the module.
             pass
 
 
@@ -39,16 +40,17 @@ class Zygote:
         self.settings, self.make_functions, self.run_script = settings, make_functions, run_script
         self.control = socket.socket(fileno=0)
         self.alarm, self.wakeup = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        # Bytes of a line that has begun, and channels whose line has not been read.
+        # Bytes of an incomplete line, and channels that belong to lines not read yet.
         self.unread, self.channels = bytearray(), collections.deque()
-        # By number: (channel, functions) of those to fork, processes of those that were.
+        # By number: (channel, functions) of scripts to fork, and processes of forked scripts.
         self.waiting, self.running = collections.OrderedDict(), {}
         self.functions = make_functions({"functions": [], "unavailable": []})
 
     def serve(self):
         """Comes back in no process."""
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        # The first process of a namespace gets no signal from inside that it has no handler for; Python has one for this.
+        # The first process of a namespace gets no signal from inside without a handler; Python has one for
+        # this signal.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.set_wakeup_fd(self.wakeup, warn_on_full_buffer=False)
         poll = select.poll()
@@ -71,7 +73,7 @@ class Zygote:
         """Takes in what there is, so that whoever is to be ended is not forked first."""
         while len(self.waiting) < MOST_WAITING:
             try:
-                # Not `socket.recv_fds`, which waits whatever its flags say.
+                # Not `socket.recv_fds`, which waits despite its flags.
                 data, ancillary, _, _ = self.control.recvmsg(1 << 16, socket.CMSG_SPACE(4), socket.MSG_DONTWAIT)
             except BlockingIOError:
                 return
@@ -94,7 +96,7 @@ class Zygote:
             if self.channels:
                 self.waiting[int(rest)] = (self.channels.popleft(), self.functions)
             else:
-                # The system had no descriptor for it.
+                # The system had no free descriptor for the channel.
                 self.tell({"ended": int(rest), "status": 71})
         elif word == b"kill":
             number = int(rest)
@@ -109,7 +111,8 @@ class Zygote:
     def learn(self, text):
         table = json.loads(text)
         self.functions = self.make_functions(table)
-        # They are in the memory of each script; it is for what the script makes itself that it has a limit.
+        # The functions are in the memory of each script. Its limit is for the memory that the script uses
+        # itself.
         self.settings["base_bytes"] += 4 * len(text) + 4096 * len(table["functions"])
         gc.collect()
         gc.freeze()

@@ -1,4 +1,4 @@
-//! The warm process. Its control socket carries lines; nothing that a script wrote passes it.
+//! The warm process, seen from this side. Its control socket carries lines, none of which a script wrote.
 
 use super::Options;
 use super::control::{Order, Orders};
@@ -21,21 +21,21 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, Command};
 use tokio::sync::{Notify, oneshot};
 
-/// What runs there, as one text.
+/// The program of the warm process, as one text.
 const SOURCES: [&str; 4] =
     [include_str!("jail.py"), include_str!("zygote.py"), include_str!("program.py"), include_str!("main.py")];
 
-/// Reads that text, and the settings, from the first line; so they do not stand in lists of processes.
+/// Reads that text and the settings from the first line, so that lists of processes do not show them.
 const BOOT: &str = "import json,os\n_line=b''\nwhile not _line.endswith(b'\\n'): _line+=os.read(0,65536) or os._exit(1)\n\
     settings=json.loads(_line)\nexec(compile(settings.pop('source'),'<ptc>','exec'),{'__name__':'<ptc>','settings':settings})";
 
-/// The time to start it.
+/// Most time for its start.
 const START: Duration = Duration::from_secs(20);
 
-/// The longest line from it.
+/// Longest line that it may send.
 const LINE_BYTES: u64 = 4096;
 
-/// How a script ended that was never begun.
+/// The status of a script that was killed before its start.
 const KILLED: i32 = -9;
 
 #[derive(Deserialize)]
@@ -50,12 +50,12 @@ enum Message {
     },
 }
 
-/// What it says when it can fork.
+/// The first message, sent when the process can fork.
 #[derive(Deserialize)]
 pub(super) struct Ready {
-    /// Of the interpreter.
+    /// Version of the interpreter.
     pub(super) version: String,
-    /// What holds scripts; each was enforced.
+    /// The layers of the jail; each is enforced.
     pub(super) layers: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Zygote {
 
 struct Control {
     scripts: Mutex<Scripts>,
-    /// There are orders.
+    /// Notified when there are new orders.
     ordered: Notify,
 }
 
@@ -77,7 +77,7 @@ struct Scripts {
     last: u64,
     running: HashMap<u64, oneshot::Sender<i32>>,
     orders: Orders,
-    /// The functions that were sent last, by version.
+    /// Version of the functions that were sent last.
     functions: Option<u64>,
     lost: bool,
 }
@@ -90,7 +90,7 @@ pub(super) struct Process {
 }
 
 impl Zygote {
-    /// Starts one and waits until it can fork.
+    /// Starts the process and waits until it can fork.
     pub(super) async fn start(options: &Options) -> Result<Zygote, String> {
         let failed = |error: io::Error| format!("python: {error}");
         let filter = filter::bytes(Held::Script)?;
@@ -100,7 +100,7 @@ impl Zygote {
         command.stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
         let process = spawn_companion(|| command.spawn(), Child::id)
             .map_err(|error| format!("{}: {error}", options.python.display()))?;
-        // The other end of the pair is the child's alone now.
+        // Closes this side's copy of the child's end.
         drop(command);
         ours.set_nonblocking(true).map_err(failed)?;
         let (reader, mut writer) = UnixStream::from_std(ours).map_err(failed)?.into_split();
@@ -129,12 +129,12 @@ impl Zygote {
         &self.ready
     }
 
-    /// It has ended: another one is needed.
+    /// Whether the process has ended, so that another one is needed.
     pub(super) fn is_lost(&self) -> bool {
         self.control.scripts().lost
     }
 
-    /// A process for a script with these functions, and the channel to it.
+    /// Forks a process for a script with these functions. Returns it with its channel.
     pub(super) fn fork(&self, functions: &Functions) -> io::Result<(Process, UnixStream)> {
         let (ours, theirs) = StdStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -170,7 +170,7 @@ impl Drop for Zygote {
     }
 }
 
-/// The next message; `None` at the end, or when it is none of ours.
+/// Reads the next message; `None` at the end, or for an invalid line.
 async fn receive(lines: &mut BufReader<OwnedReadHalf>) -> Option<Message> {
     let mut line = Vec::new();
     lines.take(LINE_BYTES).read_until(b'\n', &mut line).await.ok()?;
@@ -193,7 +193,7 @@ impl Control {
         self.lose();
     }
 
-    /// Sends orders as they are read there; nothing is lost by a socket that is full.
+    /// Sends orders as fast as the process reads them. A full socket loses none.
     async fn order(self: Arc<Control>, writer: OwnedWriteHalf) {
         loop {
             let order = self.scripts().orders.take();
@@ -243,24 +243,25 @@ impl Control {
 }
 
 impl Process {
-    /// Takes the processor from it, until it is resumed. Whatever it does beside its scripts, it does not do it now.
+    /// Stops the process until it is resumed, including threads that the scripts left behind.
     pub(super) fn pause(&self) {
         self.control.put(Order::Pause(self.number));
     }
 
-    /// Gives it back.
+    /// Lets the process run again.
     pub(super) fn resume(&self) {
         self.control.put(Order::Resume(self.number));
     }
 
-    /// Waits for its end: its exit status, or less than 0 for a signal. `None`: the warm process is gone.
+    /// Waits for the end. Returns the exit status, or a negative number for a signal. `None` when the warm
+    /// process has ended.
     pub(super) async fn ended(mut self) -> Option<i32> {
         let status = self.end.as_mut()?.await.ok();
         self.end = None;
         status
     }
 
-    /// Ends it.
+    /// Kills the process.
     pub(super) async fn kill(self) -> Option<i32> {
         self.control.end(self.number);
         self.ended().await

@@ -1,24 +1,24 @@
-//! The traceback of a script, as CPython would write it, and what the engine lacks.
+//! Formats tracebacks of a script as CPython does, with hints about features that the engine lacks.
 
 use super::script::TOOL_ERROR;
 use super::worker::FunctionSet;
 use monty_types::{ExcType, MontyException};
 use std::collections::HashSet;
 
-/// What `help()` says.
+/// The text of `help()`.
 pub(super) const HELP: &str =
     "help(f) explains the function f; tools() lists the tool functions, tools(\"words\") searches them.";
 
-/// What to do about a part of Python that is not there.
+/// The hint about a missing feature of Python.
 pub(super) const WORKAROUND: &str = "The engine monty has not all of Python; `--python-engine cpython` runs scripts with the machine's python3.";
 
-/// The longest text.
+/// Most bytes of a traceback.
 const MOST_TOLD: usize = 1 << 16;
 
-/// The file of every script.
+/// The file name of every script.
 const FILE: &str = "<program>";
 
-/// The traceback.
+/// The traceback of an error.
 pub(super) fn told(error: &MontyException, tool_errors: &HashSet<String>, functions: &FunctionSet) -> String {
     let message = error.message().unwrap_or_default();
     let is_tool_error = error.exc_type() == TOOL_ERROR && tool_errors.contains(message);
@@ -34,7 +34,7 @@ pub(super) fn told(error: &MontyException, tool_errors: &HashSet<String>, functi
                 frame.frame_name = Some("__main__".to_owned());
             }
         }
-        // Without message and kind: the frames, and a last line that is written below.
+        // Formats the frames without message and kind; the last line is written below.
         let shown = MontyException::with_traceback(ExcType::Exception, None, frames).to_string();
         text.push_str(shown.strip_suffix("Exception").unwrap_or(&shown));
     }
@@ -53,7 +53,7 @@ pub(super) fn told(error: &MontyException, tool_errors: &HashSet<String>, functi
     text
 }
 
-/// The traceback of a script that uses what the engine takes without doing anything about it.
+/// The traceback for a feature that the engine accepts but ignores.
 pub(super) fn ignored(code: &str) -> Option<String> {
     const NAME: &str = "__slots__";
     let line = code.lines().position(|line| line.trim_start().starts_with(NAME))?;
@@ -65,7 +65,7 @@ pub(super) fn ignored(code: &str) -> Option<String> {
     ))
 }
 
-/// What the name of a tool should have been.
+/// A suggestion for a misspelt name of a tool.
 fn advice(error: &MontyException, functions: &FunctionSet) -> Option<String> {
     let quoted = error.message().filter(|_| error.exc_type() == ExcType::NameError)?.split('\'').nth(1)?;
     if let Some(near) = functions.nearest(quoted) {
@@ -75,7 +75,7 @@ fn advice(error: &MontyException, functions: &FunctionSet) -> Option<String> {
     is_tool.then(|| ". There is no such tool; `print(tools())` lists those that there are".to_owned())
 }
 
-/// Whether CPython may have what is missing here: it cannot be told from a mistake of the script.
+/// Whether the error may come from a gap of the engine. A mistake of the script can look the same.
 fn is_gap(error: &MontyException) -> bool {
     let message = error.message().unwrap_or_default();
     match error.exc_type() {

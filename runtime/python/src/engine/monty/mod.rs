@@ -1,14 +1,14 @@
-//! An interpreter of our own binary: Monty, a subset of Python, in worker processes that are ended from outside.
+//! The engine Monty: an interpreter for a subset of Python, in worker processes of this binary.
 //!
-//! It has no files, sockets or processes to give to a script, so it needs no layer of the kernel; where the kernel has
-//! Landlock and seccomp, a worker is held by them all the same, in case the interpreter has a fault. What it does not
-//! bound itself (time inside of one operation, memory) is bounded by its process. A worker runs one script at a time
-//! and is used again after one that ended in order, with a new namespace.
+//! It gives scripts no files, sockets or processes, so it needs no isolation by the kernel. Where the kernel
+//! has Landlock and seccomp, they confine a worker too, in case the interpreter has a defect. The process
+//! bounds what the interpreter does not: the time of one operation, and memory. A worker runs one script at a
+//! time. After an orderly end it runs another one in a new namespace.
 //!
 //! # Layout
 //! - [`Monty`]: the engine; `pool`: its processes
-//! - [`serve`]: the program of a worker; `script`: one script there; `values`: JSON and its values; `rounding`:
-//!   `round`; `failure`: tracebacks, and what the engine lacks
+//! - [`serve`]: the program of a worker; `script`: one script there; `values`: JSON and its values;
+//!   `rounding`: `round`; `failure`: tracebacks and missing features
 
 mod failure;
 mod pool;
@@ -34,17 +34,17 @@ pub struct Monty {
     pool: Pool,
 }
 
-/// What scripts miss, for whoever writes them.
+/// Missing features, for authors of scripts.
 const LACKS: &str = "The interpreter is a subset of Python (Monty): no inheritance or custom exceptions, no generators \
     (`yield`), no decorators such as property; of the standard library json, re, math, datetime, collections, itertools, \
     functools, dataclasses, typing and asyncio.gather.";
 
 impl Monty {
-    /// Starts a worker, which shows whether it can be. `program` is a command that calls [`serve`] with its last
-    /// argument, the bytes of memory that a script may have.
+    /// Starts a worker, which shows whether workers can run. `program` is a command that calls [`serve`] with
+    /// its last argument, the bytes of memory that a script may have.
     ///
     /// # Errors
-    /// It cannot be started, in one line.
+    /// One line: why a worker cannot start.
     pub fn start(program: Vec<OsString>, memory_bytes: u64) -> Result<Monty, String> {
         let pool = Pool::new(program, memory_bytes);
         let worker =
@@ -64,7 +64,7 @@ impl Engine for Monty {
         Some(LACKS)
     }
 
-    /// The same: nothing shows a script more than its own namespace.
+    /// The same engine: a script only sees its own namespace.
     fn apart(self: Arc<Self>) -> Arc<dyn Engine> {
         self
     }
@@ -84,7 +84,7 @@ impl Engine for Monty {
     }
 }
 
-/// A worker that keeps its namespace, and is no other's afterwards.
+/// A worker with a retained namespace, which never goes back to the pool.
 struct KeptWorker(Option<Worker>);
 
 #[async_trait]
@@ -98,7 +98,7 @@ impl Namespace for KeptWorker {
     }
 }
 
-/// Executes a script. A worker that is of no more use afterwards is gone.
+/// Executes a script. Takes the worker out when it cannot be used again.
 async fn execute(
     place: &mut Option<Worker>,
     script: &Script,
@@ -116,7 +116,8 @@ async fn execute(
         Said::Nonsense => Err(output::raised("RuntimeError: the process of the script made no sense")),
         Said::Gone => {
             return Err(match worker.end().await {
-                // Memory that cannot be had is an abort; its message may meet the limit of files first (SIGXFSZ).
+                // Running out of memory aborts the process. Writing the abort's message may hit the file size
+                // limit first (SIGXFSZ).
                 Some(6 | 25) => output::ended_by(9),
                 Some(signal) => output::ended_by(signal),
                 None => output::raised("RuntimeError: the process of the script ended"),

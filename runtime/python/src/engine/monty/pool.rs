@@ -1,4 +1,4 @@
-//! The processes of the workers.
+//! The worker processes of Monty, and the pool of idle ones.
 
 use crate::functions::Functions;
 use ptc_runtime::upstream::{forget_companion, spawn_companion};
@@ -13,26 +13,26 @@ use std::sync::{Mutex, PoisonError};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
-/// Scripts of one worker. Whatever they leave behind in its memory goes with it.
+/// Most scripts of one worker. Its end frees what they leave in its memory.
 const SCRIPTS: u32 = 500;
 
-/// Settings of the allocator, where it is mimalloc: no room is reserved beforehand, so that the limit of the process
-/// counts what is used.
+/// Settings of mimalloc: no memory is reserved in advance, so that the limit of the process counts what is
+/// used.
 const ALLOCATOR: [(&str, &str); 2] =
     [("MIMALLOC_ARENA_EAGER_COMMIT", "0"), ("MIMALLOC_ARENA_RESERVE", "1MiB")];
 
-/// A worker. Dropping it ends its process.
+/// A worker process. Dropping it ends the process.
 pub(super) struct Worker {
     process: Child,
-    /// The channel of its scripts.
+    /// The channel to the process.
     pub(super) channel: UnixStream,
-    /// The functions that it was told last, by version.
+    /// Version of the functions that were sent last.
     functions: Option<u64>,
     scripts: u32,
 }
 
 impl Worker {
-    /// Starts one.
+    /// Starts a worker.
     pub(super) fn start(program: &[OsString], memory_bytes: u64) -> io::Result<Worker> {
         let (name, arguments) = program.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let (ours, theirs) = StdStream::pair()?;
@@ -45,7 +45,7 @@ impl Worker {
         Ok(Worker { process, channel: UnixStream::from_std(ours)?, functions: None, scripts: 0 })
     }
 
-    /// What it has to be told before its next script.
+    /// The lines that must precede the next script.
     pub(super) fn news(&mut self, functions: &Functions) -> String {
         if self.functions == Some(functions.version()) {
             return String::new();
@@ -55,9 +55,9 @@ impl Worker {
         format!("{table}\n")
     }
 
-    /// Ends it: the signal that it had ended by, if that was not this end.
+    /// Ends the worker. Returns the signal that it had died of, if any.
     pub(super) async fn end(mut self) -> Option<i32> {
-        // One that has closed its socket is about to end by itself, and says why.
+        // A worker that has closed its socket is about to exit, and its status says why.
         let grace = std::time::Duration::from_millis(200);
         let ended = match tokio::time::timeout(grace, self.process.wait()).await {
             Ok(ended) => ended.ok(),
@@ -78,7 +78,7 @@ impl Drop for Worker {
     }
 }
 
-/// Workers that have nothing to do.
+/// The idle workers.
 pub(super) struct Pool {
     program: Vec<OsString>,
     memory_bytes: u64,
@@ -92,11 +92,11 @@ impl Pool {
         Pool { program, memory_bytes, idle: Mutex::default(), most_idle }
     }
 
-    /// A worker, which is started if none is idle.
+    /// Takes an idle worker, or starts one.
     pub(super) fn take(&self) -> io::Result<Worker> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(mut worker) = idle.pop() {
-            // Somebody may have ended it meanwhile.
+            // The process may have been killed while it was idle.
             if matches!(worker.process.try_wait(), Ok(None)) {
                 return Ok(worker);
             }
@@ -105,7 +105,7 @@ impl Pool {
         Worker::start(&self.program, self.memory_bytes)
     }
 
-    /// Takes back one that has ended its script in order.
+    /// Returns a worker after an orderly end.
     pub(super) fn put(&self, mut worker: Worker) {
         worker.scripts += 1;
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,6 @@
-//! `round` as CPython has it: to the nearest decimal of what a float is exactly, and to the even one of two. The
-//! interpreter's own rounds a product by a power of ten, so 2.675 becomes 2.68.
+//! Implements `round` as CPython does: to the nearest decimal of the float's exact value, ties to even.
+//!
+//! The interpreter's own `round` multiplies by a power of ten, so 2.675 becomes 2.68.
 
 use super::values::value_of;
 use monty_types::{ExcType, MontyException, MontyObject};

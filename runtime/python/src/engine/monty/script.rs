@@ -1,4 +1,4 @@
-//! One script: what it calls, what it looks at, what it prints, how it ends.
+//! Runs one script in a worker: its calls, discovery, output and end.
 
 use super::failure;
 use super::rounding;
@@ -16,27 +16,27 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// What stands for `ToolError`, since classes of one's own cannot be raised there: an exception that scripts have no
-/// other use for.
+/// The exception that represents `ToolError`. Monty cannot raise classes of its host, and scripts have no
+/// other use for this one.
 pub(super) const TOOL_ERROR: ExcType = ExcType::RePatternError;
 
-/// Names it. A class that a host hands in cannot be caught.
+/// Defines the name `ToolError`. A class that the host passes in cannot be caught.
 pub(super) const NAME_TOOL_ERROR: &str = "from re import PatternError as ToolError";
 
 type Step = Result<ReplProgress, Box<ReplStartError>>;
 
-/// Lines that are told at once, and how often others are.
+/// Number of lines that are sent at once. Later ones are sent at this interval.
 const LINES_AT_ONCE: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// `sys.stdout`: keeps what fits, and tells it on the way, so that it is known of a script that is cut off. There is no
-/// other stream.
+/// `sys.stdout`: retains what fits, and sends it during the run, so that output of a killed script is not
+/// lost. There is no other stream.
 pub(super) struct Output<'a> {
     channel: &'a Channel,
     text: String,
     limit: usize,
     cut: bool,
-    /// Bytes that were told, how often, and when last.
+    /// Bytes that were sent, the number of sends, and the time of the last one.
     told: usize,
     times: u32,
     last: Instant,
@@ -47,7 +47,7 @@ impl<'a> Output<'a> {
         Output { channel, text: String::new(), limit, cut: false, told: 0, times: 0, last: Instant::now() }
     }
 
-    /// Tells what is new.
+    /// Sends the new output.
     fn tell(&mut self) {
         let new = &self.text[self.told..];
         if !new.is_empty() {
@@ -82,32 +82,32 @@ impl PrintWriterCallback for Output<'_> {
     }
 }
 
-/// A call that was made and not sent: that happens when the script waits.
+/// A call that was made but not sent. It is sent when the script waits.
 struct Made {
     name: String,
-    /// Its line, but for its number.
+    /// Its line, without the number.
     line: Value,
 }
 
-/// A script that runs.
+/// A running script.
 pub(super) struct Script<'a> {
     channel: &'a Channel,
     functions: &'a FunctionSet,
     output: Output<'a>,
     made: BTreeMap<u32, Made>,
     sent: HashSet<u32>,
-    /// Answers to calls, by their numbers.
+    /// Answers to calls, by number.
     answers: HashMap<u64, Result<Answer, String>>,
     looks: u64,
-    /// What tools have failed with.
+    /// Messages of failed tool calls.
     tool_errors: HashSet<String>,
 }
 
-/// Numbers of looks, beyond those of calls.
+/// The first number of discovery requests, above all numbers of calls.
 const LOOKS: u64 = 1 << 40;
 
 impl<'a> Script<'a> {
-    /// A script whose output may be so long.
+    /// A script with at most `limit` bytes of output.
     pub(super) fn new(channel: &'a Channel, functions: &'a FunctionSet, limit: usize) -> Script<'a> {
         Script {
             channel,
@@ -121,7 +121,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Runs this code; what is defined afterwards, and the last line of the script.
+    /// Runs this code. Returns the namespace afterwards, and the script's last line.
     pub(super) fn run(mut self, repl: MontyRepl, code: &str) -> (MontyRepl, Value) {
         if let Some(missing) = failure::ignored(code) {
             return (repl, json!({ "error": missing }));
@@ -246,7 +246,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Takes one answer in, whenever it comes.
+    /// Receives the next answer to any call.
     fn receive(&mut self) {
         let (number, answer) = self.channel.reply();
         self.answers.insert(number, answer);
@@ -257,7 +257,7 @@ impl<'a> Script<'a> {
         raise(TOOL_ERROR, text)
     }
 
-    /// Sends what was called, and goes on with the first answers.
+    /// Sends the calls that were made, and continues with the first answers.
     fn wait(&mut self, waiting: ReplResolveFutures) -> Step {
         self.output.tell();
         for (number, Made { mut line, .. }) in std::mem::take(&mut self.made) {
@@ -272,7 +272,7 @@ impl<'a> Script<'a> {
                     Some(answer) => results.push((number, self.result(answer))),
                     None if self.sent.contains(&number) => {}
                     None => {
-                        // Nothing that was called: it cannot be waited for.
+                        // The future is no call of the host, so its result would never arrive.
                         let error = raise(ExcType::RuntimeError, "this cannot be awaited here".to_owned());
                         results.push((number, ExtFunctionResult::Error(error)));
                     }
@@ -298,7 +298,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// There is a clock in UTC, and nothing else.
+    /// Answers requests to the system: there is a clock in UTC, and nothing else.
     fn ask_system(&mut self, call: ReplOsCall) -> Step {
         let answer = |call: OsFunctionCall| match call {
             OsFunctionCall::DateToday => {
@@ -331,7 +331,7 @@ impl<'a> Script<'a> {
     }
 }
 
-/// A call of a method of a kept result.
+/// A call of a method of a spilled result.
 fn kept_call(id: MontyUuid, call: &ReplFunctionCall) -> Result<Made, String> {
     let kept = kept_name(id).ok_or("no such method")?;
     let method = &call.function_name;
@@ -349,7 +349,8 @@ fn raise(kind: ExcType, text: String) -> MontyException {
 }
 
 impl FunctionSet {
-    /// The line of a call, with its arguments by name, positional ones in the order of the schema; `None`: there is no such function.
+    /// The line of a call, with its arguments by name. Positional ones take the names of the schema in order.
+    /// `None` when there is no such function.
     fn arguments(
         &self,
         name: &str,

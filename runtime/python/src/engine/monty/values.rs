@@ -1,19 +1,19 @@
-//! Values between JSON and scripts.
+//! Converts values between JSON and Monty.
 
 use jiter::JsonValue;
 use monty_types::{MontyClassInstance, MontyClassType, MontyObject, MontyTimeZone, MontyUuid};
 use serde_json::Value;
 use std::fmt::Write;
 
-/// The deepest value that is an argument.
+/// The deepest nesting of an argument.
 const DEEPEST: usize = 100;
 
-/// What a tool gave.
+/// Converts JSON text of a tool to a value.
 pub(super) fn value_of(json: &str) -> Result<MontyObject, String> {
     JsonValue::parse(json.as_bytes(), false).map(object).map_err(|error| error.to_string())
 }
 
-/// The parser bounds the depth.
+/// Converts parsed JSON. The parser bounds its depth.
 fn object(json: JsonValue<'_>) -> MontyObject {
     match json {
         JsonValue::Null => MontyObject::None,
@@ -32,10 +32,10 @@ fn object(json: JsonValue<'_>) -> MontyObject {
     }
 }
 
-/// What identifies the class of kept results; the lower half of an identity is the number of one.
+/// The id of the class of spilled results. The lower half of an object's id is the number of the result.
 const KEPT: u128 = 0x7074_632d_6b65_7074 << 64;
 
-/// The object of a kept result: `{"spill": "r1", …}` as attributes, whose methods are asked of whoever keeps it.
+/// The object of a spilled result: `{"spill": "r1", …}` as attributes. The host executes its methods.
 pub(super) fn kept_of(known: &Value) -> Option<MontyObject> {
     let number: u64 = known["spill"].as_str()?.strip_prefix('r')?.parse().ok()?;
     let attr =
@@ -56,16 +56,16 @@ pub(super) fn kept_of(known: &Value) -> Option<MontyObject> {
     })))
 }
 
-/// The name of the kept result that has this identity.
+/// The name of the spilled result with this id.
 pub(super) fn kept_name(id: MontyUuid) -> Option<String> {
     let number = u128::from_be_bytes(*id.as_bytes()).checked_sub(KEPT).filter(|&number| number > 0)?;
     u64::try_from(number).ok().map(|number| format!("r{number}"))
 }
 
-/// An argument as JSON text.
+/// Converts an argument to JSON.
 ///
 /// # Errors
-/// JSON has no form for it.
+/// JSON has no form for the value.
 pub(super) fn json_of(value: &MontyObject) -> Result<Value, String> {
     json_at(value, DEEPEST)
 }
@@ -129,7 +129,7 @@ fn clock(text: &mut String, [hour, minute, second]: [u8; 3], micros: u32, offset
     }
 }
 
-/// Keys as `json.dumps` writes them.
+/// Converts a key as `json.dumps` does.
 fn key_of(key: &MontyObject) -> Result<String, String> {
     match key {
         MontyObject::String(text) => Ok(text.clone()),
@@ -143,7 +143,7 @@ fn key_of(key: &MontyObject) -> Result<String, String> {
     }
 }
 
-/// Now, as the jail of CPython has it: in UTC.
+/// The current time in UTC, as in CPython's jail.
 pub(super) fn now(zone: Option<&MontyTimeZone>) -> jiff::civil::DateTime {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let offset = zone.map_or(0, |zone| i64::from(zone.offset_seconds));

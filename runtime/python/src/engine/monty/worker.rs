@@ -1,5 +1,5 @@
-//! The program of a worker: takes scripts from its standard input, one after the other, and talks about each over the
-//! same socket, in the lines of `conversation`.
+//! The program of a worker: runs scripts from its standard input one after the other, in the protocol of
+//! `conversation`.
 
 use super::script::{NAME_TOOL_ERROR, Script};
 use crate::engine::filter::{self, Held};
@@ -18,13 +18,13 @@ use std::os::unix::net::UnixStream;
 use std::process::exit;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// The stack that scripts run on: as deep as their recursion may be.
+/// Stack size of scripts, for the deepest recursion that they may use.
 const STACK: usize = 64 << 20;
 
-/// Sockets, and what a library may open.
+/// Sockets, and descriptors that a library may open.
 const DESCRIPTORS: u64 = 16;
 
-/// What a worker is told, a line each.
+/// A line from the parent process.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Told {
@@ -43,15 +43,15 @@ enum Told {
     Functions(FunctionSet),
 }
 
-/// What a call gives.
+/// The result of a call.
 pub(super) enum Answer {
     /// A value.
     Value(Value),
-    /// What is known of a result that is kept.
+    /// The description of a spilled result.
     Kept(Value),
 }
 
-/// The functions of scripts.
+/// The functions that scripts can call.
 #[derive(Default, Deserialize)]
 pub(super) struct FunctionSet {
     functions: Vec<Known>,
@@ -94,14 +94,14 @@ impl FunctionSet {
     }
 }
 
-/// The line to whoever started this process.
+/// The channel to the parent process.
 pub(super) struct Channel {
     socket: UnixStream,
     told: Receiver<Told>,
 }
 
 impl Channel {
-    /// Says something. Nobody is there to be told that nobody listens.
+    /// Sends a line. If the parent has gone, the process exits, because nothing could receive an error.
     pub(super) fn send(&self, message: &Value) {
         if (&self.socket).write_all(format!("{message}\n").as_bytes()).is_err() {
             exit(0);
@@ -112,7 +112,7 @@ impl Channel {
         self.told.recv().unwrap_or_else(|_| exit(0))
     }
 
-    /// The next answer to a call.
+    /// Waits for the next reply to a call.
     pub(super) fn reply(&self) -> (u64, Result<Answer, String>) {
         loop {
             if let Told::Reply { reply, value, kept, error } = self.receive() {
@@ -123,22 +123,24 @@ impl Channel {
     }
 }
 
-/// Runs scripts until whoever gives them has gone. A script may have so many bytes beyond what the process has now.
+/// Runs scripts until the parent closes the socket. A script may use this many bytes beyond those that the
+/// process has now.
 ///
 /// # Errors
-/// The process cannot be prepared for it.
+/// The process cannot be confined.
 pub fn serve(memory_bytes: u64) -> io::Result<()> {
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let lines = BufReader::new(socket.try_clone()?);
     let (sender, told) = channel();
     let channel = Channel { socket, told };
-    // Before there are other files than these; what a thread is held by holds those that it starts.
+    // Done before other files and threads exist: the confinement of a thread also applies to threads that it
+    // starts.
     let pages = files::open("/proc/self/statm".as_ref()).ok();
     process::give_up_files()?;
     std::thread::Builder::new().stack_size(STACK).spawn(move || run_scripts(&channel))?;
     confine(memory_bytes, pages)?;
     listen(lines, &sender);
-    // The end of the socket is that of this process, whatever the script is doing.
+    // When the socket ends, the process ends, even while a script runs.
     exit(0)
 }
 
@@ -165,22 +167,22 @@ fn run_scripts(channel: &Channel) {
                 kept = keep.then_some(namespace);
                 channel.send(&last);
             }
-            // To a call of an earlier script.
+            // A reply to a call of an earlier script.
             Told::Reply { .. } => {}
         }
     }
 }
 
-/// A namespace with nothing in it but `ToolError`.
+/// A namespace that contains only `ToolError`.
 fn fresh() -> MontyRepl {
     let options = CompileOptions { assert_message_annotations: AssertMessageAnnotations::Off };
     let mut repl = MontyRepl::new("<program>", ResourceTracker::default(), options);
-    // It has nothing to fail with.
+    // This import cannot fail.
     let _ = repl.feed_run(NAME_TOOL_ERROR, Vec::new(), PrintWriter::Disabled);
     repl
 }
 
-/// Limits of the process, and where the system has it, a filter of system calls.
+/// Sets the limits of the process, and the filter of system calls where the system supports it.
 fn confine(memory_bytes: u64, pages: Option<File>) -> io::Result<()> {
     let most = |what, limit| setrlimit(what, Rlimit { current: Some(limit), maximum: Some(limit) });
     most(Resource::Core, 0)?;
@@ -195,7 +197,7 @@ fn confine(memory_bytes: u64, pages: Option<File>) -> io::Result<()> {
     Ok(())
 }
 
-/// Address space of this process; `None` where nobody says.
+/// The address space of this process; `None` where it is unknown.
 fn mapped_bytes(mut statm: File) -> Option<u64> {
     let mut pages = String::new();
     statm.read_to_string(&mut pages).ok()?;
