@@ -296,7 +296,7 @@ pub fn launch(flags: &UpstreamFlags, prelude: Option<Arc<Prelude>>, niceness: u8
     Ok(Launched { booted: Booted { runtime, has_upstreams, execution }, progress })
 }
 
-/// A runtime whose servers are starting.
+/// A runtime with servers that are starting.
 pub struct Launched {
     /// The runtime.
     pub booted: Booted,

@@ -26,7 +26,7 @@ pub struct EvalArgs {
     /// Program text, a file, or `-` for standard input
     #[arg(value_name = "PROGRAM | FILE | -")]
     program: String,
-    /// JSON object (or @FILE) whose key k is read as data/k
+    /// JSON object (or @FILE); programs read its key k as data/k
     #[arg(long, value_name = "JSON | @FILE")]
     context: Option<String>,
     /// How to write the answer

@@ -78,8 +78,8 @@ pub struct ServeArgs {
     /// sessions by their names; --sessions and --debug-tool add theirs [default: lisp_eval]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = tool_names())]
     tools: Vec<String>,
-    /// When configuration files are read again; on SIGHUP only over HTTP, which is told so by it [default: watch, but off
-    /// for `upstreams` whose servers have to start]
+    /// When configuration files are read again; SIGHUP works only with --http [default: watch, but off for `upstreams`
+    /// with servers that have to start]
     #[arg(long, value_name = "WHEN", value_enum)]
     config_reload: Option<ConfigReload>,
     #[command(flatten)]

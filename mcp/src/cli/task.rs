@@ -25,7 +25,7 @@ pub struct TaskArgs {
     /// What is to be found out or done
     #[arg(value_name = "TASK")]
     task: String,
-    /// JSON object (or @FILE) whose key k is read as data/k
+    /// JSON object (or @FILE); programs read its key k as data/k
     #[arg(long, value_name = "JSON | @FILE")]
     context: Option<String>,
     /// JSON object with what the answer has to keep to: max_items, preferred_fields

@@ -72,7 +72,7 @@ pub struct TaskFlags {
     /// Whether answers have the program [default: true]
     #[arg(long, value_name = "BOOL")]
     agentic_include_program: Option<bool>,
-    /// Whether traces (--trace-dir) have what the model was told: for local debugging
+    /// Whether traces (--trace-dir) include the prompts of the model: for local debugging
     #[arg(long)]
     agentic_trace_prompts: bool,
     /// A JSON file with max_turns, retry_turns and system_prompt {prefix, suffix}

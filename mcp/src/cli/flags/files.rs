@@ -16,7 +16,7 @@ pub struct FileFlags {
     /// Folder that files may be named in, by --utils and argumentsFile; may be given several times
     #[arg(long, value_name = "DIR")]
     files_root: Vec<PathBuf>,
-    /// One more server, `utils`, whose tools filesystemQuery and init read the files in --files-root
+    /// One more server, `utils`, with the tools filesystemQuery and init, which read the files in --files-root
     #[arg(long)]
     utils: bool,
     /// The server `utils` writes files too (filesystemModify)

@@ -18,7 +18,7 @@ limit_table! {
     threshold: Bytes = 0, "proxy-threshold", "autoSpilled";
     /// Bytes of all results that are kept in files; the oldest go.
     most_bytes: Bytes = 2 << 30, "max-spill-bytes", "response_too_large";
-    /// How long a result of proxy-dispatch is kept that nobody looks at; 0 means as long as there is room.
+    /// How long an unused result of proxy-dispatch is kept; 0 means as long as there is room.
     most_age_ms: Millis = 86_400_000, "max-spill-age", "there is no kept result";
 }
 

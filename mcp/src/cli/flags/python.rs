@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 limit_table! {
-    /// The limits of a script beside those of programs.
+    /// The limits of a script, in addition to those of programs.
     PythonLimits;
     /// Wall clock of one script, waiting for tools included.
     timeout_ms: Millis = 120_000, "python-timeout", "TimeoutError";

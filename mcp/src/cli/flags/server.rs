@@ -4,7 +4,7 @@ use super::limits::FlagTable;
 use ptc_runtime::{Capacity, limit_table};
 
 limit_table! {
-    /// The limits of a server. A program has limits of its own beside them.
+    /// The limits of a server. Each program also has limits of its own.
     ServerLimits;
     /// Programs that take turns: twice the cores, at least 8. One more begins after 5 ms, one that waits for tools
     /// does not count.
@@ -16,7 +16,7 @@ limit_table! {
     /// others wait.
     total_bytes: Bytes = half_of_ram().unwrap_or(u64::MAX), "max-total-memory", "waits";
     /// Calls of clients without a handshake (2026-07-28) that wait until their clients have answered what servers ask. A
-    /// server that asks beyond them is told that nobody can be asked.
+    /// server that asks beyond them gets the answer that no client can be asked.
     parked: Count = 256, "max-parked", "busy";
     /// How long one of them waits, if its program has so much time (--timeout).
     parked_ms: Millis = 600_000, "max-parked-time", "the program ends";
