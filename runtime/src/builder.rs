@@ -1,4 +1,4 @@
-//! A runtime, put together step by step.
+//! Builder for a [`Runtime`].
 
 use crate::config::{Config, ConfigError, ServerEntry};
 use crate::guest::lisp::prelude::Prelude;
@@ -9,7 +9,7 @@ use crate::startup::StartError;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Puts a [`Runtime`] together: [`Runtime::builder`]. What has no method here is a field of
+/// Builds a [`Runtime`]; see [`Runtime::builder`]. Settings without a method are fields of
 /// [`RuntimeBuilder::config`].
 #[derive(Clone, Default)]
 pub struct RuntimeBuilder {
@@ -18,7 +18,7 @@ pub struct RuntimeBuilder {
 }
 
 impl Runtime {
-    /// A runtime to be put together.
+    /// A builder with default settings.
     pub fn builder() -> RuntimeBuilder {
         RuntimeBuilder::default()
     }
@@ -42,7 +42,7 @@ impl RuntimeBuilder {
     /// Gives programs the servers of a configuration file.
     ///
     /// # Errors
-    /// A file that cannot be read, or says what it cannot mean; with its place.
+    /// The file cannot be read or is invalid; the error has the location.
     pub fn upstreams(self, file: impl AsRef<Path>) -> Result<RuntimeBuilder, ConfigError> {
         let config = Config::load(file.as_ref(), &self.config.secrets)?;
         Ok(self.servers(config))
@@ -51,7 +51,7 @@ impl RuntimeBuilder {
     /// [`RuntimeBuilder::upstreams`] for the text of such a file, in JSON.
     ///
     /// # Errors
-    /// The same.
+    /// As [`RuntimeBuilder::upstreams`].
     pub fn upstreams_text(self, text: &str) -> Result<RuntimeBuilder, ConfigError> {
         let config = Config::parse(text, "upstreams.json", &self.config.secrets)?;
         Ok(self.servers(config))
@@ -69,17 +69,17 @@ impl RuntimeBuilder {
         self
     }
 
-    /// How many threads run programs; without it one a core.
+    /// How many threads run programs. Default: one per core.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> RuntimeBuilder {
         self.config.workers = workers;
         self
     }
 
-    /// Starts it; see [`Runtime::start`].
+    /// Starts the runtime.
     ///
     /// # Errors
-    /// What [`Runtime::start`] says.
+    /// As [`Runtime::start`].
     pub async fn start(self) -> Result<Runtime, StartError> {
         Runtime::start(self.config).await
     }

@@ -1,4 +1,4 @@
-//! Programs under way, as whoever asked for them holds them.
+//! Handles of running programs, for the callers that started them.
 
 use crate::exec::dispatch::Submitted;
 use crate::run::account::RunAccount;
@@ -10,10 +10,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::sync::{mpsc, oneshot};
 
-/// A program under way; resolves to its outcome. Dropping it cancels the program.
+/// A running program; resolves to its outcome. Dropping it cancels the program.
 pub struct Run {
     outcome: oneshot::Receiver<Outcome>,
-    /// Taken when the outcome is there.
+    /// `None` once the outcome has arrived.
     submitted: Option<Submitted>,
 }
 
@@ -49,29 +49,29 @@ impl Drop for Run {
     }
 }
 
-/// A watcher is always told an outcome, so a closed channel is a defect.
+/// A watcher is always given an outcome, so a closed channel is a defect.
 fn lost() -> Outcome {
     let account = RunAccount::new(Limits::default(), Interrupt::default());
     Outcome::of(Ending::failed(Failure::defect("the program was lost")), &account)
 }
 
-/// What a program under way tells.
+/// An event of a running program.
 #[derive(Clone, Debug)]
 pub enum RunEvent {
-    /// It printed a line. Lines of the branches of a `pmap` come when all of them have ended.
+    /// It printed a line. Lines of the branches of a `pmap` arrive when all of them have ended.
     Printed(String),
-    /// A call of a tool has ended.
+    /// A tool call has ended.
     Called(CallRecord),
-    /// It is over. Nothing comes after this; its outcome has all lines and calls again.
+    /// The program has ended. This is the last event; its outcome repeats all lines and calls.
     Ended(Outcome),
 }
 
-/// A program under way, event by event. Dropping it cancels the program.
+/// The events of a running program. Dropping it cancels the program.
 ///
-/// Nothing is lost when nobody reads: what the limits of the program allow for (printed bytes, calls) waits.
+/// Unread events are kept: the limits of the program (printed bytes, calls) bound their size.
 pub struct RunStream {
     events: mpsc::UnboundedReceiver<RunEvent>,
-    /// Taken when it is over.
+    /// `None` once the program has ended.
     submitted: Option<Submitted>,
 }
 
@@ -81,7 +81,7 @@ impl RunStream {
         RunStream { submitted: Some(submit(Box::new(Follower(sender)))), events }
     }
 
-    /// The next event; `None` behind the last one. Cancel safe.
+    /// The next event; `None` after the last one. Cancel safe.
     pub async fn next(&mut self) -> Option<RunEvent> {
         self.submitted.as_ref()?;
         let event = self.events.recv().await.unwrap_or_else(|| RunEvent::Ended(lost()));
@@ -100,7 +100,7 @@ impl Drop for RunStream {
     }
 }
 
-/// Passes on what a run tells. The reader may have given up.
+/// Sends the events of a run to its reader, which may be gone.
 struct Follower(mpsc::UnboundedSender<RunEvent>);
 
 impl RunWatcher for Follower {

@@ -4,30 +4,31 @@
 //!
 //! Imports run one way, from top to bottom.
 //!
-//! - [`Runtime`] (`runtime`), [`RuntimeBuilder`] (`builder`), `startup`: start servers and workers, queue runs, shut down.
+//! - [`Runtime`] (`runtime`), [`RuntimeBuilder`] (`builder`), `startup`: start servers and workers, queue
+//!   runs, shut down.
 //! - `agent` (feature `agent`): a model writes programs until one of them returns the answer.
-//! - [`history`]: what was done before, and the namespace `log/` over it.
-//! - [`Scope`] (`scope`): places of a runtime with tools of their own.
+//! - [`history`]: records of earlier programs, and the namespace `log/` over them.
+//! - [`Scope`] (`scope`): a runtime with additional tools and namespaces.
 //! - [`session`]: programs that build on each other.
-//! - [`Run`], [`RunStream`] (`handle`): programs under way.
+//! - [`Run`], [`RunStream`] (`handle`): handles of running programs.
 //! - [`prelude_store`]: versions of preludes.
-//! - `exec`: runs on plain threads: queue, turns, deadlines, cancellation, memory of all together.
-//! - `guest`: what runs there; [`guest::lisp`]: PTC-Lisp programs.
+//! - `exec`: runs programs on plain threads: queue, scheduling, deadlines, cancellation, memory limits.
+//! - `guest`: the interface between workers and what they run; [`guest::lisp`]: PTC-Lisp programs.
 //! - [`HostTool`] (`host`): async functions of the application as tools.
-//! - [`broker`]: tool calls of a run, whoever makes them: found, paid for, sent, entered into the ledger.
+//! - [`broker`]: tool calls of runs: finds the tool, charges the call, sends it, records it in the ledger.
 //! - [`config`]: the file that names upstream servers.
-//! - [`upstream`]: servers as their callers see them: a supervisor over transports, restarts, tool lists.
-//! - [`tools`]: tools as data: the catalog, policies, schemas, and what is wrong with a call in words.
+//! - [`upstream`]: connections to servers: a supervisor over transports, restarts, tool lists.
+//! - [`tools`]: tools as data: the catalog, policies, schemas, and texts about wrong calls.
 //! - [`run`]: one run: options, limits, account, outcome, metrics, watcher.
-//! - [`spill`]: results that are too large to carry, in files.
-//! - [`net`]: HTTP as a client speaks it.
+//! - [`spill`]: writes results that are too large to carry to files.
+//! - [`net`]: the HTTP client.
 //! - [`secrets`]: what must not leave the process.
-//! - `process`: what a process gives up about itself.
-//! - `files`: files that people name, opened, made and replaced.
+//! - `process`: facts and settings of the operating system process.
+//! - `files`: opens, creates and replaces files that people name.
 //!
-//! Architecture invariant: isolates live on worker threads (a tiny one lives and dies within one call on its
-//! caller's, see [`guest::lisp`]) and never touch a socket; connections and
-//! timers live on the I/O runtime and never touch a value. Only plain data crosses.
+//! Architecture invariant: isolates live on worker threads and never touch a socket; connections and timers
+//! live on the I/O runtime and never touch a value. Only plain data crosses. (A tiny program's isolate lives
+//! on its caller's thread, see [`guest::lisp`].)
 
 #[cfg(feature = "agent")]
 pub mod agent;

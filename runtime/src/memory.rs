@@ -1,20 +1,20 @@
-//! How the allocator of a process is asked to give memory back to the system when a worker has nothing to do.
+//! Returns free memory of idle workers to the system.
 //!
-//! An allocator keeps the pages of a thread that has freed them, and only that thread can return them. The runtime knows when a
-//! worker is idle, and the binary knows its allocator.
+//! An allocator keeps the pages that a thread has freed, and only that thread can return them. The runtime
+//! knows when a worker is idle, and the binary knows its allocator.
 
 use std::sync::OnceLock;
 
 static COLLECTOR: OnceLock<fn()> = OnceLock::new();
 
-/// Sets what returns the free memory of the calling thread to the system; the first call counts. It runs on a worker that has
-/// been idle for a while.
+/// Sets the function that returns the free memory of the calling thread to the system. It runs on workers
+/// that have been idle for a while. Only the first call has an effect.
 pub fn set_collector(collector: fn()) {
-    // A second collector would be that of the same allocator.
+    // A second collector would be for the same allocator.
     let _ = COLLECTOR.set(collector);
 }
 
-/// Returns the free memory of this thread, if there is a collector.
+/// Returns the free memory of this thread, if a collector is set.
 pub(crate) fn collect() {
     if let Some(collector) = COLLECTOR.get() {
         collector();

@@ -1,14 +1,14 @@
-//! Parts of a run by themselves, for measurements only.
+//! Exposes single steps of a run, for benchmarks only.
 
 use crate::broker::CallPayload;
 use crate::guest::lisp::tool_call::unwrap;
 use crate::upstream::{CallResult, ResultBody, response};
 use ptc_vm::{Context, Value};
 
-/// The way of an upstream's answer to a `tools/call`, from the frame as it was read to what the program gets.
+/// Turns a frame with an upstream's answer to `tools/call` into the value that the program gets.
 ///
 /// # Errors
-/// A frame that is no answer; limits of the program.
+/// The frame is no answer; a limit of the program.
 pub fn answer_to_value(cx: &mut Context, frame: Vec<u8>) -> Result<Value, String> {
     let answer = response(frame).ok_or("not an answer")?;
     let unwrapped = unwrap(cx, &CallPayload::of(CallResult::Mcp(ResultBody::Inline(answer)), None))

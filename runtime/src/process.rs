@@ -1,27 +1,27 @@
-//! What a process gives up about itself: what its children could read of it, and files it has no use for.
+//! Hardens the process: what its children can read of it, and rights that it can give up.
 //!
-//! Linux only; elsewhere nothing is done.
+//! Linux only; on other systems nothing is done.
 
 use std::io;
 
-/// Keeps what this process was started with from the programs that it starts: its memory and environment, which
-/// programs of the same user could read, and its descriptors. To be called before a program is started, as the first
-/// thing that a process does. There are no core dumps and no debuggers then, but for the superuser.
+/// Protects this process from the programs that it starts: its memory, its environment and its inherited
+/// descriptors. Programs of the same user could otherwise read them. Call it first thing in a process, before
+/// any program is started. Afterwards only a superuser can debug it, and there are no core dumps.
 pub fn harden() {
     #[cfg(target_os = "linux")]
-    // SAFETY: the call changes an attribute of the process; its other arguments are not looked at.
+    // SAFETY: the call changes an attribute of the process; the other arguments are ignored.
     unsafe {
         libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
     }
     close_on_exec();
 }
 
-/// Whether [`harden`] cannot hide the environment here: a superuser reads that of any process.
+/// True if [`harden`] cannot hide the environment: a superuser can read that of any process.
 pub fn is_readable_by_children() -> bool {
     crate::files::user() == 0
 }
 
-/// Descriptors that were inherited, whatever they are, end with the next program that is started.
+/// Marks all inherited descriptors to be closed when a program is started.
 #[cfg(target_os = "linux")]
 fn close_on_exec() {
     const FIRST: libc::c_uint = 3;
@@ -31,11 +31,11 @@ fn close_on_exec() {
     if done == 0 {
         return;
     }
-    // Before Linux 5.11.
+    // `close_range` with this flag needs Linux 5.11.
     let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().map_while(Result::ok);
     let numbers: Vec<i32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for number in numbers.into_iter().filter(|number| *number >= 3) {
-        // SAFETY: as above; a number that is not open any more is an error that changes nothing.
+        // SAFETY: as above; for a number that is no longer open the call fails and changes nothing.
         unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
 }
@@ -43,11 +43,11 @@ fn close_on_exec() {
 #[cfg(not(target_os = "linux"))]
 fn close_on_exec() {}
 
-/// Takes every right to files, networks, and signals to others from this thread and those that it starts, for good.
-/// Open descriptors stay. False where the system has nothing for it.
+/// Removes, for good, all rights of this thread and the threads that it starts to files, networks, and
+/// signals to other processes. Open descriptors stay. Returns false where the system does not support it.
 ///
 /// # Errors
-/// The system has it, and refuses.
+/// The system supports it, and refuses.
 #[cfg(target_os = "linux")]
 pub fn give_up_files() -> io::Result<bool> {
     /// `struct landlock_ruleset_attr`.
@@ -59,12 +59,12 @@ pub fn give_up_files() -> io::Result<bool> {
     }
     const VERSION: libc::c_ulong = 1;
     let none = std::ptr::null::<Ruleset>();
-    // SAFETY: it asks for a version; there is nothing to read at the address.
+    // SAFETY: the call asks for a version; it reads nothing at the address.
     let version = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, VERSION) };
     if version < 1 {
         return Ok(false);
     }
-    // Rights by version of the interface: files; refer; truncate; net; ioctl; scopes.
+    // Rights by version of the Landlock ABI: files; refer; truncate; net; ioctl; scopes.
     let later = [(2, 1 << 13), (3, 1 << 14), (5, 1 << 15)];
     let later = later.iter().filter(|(since, _)| version >= *since).fold(0, |rights, (_, bit)| rights | bit);
     let rules = Ruleset {
@@ -77,13 +77,13 @@ pub fn give_up_files() -> io::Result<bool> {
         4.. => 16,
         _ => 8,
     };
-    // SAFETY: the address is that of a structure which has `size` bytes at least and lives through the call.
+    // SAFETY: the address is that of a structure of at least `size` bytes that outlives the call.
     let made = unsafe {
         libc::syscall(libc::SYS_landlock_create_ruleset, &raw const rules, size, 0 as libc::c_ulong)
     };
     let ruleset =
         i32::try_from(made).ok().filter(|number| *number >= 0).ok_or_else(io::Error::last_os_error)?;
-    // SAFETY: it changes an attribute of this thread; the descriptor was made above and is closed once.
+    // SAFETY: the call changes an attribute of this thread; the descriptor was made above and is closed once.
     let (done, error) = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         let done = libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0 as libc::c_ulong);
@@ -94,7 +94,7 @@ pub fn give_up_files() -> io::Result<bool> {
     if done == 0 { Ok(true) } else { Err(error) }
 }
 
-/// There is nothing for it.
+/// Not supported on this system.
 ///
 /// # Errors
 /// None.

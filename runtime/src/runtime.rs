@@ -1,4 +1,4 @@
-//! The public face: start servers and workers, run programs, shut down.
+//! The [`Runtime`]: starts servers and workers, runs programs, shuts down.
 
 use crate::broker::{ToolBroker, Upstreams};
 use crate::config::{ServerEntry, Startup};
@@ -32,49 +32,49 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
 
-/// One configured server as people see it.
+/// State of one configured server, for people.
 #[derive(Clone, Debug)]
 pub struct ServerStatus {
     /// Configured name.
     pub name: Arc<str>,
     /// Configured description.
     pub description: Option<String>,
-    /// Where it is in its life.
+    /// Its state.
     pub state: UpstreamState,
     /// Why it is not ready.
     pub error: Option<String>,
     /// How long its last successful start took.
     pub start_duration: Option<Duration>,
-    /// `name version` as it introduced itself.
+    /// `name version` as the server reports them.
     pub server_info: Option<String>,
-    /// Revision of the protocol it is spoken to.
+    /// Negotiated version of the protocol.
     pub protocol: Option<String>,
     /// Its tools in name order; empty while `tools_loaded` is false.
     pub tools: Vec<Arc<UpstreamTool>>,
-    /// A list was loaded.
+    /// Its tools were listed.
     pub tools_loaded: bool,
-    /// What is wrong with its tool list.
+    /// Problems of its tool list.
     pub notes: Vec<String>,
-    /// How it is reached ([`TransportSpec::descriptor`](crate::upstream::TransportSpec::descriptor)), without
-    /// secrets.
+    /// How it is reached ([`TransportSpec::descriptor`](crate::upstream::TransportSpec::descriptor)), with
+    /// secrets redacted.
     pub descriptor: serde_json::Value,
-    /// When it gave a tool list last.
+    /// When its tools were last listed.
     pub listed_at: Option<SystemTime>,
 }
 
-/// Runs programs. Dropping it, and its parts ([`Runtime::only`]), stops the programs and, in the background, the servers;
-/// [`Runtime::shutdown`] waits for both.
+/// Runs programs. Dropping it and its restricted views ([`Runtime::only`]) stops the programs and, in the
+/// background, the servers; [`Runtime::shutdown`] waits for both.
 pub struct Runtime {
-    /// Who calls tools for its programs.
+    /// Calls tools for its programs.
     broker: Arc<ToolBroker>,
-    /// Where its own programs run.
+    /// The scope of its own programs.
     base: Scope,
     whole: Arc<Whole>,
 }
 
-/// What a runtime and its parts have together.
+/// State that a runtime and its restricted views share.
 struct Whole {
-    /// Of all servers.
+    /// The broker of all servers.
     broker: Arc<ToolBroker>,
     configured: Mutex<Configured>,
     supervision: Supervision,
@@ -82,30 +82,29 @@ struct Whole {
     engine: Arc<Engine>,
     watchdog: Arc<Watchdog>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Servers on their way.
+    /// Servers that are starting.
     starting: Mutex<Starts>,
 }
 
 impl Runtime {
-    /// Starts workers and servers. Must be called on a tokio runtime with I/O and time, which becomes the
-    /// I/O runtime: upstream connections and timers live there, programs do not.
+    /// Starts workers and servers. It must be called on a tokio runtime with I/O and time. That becomes the
+    /// I/O runtime: upstream connections and timers live on it, programs do not.
     ///
-    /// Returns when every strict server that is to start has started; lenient ones go on in the
-    /// background (see [`Runtime::settle`]).
+    /// It returns when every strict server has started; lenient ones go on starting in the background (see
+    /// [`Runtime::settle`]).
     ///
     /// # Errors
-    /// A server that is this very program, a strict server that did not start, no threads.
+    /// A server is this very program; a strict server did not start; no thread could be started.
     pub async fn start(config: RuntimeConfig) -> Result<Runtime, StartError> {
         let runtime = Runtime::launch(config)?;
         runtime.started().await?;
         Ok(runtime)
     }
 
-    /// [`Runtime::start`] without waiting for any server: whoever uses this calls [`Runtime::started`] before the
-    /// runtime is of use.
+    /// [`Runtime::start`] without waiting for servers. Call [`Runtime::started`] before using the runtime.
     ///
     /// # Errors
-    /// A server that is this very program, no threads.
+    /// A server is this very program; no thread could be started.
     pub fn launch(mut config: RuntimeConfig) -> Result<Runtime, StartError> {
         let prelude = Prelude::joined(&take(&mut config.preludes)).map_err(StartError::Prelude)?;
         let servers = take(&mut config.servers);
@@ -150,13 +149,13 @@ impl Runtime {
             threads: Mutex::new(vec![thread]),
             starting,
         });
-        // From here on dropping the runtime ends the threads that exist.
+        // From here on dropping the runtime ends the threads that were started.
         for index in 0..workers {
             let inbox = queue.inboxes()[index].clone();
             let (queue, engine, watchdog) = (queue.clone(), whole.engine.clone(), whole.watchdog.clone());
             let thread = std::thread::Builder::new()
                 .name(format!("ptc-worker-{index}"))
-                // The worker is made on its thread, because isolates never leave theirs.
+                // The worker is made on its own thread, because isolates never leave theirs.
                 .spawn(move || Worker::new(index, inbox, queue, engine, watchdog).giving_way(niceness).run());
             let thread = thread.map_err(StartError::Threads)?;
             whole.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
@@ -164,21 +163,21 @@ impl Runtime {
         Ok(Runtime { broker, base: Scope::new(lisp, dispatcher), whole })
     }
 
-    /// The same runtime for somebody who may use these of its servers only: to programs, tools and lists of this part there
-    /// are no others, by whatever name, those included that are configured later. What concerns the runtime as a whole
-    /// (servers that start, other configuration, its end) is the same for each part.
+    /// A restricted view for a caller that may use only these servers. For its programs, tools and lists no
+    /// other servers exist, including those that are configured later. Everything that concerns the whole
+    /// runtime (starting servers, configuration, shutdown) is shared.
     #[must_use]
     pub fn only(&self, servers: ServerNames) -> Runtime {
         let base = self.base.only(servers);
         Runtime { broker: base.broker().clone(), base, whole: self.whole.clone() }
     }
 
-    /// True for a part of another one.
+    /// True for a restricted view.
     pub fn is_part(&self) -> bool {
         self.broker.catalog().part() != 0
     }
 
-    /// Waits for the strict servers that are to start. If one of them fails, all servers are stopped.
+    /// Waits until the strict servers have started. If one of them fails, all servers are stopped.
     ///
     /// # Errors
     /// Strict servers that did not start.
@@ -195,22 +194,22 @@ impl Runtime {
         Err(StartError::Upstreams(failed))
     }
 
-    /// True when no strict server is waited for.
+    /// True when all strict servers have started.
     pub fn is_started(&self) -> bool {
         self.whole.starting.lock().unwrap_or_else(PoisonError::into_inner).strict.is_empty()
     }
 
-    /// Runs a program. It is queued at once; dropping the future cancels it, calls in flight included.
+    /// Runs a program. It is queued at once; dropping the future cancels it with its calls in flight.
     pub fn run(&self, source: impl Into<Arc<str>>, options: RunOptions) -> Run {
         self.base.run(source, options)
     }
 
-    /// Runs a program as [`Runtime::run`] does, and tells of its printed lines and calls as they come.
+    /// [`Runtime::run`] that also delivers printed lines and calls as they happen.
     pub fn stream(&self, source: impl Into<Arc<str>>, options: RunOptions) -> RunStream {
         self.base.stream(source, options)
     }
 
-    /// Queues a program; its watcher is told how it goes.
+    /// Queues a program; its watcher is notified of its progress.
     pub fn submit(
         &self,
         source: impl Into<Arc<str>>,
@@ -220,12 +219,12 @@ impl Runtime {
         self.base.submit(source, options, watcher)
     }
 
-    /// [`Runtime::run`] for whatever else can be driven.
+    /// [`Runtime::run`] for any guest.
     pub fn run_guest(&self, limits: Limits, guest: MakeGuest) -> Run {
         Run::begin(|watcher| self.submit_guest(limits, guest, watcher))
     }
 
-    /// [`Runtime::submit`] for whatever else can be driven.
+    /// [`Runtime::submit`] for any guest.
     pub fn submit_guest(&self, limits: Limits, guest: MakeGuest, watcher: Box<dyn RunWatcher>) -> Submitted {
         self.base.dispatcher.submit(RunPlace::Anywhere, limits, guest, watcher, Instant::now())
     }
@@ -235,17 +234,17 @@ impl Runtime {
         self.base.session(limits)
     }
 
-    /// The runtime as a place: [`Scope::with`] makes others in it, with tools and namespaces of their own.
+    /// The scope of the whole runtime; [`Scope::with`] makes scopes with their own tools and namespaces.
     pub fn base(&self) -> Scope {
         self.base.clone()
     }
 
-    /// Whom servers may ask through us.
+    /// The features of the client that upstreams may use.
     pub fn client(&self) -> &ClientFeatures {
         &self.whole.supervision.config.client
     }
 
-    /// What its prelude needs is there, as every program is about to be checked.
+    /// Checks that everything the prelude needs is there, as before every program.
     ///
     /// # Errors
     /// What is missing.
@@ -253,20 +252,20 @@ impl Runtime {
         self.base.check()
     }
 
-    /// Who calls tools for guests.
+    /// The broker, which calls tools for guests.
     pub fn broker(&self) -> &Arc<ToolBroker> {
         &self.broker
     }
 
-    /// Changes how much runs at once, for programs that begin from now on.
+    /// Sets how much runs at once, for programs that begin from now on.
     pub fn set_load(&self, load: Capacity) {
         self.whole.dispatcher.queue.set_most_runnable(load.running);
         self.whole.engine.commitments.set_total(load.total_bytes);
     }
 
-    /// Runs a program on this very thread and shows its outcome to `look`, if earlier runs of it were over at once and
-    /// asked their host for nothing. `None` means that it has to be submitted; nothing has happened then. The context
-    /// is this one and not that of the options, because a program that is over at once need not own it.
+    /// Runs a program on the calling thread and passes its outcome to `look`, if its last run was tiny and
+    /// made no host call. `None` means that it has to be submitted; then nothing has happened. The context is
+    /// `context` and not that of the options, so a tiny program need not own it.
     pub fn try_run<T>(
         &self,
         source: &str,
@@ -307,7 +306,7 @@ impl Runtime {
             .collect()
     }
 
-    /// How each server is reached, scrubbed.
+    /// How each server is reached, with secrets redacted.
     fn descriptors(&self) -> BTreeMap<Arc<str>, serde_json::Value> {
         let configured = self.whole.configured.lock().unwrap_or_else(PoisonError::into_inner);
         let descriptor = |entry: &ServerEntry| {
@@ -316,13 +315,13 @@ impl Runtime {
         configured.entries.iter().map(|(name, entry)| (name.clone(), descriptor(entry))).collect()
     }
 
-    /// Runs these servers from now on. Those that are new or written otherwise than before are started; those that are
-    /// not among them any more, or were replaced, take no more calls and end when the last one in flight has; those
-    /// that are as they were go on. Nobody waits for a start: one that fails is tried again, if the runtime tries
-    /// again at all. Must be called on the runtime that this one was started on.
+    /// Replaces the configured servers. New and changed ones are started. Removed and replaced ones take no
+    /// more calls, and end after the last call in flight. Unchanged ones go on. It does not wait for starts:
+    /// a failed start is tried again if the runtime retries at all. It must be called on the tokio runtime that
+    /// this one was started on.
     ///
     /// # Errors
-    /// A server that is this very program, two of one name; the servers are those from before then.
+    /// A server is this very program, or two have one name; then nothing changes.
     pub fn reconfigure(&self, servers: Vec<ServerEntry>) -> Result<Reconfigured, StartError> {
         startup::check(&servers)?;
         let mut configured = self.whole.configured.lock().unwrap_or_else(PoisonError::into_inner);
@@ -350,7 +349,7 @@ impl Runtime {
             .reconfigure(&told.removed, described(&new, &self.whole.supervision.config.secrets));
         let mut starting = Vec::new();
         for mut entry in new {
-            // Whoever waited for strict servers has been told; what comes later may be late.
+            // The start of the runtime is over; a server that is added later may start late.
             (entry.startup, entry.startup_is_explicit) = (Startup::Lenient, true);
             let name = entry.name.clone();
             match configured.entries.insert(name.clone(), entry.clone()) {
@@ -372,20 +371,20 @@ impl Runtime {
         self.broker.catalog().snapshot()
     }
 
-    /// Wakes its holder with every version of the catalog; what was described to a client is out of date
-    /// when [`Catalog::surface`] has grown.
+    /// A receiver of every version of the catalog. When [`Catalog::surface`] has grown, descriptions that
+    /// clients have are out of date.
     pub fn catalog_changes(&self) -> watch::Receiver<Arc<Catalog>> {
         self.broker.catalog().subscribe()
     }
 
-    /// Waits until no server is starting any more.
+    /// Waits until no server is starting.
     pub async fn settle(&self) {
         let background = {
             let mut starting = self.whole.starting.lock().unwrap_or_else(PoisonError::into_inner);
             take(&mut starting.lenient)
         };
         futures_util::future::join_all(background).await;
-        // A program's first call may have begun another start.
+        // Meanwhile a program's first call may have begun another start.
         let upstreams = self.whole.broker.upstreams();
         let starting = upstreams
             .values()
@@ -396,13 +395,13 @@ impl Runtime {
         futures_util::future::join_all(starting).await;
     }
 
-    /// The secrets of this runtime, for whoever sends text out.
+    /// The secrets of this runtime, for redacting texts.
     pub fn secrets(&self) -> &SecretRegistry {
         self.broker.secrets()
     }
 
-    /// Ends the programs, the workers and the servers; no process of theirs is left behind. Programs that are
-    /// submitted from then on are not run.
+    /// Ends the programs, the workers and the servers with their processes. Programs that are submitted later
+    /// are not run.
     pub async fn shutdown(&self) {
         self.whole.stop_threads();
         startup::stop_all(self.whole.broker.upstreams().values()).await;
@@ -427,15 +426,15 @@ impl Whole {
     }
 }
 
-/// The entries that are in force.
+/// The entries in effect.
 struct Configured {
     entries: BTreeMap<Arc<str>, ServerEntry>,
-    /// Processes of servers are kept from outliving this one.
+    /// A guardian keeps processes of servers from outliving this one.
     is_guarded: bool,
 }
 
 impl Configured {
-    /// Guards the processes of servers, once there are any.
+    /// Starts the guardian once there are processes of servers.
     fn guard(&mut self, guardian: &Arc<Guardian>, servers: &[ServerEntry]) {
         if !servers.is_empty() && !std::mem::replace(&mut self.is_guarded, true) {
             tasks::spawn(TaskOwner::Process, Guardian::keep(Arc::downgrade(guardian)));
@@ -443,18 +442,18 @@ impl Configured {
     }
 }
 
-/// What a new configuration changed, by server.
+/// The changes of a new configuration, by server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reconfigured {
-    /// Were not there before.
+    /// Servers that are new.
     pub added: Vec<Arc<str>>,
-    /// Are written otherwise than before.
+    /// Servers with a changed entry.
     pub changed: Vec<Arc<str>>,
-    /// Are not there any more.
+    /// Servers that were removed.
     pub removed: Vec<Arc<str>>,
 }
 
-/// Names and descriptions as the catalog has them.
+/// Names and descriptions for the catalog.
 fn described(servers: &[ServerEntry], secrets: &SecretRegistry) -> Vec<(Arc<str>, Option<Arc<str>>)> {
     let described = servers.iter().map(|entry| {
         let description = entry.description.as_deref().map(|text| secrets.scrub(text).into());
@@ -465,7 +464,7 @@ fn described(servers: &[ServerEntry], secrets: &SecretRegistry) -> Vec<(Arc<str>
 
 fn scrubbed(value: serde_json::Value, secrets: &SecretRegistry) -> serde_json::Value {
     let text = value.to_string();
-    // What was scrubbed is JSON as before.
+    // Redacted JSON is still valid.
     serde_json::from_str(&secrets.scrub_json(&text, &DocumentShape::DATA)).unwrap_or_default()
 }
 

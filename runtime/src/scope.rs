@@ -1,4 +1,4 @@
-//! Places of a runtime where programs have tools and namespaces of their own.
+//! Scopes: a runtime with additional tools of the host and namespaces.
 
 use crate::broker::ToolBroker;
 use crate::exec::dispatch::{Dispatcher, RunPlace, Submitted};
@@ -18,13 +18,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// A place of a runtime ([`Runtime::base`](crate::Runtime::base)): servers, workers and compiled programs are those of the
-/// runtime, tools of the host and namespaces are its own. Programs of a runtime that has been shut down are not run.
+/// A scope of a runtime ([`Runtime::base`](crate::Runtime::base)). It shares servers, workers and compiled
+/// programs with the runtime and has its own tools of the host and namespaces. After the runtime's shutdown
+/// its programs are not run.
 #[derive(Clone)]
 pub struct Scope {
     pub(crate) lisp: Arc<Lisp>,
     pub(crate) dispatcher: Arc<Dispatcher>,
-    /// Sessions that there have been in the runtime: each takes the next worker.
+    /// Number of sessions that the runtime has had: each takes the next worker.
     sessions: Arc<AtomicUsize>,
 }
 
@@ -33,38 +34,38 @@ impl Scope {
         Scope { lisp: Arc::new(lisp), dispatcher, sessions: Arc::default() }
     }
 
-    /// A place inside this one, with these tools of the host instead of its own, and these namespaces beside its own. What
-    /// its own namespaces need of its own tools stays there, for them alone.
+    /// A scope inside this one. These tools replace its tools, and these namespaces are added to its own.
+    /// Tools that its own namespaces need remain, for them alone.
     ///
     /// # Errors
-    /// A tool that programs could not call, or that has the name of another one that a namespace needs; a namespace that is
-    /// there twice.
+    /// A tool that programs could not call, or that has the name of one that a namespace needs; two
+    /// namespaces of one name.
     pub fn with(&self, tools: Vec<HostTool>, preludes: &[Arc<Prelude>]) -> Result<Scope, StartError> {
         let tools = self.lisp.tools_with_inherited(tools).map_err(StartError::Tool)?;
         let lisp = self.lisp.with(preludes, tools).map_err(StartError::Prelude)?;
         Ok(Scope { lisp: Arc::new(lisp), ..self.clone() })
     }
 
-    /// Whether programs may have a tool at all: a runtime that only reads has none that may change something.
+    /// Whether programs may have this tool: a read-only runtime admits only tools that read.
     #[cfg(feature = "agent")]
     pub(crate) fn admits(&self, tool: &HostTool) -> bool {
         tool.is_admitted(self.lisp.is_read_only())
     }
 
-    /// The same place without upstream servers.
+    /// The same scope without upstream servers.
     #[must_use]
     pub fn without_servers(&self) -> Scope {
         Scope { lisp: Arc::new(self.lisp.without_servers()), ..self.clone() }
     }
 
-    /// The same place with these of its servers. Exports of its namespaces that need others are not there.
+    /// The same scope with only these servers. Exports of its namespaces that need others are removed.
     #[must_use]
     pub fn only(&self, servers: ServerNames) -> Scope {
         Scope { lisp: Arc::new(self.lisp.only(servers)), ..self.clone() }
     }
 
-    /// What the namespaces of this place need of servers and tools is there at this moment. Every program looks at
-    /// that before it begins; whoever has other work to do first may look before.
+    /// Checks that the namespaces of this scope have what they need at this moment. Every program checks that
+    /// before it begins; call this to find out before other work.
     ///
     /// # Errors
     /// `prelude_attach_failed`: what is missing.
@@ -72,18 +73,18 @@ impl Scope {
         self.lisp.check()
     }
 
-    /// The same workers with nothing that programs could reach.
+    /// The same workers with nothing that programs could call.
     #[cfg(feature = "agent")]
     pub(crate) fn bare(&self) -> Scope {
         Scope { lisp: Arc::new(self.lisp.bare()), ..self.clone() }
     }
 
-    /// Who calls tools for its programs.
+    /// The broker, which calls tools for its programs.
     pub(crate) fn broker(&self) -> &Arc<ToolBroker> {
         self.lisp.broker()
     }
 
-    /// There are upstream servers.
+    /// True when it has upstream servers.
     pub fn has_servers(&self) -> bool {
         self.catalog().servers().len() > 0
     }
@@ -93,33 +94,33 @@ impl Scope {
         self.lisp.broker().catalog().snapshot()
     }
 
-    /// What programs find in the namespaces of this place, a line each.
+    /// The exports of its namespaces, a line each, for prompts.
     pub fn inventory(&self) -> String {
         self.lisp.inventory()
     }
 
-    /// What a record of a run in this place says of its namespaces.
+    /// Facts about its namespaces for records of runs.
     #[cfg(feature = "agent")]
     pub(crate) fn prelude_trace(&self) -> Option<Arc<serde_json::Value>> {
         self.lisp.prelude_trace()
     }
 
-    /// What must not leave the process.
+    /// The secrets that texts are redacted of.
     pub fn secrets(&self) -> &SecretRegistry {
         self.lisp.broker().secrets()
     }
 
-    /// Runs a program. It is queued at once; dropping the future cancels it, calls in flight included.
+    /// Runs a program. It is queued at once; dropping the future cancels it with its calls in flight.
     pub fn run(&self, source: impl Into<Arc<str>>, options: RunOptions) -> Run {
         Run::begin(|watcher| self.submit(source, options, watcher))
     }
 
-    /// Runs a program as [`Scope::run`] does, and tells of its printed lines and calls as they come.
+    /// [`Scope::run`] that also delivers printed lines and calls as they happen.
     pub fn stream(&self, source: impl Into<Arc<str>>, options: RunOptions) -> RunStream {
         RunStream::begin(|watcher| self.submit(source, options, watcher))
     }
 
-    /// Queues a program; its watcher is told how it goes.
+    /// Queues a program; its watcher is notified of its progress.
     pub fn submit(
         &self,
         source: impl Into<Arc<str>>,
@@ -131,11 +132,11 @@ impl Scope {
         self.dispatcher.submit(RunPlace::Anywhere, limits, guest, watcher, since)
     }
 
-    /// Lets a session go on in this place, and says when it does: programs that follow have its namespaces and tools, and
-    /// functions that the session has call what is there.
+    /// Moves a session to this scope, and calls `done` afterwards. Later programs have its namespaces and
+    /// tools, and functions of the session call what is there.
     ///
     /// # Errors
-    /// A program of the session is under way.
+    /// A program of the session is running.
     pub fn take_over(
         &self,
         session: &Session,

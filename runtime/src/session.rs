@@ -1,4 +1,4 @@
-//! Sessions as hosts see them: programs that build on each other, one after another.
+//! Sessions for hosts: programs that run one after another and build on each other.
 
 use crate::exec::dispatch::{Dispatcher, RunPlace, Submitted};
 use crate::guest::lisp::Lisp;
@@ -18,24 +18,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::sync::Notify;
 
-/// A session: what its programs define stays, as long as they end well.
+/// A session: it stores what its successful programs define.
 ///
-/// A program is an ordinary run. What it defines, and its result as `*1`, is kept when it ended with a value or
-/// `(return v)`, its answer was accepted, and what is kept is within the [`SessionLimits`]; otherwise the session stays as
-/// it was. Calls of upstream tools are not taken back. Dropping it ends it; a program under way is cancelled.
+/// A program is an ordinary run. Its definitions, and its result as `*1`, are stored when it ended with a
+/// value or `(return v)`, its answer was accepted, and everything stored is within the [`SessionLimits`].
+/// Otherwise the session stays as it was; calls of upstream tools are not undone. Dropping the session ends
+/// it and cancels a running program.
 pub struct Session {
     shared: Arc<SessionShared>,
 }
 
-/// What a session and whatever is under way in it have in common.
+/// State that a session shares with work that is under way in it.
 struct SessionShared {
     state: Arc<SessionState>,
     is_taken: AtomicBool,
-    /// Says that a turn has ended.
+    /// Notifies that the permit was released.
     released: Notify,
-    /// The program that is under way.
+    /// The running program.
     running: Mutex<Option<Submitted>>,
-    /// The place that its programs run in.
+    /// The environment that its programs run in.
     lisp: Mutex<Arc<Lisp>>,
     dispatcher: Arc<Dispatcher>,
     worker: usize,
@@ -47,7 +48,7 @@ impl SessionShared {
     }
 }
 
-/// Something of this session is under way.
+/// The session is busy with another program or change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionBusy;
 
@@ -59,15 +60,15 @@ impl fmt::Display for SessionBusy {
 
 impl std::error::Error for SessionBusy {}
 
-/// The right to do one thing in a session. As long as it is there, nobody else has it; what is begun with it holds it to
-/// its end.
+/// The permit to do one thing in a session. There is one at a time, and work that is started with it holds it
+/// until it ends.
 pub struct SessionTurn {
     shared: Arc<SessionShared>,
 }
 
 impl Drop for SessionTurn {
     fn drop(&mut self) {
-        // Whoever is entering it just now overwrites what the next one does not: cancelling it then does nothing.
+        // A lock that is held here means that a new program is being entered, which replaces this one.
         if let Ok(mut running) = self.shared.running.try_lock() {
             *running = None;
         }
@@ -95,7 +96,7 @@ impl Session {
         Session { shared: Arc::new(shared) }
     }
 
-    /// Takes its turn.
+    /// Takes the permit.
     ///
     /// # Errors
     /// Something else is under way.
@@ -106,7 +107,7 @@ impl Session {
         }
     }
 
-    /// Takes its turn when the program under way, which was cancelled, has ended; `None` when nothing was cancelled.
+    /// Waits for the permit after cancelling the running program; `None` when nothing was cancelled.
     pub fn turn_after_cancelled(&self) -> Option<impl Future<Output = SessionTurn> + Send + use<>> {
         let is_cancelled = {
             let running = self.shared.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +116,7 @@ impl Session {
         let shared = self.shared.clone();
         is_cancelled.then_some(async move {
             loop {
-                // Enlisted before the look, so that no end falls between the two.
+                // Registered before the check, so that no notification is missed.
                 let released = shared.released.notified();
                 if !shared.is_taken.swap(true, Ordering::AcqRel) {
                     return SessionTurn { shared: shared.clone() };
@@ -125,7 +126,7 @@ impl Session {
         })
     }
 
-    /// [`SessionTurn::submit`] with the turn of now.
+    /// [`SessionTurn::submit`] with a permit that is taken now.
     ///
     /// # Errors
     /// Something else is under way.
@@ -139,10 +140,10 @@ impl Session {
         Ok(self.turn()?.submit(source, options, accept, watcher))
     }
 
-    /// Queues a program as [`Session::submit`] does, and gives its outcome. Dropping the future cancels it.
+    /// Queues a program as [`Session::submit`] does, and returns its outcome. Dropping the future cancels it.
     ///
     /// # Errors
-    /// Another program is under way.
+    /// Another program is running.
     pub fn run(
         &self,
         source: impl Into<Arc<str>>,
@@ -152,7 +153,7 @@ impl Session {
         Run::try_begin(|watcher| self.submit(source, options, accept, watcher))
     }
 
-    /// What it keeps.
+    /// Gives access to what the session stores.
     pub fn contents<T>(&self, look: impl FnOnce(&SessionContents) -> T) -> T {
         look(&self.shared.state.contents())
     }
@@ -162,12 +163,13 @@ impl Session {
         &self.shared.state.limits
     }
 
-    /// Something is under way.
+    /// True while a program or change is under way.
     pub fn is_busy(&self) -> bool {
         self.shared.is_taken.load(Ordering::Acquire)
     }
 
-    /// Ends it; a program under way is cancelled, and told why. Without effect on one that has ended.
+    /// Ends the session. A running program is cancelled and reports the reason. Has no effect on a session
+    /// that has ended.
     pub fn close(&self, why: SessionEnd) {
         let SessionShared { state, running, dispatcher, worker, .. } = &*self.shared;
         if state.close(why) {
@@ -188,7 +190,8 @@ impl Drop for Session {
 }
 
 impl SessionTurn {
-    /// Queues a program; its watcher is told how it goes. `accept` judges its answer before anything is kept.
+    /// Queues a program; its watcher is notified of its progress. `accept` judges its answer before anything
+    /// is stored.
     pub fn submit(
         self,
         source: impl Into<Arc<str>>,
@@ -203,7 +206,7 @@ impl SessionTurn {
         let run = SessionRun { state: state.clone(), accept };
         let guest = shared.lisp().session_guest(source.into(), options, run);
         let watcher = TurnWatcher { watcher, turn: self };
-        // Held until it is entered, so that it cannot be entered over the next one.
+        // Held until the program is entered, so that it cannot replace the next one.
         let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
         let place = RunPlace::Worker(*worker);
         let submitted = dispatcher.submit(place, limits, guest, Box::new(watcher), since);
@@ -211,7 +214,7 @@ impl SessionTurn {
         submitted
     }
 
-    /// Lets `*e` say how a program has failed, and says when it does.
+    /// Stores a failure as `*e`, and calls `done` afterwards.
     pub fn note_failure(self, failure: &Failure, done: impl FnOnce() + Send + 'static) {
         let (shared, failure) = (self.shared.clone(), failure.clone());
         shared.dispatcher.queue.on_worker(shared.worker, move || {
@@ -221,8 +224,8 @@ impl SessionTurn {
         });
     }
 
-    /// Goes on in another place, and says when it does: programs that follow have its namespaces and tools, and functions
-    /// that there are call what is there.
+    /// Moves the session to another scope, and calls `done` afterwards. Later programs have that scope's
+    /// namespaces and tools, and functions of the session call what is there.
     pub(crate) fn move_to(self, place: Arc<Lisp>, done: impl FnOnce() + Send + 'static) {
         let shared = self.shared.clone();
         shared.dispatcher.queue.on_worker(shared.worker, move || {
@@ -233,7 +236,7 @@ impl SessionTurn {
         });
     }
 
-    /// Forgets, and then says which names are gone.
+    /// Forgets, and passes the forgotten names to `done`.
     pub fn forget(self, forget: Forget, done: impl FnOnce(Vec<String>) + Send + 'static) {
         let shared = self.shared.clone();
         shared.dispatcher.queue.on_worker(shared.worker, move || {
@@ -259,7 +262,7 @@ impl SessionTurn {
     }
 }
 
-/// What a session is to forget.
+/// What a session should forget.
 #[derive(Clone, Debug)]
 pub struct Forget {
     /// Names.
@@ -277,11 +280,11 @@ pub struct Forget {
 pub enum Bindings {
     /// All.
     All,
-    /// These, as far as there are such.
+    /// These, if they exist.
     Named(Vec<String>),
 }
 
-/// Follows a program of a session, and lets the next one begin.
+/// Watches a program of a session, and releases the permit when it ends.
 struct TurnWatcher {
     watcher: Box<dyn RunWatcher>,
     turn: SessionTurn,
@@ -330,7 +333,7 @@ impl RunWatcher for TurnWatcher {
                 contents.calls.extend(outcome.upstream_calls.iter().cloned());
                 contents.trim(&state.limits);
             } else {
-                // A program that could not begin has not said so itself.
+                // A program that could not begin has not recorded its failure.
                 (contents.committed, contents.note) = (false, None);
                 contents.changed.clear();
             }
@@ -340,7 +343,7 @@ impl RunWatcher for TurnWatcher {
     }
 }
 
-/// A program whose session ended before it did.
+/// The failure of a program after its session has ended.
 fn session_ended(why: SessionEnd) -> Failure {
     let message = format!("the session ended while the program ran: it {}", why.words());
     let report = Report::new(Reason::Cancelled, message);

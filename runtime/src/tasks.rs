@@ -1,8 +1,9 @@
-//! Tasks and blocking work: the one place where they are started.
+//! Starts tasks and blocking work. No other code does.
 //!
-//! Each piece of work names its [`TaskOwner`]. Blocking work belongs to the future that waits for it: when that is dropped, as
-//! happens at the end of a run, [`StopFlag`] is raised, and the work ends at its next look at it. Clippy refuses
-//! `tokio::spawn` and `spawn_blocking` anywhere else. [`alive`] counts what has not ended.
+//! Each piece of work names its [`TaskOwner`]. Blocking work belongs to the future that waits for it: when
+//! that is dropped, as happens at the end of a run, [`StopFlag`] is raised, and the work ends at its next
+//! check. Clippy refuses `tokio::spawn` and `spawn_blocking` anywhere else. [`alive`] counts the tasks that
+//! have not ended.
 
 use ptc_vm::{Interrupt, InterruptKind};
 use std::io;
@@ -10,12 +11,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-/// What a task belongs to: when that ends, the task does.
+/// The owner of a task: the task ends with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskOwner {
     /// One run, or one request of a client.
     Run,
-    /// A connection to a server or a client, a session, or a process that is kept.
+    /// A connection to a server or a client, a session, or a retained process.
     Connection,
     /// This process.
     Process,
@@ -23,12 +24,12 @@ pub enum TaskOwner {
 
 static ALIVE: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
 
-/// Tasks and pieces of blocking work of this kind of owner that have not ended.
+/// Number of tasks and pieces of blocking work of this owner that have not ended.
 pub fn alive(owner: TaskOwner) -> usize {
     ALIVE[owner as usize].load(Ordering::Acquire)
 }
 
-/// Counts one task while it exists.
+/// Counts one task while this value exists.
 struct Counted(TaskOwner);
 
 impl Counted {
@@ -44,10 +45,10 @@ impl Drop for Counted {
     }
 }
 
-/// Starts a task that its owner ends: by a channel that closes, or by [`JoinHandle::abort`].
+/// Starts a task that its owner ends: by closing a channel, or by [`JoinHandle::abort`].
 ///
 /// # Panics
-/// Outside of a tokio runtime.
+/// Outside a tokio runtime.
 #[expect(clippy::disallowed_methods, reason = "the one place")]
 pub fn spawn<F>(owner: TaskOwner, task: F) -> JoinHandle<F::Output>
 where
@@ -60,25 +61,25 @@ where
     })
 }
 
-/// Raised when blocking work is to end, because its result is of no use any more.
+/// Raised when blocking work should end, because its result is no longer needed.
 #[derive(Clone, Debug, Default)]
 pub struct StopFlag(Interrupt);
 
 impl StopFlag {
-    /// The work is to end.
+    /// True when the work should end.
     pub fn is_raised(&self) -> bool {
         self.0.get().is_some()
     }
 
-    /// The same as the error of a reader.
+    /// [`StopFlag::is_raised`] as the error of a reader.
     ///
     /// # Errors
-    /// The work is to end.
+    /// The work should end.
     pub fn check(&self) -> io::Result<()> {
         if self.is_raised() { Err(io::Error::other("the work was stopped")) } else { Ok(()) }
     }
 
-    /// The flag for a compilation or an isolate, which looks at it by itself.
+    /// The flag for a compilation or an isolate, which checks it by itself.
     pub fn interrupt(&self) -> &Interrupt {
         &self.0
     }
@@ -93,12 +94,13 @@ impl Drop for RaisedOnDrop {
     }
 }
 
-/// Does work on a thread where it may block, and raises its flag when the future is dropped; `None` when it panicked.
+/// Runs work on a blocking thread, and raises its flag when the future is dropped. `None` when the work
+/// panicked.
 ///
-/// Work that takes more than some milliseconds must look at the flag.
+/// Work that takes more than some milliseconds must check the flag.
 ///
 /// # Panics
-/// Outside of a tokio runtime.
+/// Outside a tokio runtime.
 #[expect(clippy::disallowed_methods, reason = "the one place")]
 pub async fn blocking<T: Send + 'static>(
     owner: TaskOwner,
@@ -109,19 +111,19 @@ pub async fn blocking<T: Send + 'static>(
     let counted = Counted::new(owner);
     let done = tokio::task::spawn_blocking(move || {
         let _counted = counted;
-        // Work that waited for a thread longer than its owner lived is not begun.
+        // Work that was queued until its future was dropped is not begun.
         (!stop.is_raised()).then(|| work(&stop))
     });
     done.await.ok().flatten()
 }
 
-/// [`blocking`] work that takes memory outside of every program: it begins when it has one of these permits.
+/// [`blocking`] work that takes memory outside all programs: it begins when it has got one of these permits.
 pub async fn blocking_in_turn<T: Send + 'static>(
     owner: TaskOwner,
     permits: &'static Semaphore,
     work: impl FnOnce(&StopFlag) -> T + Send + 'static,
 ) -> Option<T> {
-    // Never closed.
+    // The semaphore is never closed.
     let permit = permits.acquire().await.ok()?;
     blocking(owner, move |stop| {
         let _permit = permit;
@@ -130,11 +132,10 @@ pub async fn blocking_in_turn<T: Send + 'static>(
     .await
 }
 
-/// Looks into files of a process that are under way at once: each may hold a line and an automaton outside of every
-/// program's memory.
+/// Limit of concurrent searches of files: each may hold a line and an automaton outside all programs' memory.
 const LOOKS_AT_ONCE: usize = 4;
 
-/// Looks into a file for a run.
+/// Reads a part of a file for a run.
 pub async fn look_aside<T: Send + 'static>(look: impl FnOnce(&StopFlag) -> T + Send + 'static) -> Option<T> {
     static PERMITS: Semaphore = Semaphore::const_new(LOOKS_AT_ONCE);
     blocking_in_turn(TaskOwner::Run, &PERMITS, look).await

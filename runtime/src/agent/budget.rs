@@ -1,11 +1,11 @@
-//! What an agent may spend, its children included: they draw on the same budget.
+//! The budget that an agent and its children share: turns, tokens and time.
 
 use super::llm::LlmReply;
 use super::step::{AgentFailure, AgentReason};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Bytes of a token, where a model does not count them.
+/// Estimated bytes per token, for models that report no token counts.
 const TOKEN_BYTES: u64 = 4;
 
 /// Turns, tokens and time of a whole run.
@@ -31,7 +31,7 @@ impl SharedBudget {
         }
     }
 
-    /// Takes a turn, if there are turn, tokens and time for one.
+    /// Takes one turn. Fails when turns, tokens or time are used up.
     pub(super) fn take_turn(&self) -> Result<(), AgentFailure> {
         if self.left().is_zero() {
             return Err(self.timed_out());
@@ -52,16 +52,16 @@ impl SharedBudget {
         }
     }
 
-    /// Enters what a reply cost; where the model does not say, by bytes.
+    /// Charges the tokens of a reply. Without counts from the model, estimates them from the bytes.
     pub(super) fn spend(&self, reply: &LlmReply, prompt_bytes: usize) {
         let estimate = (prompt_bytes + reply.text.len()) as u64 / TOKEN_BYTES;
         let cost = reply.usage.total().unwrap_or(estimate);
-        // Numbers of a server: no sum of them begins anew.
+        // Saturating: the numbers come from a server, and their sum must not wrap around.
         let add = |spent: u64| Some(spent.saturating_add(cost));
         let _ = self.tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// What is left of the time.
+    /// The time that is left.
     pub(super) fn left(&self) -> Duration {
         self.timeout.saturating_sub(self.begun.elapsed())
     }

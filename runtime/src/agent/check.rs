@@ -1,4 +1,4 @@
-//! Answers against the schema that an agent has for them.
+//! Checks the answer of an agent against its JSON Schema.
 
 use crate::run::outcome::{JsonRefusal, RenderedValue};
 use crate::tools::check_value;
@@ -6,8 +6,8 @@ use crate::tools::expectation::{Judge, MOST_COMPARED, items};
 use crate::tools::schema::resolve;
 use serde_json::{Map, Value as Json};
 
-/// The answer of a program as JSON that matches the schema, with its spelling of names: `:user-id` counts as `user_id`
-/// where the schema has that.
+/// Converts the answer of a program to JSON that matches the schema. Keys follow the schema's spelling:
+/// `:user-id` becomes `user_id` if the schema has that.
 pub(super) fn answer(rendered: &RenderedValue, schema: Option<&Json>) -> Result<Json, String> {
     let json = match &rendered.json {
         Some(Ok(json)) => json,
@@ -24,7 +24,7 @@ pub(super) fn answer(rendered: &RenderedValue, schema: Option<&Json>) -> Result<
     Ok(value)
 }
 
-/// Renames keys in which `-` stands for the `_` of the schema. As deep as JSON nests, which the parser bounds.
+/// Renames keys with a `-` that is a `_` in the schema. Recursion is as deep as the JSON, which the parser bounds.
 fn spelled<'s>(value: Json, judge: &Judge<'s>, schema: &'s Json) -> Json {
     let schema = resolve(judge.root(), schema);
     match value {

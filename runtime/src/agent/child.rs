@@ -1,4 +1,4 @@
-//! Agents as tools of agents.
+//! Makes an agent callable as a tool of another agent.
 
 use super::Agent;
 use super::trace::AgentTrace;
@@ -9,8 +9,8 @@ use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
 impl Agent {
-    /// This agent as a tool of one that is run at `place` and whose trace this is: on its budget, one deeper, without its
-    /// servers.
+    /// This agent as a tool of the agent that runs in `place` with the trace `parent`. It shares that agent's
+    /// budget, runs one level deeper, and has no servers.
     pub(super) fn as_tool(&self, name: &Arc<str>, place: &AgentPlace, parent: &AgentTrace) -> HostTool {
         let schema = self.input_schema.clone().unwrap_or_else(|| json!({"type": "object"}));
         let agent = Arc::new(self.clone());
@@ -40,7 +40,7 @@ impl Agent {
         }
     }
 
-    /// What a run of it may change: without servers, what its tools may.
+    /// The worst effect that a run of it may have. It has no servers, so its tools decide.
     fn worst_effect(&self) -> Effect {
         let own = self.tools.iter().map(|tool| tool.listing().effect());
         let effects = own.chain(self.children.iter().map(|(_, child)| child.worst_effect()));

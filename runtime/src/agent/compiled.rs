@@ -1,4 +1,4 @@
-//! Agents that were worked out once: the program is kept and runs without the model.
+//! Compiled agents: the model writes the program once, later runs need no model.
 
 use super::budget::SharedBudget;
 use super::check;
@@ -12,11 +12,11 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use std::sync::Arc;
 
-/// What the mission says about its program.
+/// The part of the mission that says the program will be stored.
 const KEPT: &str = "\n\nYour program will be kept, and run again without you on other data of the same shape: take \
     everything from data/, and write nothing into it that is true of these data only. End with the answer.";
 
-/// A program that stands for an agent.
+/// An agent with a finished program.
 #[derive(Clone)]
 pub struct CompiledAgent {
     source: Arc<str>,
@@ -26,12 +26,12 @@ pub struct CompiledAgent {
 }
 
 impl Agent {
-    /// Lets the model write one program that gives a right answer (one that matches the schema) for each of the samples,
-    /// which are contexts, and keeps it. The turns and limits are those of the agent.
+    /// Lets the model write one program that gives a valid answer (one that matches the schema) for each of
+    /// the samples. The samples are contexts. Turns and limits are those of the agent.
     ///
     /// # Errors
-    /// The step, whose failure says why there is no such program. An agent with children cannot be compiled: its
-    /// programs need the model.
+    /// The step; its failure says why there is no such program. An agent with children cannot be compiled,
+    /// because its programs need the model.
     pub async fn compile<C: Serialize + Sync>(
         &self,
         runtime: &Runtime,
@@ -78,7 +78,7 @@ impl Agent {
         Ok(trace.take())
     }
 
-    /// An agent whose program is known: one that was kept from [`CompiledAgent::source`].
+    /// An agent with a known program: the stored result of [`CompiledAgent::source`].
     ///
     /// # Errors
     /// The tools of the agent cannot be given to programs.
@@ -103,7 +103,7 @@ impl Agent {
 }
 
 impl CompiledAgent {
-    /// The program, to be kept.
+    /// The program, for storing.
     pub fn source(&self) -> &str {
         &self.source
     }

@@ -1,21 +1,22 @@
-//! What a model is told about a turn, and a conversation that stays within its bound.
+//! Writes the feedback that a model gets about its last turn, and keeps the conversation within its size
+//! limit.
 
 use super::llm::{LlmMessage, LlmRole};
 use crate::run::outcome::{Failure, Outcome};
 use crate::secrets::{Cut, shortened};
 use std::borrow::Cow;
 
-/// Printed lines and values in feedback are cut at this share of it each.
+/// Printed lines and values may each take one part in this many of the feedback.
 const SHARE: usize = 2;
 
-/// What is left of the turns.
+/// How many turns are left.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TurnsLeft {
     pub(super) work: u32,
     pub(super) retry: u32,
 }
 
-/// A program that ended with a value and neither returned nor failed.
+/// Feedback on a program that ended with a value and neither returned nor failed.
 pub(super) fn continued(text: &str, outcome: &Outcome, stored: &[String], most: usize) -> String {
     let mut told = printed(&outcome.prints, most / SHARE);
     told.push_str(&format!("Value: {}", marked(text, most / SHARE)));
@@ -25,34 +26,34 @@ pub(super) fn continued(text: &str, outcome: &Outcome, stored: &[String], most: 
     told
 }
 
-/// A program that failed.
+/// Feedback on a program that failed.
 pub(super) fn failed(failure: &Failure, outcome: &Outcome, most: usize) -> String {
     let mut told = printed(&outcome.prints, most / SHARE);
     told.push_str(&format!("The program failed: {}", marked(&failure.compact(), most)));
     told
 }
 
-/// An answer that does not match the schema.
+/// Feedback on an answer that does not match the schema.
 pub(super) fn refused(why: &str, shape: &str, most: usize) -> String {
     format!("The answer was refused: {}\nIt has to be {}", marked(why, most), cut(shape, most))
 }
 
-/// A reply without a program.
+/// Feedback on a reply without a program.
 pub(super) const NO_PROGRAM: &str = "There was no program in your reply. The mission goes on: reply with one program in a \
     ```clojure block, which ends it with (return v) once the answer is known.";
 
-/// A reply that the model could not end.
+/// Feedback on a reply that was cut off.
 pub(super) const CUT: &str = "Your reply was cut, at the limit of tokens or by a filter, and nothing of it was run: reply \
     with a shorter program.";
 
-/// A reply that is more than there is room for.
+/// Feedback on a reply that is too long.
 pub(super) fn too_long(bytes: usize, most: usize) -> String {
     format!(
         "Your reply has {bytes} bytes, of {most} at most, and nothing of it was run: reply with a shorter program."
     )
 }
 
-/// What every feedback ends with.
+/// The last lines of each feedback: the turns that are left.
 pub(super) fn turns(left: TurnsLeft, was_failure: bool) -> String {
     match left {
         TurnsLeft { work: 0, retry } if was_failure && retry > 0 => {
@@ -71,12 +72,12 @@ fn printed(lines: &[String], most: usize) -> String {
     format!("Printed:\n{}\n", marked(&lines.join("\n"), most))
 }
 
-/// Text from elsewhere, with marks that it cannot close.
+/// Text from elsewhere between marks that it cannot close.
 pub(super) fn marked(text: &str, most: usize) -> String {
     format!("<data>{}</data>", cut(text, most).replace("</data", "<\\/data"))
 }
 
-/// The text, or its beginning with a word about the rest.
+/// The text, or its beginning and a note about the rest.
 pub(super) fn cut(text: &str, most: usize) -> String {
     match shortened(text, Cut::Bytes(most)) {
         Cow::Borrowed(text) => text.to_owned(),
@@ -87,12 +88,12 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// Takes the oldest turns out of a conversation until its texts are within `most` bytes: the first message, which is the
-/// mission, and the last turn stay whatever they are. Each of the two has a bound of its own.
+/// Drops the oldest turns of a conversation until its texts fit in `most` bytes. The mission (the first
+/// message) and the last turn always stay; each has a limit of its own.
 pub(super) fn fit(messages: &mut Vec<LlmMessage>, most: usize) {
     let bytes = |messages: &[LlmMessage]| messages.iter().map(|message| message.text.len()).sum::<usize>();
     let mut left_out = 0;
-    // After the mission come turns: a reply and what was told about it.
+    // After the mission come turns: a reply and the feedback on it.
     while bytes(messages) > most && messages.len() > 3 {
         messages.drain(1..3);
         left_out += 1;

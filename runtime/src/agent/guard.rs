@@ -1,7 +1,7 @@
-//! Whether an agent may go on after what its programs have called.
+//! Decides whether an agent may go on after the calls that its programs made.
 //!
-//! A program that changed something and did not finish must not simply be followed by another try: nobody knows what of it
-//! has happened. So after each turn that is not the last one a guard looks at the calls of the turn.
+//! If a program changed something and did not finish, a second try could repeat the change. So a guard looks
+//! at the calls of each turn that is not the last one.
 
 use crate::run::outcome::{CallFault, CallRecord, CallStatus};
 use serde::Serialize;
@@ -16,7 +16,7 @@ pub trait ContinuationGuard: Send + Sync {
 /// What a guard decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Continuation {
-    /// The next turn may come.
+    /// The agent takes its next turn.
     Continue,
     /// The agent ends with `partial_side_effects`.
     Stop {
@@ -25,7 +25,7 @@ pub enum Continuation {
     },
 }
 
-/// A call that keeps an agent from going on: neither arguments nor result.
+/// A call that stops an agent, without its arguments and result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MatchedCall {
     /// Configured name of the server; `tool` for tools of the host.
@@ -42,8 +42,8 @@ impl From<&CallRecord> for MatchedCall {
     }
 }
 
-/// The guard of agents that have no other: calls that only read may be followed by another turn, calls that write or of
-/// which nothing is known may not, answered or not.
+/// The default guard. Calls that only read allow another turn; calls with effect `write` or `unknown` do not,
+/// answered or not.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadsOnly;
 
@@ -58,7 +58,7 @@ impl ContinuationGuard for ReadsOnly {
     }
 }
 
-/// It was sent, and is not known to read only.
+/// The call was sent and is not known to only read.
 fn may_have_changed(call: &CallRecord) -> bool {
     let was_refused = matches!(call.status, CallStatus::Error { reason: CallFault::CapExhausted, .. });
     call.effect != crate::run::outcome::Effect::Read && !was_refused

@@ -1,4 +1,4 @@
-//! What an agent asks of a model: messages in, a text and its cost out.
+//! The interface between agents and models: messages in, text and usage out.
 
 use async_trait::async_trait;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// A model that continues a conversation. Shared by all agents that use it.
 ///
 /// ```
-/// use ptc_runtime::agent::{Llm, LlmError, LlmReply, LlmRequest, async_trait};
+/// Replies the same text to every request.
 ///
 /// /// It says the same whatever it is asked.
 /// struct Parrot;
@@ -26,68 +26,68 @@ use std::time::Duration;
 /// ```
 #[async_trait]
 pub trait Llm: Send + Sync {
-    /// The model as people name it, for traces.
+    /// The model's name in traces.
     fn model(&self) -> &str;
 
-    /// Continues a conversation, within the time of the request. Dropping the future gives the request up.
+    /// Continues a conversation within the request's timeout. Dropping the future cancels the request.
     ///
     /// # Errors
-    /// See [`LlmError`]. What can be tried again within the time was tried again.
+    /// See [`LlmError`]. Temporary failures were already retried as far as time allowed.
     async fn complete(&self, request: LlmRequest<'_>) -> Result<LlmReply, LlmError>;
 }
 
 /// One request to a model.
 #[derive(Clone, Copy, Debug)]
 pub struct LlmRequest<'a> {
-    /// Who it is and what it must keep to: the same in every turn of an agent.
+    /// The system prompt: the same in every turn of an agent.
     pub system: &'a str,
-    /// The conversation so far, of which the last is the user's.
+    /// The conversation so far; the last message is the user's.
     pub messages: &'a [LlmMessage],
-    /// Most tokens of the reply; `None` leaves it to the model.
+    /// Token limit of the reply; `None` leaves it to the model.
     pub max_output_tokens: Option<u32>,
-    /// Wall clock of the request, further tries included.
+    /// Time limit of the request, retries included.
     pub timeout: Duration,
 }
 
-/// Who said something.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LlmRole {
-    /// The one who asks.
+    /// The agent, which asks.
     User,
-    /// The model.
+    /// The model, which replies.
     Assistant,
 }
 
-/// A part of a conversation.
+/// A message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LlmMessage {
-    /// Who.
+    /// Its author.
     pub role: LlmRole,
-    /// What.
+    /// Its text.
     pub text: String,
 }
 
 impl LlmMessage {
-    /// Of the one who asks.
+    /// A message of the agent.
     pub fn user(text: impl Into<String>) -> LlmMessage {
         LlmMessage { role: LlmRole::User, text: text.into() }
     }
 
-    /// Of the model.
+    /// A message of the model.
     pub fn assistant(text: impl Into<String>) -> LlmMessage {
         LlmMessage { role: LlmRole::Assistant, text: text.into() }
     }
 }
 
-/// What a model answered.
+/// The reply of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LlmReply {
     /// Its text.
     pub text: String,
-    /// What it cost, as far as the model says.
+    /// Its token counts, as far as the model reports them.
     pub usage: TokenUsage,
-    /// The text ends before its end: there were no more tokens, or a filter took the rest.
+    /// The text is incomplete: it reached the token limit, or a filter removed the rest.
     pub is_cut: bool,
 }
 
@@ -97,23 +97,23 @@ impl From<&str> for LlmReply {
     }
 }
 
-/// Tokens, as far as a model counts them.
+/// Token counts, as far as a model reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TokenUsage {
-    /// Of what it read.
+    /// Tokens of the prompt.
     pub input: Option<u64>,
-    /// Of what it wrote.
+    /// Tokens of the reply.
     pub output: Option<u64>,
 }
 
 impl TokenUsage {
-    /// Both, if the model says one of them.
+    /// The sum, if the model reports at least one of them.
     pub fn total(self) -> Option<u64> {
         (self.input.is_some() || self.output.is_some())
             .then(|| self.input.unwrap_or(0).saturating_add(self.output.unwrap_or(0)))
     }
 
-    /// Counts more.
+    /// Adds other counts.
     pub(super) fn add(&mut self, more: TokenUsage) {
         let sum = |one: Option<u64>, two: Option<u64>| match (one, two) {
             (Some(one), Some(two)) => Some(one.saturating_add(two)),
@@ -123,36 +123,36 @@ impl TokenUsage {
     }
 }
 
-/// Why a model gave no answer.
+/// Why a model gave no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LlmError {
-    /// Which kind of reason.
+    /// The kind of failure.
     pub kind: LlmErrorKind,
     /// One line for people, without secrets.
     pub message: String,
 }
 
-/// Kinds of reasons why a model gave no answer, by what can be done about them.
+/// Kinds of failure, by what the caller can do about them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LlmErrorKind {
-    /// There is no key: give it.
+    /// No key is set: set it.
     KeyMissing,
     /// The key is refused, or the model does not exist: correct the configuration.
     Configuration,
-    /// The provider refused the request as it is, because of its length for instance.
+    /// The provider refused this request, for example because it is too long.
     Refused,
-    /// Too many requests: later.
+    /// Too many requests: try later.
     RateLimited,
-    /// Nobody answers, or the provider is out of order: later.
+    /// The provider does not answer or is out of order: try later.
     Unavailable,
-    /// Not within its time.
+    /// The time limit was reached.
     Timeout,
-    /// An answer that is none.
+    /// The provider's response is malformed.
     Malformed,
 }
 
 impl LlmErrorKind {
-    /// Whether the same request may be answered later.
+    /// Whether the same request may succeed later.
     pub const fn is_temporary(self) -> bool {
         matches!(self, LlmErrorKind::RateLimited | LlmErrorKind::Unavailable)
     }

@@ -25,11 +25,12 @@
 //! ```
 //!
 //! # Layout
-//! - this file: an agent as data; `turns`: its loop; `child`: agents as tools of agents; `compiled`: programs that are kept
-//! - `prompt`, `feedback`, `reply`: what the model is told, and the program in what it says; `check`: answers against
-//!   their schema
-//! - `budget`, `guard`: what ends it; `step`: what came of it; `trace`: what has come of it so far
-//! - `llm`: what is asked of a model; `clients`: models over HTTP
+//! - this file: an agent as data; `turns`: its loop; `child`: agents as tools of agents; `compiled`: stored
+//!   programs
+//! - `prompt`, `feedback`: the texts for the model; `reply`: the program in its reply; `check`: answers
+//!   against their schema
+//! - `budget`, `guard`: what ends a run; `step`: its result; `trace`: the result while the run goes on
+//! - `llm`: the interface to models; `clients`: models over HTTP
 
 mod budget;
 mod check;
@@ -69,11 +70,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use trace::AgentTrace;
 
-/// A mission, and all that belongs to it but the model.
+/// A mission with everything an agent needs except a model.
 #[derive(Clone)]
 pub struct Agent {
     prompt: Arc<str>,
-    /// The prompt is taken as it is.
+    /// Braces in the prompt are plain text.
     is_verbatim: bool,
     mode: AgentMode,
     description: Option<String>,
@@ -93,38 +94,39 @@ pub struct Agent {
     client: Option<CallingClient>,
 }
 
-/// How an agent comes to its answer.
+/// How an agent gets to its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AgentMode {
-    /// Programs until one of them says `(return v)` or `(fail v)`.
+    /// The agent runs programs until one calls `(return v)` or `(fail v)`.
     Loop,
-    /// One program, whose value is the answer.
+    /// One program; its value is the answer.
     SingleShot,
 }
 
-/// What one run of an agent may take.
+/// Limits of one run of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentLimits {
     /// Turns: replies of the model.
     pub max_turns: u32,
-    /// Turns beyond those, each for repairing the turn before, which failed.
+    /// Extra turns, each for repairing a turn that failed.
     pub retry_turns: u32,
-    /// Turns of the agent and all its children together. Of a child, that of its topmost parent counts.
+    /// Turns of the agent and all its children together. A child uses the value of its topmost parent.
     pub turn_budget: u32,
-    /// Tokens of the agent and all its children together, as far as models say; else a quarter of the bytes. A turn that
-    /// has begun is finished. Of a child, that of its topmost parent counts.
+    /// Tokens of the agent and all its children together. Where a model reports none, a quarter of the bytes
+    /// counts. A turn that has begun is finished. A child uses the value of its topmost parent.
     pub token_budget: Option<u64>,
-    /// Wall clock of the whole run. Of a child, that of its topmost parent counts.
+    /// Time limit of the whole run. A child uses the value of its topmost parent.
     pub timeout: Duration,
-    /// Wall clock of one request to the model, further tries included.
+    /// Time limit of one request to the model, retries included.
     pub model_timeout: Duration,
-    /// Most tokens of a reply; `None` leaves it to the model.
+    /// Token limit of a reply; `None` leaves it to the model.
     pub max_output_tokens: Option<u32>,
-    /// Bytes of what the model is told about a turn, about.
+    /// Approximate size limit of the feedback on one turn.
     pub feedback_bytes: usize,
-    /// Bytes of a conversation; beyond it the oldest turns are left out. A reply of more than half of them is not run.
+    /// Size limit of a conversation; the oldest turns are dropped beyond it. A reply longer than half of it
+    /// is not run.
     pub prompt_bytes: usize,
-    /// How deep agents may be inside agents; the topmost is at 0.
+    /// How deeply agents may nest; the topmost is at depth 0.
     pub max_depth: u32,
 }
 
@@ -145,12 +147,12 @@ impl Default for AgentLimits {
     }
 }
 
-/// Wall clock of a program that calls other agents.
+/// Time limit of a program that calls other agents.
 const WITH_CHILDREN_MS: u64 = 120_000;
 
 impl Agent {
-    /// An agent with this mission, in which `{{name}}` stands for a value of the context. It works in a loop until one of
-    /// its programs returns.
+    /// An agent with this mission, in which `{{name}}` stands for a value of the context. It works in a loop
+    /// until one of its programs returns.
     pub fn new(prompt: impl Into<Arc<str>>) -> Agent {
         Agent {
             prompt: prompt.into(),
@@ -174,7 +176,7 @@ impl Agent {
         }
     }
 
-    /// [`Agent::new`] with a mission in which braces mean nothing, since somebody else wrote it.
+    /// [`Agent::new`] with a mission in which braces are plain text, for texts from elsewhere.
     pub fn verbatim(prompt: impl Into<Arc<str>>) -> Agent {
         Agent { is_verbatim: true, ..Agent::new(prompt) }
     }
@@ -187,20 +189,20 @@ impl Agent {
         self
     }
 
-    /// The type of its answer.
+    /// The type of the answer.
     #[must_use]
     pub fn output<T: JsonSchema>(self) -> Agent {
         self.output_schema(schema_of::<T>())
     }
 
-    /// A JSON Schema of its answer. An answer that does not match it is refused, and the model told why.
+    /// JSON Schema of the answer. An answer that does not match is refused, and the model gets the reason.
     #[must_use]
     pub fn output_schema(mut self, schema: Json) -> Agent {
         self.output_schema = Some(schema);
         self
     }
 
-    /// The type of its context, for agents that are tools of others.
+    /// The type of the context, for agents that are tools of others.
     #[must_use]
     pub fn input<T: JsonSchema>(self) -> Agent {
         self.input_schema(schema_of::<T>())
@@ -213,14 +215,14 @@ impl Agent {
         self
     }
 
-    /// What it does, for agents that are tools of others.
+    /// What the agent does, for agents that are tools of others.
     #[must_use]
     pub fn describe(mut self, description: impl Into<String>) -> Agent {
         self.description = Some(description.into());
         self
     }
 
-    /// Gives its programs a function of the application. The tools of the runtime are not its own.
+    /// Gives its programs a function of the application. Tools of the runtime are not inherited.
     #[must_use]
     pub fn tool(mut self, tool: HostTool) -> Agent {
         self.tools.push(tool);
@@ -236,93 +238,93 @@ impl Agent {
         self
     }
 
-    /// Gives its programs a namespace, beside those of the runtime.
+    /// Gives its programs a namespace in addition to those of the runtime.
     #[must_use]
     pub fn prelude(mut self, prelude: Arc<Prelude>) -> Agent {
         self.preludes.push(prelude);
         self
     }
 
-    /// Puts a text of the application into the system prompt, behind what the model is.
+    /// Adds a text of the application to the system prompt, after the introduction.
     #[must_use]
     pub fn system_prefix(mut self, text: impl Into<String>) -> Agent {
         self.system_prefix = Some(text.into());
         self
     }
 
-    /// Puts a text of the application into the system prompt, before what each reply has to be.
+    /// Adds a text of the application to the system prompt, before the rules for replies.
     #[must_use]
     pub fn system_suffix(mut self, text: impl Into<String>) -> Agent {
         self.system_suffix = Some(text.into());
         self
     }
 
-    /// The trace that its run belongs to, which servers that it calls are told. Of a child, that of its topmost parent.
+    /// The trace that the run belongs to; it is sent to upstreams. A child uses that of its topmost parent.
     #[must_use]
     pub fn trace(mut self, trace: Option<TraceContext>) -> Agent {
         self.trace = trace;
         self
     }
 
-    /// Whom servers may ask that its programs call. Of a child, the client of its topmost parent.
+    /// The client that upstreams may elicit from. A child uses that of its topmost parent.
     #[must_use]
     pub fn client(mut self, client: Option<CallingClient>) -> Agent {
         self.client = client;
         self
     }
 
-    /// What a run of it may take.
+    /// The limits of one run.
     #[must_use]
     pub fn limits(mut self, limits: AgentLimits) -> Agent {
         self.limits = limits;
         self
     }
 
-    /// How many turns it has.
+    /// The number of turns.
     #[must_use]
     pub fn max_turns(mut self, turns: u32) -> Agent {
         self.limits.max_turns = turns;
         self
     }
 
-    /// How many turns it has for repairing turns that failed.
+    /// The number of extra turns for repairing failed ones.
     #[must_use]
     pub fn retry_turns(mut self, turns: u32) -> Agent {
         self.limits.retry_turns = turns;
         self
     }
 
-    /// The limits of each of its programs; of tool calls, all of them together have so many. Without it, 10 s and 100 MiB,
-    /// and with children 120 s.
+    /// The limits of each of its programs. The limit of tool calls holds for all programs together. Default:
+    /// 10 s and 100 MiB, with children 120 s.
     #[must_use]
     pub fn program_limits(mut self, limits: Limits) -> Agent {
         self.program_limits = Some(limits);
         self
     }
 
-    /// What its programs may leave for each other.
+    /// Limits of what its programs may store for each other.
     #[must_use]
     pub fn session_limits(mut self, limits: SessionLimits) -> Agent {
         self.session_limits = limits;
         self
     }
 
-    /// Decides instead of [`ReadsOnly`] whether it goes on.
+    /// The guard to use instead of [`ReadsOnly`].
     #[must_use]
     pub fn guard(mut self, guard: Arc<dyn ContinuationGuard>) -> Agent {
         self.guard = guard;
         self
     }
 
-    /// A model of its own: this one writes its programs, whichever it is run with.
+    /// A model of its own, used instead of the one that the run is given.
     #[must_use]
     pub fn llm(mut self, llm: Arc<dyn Llm>) -> Agent {
         self.llm = Some(llm);
         self
     }
 
-    /// Runs it. The context is an object, whose fields are `data/<field>` in programs. Dropping the future cancels the
-    /// request to the model, or the program with its calls.
+    /// Runs the agent. The context is an object; its fields are `data/<field>` in programs. Dropping the
+    /// future cancels the request to the model, or the program with its calls.
     pub async fn run(
         &self,
         runtime: &Runtime,

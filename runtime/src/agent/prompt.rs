@@ -1,7 +1,8 @@
-//! What a model is told: the system prompt, which is the same in every turn, and the mission with all there is for it.
+//! Writes the prompts of an agent: the system prompt, the same in every turn, and the first message with the
+//! mission.
 //!
-//! Parts that an application writes (prefix, suffix, mission) cannot take the place of those that say how a mission ends
-//! and what is data: these come last.
+//! Texts of the application (prefix, suffix, mission) cannot override the rules that say how a mission ends
+//! and what is data: those rules come last.
 
 use super::{Agent, AgentFailure, AgentMode, AgentReason, feedback};
 use crate::guest::lisp::card;
@@ -10,14 +11,14 @@ use crate::tools::text::{one_line, signature};
 use crate::tools::{Catalog, HOST, UpstreamTool, typed};
 use serde_json::{Map, Value as Json};
 
-/// Characters of a description.
+/// Length limit of a description, in characters.
 const DESCRIPTION: usize = 200;
-/// Keys of a context that are shown, and characters of the sample of each.
+/// How many keys of a context are shown, and the length limit of each sample in characters.
 const KEYS: usize = 40;
 const SAMPLE: usize = 120;
-/// Characters of a key.
+/// Length limit of a key, in characters.
 const KEY: usize = 80;
-/// Bytes of a value that are looked at for its sample.
+/// How many bytes of a value are read for its sample.
 const LOOKED_AT: usize = 64 << 10;
 
 const ROLE: &str = "You solve missions by writing PTC-Lisp, a small, eager subset of Clojure. A reply of yours holds \
@@ -73,7 +74,7 @@ fn part(text: &mut String, title: &str, body: &str) {
     text.push_str(body.trim_end());
 }
 
-/// The mission: what stands between `{{` and `}}` is taken from the context.
+/// The mission with each `{{name}}` replaced from the context.
 pub(super) fn mission(agent: &Agent, context: &Map<String, Json>) -> Result<String, AgentFailure> {
     match agent.is_verbatim {
         true => Ok((*agent.prompt).to_owned()),
@@ -105,7 +106,7 @@ fn filled(prompt: &str, context: &Map<String, Json>) -> Result<String, AgentFail
     Ok(text)
 }
 
-/// The first message: mission, tools, namespaces, servers, data, the answer that is wanted.
+/// The first message: mission, tools, namespaces, servers, data and the form of the answer.
 pub(super) fn first_message(
     agent: &Agent,
     tools: &[&UpstreamTool],
@@ -154,7 +155,7 @@ pub(super) fn first_message(
     text
 }
 
-/// `(tool/find {:words string}) => [{:id integer}]  Finds things.`
+/// One line about a tool, as in `(tool/find {:words string}) => [{:id integer}]  Finds things.`
 fn tool_line(tool: &UpstreamTool, secrets: &SecretRegistry) -> String {
     let gives = match &tool.output_schema {
         Some(schema) => format!(" => {}", typed::typed(schema, schema)),
@@ -166,8 +167,8 @@ fn tool_line(tool: &UpstreamTool, secrets: &SecretRegistry) -> String {
     format!("({}){gives}{description}", signature(HOST, tool))
 }
 
-/// The keys of a context with their kinds and the beginnings of their values: without secrets before they are cut, since a
-/// part of one is not known as such.
+/// The keys of a context with their types and the beginnings of their values. Secrets are redacted before
+/// cutting: a part of a secret would not be recognized.
 fn data(context: &Map<String, Json>, secrets: &SecretRegistry) -> String {
     let mut lines: Vec<String> = context
         .iter()

@@ -1,9 +1,9 @@
-//! The program in the reply of a model.
+//! Finds the program in the reply of a model.
 
-/// What a code block may call itself.
+/// Languages of code blocks that may hold a program.
 const LANGUAGES: [&str; 7] = ["clojure", "clj", "lisp", "ptc-lisp", "ptc", "scheme", ""];
 
-/// The program: the last code block of a language that it may be in, or a reply that is nothing but forms.
+/// The program: the last code block in one of [`LANGUAGES`], or a reply that consists only of forms.
 pub(super) fn program(reply: &str) -> Option<&str> {
     if let Some(block) = blocks(reply).filter(|block| !block.trim().is_empty()).last() {
         return Some(block.trim());
@@ -12,7 +12,7 @@ pub(super) fn program(reply: &str) -> Option<&str> {
     (text.starts_with('(') && text.ends_with(')')).then_some(text)
 }
 
-/// Code blocks in order; one that is not closed reaches to the end.
+/// Code blocks in order; an unclosed block reaches to the end.
 fn blocks(reply: &str) -> impl Iterator<Item = &str> {
     let mut rest = reply;
     std::iter::from_fn(move || {
@@ -29,7 +29,7 @@ fn blocks(reply: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where a line begins with three backticks.
+/// Start of the first line that begins with three backticks.
 fn fence(text: &str) -> Option<usize> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {

@@ -1,4 +1,4 @@
-//! What came of an agent: its answer or why there is none, and a trace of every turn.
+//! The result of an agent's run: its answer or why there is none, and a trace of every turn.
 
 use super::guard::MatchedCall;
 use super::llm::{LlmErrorKind, TokenUsage};
@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One run of an agent.
+/// The result of one run of an agent.
 #[derive(Clone, Debug)]
 pub struct AgentStep {
     /// The answer, as JSON.
@@ -24,17 +24,17 @@ pub struct AgentStep {
     pub calls: Vec<CallRecord>,
     /// Totals of the calls of all turns.
     pub call_totals: CallTotals,
-    /// What the model cost, without children.
+    /// What the model used, without children.
     pub usage: AgentUsage,
-    /// What came of its children, by name, in the order in which they began. One whose caller did not wait for its end has
-    /// [`AgentReason::Cancelled`] and the turns that it had taken.
+    /// Results of its children by name, in the order in which they began. A child that was abandoned by its
+    /// caller has [`AgentReason::Cancelled`] and the turns that it had taken.
     pub children: Vec<(String, AgentStep)>,
-    /// Which prelude its programs had: hashes, namespaces, components and exports.
+    /// The prelude of its programs: hashes, namespaces, components and exports.
     pub prelude_trace: Option<Arc<Json>>,
 }
 
 impl Default for AgentStep {
-    /// One that has not begun.
+    /// A run that has not begun.
     fn default() -> AgentStep {
         AgentStep {
             result: Ok(Json::Null),
@@ -50,7 +50,7 @@ impl Default for AgentStep {
 }
 
 impl AgentStep {
-    /// One that could not begin.
+    /// A run that could not begin.
     pub(super) fn failed(failure: AgentFailure) -> AgentStep {
         AgentStep { result: Err(failure), ..AgentStep::default() }
     }
@@ -58,7 +58,7 @@ impl AgentStep {
     /// The answer as a type of the application.
     ///
     /// # Errors
-    /// The failure of the agent, or an answer that is no such value.
+    /// The failure of the agent, or an answer that does not deserialize to the type.
     pub fn value<T: DeserializeOwned>(&self) -> Result<T, AgentFailure> {
         let answer = self.result.clone()?;
         serde_json::from_value(answer).map_err(|error| {
@@ -67,18 +67,18 @@ impl AgentStep {
     }
 }
 
-/// What the model of a run cost.
+/// What the model used in one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AgentUsage {
     /// Requests to the model.
     pub requests: u32,
-    /// Tokens, as far as the model says.
+    /// Tokens, as far as the model reports them.
     pub tokens: TokenUsage,
-    /// Bytes of all prompts, in full each time.
+    /// Bytes of all prompts; each prompt counts in full.
     pub prompt_bytes: u64,
     /// Bytes of all replies.
     pub reply_bytes: u64,
-    /// Time that was waited for the model.
+    /// Time spent waiting for the model.
     #[serde(serialize_with = "millis")]
     pub model_time: Duration,
 }
@@ -87,44 +87,44 @@ fn millis<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S:
     serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// One turn: a reply of the model, and what came of it.
+/// One turn: a reply of the model and its result.
 #[derive(Clone, Debug, Serialize)]
 pub struct AgentTurn {
-    /// From 1.
+    /// Number of the turn, from 1.
     pub number: u32,
-    /// What it was taken from.
+    /// Which allowance the turn was taken from.
     pub kind: TurnKind,
     /// Bytes of the prompt.
     pub prompt_bytes: u64,
-    /// The reply of the model, without secrets.
+    /// The reply of the model, with secrets redacted.
     pub reply: String,
-    /// The program in it.
+    /// The program in the reply.
     pub program: Option<String>,
-    /// How it ended.
+    /// How the turn ended.
     pub status: TurnStatus,
-    /// What the model was told about it, or the answer.
+    /// The feedback that the model got, or the answer.
     pub feedback: String,
     /// Lines that the program printed.
     pub prints: Vec<String>,
     /// Its calls.
     pub calls: Vec<TracedCall>,
-    /// Tokens, as far as the model says.
+    /// Tokens, as far as the model reports them.
     pub tokens: TokenUsage,
-    /// Time that was waited for the model.
+    /// Time spent waiting for the model.
     #[serde(rename = "model_ms", serialize_with = "millis")]
     pub model_time: Duration,
-    /// Time that the program took.
+    /// Time that the program ran.
     #[serde(rename = "program_ms", serialize_with = "millis")]
     pub program_time: Duration,
 }
 
-/// What a turn is taken from.
+/// The allowance that a turn is taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TurnKind {
-    /// The turns of the agent.
+    /// The agent's regular turns.
     Work,
-    /// Those that it has beyond for turns that failed.
+    /// The extra turns for repairing failed ones.
     Retry,
 }
 
@@ -132,19 +132,19 @@ pub enum TurnKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStatus {
-    /// With the answer.
+    /// The turn gave the answer.
     Answered,
-    /// With a value, after which the agent goes on.
+    /// The program ended with a value, and the agent went on.
     Continued,
     /// The program failed, or its answer was refused.
     Failed,
-    /// The program gave the mission up.
+    /// The program called `(fail v)`.
     GivenUp,
-    /// There was no program in the reply.
+    /// The reply held no program.
     NoProgram,
 }
 
-/// A call in the trace of a turn: neither arguments nor result.
+/// A call in the trace of a turn, without its arguments and result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TracedCall {
     /// Configured name of the server; `tool` for tools of the host.
@@ -175,30 +175,30 @@ impl From<&CallRecord> for TracedCall {
 /// Why an agent has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentFailure {
-    /// Which reason.
+    /// The reason.
     pub reason: AgentReason,
     /// One line that says what happened.
     pub message: String,
-    /// For [`AgentReason::PartialSideEffects`]: the calls that kept it from going on.
+    /// For [`AgentReason::PartialSideEffects`]: the calls that stopped it.
     pub matched_calls: Vec<MatchedCall>,
-    /// For [`AgentReason::LlmError`]: of which kind it was.
+    /// For [`AgentReason::LlmError`]: the kind of failure.
     pub model_error: Option<LlmErrorKind>,
 }
 
-/// The closed set of reasons.
+/// Why an agent failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AgentReason {
     /// The program called `(fail v)`.
     Failed,
-    /// The last turn has gone without an answer.
+    /// The last turn ended without an answer.
     MaxTurnsExceeded,
     /// The turns of this agent, its parents and its children are used up.
     TurnBudgetExhausted,
     /// The tokens are used up.
     TokenBudgetExhausted,
-    /// The time is over.
+    /// The time is used up.
     Timeout,
-    /// The model did not answer.
+    /// The model gave no reply.
     LlmError,
     /// The last answer did not match the schema.
     ValidationFailed,
@@ -206,13 +206,13 @@ pub enum AgentReason {
     ProgramFailed,
     /// The guard stopped it.
     PartialSideEffects,
-    /// What a namespace needs is not there, or not there any more.
+    /// Something that a namespace needs is missing.
     PreludeAttachFailed,
-    /// The program that had called it, a child, ended first.
+    /// The program that called this child ended first.
     Cancelled,
-    /// Agents inside agents, deeper than allowed.
+    /// Agents were nested more deeply than allowed.
     MaxDepthExceeded,
-    /// The agent itself cannot be run as it is.
+    /// The agent is invalid and cannot be run.
     InvalidAgent,
 }
 

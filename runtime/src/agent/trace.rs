@@ -1,17 +1,17 @@
-//! What comes of an agent while it is under way: shared with whoever is around it, so that one that is dropped half-way
-//! leaves what it has come to.
+//! Collects the result of an agent while it runs. Parents share it, so an agent that is dropped half-way
+//! leaves what it has done.
 
 use super::{AgentFailure, AgentReason, AgentStep};
 use serde_json::Value as Json;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The trace of one run. Until it has ended it says that it was cancelled.
+/// The trace of one run. Until the run has ended, its result is that it was cancelled.
 #[derive(Clone)]
 pub(super) struct AgentTrace(Arc<TraceParts>);
 
 struct TraceParts {
     step: Mutex<AgentStep>,
-    /// In the order in which they began.
+    /// Children in the order in which they began.
     children: Mutex<Vec<(Arc<str>, AgentTrace)>>,
 }
 
@@ -23,17 +23,17 @@ impl AgentTrace {
         AgentTrace(Arc::new(TraceParts { step, children: Mutex::default() }))
     }
 
-    /// What has come of it so far, its children apart.
+    /// The result so far, without children.
     pub(super) fn step(&self) -> MutexGuard<'_, AgentStep> {
         self.0.step.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How it has ended.
+    /// How the run ended.
     pub(super) fn result(&self) -> Result<Json, AgentFailure> {
         self.step().result.clone()
     }
 
-    /// The trace of a child that begins now.
+    /// Adds the trace of a child that begins now.
     pub(super) fn child(&self, name: &Arc<str>) -> AgentTrace {
         let child = AgentTrace::new();
         let mut children = self.0.children.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,7 +41,7 @@ impl AgentTrace {
         child
     }
 
-    /// Takes what has come of it, and of its children, whether or not they have ended.
+    /// Takes the result with those of all children, whether or not they have ended.
     pub(super) fn take(&self) -> AgentStep {
         let children = std::mem::take(&mut *self.0.children.lock().unwrap_or_else(PoisonError::into_inner));
         let children = children.into_iter().map(|(name, child)| (name.to_string(), child.take())).collect();

@@ -1,4 +1,4 @@
-//! The loop of an agent: the model replies, its program runs, and the model is told what came of it.
+//! The loop of an agent: the model replies, its program runs, and the model gets feedback.
 
 use super::budget::SharedBudget;
 use super::feedback::{self, TurnsLeft};
@@ -23,33 +23,33 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Where an agent is run.
+/// The environment in which an agent runs; shared by nested agents.
 #[derive(Clone)]
 pub(super) struct AgentPlace {
-    /// Servers and namespaces that all programs there have.
+    /// Servers and namespaces of all programs.
     pub(super) base: Scope,
-    /// The model of whoever has no other.
+    /// The model of agents that have none of their own.
     pub(super) llm: Arc<dyn Llm>,
     pub(super) budget: Arc<SharedBudget>,
-    /// How many agents are around it.
+    /// How many agents are around this one.
     pub(super) depth: u32,
-    /// How many there may be: the least that it and any of them says.
+    /// How deeply agents may nest: the least limit of this agent and those around it.
     pub(super) max_depth: u32,
-    /// The trace of whoever asked.
+    /// The caller's trace.
     pub(super) trace: Option<TraceContext>,
-    /// Whom servers may ask.
+    /// The client that upstreams may elicit from.
     pub(super) client: Option<CallingClient>,
 }
 
-/// What the programs of a run are run in.
+/// How the programs of a run are executed.
 pub(super) enum Ground {
-    /// A session: they build on each other.
+    /// In a session, so that later programs use what earlier ones defined.
     Session(Session, Option<String>),
-    /// Each program alone, once for each of these contexts: it is to be kept.
+    /// Alone, once for each of these contexts, for a program that will be stored.
     Samples(Vec<String>),
 }
 
-/// An agent under way.
+/// A run of an agent.
 pub(super) struct AgentRun<'a> {
     agent: &'a Agent,
     place: AgentPlace,
@@ -58,14 +58,14 @@ pub(super) struct AgentRun<'a> {
     system: String,
     messages: Vec<LlmMessage>,
     left: TurnsLeft,
-    /// Tool calls of its programs so far: they have one budget.
+    /// Tool calls of all its programs so far; they share one budget.
     calls_made: u64,
-    /// How the last turn failed, if it did.
+    /// The failure of the last turn, if it failed.
     last_failure: Option<(AgentReason, String)>,
     trace: &'a AgentTrace,
 }
 
-/// What came of a program.
+/// The result of a program.
 enum TurnEnd {
     Answered(Json),
     GivenUp(String),
@@ -75,7 +75,7 @@ enum TurnEnd {
 }
 
 impl Agent {
-    /// Runs it at a place; what comes of it is in its trace.
+    /// Runs the agent in `place` and records the result in the trace.
     pub(super) fn run_at<'a>(
         &'a self,
         place: AgentPlace,
@@ -109,7 +109,7 @@ impl<'a> AgentRun<'a> {
         })
     }
 
-    /// A run whose mission is told with this context.
+    /// Prepares a run; its mission is filled in from this context.
     pub(super) fn on(
         agent: &'a Agent,
         place: AgentPlace,
@@ -163,7 +163,7 @@ impl<'a> AgentRun<'a> {
         })
     }
 
-    /// Takes turns until it is over.
+    /// Takes turns until the run is over.
     pub(super) async fn finish(mut self) {
         let result = loop {
             match self.turn().await {
@@ -175,10 +175,11 @@ impl<'a> AgentRun<'a> {
         self.trace.step().result = result;
     }
 
-    /// One turn; its answer if it was the last.
+    /// Takes one turn; returns the answer if this was the last.
     async fn turn(&mut self) -> Result<Option<Json>, AgentFailure> {
         let kind = self.take_turn()?;
-        // Before anything is asked: a backing may have gone since the last turn.
+        // Checked before the model is asked: a server that a namespace needs may have gone since the last
+        // turn.
         self.scope.check().map_err(|failure| failure_of(&failure))?;
         feedback::fit(&mut self.messages, self.agent.limits.prompt_bytes);
         let (reply, prompt_bytes, model_time) = self.ask().await?;
@@ -199,9 +200,9 @@ impl<'a> AgentRun<'a> {
             program_time: Duration::ZERO,
         };
         let (verdict, calls) = match reply::program(&reply.text) {
-            // Half a program may be one too, and do half of what was meant.
+            // The beginning of a program can be a valid program, and do half of what was meant.
             Some(_) if reply.is_cut => (unusable(feedback::CUT.to_owned(), "the reply was cut"), Vec::new()),
-            // It would be told back with each later request.
+            // The reply would be part of each later request.
             Some(_) if reply.text.len() > most => {
                 (unusable(feedback::too_long(reply.text.len(), most), "the reply was too long"), Vec::new())
             }
@@ -226,7 +227,7 @@ impl<'a> AgentRun<'a> {
                 (verdict, calls)
             }
         };
-        // Whatever else ends it leaves open what the calls of this turn have done.
+        // Any other end leaves open what the calls of this turn have done.
         let is_over = matches!(verdict, TurnEnd::Answered(_) | TurnEnd::GivenUp(_));
         let guarded = match is_over {
             true => Continuation::Continue,
@@ -263,7 +264,7 @@ impl<'a> AgentRun<'a> {
         if let (Ok(None), Continuation::Continue) = (&result, &guarded) {
             turn.feedback.push_str(&feedback::turns(self.left, self.last_failure.is_some()));
             let told = self.scope.secrets().scrub(&turn.feedback).into_owned();
-            // Models refuse a conversation with an empty message in it.
+            // Models refuse a conversation that holds an empty message.
             let said = if turn.reply.trim().is_empty() { "(nothing)" } else { &*turn.reply };
             self.messages.push(LlmMessage::assistant(said));
             self.messages.push(LlmMessage::user(told));
@@ -281,7 +282,7 @@ impl<'a> AgentRun<'a> {
         }
     }
 
-    /// Takes a turn from what is left of the agent and of the whole run.
+    /// Takes a turn from the agent's allowance and from the shared budget.
     fn take_turn(&mut self) -> Result<TurnKind, AgentFailure> {
         let kind = if self.left.work > 0 {
             self.left.work -= 1;
@@ -296,7 +297,7 @@ impl<'a> AgentRun<'a> {
         Ok(kind)
     }
 
-    /// Why it ends when no turn is left.
+    /// The failure when no turn is left.
     fn exhausted(&self) -> AgentFailure {
         let turns = self.trace.step().turns.len();
         match &self.last_failure {
@@ -339,7 +340,7 @@ impl<'a> AgentRun<'a> {
         let reply = tokio::time::timeout(timeout, llm.complete(request)).await;
         let took = begun.elapsed();
         self.trace.step().usage.model_time += took;
-        // Whoever noticed first.
+        // The client of the model and this loop each watch the deadline; either may notice first.
         let late = || {
             let text = format!("planner exceeded {}ms timeout", timeout.as_millis());
             LlmError::new(LlmErrorKind::Timeout, text)
@@ -366,14 +367,14 @@ impl<'a> AgentRun<'a> {
         }
     }
 
-    /// Runs a program, and says what came of it.
+    /// Runs a program and judges its result.
     async fn execute(&self, program: &str) -> (TurnEnd, Vec<Outcome>) {
         match &self.ground {
             Ground::Session(session, context) => {
                 let options = self.options(context.clone());
                 let outcome = match session.run(program, options, Some(self.accept())) {
                     Ok(run) => run.await,
-                    // A program of this session is waited for, and its session is nobody else's.
+                    // Unreachable: the loop waits for each program, and nothing else uses this session.
                     Err(_) => {
                         let failure = AgentFailure::new(AgentReason::InvalidAgent, "its session is busy");
                         return (TurnEnd::Stopped(failure), Vec::new());
@@ -397,7 +398,7 @@ impl<'a> AgentRun<'a> {
                     outcomes.push(outcome);
                     match verdict {
                         TurnEnd::Answered(answer) => answers.push(answer),
-                        // The data that it was shown are those of the first.
+                        // The model saw the data of the first sample only.
                         TurnEnd::Failed { feedback, reason, message } if at > 0 => {
                             let feedback = format!("With other data of the same shape: {feedback}");
                             return (TurnEnd::Failed { feedback, reason, message }, outcomes);
@@ -411,10 +412,11 @@ impl<'a> AgentRun<'a> {
     }
 
     fn options(&self, context: Option<String>) -> RunOptions {
-        // Rounded up: a program that was ended by this limit has left nothing of the time, and is not told as one that may be mended.
+        // Rounded up: a program that this limit ended then leaves no time, and its failure is not reported as
+        // repairable.
         let left = u64::try_from(self.place.budget.left().as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
         let limits = self.agent.limits_of_programs();
-        // A program that is to be kept runs alone, later, and once for each sample now.
+        // A program that will be stored runs alone later, and runs once for each sample now.
         let calls_made = if matches!(self.ground, Ground::Samples(_)) { 0 } else { self.calls_made };
         let limits = Limits {
             timeout_ms: limits.timeout_ms.min(left.max(1)),
@@ -434,7 +436,7 @@ impl<'a> AgentRun<'a> {
         }
     }
 
-    /// Refuses an answer that does not match before anything of its program is kept.
+    /// Refuses an answer that does not match the schema, before the session stores anything of its program.
     fn accept(&self) -> Accept {
         let (schema, mode) = (self.agent.output_schema.clone(), self.agent.mode);
         Box::new(move |rendered| {
@@ -447,7 +449,7 @@ impl<'a> AgentRun<'a> {
         })
     }
 
-    /// What came of a program of a session.
+    /// Judges the result of a program that ran in a session.
     fn judge(&self, outcome: &Outcome, stored: &[String]) -> TurnEnd {
         match &outcome.result {
             Ok(rendered) if !is_final(self.agent.mode, rendered) => {
@@ -458,7 +460,7 @@ impl<'a> AgentRun<'a> {
         }
     }
 
-    /// What came of a program that is to be kept, or of one that has ended the mission: its value is the answer.
+    /// Judges a program that ran alone or ended the mission: its value is the answer.
     fn judge_end(&self, outcome: &Outcome) -> TurnEnd {
         let failure = match &outcome.result {
             Ok(rendered) => {
@@ -497,12 +499,12 @@ impl<'a> AgentRun<'a> {
     }
 }
 
-/// A reply of which nothing was run.
+/// The end of a turn without running its reply.
 fn unusable(feedback: String, message: &str) -> TurnEnd {
     TurnEnd::Failed { feedback, reason: AgentReason::ProgramFailed, message: message.to_owned() }
 }
 
-/// What the failure of a program means for its agent.
+/// The failure of an agent that follows from the failure of a program.
 pub(super) fn failure_of(failure: &Failure) -> AgentFailure {
     let reason = match failure.reason {
         reason if reason == Reason::Fail => {
@@ -520,13 +522,13 @@ pub(super) fn failure_of(failure: &Failure) -> AgentFailure {
     AgentFailure::new(reason, format!("{}: {}", failure.reason.raw(), failure.message))
 }
 
-/// The value ends the mission.
+/// Whether the value ends the mission.
 fn is_final(mode: AgentMode, rendered: &RenderedValue) -> bool {
     mode == AgentMode::SingleShot || rendered.completion == Completion::Return
 }
 
 impl Agent {
-    /// Tools and place of its programs.
+    /// The scope of the agent's programs: its tools in the environment `place`.
     fn scope_at(
         &self,
         place: &AgentPlace,

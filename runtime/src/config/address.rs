@@ -1,4 +1,4 @@
-//! Addresses of remote servers: which may be used, and what may be sent there.
+//! Validates the addresses of remote servers: which may be used, and whether secrets may be sent there.
 
 use super::ConfigError;
 use super::entry::EntryReader;
@@ -7,7 +7,7 @@ use crate::secrets::names;
 use serde_json::{Map, Value};
 
 impl EntryReader<'_> {
-    /// The address under a key, if it is there. `has_auth`: secrets are sent to it.
+    /// The address under a key, if present. `has_auth`: secrets are sent to it.
     pub(super) fn address(
         &self,
         entry: &Map<String, Value>,

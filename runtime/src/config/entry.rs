@@ -1,4 +1,4 @@
-//! One server entry: which keys it may have, and what they mean.
+//! Reads one server entry: which keys it may have, and what they mean.
 
 use super::credentials::Credentials;
 use super::general::{rule, tool_names};
@@ -15,45 +15,45 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Wall clock of one start when the entry does not say.
+/// Default time limit of one start.
 pub const DEFAULT_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a server may leave us without any answer, once a call to it was given up, when the entry does not say.
-/// With the default limits of a program a hung server is replaced within 30 s.
+/// Default time for which a server may send no answer after a call to it was given up. With the default
+/// limits of a program, an unresponsive server is replaced within 30 s.
 pub const DEFAULT_UNRESPONSIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// One configured server. Holds resolved secrets, so it implements neither `Debug` nor `Serialize`.
 #[derive(Clone)]
 pub struct ServerEntry {
-    /// Configured name: `:server` in programs.
+    /// Configured name; `:server` in programs.
     pub name: Arc<str>,
-    /// What `tool/servers` shows.
+    /// Description that `tool/servers` shows.
     pub description: Option<String>,
-    /// How it is reached.
+    /// How to reach it.
     pub transport: TransportSpec,
-    /// Wall clock of one start.
+    /// Time limit of one start.
     pub handshake_timeout: Duration,
-    /// It was written, so that another default does not apply.
+    /// The file sets `handshake_timeout`, so no other default applies.
     pub handshake_is_explicit: bool,
-    /// How long it may leave us without any answer, once a call to it was given up, before it counts as crashed.
+    /// How long it may send no answer after a call to it was given up, before it counts as crashed.
     pub unresponsive_timeout: Duration,
     /// Which of its tools may be called.
     pub tools: ToolPolicy,
     /// Limits on calls to it.
     pub limits: CallLimits,
-    /// What a failed start means, from `required` or the shape of the file.
+    /// What a failed start means; from `required` or the shape of the file.
     pub startup: Startup,
-    /// `required` was written, so that an override for all does not apply.
+    /// The file sets `required`, so no global override applies.
     pub startup_is_explicit: bool,
-    /// May start this very program. No configuration file can set it.
+    /// The command may be this very program. No configuration file can set it.
     own_binary: bool,
-    /// Fingerprint of what a configuration file says of it; `None` when it is from no file.
+    /// Fingerprint of the entry in its configuration file; `None` for an entry from elsewhere.
     pub(super) written: Option<u64>,
 }
 
 impl ServerEntry {
-    /// A server that is this very program, run with `arguments`: how `ptc demo` gets its servers without
-    /// anything being installed. Configuration files cannot express it.
+    /// A server that runs this very program with `arguments`. `ptc demo` gets its servers this way, without
+    /// installing anything. Configuration files cannot express it.
     pub fn own_binary(name: &str, description: &str, arguments: &[&str]) -> std::io::Result<ServerEntry> {
         let program = std::env::current_exe()?;
         let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
@@ -73,7 +73,7 @@ impl ServerEntry {
         ServerEntry::new(name, TransportSpec::Http(Box::new(spec)))
     }
 
-    /// A strict server that is reached through a transport of whoever embeds the runtime.
+    /// A strict server that is reached through a transport of the application.
     pub fn custom(name: &str, transport: Arc<dyn Transport>) -> ServerEntry {
         ServerEntry::new(name, TransportSpec::Custom(transport))
     }
@@ -95,12 +95,13 @@ impl ServerEntry {
         }
     }
 
-    /// True when a configuration says the same of both. What is from no file is told apart by how it is reached.
+    /// True when both entries say the same. Entries that are from no file are compared by how they are
+    /// reached.
     pub(crate) fn is_as_written(&self, other: &ServerEntry) -> bool {
         self.written == other.written && self.transport.descriptor() == other.transport.descriptor()
     }
 
-    /// True when the command is this very program, reached through configuration.
+    /// True when a configuration file names this very program as the command.
     pub fn is_forbidden_self(&self) -> bool {
         if self.own_binary {
             return false;
@@ -115,24 +116,24 @@ pub(super) struct EntryReader<'a> {
     pub(super) document: &'a Document<'a>,
     pub(super) shape: Shape,
     pub(super) server: &'a str,
-    /// The rule that holds for all servers.
+    /// The rule for tools of all servers.
     pub(super) tools: Option<&'a NameRule>,
     pub(super) credentials: &'a Credentials,
     pub(super) secrets: &'a SecretRegistry,
     pub(super) variables: &'a dyn Fn(&str) -> Option<String>,
-    /// Values that nothing can hide: whoever wrote them must know.
+    /// Secrets that redaction cannot hide; reported as warnings.
     pub(super) unprotected: RefCell<Vec<ConfigError>>,
 }
 
 impl EntryReader<'_> {
-    /// [`EntryReader::read`]; in a host's file an entry that cannot be used costs itself only: it becomes a server that
-    /// does not start and says why.
+    /// As [`EntryReader::read`], but an invalid entry of a host's file affects only itself: it becomes a
+    /// server that does not start and reports why.
     pub(super) fn read_for_its_shape(&self, value: &Value) -> Result<Option<ServerEntry>, ConfigError> {
         let error = match self.read(value) {
             Err(error) if matches!(self.shape, Shape::McpServers | Shape::Servers) => error,
             read => return read,
         };
-        // What it holds must not be shown all the same.
+        // Secrets of an invalid entry are registered as well.
         for secret in value.as_object().into_iter().flat_map(names::in_entry) {
             let _ = self.secrets.register(&secret);
         }
@@ -151,7 +152,7 @@ impl EntryReader<'_> {
         let Value::Object(entry) = value else {
             return Err(self.error(&[], format!("upstream {server} must be an object")));
         };
-        // Programs that write hosts' files spell what is not there out.
+        // Programs that write hosts' files spell out empty values.
         let mut present;
         let entry = if self.shape != Shape::Upstreams && entry.values().any(Value::is_null) {
             present = entry.clone();
@@ -207,7 +208,7 @@ impl EntryReader<'_> {
         Ok(Some(made))
     }
 
-    /// A warning for each key that means nothing here.
+    /// A warning for each unknown key.
     pub(super) fn unknown_keys(&self, value: &Value) -> Vec<ConfigError> {
         let hosts = self.shape != Shape::Upstreams;
         let Value::Object(entry) = value else { return Vec::new() };
@@ -221,7 +222,7 @@ impl EntryReader<'_> {
             .collect()
     }
 
-    /// Registers a secret; a warning when that cannot keep it out of what `ptc` says.
+    /// Registers a secret; adds a warning when redaction cannot hide it.
     pub(super) fn protect(&self, path: &[&str], what: &str, value: &str) -> Credential {
         let (credential, protection) = Credential::secret(value, self.secrets);
         if let Some(complaint) = Protection::complaint(protection) {
@@ -235,7 +236,7 @@ impl EntryReader<'_> {
         credential
     }
 
-    /// Fills placeholders where hosts do; in our own shape such a text is literal.
+    /// Fills placeholders in the hosts' shapes; in our own shape such a text is literal.
     pub(super) fn host_text(&self, key: &str, text: &str) -> Result<String, ConfigError> {
         match self.shape {
             Shape::Upstreams => Ok(text.to_owned()),
@@ -261,8 +262,8 @@ impl EntryReader<'_> {
             self.error(path, message)
         })?;
         for (name, value) in expanded.used {
-            // Variables that every child gets anyway are no secrets, and redacting a home directory
-            // or a user name would spoil ordinary output.
+            // Variables that every child process inherits are no secrets, and redacting a home directory or a
+            // user name would spoil ordinary output.
             if !is_inherited(&name.as_str().into()) && !EDITOR_FOLDERS.contains(&name.as_str()) {
                 self.protect(path, &format!("the value of ${{{name}}}"), &value);
             }
@@ -270,7 +271,7 @@ impl EntryReader<'_> {
         Ok(expanded.text)
     }
 
-    /// The entry's own rule and the one for all servers.
+    /// Combines the entry's own rule with the one for all servers.
     fn tool_policy(&self, entry: &Map<String, Value>) -> Result<ToolPolicy, ConfigError> {
         let hosts = self.shape != Shape::Upstreams;
         let own = match entry.get("tools") {
@@ -286,7 +287,7 @@ impl EntryReader<'_> {
         Ok(rules.fold(ToolPolicy::default(), ToolPolicy::with_rule))
     }
 
-    /// What a host's own keys choose among the tools.
+    /// The rules that a host's own keys express.
     fn choices(&self, entry: &Map<String, Value>) -> Result<Vec<NameRule>, ConfigError> {
         let mut rules = Vec::new();
         for (key, choice) in keys::CHOICES {
@@ -347,7 +348,7 @@ impl EntryReader<'_> {
         self.error(&[key], format!("upstream {}: {message}", self.server))
     }
 
-    /// An error about something that the entry does.
+    /// An error about a key of the entry.
     pub(super) fn about(&self, below: &[&str], what: &str) -> ConfigError {
         self.error(below, format!("upstream {} {what}", self.server))
     }
@@ -359,7 +360,7 @@ impl EntryReader<'_> {
     }
 }
 
-/// False, and lists and texts of nothing.
+/// `false`, and empty lists and texts.
 fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.is_empty(),

@@ -1,12 +1,12 @@
-//! What is wrong with a configuration file, and where.
+//! The error about a configuration file, with its location.
 
 use jsonc_parser::errors::ParseError;
 use std::fmt;
 
-/// A configuration error with its place.
+/// A configuration error with its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// File name as given.
+    /// File name as given by the caller.
     pub file: String,
     /// Line and column from 1; `None` when the file could not be read.
     pub position: Option<(usize, usize)>,
@@ -27,7 +27,7 @@ impl ConfigError {
         }
     }
 
-    /// What the reader says is not quoted whole: it shows lines of the file, and those may hold secrets.
+    /// The reader's message is not quoted in full: it shows lines of the file, which may hold secrets.
     pub(super) fn yaml(file: &str, error: &serde_saphyr::Error) -> ConfigError {
         let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let position = error.location().map(|place| (number(place.line()), number(place.column())));

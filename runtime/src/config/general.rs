@@ -1,5 +1,5 @@
-//! What a file says beside its servers: `"tools": {"allow": […]}` or `{"block": […]}` (which one server may say as well),
-//! and `"execution": {…}`, how scripts are run.
+//! Reads the keys of a file that concern no single server: `"tools": {"allow": […]}` or `{"block": […]}`,
+//! which an entry may have as well, and `"execution": {…}` for scripts.
 
 use super::ConfigError;
 use super::place::Document;
@@ -12,7 +12,7 @@ pub(super) fn tool_names(value: &Value) -> Option<Vec<ToolPattern>> {
     value.as_array()?.iter().map(|name| name.as_str().map(ToolPattern::new)).collect()
 }
 
-/// Reads a rule; an empty object has none. An error comes with the key below `tools` that it is about.
+/// Reads a rule; an empty object has none. An error names the key below `tools` that it is about.
 pub(super) fn rule(value: &Value) -> Result<Option<NameRule>, (Option<&'static str>, String)> {
     let Value::Object(lists) = value else {
         return Err((None, "tools must be an object with allow or block".to_owned()));
@@ -40,17 +40,17 @@ pub(super) const EXECUTION: &str = "execution";
 const TIMEOUT: &str = "timeout_seconds";
 const OUTPUT: &str = "max_output_bytes";
 
-/// How scripts are run, where the file says so.
+/// Settings of the file for scripts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScriptSettings {
-    /// Wall clock of one script.
+    /// Time limit of one script.
     pub timeout: Option<Duration>,
-    /// Output of one script.
+    /// Output limit of one script.
     pub max_output_bytes: Option<u64>,
 }
 
 impl ScriptSettings {
-    /// What this file says, or else the one before.
+    /// These settings, completed by those of an earlier file.
     #[must_use]
     pub fn or(self, before: ScriptSettings) -> ScriptSettings {
         ScriptSettings {
@@ -65,7 +65,7 @@ impl ScriptSettings {
         warnings: &mut Vec<ConfigError>,
     ) -> Result<ScriptSettings, ConfigError> {
         let settings = match root.get(EXECUTION) {
-            // A key of YAML with nothing below it.
+            // A YAML key without a value.
             None | Some(Value::Null) => return Ok(ScriptSettings::default()),
             Some(Value::Object(settings)) => settings,
             Some(_) => {

@@ -1,4 +1,4 @@
-//! The keys of an entry whose server is remote.
+//! Reads the keys of an entry for a remote server.
 
 use super::entry::EntryReader;
 use super::transport::HOST_ADDRESSES;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where hosts write headers, secrets and all.
+/// The key of a host's headers, which may hold secrets.
 const HOST_HEADERS: &str = "headers";
 
 impl EntryReader<'_> {
@@ -35,7 +35,7 @@ impl EntryReader<'_> {
         let key = self.file(entry, "client_key")?;
         let client_certificate = match (certificate, key) {
             (None, None) => None,
-            // One file may hold both.
+            // The certificate file may hold the key as well.
             (Some(certificate), key) => {
                 Some(ClientCertificate { key: key.unwrap_or_else(|| certificate.clone()), certificate })
             }
@@ -49,7 +49,7 @@ impl EntryReader<'_> {
         })
     }
 
-    /// A file; a relative path is looked for beside the configuration.
+    /// A file; a relative path starts at the folder of the configuration file.
     fn file(&self, entry: &Map<String, Value>, key: &str) -> Result<Option<PathBuf>, ConfigError> {
         let Some(text) = self.string(entry, key)? else { return Ok(None) };
         let text = self.host_text(key, text)?;
@@ -70,8 +70,8 @@ impl EntryReader<'_> {
         Ok(Some(url))
     }
 
-    /// The `url` of a host's entry. Hosts take http:// as well; where a secret would go over it to another machine,
-    /// whoever wrote the file is warned.
+    /// The `url` of a host's entry. Hosts accept http:// as well; a warning says so if a secret would go over
+    /// it to another machine.
     fn host_address(&self, entry: &Map<String, Value>, has_auth: bool) -> Result<Option<Url>, ConfigError> {
         let keys = HOST_ADDRESSES.map(|(key, _)| key);
         let Some(key) = keys.into_iter().find(|key| entry.contains_key(*key)) else { return Ok(None) };
@@ -96,7 +96,7 @@ impl EntryReader<'_> {
         Ok(Some(url))
     }
 
-    /// The `headers` of a host's entry; true if there is a secret among them.
+    /// The `headers` of a host's entry; true if one of them is a secret.
     fn host_headers(&self, entry: &Map<String, Value>, headers: &mut Headers) -> Result<bool, ConfigError> {
         let given = match entry.get(HOST_HEADERS) {
             None | Some(Value::Null) => return Ok(false),
@@ -122,7 +122,7 @@ impl EntryReader<'_> {
                 }
             };
             let filled = self.host_value(&path, &text)?;
-            // A variable that was filled in has been registered by itself, a scheme before it is no secret.
+            // A variable that was filled in is already registered; the scheme before it is no secret.
             let is_secret = filled != text || names::is_secret(name);
             let is_literal = filled == text || names::defaults(&text).next().is_some();
             if is_literal && names::is_secret(name) {
@@ -142,8 +142,8 @@ impl EntryReader<'_> {
         Ok(any_secret)
     }
 
-    /// A text of a host's entry with its placeholders filled. What a host would ask its user for (`${input:api-key}`)
-    /// comes from the variable of that name (`API_KEY`).
+    /// A text of a host's entry with its placeholders filled. Where a host would ask its user
+    /// (`${input:api-key}`), the environment variable of that name (`API_KEY`) is used.
     fn host_value(&self, path: &[&str], text: &str) -> Result<String, ConfigError> {
         const ASKS: &str = "${input:";
         let mut text = text.to_owned();

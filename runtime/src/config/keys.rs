@@ -1,5 +1,5 @@
-//! The keys an entry may have, declared once: the parser warns about others, the JSON Schema of the file is
-//! written from this table, and a test holds the parser to it.
+//! The table of keys an entry may have. The parser warns about all others, the JSON Schema of the file is
+//! written from this table, and a test keeps the parser in line with it.
 
 /// What a key holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum Kind {
     Flag,
     /// A whole number from 1.
     Positive,
-    /// An object of what is said about operations, by `operationId`.
+    /// An object of overrides for operations, by `operationId`.
     Overrides,
     /// A list of tools: `{"name": …, "command": […]}` or `{"name": …, "file": "read"}`.
     Handlers,
@@ -24,18 +24,18 @@ pub enum Kind {
     Headers,
     /// `{"allow": [name]}` or `{"block": [name]}`.
     ToolRule,
-    /// Anything: hosts write it, and it means nothing to us.
+    /// Any value: a key of hosts that has no meaning here.
     Foreign,
 }
 
 /// One key.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyRow {
-    /// As it is written.
+    /// Its name in the file.
     pub name: &'static str,
     /// What it holds.
     pub kind: Kind,
-    /// What it means.
+    /// Its meaning, for people.
     pub help: &'static str,
 }
 
@@ -87,7 +87,7 @@ pub const ENTRY_KEYS: &[KeyRow] = &[
     row("on_large", Kind::Text, "spill keeps results that are too large for programs to look into; refuse is the default."),
 ];
 
-/// Keys that hosts write beside them. They are accepted in silence in the hosts' shapes.
+/// Keys that hosts write in addition. In the hosts' shapes they are accepted without a warning.
 pub const HOST_KEYS: &[KeyRow] = &[
     row("type", Kind::Text, "The hosts' name for transport."),
     row("serverUrl", Kind::Text, "Windsurf's name for url."),
@@ -114,18 +114,18 @@ pub const HOST_KEYS: &[KeyRow] = &[
 
 const APPROVALS: &str = "Approvals of the host; programs call every tool without asking.";
 
-/// What a host's key chooses among the tools of a server.
+/// What a host's key selects among the tools of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// Only these exist.
+    /// Only these tools exist.
     Only,
-    /// These do not exist.
+    /// These tools do not exist.
     Without,
-    /// These are called without asking, which nothing here ever does.
+    /// These tools are called without confirmation; nothing here asks for confirmation.
     Approval,
 }
 
-/// Keys by which hosts choose tools. A list under `tools` is one of Copilot.
+/// Keys with which hosts select tools. A list under `tools` is Copilot's.
 pub(super) const CHOICES: &[(&str, Choice)] = &[
     ("tools", Choice::Only),
     ("includeTools", Choice::Only),
@@ -148,7 +148,7 @@ pub(super) fn find(name: &str, hosts: bool) -> Option<&'static KeyRow> {
     ENTRY_KEYS.iter().chain(foreign).find(|row| row.name == name)
 }
 
-/// The known key that somebody most likely meant.
+/// The known key that the author most likely meant.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
     let lower = name.to_ascii_lowercase().replace('-', "_");
     ENTRY_KEYS
@@ -159,9 +159,9 @@ pub(super) fn nearest(name: &str) -> Option<&'static str> {
         .map(|(_, known)| known)
 }
 
-/// Edits between two short names.
+/// Edit distance between two short names.
 fn distance(left: &str, right: &str) -> usize {
-    /// Longer names are no typing errors of ours.
+    /// Longer names are not compared: no key is that long.
     const LONGEST: usize = 64;
     if left.len() > LONGEST {
         return usize::MAX;

@@ -1,4 +1,4 @@
-//! Where the configuration file is: flag, environment variable, XDG directory.
+//! Finds the configuration file: flag, environment variable, XDG directory.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ pub const ENVIRONMENT_VARIABLE: &str = "PTC_RUNNER_MCP_UPSTREAMS";
 /// The file below the XDG configuration directory.
 const XDG_FILE: &str = "ptc_runner_mcp/upstreams.json";
 
-/// The first of: the explicit paths, the environment variable, the XDG file if it exists. None at all means
-/// that there are no upstreams. A path that was asked for is returned even when nothing is there, so that
-/// loading it fails loudly.
+/// The first of: the explicit paths, the environment variable, the XDG file if it exists. Without any there
+/// are no upstreams. An explicit path is returned even if the file is missing, so that loading it fails
+/// visibly.
 pub fn find(explicit: &[PathBuf]) -> Vec<PathBuf> {
     match explicit {
         [] => find_with(&|name| std::env::var_os(name), &|path| path.exists()).into_iter().collect(),
@@ -19,7 +19,7 @@ pub fn find(explicit: &[PathBuf]) -> Vec<PathBuf> {
     }
 }
 
-/// The file that is used when nothing else is named, whether it exists or not.
+/// The default file, whether it exists or not.
 pub fn default_file() -> Option<PathBuf> {
     xdg_file(&|name| std::env::var_os(name).filter(|value| !value.is_empty()))
 }

@@ -1,8 +1,9 @@
-//! The file that names upstream servers: `{"upstreams": …}` of this project, and the shapes hosts use
-//! (`{"mcpServers": …}` of Claude and Cursor, `{"servers": …}` of VS Code), or a list of servers with their names
-//! (`servers: […]`). Written in JSON or YAML. A file may have several of them; each keeps its own meaning.
+//! Reads the file that names upstream servers. It may have `{"upstreams": …}` of this project, the shapes
+//! that hosts use (`{"mcpServers": …}` of Claude and Cursor, `{"servers": …}` of VS Code), or a list of named
+//! servers (`servers: […]`). It is JSON or YAML. One file may have several of these keys; each keeps its own
+//! meaning.
 //!
-//! Errors carry the file, line and column they are about.
+//! Errors carry file, line and column.
 
 mod address;
 mod credentials;
@@ -50,7 +51,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Those with keys of their own.
+    /// Shapes that have a top-level key of their own.
     const KEYS: [Shape; 3] = [Shape::Upstreams, Shape::McpServers, Shape::Servers];
 
     /// The top-level key.
@@ -62,7 +63,7 @@ impl Shape {
         }
     }
 
-    /// What users of this shape expect when a server does not start.
+    /// The start-up policy that users of this shape expect.
     pub const fn startup(self) -> Startup {
         match self {
             Shape::Upstreams => Startup::Strict,
@@ -71,7 +72,7 @@ impl Shape {
     }
 }
 
-/// What a server that does not start means.
+/// What happens when a server does not start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Startup {
     /// Start-up fails; the tool lists are stable afterwards.
@@ -83,30 +84,30 @@ pub enum Startup {
 /// A parsed configuration file. Holds resolved secrets, so it implements neither `Debug` nor `Serialize`.
 #[derive(Clone)]
 pub struct Config {
-    /// How the file was written; of several shapes, the first of ours and the hosts'.
+    /// The shape of the file; of several, the first in the order ours, then the hosts'.
     pub shape: Shape,
-    /// Its servers in file order, shape by shape, disabled ones left out. In the hosts' shapes an entry that cannot be
-    /// used is among them, as a server that never starts.
+    /// Its servers in file order, shape by shape, without disabled ones. In the hosts' shapes an invalid
+    /// entry is included, as a server that never starts.
     pub servers: Vec<ServerEntry>,
-    /// How scripts are run.
+    /// Settings for scripts.
     pub execution: ScriptSettings,
-    /// Its credentials by name, for what is no server: the key of a model, say.
+    /// Its credentials by name, for other uses than servers, such as the key of a model.
     pub credentials: BTreeMap<String, Credential>,
-    /// What is odd but no error: keys that mean nothing, servers named in two files.
+    /// Oddities that are no errors: unknown keys, servers named in two files.
     pub warnings: Vec<ConfigError>,
 }
 
 impl Config {
-    /// Reads and parses a file. Resolved `${VAR}` values, and literal ones under names of secrets, are registered
-    /// as secrets; what cannot be hidden is a warning.
+    /// Reads and parses a file. Resolved `${VAR}` values, and literal ones with names that suggest secrets, are
+    /// registered as secrets; one that cannot be hidden causes a warning.
     pub fn load(path: &Path, secrets: &SecretRegistry) -> Result<Config, ConfigError> {
         let name = path.display().to_string();
         let text = crate::files::read_text(path).map_err(|error| ConfigError::unreadable(&name, &error))?;
         Config::parse(&text, &name, secrets)
     }
 
-    /// Reads files that are to be used together. A server of a later file replaces one of the same name of
-    /// an earlier file, with a warning.
+    /// Reads files that are used together. A server of a later file replaces one of the same name of an
+    /// earlier file, with a warning.
     pub fn load_all(paths: &[PathBuf], secrets: &SecretRegistry) -> Result<Vec<Config>, ConfigError> {
         let mut configs: Vec<Config> = Vec::with_capacity(paths.len());
         for path in paths {
@@ -160,7 +161,7 @@ impl Config {
         let shapes = servers_of(&root, &document)?;
         let shape = shapes[0].0;
         let shared = match root.get("tools") {
-            // A key of YAML with nothing below it.
+            // A YAML key without a value.
             None | Some(Value::Null) => None,
             Some(value) => general::rule(value).map_err(|(below, message)| {
                 let path: Vec<&str> = std::iter::once("tools").chain(below).collect();
@@ -211,7 +212,7 @@ impl Config {
     }
 }
 
-/// All that the file says of an entry, as a number: what it holds of secrets is not kept.
+/// Hash of all that the file says about an entry. Unlike the text, it holds no secrets.
 fn fingerprint(document: &Document<'_>, root: &Map<String, Value>, entry: &Value) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     document.name.hash(&mut hasher);
@@ -222,7 +223,8 @@ fn fingerprint(document: &Document<'_>, root: &Map<String, Value>, entry: &Value
     hasher.finish()
 }
 
-/// Top-level keys of hosts whose entries are written in other words, and what `ptc config import` calls the hosts.
+/// Top-level keys of hosts with entries in a different format, and the names of those hosts in `ptc config
+/// import`.
 const FOREIGN: [(&str, &str); 4] =
     [("context_servers", "zed"), ("mcp", "opencode"), ("extensions", "goose"), ("mcp_servers", "codex")];
 
@@ -233,10 +235,10 @@ fn foreign(document: &Document<'_>, key: &[&str], host: &str) -> ConfigError {
     document.error(key, message)
 }
 
-/// The servers that a file has in one shape, by name.
+/// The servers of one shape, by name.
 type ShapedServers<'v> = (Shape, Cow<'v, Map<String, Value>>);
 
-/// Finds the top-level keys that hold servers, at least one.
+/// Finds the top-level keys that hold servers; there must be at least one.
 fn servers_of<'v>(
     root: &'v Map<String, Value>,
     document: &Document<'_>,

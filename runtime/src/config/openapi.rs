@@ -1,4 +1,4 @@
-//! The keys of an entry whose server is a plain JSON service with an OpenAPI document.
+//! Reads the keys of an entry for a plain JSON service with an OpenAPI document.
 
 use super::ConfigError;
 use super::entry::{EntryReader, saturated};

@@ -1,4 +1,4 @@
-//! Finds the place of a value in a text that is known to be well formed.
+//! Finds line and column of a value in a text that is known to be well formed.
 
 use super::ConfigError;
 use super::syntax::{FileSyntax, json_options};
@@ -17,12 +17,12 @@ pub(super) struct Document<'a> {
     pub(super) syntax: FileSyntax,
 }
 
-/// The key of lists of servers by which an item is called.
+/// The key that names an item of a list of servers.
 pub(super) const NAME: &str = "name";
 
 impl Document<'_> {
-    /// An error about the key at `path`, or about the last part of the path that exists. A part is the key of an
-    /// object, or of a list the name of an item ([`NAME`]) or its number ([`at_index`]).
+    /// An error about the key at `path`, or about the deepest part of the path that exists. A part is a key
+    /// of an object, or, in a list, the name of an item ([`NAME`]) or its index ([`at_index`]).
     pub(super) fn error(&self, path: &[&str], message: impl Into<String>) -> ConfigError {
         let position = match self.syntax {
             FileSyntax::Json => locate(self.text, path),
@@ -37,7 +37,7 @@ pub(super) fn at_index(index: usize) -> String {
     format!("#{index}")
 }
 
-/// Whether a part of a path means the item at `index`, which has this name.
+/// Whether a part of a path denotes the item with this index and name.
 fn is_meant(part: &str, index: usize, name: Option<&str>) -> bool {
     name == Some(part) || part == at_index(index)
 }
@@ -78,7 +78,7 @@ fn line_column(text: &str, offset: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
 }
 
-/// A YAML text with the places of keys and items.
+/// A YAML node with the locations of keys and items.
 enum Node {
     Mapping(Vec<(Spanned<String>, Node)>),
     Sequence(Vec<Spanned<Node>>),

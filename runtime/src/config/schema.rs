@@ -1,4 +1,4 @@
-//! The JSON Schema of the file, written from the table of keys.
+//! Writes the JSON Schema of the configuration file from the table of keys.
 
 use super::credentials::{SCHEMES, SOURCES};
 use super::keys::{ENTRY_KEYS, HOST_KEYS, KeyRow, Kind};
@@ -6,7 +6,7 @@ use super::openapi::OVERRIDE_KEYS;
 use super::transport::FILE_WORK;
 use serde_json::{Map, Value, json};
 
-/// What hosts and we call the ways to a server.
+/// Names of transports, those of hosts and our own.
 const HOST_TRANSPORTS: &[&str] = &[
     "mcp_stdio",
     "stdio",
@@ -20,7 +20,7 @@ const HOST_TRANSPORTS: &[&str] = &[
     "local",
 ];
 
-/// The schema, for editors and for whoever writes the file by program.
+/// The schema, for editors and for programs that write the file.
 pub fn json_schema() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

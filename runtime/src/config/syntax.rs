@@ -1,16 +1,16 @@
-//! JSON as people write it (with `//` and `/* */` comments and trailing commas, and otherwise as the standard has it),
-//! and YAML.
+//! Parses the text of a configuration file: YAML, or JSON with `//` and `/* */` comments and trailing commas.
+//! Otherwise JSON is strict.
 
 use super::ConfigError;
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde_json::Value;
 use std::path::Path;
 
-/// What a file is written in.
+/// The syntax of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileSyntax {
     Json,
-    /// Files whose names end in `.yaml` or `.yml`.
+    /// Files with the extension `.yaml` or `.yml`.
     Yaml,
 }
 
@@ -35,7 +35,7 @@ impl FileSyntax {
     }
 }
 
-/// What is read beyond the standard.
+/// The extensions of JSON that are accepted.
 pub fn json_options() -> ParseOptions {
     ParseOptions {
         allow_comments: true,
@@ -51,14 +51,14 @@ pub fn json_options() -> ParseOptions {
     }
 }
 
-/// Reads a text; nothing at all is null. What is wrong is said with its place and without quoting the text, which may
+/// Parses a text; an empty text is null. The error has the location and does not quote the text, which may
 /// hold secrets.
 pub fn read_json(text: &str) -> Result<Value, String> {
     parse_to_serde_value(without_mark(text), &json_options())
         .map_err(|error: jsonc_parser::errors::ParseError| error.to_string())
 }
 
-/// The text without the mark of its byte order.
+/// The text without its byte order mark.
 pub(super) fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }

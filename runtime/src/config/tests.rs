@@ -15,7 +15,7 @@ fn parse(text: &str) -> Result<Config, ConfigError> {
 
 fn error(text: &str) -> String {
     match parse(text) {
-        // In a host's file a wrong entry is a server that never starts.
+        // An invalid entry of a host's file is a server that never starts.
         Ok(config) => match config.servers.iter().find_map(|server| server.transport.why_unusable()) {
             Some(why) => why.to_owned(),
             None => panic!("no error for {text}"),
@@ -187,7 +187,7 @@ fn comments_are_allowed_and_places_stay() {
 fn the_parser_keeps_to_the_table_of_keys() {
     use super::keys::{ENTRY_KEYS, Kind};
     for row in ENTRY_KEYS {
-        /// An entry with keys of OpenAPI has them beside those that must be there.
+        /// The required keys of an entry with an OpenAPI document.
         const SERVICE: [(&str, &str); 5] = [
             ("client_certificate", "\"c\""),
             ("transport", "\"openapi\""),

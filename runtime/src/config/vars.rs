@@ -1,7 +1,7 @@
-//! `${VAR}` placeholders.
+//! Fills `${VAR}` placeholders.
 //!
 //! In the `upstreams` shape only `env` values have them. Hosts also fill the command, its arguments and its
-//! folder, and know `${VAR:-default}`, `${env:VAR}` and folders such as `${workspaceFolder}`.
+//! folder, and support `${VAR:-default}`, `${env:VAR}` and folders such as `${workspaceFolder}`.
 
 use crate::secrets::names;
 use std::path::{Path, PathBuf};
@@ -19,8 +19,9 @@ pub(super) enum Placeholders {
 pub(super) const EDITOR_FOLDERS: [&str; 4] =
     ["workspaceFolder", "workspaceRoot", "workspaceFolderBasename", "userHome"];
 
-/// What an editor fills one of [`EDITOR_FOLDERS`] with, in the configuration file `file`. The workspace is the folder
-/// that holds `.vscode`, `.cursor` and the like with the file, unless that is the user's home; otherwise where we are.
+/// The folder that an editor would fill in for one of [`EDITOR_FOLDERS`], in the configuration file `file`.
+/// The workspace is the parent of the `.vscode`, `.cursor` or similar folder that holds the file. If that is
+/// the user's home, the working directory is used.
 pub(super) fn folder_of_editors(
     name: &str,
     file: &Path,
@@ -44,13 +45,13 @@ pub(super) fn folder_of_editors(
     }
 }
 
-/// A value with its placeholders filled, and the values that filled them.
+/// A text with its placeholders filled, and the values that filled them.
 pub(super) struct Expanded {
     pub(super) text: String,
     pub(super) used: Vec<(String, String)>,
 }
 
-/// Fills the placeholders; the error is the name of a variable that is not set.
+/// Fills the placeholders. The error is the name of an unset variable.
 pub(super) fn expand(
     text: &str,
     placeholders: Placeholders,
@@ -71,7 +72,7 @@ pub(super) fn expand(
                 expanded.text.push_str(&value);
                 expanded.used.push((name.to_owned(), value));
             }
-            // As in a shell, a default also stands in for an empty value.
+            // As in a shell, a default also replaces an empty value.
             (Some(value), Some(_)) if !value.is_empty() => {
                 expanded.text.push_str(&value);
                 expanded.used.push((name.to_owned(), value));
@@ -90,7 +91,7 @@ pub(super) fn expand(
     Ok(expanded)
 }
 
-/// The name and the default between the braces; `None` when this is no placeholder.
+/// Name and default between the braces; `None` when this is no placeholder.
 fn reference(inside: &str, placeholders: Placeholders) -> Option<(&str, Option<&str>)> {
     let (name, default) = match placeholders {
         Placeholders::Plain => (inside, None),

@@ -1,31 +1,32 @@
-//! Memory that all programs of a runtime may hold together.
+//! Limits the memory that all programs of a runtime hold together.
 //!
-//! A program that has a turn is counted with what it holds and what it may add in that turn, any other with what
-//! it holds. So however many programs have begun, they grow only as far as there is room; when there is none, one
-//! of them goes on until it ends, and the others wait for it.
+//! A running program counts with what it holds plus what it may add in its quantum; any other counts with
+//! what it holds. So any number of programs may have begun, and they grow only as far as there is room. When
+//! there is none, one of them goes on until it ends, and the others wait.
 //!
-//! *The reserve*, an eighth of the total, is for small programs: those that hold next to nothing, as every program
-//! does when it begins. A program that grows leaves it with the turn in which it did, and from then on waits for
-//! room in the rest, so that whatever large programs do, small ones begin and end beside them. Size decides, not age:
-//! age is time, and on a busy machine every program is old before it ends.
+//! *The reserve*, an eighth of the total, is for small programs: those that hold almost nothing, as every
+//! program does when it begins. A program that grows leaves the reserve with the quantum in which it grew,
+//! and from then on waits for room in the rest. So small programs begin and end whatever large programs do.
+//! Size decides, not age: on a busy machine every program is old before it ends.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a program may add in one turn before anybody looks. A single bulk operation may add more, up to the
-/// program's own limit; that is the most by which a worker can overdraw.
+/// What a program may add in one quantum before its size is checked. A single bulk operation may add more, up
+/// to the program's own limit; a worker can overdraw by that much at most.
 const TURN_BYTES: u64 = 16 << 20;
 
-/// The part of the total that is kept for small programs.
+/// The reserve for small programs is one part in this many of the total.
 const RESERVE: u64 = 8;
 
-/// What a small program holds at most, and no more than this part of the reserve.
+/// A small program holds at most this, and at most [`TURN_SHARE`]'s part of the reserve.
 const SMALL_BYTES: u64 = 256 << 10;
 const SMALL_SHARE: u64 = 16;
 
-/// The part of the reserve that a small program commits for a turn, at most: for all we know it stays small.
+/// A small program commits at most one part in this many of the reserve for a quantum: most small programs
+/// stay small.
 const TURN_SHARE: u64 = 4;
 
-/// The account of a runtime.
+/// The memory account of a runtime.
 pub(crate) struct Commitments {
     books: Mutex<Books>,
 }
@@ -34,11 +35,11 @@ struct Books {
     total: u64,
     /// Committed for small programs.
     small: u64,
-    /// Committed for all others but the one that goes beyond the total.
+    /// Committed for all others except the one beyond the total.
     large: u64,
-    /// Committed for the one that goes beyond the total.
+    /// Committed for the one program that may exceed the total.
     beyond: u64,
-    /// There is such a one.
+    /// One program exceeds the total.
     is_overdrawn: bool,
 }
 
@@ -49,7 +50,7 @@ pub(crate) struct Commitment {
     class: Class,
 }
 
-/// In which sum a commitment stands.
+/// The sum to which a commitment belongs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Class {
     #[default]
@@ -69,7 +70,7 @@ impl Commitments {
         self.lock().total = total;
     }
 
-    /// Commits what a turn of a program with this limit may need; false when it has to wait.
+    /// Commits what a quantum of a program with this limit may need; false when it has to wait.
     pub(crate) fn begin_turn(&self, limit: u64, commitment: &mut Commitment) -> bool {
         let mut books = self.lock();
         let more = limit.saturating_sub(commitment.bytes).min(TURN_BYTES);
@@ -89,8 +90,8 @@ impl Commitments {
         true
     }
 
-    /// After a turn a program is counted with what it holds. One that was beyond the total is not any more once
-    /// there is room for that.
+    /// After a quantum a program counts with what it holds. A program beyond the total joins the others once
+    /// there is room for it.
     pub(crate) fn end_turn(&self, held: u64, commitment: &mut Commitment) {
         let mut books = self.lock();
         let was_beyond = commitment.class == Class::Beyond;
@@ -103,8 +104,8 @@ impl Commitments {
         books.change(commitment, held, class);
     }
 
-    /// A program that waits for its host does not keep others from going beyond the total, unless what it holds is
-    /// beyond it: else each in turn would grow to its limit, and wait.
+    /// A program that waits for its host does not keep others from exceeding the total, unless its own memory
+    /// exceeds it. Otherwise each in turn would grow to its limit, and wait.
     pub(crate) fn rest(&self, commitment: &mut Commitment) {
         if commitment.class == Class::Beyond {
             let mut books = self.lock();
@@ -115,7 +116,7 @@ impl Commitments {
         }
     }
 
-    /// A program has ended.
+    /// Removes a program that has ended.
     pub(crate) fn end(&self, mut commitment: Commitment) {
         let mut books = self.lock();
         if commitment.class == Class::Beyond {
@@ -142,8 +143,8 @@ impl Books {
         self.small.saturating_add(self.large).saturating_add(self.beyond)
     }
 
-    /// True when a program of this class may commit so much more. What has left the reserve may overfill the rest,
-    /// in which nothing grows then; once it fills the total, nothing more begins either.
+    /// True when a program of this class may commit `more`. Programs that left the reserve may overfill the
+    /// rest, and then nothing in it grows. Once they fill the total, nothing more begins either.
     fn has_room(&self, more: u64, class: Class) -> bool {
         let fits = |sum: u64, most: u64| sum.saturating_add(more) <= most;
         match class {
@@ -158,7 +159,7 @@ impl Books {
         }
     }
 
-    /// Enters a commitment anew.
+    /// Replaces a commitment.
     fn change(&mut self, commitment: &mut Commitment, bytes: u64, class: Class) {
         let before = self.of(commitment.class);
         *before = before.saturating_sub(commitment.bytes);
@@ -195,7 +196,7 @@ mod tests {
             Program { account, commitment: Commitment::default() }
         }
 
-        /// Gives it a turn after which it holds so much; false when it has to wait.
+        /// Gives it a quantum after which it holds this much; false when it has to wait.
         fn turn(&mut self, held: u64) -> bool {
             let begins = self.account.begin_turn(LIMIT, &mut self.commitment);
             if begins {
@@ -213,7 +214,7 @@ mod tests {
         }
     }
 
-    /// Programs that hold more and more, 8 MiB a turn, until only one of them can go on.
+    /// Programs that grow by 8 MiB a quantum until only one of them can go on.
     fn hoarders(account: &Commitments) -> Vec<Program<'_>> {
         let mut hoarders: Vec<_> = (0..40).map(|_| Program::new(account)).collect();
         for turn in 1..=12 {
@@ -235,7 +236,7 @@ mod tests {
         let new = || Program::new(account);
         let (mut first, mut second) = (new(), new());
         assert!(first.turn(30 * MIB) && second.turn(30 * MIB));
-        // The second goes beyond the total, so the first waits until it has ended.
+        // The second exceeds the total, so the first waits until it has ended.
         assert!(second.turn(60 * MIB));
         assert!(!first.turn(31 * MIB));
         assert!(second.turn(90 * MIB) && !first.turn(31 * MIB));
@@ -262,7 +263,7 @@ mod tests {
         let hoarders = hoarders(account);
         let (_, large, beyond) = sums(account);
         assert!(beyond && large > (1 << 30) * 6 / 8, "{large}");
-        // Any number, one after the other, and many that wait for their hosts.
+        // Any number of programs, one after the other, and many that wait for their hosts.
         for _ in 0..10_000 {
             let mut tiny = new();
             assert!(tiny.turn(TINY) && tiny.turn(TINY));
@@ -279,7 +280,7 @@ mod tests {
         let account = &Commitments::new(1 << 30);
         let new = || Program::new(account);
         let mut hoarders = hoarders(account);
-        // One after the other begins small, grows, and may not go on.
+        // Each in turn begins small, grows, and has to stop.
         for _ in 0..20 {
             let mut next = new();
             assert!(next.turn(4 * MIB) && !next.turn(5 * MIB));
@@ -290,7 +291,7 @@ mod tests {
             assert!(tiny.turn(TINY));
             tiny.end();
         }
-        // What they hold in all is bounded: in the end small ones wait as well.
+        // The sum of what they hold is bounded: in the end small ones wait as well.
         let more = (0..20).take_while(|_| new().turn(8 * MIB)).count();
         assert!(more < 20, "{more}");
         hoarders.into_iter().for_each(Program::end);

@@ -1,12 +1,12 @@
-//! Stackful coroutines: how a program is suspended in the middle of a native operation.
+//! Stackful coroutines: they suspend a program in the middle of a native operation.
 //!
-//! A worker runs its programs on stacks of their own. Between two slices a program leaves its stack, so one stack
-//! serves them all. When the time of a turn is over while native work is under way, that work is suspended where it
-//! is at its next poll ([`Preempt`]); it keeps the stack, and the worker takes another one. So every operation that
-//! polls can be preempted, without being a state machine: sort, equality, printing, JSON, compilation.
+//! A worker runs its programs on stacks of their own. Between two slices a program leaves its stack, so one
+//! stack serves them all. When a quantum is over while native work is under way, that work is suspended at
+//! its next poll ([`Preempt`]); it keeps the stack, and the worker takes another one. So every operation that
+//! polls can be preempted without being a state machine: sort, equality, printing, JSON, compilation.
 //!
-//! Architecture invariant: a coroutine that was suspended half-way is resumed until its task is done, and never
-//! dropped before: what is on its stack is not written to be unwound there.
+//! Architecture invariant: a suspended coroutine is resumed until its task is done, and never dropped before.
+//! What is on its stack is not written to be unwound there.
 
 use corosensei::stack::DefaultStack;
 use corosensei::{CoroutineResult, Yielder};
@@ -17,25 +17,25 @@ use std::ptr::NonNull;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Stack of a coroutine, committed by the system as it is used. Native work of VM and compiler is tested on a
-/// quarter of it.
+/// Stack size of a coroutine; the system commits it as it is used. Native work of VM and compiler is tested
+/// on a quarter of it.
 const STACK_BYTES: usize = 1 << 20;
 
-/// Longest time that native work may go on when others wait.
+/// The quantum: how long native work may run while other programs wait.
 pub(crate) const TURN: Duration = Duration::from_millis(1);
 
-/// Idle coroutines that a worker keeps.
+/// Idle coroutines that a worker retains.
 const KEPT: usize = 16;
 
-/// Work for a coroutine, done in one go as far as it can see.
+/// Work for a coroutine. It runs from start to end and need not know of suspensions.
 pub(crate) trait Task: 'static {
-    /// What it tells its worker.
+    /// What it reports to its worker.
     type Done: 'static;
 
     /// Does the work.
     fn run(&mut self) -> Self::Done;
 
-    /// Ends what was left undone by a panic.
+    /// Ends the work after a panic.
     fn abandon(&mut self, message: &str) -> Self::Done;
 }
 
@@ -47,7 +47,7 @@ pub(crate) enum Switch<T: Task> {
     Preempted(Suspended<T>, u64),
 }
 
-/// What crosses from a coroutine to its worker; results go through the slot.
+/// Signal from a coroutine to its worker; results go through the slot.
 enum CoroutineSignal {
     Done,
     Preempted(u64),
@@ -55,7 +55,7 @@ enum CoroutineSignal {
 
 type Stack = corosensei::Coroutine<bool, CoroutineSignal, (), DefaultStack>;
 
-/// What worker and coroutine hand to each other.
+/// Data that worker and coroutine exchange.
 struct StackSlot<T: Task> {
     task: Cell<Option<T>>,
     done: Cell<Option<T::Done>>,
@@ -67,7 +67,7 @@ struct Coroutine<T: Task> {
     slot: Rc<StackSlot<T>>,
 }
 
-/// A coroutine whose task was suspended half-way. It has to be resumed until it is done.
+/// A coroutine with a task that is suspended half-way. It has to be resumed until it is done.
 pub(crate) struct Suspended<T: Task>(Coroutine<T>);
 
 /// The coroutines of one worker.
@@ -78,11 +78,11 @@ pub(crate) struct Coroutines<T: Task> {
 thread_local! {
     /// The coroutine that runs on this thread.
     static CURRENT: Cell<Option<NonNull<Yielder<bool, CoroutineSignal>>>> = const { Cell::new(None) };
-    /// When its turn is over; `None` if nobody else wants one.
+    /// End of its quantum; `None` if no other program waits.
     static TURN_ENDS: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// The hook of every isolate that a worker runs. Outside of a coroutine it does nothing.
+/// The preemption hook of every isolate that a worker runs. Outside a coroutine it does nothing.
 struct AtPolls;
 
 /// [`AtPolls`] for isolates.
@@ -98,7 +98,7 @@ impl Preempt for AtPolls {
     }
 }
 
-/// True when the turn of the coroutine on this thread is over.
+/// True when the quantum of this thread's coroutine is over.
 fn is_due() -> bool {
     CURRENT.get().is_some() && TURN_ENDS.get().is_some_and(|end| Instant::now() >= end)
 }
@@ -133,7 +133,7 @@ impl<T: Task> Coroutine<T> {
         Ok(Coroutine { stack: Stack::with_stack(stack, body), slot })
     }
 
-    /// Lets the task go on.
+    /// Resumes the task.
     fn resume(mut self, pool: &mut Coroutines<T>) -> Switch<T> {
         match self.stack.resume(true) {
             CoroutineResult::Yield(CoroutineSignal::Preempted(live_bytes)) => {
@@ -152,7 +152,7 @@ impl<T: Task> Coroutine<T> {
 }
 
 impl<T: Task> Suspended<T> {
-    /// Lets the task go on until it is done, or until `turn_ends` if others wait.
+    /// Resumes the task until it is done or, if other programs wait, until `turn_ends`.
     pub(crate) fn resume(self, pool: &mut Coroutines<T>, turn_ends: Option<Instant>) -> Switch<T> {
         TURN_ENDS.set(turn_ends);
         self.0.resume(pool)
@@ -164,8 +164,8 @@ impl<T: Task> Coroutines<T> {
         Coroutines { idle: Vec::new() }
     }
 
-    /// Runs a task until it is done, or until `turn_ends` if others wait. Without memory for a stack it runs on the
-    /// worker's, where it is not preempted.
+    /// Runs a task until it is done or, if other programs wait, until `turn_ends`. Without memory for a stack
+    /// the task runs on the worker's own, where it is not preempted.
     pub(crate) fn run(&mut self, task: T, turn_ends: Option<Instant>) -> Switch<T> {
         let coroutine = match self.idle.pop() {
             Some(coroutine) => Ok(coroutine),
@@ -208,7 +208,7 @@ fn end<T: Task>(mut coroutine: Coroutine<T>) {
     }
 }
 
-/// A panic ends only the program that it happened in.
+/// A panic ends only the program that caused it.
 fn guarded<T: Task>(task: &mut T) -> T::Done {
     catch_unwind(AssertUnwindSafe(|| task.run())).unwrap_or_else(|panic| {
         let text = panic
@@ -225,7 +225,7 @@ fn guarded<T: Task>(task: &mut T) -> T::Done {
 mod tests {
     use super::*;
 
-    /// Counts down, and offers its thread between two numbers.
+    /// Counts down, and yields between two numbers.
     struct Countdown {
         left: u32,
         suspends: bool,
@@ -261,7 +261,7 @@ mod tests {
                 Switch::Done(..) => panic!("not suspended"),
             })
             .collect();
-        // A task that is over at once runs between them.
+        // A task that ends at once runs between them.
         let Switch::Done(_, "done") = pool.run(Countdown { left: 9, suspends: false }, now) else {
             panic!("not done")
         };

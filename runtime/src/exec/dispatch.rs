@@ -1,4 +1,4 @@
-//! From a guest to a run in the queue: every run gets its number, its handle and its recipient here.
+//! Turns a guest into a queued run with a number, a handle and a recipient.
 
 use super::queue::{Queue, QueuedRun, RunHandle};
 use crate::guest::MakeGuest;
@@ -10,19 +10,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Where runs are handed in.
+/// Entry point for new runs.
 pub(crate) struct Dispatcher {
     pub(crate) queue: Arc<Queue>,
     secrets: SecretRegistry,
     runs: AtomicU64,
 }
 
-/// Who may run a guest.
+/// Which worker may run a guest.
 #[derive(Clone, Copy)]
 pub(crate) enum RunPlace {
-    /// Whichever worker has time.
+    /// The first worker that has time.
     Anywhere,
-    /// This one: what the guest needs is on its thread.
+    /// This worker: what the guest needs is on its thread.
     Worker(usize),
 }
 
@@ -31,7 +31,7 @@ impl Dispatcher {
         Dispatcher { queue, secrets, runs: AtomicU64::new(0) }
     }
 
-    /// Queues a guest; its watcher is told how it goes.
+    /// Queues a guest. Its watcher is notified of its progress.
     pub(crate) fn submit(
         &self,
         place: RunPlace,
@@ -52,19 +52,19 @@ impl Dispatcher {
     }
 }
 
-/// A program under way whose watcher is told its outcome.
+/// A submitted program. Its watcher is notified of the outcome.
 #[derive(Clone)]
 pub struct Submitted {
     handle: Arc<RunHandle>,
 }
 
 impl Submitted {
-    /// Stops the program, calls in flight included; its watcher is told that it was cancelled.
+    /// Stops the program with its calls in flight. Its watcher is notified that it was cancelled.
     pub fn cancel(&self) {
         self.handle.cancel();
     }
 
-    /// It was asked to stop, or its time was over.
+    /// It was cancelled, or its time is over.
     pub fn is_cancelled(&self) -> bool {
         self.handle.interrupt.get().is_some()
     }

@@ -1,9 +1,9 @@
-//! What every worker shares: the I/O runtime and the memory account.
+//! The resources that all workers share: the I/O runtime and the memory account.
 
 use super::commitment::Commitments;
 use tokio::runtime::Handle;
 
-/// The shared part of the workers.
+/// The shared resources of the workers.
 pub(crate) struct Engine {
     pub(crate) io: Handle,
     pub(crate) commitments: Commitments,

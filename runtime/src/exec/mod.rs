@@ -1,9 +1,10 @@
-//! How runs get their turns: plain threads, each with many runs, and nothing of any language.
+//! Runs programs on plain threads, many on each thread. Nothing here depends on a language.
 //!
 //! # Layout
-//! - `dispatch`: how guests become runs
-//! - `queue`, `worker`: runs on threads; `work`: what a worker holds of one run; `turns`: which of them is next
-//! - `coroutine`: suspending one half-way; `watchdog`: deadlines; `commitment`: memory of all together
+//! - `dispatch`: turns guests into runs
+//! - `queue`, `worker`: runs on threads; `work`: one run as its worker sees it; `turns`: picks the next run
+//! - `coroutine`: suspends a run half-way; `watchdog`: deadlines; `commitment`: memory of all programs
+//!   together
 
 pub(crate) mod commitment;
 mod coroutine;

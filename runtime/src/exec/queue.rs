@@ -1,5 +1,5 @@
-//! How work reaches the isolate workers: one shared queue of programs that have not started, and one inbox
-//! a worker for what concerns the programs it has started.
+//! Queues of the isolate workers: one shared queue of programs that have not started, and one inbox per
+//! worker for messages about the programs it has started.
 
 use crate::guest::{CallId, MakeGuest, Reply, ReplySink};
 use crate::run::RunId;
@@ -16,12 +16,12 @@ pub(crate) struct QueuedRun {
     pub(crate) handle: Arc<RunHandle>,
     pub(crate) limits: Limits,
     pub(crate) make: MakeGuest,
-    /// Taken by whoever begins the run.
+    /// Taken by the worker that begins the run.
     pub(crate) recipient: Option<Recipient>,
     pub(crate) queued: Instant,
 }
 
-/// How everybody else reaches a run.
+/// Handle of a run for other threads than its worker.
 pub(crate) struct RunHandle {
     pub(crate) id: RunId,
     pub(crate) interrupt: Interrupt,
@@ -36,7 +36,7 @@ impl RunHandle {
     /// Stops the run, wherever it is.
     pub(crate) fn cancel(&self) {
         self.interrupt.set(InterruptKind::Cancelled);
-        // Pairs with `pin`: either we see the worker, or the worker sees the flag.
+        // Pairs with `pin`: either this thread sees the worker, or the worker sees the flag.
         fence(Ordering::SeqCst);
         if let Some(worker) = self.worker.get() {
             worker.push(WorkerMessage::Cancelled(self.id));
@@ -51,17 +51,17 @@ impl RunHandle {
     }
 }
 
-/// What concerns a started program.
+/// A message to a worker about a started program.
 pub(crate) enum WorkerMessage {
     /// Work that it handed out is done.
     Replies { run: RunId, replies: Vec<(CallId, Reply)> },
     /// A program that only this worker can run.
     Begin(Box<QueuedRun>),
-    /// Short work that belongs on its thread.
+    /// Short work that has to be done on the worker's thread.
     Do(Box<dyn FnOnce() + Send>),
-    /// The caller gave up.
+    /// The caller has cancelled the run.
     Cancelled(RunId),
-    /// The runtime shuts down.
+    /// The runtime is shutting down.
     Stop,
 }
 
@@ -94,12 +94,12 @@ impl Inbox {
         self.arrived.notify_one();
     }
 
-    /// Everything that has arrived.
+    /// Takes everything that has arrived.
     pub(crate) fn drain(&self) -> VecDeque<WorkerMessage> {
         std::mem::take(&mut self.lock().messages)
     }
 
-    /// Waits for something to arrive, at most until `deadline`.
+    /// Waits until something arrives or `deadline` passes.
     pub(crate) fn wait(&self, deadline: Option<Instant>) {
         let mut inner = self.lock();
         while inner.messages.is_empty() && !inner.woken {
@@ -128,9 +128,9 @@ impl ReplySink for Inbox {
 pub(crate) struct Queue {
     inner: Mutex<QueueInner>,
     inboxes: Vec<Arc<Inbox>>,
-    /// Programs that have begun and can run, of all workers.
+    /// Programs of all workers that have begun and can run.
     runnable: AtomicUsize,
-    /// As many take turns; one more begins when it has waited for [`PATIENCE`].
+    /// Above this number another program begins only when it has waited for [`PATIENCE`].
     most_runnable: AtomicUsize,
 }
 
@@ -139,20 +139,20 @@ struct QueueInner {
     jobs: VecDeque<Box<QueuedRun>>,
     /// Workers with nothing to do.
     idle: Vec<usize>,
-    /// Workers on their way out of `idle`.
+    /// Workers that are leaving `idle`.
     woken: usize,
     closed: bool,
 }
 
-/// How long a program waits for one that runs to end before it begins beside them. Short programs end within that
-/// time, and are better run one after the other.
+/// How long a program waits for a running one to end before both run at once. Short programs end within that
+/// time, and are faster one after the other.
 const PATIENCE: Duration = Duration::from_millis(5);
 
-/// What a worker without a program that can run finds.
+/// Result of a worker's look at the queue when it has nothing to run.
 pub(crate) enum Found {
     /// A program to begin.
     Job(Box<QueuedRun>),
-    /// Nothing; it is among the idle workers now, and will be woken.
+    /// Nothing. The worker is now in the list of idle workers, and will be woken.
     Nothing,
     /// A program that may not begin yet.
     Refused,
@@ -172,7 +172,7 @@ impl Queue {
         &self.inboxes
     }
 
-    /// Changes how many programs take turns before others have to wait a little.
+    /// Sets how many programs may run before others have to wait for [`PATIENCE`].
     pub(crate) fn set_most_runnable(&self, most: usize) {
         self.most_runnable.store(most, Ordering::Relaxed);
     }
@@ -181,8 +181,8 @@ impl Queue {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a program and wakes a worker that has nothing to do. After [`Queue::close`] the program is
-    /// dropped as cancelled, which its caller is told.
+    /// Queues a program and wakes an idle worker. After [`Queue::close`] the program is dropped as cancelled,
+    /// and its caller is notified.
     pub(crate) fn submit(&self, job: Box<QueuedRun>) {
         let idle = {
             let mut inner = self.lock();
@@ -200,7 +200,7 @@ impl Queue {
         }
     }
 
-    /// Hands a program to the worker that alone can run it; otherwise as [`Queue::submit`].
+    /// Hands a program to the only worker that can run it; otherwise like [`Queue::submit`].
     pub(crate) fn submit_to(&self, worker: usize, job: Box<QueuedRun>) {
         let is_closed = self.lock().closed;
         match self.inboxes.get(worker).filter(|_| !is_closed) {
@@ -209,14 +209,14 @@ impl Queue {
         }
     }
 
-    /// Has short work done on the thread of a worker; it is dropped when the workers stop before.
+    /// Runs short work on the thread of a worker. It is dropped if the workers stop first.
     pub(crate) fn on_worker(&self, worker: usize, work: impl FnOnce() + Send + 'static) {
         if let Some(inbox) = self.inboxes.get(worker) {
             inbox.push(WorkerMessage::Do(Box::new(work)));
         }
     }
 
-    /// The next program if it `may` begin, or a place among the idle workers.
+    /// Takes the next program if it `may` begin, or enters the worker in the list of idle ones.
     pub(crate) fn take_or_idle(&self, worker: usize, may: impl FnOnce(&QueuedRun) -> bool) -> Found {
         let mut inner = self.lock();
         match inner.jobs.pop_front() {
@@ -237,8 +237,8 @@ impl Queue {
         }
     }
 
-    /// Since when the next program has waited, if a worker that is busy with others should begin it: no other worker
-    /// will, and few programs take turns or it has waited long enough.
+    /// Since when the next program has waited, if a worker that is busy with others should begin it. That is
+    /// the case when no worker is idle, and few programs are running or it has waited long enough.
     pub(crate) fn offer(&self) -> Option<Instant> {
         let inner = self.lock();
         let queued = inner.jobs.front()?.queued;
@@ -248,7 +248,7 @@ impl Queue {
         (is_free || queued.elapsed() > PATIENCE).then_some(queued)
     }
 
-    /// Takes what was offered, unless another worker was faster or it may not begin.
+    /// Takes the offered program, unless another worker was faster or it may not begin.
     pub(crate) fn take(&self, may: impl FnOnce(&QueuedRun) -> bool) -> Option<Box<QueuedRun>> {
         let mut inner = self.lock();
         let job = inner.jobs.pop_front()?;
@@ -260,13 +260,13 @@ impl Queue {
         None
     }
 
-    /// Counts programs that can run now, or that cannot any more.
+    /// Changes the number of programs that can run.
     pub(crate) fn runnable(&self, change: isize) {
         // Two's complement: adding a negative number this way subtracts.
         self.runnable.fetch_add(change as usize, Ordering::Relaxed);
     }
 
-    /// Leaves the idle workers.
+    /// Removes a worker from the list of idle ones.
     pub(crate) fn busy(&self, worker: usize) {
         let mut inner = self.lock();
         match inner.idle.iter().position(|&idle| idle == worker) {
@@ -277,7 +277,7 @@ impl Queue {
         }
     }
 
-    /// Drops everything that waits and tells every worker to stop.
+    /// Drops all queued programs and tells every worker to stop.
     pub(crate) fn close(&self) {
         let jobs = {
             let mut inner = self.lock();

@@ -1,16 +1,16 @@
-//! Which of a worker's programs runs next: *multi-level feedback* by the time that they have used, and *stride
-//! scheduling* among the levels.
+//! Chooses the next program of a worker: *multi-level feedback* by the time that programs have used, and
+//! *stride scheduling* among the levels.
 //!
-//! A program begins young and grows older with every turn. Levels share the worker by weight, so that a young
-//! program never waits for old ones to end, and old ones still go on under any number of young ones. Within a level
-//! it is first come, first served.
+//! A program begins young and grows older with every quantum. Levels share the worker by weight: a young
+//! program never waits for old ones to end, and old ones still go on under any number of young ones. Within a
+//! level it is first come, first served.
 
 use crate::run::RunId;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// The levels: programs that have used less than this time, and the share of the level when all have something
-/// to do.
+/// The levels: programs that have used less than this time, and the level's share of the worker when all
+/// levels have something to do.
 const LEVELS: [(Duration, u64); 5] = [
     (Duration::from_millis(2), 16),
     (Duration::from_millis(10), 8),
@@ -26,21 +26,21 @@ const YOUNGEST: usize = 0;
 #[derive(Default)]
 pub(crate) struct Turns {
     levels: [FeedbackLevel; LEVELS.len()],
-    /// Weighted time at which the level that ran last stood.
+    /// Weighted time of the level that ran last.
     now: u64,
 }
 
 #[derive(Default)]
 struct FeedbackLevel {
-    /// Since when each of them has been ready.
+    /// Programs of the level that can run, with the time since when.
     ready: VecDeque<(RunId, Instant)>,
     /// Weighted time that the level has used.
     used: u64,
-    /// It had something to do when the last turn was given.
+    /// The level had something to do when the last quantum was given.
     was_active: bool,
 }
 
-/// Who runs next.
+/// The choice of the next program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextRun {
     /// A program that has begun.
@@ -50,12 +50,12 @@ pub(crate) enum NextRun {
 }
 
 impl Turns {
-    /// Puts a program that has used so much time at the end of its level.
+    /// Puts a program that has used this much time at the end of its level.
     pub(crate) fn push(&mut self, run: RunId, used: Duration, since: Instant) {
         self.levels[level(used)].ready.push_back((run, since));
     }
 
-    /// Forgets a program; true when it was there.
+    /// Removes a program; true when it was there.
     pub(crate) fn remove(&mut self, run: RunId, used: Duration) -> bool {
         let ready = &mut self.levels[level(used)].ready;
         let place = ready.iter().position(|(ready, _)| *ready == run);
@@ -67,7 +67,7 @@ impl Turns {
         self.levels.iter().all(|level| level.ready.is_empty())
     }
 
-    /// Takes whoever is to run next. `new`: since when a program has waited to begin; it is not taken here.
+    /// Takes the next program. `new`: since when a new program has waited to begin; it is not taken here.
     pub(crate) fn next(&mut self, new: Option<Instant>) -> Option<NextRun> {
         let mut first: Option<usize> = None;
         for index in 0..LEVELS.len() {
@@ -93,7 +93,7 @@ impl Turns {
         }
     }
 
-    /// Charges a turn to the level of a program that had used so much time before it.
+    /// Charges a quantum to the level of a program that had used `used` before it.
     pub(crate) fn charge(&mut self, used: Duration, turn: Duration) {
         let index = level(used);
         let (_, weight) = LEVELS[index];
@@ -114,7 +114,7 @@ mod tests {
     const TURN: Duration = Duration::from_millis(1);
     const OLD: Duration = Duration::from_secs(1);
 
-    /// Gives so many turns of a millisecond, in which no program ends or grows old; who got them.
+    /// Gives this many quanta of a millisecond, in which no program ends or ages; returns who got them.
     fn give(turns: &mut Turns, used: &[(u64, Duration)], new: Option<Instant>, count: usize) -> Vec<NextRun> {
         let used_by =
             |run: RunId| used.iter().find(|(id, _)| *id == run.0).map_or(Duration::ZERO, |(_, used)| *used);
@@ -173,7 +173,7 @@ mod tests {
         give(&mut turns, &used, None, 10_000);
         turns.push(RunId(2), Duration::ZERO, Instant::now());
         let given = give(&mut turns, &used, None, 170);
-        // The old one has just had its turn.
+        // The old one has just had its quantum.
         assert_eq!(given.iter().filter(|next| **next == NextRun::Begun(RunId(1))).count(), 9);
     }
 

@@ -1,5 +1,5 @@
-//! Raises the interrupt of a program that runs past its deadline, so that even one long native operation
-//! stops soon. Programs that wait are their worker's business.
+//! Interrupts programs that run past their deadline, so that even a long native operation stops soon.
+//! Programs that wait are watched by their worker.
 
 use crate::run::account::RunAccount;
 use ptc_vm::InterruptKind;
@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-/// How often running programs are looked at.
+/// Interval of checks.
 const TICK: Duration = Duration::from_millis(5);
 
-/// Ticks without any running program after which the thread sleeps until it is woken.
+/// Idle ticks after which the thread sleeps until it is woken.
 const IDLE_TICKS: u32 = 40;
 
 /// What each worker is running.
@@ -84,7 +84,7 @@ impl Watchdog {
                 continue;
             }
             self.asleep.store(true, Ordering::SeqCst);
-            // A program may have started between the look and the flag.
+            // A program may have started between the check and the flag.
             if !self.look() {
                 std::thread::park();
             }
@@ -93,7 +93,7 @@ impl Watchdog {
         }
     }
 
-    /// Interrupts what is overdue; true when anything runs.
+    /// Interrupts overdue programs; true when any program runs.
     fn look(&self) -> bool {
         let now = Instant::now();
         let mut busy = false;

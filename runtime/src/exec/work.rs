@@ -1,5 +1,6 @@
-//! One run as its worker sees it: a task for coroutines, from the job in the queue to the freed guest.
-//! Everything that may take long happens in here: making the guest (compiling), its turns, freeing it.
+//! One run as its worker sees it, from the queued job to the freed guest. It is a task for coroutines:
+//! everything that may take long happens in here, which is making the guest (compiling), its quanta, and
+//! freeing it.
 
 use super::coroutine::{PREEMPTION, Task};
 use super::queue::{Inbox, QueuedRun};
@@ -13,17 +14,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A run, at some point of its life.
+/// A run at some point of its life.
 pub(crate) struct Work {
     account: Arc<RunAccount>,
     stage: Stage,
-    /// What came of its calls and it has not looked at.
+    /// Replies to its calls that it has not processed.
     pub(crate) replies: Vec<(CallId, Reply)>,
-    /// Who is told about it, until it has ended.
+    /// Receives its progress and outcome; `None` once it has ended.
     recipient: Option<Recipient>,
-    /// Calls that its watcher knows to have ended.
+    /// How many ended calls its watcher has been notified of.
     told: u64,
-    /// Its watcher was told that it waits.
+    /// Its watcher has been notified that it waits.
     waits: bool,
 }
 
@@ -32,9 +33,9 @@ pub(crate) struct Work {
 pub(crate) enum Needs {
     /// Another slice.
     Turn,
-    /// An answer.
+    /// A reply.
     Reply,
-    /// Nothing; its caller has the outcome.
+    /// Nothing: its caller has the outcome.
     Nothing,
 }
 
@@ -51,7 +52,7 @@ enum Stage {
 }
 
 impl Work {
-    /// A run that begins with its first turn.
+    /// A run that begins with its first quantum.
     pub(crate) fn new(
         mut job: Box<QueuedRun>,
         account: Arc<RunAccount>,
@@ -86,7 +87,7 @@ impl Work {
         }
     }
 
-    /// Gives the caller the outcome, calls that are under way cancelled.
+    /// Gives the caller the outcome and cancels calls that are under way.
     fn finish(&mut self, ending: Ending) {
         self.account.cancel_calls();
         if let Some(recipient) = self.recipient.take() {
@@ -94,7 +95,7 @@ impl Work {
         }
     }
 
-    /// Tells the watcher about calls that have ended.
+    /// Notifies the watcher of calls that have ended.
     fn tell(&mut self) {
         let Some(recipient) = &mut self.recipient else { return };
         let ended = self.account.calls_answered();

@@ -1,4 +1,4 @@
-//! An isolate worker: a plain thread that runs many programs in turn and owns no sockets.
+//! An isolate worker: a plain thread that runs many programs by turns and owns no sockets.
 
 use super::commitment::Commitment;
 use super::coroutine::{Coroutines, Suspended, Switch, TURN};
@@ -18,10 +18,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long to wait before another look at memory that others hold.
+/// How long to wait before checking again whether other programs have freed memory.
 const MEMORY_PATIENCE: Duration = Duration::from_millis(1);
 
-/// How long a worker has nothing to do before it returns free memory to the system.
+/// Idle time after which a worker returns free memory to the system.
 const IDLE: Duration = Duration::from_millis(500);
 
 /// One worker thread.
@@ -35,16 +35,16 @@ pub(crate) struct Worker {
     programs: HashMap<RunId, Program>,
     /// Programs that can run.
     turns: Turns,
-    /// Programs that could run if there were memory.
+    /// Programs that could run if there were memory for them.
     starved: Vec<RunId>,
-    /// When they get their next chance.
+    /// When starved programs get their next chance.
     feeding: Instant,
-    /// Until when no program begins between the turns of others, because there was no memory for it.
+    /// Until when no new program begins between the quanta of others, because memory was short.
     closed_until: Option<Instant>,
-    /// Deadlines of the programs that were not over with their first turn.
+    /// Deadlines of the programs that did not end in their first quantum.
     deadlines: BTreeSet<(Instant, RunId)>,
     stopping: bool,
-    /// Programs have ended since free memory was returned to the system.
+    /// Programs have ended since free memory was last returned to the system.
     has_freed: bool,
 }
 
@@ -53,22 +53,22 @@ struct Program {
     account: Arc<RunAccount>,
     departures: Rc<Departures>,
     place: Place,
-    /// Answers that came while it was suspended half-way.
+    /// Replies that came while it was suspended half-way.
     replies: Vec<(CallId, Reply)>,
-    /// Time of its turns.
+    /// Sum of its quanta.
     used: Duration,
-    /// It needs an answer to go on.
+    /// It needs a reply to go on.
     waits: bool,
     commitment: Commitment,
 }
 
-/// Where a program is between its turns.
+/// State of a program between its quanta.
 enum Place {
     /// Between two slices; it needs no stack.
     Parked(Work),
     /// In the middle of native work.
     Halfway(Suspended<Work>),
-    /// It has its turn.
+    /// It is running now.
     Running,
 }
 
@@ -98,8 +98,8 @@ impl Worker {
         }
     }
 
-    /// Makes the thread that this is called on want its core less than others, by so many steps. Elsewhere than on Linux
-    /// threads have no niceness of their own.
+    /// Raises the niceness of the calling thread by this many steps. Only on Linux does a thread have its own
+    /// niceness.
     pub(crate) fn giving_way(self, niceness: u8) -> Worker {
         #[cfg(target_os = "linux")]
         if niceness > 0
@@ -123,7 +123,7 @@ impl Worker {
             }
             self.end_overdue();
             self.feed();
-            // With nothing else to do a worker takes whatever there is.
+            // A worker with nothing else to do takes any program.
             let offered = if self.turns.is_empty() || self.is_closed() { None } else { self.queue.offer() };
             match self.turns.next(offered) {
                 Some(NextRun::Begun(run)) => self.give_turn(run),
@@ -139,7 +139,7 @@ impl Worker {
         }
     }
 
-    /// No program can run: begins one, or waits for something to happen.
+    /// No program can run: begins a new one, or waits for something to happen.
     fn look_for_work(&mut self) {
         let mut commitment = Commitment::default();
         let deadline = self.deadlines.first().map(|(deadline, _)| *deadline);
@@ -188,7 +188,7 @@ impl Worker {
                 let runs: Vec<RunId> = self.programs.keys().copied().collect();
                 for run in runs {
                     self.end(run, InterruptKind::Cancelled);
-                    // What is suspended half-way is resumed until it is over: its stack cannot be dropped.
+                    // A suspended coroutine is resumed until it ends: its stack cannot be dropped.
                     while self.programs.contains_key(&run) {
                         self.turn(run);
                     }
@@ -203,14 +203,14 @@ impl Worker {
         self.watch(run);
     }
 
-    /// Looks after the deadline of a program from now on.
+    /// Watches the deadline of a program from now on.
     fn watch(&mut self, run: RunId) {
         if let Some(deadline) = self.programs.get(&run).and_then(|program| program.account.deadline()) {
             self.deadlines.insert((deadline, run));
         }
     }
 
-    /// Takes a program in; it has not had a turn.
+    /// Takes in a program that has not run yet.
     fn admit(&mut self, job: Box<QueuedRun>, commitment: Commitment) -> RunId {
         let run = job.handle.id;
         let account = Arc::new(RunAccount::new(job.limits, job.handle.interrupt.clone()));
@@ -229,7 +229,7 @@ impl Worker {
         run
     }
 
-    /// Gives a program its turn if there is memory for that.
+    /// Runs a program for a quantum if there is memory for it.
     fn give_turn(&mut self, run: RunId) {
         let Some(program) = self.programs.get_mut(&run) else { return };
         let limit = program.account.limits().memory_bytes;
@@ -240,8 +240,8 @@ impl Worker {
         }
     }
 
-    /// True while no program may begin. As long as one was offered that may not, nobody else would get a turn: turns
-    /// that could not be given are not charged.
+    /// True while no program may begin. Without this, an offered program that may not begin would keep all
+    /// others from running: quanta that could not be given are not charged.
     fn is_closed(&mut self) -> bool {
         let is_closed = self.closed_until.is_some_and(|until| Instant::now() < until);
         if !is_closed {
@@ -250,7 +250,7 @@ impl Worker {
         is_closed
     }
 
-    /// Gives programs that lacked memory another chance, now and then: else others would get no turn.
+    /// Lets programs that lacked memory try again, at intervals: otherwise no other program would run.
     fn feed(&mut self) {
         if self.starved.is_empty() || Instant::now() < self.feeding {
             return;
@@ -263,7 +263,7 @@ impl Worker {
         }
     }
 
-    /// Lets a program run until its turn is over.
+    /// Runs a program for one quantum.
     fn turn(&mut self, run: RunId) {
         let Some(program) = self.programs.get_mut(&run) else { return };
         self.watchdog.enter(self.index, &program.account);
@@ -297,7 +297,7 @@ impl Worker {
         self.engine.commitments.end_turn(held, &mut program.commitment);
         match needs {
             Needs::Turn => self.turns.push(run, program.used, ended),
-            // An answer came while it was suspended half-way.
+            // A reply came while it was suspended half-way.
             Needs::Reply if !program.replies.is_empty() => self.turns.push(run, program.used, ended),
             Needs::Reply => {
                 program.waits = true;
@@ -328,7 +328,7 @@ impl Worker {
         }
     }
 
-    /// Ends a program at once, wherever it is: the interrupt is the first thing that it looks at.
+    /// Ends a program at once, wherever it is: the interrupt is the first thing that it checks.
     fn end(&mut self, run: RunId, kind: InterruptKind) {
         let Some(program) = self.programs.get_mut(&run) else { return };
         program.account.interrupt(kind);

@@ -1,12 +1,13 @@
-//! Files that are named by people or stand in folders that others may write: opened, made and replaced in one place.
+//! Opens, creates and replaces files that people name or that lie in folders others may write to.
 //!
-//! Architecture invariant: no other module of `runtime` or `mcp` opens a file for writing, renames one or sets its mode
-//! (`disallowed-methods` in clippy.toml). What holds here:
-//! - nothing is written through a link, but where its owner is this user and the caller says so ([`LinkRule`]);
-//! - a file is replaced by one with a random name in the same folder, made exclusively, with its mode set on the
-//!   descriptor, so that a file that was put there before has no influence on content or mode;
-//! - what is read is a regular file, or a stream that the caller of the program has handed over: a named pipe or a
-//!   device is refused instead of waited for.
+//! Architecture invariant: no other module of `runtime` or `mcp` opens a file for writing, renames one or
+//! sets its mode (`disallowed-methods` in clippy.toml). What holds here:
+//! - nothing is written through a link, unless the link is this user's and the caller allows it
+//!   ([`LinkRule`]);
+//! - a file is replaced by a new one with a random name in the same folder. It is created exclusively, and
+//!   its mode is set on the descriptor, so a file that was put there before affects neither content nor mode;
+//! - only a regular file is read, or a stream that the caller of the program has handed over: a named pipe or
+//!   a device is refused instead of waited for.
 #![allow(clippy::disallowed_methods, reason = "this is the one place that may")]
 
 #[cfg(test)]
@@ -18,33 +19,35 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// What becomes of a target that is a link.
+/// What to do when the target is a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkRule<'f> {
-    /// The file that it leads to is meant, if the link is this user's.
+    /// Write to the file that the link leads to, if the link is this user's.
     Follow,
-    /// As [`LinkRule::Follow`], but nothing may lie outside of this folder: its content is not this user's work.
+    /// As [`LinkRule::Follow`], but refuse a target outside this folder: its content is not this user's
+    /// work.
     Within(&'f Path),
-    /// The link itself is replaced.
+    /// Replace the link itself.
     Replace,
 }
 
-/// Who may read a file that is written.
+/// Who may read the written file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileAccess {
-    /// At most its owner: there may be secrets in it. A stricter mode stays.
+    /// Only its owner: there may be secrets in it. A stricter mode stays.
     Private,
-    /// Those who could before; a new file, its owner.
+    /// The same users as before; a new file, only its owner.
     Kept,
 }
 
-/// Most links from a name to its file.
+/// Limit of links followed from a name to its file.
 const MOST_LINKS: usize = 8;
 
-/// Where a write to this path goes: the path itself, or what it links to. Nothing needs to be there.
+/// The path that a write to this path goes to: the path itself, or the target of its links. Nothing needs to
+/// exist there.
 ///
 /// # Errors
-/// A sentence: the rule forbids it, or what is there is no regular file.
+/// A sentence: the rule forbids it, or the target is no regular file.
 pub fn settle(path: &Path, links: LinkRule<'_>) -> io::Result<PathBuf> {
     let mut real = path.to_owned();
     for _ in 0..=MOST_LINKS {
@@ -68,8 +71,8 @@ pub fn settle(path: &Path, links: LinkRule<'_>) -> io::Result<PathBuf> {
     Err(refused("it is a link to a link, too many times"))
 }
 
-/// Refuses a path if its folder, once links are resolved, lies outside of another. Folders that do not exist lie where the
-/// last one that does leads to.
+/// Refuses a path if its folder, with links resolved, lies outside `folder`. A folder that does not exist
+/// counts as lying below the last one that does.
 fn must_be_within(path: &Path, folder: &Path) -> io::Result<()> {
     let outer = folder.canonicalize()?;
     let mut ancestors = folder_of(path).ancestors().collect::<Vec<_>>().into_iter();
@@ -83,7 +86,7 @@ fn must_be_within(path: &Path, folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Replaces a file as a whole, or not at all. Folders that are missing are made.
+/// Replaces a file atomically. Missing folders are created.
 ///
 /// # Errors
 /// Those of [`settle`], and of the file system.
@@ -103,11 +106,11 @@ pub fn replace(path: &Path, content: &[u8], links: LinkRule<'_>, access: FileAcc
     })
 }
 
-/// Gives a new file the mode, and where possible the owner, of the one that it replaces.
+/// Gives a new file the mode and, where possible, the owner of the one that it replaces.
 fn adopt(file: &File, before: Option<&Metadata>, access: FileAccess) -> io::Result<()> {
     let Some(before) = before else { return Ok(()) };
     if user() == 0 && before.uid() != 0 {
-        // A superuser without the right to do so writes a file of its own, as any other user does.
+        // A superuser without the right to change owners keeps the file, as any other user does.
         let _ = std::os::unix::fs::fchown(file, Some(before.uid()), Some(before.gid()));
     }
     let mode = match access {
@@ -117,7 +120,7 @@ fn adopt(file: &File, before: Option<&Metadata>, access: FileAccess) -> io::Resu
     file.set_permissions(PermissionsExt::from_mode(mode))
 }
 
-/// Makes a file that only its owner can read, to read and to write; never through a link.
+/// Creates a file for reading and writing that only its owner can read; never through a link.
 ///
 /// # Errors
 /// [`ErrorKind::AlreadyExists`], and others of the file system.
@@ -126,8 +129,8 @@ pub fn create_new(path: &Path) -> io::Result<File> {
     options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(path)
 }
 
-/// Opens a file to write at its end; makes it, for its owner, if need be. One that is there must be a regular file of this
-/// user with no other name, and is made private.
+/// Opens a file for appending; creates it for its owner if it is missing. An existing file must be a regular
+/// file of this user with no other name, and is made private.
 ///
 /// # Errors
 /// It is something else, or the file system refuses.
@@ -135,7 +138,7 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
     own(OpenOptions::new().append(true), path)
 }
 
-/// Opens a file to lock it; makes it, for its owner, if need be.
+/// Opens a file for locking; creates it for its owner if it is missing.
 ///
 /// # Errors
 /// As [`open_to_append`].
@@ -144,7 +147,7 @@ pub fn open_to_lock(path: &Path) -> io::Result<File> {
 }
 
 fn own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    // A pipe is not waited for, a terminal not taken.
+    // Do not wait for a pipe, do not become the owner of a terminal.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = options.create(true).mode(0o600).custom_flags(flags).open(path)?;
     let found = file.metadata()?;
@@ -160,7 +163,7 @@ fn own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Renames a file; what has the new name is replaced, a link as such.
+/// Renames a file. A file or link that has the new name is replaced.
 ///
 /// # Errors
 /// Those of the file system.
@@ -168,7 +171,7 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::rename(from, to)
 }
 
-/// Gives a file another name, which nothing has.
+/// Gives a file a second name, which must be free.
 ///
 /// # Errors
 /// [`ErrorKind::AlreadyExists`], and others of the file system.
@@ -176,10 +179,10 @@ pub fn give_name(file: &Path, name: &Path) -> io::Result<()> {
     std::fs::hard_link(file, name)
 }
 
-/// Opens a file to read it: a regular one, or a stream that was handed over (`/dev/stdin`, `<(…)`).
+/// Opens a file for reading: a regular one, or a stream that was handed over (`/dev/stdin`, `<(…)`).
 ///
 /// # Errors
-/// A sentence when it is a named pipe, a device or a socket, which are not waited for; others of the file system.
+/// A sentence when it is a named pipe, a device or a socket; others of the file system.
 pub fn open(path: &Path) -> io::Result<File> {
     if is_handed_over(path) {
         return File::open(path);
@@ -189,7 +192,8 @@ pub fn open(path: &Path) -> io::Result<File> {
         (_, true) => Err(io::Error::from_raw_os_error(libc::EISDIR)),
         _ => Err(not_regular(found.file_type())),
     };
-    // A device is not even opened, and a pipe that takes the place of a file is not waited for.
+    // Checked before opening, so that a device is not opened; checked again after, in case a pipe took the
+    // file's place.
     must_be_regular(&std::fs::metadata(path)?)?;
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -197,7 +201,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// What is in a file that [`open`] opens.
+/// The content of a file that [`open`] accepts.
 ///
 /// # Errors
 /// Those of [`open`].
@@ -207,17 +211,18 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The text of a file that [`open`] opens.
+/// The text of a file that [`open`] accepts.
 ///
 /// # Errors
-/// Those of [`open`]; [`ErrorKind::InvalidData`] when it is no text.
+/// Those of [`open`]; [`ErrorKind::InvalidData`] when it is not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     open(path)?.read_to_string(&mut text)?;
     Ok(text)
 }
 
-/// A descriptor of this process that its caller has given it on the command line, and the file that is always empty.
+/// True for a descriptor that the caller of this process handed over on the command line, and for
+/// `/dev/null`.
 fn is_handed_over(path: &Path) -> bool {
     ["/dev/stdin", "/dev/null"].iter().any(|name| path == Path::new(name))
         || ["/dev/fd", "/proc/self/fd"].iter().any(|folder| path.parent() == Some(Path::new(folder)))
@@ -227,7 +232,7 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("/"))
 }
 
-/// The working directory has no name of its own in a relative path.
+/// The parent of a bare file name is the working directory, written `.`.
 fn or_here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
@@ -238,7 +243,7 @@ pub(crate) fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// A number that cannot be known beforehand: the keys of the hash are random.
+/// An unpredictable number: the keys of the standard hasher are random.
 pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }

@@ -1,4 +1,4 @@
-//! Every writer against everything that may stand at its target.
+//! Tests every writer against everything that may lie at its target.
 
 use super::*;
 use tempfile::TempDir;
@@ -55,7 +55,7 @@ struct Place {
     _folders: TempDir,
     project: PathBuf,
     target: PathBuf,
-    /// A file of the user outside of the project.
+    /// A file of the user outside the project.
     victim: PathBuf,
 }
 
@@ -63,7 +63,7 @@ fn pipe(path: &Path) {
     assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// `None`: it takes a superuser.
+/// `None` where the case needs a superuser.
 fn place(premade: Premade) -> Option<Place> {
     let folders = tempfile::tempdir().unwrap();
     let project = folders.path().join("project");
@@ -120,7 +120,7 @@ fn may_write(writer: Writer, premade: Premade) -> bool {
         ),
         Writer::WithinFolder => matches!(premade, Nothing | LooseFile | StrictFile | LinkWithin | OtherOwner),
         Writer::Replaced => premade != Folder,
-        // A superuser opens what its mode forbids.
+        // A superuser opens a file in spite of its mode.
         Writer::Appended | Writer::Locked => match premade {
             StrictFile => user() == 0,
             Nothing | LooseFile => true,
@@ -179,7 +179,7 @@ fn no_writer_is_led_astray_by_what_stands_at_its_target() {
     assert!(looked_at >= 96, "{looked_at}");
 }
 
-/// Folders of a project that are links, and paths that climb.
+/// Folders of a project that are links, and paths with `..`.
 #[test]
 fn folders_do_not_lead_out_of_a_project_either() {
     let place = place(Premade::Nothing).unwrap();
@@ -204,7 +204,7 @@ fn folders_do_not_lead_out_of_a_project_either() {
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
 }
 
-/// What was written under the old, predictable names does not matter.
+/// Files under the old, predictable names have no effect.
 #[test]
 fn names_that_were_guessed_beforehand_are_of_no_use() {
     let place = place(Premade::Nothing).unwrap();

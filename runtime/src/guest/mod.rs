@@ -1,12 +1,13 @@
-//! What runs on the workers: a program in some language, or whatever else makes tool calls and ends in an outcome.
+//! The interface between workers and what they run: a program in some language, or anything else that makes
+//! tool calls and ends in an outcome.
 //!
-//! A worker knows a run only as a [`Guest`]. It gives it turns, hands it what came of its calls, and frees it. A
-//! guest has a [`Seat`]: the account of its run, and a port by which the I/O runtime works for it. Nothing else is
-//! shared; calls of tools go through [`crate::broker`].
+//! A worker knows a run only as a [`Guest`]. It lets the guest run, delivers replies to its calls, and frees
+//! it. A guest has a [`Seat`]: the account of its run, and a port to start work on the I/O runtime. Nothing
+//! else is shared; tool calls go through [`crate::broker`].
 //!
 //! # Layout
-//! - `seat`: what a guest is given; `departures`: work on its way to the I/O runtime; `outside`: guests whose work is done on the I/O runtime; [`lisp`]: PTC-Lisp
-//!   programs
+//! - `seat`: what a guest is given to work with; `departures`: batches of work for the I/O runtime;
+//!   `outside`: guests that work on the I/O runtime; [`lisp`]: PTC-Lisp programs
 
 mod departures;
 pub mod lisp;
@@ -27,17 +28,18 @@ use crate::spill::{LookError, Looked};
 
 /// Something that a worker drives. It never leaves its thread.
 ///
-/// A run is ended from outside by an interrupt on its account, and by nothing else, because a guest may be suspended
-/// half-way: it has to look at [`crate::run::account::RunAccount::interrupted`] in whatever takes long, and its next
-/// turn after an interrupt has to be its last.
+/// Only an interrupt on its account ends a run from outside, because a guest may be suspended half-way. So it
+/// has to check [`crate::run::account::RunAccount::interrupted`] in everything that takes long, and the first
+/// call of `advance` after an interrupt has to be the last.
 pub trait Guest {
-    /// Runs a slice, of about a millisecond at most.
+    /// Runs a slice of about a millisecond at most.
     fn advance(&mut self) -> Progress;
 
-    /// Takes what came of work that it handed out.
+    /// Receives the reply to work that it handed out.
     fn answer(&mut self, call: CallId, reply: Reply);
 
-    /// The lines that it has printed so far, for whoever follows the run; those of its [`Ending`] begin with them.
+    /// The lines that it has printed so far, for those who follow the run; those of its [`Ending`] begin with
+    /// them.
     fn printed(&self) -> &[String] {
         &[]
     }
@@ -45,11 +47,11 @@ pub trait Guest {
     /// Logical bytes alive.
     fn live_bytes(&self) -> u64;
 
-    /// Frees it; its outcome is on its way already. Not asked for after a defect in here.
+    /// Frees it after its outcome was sent. Not called after a panic in this guest.
     fn close(self: Box<Self>);
 }
 
-/// The same guest, for a caller whose trace is this one.
+/// The same guest with the caller's trace.
 pub fn traced(guest: MakeGuest, trace: Option<TraceContext>) -> MakeGuest {
     match trace {
         None => guest,
@@ -60,7 +62,7 @@ pub fn traced(guest: MakeGuest, trace: Option<TraceContext>) -> MakeGuest {
     }
 }
 
-/// The same guest, for a client that servers may ask which it calls.
+/// The same guest with a client that upstreams may elicit from.
 pub fn asking(guest: MakeGuest, client: Option<CallingClient>) -> MakeGuest {
     match client {
         None => guest,
@@ -75,37 +77,37 @@ pub fn asking(guest: MakeGuest, client: Option<CallingClient>) -> MakeGuest {
 pub enum Progress {
     /// Another slice.
     Ready,
-    /// An answer.
+    /// A reply.
     Waiting,
     /// Nothing: this is its end.
     Finished(Box<Ending>),
 }
 
-/// A piece of work that a guest handed out, in its own numbers.
+/// Number of a piece of work, chosen by the guest that handed it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallId(pub u64);
 
-/// What came of work that was handed out.
+/// The reply to a piece of work.
 pub enum Reply {
     /// A call may be encoded ([`crate::broker::Pending::permit`]).
     Permit(Result<Permit, CallError>),
-    /// A call came back ([`crate::broker::Parcel::send`]).
+    /// A call has returned ([`crate::broker::Parcel::send`]).
     Answer(Result<CallResponse, CallError>),
-    /// The whole of a call ([`crate::broker::ToolBroker::call`]).
+    /// The result of a whole call ([`crate::broker::ToolBroker::call`]).
     Payload(Result<CallPayload, CallError>),
-    /// What a look into a kept result has found.
+    /// A part of a spilled result.
     Looked(LookReply),
-    /// Servers were asked to start; whether they did shows in the catalog.
+    /// Servers were asked to start; the catalog shows whether they did.
     Started,
-    /// The end of a run whose work is done elsewhere, in another process say.
+    /// The end of a run that works elsewhere, for example in another process.
     Ended(Box<Ending>),
 }
 
-/// What a look into a kept result has found, on the account of its run until it is dropped.
+/// A part of a spilled result, on the account of its run until it is dropped.
 pub struct LookReply {
     pub(crate) looked: Result<Looked, LookError>,
     pub(crate) held: Held,
 }
 
-/// Makes a guest on the thread that it lives on; an error is the end of a run that could not begin.
+/// Makes a guest on the thread that it lives on. An error is the end of a run that could not begin.
 pub type MakeGuest = Box<dyn FnOnce(Seat) -> Result<Box<dyn Guest>, Box<Ending>> + Send>;

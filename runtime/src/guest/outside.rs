@@ -1,4 +1,5 @@
-//! A run whose work is done on the I/O runtime: it hands it out, waits, and ends with what comes of it.
+//! A guest that runs a future on the I/O runtime: it hands the future out, waits, and ends with its
+//! result.
 
 use super::{CallId, Errand, Guest, MakeGuest, Progress, Reply, Seat};
 use crate::run::account::RunAccount;
@@ -22,7 +23,8 @@ struct Outside {
     end: Option<Box<Ending>>,
 }
 
-/// A guest that is this work. It is dropped when the run is cancelled or out of time, which `interrupted` puts into words.
+/// A guest that runs this future. The future is dropped when the run is cancelled or out of time; then
+/// `interrupted` gives the ending.
 pub fn outside<W: Future<Output = Ending> + Send + 'static, E: Into<Ending>>(
     interrupted: impl Fn(InterruptKind, &Limits) -> E + Send + 'static,
     work: impl FnOnce(Arc<RunAccount>) -> W + Send + 'static,
@@ -34,7 +36,7 @@ pub fn outside<W: Future<Output = Ending> + Send + 'static, E: Into<Ending>>(
     })
 }
 
-/// The usual words for an interrupted run.
+/// The default failure of an interrupted run.
 pub fn interrupted(kind: InterruptKind, limits: &Limits) -> Failure {
     match kind {
         InterruptKind::Cancelled => Failure::cancelled(),

@@ -1,4 +1,4 @@
-//! What a guest is given.
+//! What a guest is given to work with: its account, its port to the I/O runtime and its preemption.
 
 use super::departures::{Departure, Departures, Errand};
 use super::{CallId, Reply};
@@ -9,23 +9,23 @@ use ptc_vm::Preemption;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The place of a guest on its worker.
+/// The context of a guest on its worker.
 pub struct Seat {
     /// Budget, ledger, deadline and interrupt of its run.
     pub account: Arc<RunAccount>,
-    /// How others work for it.
+    /// Starts work for it elsewhere.
     pub port: Port,
-    /// How native work of the guest gives its turn back: what polls it can be suspended half-way.
+    /// Lets native work of the guest be suspended half-way at its polls.
     pub preemption: Preemption,
 }
 
-/// Where replies go.
+/// Receives replies for runs.
 pub trait ReplySink: Send + Sync {
-    /// Leaves replies for the worker of the run.
+    /// Queues replies for the worker of the run.
     fn deliver(&self, run: RunId, replies: Vec<(CallId, Reply)>);
 }
 
-/// Lets the I/O runtime work for a run.
+/// Starts work of a run on the I/O runtime.
 pub struct Port(Rc<Departures>);
 
 impl Port {
@@ -33,9 +33,9 @@ impl Port {
         Port(departures)
     }
 
-    /// Lets the I/O runtime do `work`; what comes of it reaches [`super::Guest::answer`]. It begins with the end of this
-    /// turn at the latest. Work of one run shares a task, so what keeps its thread busy keeps other work of the same run
-    /// waiting.
+    /// Starts `work` on the I/O runtime; its reply reaches [`super::Guest::answer`]. It starts at the end of
+    /// this quantum at the latest. Work of one run may share a task, so work that blocks its thread delays
+    /// other work of the same run.
     #[must_use = "dropping it stops the work"]
     pub fn hand_out(&self, call: CallId, work: impl Future<Output = Reply> + Send + 'static) -> Errand {
         self.0.add(call, Departure::Work(Box::pin(work)))

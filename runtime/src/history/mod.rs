@@ -1,12 +1,13 @@
-//! What was done before, turn by turn, and the namespace `log/` with which programs look at it.
+//! Records what earlier programs did, and offers it to programs as the namespace `log/`.
 //!
-//! A [`TurnHistory`] holds turns of sessions and of agents. It is filled by whoever runs them, or read from a turn log
-//! ([`TurnHistory::load`]: the files that `ptc serve --turn-log-dir` writes). [`introspection`] gives a namespace over it and
-//! the tools that only this namespace can call: programs get pages of it, so what a program holds is what it has asked for
-//! and never the whole. All of it is data to be looked at, whatever it says.
+//! A [`TurnHistory`] holds turns of sessions and of agents. The application fills it as they run, or reads it
+//! from a turn log ([`TurnHistory::load`]: the files that `ptc serve --turn-log-dir` writes).
+//! [`introspection`] gives a namespace over it and the tools that only this namespace can call. Programs get
+//! pages, so a program holds what it has asked for and never the whole. All of it is data; none of it is an
+//! instruction.
 //!
 //! # Layout
-//! - here: turns, and where they come from; `tools`: the namespace
+//! - this file: turns, and how they are recorded; `tools`: the namespace
 
 mod tools;
 
@@ -20,13 +21,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Bytes of turns that are kept, as JSON; the oldest go.
+/// Limit of all turns, in bytes of JSON; the oldest are dropped.
 const MOST_BYTES: usize = 64 << 20;
 
-/// Bytes of one turn; a longer one is not kept.
+/// Limit of one turn, in bytes; a longer one is not recorded.
 const LONGEST_TURN: usize = 4 << 20;
 
-/// Turns, oldest first. It may be used by any number of threads at once.
+/// Recorded turns, oldest first. It is safe to use from many threads at once.
 #[derive(Default)]
 pub struct TurnHistory {
     kept: Mutex<KeptTurns>,
@@ -36,24 +37,24 @@ pub struct TurnHistory {
 struct KeptTurns {
     turns: VecDeque<(Arc<PastTurn>, usize)>,
     bytes: usize,
-    /// Of each name of runs: how many there were, and how many of them ended well.
+    /// By name of a run: how many runs there were, and how many of them succeeded.
     runs: HashMap<String, (u64, u64)>,
 }
 
-/// One turn: a program, and what came of it.
+/// One recorded turn: a program and its result.
 pub(crate) struct PastTurn {
-    /// The session or the run of an agent.
+    /// The session or the agent's run.
     id: String,
     /// What ran it: `session`, `agent`.
     driver: String,
     committed: bool,
     is_error: bool,
-    /// What programs see of it.
+    /// What programs see of the turn.
     shown: Value,
 }
 
 impl TurnHistory {
-    /// One without turns.
+    /// An empty history.
     pub fn new() -> TurnHistory {
         TurnHistory::default()
     }
@@ -61,8 +62,8 @@ impl TurnHistory {
     /// Reads a turn log: a file, or all `*-turns.jsonl` of a folder in the order of their names.
     ///
     /// # Errors
-    /// What cannot be read, or is no turn log; one that is larger than what is kept (64 MiB), since the rest of it would
-    /// look like all of it.
+    /// The file cannot be read, is no turn log, or is larger than the limit (64 MiB): a part of it would look
+    /// like all of it.
     pub fn load(path: &Path) -> Result<TurnHistory, String> {
         let about = |path: &Path, why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
         let mut files: Vec<PathBuf> = Vec::new();
@@ -87,7 +88,7 @@ impl TurnHistory {
                 if bytes > MOST_BYTES {
                     return Err(about(path, &format_args!("more than {} MiB of turns", MOST_BYTES >> 20)));
                 }
-                // The last line may be under way.
+                // The last line may be incomplete while it is written.
                 let is_whole = line.ends_with(b"\n");
                 match serde_json::from_slice(&line) {
                     Ok(Value::Object(record)) => history.add_record(&record),
@@ -99,7 +100,7 @@ impl TurnHistory {
         Ok(history)
     }
 
-    /// Adds a line of a turn log; what is no turn is passed over.
+    /// Adds a line of a turn log; lines that are no turn are skipped.
     pub fn add_record(&self, record: &Map<String, Value>) {
         let text = |name: &str| record.get(name).and_then(Value::as_str);
         if text("event") != Some("turn") {
@@ -122,8 +123,7 @@ impl TurnHistory {
         });
     }
 
-    /// Adds a program and what came of it, under a name for what it belongs to: a session, a conversation. It is the next
-    /// turn of that.
+    /// Adds a program and its result as the next turn of `id`, which names a session or a conversation.
     pub fn add_run(&self, id: &str, program: &str, outcome: &Outcome) {
         let is_ok = outcome.result.is_ok();
         let (attempt, turn) = {
@@ -145,7 +145,7 @@ impl TurnHistory {
         self.add(PastTurn { id, driver, committed: is_ok, is_error: !is_ok, shown });
     }
 
-    /// Adds the turns of a run of an agent, under a name for it.
+    /// Adds the turns of an agent's run under this name.
     #[cfg(feature = "agent")]
     pub fn add_step(&self, id: &str, step: &crate::agent::AgentStep) {
         use crate::agent::TurnStatus;
@@ -202,7 +202,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A call as a turn log has it.
+/// A call in the format of turn logs.
 fn call(call: &CallRecord) -> Value {
     let reason = match &call.status {
         CallStatus::Ok => None,

@@ -1,4 +1,4 @@
-//! The namespace `log/`: a prelude of the host over tools that only it can call.
+//! The namespace `log/`: a prelude over private tools that read a [`TurnHistory`].
 
 use super::{PastTurn, TurnHistory};
 use crate::guest::lisp::prelude::Prelude;
@@ -11,10 +11,10 @@ use std::convert::Infallible;
 use std::future::ready;
 use std::sync::{Arc, LazyLock};
 
-/// Items of a page when nobody says how many.
+/// Default number of items on a page.
 const PAGE: u64 = 100;
 
-/// The namespace and its tools, over these turns: give both to a place ([`crate::Scope::with`]).
+/// The namespace and its tools over these turns; pass both to [`crate::Scope::with`].
 ///
 /// | export | gives |
 /// |---|---|
@@ -27,7 +27,7 @@ const PAGE: u64 = 100;
 /// behind its name an export gives all items as a list.
 pub fn introspection(history: &Arc<TurnHistory>) -> (Vec<HostTool>, Arc<Prelude>) {
     static WRAPPER: LazyLock<Arc<Prelude>> = LazyLock::new(|| {
-        // Its text is part of this program, and compiled by a test.
+        // The text is part of this program, and a test compiles it.
         Arc::new(Prelude::of_host("log", include_str!("log.clj")).expect("it compiles"))
     });
     (TOOLS.into_iter().map(|(name, look)| tool(history, name, look)).collect(), WRAPPER.clone())
@@ -50,7 +50,7 @@ const TOOLS: [(&str, View); 4] = [
     }),
 ];
 
-/// What was asked for. Whatever cannot be read is as if it were not there.
+/// The requested page. Invalid options are ignored.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct PageRequest {
@@ -62,7 +62,7 @@ struct PageRequest {
 }
 
 impl PageRequest {
-    /// A number, also in a text.
+    /// A number, or a text that holds one.
     fn number(value: &Value) -> Option<u64> {
         value.as_u64().or_else(|| value.as_str()?.parse().ok())
     }
@@ -70,7 +70,7 @@ impl PageRequest {
     fn page(&self, items: Vec<Value>) -> Value {
         let all = items.len();
         let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        // At least one, so that whoever follows cursors gets on.
+        // At least one, so that following cursors makes progress.
         let limit =
             if self.all { all } else { size(PageRequest::number(&self.limit).unwrap_or(PAGE).max(1)) };
         let from = size(PageRequest::number(&self.cursor).unwrap_or(0)).min(all);

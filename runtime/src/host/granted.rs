@@ -1,4 +1,4 @@
-//! The tools of a host beside each other, by name.
+//! The table of the host's tools by name.
 
 use super::{Function, HostTool};
 use crate::tools::{HOST, PlainArguments, UpstreamTool};
@@ -6,38 +6,38 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// Names of the namespace that are not the host's to give.
+/// Names of the namespace that the host may not use.
 const TAKEN: [&str; 2] = ["call", "servers"];
 
 /// Tools by name.
 pub(crate) struct GrantedTools(BTreeMap<Arc<str>, Arc<GrantedTool>>);
 
-/// A tool with what calls of it share.
+/// A tool with data that its calls share.
 pub(crate) struct GrantedTool {
     tool: HostTool,
     listing: Arc<UpstreamTool>,
-    /// What its arguments are, where that is plain.
+    /// Its argument schema, if plain.
     plain: Option<PlainArguments>,
 }
 
 impl GrantedTool {
-    /// [`HOST`], in the form in which records of calls share it.
+    /// [`HOST`] as a shared text, for records of calls.
     pub(crate) fn host_name() -> &'static Arc<str> {
         static NAME: LazyLock<Arc<str>> = LazyLock::new(|| HOST.into());
         &NAME
     }
 
-    /// As a server would list it.
+    /// The tool as a server would list it.
     pub(crate) fn listing(&self) -> &Arc<UpstreamTool> {
         &self.listing
     }
 
-    /// What its arguments are, where that is plain.
+    /// Its argument schema, if plain.
     pub(crate) fn plain(&self) -> Option<&PlainArguments> {
         self.plain.as_ref()
     }
 
-    /// How long a call may take, if it says so.
+    /// Time limit of a call, if the tool sets one.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         self.tool.timeout
     }
@@ -48,10 +48,10 @@ impl GrantedTool {
 }
 
 impl GrantedTools {
-    /// These tools.
+    /// A table of these tools.
     ///
     /// # Errors
-    /// A name that programs cannot write or that is taken, two tools of one name.
+    /// A name that programs cannot write or that is taken; two tools of one name.
     fn new(tools: Vec<HostTool>) -> Result<GrantedTools, String> {
         let mut by_name = BTreeMap::new();
         for tool in tools {
@@ -74,7 +74,8 @@ impl GrantedTools {
         Ok(GrantedTools(by_name))
     }
 
-    /// These tools, without those that may change something if programs only read; `None` for none.
+    /// A table of these tools. For programs that only read, tools that may change something are left out.
+    /// `None` if no tool is left.
     ///
     /// # Errors
     /// As for [`GrantedTools::new`].
@@ -88,7 +89,7 @@ impl GrantedTools {
         self.0.get(name)
     }
 
-    /// The tool of this name, to be given on.
+    /// The tool of this name, for other tables.
     pub(crate) fn tool(&self, name: &str) -> Option<&HostTool> {
         self.0.get(name).map(|granted| &granted.tool)
     }
@@ -98,13 +99,13 @@ impl GrantedTools {
         self.0.keys().map(|name| &**name).collect()
     }
 
-    /// The names of those that programs may call, or of the others, sorted.
+    /// Names of the private tools, or of those that programs may call, sorted.
     pub(crate) fn names_of(&self, are_private: bool) -> Vec<&str> {
         let those = self.0.iter().filter(|(_, granted)| granted.tool.is_private == are_private);
         those.map(|(name, _)| &**name).collect()
     }
 
-    /// Those that programs may call, in name order.
+    /// Tools that programs may call, in name order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<UpstreamTool>> {
         self.0.values().filter(|granted| !granted.tool.is_private).map(|granted| &granted.listing)
     }

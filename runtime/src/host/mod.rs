@@ -1,11 +1,12 @@
-//! Tools that the application itself gives to programs: its own async functions, called as `(tool/name {…})`.
+//! Tools of the application: its own async functions, which programs call as `(tool/name {…})`.
 //!
-//! A [`HostTool`] is a function with a name, a schema of its arguments and an effect. A call of one takes the way of every
-//! tool call: its arguments are checked against the schema and encoded under the program's own budget, it counts against
-//! the budget of calls, has a deadline and an entry in the ledger, and is dropped with its program.
+//! A [`HostTool`] is a function with a name, a schema of its arguments and an effect. Its calls are handled
+//! like every tool call: arguments are checked against the schema and encoded under the program's own budget,
+//! and the call counts against the call budget, has a deadline and a ledger entry, and is dropped with its
+//! program.
 //!
 //! # Layout
-//! - this file: one tool; `granted`: those of a runtime
+//! - this file: one tool; `granted`: the tools of a runtime
 
 mod granted;
 
@@ -24,18 +25,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// JSON text of a result, or why there is none.
+/// Future of a result: JSON text, or an error.
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send>>;
 
-/// Takes JSON object text.
+/// A function that takes the text of a JSON object.
 pub(crate) type Function = dyn Fn(&str) -> Answering + Send + Sync;
 
 /// An async function of the application as a tool.
 ///
-/// A program calls it by map, by keywords, or by position, in the order in which the schema declares its properties:
-/// `(tool/add {:a 1 :b 2})`, `(tool/add :a 1 :b 2)`, `(tool/add 1 2)`. It gets what the function gives, as data; an error
-/// of the function ends the program with `tool_error`, since nothing says that it can go on without the answer. A
-/// function whose failures are worth going on with gives them as data.
+/// A program calls it by map, by keywords, or by position, in the order in which the schema declares its
+/// properties: `(tool/add {:a 1 :b 2})`, `(tool/add :a 1 :b 2)`, `(tool/add 1 2)`. It gets the result of the
+/// function as data. An error of the function ends the program with `tool_error`. A function
+/// that lets programs handle its failures returns them as data.
 ///
 /// ```
 /// use ptc_runtime::{Effect, HostTool};
@@ -60,12 +61,12 @@ pub struct HostTool {
     function: Arc<Function>,
 }
 
-/// The arguments of a tool that takes none.
+/// Arguments of a tool that takes none.
 #[derive(Clone, Copy, Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoArguments {}
 
-/// Without a description: that would be one of the tool.
+/// Without a description, which would become that of the tool.
 impl JsonSchema for NoArguments {
     fn schema_name() -> Cow<'static, str> {
         "NoArguments".into()
@@ -77,8 +78,8 @@ impl JsonSchema for NoArguments {
 }
 
 impl HostTool {
-    /// A tool whose schema is that of its arguments. Nothing is known about what it may change (see
-    /// [`HostTool::effect`]).
+    /// A tool that takes its schema from the type of its arguments. Its effect is unknown unless
+    /// [`HostTool::effect`] sets it.
     pub fn new<A, R, E, F, W>(name: impl Into<Arc<str>>, function: F) -> HostTool
     where
         A: DeserializeOwned + JsonSchema,
@@ -90,7 +91,7 @@ impl HostTool {
         HostTool::with_schema(name, schema_of::<A>(), function)
     }
 
-    /// A tool with a JSON Schema of its own: an object whose properties are the arguments.
+    /// A tool with an explicit JSON Schema: an object; its properties are the arguments.
     pub fn with_schema<A, R, E, F, W>(name: impl Into<Arc<str>>, schema: Json, function: F) -> HostTool
     where
         A: DeserializeOwned,
@@ -117,14 +118,14 @@ impl HostTool {
         }
     }
 
-    /// What it does, for whoever writes programs. The default is the description of its schema.
+    /// What it does, for authors of programs. Default: the description of its schema.
     #[must_use]
     pub fn describe(mut self, description: impl Into<String>) -> HostTool {
         self.listing.description = Some(description.into());
         self
     }
 
-    /// What a call may change. Agents do not go on after a program that failed behind a call that is not
+    /// The effect of a call. An agent does not go on after a failed program that made a call other than
     /// [`Effect::Read`].
     #[must_use]
     pub fn effect(mut self, effect: Effect) -> HostTool {
@@ -138,7 +139,7 @@ impl HostTool {
         self
     }
 
-    /// What it gives, so that the documentation of the tool shows it.
+    /// The type of its result, for the documentation of the tool.
     #[must_use]
     pub fn returns<R: JsonSchema>(self) -> HostTool {
         self.returns_schema(schema_of::<R>())
@@ -151,27 +152,27 @@ impl HostTool {
         self
     }
 
-    /// How long one call may take; without it what the limits of the program say
-    /// ([`Limits::upstream_call_timeout_ms`](crate::limits::Limits)). Never longer than the program has left.
+    /// Time limit of one call. Default: the program's
+    /// [`Limits::upstream_call_timeout_ms`](crate::limits::Limits). A call never outlives its program.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> HostTool {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Only preludes call it: programs can neither call nor find it.
+    /// Makes it callable from preludes only: programs can neither call nor find it.
     #[must_use]
     pub fn private(mut self) -> HostTool {
         self.is_private = true;
         self
     }
 
-    /// Whether it exists where programs only read, if they do.
+    /// Whether the tool exists for programs that only read (`read_only`).
     pub(crate) fn is_admitted(&self, read_only: bool) -> bool {
         !read_only || self.is_private || self.listing.effect() == Effect::Read
     }
 
-    /// Whether both stand for one function: clones of one tool do.
+    /// Whether both have the same function: clones of one tool do.
     pub(crate) fn is_same_function(&self, other: &HostTool) -> bool {
         Arc::ptr_eq(&self.function, &other.function)
     }
@@ -181,7 +182,7 @@ impl HostTool {
         &self.listing.name
     }
 
-    /// Name, description, schemas and hints, as a server would list them.
+    /// Name, description, schemas and annotations, as a server would list them.
     pub fn listing(&self) -> &UpstreamTool {
         &self.listing
     }
@@ -212,7 +213,7 @@ where
     }
 }
 
-/// The JSON Schema of a type, without what only names it.
+/// The JSON Schema of a type, without its title.
 pub(crate) fn schema_of<T: JsonSchema>() -> Json {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;

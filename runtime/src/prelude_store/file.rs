@@ -1,4 +1,4 @@
-//! A store in a file: an embedded database whose transactions are on the disk when they are acknowledged.
+//! Stores preludes in a file: an embedded database with durable transactions.
 
 use super::{Head, HeadChange, StoreBackend, StoreError};
 use crate::files::{self, LinkRule};
@@ -11,35 +11,35 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// What is known of an id, as JSON.
+/// Facts about each id, as JSON.
 const HEADS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("heads");
 
 /// Texts, by id and version.
 const SOURCES: TableDefinition<'_, (&str, u64), &str> = TableDefinition::new("sources");
 
-/// Bytes of pages that are kept in memory. The default of the database is 1 GiB.
+/// Size of the page cache. The database's default is 1 GiB.
 const CACHE_BYTES: usize = 8 << 20;
 
-/// How long a process waits for others that have the store. Each has it for one operation.
+/// How long a process waits for others that use the store. Each holds it for one operation.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Pauses between two looks at whether another process still has it: the first, and the longest.
+/// Pauses between checks whether another process still holds the store: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 
-/// The database knows one process at a time, so it is open while something is done with it and no longer; a lock beside it
-/// says whose turn it is.
+/// Opens the database for one operation at a time, because it admits one process; a lock file next to it
+/// decides which.
 pub(super) struct FileBackend {
-    /// Without links, so that all who name it otherwise have one lock.
+    /// With links resolved, so that all names of the file share one lock.
     path: PathBuf,
     lock: PathBuf,
-    /// What the file was like when this process had it last.
+    /// State of the file when this process used it last.
     seen: Mutex<Option<Stamp>>,
 }
 
-/// What shows that another process has changed a file.
+/// Modification time and size: they show that another process has changed the file.
 type Stamp = (SystemTime, u64);
 
-/// The turn of this process; its end is that of the lock.
+/// Right of this process to use the store; holds the file lock.
 struct StoreTurn {
     _lock: File,
 }
@@ -47,7 +47,7 @@ struct StoreTurn {
 impl FileBackend {
     pub(super) fn open(path: &Path) -> Result<FileBackend, StoreError> {
         guarded(path, || make(path).map_err(|error| refused(path, error)))?;
-        // What cannot be followed to its end is told about when it is opened.
+        // A path that cannot be resolved is reported when it is opened.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let mut lock = path.clone().into_os_string();
         lock.push(".lock");
@@ -56,13 +56,14 @@ impl FileBackend {
         Ok(store)
     }
 
-    /// Does something with the database, when no other process and no other thread does.
+    /// Runs `work` on the database while no other process and no other thread uses it.
     fn with<T>(&self, work: impl FnOnce(&Database) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let path = &self.path;
         guarded(path, || {
             let _turn = self.turn()?;
             let mut database = Database::builder().set_cache_size(CACHE_BYTES).open(path).map_err(|error| match path.metadata() {
-                // A store has its name when it is whole, so this was one that has lost everything, or never was one.
+                // A store gets its name only when it is complete. So this file was truncated, or never was a
+                // store.
                 Ok(file) if file.is_file() && file.len() == 0 => StoreError::broken(format_args!(
                     "{} is empty, and no store: put a copy of the store in its place, or remove the file to begin anew",
                     path.display()
@@ -71,7 +72,7 @@ impl FileBackend {
             })?;
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
             if seen.is_none() || *seen != stamp(path) {
-                // Sums over all pages: what was changed from outside is found here, before anything is made of it.
+                // Verifies checksums of all pages, so that outside changes are found before the data is used.
                 database.check_integrity().map_err(|error| refused(path, error))?;
             }
             let done = work(&database);
@@ -115,8 +116,8 @@ fn refused(path: &Path, error: redb::DatabaseError) -> StoreError {
     }
 }
 
-/// Makes a store where there is none. It gets its name when it is whole: a disk that is full, or a process that ends half-way,
-/// leaves nothing in its place that is no store.
+/// Creates a store. It gets its name only when it is complete, so a full disk or a process that dies leaves
+/// no broken store.
 fn make(path: &Path) -> Result<(), redb::DatabaseError> {
     let real = files::settle(path, LinkRule::Follow)?;
     if real.exists() {
@@ -134,7 +135,7 @@ fn make(path: &Path) -> Result<(), redb::DatabaseError> {
                 linked => Ok(linked?),
             }
         });
-    // There is nothing to do about a file that cannot be removed.
+    // Best effort: a temporary file that cannot be removed stays.
     let _ = std::fs::remove_file(&new);
     made
 }
@@ -143,13 +144,13 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A panic of this thread, now, means that the file of a store is damaged. Whoever has opened it is told so, and there is
-/// nothing to say beside that.
+/// True while a panic of this thread means that the store file is damaged. The caller gets that as an error,
+/// so the panic handler prints nothing.
 pub fn takes_panics_for_damage() -> bool {
     GUARDED.get()
 }
 
-/// The database takes its own pages for right and panics where they are not: that is an error of the file.
+/// The database trusts its pages and panics when they are inconsistent: that is an error of the file.
 fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
     let outer = GUARDED.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
@@ -202,7 +203,7 @@ impl StoreBackend for FileBackend {
         decide: &mut dyn FnMut(Option<Head>, usize) -> Result<HeadChange, StoreError>,
     ) -> Result<(), StoreError> {
         self.with(|database| {
-            // Writers wait for each other here; a transaction that is not committed leaves no trace.
+            // Writers wait for each other here; an uncommitted transaction leaves no trace.
             let transaction = database.begin_write().map_err(StoreError::broken)?;
             {
                 let mut heads = transaction.open_table(HEADS).map_err(StoreError::broken)?;
@@ -225,7 +226,7 @@ impl StoreBackend for FileBackend {
     }
 }
 
-/// A table; `None` when nothing was written yet.
+/// A table; `None` before the first write.
 fn written<T>(opened: Result<T, TableError>) -> Result<Option<T>, StoreError> {
     match opened {
         Ok(table) => Ok(Some(table)),

@@ -1,10 +1,10 @@
-//! A store in memory.
+//! Stores preludes in memory.
 
 use super::{Head, HeadChange, StoreBackend, StoreError};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is known of an id, and its texts by version.
+/// Facts about an id, and its texts by version.
 type Known = (Head, BTreeMap<u64, String>);
 
 #[derive(Default)]

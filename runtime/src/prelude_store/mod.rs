@@ -1,12 +1,14 @@
-//! Versions of preludes: written by people and by models, compiled before they are kept, never changed afterwards.
+//! Stores versions of preludes. People and models write them; each is compiled before it is stored, and never
+//! changes afterwards.
 //!
-//! A prelude is known by an id, which is also the one namespace that it declares. Each write makes a new version and makes
-//! it the current one; a version that was chosen by [`PreludeStore::set_default`] is kept whatever is written later. What is
-//! acknowledged is there after a crash, if the store is a file.
+//! A prelude is known by an id, which is also the one namespace that it declares. Each write makes a new
+//! version and makes it the current one. A version selected by [`PreludeStore::set_default`] is retained
+//! whatever is written later. In a file, acknowledged writes survive a crash.
 //!
 //! # Layout
-//! - here: what is promised of any store; `memory`, `file`: where it is kept
-//! - `reference`: how a version is named; `view`: what is shown of it; `tools`: the namespace `prelude/` of programs
+//! - this file: the store's interface and rules; `memory`, `file`: where versions are stored
+//! - `reference`: names of versions; `view`: what is shown of them; `tools`: the namespace `prelude/` for
+//!   programs
 
 mod file;
 mod memory;
@@ -30,39 +32,38 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 pub use tools::editing;
 
-/// Latest versions of an id that are kept.
+/// How many of the latest versions of an id are retained.
 const RETAINED: usize = 20;
 
-/// Ids of a store.
+/// Limit of ids in a store.
 const MOST_IDS: usize = 1_000;
 
-/// Bytes of all texts of a store.
+/// Limit of all texts in a store, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Bytes of a source text.
+/// Limit of a source text, in bytes.
 const LONGEST_SOURCE: usize = 1_000_000;
 
-/// Bytes of the metadata of a version.
+/// Limit of a version's metadata, in bytes.
 const LONGEST_METADATA: usize = 8 << 10;
 
-/// A store of preludes. It may be used by any number of threads at once.
+/// A store of preludes. It is safe to use from many threads at once.
 pub struct PreludeStore {
     backend: Box<dyn StoreBackend>,
 }
 
-/// Where versions are kept.
+/// Storage of versions.
 trait StoreBackend: Send + Sync {
-    /// Every id with what is known of it, sorted.
+    /// Every id with its facts, sorted.
     fn heads(&self) -> Result<Vec<(String, Head)>, StoreError>;
 
-    /// What is known of an id.
+    /// The facts about an id.
     fn head(&self, id: &str) -> Result<Option<Head>, StoreError>;
 
     /// The text of a version.
     fn source(&self, id: &str, version: u64) -> Result<Option<String>, StoreError>;
 
-    /// Changes an id in one step, seen by others as a whole or not at all, and kept when it returns. `decide` sees what is
-    /// there at that moment, and how many ids there are.
+    /// Changes an id atomically and durably. `decide` gets the facts at that moment, and the number of ids.
     fn update(
         &self,
         id: &str,
@@ -70,34 +71,34 @@ trait StoreBackend: Send + Sync {
     ) -> Result<(), StoreError>;
 }
 
-/// What an update does.
+/// The change that an update makes.
 struct HeadChange {
     head: Head,
-    /// The text of a version that is new.
+    /// Number and text of a new version.
     added: Option<(u64, String)>,
-    /// Versions whose texts go.
+    /// Versions to delete.
     dropped: Vec<u64>,
 }
 
-/// What is known of an id: everything but texts.
+/// Facts about an id: everything except texts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Head {
-    /// The version that the bare id means.
+    /// The version that the id without a version means.
     current: u64,
-    /// The highest version that there was.
+    /// The highest version that was ever written.
     latest: u64,
-    /// The version that somebody chose last.
+    /// The version that was selected last.
     selected: Option<Selection>,
-    /// Those that are kept, by number.
+    /// The retained versions, by number.
     versions: Vec<PreludeVersion>,
 }
 
 /// A version of a prelude, without its text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PreludeVersion {
-    /// The prelude.
+    /// The id of the prelude.
     pub id: String,
-    /// Its number, from 1; a number is given once.
+    /// Its number, from 1; numbers are never reused.
     pub version: u64,
     /// SHA-256 of the text, in hexadecimal.
     pub checksum: String,
@@ -105,20 +106,20 @@ pub struct PreludeVersion {
     pub source_bytes: u64,
     /// Names of its exports, sorted.
     pub exports: Vec<String>,
-    /// What its author says of it.
+    /// Metadata of its author.
     pub metadata: Map<String, Value>,
     /// When it was written, in milliseconds since 1970.
     pub created_ms: i64,
 }
 
-/// A version that was chosen to be the current one.
+/// A version that was selected as the current one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Selection {
     /// The version.
     pub version: u64,
-    /// Why.
+    /// Metadata: why it was selected.
     pub metadata: Map<String, Value>,
-    /// When, in milliseconds since 1970.
+    /// When it was selected, in milliseconds since 1970.
     pub selected_ms: i64,
 }
 
@@ -127,43 +128,44 @@ pub struct Selection {
 pub struct StoredPrelude {
     /// The id.
     pub id: String,
-    /// The version that the bare id means.
+    /// The version that the id without a version means.
     pub current_version: u64,
-    /// The highest version that there was.
+    /// The highest version that was ever written.
     pub latest_version: u64,
     /// The current version.
     pub current: PreludeVersion,
-    /// The version that somebody chose last.
+    /// The version that was selected last.
     pub selected: Option<Selection>,
 }
 
 /// A version with its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PreludeCandidate {
-    /// What is known of it.
+    /// Facts about the version.
     pub version: PreludeVersion,
     /// The text.
     pub source: String,
 }
 
 impl PreludeCandidate {
-    /// The prelude that its text is.
+    /// Compiles the text.
     ///
     /// # Errors
-    /// None for what this version of the language takes: it has compiled when it was written.
+    /// A text from another version of the language may not compile; texts are compiled before they are
+    /// stored.
     pub fn compile(&self) -> Result<Prelude, StoreError> {
         compiled(&self.version.id, &self.source, &Interrupt::default())
     }
 }
 
-/// Why a store did not do what it was asked for.
+/// Why an operation of a store failed.
 #[derive(Clone, Debug)]
 pub struct StoreError {
-    /// In a word: `not_found`, `checksum_mismatch` …
+    /// The reason as a word: `not_found`, `checksum_mismatch` …
     pub reason: &'static str,
-    /// In a sentence.
+    /// The reason as a sentence.
     pub message: String,
-    /// What is wrong with a text that does not compile.
+    /// The error of a text that does not compile.
     pub compile: Option<Box<Failure>>,
 }
 
@@ -172,7 +174,7 @@ impl StoreError {
         StoreError { reason, message: message.into(), compile: None }
     }
 
-    /// The file does what it should not.
+    /// The file is damaged, or an operation on it failed.
     fn broken(error: impl std::fmt::Display) -> StoreError {
         StoreError::new("prelude_store_error", error.to_string())
     }
@@ -191,15 +193,15 @@ impl std::fmt::Display for StoreError {
 impl std::error::Error for StoreError {}
 
 impl PreludeStore {
-    /// An empty store that is gone with its process.
+    /// An empty store that ends with its process.
     pub fn in_memory() -> PreludeStore {
         PreludeStore { backend: Box::new(MemoryBackend::default()) }
     }
 
-    /// The store in a file, which is made if it is not there. One process has it at a time.
+    /// The store in a file, which is created if it is missing.
     ///
     /// # Errors
-    /// The file is no store, cannot be opened, or belongs to another process just now.
+    /// The file is no store, cannot be opened, or is in use by another process for too long.
     pub fn open(path: &Path) -> Result<PreludeStore, StoreError> {
         Ok(PreludeStore { backend: Box::new(FileBackend::open(path)?) })
     }
@@ -207,7 +209,7 @@ impl PreludeStore {
     /// Every id, sorted.
     ///
     /// # Errors
-    /// The file does not answer.
+    /// The file cannot be read.
     pub fn list(&self) -> Result<Vec<StoredPrelude>, StoreError> {
         let stored = |(id, head): (String, Head)| {
             let current = head.find(head.current)?.clone();
@@ -222,7 +224,7 @@ impl PreludeStore {
         Ok(self.backend.heads()?.into_iter().filter_map(stored).collect())
     }
 
-    /// The versions of an id that are kept, the oldest first.
+    /// The retained versions of an id, the oldest first.
     ///
     /// # Errors
     /// There is no such id.
@@ -230,26 +232,26 @@ impl PreludeStore {
         self.backend.head(id)?.map(|head| head.versions).ok_or_else(|| StoreError::not_found(id))
     }
 
-    /// A version with its text; of a bare id the current one.
+    /// A version with its text; without a version in the reference, the current one.
     ///
     /// # Errors
-    /// It is not there (any more), or another one than the checksum says.
+    /// The version does not exist or was dropped, or its checksum differs from that in the reference.
     pub fn read(&self, reference: &PreludeRef) -> Result<PreludeCandidate, StoreError> {
         let id = reference.id.as_str();
         let head = self.backend.head(id)?.ok_or_else(|| StoreError::not_found(reference))?;
         let number = reference.version.unwrap_or(head.current);
         let version = head.find(number).cloned().ok_or_else(|| StoreError::not_found(reference))?;
         reference.check(&version)?;
-        // A version that is dropped just now has lost its text before its entry was read.
+        // A version that is dropped at this moment may lose its text after its entry was read.
         let source = self.backend.source(id, number)?.ok_or_else(|| StoreError::not_found(reference))?;
         Ok(PreludeCandidate { version, source })
     }
 
-    /// Compiles a text and keeps it as the next version, which becomes the current one.
+    /// Compiles a text and stores it as the next version, which becomes the current one.
     ///
     /// # Errors
-    /// The text does not compile or declares another namespace than its id; too much of anything; with a
-    /// `parent_checksum`, the current version is not the one it was made from.
+    /// The text does not compile or declares another namespace than its id. A limit is exceeded. With a
+    /// `parent_checksum`: the current version has another checksum.
     pub fn write(
         &self,
         id: &str,
@@ -266,7 +268,7 @@ impl PreludeStore {
         Ok(heads.iter().flat_map(|(_, head)| &head.versions).map(|version| version.source_bytes).sum())
     }
 
-    /// [`PreludeStore::write`], which writes nothing when the interrupt is raised before the text has compiled.
+    /// [`PreludeStore::write`] that writes nothing if the interrupt is raised before the text has compiled.
     fn write_until(
         &self,
         id: &str,
@@ -320,10 +322,10 @@ impl PreludeStore {
         made.ok_or_else(|| StoreError::broken("the version was not written"))
     }
 
-    /// Makes a version the current one, and keeps it from then on whatever is written.
+    /// Makes a version the current one, and retains it from then on whatever is written.
     ///
     /// # Errors
-    /// The reference names no version, it is not there, or another one than the checksum says.
+    /// The reference names no version, the version does not exist, or its checksum differs.
     pub fn set_default(
         &self,
         reference: &PreludeRef,
@@ -345,10 +347,10 @@ impl PreludeStore {
         Ok(selection)
     }
 
-    /// Versions as one prelude, in this order. It stays what it is whatever is written later.
+    /// Composes versions to one prelude, in this order. Later writes do not change it.
     ///
     /// # Errors
-    /// A version is not there; two of them declare one namespace.
+    /// A version does not exist; two of them declare one namespace.
     pub fn bundle(
         &self,
         references: &[PreludeRef],
@@ -356,7 +358,7 @@ impl PreludeStore {
         self.bundle_until(references, &StopFlag::default())
     }
 
-    /// [`PreludeStore::bundle`], which ends without a prelude when the flag is raised.
+    /// [`PreludeStore::bundle`] that stops without a prelude when the flag is raised.
     ///
     /// # Errors
     /// As for [`PreludeStore::bundle`]; the flag was raised.
@@ -390,7 +392,7 @@ impl Head {
         self.versions.iter().find(|known| known.version == version)
     }
 
-    /// Forgets all but the latest versions, the current one and the one that was chosen; those that are gone.
+    /// Drops all but the latest versions, the current one and the selected one. Returns the dropped numbers.
     fn prune(&mut self) -> Vec<u64> {
         let latest = self.versions.iter().rev().take(RETAINED).map(|version| version.version);
         let mut kept: BTreeSet<u64> = latest.collect();

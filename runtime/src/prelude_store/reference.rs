@@ -1,17 +1,17 @@
-//! How a version is named: `paged`, `paged@7`, and with the checksum it must have.
+//! Parses references to stored preludes: `paged`, `paged@7`, each with an optional checksum.
 
 use super::{PreludeVersion, StoreError};
 use ptc_compiler::is_reserved_namespace;
 use std::str::FromStr;
 
-/// A version of a prelude, or the current one.
+/// A reference to a version of a prelude, or to the current one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreludeRef {
-    /// The prelude.
+    /// The id of the prelude.
     pub id: String,
     /// Which version; `None` for the current one.
     pub version: Option<u64>,
-    /// The checksum that it must have.
+    /// The checksum that the version must have.
     pub checksum: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl std::fmt::Display for PreludeRef {
 }
 
 impl PreludeRef {
-    /// This version is the one that is meant.
+    /// Checks that this version is the one that is meant.
     pub(super) fn check(&self, version: &PreludeVersion) -> Result<(), StoreError> {
         match &self.checksum {
             Some(checksum) if *checksum != version.checksum => Err(StoreError::new(
@@ -72,7 +72,7 @@ fn is_id(id: &str) -> bool {
         && id.len() <= ptc_vm::bytecode::LONGEST_NAME
 }
 
-/// A prelude may have this id.
+/// Checks that a prelude may have this id.
 pub(super) fn check_id(id: &str) -> Result<(), StoreError> {
     if !is_id(id) {
         return Err(invalid(id));

@@ -1,4 +1,4 @@
-//! The namespace `prelude/`, with which programs edit a store: a prelude of the host over tools that only it can call.
+//! The namespace `prelude/`, with which programs edit a store: a prelude over private tools.
 
 use super::{PreludeRef, PreludeStore, StoreError, view};
 use crate::guest::lisp::prelude::Prelude;
@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 /// The namespace and its tools, for programs that may edit the store.
 pub fn editing(store: &Arc<PreludeStore>) -> (Vec<HostTool>, Arc<Prelude>) {
     static WRAPPER: LazyLock<Arc<Prelude>> = LazyLock::new(|| {
-        // Its text is part of this program, and compiled by a test.
+        // The text is part of this program, and a test compiles it.
         Arc::new(Prelude::of_host("prelude", include_str!("prelude.clj")).expect("it compiles"))
     });
     (tools(store), WRAPPER.clone())
@@ -39,7 +39,7 @@ impl StoreArguments {
         StoreArguments::text(&self.id, "id")?.parse()
     }
 
-    /// What is shown of metadata is what is kept of it here.
+    /// Stores the part of the metadata that views also show.
     fn metadata(&self) -> Map<String, Value> {
         self.metadata.as_object().map(view::public_metadata).unwrap_or_default()
     }
@@ -78,7 +78,7 @@ const TOOLS: [(&str, Effect, Work); 5] = [
     }),
 ];
 
-/// Operations on stores at once: a text that is compiled takes memory outside of its program.
+/// Limits operations on stores at once: compiling a text takes memory outside its program.
 static PERMITS: Semaphore = Semaphore::const_new(2);
 
 fn fine(mut view: Value) -> Value {
@@ -91,7 +91,7 @@ fn tools(store: &Arc<PreludeStore>) -> Vec<HostTool> {
         let store = store.clone();
         let function = move |arguments: StoreArguments| {
             let store = store.clone();
-            // A store waits for its disk.
+            // A store may wait for its disk.
             let done = tasks::blocking_in_turn(TaskOwner::Run, &PERMITS, move |stop| {
                 work(&store, &arguments, stop).unwrap_or_else(|error| error.public_view())
             });

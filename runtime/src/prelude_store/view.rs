@@ -1,22 +1,22 @@
-//! What models are shown of stored preludes: bounded, and of metadata only what is documented.
+//! Views of stored preludes for models: limited in size, with only the documented metadata.
 
 use super::{PreludeCandidate, PreludeVersion, StoreError, StoredPrelude};
 use crate::secrets::{Cut, shortened};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// Bytes of a source text that are shown.
+/// Size limit of a source text, in bytes.
 const SHOWN_SOURCE: usize = 64 << 10;
 
-/// Bytes of a text in metadata.
+/// Size limit of a text in metadata, in bytes.
 const SHOWN_TEXT: usize = 1 << 10;
 
-/// Keys of metadata that are shown.
+/// Keys of metadata that a view has.
 const SHOWN_KEYS: [&str; 5] =
     ["reason", "parent_version", "parent_checksum", "source_session_id", "created_by"];
 
 impl PreludeVersion {
-    /// Without its text.
+    /// The version without its text.
     pub fn public_view(&self) -> Value {
         json!({
             "id": self.id, "version": self.version, "checksum": self.checksum,
@@ -27,7 +27,7 @@ impl PreludeVersion {
 }
 
 impl PreludeCandidate {
-    /// With as much of its text as is shown.
+    /// The version with its text, cut at [`SHOWN_SOURCE`].
     pub fn public_view(&self) -> Value {
         let mut view = self.version.public_view();
         let source = within(&self.source, SHOWN_SOURCE);
@@ -53,7 +53,7 @@ impl StoredPrelude {
 }
 
 impl StoreError {
-    /// As a result of a tool.
+    /// The error as the result of a tool.
     pub fn public_view(&self) -> Value {
         let mut view = json!({ "status": "error", "reason": self.reason, "message": self.message });
         if let Some(failure) = &self.compile {
@@ -64,7 +64,7 @@ impl StoreError {
     }
 }
 
-/// What is documented, and no lists or maps.
+/// The documented keys, without lists and maps.
 pub(super) fn public_metadata(metadata: &Map<String, Value>) -> Map<String, Value> {
     let shown = metadata.iter().filter(|(key, _)| SHOWN_KEYS.contains(&key.as_str()));
     let scalar = |(key, value): (&String, &Value)| match value {
@@ -75,7 +75,7 @@ pub(super) fn public_metadata(metadata: &Map<String, Value>) -> Map<String, Valu
     shown.filter_map(scalar).collect()
 }
 
-/// The text in so many bytes, the ellipsis of one that is cut among them.
+/// The text in at most `most` bytes, including the ellipsis of a cut one.
 fn within(text: &str, most: usize) -> Cow<'_, str> {
     match text.len() <= most {
         true => Cow::Borrowed(text),

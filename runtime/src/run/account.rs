@@ -1,4 +1,4 @@
-//! What every run has, whatever runs in it: budget, ledger, deadline, cancellation.
+//! The account of a run, whatever its guest is: budgets, ledger, deadline, cancellation.
 
 pub use super::ledger::{CallLabel, CallTag};
 
@@ -16,32 +16,32 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Remarks kept of one run.
+/// Limit of notes of one run.
 const MOST_NOTES: usize = 10;
 
-/// Bytes of one remark that are kept.
+/// Size limit of one note.
 const NOTE_TEXT: Cut = Cut::Bytes(4_096);
 
-/// The most time that a call leaves its program to deal with a timeout; of a short program, a tenth.
+/// Time that a call leaves its program to handle a timeout; at most a tenth of the program's time.
 const MARGIN: Duration = Duration::from_millis(500);
 
-/// How much longer than its run a call may take: enough to never be the first to end.
+/// Timeout of a call relative to the end of its run: large enough that the run ends first.
 const BEYOND: Duration = Duration::from_secs(60);
 
-/// The account of one run. Shared by everything that works for it.
+/// The account of one run. Everything that works for the run shares it.
 pub struct RunAccount {
     limits: Limits,
     interrupt: Interrupt,
     begun: Instant,
     calls: AtomicU32,
-    /// Calls to servers that limit them.
+    /// Calls to servers that have a limit of calls per program.
     calls_by_server: Mutex<HashMap<String, u32>>,
     discoveries: AtomicU32,
     waiting_bytes: AtomicU64,
     outgoing: Arc<Outgoing>,
     /// Microseconds.
     longest_encoding: AtomicU64,
-    /// Calls may take all that is left.
+    /// Calls may take all the time that is left.
     is_patient: AtomicBool,
     notes: Mutex<Vec<String>>,
     trace: OnceLock<TraceContext>,
@@ -50,7 +50,7 @@ pub struct RunAccount {
 }
 
 impl RunAccount {
-    /// A run that begins now.
+    /// The account of a run that begins now.
     pub fn new(limits: Limits, interrupt: Interrupt) -> RunAccount {
         RunAccount {
             limits,
@@ -75,7 +75,7 @@ impl RunAccount {
         &self.limits
     }
 
-    /// When the wall clock runs out; `None` if that is beyond what the clock can say.
+    /// When the time limit is reached; `None` if that is beyond the range of the clock.
     pub fn deadline(&self) -> Option<Instant> {
         self.begun.checked_add(self.limits.timeout())
     }
@@ -85,29 +85,29 @@ impl RunAccount {
         self.begun.elapsed()
     }
 
-    /// How long the run had taken at a moment.
+    /// How long the run had taken at `moment`.
     pub(crate) fn elapsed_at(&self, moment: Instant) -> Duration {
         moment.saturating_duration_since(self.begun)
     }
 
-    /// What is left until the deadline.
+    /// Time until the deadline.
     pub fn time_left(&self) -> Duration {
         self.limits.timeout().saturating_sub(self.elapsed())
     }
 
-    /// How long a call that wants so much time may take from now on: the program is to see the timeout while it
-    /// can still answer.
+    /// Timeout, from now on, of a call that wants this much time. The program gets the timeout early enough
+    /// to answer it.
     pub fn call_timeout(&self, wanted: Duration) -> Duration {
         self.call_timeout_at(Instant::now(), wanted)
     }
 
-    /// From now on a call may take all the time that is left, so that the end of the run's time is that of the run, and
-    /// never the fault of a call that its program could make light of.
+    /// From now on a call may take all the time that is left. When the time is up, the run ends, and not a
+    /// call, because the program could ignore its failure.
     pub fn be_patient(&self) {
         self.is_patient.store(true, Ordering::Relaxed);
     }
 
-    /// How long a call of a tool that wants so much time may take from a moment on.
+    /// Timeout of a tool's call that begins at `moment` and wants this much time.
     pub(crate) fn tool_timeout_at(&self, moment: Instant, wanted: Duration) -> Duration {
         match self.is_patient.load(Ordering::Relaxed) {
             true => {
@@ -118,20 +118,20 @@ impl RunAccount {
         }
     }
 
-    /// [`RunAccount::call_timeout`] from a moment on.
+    /// [`RunAccount::call_timeout`] at `moment`.
     fn call_timeout_at(&self, moment: Instant, wanted: Duration) -> Duration {
         let left = self.limits.timeout().saturating_sub(self.elapsed_at(moment));
         let margin = MARGIN.min(self.limits.timeout() / 10);
         wanted.min(left.saturating_sub(margin).max(left / 2))
     }
 
-    /// How long it took to encode the arguments of a call.
+    /// Records how long it took to encode the arguments of a call.
     pub fn encoded_in(&self, took: Duration) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.longest_encoding.fetch_max(micros, Ordering::Relaxed);
     }
 
-    /// The longest time that it took to encode the arguments of a call: what the next one may take.
+    /// The longest time that encoding the arguments of a call took: an estimate for the next call.
     pub fn longest_encoding(&self) -> Duration {
         Duration::from_micros(self.longest_encoding.load(Ordering::Relaxed))
     }
@@ -141,7 +141,7 @@ impl RunAccount {
         self.interrupt.set(kind);
     }
 
-    /// The flag that asks the program to stop, for what looks at it often.
+    /// The flag that asks the program to stop, for code that checks it often.
     pub fn interrupt_flag(&self) -> &Interrupt {
         &self.interrupt
     }
@@ -151,14 +151,14 @@ impl RunAccount {
         self.interrupt.get()
     }
 
-    /// Takes one call from the budget; false when it is used up. Exact whatever runs in parallel.
+    /// Takes one call from the budget; false when that is used up. Exact under concurrency.
     pub fn take_call(&self) -> bool {
         let limit = u32::try_from(self.limits.max_upstream_calls).unwrap_or(u32::MAX);
         let take = |made: u32| (made < limit).then(|| made + 1);
         self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    /// Takes one call from what a server grants each program; false when that is used up.
+    /// Takes one call from the limit that a server sets per program; false when that is used up.
     pub fn take_call_of(&self, server: &str, limit: u32) -> bool {
         let mut calls = self.calls_by_server.lock().unwrap_or_else(PoisonError::into_inner);
         let made = calls.entry(server.to_owned()).or_default();
@@ -172,15 +172,16 @@ impl RunAccount {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Takes one look at the upstreams' tools from its budget, which is apart from that of calls; false when
-    /// it is used up.
+    /// Takes one look at the upstreams' tools from its budget, which is separate from that of calls; false
+    /// when that is used up.
     pub fn take_discovery(&self) -> bool {
         let limit = u32::try_from(self.limits.max_catalog_ops).unwrap_or(u32::MAX);
         let take = |made: u32| (made < limit).then(|| made + 1);
         self.discoveries.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    /// Keeps a remark for the reader of the result; each once, a few at most, long ones shortened.
+    /// Adds a note for the client. Duplicates are dropped, the number of notes is limited, and long ones are
+    /// cut.
     pub fn note(&self, text: String) {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         let text = shortened(&text, NOTE_TEXT);
@@ -189,27 +190,27 @@ impl RunAccount {
         }
     }
 
-    /// Takes the remarks, in order.
+    /// Takes the notes, in order.
     pub fn take_notes(&self) -> Vec<String> {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Says which trace of its caller the run belongs to, before it calls anything; once.
+    /// Sets the caller's trace. Called at most once, before the run calls anything.
     pub fn set_trace(&self, trace: TraceContext) {
         let _ = self.trace.set(trace);
     }
 
-    /// The trace that upstream servers are told.
+    /// The trace that upstreams get.
     pub fn trace(&self) -> Option<&TraceContext> {
         self.trace.get()
     }
 
-    /// Says whose run it is, before it calls anything; once.
+    /// Sets the client. Called at most once, before the run calls anything.
     pub fn set_client(&self, client: CallingClient) {
         let _ = self.client.set(client);
     }
 
-    /// Whom servers may ask that it calls.
+    /// The client that upstreams may elicit from.
     pub fn client(&self) -> Option<&CallingClient> {
         self.client.get()
     }
@@ -219,7 +220,7 @@ impl RunAccount {
         self.limits.max_upstream_calls.saturating_sub(u64::from(self.calls_made()))
     }
 
-    /// Counts bytes that wait for the program against its memory, until what this gives is dropped; `None` when
+    /// Counts bytes that wait for the program against its memory, until the result is dropped; `None` when
     /// they do not fit.
     pub fn hold(self: &Arc<RunAccount>, bytes: usize) -> Option<Held> {
         let bytes = bytes as u64;
@@ -229,18 +230,18 @@ impl RunAccount {
         Some(Held { account: self.clone(), bytes })
     }
 
-    /// Arguments on their way to servers.
+    /// Encoded arguments that are not sent yet.
     pub(crate) fn outgoing(&self) -> &Arc<Outgoing> {
         &self.outgoing
     }
 
-    /// Bytes outside the isolate that are there for the program: answers that wait for it, and arguments that wait
-    /// for their servers.
+    /// Bytes outside the isolate that belong to the program: results that wait for it, and arguments that
+    /// wait to be sent.
     pub fn held_bytes(&self) -> u64 {
         self.waiting_bytes.load(Ordering::Relaxed) + self.outgoing.bytes() as u64
     }
 
-    /// Upstream calls.
+    /// The ledger of upstream calls.
     pub(super) fn ledger(&self) -> &Ledger {
         &self.ledger
     }
@@ -250,12 +251,12 @@ impl RunAccount {
         self.ledger.under_way()
     }
 
-    /// Calls that have ended otherwise than by being cancelled.
+    /// Number of calls that have ended and were not cancelled.
     pub fn calls_answered(&self) -> u64 {
         self.ledger.answered()
     }
 
-    /// Records of the calls that have ended so far, in the order in which they did, without so many of the first.
+    /// Records of the calls that have ended so far, in order of completion, without the first `known`.
     pub fn calls_ended_after(&self, known: usize) -> Vec<CallRecord> {
         self.ledger.ended(known)
     }
@@ -265,17 +266,17 @@ impl RunAccount {
         self.ledger.totals()
     }
 
-    /// Enters a call that no budget was left for. It began at a moment and was not sent.
+    /// Records a call that began at `begun` and was refused because a budget was used up.
     pub(crate) fn refuse_call(&self, label: CallLabel, begun: Instant, fault: CallFault, error: &str) {
         self.ledger.refuse(label, self.elapsed_at(begun), fault, error);
     }
 
-    /// Enters a call as cancelled, if it is under way.
+    /// Records a call as cancelled, if it is under way.
     pub fn cancel_call(&self, call: CallTag) {
         self.ledger.cancel(call);
     }
 
-    /// Enters every call that is under way as cancelled.
+    /// Records every call that is under way as cancelled.
     pub fn cancel_calls(&self) {
         self.ledger.cancel_all();
     }
@@ -286,7 +287,7 @@ impl RunAccount {
     }
 }
 
-/// Bytes that wait for a program.
+/// Bytes that wait for a program; dropping it releases them.
 pub struct Held {
     account: Arc<RunAccount>,
     bytes: u64,

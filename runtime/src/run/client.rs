@@ -1,60 +1,61 @@
-//! The client of a run, whom servers may ask that the run calls: for what a person fills in (elicitation), and for the
+//! The client that a run executes for. Upstreams may elicit input from its user, and ask for the
 //! folders that it works in (roots).
+//!
 
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the client offers.
+/// What the client supports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offered {
-    /// It shows forms to a person.
+    /// It can show forms to its user (elicitation).
     pub elicitation: bool,
-    /// It names the folders that it works in.
+    /// It can list the folders that it works in.
     pub roots: bool,
 }
 
-/// Why there is no answer of a client: a JSON-RPC error without its data.
+/// Why a client gave no answer: a JSON-RPC error without its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientError {
-    /// 0 when there is none that fits.
+    /// JSON-RPC error code; 0 when none fits.
     pub code: i64,
     /// Never empty.
     pub message: String,
 }
 
-/// The answer of a client: JSON text of its result, or its error, or why there is none.
+/// Future of a client's answer: the JSON text of its result, or an error.
 pub type ClientAnswer = Pin<Box<dyn Future<Output = Result<String, ClientError>> + Send>>;
 
-/// Takes requests of servers to the client.
+/// Sends requests of upstreams to the client.
 pub trait ServedClient: Send + Sync {
-    /// Sends a request with these parameters, JSON text. Dropping the future takes it back.
+    /// Sends a request with parameters as JSON text. Dropping the future cancels the request.
     fn ask(self: Arc<Self>, method: &'static str, params: String) -> ClientAnswer;
 }
 
-/// Which client. Calls with the same tag are of one.
+/// Identifies a client: calls with the same tag belong to the same client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientTag(u64);
 
 impl ClientTag {
-    /// One more client.
+    /// A new tag.
     pub fn unique() -> ClientTag {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         ClientTag(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// The client of a run, in a process that serves many.
+/// The client of a run, in a process that serves many clients.
 #[derive(Clone)]
 pub struct CallingClient {
-    /// Which.
+    /// Its identity.
     pub tag: ClientTag,
-    /// Whose it is: what is told to a server on behalf of one client may reach other clients of the same owner.
+    /// Its owner. What one client answers to an upstream may reach other clients of the same owner.
     pub owner: u64,
-    /// What it offers.
+    /// What it supports.
     pub offered: Offered,
-    /// Where it is asked while the run lasts, if it can be.
+    /// Where requests to it are sent while the run lasts; `None` if it cannot be asked.
     pub asked: Option<Arc<dyn ServedClient>>,
 }
 

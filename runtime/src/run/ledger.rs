@@ -1,12 +1,11 @@
-//! The calls of one run: those under way, and those that have ended, in the order in which they did.
+//! The ledger of one run: its calls under way, and records of those that have ended, in order of completion.
 //!
-//! What is kept is bounded whatever a program does: a call that is under way was taken from the budget of calls, a call that
-//! is refused is kept while it is one of the first [`REFUSED`], and all records together take [`ROOM`]. Totals are exact. A
-//! record that has no room is kept all the same if it is the first of a tool that may have changed something, because guards
-//! decide by records.
+//! Its size is bounded. Calls under way are limited by the call budget, records of refused calls by
+//! [`REFUSED`], and all records together by [`ROOM`] bytes. Totals are exact. One record is kept beyond
+//! [`ROOM`]: the first of each tool that may have changed something, because guards decide by records.
 //!
-//! Invariant: a call that was opened ends exactly once: with an answer, with a fault, or cancelled; it is cancelled
-//! when whatever works on it is dropped, and at the latest when its run ends.
+//! Invariant: an open call ends exactly once: with an answer, with a fault, or cancelled. It is cancelled
+//! when the work on it is dropped, and at the latest when its run ends.
 
 use super::account::RunAccount;
 use super::outcome::{ArgumentsHash, CallFault, CallRecord, CallStatus, Effect};
@@ -17,27 +16,27 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Records of refused calls that are kept; the others are only counted.
+/// Limit of records of refused calls; further ones are only counted.
 const REFUSED: u64 = 50;
 
-/// Bytes of the records of one run; calls that end when they are used up are only counted.
+/// Size limit of the records of one run, in bytes; calls that end later are only counted.
 const ROOM: usize = 4 << 20;
 
-/// Bytes of the text of one failure that are kept.
+/// Size limit of the text of one failure.
 const ERROR_TEXT: Cut = Cut::Bytes(2_048);
 
-/// Who an upstream call was for, as the ledger shows it.
+/// Server and tool of an upstream call, as the ledger shows them.
 #[derive(Clone, Debug)]
 pub struct CallLabel {
-    /// Configured name of the upstream.
+    /// Configured name of the server.
     pub server: Arc<str>,
     /// Tool name.
     pub tool: Arc<str>,
-    /// What it may change.
+    /// What the call may change.
     pub effect: Effect,
 }
 
-/// Names a call of one run.
+/// Identifies a call of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallTag(u64);
 
@@ -49,24 +48,24 @@ pub(super) struct Ledger {
 
 #[derive(Default)]
 struct Entries {
-    /// Calls under way, in the order in which they began, with gaps where one has ended.
+    /// Calls under way, in the order in which they began; `None` where one has ended.
     open: VecDeque<Option<OpenEntry>>,
-    /// Calls before those.
+    /// Number of calls before those in `open`.
     gone: u64,
     ended: Vec<CallRecord>,
-    /// Bytes of those records.
+    /// Size of the records, in bytes.
     bytes: usize,
-    /// Server and tool of those that are kept without room.
+    /// Server and tool of the records that were kept beyond [`ROOM`].
     effectful: HashSet<(Arc<str>, Arc<str>)>,
     totals: CallTotals,
-    /// Calls that were sent and ended otherwise than by being cancelled.
+    /// Number of calls that were sent and not cancelled, and have ended.
     answered: u64,
 }
 
 struct OpenEntry {
     label: CallLabel,
     begun: Instant,
-    /// From the beginning of the run.
+    /// Time since the beginning of the run.
     offset: Duration,
     arguments_hash: Option<ArgumentsHash>,
     cached: bool,
@@ -78,7 +77,7 @@ impl Entries {
         self.open.get_mut(at)?.as_mut()
     }
 
-    /// Takes a call out, if it is under way.
+    /// Removes and returns a call, if it is under way.
     fn take(&mut self, tag: CallTag) -> Option<OpenEntry> {
         let at = usize::try_from(tag.0.checked_sub(self.gone)?).ok()?;
         let taken = self.open.get_mut(at)?.take();
@@ -89,7 +88,7 @@ impl Entries {
         taken
     }
 
-    /// Counts a call that has ended, and keeps its record while there is room.
+    /// Counts a call that has ended, and stores its record while there is room.
     fn enter(&mut self, mut call: CallRecord) {
         self.totals.add(&call.status, call.result_bytes);
         if let CallStatus::Error { reason, error } = &mut call.status {
@@ -114,7 +113,7 @@ impl Entries {
 }
 
 impl CallRecord {
-    /// Bytes that it takes, with its names as if they were its own.
+    /// Its size in bytes, with its names in full although they are shared.
     fn bytes(&self) -> usize {
         let error = match &self.status {
             CallStatus::Ok => 0,
@@ -142,7 +141,7 @@ impl Ledger {
         }
     }
 
-    /// Enters a call that no budget was left for.
+    /// Records a call that was refused because a budget was used up.
     pub(super) fn refuse(&self, label: CallLabel, offset: Duration, fault: CallFault, error: &str) {
         let mut inner = self.lock();
         let status = CallStatus::Error { reason: fault, error: error.to_owned() };
@@ -174,7 +173,7 @@ impl Ledger {
         std::mem::take(&mut self.lock().ended)
     }
 
-    /// Records of the calls that have ended, without so many of the first.
+    /// Records of the calls that have ended, without the first `known`.
     pub(super) fn ended(&self, known: usize) -> Vec<CallRecord> {
         self.lock().ended.get(known..).unwrap_or_default().to_vec()
     }
@@ -187,7 +186,7 @@ impl Ledger {
         self.lock().answered
     }
 
-    /// The calls under way, and for how long.
+    /// The calls under way, and how long they have taken.
     pub(super) fn under_way(&self) -> Vec<(CallLabel, Duration)> {
         let inner = self.lock();
         inner.open.iter().flatten().map(|open| (open.label.clone(), open.begun.elapsed())).collect()
@@ -209,7 +208,7 @@ fn record(open: OpenEntry, status: CallStatus, duration: Duration, result_bytes:
     CallRecord { server, tool, status, begun: offset, duration, result_bytes, effect, arguments_hash, cached }
 }
 
-/// A call under way. Dropped without an end, it was cancelled.
+/// A call under way. Dropping it without an end cancels it.
 pub(crate) struct OpenCall {
     account: Arc<RunAccount>,
     tag: CallTag,
@@ -217,13 +216,13 @@ pub(crate) struct OpenCall {
 }
 
 impl OpenCall {
-    /// A call that begins at this moment.
+    /// A call that began at `begun`.
     pub(crate) fn begin(account: &Arc<RunAccount>, label: CallLabel, begun: Instant) -> OpenCall {
         let tag = account.ledger().open(label, begun, account.elapsed_at(begun));
         OpenCall { account: account.clone(), tag, begun }
     }
 
-    /// Its name.
+    /// Its identity.
     pub(crate) fn tag(&self) -> CallTag {
         self.tag
     }
@@ -233,21 +232,21 @@ impl OpenCall {
         self.begun.elapsed()
     }
 
-    /// Its tool has become known.
+    /// Sets the effect, once the tool is known.
     pub(crate) fn set_effect(&self, effect: Effect) {
         if let Some(open) = self.account.ledger().lock().open(self.tag) {
             open.label.effect = effect;
         }
     }
 
-    /// Its arguments have become known.
+    /// Sets the hash of the arguments, once they are known.
     pub(crate) fn set_arguments_hash(&self, hash: ArgumentsHash) {
         if let Some(open) = self.account.ledger().lock().open(self.tag) {
             open.arguments_hash = Some(hash);
         }
     }
 
-    /// Its result was kept: its server is not asked.
+    /// Marks it as answered from the cache: its server is not asked.
     pub(crate) fn set_cached(&self) {
         if let Some(open) = self.account.ledger().lock().open(self.tag) {
             open.cached = true;
@@ -263,7 +262,7 @@ impl OpenCall {
         }
     }
 
-    /// Takes it back: it was wrong, and nobody was asked.
+    /// Removes it: the call was malformed, and was not sent.
     pub(crate) fn withdraw(self) {
         self.account.ledger().lock().take(self.tag);
     }
@@ -295,7 +294,7 @@ mod tests {
         e.withdraw();
         assert_eq!(account.calls_in_flight().len(), 2);
         account.cancel_calls();
-        // Too late.
+        // Too late: the call was already cancelled.
         b.end(CallStatus::Ok, Duration::ZERO, None);
         drop(a);
         let ended: Vec<_> = account

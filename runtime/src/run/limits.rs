@@ -1,11 +1,11 @@
-//! Every limit of a run, one row each: field, flag, default, and what happens beyond it. Where a crate below enforces a
-//! limit, the default is its own.
+//! The table of all limits of a run: field, flag, default, and what happens beyond it. A limit that a lower
+//! crate enforces takes its default from there.
 
 use ptc_compiler::CompileOptions;
 use ptc_vm::Budget;
 use std::time::Duration;
 
-/// Makes a struct with a number for each row, and its [`LimitTable`].
+/// Makes a struct with a field for each row, and its [`LimitTable`].
 #[macro_export]
 macro_rules! limit_table {
     ($(#[doc = $about:literal])+ $name:ident;
@@ -28,13 +28,13 @@ macro_rules! limit_table {
     };
 }
 
-/// Limits with a row each: what flags, their help and environment variables are made of.
+/// Limits with a table from which flags, help and environment variables are made.
 pub trait LimitTable: Default + 'static {
     /// Every limit, in order.
     const TABLE: &'static [LimitRow<Self>];
 }
 
-/// One row of a table of limits.
+/// One row of a table of limits: a field with its description.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitRow<L> {
     /// Command-line flag without the dashes.
@@ -116,12 +116,12 @@ impl Limits {
     }
 }
 
-/// A limit that no flag changes, because the implementation or the language rests on it.
+/// A limit that no flag changes, because the implementation or the language depends on it.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedLimit {
     /// What is counted.
     pub name: &'static str,
-    /// The most there may be.
+    /// The limit.
     pub most: u64,
     /// What the user sees beyond it.
     pub reason: &'static str,

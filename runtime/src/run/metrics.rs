@@ -1,4 +1,4 @@
-//! `ptc_metrics`: how much upstream payload a program collapsed into its answer.
+//! `ptc_metrics`: how much upstream payload a program reduced to its answer.
 //!
 //! Bytes are exact: tool-result payload as received, counted once. Tokens are estimates.
 
@@ -11,7 +11,7 @@ const CONSERVATIVE_NOTE: &str = "Bytes of successful upstream tool results that 
 const OPTIMISTIC_NOTE: &str =
     "What a workflow without programs would have cost cannot be measured from here.";
 
-/// The block of the same name in debug answers and debug records.
+/// The block `ptc_metrics` of debug answers and debug records.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PtcMetrics {
     /// Version of this shape.
@@ -24,21 +24,21 @@ pub struct PtcMetrics {
     pub upstream_call_count: u64,
     /// Calls that succeeded.
     pub upstream_ok_count: u64,
-    /// Calls that failed otherwise than by size.
+    /// Calls that failed, except for oversized answers.
     pub upstream_error_count: u64,
-    /// Calls whose answer was over the cap.
+    /// Calls with an oversized answer.
     pub upstream_oversize_count: u64,
-    /// Payload of the calls that succeeded: the denominator.
+    /// Payload of the calls that succeeded: the numerator of the ratio.
     pub upstream_result_bytes: u64,
-    /// Payload of the calls that failed otherwise than by size.
+    /// Payload of the calls that failed, except for oversized answers.
     pub upstream_error_bytes: u64,
-    /// Bytes of the answers over the cap.
+    /// Bytes of the answers that were too large.
     pub upstream_oversize_bytes: u64,
     /// `upstream_result_bytes / final_result_bytes` to two places; null when either is 0.
     pub payload_reduction_ratio: Option<f64>,
-    /// Bytes over four.
+    /// `final_result_bytes` divided by four.
     pub estimated_final_result_tokens: u64,
-    /// Bytes over four.
+    /// `upstream_result_bytes` divided by four.
     pub estimated_upstream_result_tokens: u64,
     /// How tokens were estimated.
     pub token_estimate_method: &'static str,
@@ -46,12 +46,12 @@ pub struct PtcMetrics {
     pub baseline: Baseline,
 }
 
-/// The two baselines; the second is never invented.
+/// The two baselines of the ratio; only the first can be measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Baseline {
-    /// What was measured.
+    /// The measured baseline.
     pub conservative: ConservativeBaseline,
-    /// What cannot be measured.
+    /// The baseline that cannot be measured.
     pub optimistic: OptimisticBaseline,
 }
 
@@ -64,7 +64,7 @@ pub struct ConservativeBaseline {
     pub bytes: u64,
     /// Same as `payload_reduction_ratio`.
     pub ratio: Option<f64>,
-    /// What it means.
+    /// Its meaning.
     pub note: &'static str,
 }
 
@@ -75,20 +75,20 @@ pub struct OptimisticBaseline {
     pub name: &'static str,
     /// Always false.
     pub available: bool,
-    /// Why.
+    /// Why it is not available.
     pub note: &'static str,
 }
 
 impl PtcMetrics {
-    /// The block for one run. `final_result_bytes` are the bytes of the `result` field as it is sent;
-    /// they count as 0 when the run failed.
+    /// The block for one run. `final_result_bytes`: the bytes of the `result` field as sent; it counts as 0
+    /// when the run failed.
     pub fn of(outcome: &Outcome, final_result_bytes: u64) -> PtcMetrics {
         let final_bytes = if outcome.result.is_ok() { final_result_bytes } else { 0 };
         let prints = outcome.prints.iter().map(|line| line.len() as u64).sum();
         PtcMetrics::from_parts(&outcome.call_totals, final_bytes, prints)
     }
 
-    /// The block from its parts.
+    /// The block from its components.
     pub fn from_parts(calls: &CallTotals, final_bytes: u64, prints_bytes: u64) -> PtcMetrics {
         let CallTotals { ok, failed, oversize, refused: _ } = calls;
         let ratio = (ok.bytes > 0 && final_bytes > 0).then(|| round2(ok.bytes as f64 / final_bytes as f64));

@@ -1,12 +1,13 @@
-//! One run, whatever language it is in: what goes into it and what comes out, plain data.
+//! The data of one run, independent of its language: what goes into it and what comes out.
 //!
 //! # Layout
-//! - [`options`], [`limits`]: what a caller asks for; [`outcome`], [`metrics`]: what it gets; `value`: types of the
-//!   application
-//! - [`trace`]: which trace of its caller it belongs to; [`client`]: its client, whom servers may ask
-//! - [`account`]: budget and deadline of one run; `ledger`: its calls; [`totals`]: their number and bytes; `outgoing`: their arguments on their way
-//! - [`watcher`]: how a caller follows a run; `unseen`: failed calls that its answer does not show; `release`: its end
-//!   without secrets
+//! - [`options`], [`limits`]: what a caller asks for; [`outcome`], [`metrics`]: what it gets; `value`:
+//!   conversion to types of the application
+//! - [`trace`]: the caller's trace; [`client`]: the client that the run executes for
+//! - [`account`]: budgets and deadline of one run; `ledger`: its calls; [`totals`]: their number and bytes;
+//!   `outgoing`: their encoded arguments before they are sent
+//! - [`watcher`]: how a caller follows a run; `unseen`: failed calls that the answer does not mention;
+//!   `release`: redacts the outcome
 
 pub mod account;
 pub mod client;

@@ -1,4 +1,4 @@
-//! What a caller may ask of one run.
+//! Options that a caller can set for one run.
 
 use super::client::CallingClient;
 use super::limits::Limits;
@@ -10,52 +10,55 @@ use std::time::Instant;
 /// Options of one run.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// JSON object text whose keys become `data/<key>`; `None` means no context.
+    /// Text of a JSON object; its keys become `data/<key>`; `None` means no context.
     pub context: Option<String>,
-    /// Reading an absent `data/<key>` is a runtime_error (the server) instead of nil.
+    /// Reading an absent `data/<key>` is a runtime_error (used by the server) instead of nil.
     pub strict_data: bool,
     /// Hard budgets.
     pub limits: Limits,
-    /// Bytes of `RenderedValue::text` to keep.
+    /// Size limit of `RenderedValue::text`; the rest is cut.
     pub result_bytes: usize,
     /// Render `RenderedValue::json`.
     pub want_json: bool,
-    /// Bytes of `RenderedValue::json` to keep.
+    /// Size limit of `RenderedValue::json`.
     pub json_bytes: usize,
-    /// Bytes of either that are written, though not kept, so that the size of what is too large is known.
+    /// Texts are counted up to this size without being stored, so that the size of a result that is too large
+    /// is known.
     pub counted_bytes: usize,
-    /// What is base64 in strings stands in the text by its beginning and its size.
+    /// Shorten base64 strings in the text to their beginning and size.
     pub brief_text: bool,
-    /// And in the JSON.
+    /// Shorten base64 strings in the JSON, too.
     pub brief_json: bool,
-    /// Bytes of images and sounds that the answer may hold beside its text; 0: none are looked for.
+    /// Size limit of all images and sounds that the answer has in addition to its text; 0 turns the search
+    /// for them off.
     pub media_bytes: usize,
     /// Name of the source in diagnostics, for example a file name.
     pub source_name: Cow<'static, str>,
-    /// Measure `Usage::duration` also of a program that is over at once: looking at the clock costs a share
-    /// of it.
+    /// Measure `Usage::duration` also for tiny programs. Off by default, because reading the clock takes a
+    /// share of their time.
     pub timed: bool,
-    /// Most fuel of a program that runs on its caller's thread (`Runtime::try_run`); larger ones go to the workers. Who
-    /// waits for one program wants as much as there may be, who has many leaves all but the smallest to all cores.
+    /// Fuel limit of a program that runs on its caller's thread (`Runtime::try_run`); larger programs go to
+    /// the workers. A caller that waits for one program sets a high limit; a caller with many programs sets a
+    /// low one, so that they use all cores.
     pub caller_fuel: u64,
-    /// The clock as the program sees it, in milliseconds since 1970; `None` means the real one.
+    /// The clock that the program sees, in milliseconds since 1970; `None` means the real one.
     pub now_ms: Option<i64>,
-    /// Since when somebody has waited for it; `None` means since it is submitted. A program that has waited for some
-    /// milliseconds begins beside long ones.
+    /// Since when the caller has waited for the run; `None` means since it is submitted. A program that has
+    /// waited for some milliseconds begins although long ones are running.
     pub since: Option<Instant>,
-    /// The trace of its caller, which upstream servers are told.
+    /// The caller's trace; it is sent to upstreams.
     pub trace: Option<TraceContext>,
-    /// Its client, in a process that serves many: whom servers may ask that it calls.
+    /// The client that the run executes for; upstreams may elicit from it.
     pub client: Option<CallingClient>,
 }
 
 impl RunOptions {
-    /// How the text of an answer is written.
+    /// The limits for rendering the answer as text.
     pub(crate) fn text_limit(&self) -> TextLimit {
         TextLimit { bytes: self.result_bytes, counted: self.counted_bytes, brief: self.brief_text }
     }
 
-    /// How its JSON is written.
+    /// The limits for rendering the answer as JSON.
     pub(crate) fn json_limit(&self) -> TextLimit {
         TextLimit { bytes: self.json_bytes, counted: self.counted_bytes, brief: self.brief_json }
     }

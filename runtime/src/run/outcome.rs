@@ -1,4 +1,4 @@
-//! What one run of a program produced: plain data that crosses threads.
+//! The outcome of one run: plain data that crosses threads.
 
 use super::account::RunAccount;
 use super::totals::CallTotals;
@@ -9,52 +9,53 @@ use serde_json::Value as Json;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The full record of one run. Response profiles are applied at the edge, never here.
+/// The full record of one run. Response profiles are applied when it is sent, never here.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The answer, or why there is none.
+    /// The answer, or the failure.
     pub result: Result<RenderedValue, Failure>,
     /// Lines written by `println`, in order; kept for every outcome.
     pub prints: Vec<String>,
-    /// Lines of its standard error, where there is such a thing: for operators, not for the caller.
+    /// Lines of the standard error of a script: for operators, not for the client.
     pub stderr: Vec<String>,
-    /// Upstream calls in completion order. Of a run with very many, the first ones: `call_totals` counts them all.
+    /// Upstream calls in order of completion. Of a run with very many calls, only the first; `call_totals`
+    /// counts them all.
     pub upstream_calls: Vec<CallRecord>,
     /// Totals of all upstream calls.
     pub call_totals: CallTotals,
-    /// Remarks that belong to the result, for example that the discovery budget is used up.
+    /// Notes to the client, for example that the discovery budget is used up.
     pub notes: Vec<String>,
-    /// What the run cost.
+    /// Resources that the run used.
     pub usage: Usage,
-    /// Which prelude was attached to it: hashes, namespaces, components and exports.
+    /// Facts about its prelude: hashes, namespaces, components and exports.
     pub prelude_trace: Option<Arc<Json>>,
 }
 
-/// How a run ended, as whatever ran in it knows.
+/// The end of a run, as its guest reports it.
 #[derive(Debug)]
 pub struct Ending {
-    /// The answer, or why there is none.
+    /// The answer, or the failure.
     pub result: Result<RenderedValue, Failure>,
-    /// Lines written on the way, in order.
+    /// Printed lines, in order.
     pub prints: Vec<String>,
-    /// Lines of its standard error, where there is such a thing.
+    /// Lines of the standard error of a script.
     pub stderr: Vec<String>,
-    /// Fuel spent, where there is such a thing.
+    /// Fuel spent, if the guest uses fuel.
     pub fuel: Option<u64>,
-    /// Most logical bytes alive at once.
+    /// Peak of live logical bytes.
     pub peak_bytes: u64,
-    /// Which prelude was attached.
+    /// Facts about its prelude.
     pub prelude_trace: Option<Arc<Json>>,
 }
 
 impl Ending {
-    /// A run of which nothing is known but its answer.
+    /// An ending with a result and nothing else.
     pub fn of(result: Result<RenderedValue, Failure>) -> Ending {
         let stderr = Vec::new();
         Ending { result, prints: Vec::new(), stderr, fuel: None, peak_bytes: 0, prelude_trace: None }
     }
 
-    /// A run that failed before anything is known about it.
+    /// An ending with a failure and nothing else.
     pub fn failed(failure: Failure) -> Ending {
         Ending::of(Err(failure))
     }
@@ -67,7 +68,7 @@ impl From<Failure> for Ending {
 }
 
 impl Default for Outcome {
-    /// An answer with nothing in it, to be filled in.
+    /// An empty outcome, to be filled in.
     fn default() -> Outcome {
         Outcome {
             result: Ok(RenderedValue::of(String::new())),
@@ -83,7 +84,7 @@ impl Default for Outcome {
 }
 
 impl Outcome {
-    /// The record of a run that has ended: how it did, and what is on its account.
+    /// The outcome of a run that has ended: its ending, completed from its account.
     pub(crate) fn of(ending: Ending, account: &RunAccount) -> Outcome {
         let Ending { result, prints, stderr, fuel, peak_bytes, prelude_trace } = ending;
         let usage =
@@ -95,7 +96,7 @@ impl Outcome {
     }
 }
 
-/// How a program ended well.
+/// How a program ended successfully.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completion {
     /// The value of the last form.
@@ -113,20 +114,22 @@ pub struct RenderedValue {
     pub text: String,
     /// True when `text` was cut.
     pub truncated: bool,
-    /// Bytes of the whole text, also when it was cut; one more than `RunOptions::counted_bytes` when there are more.
+    /// Size of the whole text, even if it was cut; one more than `RunOptions::counted_bytes` when it is
+    /// longer than that.
     pub text_bytes: u64,
-    /// Bytes that the text is shorter by than that of the value, because it is brief (`RunOptions::brief_text`).
+    /// Bytes by which base64 strings in the text were shortened (`RunOptions::brief_text`).
     pub saved_bytes: u64,
     /// True when the value is nil (its text is `nil`).
     pub is_nil: bool,
-    /// JSON text of the value, only when `RunOptions::want_json`; an error says where the value has no JSON form.
+    /// JSON text of the value if `RunOptions::want_json` is set; the error says where the value has no JSON
+    /// form.
     pub json: Option<Result<String, JsonRefusal>>,
-    /// Images and sounds in it, only with `RunOptions::media_bytes`.
+    /// Images and sounds of the value, if `RunOptions::media_bytes` is set.
     pub media: Vec<Media>,
 }
 
 impl RenderedValue {
-    /// An answer that is this text.
+    /// An answer with this text.
     pub fn of(text: String) -> RenderedValue {
         let (completion, text_bytes) = (Completion::Value, text.len() as u64);
         RenderedValue {
@@ -145,17 +148,17 @@ impl RenderedValue {
 /// An image or a sound in an answer, as a content block of MCP.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Media {
-    /// Which of the two.
+    /// Whether it is an image or a sound.
     #[serde(rename = "type")]
     pub kind: MediaKind,
-    /// In base64.
+    /// The data, in base64.
     pub data: String,
-    /// For example `image/png`.
+    /// The MIME type, for example `image/png`.
     #[serde(rename = "mimeType")]
     pub mime_type: String,
 }
 
-/// What is seen or heard.
+/// The kind of a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MediaKind {
@@ -166,7 +169,7 @@ pub enum MediaKind {
 }
 
 impl MediaKind {
-    /// What its MIME types begin with.
+    /// The beginning of its MIME types.
     pub(crate) const fn prefix(self) -> &'static str {
         match self {
             MediaKind::Image => "image/",
@@ -175,26 +178,26 @@ impl MediaKind {
     }
 }
 
-/// Why a value has no JSON form, or was not rendered as JSON.
+/// Why a value was not rendered as JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JsonRefusal {
     /// The value at this path (for example `rows[0].ts`, `<root>`) is not JSON-encodable.
     NotEncodable {
-        /// Where.
+        /// The path of the value.
         path: String,
     },
     /// Two keys of the map around this path have the same name in JSON, as `:n` and `"n"` have.
     SameName {
-        /// Where the value of one of them is.
+        /// The path of the value of one of them.
         path: String,
-        /// One key as the program writes it.
+        /// The key as the program writes it.
         key: String,
         /// The other one.
         other: String,
     },
     /// The JSON text is longer than `RunOptions::json_bytes`.
     TooLarge {
-        /// Bytes of the whole text; one more than `RunOptions::counted_bytes` when there are more.
+        /// Size of the whole text; one more than `RunOptions::counted_bytes` when it is longer than that.
         bytes: u64,
     },
 }
@@ -211,8 +214,8 @@ impl std::fmt::Display for JsonRefusal {
     }
 }
 
-/// What kind of failure: a name of its own, which may be one of the language that ran, and the class that clients
-/// are promised.
+/// The kind of a failure: a name, which may be specific to the language, and the class that is documented for
+/// clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailureKind {
     raw: &'static str,
@@ -220,7 +223,7 @@ pub struct FailureKind {
 }
 
 impl FailureKind {
-    /// A kind of this name.
+    /// A kind with this name and class.
     pub const fn new(raw: &'static str, class: Class) -> FailureKind {
         FailureKind { raw, class }
     }
@@ -251,16 +254,16 @@ impl PartialEq<Reason> for FailureKind {
 /// Why a program gave no answer.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Of what kind it is.
+    /// Its kind.
     pub reason: FailureKind,
     /// What is wrong, in at most 1,000 characters; for `(fail v)` the beginning of `v`.
     pub message: String,
     /// For `(fail v)`: `pr-str` of `v`, cut at `RunOptions::result_bytes`.
     pub value: Option<String>,
-    /// The same with places and hints, for every rendering. A rejected program may have several errors,
-    /// which stand in the order of their importance; a program that ran has one.
+    /// The same with locations and hints, for every rendering. A rejected program may have several errors,
+    /// the most important first; a program that ran has one.
     pub reports: Vec<Report>,
-    /// Reports that were left out.
+    /// How many reports were left out.
     pub more: usize,
 }
 
@@ -272,12 +275,12 @@ impl From<Report> for Failure {
 }
 
 impl Failure {
-    /// A failure that has nothing to show but this message.
+    /// A failure with this message and nothing else.
     pub fn new(reason: FailureKind, message: impl Into<String>) -> Failure {
         Failure { reason, message: message.into(), value: None, reports: Vec::new(), more: 0 }
     }
 
-    /// The caller gave up before the program started.
+    /// The caller cancelled the program before it started.
     pub fn cancelled() -> Failure {
         Failure::from(
             Report::new(Reason::Cancelled, "the program was cancelled").hint(Reason::Cancelled.hint()),
@@ -289,22 +292,22 @@ impl Failure {
         Failure::from(Report::new(Reason::ExecutionError, message).hint(Reason::ExecutionError.hint()))
     }
 
-    /// Where the first error is.
+    /// The location of the first error.
     pub fn position(&self) -> Option<Position> {
         self.reports.first().and_then(Report::position)
     }
 
-    /// What to change about the first error.
+    /// Hints about the first error.
     pub fn hints(&self) -> &[String] {
         self.reports.first().map_or(&[], |report| &report.hints)
     }
 
-    /// For models: all reports in few tokens.
+    /// All reports in few tokens, for models.
     pub fn compact(&self) -> String {
         self.all(Report::compact, "\n")
     }
 
-    /// For people: all reports with snippets.
+    /// All reports with snippets, for people.
     pub fn text(&self, source_name: &str, palette: Palette) -> String {
         self.all(|report| report.text(source_name, palette), "\n\n")
     }
@@ -328,45 +331,44 @@ pub struct CallRecord {
     pub server: Arc<str>,
     /// Tool name as the upstream lists it.
     pub tool: Arc<str>,
-    /// Ok or the reason of the fault.
+    /// Success, or the reason of the failure.
     pub status: CallStatus,
-    /// When it began, from the beginning of the run.
+    /// When it began, since the beginning of the run.
     pub begun: Duration,
-    /// From sending to answer.
+    /// Time from sending to the answer.
     pub duration: Duration,
     /// Bytes of the tool-result payload as received: structuredContent if present, else the content text.
     /// `None` when nothing was received.
     pub result_bytes: Option<u64>,
     /// What the call may have changed.
     pub effect: Effect,
-    /// SHA-256 of its arguments as canonical JSON; only where somebody asked for it
-    /// (`ToolBroker::hash_arguments`).
+    /// SHA-256 of its arguments as canonical JSON; only if `ToolBroker::hash_arguments` is set.
     pub arguments_hash: Option<ArgumentsHash>,
-    /// Its result is that of an equal call: its server was not asked.
+    /// Its result was taken from an equal call: the server was not asked.
     pub cached: bool,
 }
 
-/// SHA-256.
+/// A SHA-256 hash.
 pub type ArgumentsHash = [u8; 32];
 
 /// How an upstream call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallStatus {
-    /// The tool answered.
+    /// The call succeeded.
     Ok,
-    /// A world fault: the program got `{:ok false …}` and went on.
+    /// The call failed with a world fault: the program got `{:ok false …}` and went on.
     Error {
-        /// Which.
+        /// The reason.
         reason: CallFault,
         /// The detail text.
         error: String,
     },
 }
 
-/// The closed set of world faults.
+/// Reasons of world faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallFault {
-    /// Could not start, handshake failed, or in recovery after a crash.
+    /// The server could not start, its handshake failed, or it is restarting after a crash.
     UpstreamUnavailable,
     /// The upstream answered with a JSON-RPC error.
     UpstreamError,
@@ -374,9 +376,9 @@ pub enum CallFault {
     ToolError,
     /// The per-call deadline passed.
     Timeout,
-    /// The answer was larger than the cap, refused before decoding.
+    /// The answer was too large, and was refused before decoding.
     ResponseTooLarge,
-    /// The program used up its call budget.
+    /// The program's call budget is used up.
     CapExhausted,
     /// The program or branch ended while the call was in flight.
     Cancelled,
@@ -404,7 +406,7 @@ pub enum Effect {
     Read,
     /// `destructiveHint` or a writing method.
     Write,
-    /// Nothing is known.
+    /// Its annotations say nothing.
     Unknown,
 }
 
@@ -419,15 +421,15 @@ impl Effect {
     }
 }
 
-/// What a run cost.
+/// Resources that a run used.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
-    /// Fuel spent, where there is such a thing.
+    /// Fuel spent, if the guest uses fuel.
     pub fuel: Option<u64>,
-    /// Most logical bytes alive at once.
+    /// Peak of live logical bytes.
     pub peak_bytes: u64,
-    /// Wall clock from start to end, waiting included.
+    /// Time from start to end, waiting included.
     pub duration: Duration,
-    /// Upstream calls made (the budget counts the same).
+    /// Number of upstream calls, as the budget counts them.
     pub upstream_calls: u32,
 }

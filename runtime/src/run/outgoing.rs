@@ -1,20 +1,21 @@
-//! Arguments of one program that are encoded and not yet written to their servers.
+//! Limits the arguments of one program that are encoded and not yet sent.
 //!
-//! Invariant: a program has at most [`ROOM`] such bytes a server and a share of its memory in all, or a single
-//! call beyond that. A call that finds no room is not encoded; it waits for a turn, while its time runs.
+//! Invariant: these take at most [`ROOM`] bytes per server and a share of the program's memory in total; only
+//! a single call may exceed that. A call that finds no room is not encoded; it waits for a permit, while its
+//! time runs.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Notify, Semaphore};
 
-/// Encoded bytes for one server beyond which nothing more is encoded for it.
+/// Beyond this many encoded bytes for one server, nothing more is encoded for it.
 const ROOM: usize = 1 << 20;
 
-/// The part of a program's memory beyond which nothing more is encoded for any server.
+/// Beyond one part in this many of the program's memory, nothing more is encoded for any server.
 const SHARE: usize = 4;
 
-/// The account of one program.
+/// Encoded arguments of one program.
 pub(crate) struct Outgoing {
     queues: Mutex<HashMap<Arc<str>, Arc<ServerQueue>, foldhash::fast::RandomState>>,
     bytes: AtomicUsize,
@@ -22,15 +23,15 @@ pub(crate) struct Outgoing {
     freed: Notify,
 }
 
-/// What goes to one server.
+/// The queue of calls to one server.
 struct ServerQueue {
     bytes: AtomicUsize,
-    /// One permit: calls are encoded one after the other, in the order in which they asked.
+    /// One permit: calls are encoded one at a time, in the order in which they asked.
     turns: Semaphore,
 }
 
 impl Outgoing {
-    /// An account of a program with this limit of memory.
+    /// For a program with this memory limit.
     pub(crate) fn new(memory_bytes: u64) -> Arc<Outgoing> {
         let most = usize::try_from(memory_bytes).unwrap_or(usize::MAX) / SHARE;
         Arc::new(Outgoing {
@@ -41,12 +42,12 @@ impl Outgoing {
         })
     }
 
-    /// Encoded bytes that are not written.
+    /// Encoded bytes that are not sent yet.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// The right to encode a call to `server` now; `None` when it has to wait.
+    /// A permit to encode a call to `server` now; `None` when the call has to wait.
     pub(crate) fn try_turn(self: &Arc<Outgoing>, server: &Arc<str>) -> Option<Turn> {
         let queue = self.queue(server);
         if !self.has_room(&queue) {
@@ -56,7 +57,7 @@ impl Outgoing {
         Some(Turn { account: self.clone(), queue })
     }
 
-    /// Waits for the right to encode a call to `server`. Cancel safe.
+    /// Waits for a permit to encode a call to `server`. Cancel safe.
     pub(crate) async fn turn(self: Arc<Outgoing>, server: &Arc<str>) -> Turn {
         let queue = self.queue(server);
         match queue.turns.acquire().await {
@@ -64,12 +65,12 @@ impl Outgoing {
             // The semaphore is never closed.
             Err(_) => std::future::pending().await,
         }
-        // From here on it gives the permit back.
+        // From here on, dropping `turn` returns the permit.
         let turn = Turn { account: self, queue };
         loop {
             let freed = turn.account.freed.notified();
             tokio::pin!(freed);
-            // From here on no change is missed.
+            // From here on no notification is missed.
             freed.as_mut().enable();
             if turn.account.has_room(&turn.queue) {
                 break;
@@ -94,7 +95,8 @@ impl Outgoing {
     }
 }
 
-/// The right to encode one call, which holds the permit of its server. The next one in line gets it when it is dropped.
+/// The permit to encode one call; it holds the permit of its server. When it is dropped, the next call in the
+/// queue gets it.
 pub(crate) struct Turn {
     account: Arc<Outgoing>,
     queue: Arc<ServerQueue>,
@@ -106,11 +108,11 @@ impl Drop for Turn {
     }
 }
 
-/// Room that a text may have behind its end without being moved.
+/// Spare capacity that a text may keep without being reallocated.
 const SLACK: usize = 64;
 
 impl Turn {
-    /// Puts the encoded arguments on the account.
+    /// Charges the encoded arguments to the account.
     pub(crate) fn charge(self, mut text: String) -> Arguments {
         if text.capacity() - text.len() > SLACK {
             text.shrink_to_fit();
@@ -121,7 +123,8 @@ impl Turn {
     }
 }
 
-/// The arguments of a call: JSON object text, on the account of its program until it is written or dropped.
+/// The arguments of a call: the text of a JSON object, charged to the account of its program until it is sent
+/// or dropped.
 pub struct Arguments {
     text: String,
     charged_to: Option<(Arc<Outgoing>, Arc<ServerQueue>)>,
@@ -141,7 +144,7 @@ impl AsRef<[u8]> for Arguments {
 }
 
 impl From<String> for Arguments {
-    /// Arguments on nobody's account.
+    /// Arguments that are charged to no account.
     fn from(text: String) -> Arguments {
         Arguments { text, charged_to: None }
     }

@@ -1,7 +1,8 @@
-//! The end of a run without secrets: what every outcome passes before anybody outside of the runtime sees it.
+//! Redacts secrets in the outcome of a run before it leaves the runtime.
 //!
-//! Texts are cleaned here while they are whole, since profiles cut them. Every structure is taken apart by name:
-//! a part that is added to an outcome does not compile until it is decided here what becomes of it.
+//! Texts are redacted here while they are complete; response profiles may cut them later. Every structure is
+//! destructured by field name, so a field that is added to an outcome does not compile until this file
+//! handles it.
 
 use super::outcome::{
     CallRecord, CallStatus, Failure, JsonRefusal, Media, Outcome, Place, RenderedValue, Report, Usage,
@@ -10,7 +11,7 @@ use crate::secrets::{DocumentShape, SecretRegistry};
 use ptc_compiler::diagnostic::Call;
 use std::borrow::Cow;
 
-/// Takes secrets out of everything that is text.
+/// Redacts all texts.
 pub(crate) fn release(outcome: &mut Outcome, secrets: &SecretRegistry) {
     if !secrets.is_empty() {
         clean(outcome, secrets);
@@ -18,7 +19,7 @@ pub(crate) fn release(outcome: &mut Outcome, secrets: &SecretRegistry) {
 }
 
 fn clean(outcome: &mut Outcome, secrets: &SecretRegistry) {
-    // What the host itself has written about its prelude is cleaned where it leaves.
+    // The prelude's facts are the host's own text, which is redacted when it is sent.
     let Outcome { result, prints, stderr, upstream_calls, call_totals: _, notes, usage, prelude_trace: _ } =
         outcome;
     let Usage { fuel: _, peak_bytes: _, duration: _, upstream_calls: _ } = usage;
@@ -30,7 +31,7 @@ fn clean(outcome: &mut Outcome, secrets: &SecretRegistry) {
     upstream_calls.iter_mut().for_each(|call| clean_call(call, secrets));
 }
 
-/// Takes secrets out of the record of a call.
+/// Redacts the record of a call.
 pub(super) fn clean_call(call: &mut CallRecord, secrets: &SecretRegistry) {
     let CallRecord {
         server,
@@ -90,7 +91,7 @@ fn clean_answer(answer: &mut RenderedValue, secrets: &SecretRegistry) {
 
 fn clean_failure(failure: &mut Failure, secrets: &SecretRegistry) {
     let Failure { reason: _, message, value, reports, more: _ } = failure;
-    // The value of a failure is cut without a word, and may be the message.
+    // The value of a failure is cut without an ellipsis, and may be the message.
     clean_cut(message, secrets);
     value.iter_mut().for_each(|value| clean_cut(value, secrets));
     reports.iter_mut().for_each(|report| clean_report(report, secrets));

@@ -1,4 +1,4 @@
-//! Totals of the upstream calls of one run. They are exact, whereas the records of a run are a bounded sample.
+//! Totals of the upstream calls of one run. They are exact, whereas the records are a bounded sample.
 
 use super::outcome::{CallFault, CallRecord, CallStatus};
 
@@ -23,16 +23,16 @@ impl Tally {
     }
 }
 
-/// Totals of calls by the way in which they ended.
+/// Totals of calls, by how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallTotals {
     /// Calls that succeeded.
     pub ok: Tally,
-    /// Calls that failed otherwise than by the size of their answer.
+    /// Calls that failed, except for oversized answers.
     pub failed: Tally,
-    /// Calls with an answer over the cap.
+    /// Calls with an oversized answer.
     pub oversize: Tally,
-    /// Failed calls that were refused because a budget of calls was used up. They are part of `failed`.
+    /// Failed calls that were refused because a call budget was used up. They are part of `failed`.
     pub refused: u64,
 }
 

@@ -1,27 +1,27 @@
-//! W3C Trace Context (<https://www.w3.org/TR/trace-context/>): which trace of its caller a run belongs to. It is taken from
-//! who asks and passed on to upstream servers as it is; a run that was given none has none.
+//! W3C Trace Context (<https://www.w3.org/TR/trace-context/>): the trace of the caller that a run belongs to.
+//! It is passed on to upstreams unchanged; a run without one has none.
 
 use std::sync::Arc;
 
-/// The name of the first part, in headers of HTTP and in `_meta` of MCP.
+/// Name of the first field, in HTTP headers and in `_meta` of MCP.
 pub const TRACEPARENT: &str = "traceparent";
 
-/// The name of the second part.
+/// Name of the second field.
 pub const TRACESTATE: &str = "tracestate";
 
 /// `00-<trace id>-<parent id>-<flags>`.
 const PARENT_BYTES: usize = 55;
 
-/// Bytes of a `tracestate` that have to be passed on; a longer one is left out, as an ill one is.
+/// Size of `tracestate` that has to be passed on; a longer one is dropped, as an invalid one is.
 const MOST_STATE_BYTES: usize = 512;
 
-/// Members that it has at most.
+/// Limit of its members.
 const MOST_MEMBERS: usize = 32;
 
-/// Bytes of a key, and of a value.
+/// Size limit of a key, and of a value.
 const MOST_MEMBER_BYTES: usize = 256;
 
-/// Both parts, as they came. Cheap to copy.
+/// Both fields, as received. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceContext {
     parent: Arc<str>,
@@ -29,30 +29,30 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// Reads both parts. `None` for a parent that is none, which is as if nothing had been said; a state that is none is
-    /// left out.
+    /// Parses both fields. An invalid parent gives `None`, as if there were none; an invalid state is
+    /// dropped.
     pub fn read(parent: &str, state: Option<&str>) -> Option<TraceContext> {
         let parent = parent.trim_matches([' ', '\t']);
         let state = state.map(|state| state.trim_matches([' ', '\t'])).filter(|state| is_state(state));
         is_parent(parent).then(|| TraceContext { parent: parent.into(), state: state.map(Into::into) })
     }
 
-    /// `traceparent`.
+    /// The field `traceparent`.
     pub fn parent(&self) -> &str {
         &self.parent
     }
 
-    /// `tracestate`, if there is one.
+    /// The field `tracestate`, if present.
     pub fn state(&self) -> Option<&str> {
         self.state.as_deref()
     }
 
-    /// The trace, 32 hexadecimal digits.
+    /// The trace id, 32 hexadecimal digits.
     pub fn trace_id(&self) -> &str {
         self.parent.get(3..35).unwrap_or_default()
     }
 
-    /// Both parts with their names.
+    /// Both fields with their names.
     pub fn parts(&self) -> impl Iterator<Item = (&'static str, &str)> {
         [(TRACEPARENT, Some(self.parent())), (TRACESTATE, self.state())]
             .into_iter()
@@ -69,7 +69,8 @@ fn is_parent(text: &str) -> bool {
     let has_more = match version {
         b"00" => more.is_empty(),
         b"ff" => false,
-        // Versions to come may say more; what they share with this one is enough to know the trace. As long as a state.
+        // Later versions may add fields; the part that they share with this one identifies the trace. Length
+        // limit as for a state.
         _ => is_hex(version) && (more.is_empty() || is_later(more)),
     };
     has_more

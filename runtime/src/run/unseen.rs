@@ -1,26 +1,26 @@
-//! Calls that failed and that the answer does not show: a program that filters by `:ok` loses them without a word, and
-//! whoever reads the answer takes a part for the whole.
+//! Finds failed calls that the answer does not mention. A program that filters by `:ok` drops them silently,
+//! and a reader would take the partial answer for a complete one.
 
 use super::limits::Limits;
 use super::outcome::{CallFault, CallRecord, CallStatus, Failure, RenderedValue};
 use super::totals::CallTotals;
 
-/// Tools named of one reason.
+/// How many tools are named per reason.
 const NAMED: usize = 3;
 
-/// Messages of one reason that are looked for in an answer.
+/// How many messages per reason are searched for in an answer.
 const SOUGHT: usize = 20;
 
-/// Calls that failed for one reason, in the order in which it was met.
+/// Calls that failed for the same reason, in order of appearance.
 struct Failed<'c> {
     reason: CallFault,
     calls: Vec<&'c CallRecord>,
-    /// Further calls, of which there is no record.
+    /// Further calls, which have no record.
     more: usize,
 }
 
-/// The remark about calls whose failure neither result nor prints show; `None` when there are none. Calls that the
-/// program itself gave up were nobody's result.
+/// A note about failed calls that neither result nor prints mention; `None` when there are none. Calls that
+/// the program itself cancelled do not count.
 pub(super) fn remark(
     result: &Result<RenderedValue, Failure>,
     prints: &[String],
@@ -66,8 +66,8 @@ impl Failed<'_> {
         self.calls.len() + self.more
     }
 
-    /// How many of them the texts show: all, when the program speaks of the reason in words of its own, as
-    /// `(frequencies (map :reason results))` does; else those shown as results, or by their messages.
+    /// How many of the calls the texts mention. All, when the program names the reason in its own words, as
+    /// `(frequencies (map :reason results))` does; else those that appear as results or by their messages.
     fn seen(&self, shown: &[&str]) -> usize {
         let found = |sought: &str| shown.iter().map(|text| text.matches(sought).count()).sum::<usize>();
         let name = self.reason.name();
@@ -78,12 +78,12 @@ impl Failed<'_> {
         let mut messages: Vec<(&str, usize)> = Vec::new();
         for call in &self.calls {
             let CallStatus::Error { error, .. } = &call.status else { continue };
-            // Of a message that is printed with escapes, the beginning reads the same.
+            // The beginning of a message reads the same when it is printed with escapes.
             let start = error.split(['\n', '"', '\\', '\t', '\r']).next().unwrap_or_default().trim();
             if let Some((_, count)) = messages.iter_mut().find(|(known, _)| *known == start) {
                 *count += 1;
             } else if messages.len() < SOUGHT && start.len() > 8 && start != name {
-                // A word of a few letters may be there for any reason.
+                // A word of a few letters may appear for other reasons.
                 messages.push((start, 1));
             }
         }

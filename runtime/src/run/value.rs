@@ -1,4 +1,4 @@
-//! Values of the application's own types, into a run and out of it.
+//! Converts types of the application to the context of a run, and its answer back.
 
 use super::limits::Limits;
 use super::options::RunOptions;
@@ -7,16 +7,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
 
-/// Why an outcome has no value of a type.
+/// Why an outcome cannot be converted to a type.
 #[derive(Debug)]
 pub enum ValueError {
-    /// The program gave no answer.
+    /// The program failed.
     Failed(Box<Failure>),
-    /// Nobody asked for JSON: [`RunOptions::want_json`] was off.
+    /// JSON was not requested: [`RunOptions::want_json`] was off.
     NotAsked,
     /// The answer has no JSON form.
     NoJson(JsonRefusal),
-    /// The answer is something else than the type.
+    /// The answer does not match the type.
     Mismatch(serde_json::Error),
 }
 
@@ -36,10 +36,11 @@ impl fmt::Display for ValueError {
 impl std::error::Error for ValueError {}
 
 impl Outcome {
-    /// The answer as a type of the application. Keywords are strings in it, sets are lists.
+    /// The answer as a type of the application. Keywords become strings, and sets become lists.
     ///
     /// # Errors
-    /// The program failed; the answer is no such value, or no JSON; [`RunOptions::want_json`] was off.
+    /// The program failed; the answer does not match the type or has no JSON form; [`RunOptions::want_json`]
+    /// was off.
     pub fn value<T: DeserializeOwned>(&self) -> Result<T, ValueError> {
         let answer = self.result.as_ref().map_err(|failure| ValueError::Failed(Box::new(failure.clone())))?;
         match &answer.json {
@@ -51,7 +52,7 @@ impl Outcome {
 }
 
 impl RunOptions {
-    /// Options of a run whose answer is taken with [`Outcome::value`], and which may call tools: 10 s and 100 MiB.
+    /// Options for [`Outcome::value`], for a program that may call tools: 10 s and 100 MiB.
     pub fn typed() -> RunOptions {
         RunOptions { want_json: true, limits: Limits::with_upstreams(), ..RunOptions::default() }
     }
@@ -59,7 +60,7 @@ impl RunOptions {
     /// The same options with a context: each field of `data` is `data/<field>` in the program.
     ///
     /// # Errors
-    /// No JSON, or none that is an object: its keys are the names.
+    /// `data` does not serialize to a JSON object.
     pub fn with_context(self, data: &impl Serialize) -> Result<RunOptions, serde_json::Error> {
         let context = serde_json::to_value(data)?;
         if !context.is_object() {

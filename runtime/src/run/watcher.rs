@@ -1,4 +1,4 @@
-//! How a caller follows one run.
+//! Lets a caller follow one run: its progress and its outcome.
 
 use super::account::RunAccount;
 use super::limits::Limits;
@@ -8,7 +8,8 @@ use crate::secrets::SecretRegistry;
 use ptc_vm::Interrupt;
 use tokio::sync::oneshot;
 
-/// Told how one run goes. Called on the runtime's threads, so it must be quick and must not block.
+/// Receives the events of one run. Its methods are called on the runtime's threads, so they must be quick and
+/// must not block.
 pub trait RunWatcher: Send {
     /// The program has begun, or ended before it could.
     fn begun(&mut self) {}
@@ -19,38 +20,37 @@ pub trait RunWatcher: Send {
     /// A suspended program can run again.
     fn resumed(&mut self) {}
 
-    /// One more upstream call has ended, in whatever way: how many have in this run.
+    /// Another upstream call has ended in any way; `ended` is the number of calls that have.
     fn call_ended(&mut self, _ended: u64) {}
 
-    /// It wants to know of lines and calls while the run goes on. Asked once, before the run begins.
+    /// Whether it wants lines and calls while the run goes on. Called once, before the run begins.
     fn follows(&self) -> bool {
         false
     }
 
-    /// The run has printed a line, of whoever [follows](RunWatcher::follows). What is printed is seen at the end of a
-    /// turn, and what branches print when they have ended.
+    /// The run has printed a line; only for a watcher that [follows](RunWatcher::follows). Lines are
+    /// delivered at the end of a quantum, those of branches when the branches have ended.
     fn printed(&mut self, _line: &str) {}
 
-    /// A call has ended, of whoever [follows](RunWatcher::follows).
+    /// A call has ended; only for a watcher that [follows](RunWatcher::follows).
     fn called(&mut self, _call: &CallRecord) {}
 
-    /// The run is over. Called exactly once, whatever happens to the run.
+    /// The run has ended. Called exactly once, whatever happens to the run.
     fn ended(self: Box<Self>, outcome: Outcome);
 }
 
 impl RunWatcher for oneshot::Sender<Outcome> {
     fn ended(self: Box<Self>, outcome: Outcome) {
-        // The caller may have given up in this instant.
+        // The receiver may have been dropped in this instant.
         let _ = self.send(outcome);
     }
 }
 
-/// The watcher of one run on its way through queue and worker. Dropped without an outcome, it tells of a
-/// cancelled run, or of a defect: no caller waits for ever. Nothing reaches the watcher but through here, and
-/// nothing passes here with a secret in it.
+/// Holds the watcher of one run. If it is dropped without an outcome, it reports that the run was cancelled
+/// or met a defect, so no caller waits for ever. All events pass through here, and secrets are redacted here.
 pub(crate) struct Recipient {
     watcher: Option<Box<dyn RunWatcher>>,
-    /// What the watcher was told, if it follows the run.
+    /// What the watcher has been notified of, if it follows the run.
     told: Option<Told>,
     interrupt: Interrupt,
     limits: Limits,
@@ -78,15 +78,15 @@ impl Recipient {
         }
     }
 
-    /// Somebody wants to know of lines and calls.
+    /// Whether the watcher wants lines and calls.
     pub(crate) fn follows(&self) -> bool {
         self.told.is_some()
     }
 
-    /// Passes on the lines and calls that the watcher does not know yet; `calls` gives those after so many.
+    /// Delivers lines and calls that are new to the watcher; `calls` returns those after the first `n`.
     pub(crate) fn follow(&mut self, lines: &[String], calls: impl FnOnce(usize) -> Vec<CallRecord>) {
         let (Some(told), Some(watcher)) = (&mut self.told, &mut self.watcher) else { return };
-        // Answers come before a turn, lines in it.
+        // Replies arrive before a quantum, lines are printed in it.
         for mut call in calls(told.calls) {
             clean_call(&mut call, &self.secrets);
             watcher.called(&call);
@@ -123,7 +123,7 @@ impl Recipient {
     }
 }
 
-/// How much of a run its watcher knows.
+/// How much of a run its watcher has been notified of.
 #[derive(Default)]
 struct Told {
     lines: usize,

@@ -1,21 +1,21 @@
-//! Text without what escaping, quoting and joining do to it.
+//! Canonical form of a text: what is left when escaping, quoting and joining are undone.
 //!
-//! A secret comes back as it is, or inside a JSON string, a `pr-str` text, an URL, a line with its breaks made
-//! blanks, or several of these around one another. Instead of listing all such forms, text and secret are both
-//! brought into one form in which they are equal: escapes are decoded however often they were applied, and
-//! backslashes, blanks, breaks, other control characters, `+` and `'` are left out. What differs only in these
-//! counts as the same, which makes a secret no easier to meet by chance.
+//! A secret may come back as it is, or inside a JSON string, a `pr-str` text, a URL, a text with its
+//! line breaks turned to blanks, or several of these inside one another. Instead of listing all such forms, text and secret
+//! are both brought into one form in which they are equal: escapes are decoded however often they were
+//! applied, and backslashes, blanks, line breaks, other control characters, `+` and `'` are left out. Texts
+//! that differ only in these count as equal, which hardly makes a secret match by chance.
 
-/// Where canonical bytes go.
+/// Receives canonical bytes.
 pub(super) trait Sink {
-    /// One byte that the text has at `start..end`.
+    /// One canonical byte, from `start..end` of the text.
     fn push(&mut self, byte: u8, start: usize, end: usize);
 
-    /// Bytes that stand for themselves, from `start` on.
+    /// Bytes that are canonical as they are, from `start` on.
     fn run(&mut self, bytes: &[u8], start: usize);
 }
 
-/// The bytes alone.
+/// Collects the bytes alone.
 impl Sink for Vec<u8> {
     fn push(&mut self, byte: u8, _: usize, _: usize) {
         Vec::push(self, byte);
@@ -26,11 +26,12 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// Where some of the bytes stand in the text: what was found is little, and the text may be long.
+/// Finds where some canonical bytes lie in the text. It is separate because few are wanted, and the text may
+/// be long.
 struct Places<'w> {
-    /// Indices of canonical bytes, rising.
+    /// Indices of the wanted canonical bytes, ascending.
     wanted: &'w [usize],
-    /// Bytes so far.
+    /// Canonical bytes so far.
     count: usize,
     places: Vec<(usize, usize)>,
 }
@@ -60,14 +61,14 @@ pub(super) fn canonical(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Where the canonical bytes with these rising indices stand in a text.
+/// The ranges in a text of the canonical bytes with these ascending indices.
 pub(super) fn places(text: &[u8], wanted: &[usize]) -> Vec<(usize, usize)> {
     let mut sink = Places { wanted, count: 0, places: Vec::with_capacity(wanted.len()) };
     write(text, &mut sink);
     sink.places
 }
 
-/// Bytes that do not simply stand for themselves.
+/// Bytes that are not canonical as they are.
 const SPECIAL: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -78,7 +79,7 @@ const SPECIAL: [bool; 256] = {
     table
 };
 
-/// Blanks and breaks (joined or encoded), `+` (a blank in an URL), `'` (doubled and broken up by quoting).
+/// Blanks and line breaks (joined or encoded), `+` (a blank in a URL), `'` (doubled or split by quoting).
 const fn is_left_out(byte: u8) -> bool {
     byte <= b' ' || byte == 0x7f || byte == b'+' || byte == b'\''
 }
@@ -95,7 +96,7 @@ fn write(text: &[u8], sink: &mut impl Sink) {
     }
 }
 
-/// Writes what begins at a special byte; gives the place after it.
+/// Writes the unit that begins at a special byte; returns the position after it.
 fn write_unit(text: &[u8], start: usize, sink: &mut impl Sink) -> usize {
     let DecodedUnit { bytes, length, end } = unit(text, start, DEEPEST);
     for &byte in &bytes[..length] {
@@ -106,10 +107,10 @@ fn write_unit(text: &[u8], start: usize, sink: &mut impl Sink) -> usize {
     end
 }
 
-/// Encodings inside the digits of another that are followed: `%25%34%30` is `%40`, which is `@`.
+/// How many encodings inside the digits of another are followed: `%25%34%30` is `%40`, which is `@`.
 const DEEPEST: u32 = 4;
 
-/// What some bytes of a text stand for: the bytes of one character, or nothing, and the place after them.
+/// A decoded unit of a text: the bytes of one character, or nothing, and the position after it.
 #[derive(Clone, Copy)]
 struct DecodedUnit {
     bytes: [u8; 4],
@@ -134,16 +135,17 @@ impl DecodedUnit {
         unit
     }
 
-    /// The one byte that it is.
+    /// Its byte, if it is exactly one.
     fn only(&self) -> Option<u8> {
         (self.length == 1).then_some(self.bytes[0])
     }
 }
 
-/// The unit at a place. What an encoding gives may be the beginning of another: it is followed, with what stands behind it.
+/// The unit at a position. A decoded character may begin another encoding: that is followed, with the text
+/// after it.
 ///
-/// `escaped`: a backslash stands before, however often; `pending`: one that was encoded itself, so that what an escape behind
-/// it gives counts as escaped.
+/// `escaped`: one or more backslashes come before; `pending`: a backslash that was itself encoded, so what
+/// follows it counts as escaped.
 fn unit(text: &[u8], at: usize, depth: u32) -> DecodedUnit {
     let (mut lead, mut at) = (text[at], at + 1);
     let (mut escaped, mut pending) = (false, false);
@@ -184,7 +186,7 @@ fn last(byte: u8, end: usize, escaped: bool) -> DecodedUnit {
     }
 }
 
-/// The number of so many digits, each of which may be encoded itself, and the place after them.
+/// The number with `count` digits, each of which may itself be encoded, and the position after them.
 fn digits(text: &[u8], mut at: usize, count: usize, radix: u32, depth: u32) -> Option<(u32, usize)> {
     let mut value = 0;
     for _ in 0..count {
@@ -199,17 +201,17 @@ fn digits(text: &[u8], mut at: usize, count: usize, radix: u32, depth: u32) -> O
     Some((value, at))
 }
 
-/// The byte whose two hexadecimal digits stand behind a percent sign.
+/// The byte after a percent sign, from its two hexadecimal digits.
 fn percent(text: &[u8], at: usize, depth: u32) -> Option<DecodedUnit> {
     let (byte, end) = digits(text, at, 2, 16, depth)?;
     Some(DecodedUnit::byte(byte as u8, end))
 }
 
-/// Names of characters in HTML that escaping makes.
+/// Names of the HTML characters that escaping produces.
 const ENTITIES: [(&[u8], u8); 5] =
     [(b"amp;", b'&'), (b"lt;", b'<'), (b"gt;", b'>'), (b"quot;", b'"'), (b"apos;", b'\'')];
 
-/// The character of HTML whose name or number stands behind an ampersand.
+/// The HTML character after an ampersand, by name or number.
 fn entity(text: &[u8], at: usize) -> Option<DecodedUnit> {
     let rest = &text[at..];
     if let Some((name, byte)) = ENTITIES.iter().find(|(name, _)| rest.starts_with(name)) {
@@ -226,7 +228,8 @@ fn entity(text: &[u8], at: usize) -> Option<DecodedUnit> {
     Some(DecodedUnit::character(code, at + before + length + 1))
 }
 
-/// The bytes of a character that are escaped one by one, as in `\xc3\xa4` or `\303\244`; else the character of this number.
+/// The bytes of a character that is escaped byte by byte, as in `\xc3\xa4` or `\303\244`; else the character
+/// of this number.
 fn bytes(text: &[u8], lead: u8, at: usize, depth: u32) -> Option<DecodedUnit> {
     let (first, mut end) = escaped_byte(text, lead, at, depth)?;
     let more = match first {
@@ -250,7 +253,7 @@ fn bytes(text: &[u8], lead: u8, at: usize, depth: u32) -> Option<DecodedUnit> {
     Some(DecodedUnit { length: more + 1, end, ..unit })
 }
 
-/// A byte as `x` and two hexadecimal digits, or as three octal ones, of which `lead` is the first.
+/// A byte as `x` and two hexadecimal digits, or as three octal ones that begin with `lead`.
 fn escaped_byte(text: &[u8], lead: u8, at: usize, depth: u32) -> Option<(u8, usize)> {
     let (value, end) = match lead {
         b'x' => digits(text, at, 2, 16, depth)?,
@@ -263,7 +266,7 @@ fn escaped_byte(text: &[u8], lead: u8, at: usize, depth: u32) -> Option<(u8, usi
     Some((value as u8, end))
 }
 
-/// The character whose code point stands behind `\u`: four digits, two times four with a surrogate pair, or digits in braces.
+/// The character after `\u`: four digits, two times four for a surrogate pair, or digits in braces.
 fn code_point(text: &[u8], at: usize, depth: u32) -> Option<DecodedUnit> {
     if text.get(at) == Some(&b'{') {
         let length =

@@ -1,10 +1,10 @@
-//! Text that has been cleaned, by type.
+//! A type for texts that are redacted.
 
 use std::fmt;
 use std::ops::Deref;
 
-/// Text without secrets. Only a [`SecretRegistry`](super::SecretRegistry) makes one, so whatever is kept as this type
-/// cannot have been forgotten.
+/// Text without secrets. Only a [`SecretRegistry`](super::SecretRegistry) makes one, so a stored value of
+/// this type is certainly redacted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CleanText(String);
 

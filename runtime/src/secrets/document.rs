@@ -1,37 +1,37 @@
-//! Secrets in JSON text that has to stay what it is.
+//! Redacts secrets in JSON text that has to stay valid.
 //!
-//! A secret may be `text` or `id` or `1`: taking it out of a message wherever it stands would destroy the
-//! message. So only the contents of strings change, and a [`DocumentShape`] names what is not text at all but a word of a
-//! protocol. Whatever it does not name is taken for foreign, keys included: a key that somebody forgot to list is
-//! scrubbed once too often, never shown.
+//! A secret may be `text` or `id` or `1`: replacing it wherever it occurs would destroy the message. So only
+//! the contents of strings change, and a [`DocumentShape`] names the parts that are words of a protocol
+//! instead of text. Everything it does not name counts as foreign, including keys: if a key is missing in the
+//! list, it is redacted needlessly, never leaked.
 
 use super::REDACTED;
 use std::borrow::Cow;
 
-/// What a key of ours leads to.
+/// What the value of a known key is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyClass {
-    /// What a peer gave us and gets back, or is constant: nothing below it changes.
+    /// Data that a peer sent and gets back, or a constant: nothing in it changes.
     Verbatim,
-    /// Words of a closed set, one or a list. An object in their place is one of ours.
+    /// Words of a closed set, one or a list. An object instead has known keys.
     Words,
-    /// Text, or an object with keys of ours.
+    /// Text, or an object with known keys.
     Fields,
-    /// Foreign data: strings, keys and numbers are all text.
+    /// Foreign data: strings, keys and numbers all count as text.
     Data,
 }
 
-/// The keys of one kind of message.
+/// The known keys of one kind of message.
 #[derive(Clone, Copy, Debug)]
 pub struct DocumentShape {
-    /// Its keys by class.
+    /// Keys by class.
     pub keys: &'static [(KeyClass, &'static [&'static str])],
-    /// What other keys lead to.
+    /// The class of all other keys.
     pub unknown: KeyClass,
 }
 
 impl DocumentShape {
-    /// Foreign data throughout.
+    /// The shape of data that is foreign throughout.
     pub const DATA: DocumentShape = DocumentShape { keys: &[], unknown: KeyClass::Data };
 
     fn class(&self, key: &str) -> Option<KeyClass> {
@@ -48,12 +48,12 @@ const WORDS: [&str; 3] = ["true", "false", "null"];
 struct OpenValue {
     is_object: bool,
     class: KeyClass,
-    /// What the value of the latest key is.
+    /// The class of the value of the latest key.
     value: KeyClass,
     wants_key: bool,
 }
 
-/// Writes the texts anew, each string by `scrub`; `None` when they are no JSON.
+/// Rewrites the texts, each string with `scrub`; `None` when they are no JSON.
 pub(super) fn scrub_document<'t>(
     text: &'t str,
     shape: &DocumentShape,
@@ -120,7 +120,7 @@ pub(super) fn scrub_document<'t>(
     open.is_empty().then_some(out)
 }
 
-/// What a value at this place is.
+/// The class of a value at this position.
 fn class_here(open: &[OpenValue], shape: &DocumentShape) -> KeyClass {
     match open.last() {
         Some(frame) if frame.is_object => frame.value,
@@ -129,7 +129,7 @@ fn class_here(open: &[OpenValue], shape: &DocumentShape) -> KeyClass {
     }
 }
 
-/// The place after the quote that ends a string whose content begins at `at`.
+/// The position after the closing quote of a string with content from `at` on.
 fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
         at += memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;

@@ -1,23 +1,24 @@
-//! The beginning of a text: the one way text is cut that a model or a person reads.
+//! Cuts texts that a model or a person reads to their beginning. No other code does that.
 //!
-//! Half of a secret is not found any more, so a text is cleaned first and cut then: [`SecretRegistry::excerpt`], or
-//! [`CleanText::first`] for what is clean already. Where no registry is at hand, because a text is cleaned when it
-//! arrives elsewhere, [`shortened`] leaves an ellipsis, before which a part of a secret counts as one.
+//! A part of a secret would not be recognized, so a text is redacted first and then cut:
+//! [`SecretRegistry::excerpt`], or [`CleanText::first`] for a text that is already redacted. Where no
+//! registry is at hand, because a text is redacted later, [`shortened`] leaves an ellipsis: a part of a
+//! secret in front of it is recognized.
 
 use super::{CleanText, SecretRegistry};
 use std::borrow::Cow;
 
-/// Where a text is cut: how much of it is kept.
+/// Where to cut a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// So many characters.
+    /// After this many characters.
     Chars(usize),
-    /// As many characters as these bytes hold.
+    /// After as many whole characters as fit into this many bytes.
     Bytes(usize),
 }
 
 impl Cut {
-    /// Where the part of a text ends that is kept.
+    /// The end of the part that remains.
     fn end(self, text: &str) -> usize {
         match self {
             Cut::Chars(most) => text.char_indices().nth(most).map_or(text.len(), |(end, _)| end),
@@ -29,7 +30,7 @@ impl Cut {
 }
 
 impl SecretRegistry {
-    /// The beginning of a text, without secrets.
+    /// The beginning of a text, redacted.
     pub fn excerpt<'t>(&self, text: &'t str, at: Cut) -> Cow<'t, str> {
         match self.scrub(text) {
             Cow::Borrowed(text) => Cow::Borrowed(&text[..at.end(text)]),
@@ -47,18 +48,18 @@ impl CleanText {
         &self[..at.end(self)]
     }
 
-    /// Nothing but its beginning.
+    /// Cuts it to its beginning.
     pub fn into_first(self, at: Cut) -> CleanText {
         CleanText::new(self.first(at).to_owned())
     }
 }
 
-/// The text, or its beginning and an ellipsis: for what is cleaned later, or was.
+/// The text, or its beginning and an ellipsis: for texts that are redacted later, or were.
 pub fn shortened(text: &str, at: Cut) -> Cow<'_, str> {
     marked(text, at, "…")
 }
 
-/// [`shortened`] with three dots, as the reference writes them.
+/// [`shortened`] with three dots, as the language reference has them.
 pub fn dotted(text: &str, at: Cut) -> Cow<'_, str> {
     marked(text, at, "...")
 }

@@ -1,8 +1,8 @@
-//! Where secrets stand in a text.
+//! Finds secrets in a text.
 //!
-//! Only the first bytes of each form are searched for, by one automaton for all; the rest is compared where they
-//! were met. So a long secret costs no states, and it is known how much of a secret stands at a place that was
-//! cut. What begins elsewhere in a secret is found by `fragments`.
+//! One automaton searches for the first bytes of all forms; the rest is compared where these were found. So a
+//! long secret needs no more states, and where a text was cut, it is known how much of a secret is there.
+//! Parts from the middle of a secret are found by `fragments`.
 
 use super::canonical::{canonical, places};
 use super::forms::{Forms, SHORTEST};
@@ -11,19 +11,19 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use secrecy::{ExposeSecret, SecretSlice};
 use std::ops::Range;
 
-/// Bytes of a secret at the end of a text that nobody is known to have cut, from which on it counts as cut there.
+/// A text that may have been cut ends with a secret's beginning if at least this many bytes match.
 const TAIL: usize = 12;
 
 /// What is known about the end of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tail {
-    /// As far as we know it is all there.
+    /// It is complete, as far as known.
     Whole,
-    /// It was cut: what a secret begins with is a part of one.
+    /// It was cut: the beginning of a secret at its end is a part of that secret.
     Cut,
 }
 
-/// Looks for forms.
+/// Searches for forms of secrets.
 #[derive(Default)]
 pub(super) struct Finder {
     canonical: Needles,
@@ -33,7 +33,7 @@ pub(super) struct Finder {
 
 #[derive(Default)]
 struct Needles {
-    /// Finds the heads of the needles; its patterns are theirs by index.
+    /// Finds the first bytes of the needles; pattern and needle have the same index.
     heads: Option<AhoCorasick>,
     needles: Vec<SecretSlice<u8>>,
 }
@@ -47,7 +47,7 @@ impl Finder {
         }
     }
 
-    /// The places of secrets, in order and apart from each other.
+    /// The ranges of secrets, in order and disjoint.
     pub(super) fn find(&self, text: &str, tail: Tail) -> Vec<Range<usize>> {
         let mut found = self.verbatim.find(text.as_bytes(), tail);
         let plain = canonical(text.as_bytes());
@@ -55,12 +55,13 @@ impl Finder {
         hits.extend(self.fragments.find(&plain, Borders::Cuts));
         if !hits.is_empty() {
             merge(&mut hits);
-            // Merged places are apart, so these rise; the first and the last byte of a place may be one.
+            // Merged ranges are disjoint, so these indices ascend; the first and the last byte of a range may
+            // be the same.
             let mut wanted: Vec<usize> = hits.iter().flat_map(|hit| [hit.start, hit.end - 1]).collect();
             wanted.dedup();
             let places = places(text.as_bytes(), &wanted);
             let at = |index: usize| wanted.binary_search(&index).ok().and_then(|at| places.get(at)).copied();
-            // Every wanted byte is in the text that they were found in.
+            // Every wanted byte exists: the ranges come from this text.
             found.extend(hits.iter().filter_map(|hit| Some(at(hit.start)?.0..at(hit.end - 1)?.1)));
         }
         for place in &mut found {
@@ -70,7 +71,7 @@ impl Finder {
         found
     }
 
-    /// True when a text of several parts may hold a secret in one of them.
+    /// True when a text of several parts may contain a secret in one of them.
     pub(super) fn may_find(&self, text: &str) -> bool {
         let stops = |needles: &Needles, text: &[u8]| needles.any(text);
         let plain = canonical(text.as_bytes());
@@ -88,7 +89,8 @@ impl Needles {
             return Needles::default();
         }
         let heads = needles.iter().map(|needle| &needle[..SHORTEST.min(needle.len())]);
-        // Every form has at least one byte and they are few, which is all that the builder can refuse.
+        // The builder refuses only empty or too many patterns: every form has at least one byte, and there
+        // are few.
         let heads = AhoCorasick::builder().match_kind(MatchKind::Standard).build(heads).ok();
         Needles { heads, needles: needles.into_iter().map(SecretSlice::from).collect() }
     }
@@ -107,7 +109,7 @@ impl Needles {
         self.candidates(text).any(|hit| hit.place(text, ends).is_some())
     }
 
-    /// Where needles begin, and how much of them is there.
+    /// Where needles begin, and how many of their bytes are there.
     fn candidates<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = Occurrence> + 't {
         let heads = self.heads.iter().flat_map(move |heads| heads.find_overlapping_iter(text));
         heads.map(move |head| {
@@ -122,19 +124,19 @@ impl Needles {
 struct Occurrence {
     start: usize,
     end: usize,
-    /// Bytes of the whole needle.
+    /// Length of the whole needle.
     needle: usize,
 }
 
 impl Occurrence {
-    /// The place of the secret, if it is all there or was cut where it ends.
+    /// The range of the secret, if it is complete or cut at its end.
     fn place(&self, text: &[u8], ends: impl Fn(&[u8], usize) -> bool) -> Option<Range<usize>> {
         let shown = self.end - self.start;
         if shown == self.needle {
             return Some(self.start..self.end);
         }
         let rest = &text[self.end..];
-        // A cut may go through an escape.
+        // The cut may be in the middle of an escape.
         [0, broken_escape(rest)]
             .into_iter()
             .find(|&broken| ends(&rest[broken..], shown))
@@ -142,7 +144,7 @@ impl Occurrence {
     }
 }
 
-/// Joins places that touch.
+/// Joins ranges that touch.
 fn merge(found: &mut Vec<Range<usize>>) {
     found.sort_by_key(|place| place.start);
     let mut merged: Vec<Range<usize>> = Vec::with_capacity(found.len());

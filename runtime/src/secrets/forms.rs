@@ -1,23 +1,23 @@
-//! What to look for because of one secret.
+//! Computes the forms of one secret to search for.
 
 use super::REDACTED;
 use super::canonical::canonical;
 
-/// Canonical bytes of the shortest secret: shorter ones would redact ordinary text everywhere.
+/// Minimum length of a secret, in canonical bytes: shorter ones would redact ordinary text everywhere.
 pub(super) const SHORTEST: usize = 4;
 
-/// Bytes of a line of a secret that is looked for alone.
+/// Minimum length of a line of a secret that is also searched for alone.
 pub(super) const SHORTEST_LINE: usize = 8;
 
-/// Values of switches: no secrets, and text is full of them.
+/// Ordinary values of settings: they are no secrets and occur in many texts.
 const ORDINARY: [&str; 6] = ["true", "false", "null", "none", "undefined", "default"];
 
-/// What is looked for, in canonical bytes, and as it stands in a text.
+/// The forms of a secret, canonical and literal.
 #[derive(Default)]
 pub(super) struct Forms {
     pub(super) canonical: Vec<Vec<u8>>,
     pub(super) verbatim: Vec<Vec<u8>>,
-    /// The canonical ones of which parts are looked for as well.
+    /// Canonical forms of key material; parts of these are searched for as well.
     pub(super) keys: Vec<Vec<u8>>,
 }
 
@@ -29,13 +29,13 @@ impl Forms {
     }
 }
 
-/// True for a value that cannot be told from ordinary text.
+/// True for a value that cannot be distinguished from ordinary text.
 pub(super) fn is_ordinary(value: &str) -> bool {
     let value = value.trim();
     ORDINARY.iter().any(|word| word.eq_ignore_ascii_case(value)) || REDACTED.contains(value)
 }
 
-/// Every form of a secret; none if it is too short for any.
+/// Every form of a secret; none if it is too short.
 pub(super) fn of(value: &str) -> Forms {
     let mut forms = Forms::default();
     for text in parts(value) {
@@ -44,8 +44,8 @@ pub(super) fn of(value: &str) -> Forms {
     forms
 }
 
-/// The value and those parts of it that are secrets alone: its lines, what follows the name of a scheme, the
-/// password in an address, an encoded value without its filling.
+/// The value and the parts of it that are secrets on their own: its lines, what follows the name of a scheme,
+/// the password in an address, a base64 value without its padding.
 fn parts(value: &str) -> Vec<&str> {
     let whole = value.trim();
     let mut parts = vec![whole];
@@ -61,7 +61,7 @@ fn parts(value: &str) -> Vec<&str> {
         }
     }
     parts.extend(password(whole));
-    // Encoded ones are often written without what fills up their last group.
+    // base64 is often written without padding.
     for part in parts.clone() {
         let unfilled = part.trim_end_matches('=');
         if unfilled.len() < part.len() {
@@ -84,13 +84,13 @@ fn add(forms: &mut Forms, text: &str) {
     if plain.len() < SHORTEST {
         return;
     }
-    // What stands before a secret may look like the beginning of an escape that swallows its first characters.
+    // The text before a secret may look like the beginning of an escape that includes its first characters.
     let escaped = serde_json::Value::from(text).to_string();
     forms.verbatim.push(text.as_bytes().to_vec());
     forms.verbatim.push(escaped.as_bytes()[1..escaped.len() - 1].to_vec());
     let first = forms.canonical.len();
     forms.canonical.push(plain);
-    // What is encoded may be a document in which the secret is escaped: the claims of a JWT, say.
+    // The encoded text may be a document in which the secret is escaped, such as the claims of a JWT.
     let inside = &escaped[1..escaped.len() - 1];
     let ascii = ascii_only(inside);
     let mut texts = vec![text, inside, &ascii];
@@ -109,7 +109,7 @@ fn add(forms: &mut Forms, text: &str) {
     }
 }
 
-/// A JSON text in which each character beyond ASCII is escaped.
+/// JSON text in which every non-ASCII character is escaped.
 fn ascii_only(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {
@@ -128,7 +128,7 @@ fn ascii_only(json: &str) -> String {
     text
 }
 
-/// True for what looks made by chance, so that its parts mean nothing but it.
+/// True for a value that looks random: its parts then identify it.
 fn is_key(text: &str) -> bool {
     text.len() >= SHORTEST_LINE
         && text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'\\".contains(&byte))
@@ -137,7 +137,7 @@ fn is_key(text: &str) -> bool {
         && is_telling(text.as_bytes())
 }
 
-/// True for what is no word, name or number: it has a digit and a letter, or its case goes up and down.
+/// True for what is no word, name or number: it has a digit and a letter, or mixed case inside.
 pub(super) fn is_telling(part: &[u8]) -> bool {
     let letters = || part.iter().filter(|byte| byte.is_ascii_alphabetic()).map(u8::is_ascii_uppercase);
     let changes = letters().zip(letters().skip(1)).filter(|(left, right)| left != right).count();
@@ -154,7 +154,7 @@ fn hexadecimal(bytes: &[u8], digits: &[u8; 16]) -> Vec<u8> {
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// The digits of base64 that depend on these bytes alone when `before` bytes, of three, stand before them.
+/// The base64 digits that depend on these bytes alone, when `before` bytes (modulo three) come before them.
 fn base64_inside(bytes: &[u8], before: usize, alphabet: &[u8; 64]) -> Vec<u8> {
     let first = (before * 8).div_ceil(6);
     let end = (before + bytes.len()) * 8 / 6;

@@ -1,46 +1,47 @@
-//! Parts of key material: what is left of a secret where somebody else has cut it.
+//! Finds parts of key material, which remain where another program has cut a secret.
 //!
-//! A service shows the end of a key, or a line of it from the middle on. Such a part is known by its bytes, eight at
-//! a time: all of them stand in one sorted table, so a text is looked through once, whatever it holds, and nothing
-//! is compared from every place on. Only what looks like a key has parts: those of words and paths are ordinary text.
+//! A service may show the end of a key, or a line of it from the middle on. Parts are recognized by windows
+//! of eight bytes (*grams*): all grams are in one sorted table, so a text is scanned once, whatever it
+//! contains. Only values that look like keys have parts: the parts of words and paths are ordinary text.
 
 use super::forms::{SHORTEST_LINE, is_telling};
 use memchr::memchr3;
 use secrecy::{ExposeSecret, SecretSlice};
 use std::ops::Range;
 
-/// Bytes that are looked up at once, and of the shortest part: it counts where a text begins, ends or was cut.
+/// Length of a gram and of the shortest part. A part this short counts only at the beginning or end of a text
+/// or at a cut.
 const GRAM: usize = SHORTEST_LINE;
 
-/// Bytes of a part that counts anywhere.
+/// Length of a part that counts anywhere.
 const ANYWHERE: usize = 16;
 
 /// Every part of [`ANYWHERE`] bytes has a gram that begins at a multiple of this.
 const STRIDE: usize = ANYWHERE - GRAM + 1;
 
-/// Bits of the filter before the table, as a power of two: 8 KiB stay in the nearest cache.
+/// Bits of the filter in front of the table, as a power of two: 8 KiB fit into the L1 cache.
 const FILTER: u32 = 16;
 
-/// What else ends a part.
+/// What else delimits a part.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Borders {
     /// An ellipsis.
     Cuts,
-    /// A quotation mark as well: the text is several.
+    /// A quotation mark as well: the text consists of several.
     Quotes,
 }
 
-/// The parts of all key material.
+/// The grams of all key material.
 #[derive(Default)]
 pub(super) struct Fragments {
-    /// Which grams there may be, by their hash; empty without any.
+    /// Bloom filter of the grams; empty without any.
     filter: Vec<u64>,
-    /// All grams, in order.
+    /// All grams, sorted.
     grams: SecretSlice<u64>,
 }
 
 impl Fragments {
-    /// The parts of these canonical texts.
+    /// The grams of these canonical texts.
     pub(super) fn new(texts: &[Vec<u8>]) -> Fragments {
         let mut grams: Vec<u64> =
             texts.iter().flat_map(|text| (0..text.len()).filter_map(|at| gram(text, at))).collect();
@@ -54,7 +55,7 @@ impl Fragments {
         Fragments { filter, grams: grams.into() }
     }
 
-    /// The places of parts in a canonical text, in no order; some of them twice.
+    /// The ranges of parts in a canonical text, unordered; some may occur twice.
     pub(super) fn find(&self, text: &[u8], borders: Borders) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         if self.filter.is_empty() || text.len() < GRAM {
@@ -71,7 +72,7 @@ impl Fragments {
         }
         for_each_piece(text, borders, |piece| {
             found.push(self.forwards(text, piece.start, piece.end));
-            // A cut may go through an escape.
+            // The cut may be in the middle of an escape.
             for end in (piece.start..=piece.end).rev().take(BROKEN + 1) {
                 if broken_escape(&text[end..piece.end]) == piece.end - end {
                     let part = self.backwards(text, piece.start, end);
@@ -83,13 +84,13 @@ impl Fragments {
         found
     }
 
-    /// The longest part that begins here; an empty one if there is none.
+    /// The longest part that begins here; empty if there is none.
     fn forwards(&self, text: &[u8], start: usize, limit: usize) -> Range<usize> {
         let grams = (start..limit.saturating_sub(GRAM - 1)).take_while(|&at| self.has(text, at)).count();
         start..if grams == 0 { start } else { start + grams + GRAM - 1 }
     }
 
-    /// The longest part that ends here; an empty one if there is none.
+    /// The longest part that ends here; empty if there is none.
     fn backwards(&self, text: &[u8], limit: usize, end: usize) -> Range<usize> {
         let last = end.saturating_sub(GRAM - 1);
         let grams = (limit..last).rev().take_while(|&at| self.has(text, at)).count();
@@ -114,7 +115,7 @@ fn place_in_filter(gram: u64) -> (usize, u64) {
     ((hash >> 6) as usize, 1 << (hash & 63))
 }
 
-/// What stands between cuts.
+/// Visits each piece between delimiters.
 fn for_each_piece(text: &[u8], borders: Borders, mut visit: impl FnMut(Range<usize>)) {
     let (mut start, mut at) = (0, 0);
     while let Some(offset) = memchr3(b'.', ELLIPSIS[0], b'"', &text[at..]) {
@@ -134,7 +135,7 @@ fn for_each_piece(text: &[u8], borders: Borders, mut visit: impl FnMut(Range<usi
 
 const ELLIPSIS: &[u8] = "…".as_bytes();
 
-/// Bytes of the ellipsis that a text begins with; 0 without one.
+/// Length of an ellipsis at the beginning of the text; 0 without one.
 pub(super) fn ellipsis(text: &[u8]) -> usize {
     if text.starts_with(b"...") {
         return text.iter().take_while(|&&byte| byte == b'.').count();
@@ -142,11 +143,11 @@ pub(super) fn ellipsis(text: &[u8]) -> usize {
     if text.starts_with(ELLIPSIS) { ELLIPSIS.len() } else { 0 }
 }
 
-/// Most bytes of a broken escape.
+/// Maximum length of a broken escape.
 const BROKEN: usize = 8;
 
-/// Bytes of what can be the beginning of an escape: `%`, `%4`, `&#x4`, `&quo`, and without their backslashes `u`, `u00e`, `x4`,
-/// `30`.
+/// Length of what can be the beginning of an escape: `%`, `%4`, `&#x4`, `&quo`, and without their backslashes
+/// `u`, `u00e`, `x4`, `30`.
 pub(super) fn broken_escape(rest: &[u8]) -> usize {
     let Some(first) = rest.first() else { return 0 };
     let (most, belongs): (usize, fn(&u8) -> bool) = match first {
@@ -189,7 +190,7 @@ mod tests {
         for (text, wanted) in table {
             assert_eq!(clean(text), wanted, "{text}");
         }
-        // Wherever a long part stands, whatever is before it.
+        // A long part is found wherever it begins.
         for before in 0..2 * STRIDE {
             for part in KEY.as_bytes().windows(ANYWHERE) {
                 let text = format!("{}{}!", "-".repeat(before), std::str::from_utf8(part).expect("ASCII"));

@@ -1,19 +1,20 @@
-//! What must not leave the process, and the one way text is cleaned of it.
+//! Keeps secrets from leaving the process: registers them and redacts texts.
 //!
 //! # Layout
 //!
-//! - [`SecretRegistry`] (`registry`): every known secret, shared by all who send text out.
-//! - [`Credential`] (`credential`): a value that registers itself when it is made.
-//! - `forms`: what to look for because of one secret. `canonical`: text without what escaping, quoting and
-//!   joining do to it. `finder`: where secrets stand in a text. `fragments`: parts of those that look like keys.
-//! - [`CleanText`] (`clean`): text that has been cleaned, by type. `excerpt`: the beginning of a text.
-//! - [`DocumentShape`] (`document`): secrets in JSON text that has to stay what it is.
-//! - [`names`]: which variables and arguments hold secrets that nobody declared as such.
+//! - [`SecretRegistry`] (`registry`): every known secret, shared by all code that sends text out.
+//! - [`Credential`] (`credential`): a secret value, which registers itself when it is made.
+//! - `forms`: the forms of one secret to search for. `canonical`: text with escaping, quoting and joining
+//!   undone. `finder`: finds secrets in a text. `fragments`: finds parts of key material.
+//! - [`CleanText`] (`clean`): a redacted text. `excerpt`: the beginning of a text.
+//! - [`DocumentShape`] (`document`): redacts JSON text that has to stay valid.
+//! - [`names`]: recognizes variables and arguments that hold undeclared secrets.
 //!
-//! Text is cleaned twice. Where it is made it is cleaned whole, before anything is cut: the end of a run in
-//! `rendering::release`, tool lists when they are read, errors and stderr of upstreams when they arrive. And
-//! each stream that leaves the process is cleaned by its writer, which nothing can go around. Whatever is cut in
-//! between is cut by `excerpt`: behind a cleaning, or with an ellipsis, before which a part of a secret counts as one.
+//! Text is redacted twice. The first time is where it arises, before anything is cut: outcomes in
+//! `run::release`, tool lists when they are read, errors and stderr of upstreams when they arrive. The second
+//! time is in the writer of each stream that leaves the process, which no code bypasses. In between, texts
+//! are cut only by `excerpt`: after redaction, or with an ellipsis, so that a part of a secret in front of it
+//! is recognized.
 //!
 //! What a program computes with, and what is sent to an upstream, is never altered.
 //!

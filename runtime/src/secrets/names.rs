@@ -1,12 +1,12 @@
-//! Which variables and arguments hold secrets that nobody declared as such.
+//! Recognizes variables and arguments that hold undeclared secrets, mostly by their names.
 //!
-//! Configuration files of hosts are full of literal secrets. They are recognised by what they are called.
+//! Configuration files of hosts are full of literal secrets.
 
 use super::forms::{is_telling, password};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// Parts of names of secrets.
+/// Parts of names that denote secrets.
 const SECRET: [&str; 13] = [
     "TOKEN",
     "KEY",
@@ -23,20 +23,20 @@ const SECRET: [&str; 13] = [
     "SIGNING",
 ];
 
-/// Parts of names that say how much or where, not what.
+/// Parts of names that denote an amount or a location instead.
 const MEASURES: [&str; 12] =
     ["MAX", "MIN", "LIMIT", "COUNT", "SIZE", "LENGTH", "TTL", "TIMEOUT", "BUDGET", "FILE", "PATH", "DIR"];
 
-/// Words of names of secrets that are parts of other words (`PASSPORT`, `PATH`) as well.
+/// Words that denote secrets, and are parts of other words as well (`PASSPORT`, `PATH`).
 const SECRET_WORDS: [&str; 8] = ["PASS", "PAT", "CRED", "CREDS", "DSN", "SIG", "JWT", "SAS"];
 
-/// Words of names of secrets that are names of other things as well: what they name is a secret if it looks made by chance.
+/// Words that may denote secrets or other things: the value is a secret if it looks random.
 const WEAK_WORDS: [&str; 6] = ["SESSION", "LICENSE", "LICENCE", "SALT", "ENCRYPTION", "SIGNATURE"];
 
-/// Shortest value of such a name that is taken for a secret.
+/// Minimum length of such a value.
 const SHORTEST_WEAK: usize = 8;
 
-/// What the keys of well-known services begin with.
+/// Prefixes of keys of well-known services.
 const KEY_PREFIXES: [&str; 17] = [
     "sk-",
     "sk_",
@@ -57,16 +57,16 @@ const KEY_PREFIXES: [&str; 17] = [
     "eyJ",
 ];
 
-/// Shortest word with such a beginning that is taken for a key.
+/// Minimum length of a word with such a prefix.
 const SHORTEST_KEY: usize = 16;
 
-/// Shortest part of the path of an address that is taken for a key.
+/// Minimum length of a key in the path of an address.
 const SHORTEST_IN_PATH: usize = 20;
 
 /// Characters of a UUID.
 const UUID_LENGTH: usize = 36;
 
-/// Names before a value: `--header=Authorization: Bearer …` has two.
+/// Limit of names before a value: `--header=Authorization: Bearer …` has two.
 const MOST_NAMES: usize = 4;
 
 /// True for names such as `GITHUB_TOKEN`, `apiKey`, `--access-token` or `Authorization`.
@@ -80,14 +80,15 @@ pub fn is_secret(name: &str) -> bool {
     without_folder != "PWD" && !is_measure && is_named
 }
 
-/// True for a secret: its name says so, or may say so and its value looks made by chance.
+/// True for a secret: its name denotes one, or may do so and the value looks random.
 fn is_secret_value(name: &str, value: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     let is_weak = || upper.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| WEAK_WORDS.contains(&word));
     is_secret(name) || (value.len() >= SHORTEST_WEAK && is_telling(value.as_bytes()) && is_weak())
 }
 
-/// The literal secrets of one entry of a configuration file: in its variables, headers, arguments and address.
+/// The literal secrets of one entry of a configuration file: in its variables, headers, arguments and
+/// address.
 pub fn in_entry(entry: &Map<String, Value>) -> Vec<Cow<'_, str>> {
     let named = |key: &str| entry.get(key).and_then(Value::as_object).into_iter().flatten();
     let mut found: Vec<Cow<'_, str>> = Vec::new();
@@ -102,7 +103,7 @@ pub fn in_entry(entry: &Map<String, Value>) -> Vec<Cow<'_, str>> {
     let arguments: Vec<&str> = arguments.into_iter().flatten().filter_map(Value::as_str).collect();
     found.extend(in_arguments(&arguments));
     found.extend(entry.get("url").and_then(Value::as_str).into_iter().flat_map(in_text));
-    // A reference holds no secret, and its name is none; what stands in for it where it is not set may be one.
+    // A reference holds no secret, and its name is none; its default may be one.
     let (references, mut literal): (Vec<_>, Vec<_>) =
         found.into_iter().partition(|value| value.contains("${"));
     literal
@@ -111,13 +112,13 @@ pub fn in_entry(entry: &Map<String, Value>) -> Vec<Cow<'_, str>> {
 }
 
 /// The secrets among the arguments of a command: `--api-key=VALUE`, `--access-token VALUE`, `-e TOKEN=VALUE`,
-/// `--header "Authorization: VALUE"`, and what [`in_text`] finds.
+/// `--header "Authorization: VALUE"`, and those that [`in_text`] finds.
 pub fn in_arguments<'a>(arguments: &[&'a str]) -> Vec<Cow<'a, str>> {
     let mut found = Vec::new();
     let mut flag: Option<&str> = None;
     for &argument in arguments {
         let is_flag = argument.starts_with('-');
-        // Few flags are a dash and many letters; keys may begin with one.
+        // A single dash with many letters is rarely a flag, and keys may begin with a dash.
         let may_be_key = !argument.starts_with("--") && argument.len() > 8;
         if flag.is_some_and(|flag| is_secret_value(flag, argument)) && (!is_flag || may_be_key) {
             found.push(argument.into());
@@ -128,8 +129,8 @@ pub fn in_arguments<'a>(arguments: &[&'a str]) -> Vec<Cow<'a, str>> {
     found
 }
 
-/// The secrets in a text: what it calls one (`NAME=VALUE`, `Name: VALUE`, members of JSON), the password, the query and
-/// the path of an address, private keys, and what begins as keys of well-known services do.
+/// The secrets in a text: values with a secret's name (`NAME=VALUE`, `Name: VALUE`, members of JSON), the
+/// password, query and path of an address, private keys, and words with prefixes of well-known keys.
 pub fn in_text(text: &str) -> Vec<Cow<'_, str>> {
     if text.trim_start().starts_with('{')
         && let Ok(Value::Object(members)) = serde_json::from_str(text)
@@ -152,7 +153,7 @@ pub fn in_text(text: &str) -> Vec<Cow<'_, str>> {
     password(text).into_iter().chain(named).chain(keys).chain(in_path(text)).map(Cow::Borrowed).collect()
 }
 
-/// The secrets in a member of a JSON text. It was read within the limits of depth of its reader.
+/// The secrets in a member of a JSON text. The JSON parser has bounded its depth.
 fn in_member(name: &str, value: &Value, found: &mut Vec<String>) {
     match value {
         Value::String(text) if is_secret_value(name, text) => found.push(text.clone()),
@@ -163,7 +164,7 @@ fn in_member(name: &str, value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// The value of `NAME=VALUE` or `Name: VALUE` when the name, or the last of several, is one of a secret.
+/// The value of `NAME=VALUE` or `Name: VALUE` when the name, or the last of several, denotes a secret.
 fn named_value(text: &str) -> Option<&str> {
     let mut rest = text.trim();
     for _ in 0..MOST_NAMES {
@@ -180,7 +181,7 @@ fn named_value(text: &str) -> Option<&str> {
     None
 }
 
-/// What looks made by chance in the path of an address: some services put the key there.
+/// Parts of an address' path that look random: some services put the key there.
 fn in_path(text: &str) -> impl Iterator<Item = &str> {
     let path = text.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map(|(_, path)| path);
     let parts = path.into_iter().flat_map(|path| path.split(['?', '#']).next().unwrap_or(path).split('/'));
@@ -188,7 +189,7 @@ fn in_path(text: &str) -> impl Iterator<Item = &str> {
         let is_alphanumeric = part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
         let words = part.split(['-', '_']).count();
         let digits = part.bytes().filter(u8::is_ascii_digit).count();
-        // A title has more words, but for a UUID's five of fixed lengths.
+        // A title has more words; a UUID has five of fixed lengths.
         let is_one = words <= 2 || part.len() == UUID_LENGTH && words == 5;
         part.len() >= SHORTEST_IN_PATH
             && is_alphanumeric
@@ -198,7 +199,7 @@ fn in_path(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What stands in for variables that are not set: `${VAR:-default}`.
+/// The defaults of unset variables: `${VAR:-default}`.
 pub(crate) fn defaults(text: &str) -> impl Iterator<Item = &str> {
     let references = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
     references.filter_map(|(inside, _)| inside.split_once(":-")).map(|(_, default)| default)

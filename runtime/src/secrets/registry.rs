@@ -1,4 +1,4 @@
-//! The one registry of secrets.
+//! The registry of all secrets.
 
 use super::document::{DocumentShape, scrub_document};
 use super::finder::{Finder, Tail};
@@ -16,7 +16,7 @@ pub struct SecretRegistry {
 
 #[derive(Default)]
 struct Shared {
-    /// Something is registered: read without the lock by everything that goes out.
+    /// True once a secret is registered. Checked without the lock for every text that is sent.
     any: AtomicBool,
     secrets: RwLock<Secrets>,
 }
@@ -24,25 +24,25 @@ struct Shared {
 #[derive(Default)]
 struct Secrets {
     values: Vec<secrecy::SecretString>,
-    /// Made when it is needed first: secrets are registered one by one, before anything is said.
+    /// Built when it is first needed, because secrets are registered one by one before any text is sent.
     finder: OnceLock<Arc<Finder>>,
 }
 
-/// What a registered value can expect.
+/// How well a registered value is protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
     /// It never leaves the process.
     Full,
-    /// It is too short to be told from ordinary text, and nothing hides it.
+    /// It is too short to be distinguished from ordinary text, and is not redacted.
     TooShort,
-    /// It is a word that text is full of, and nothing hides it.
+    /// It is a common word, and is not redacted.
     Ordinary,
-    /// There is nothing to hide.
+    /// The value is empty.
     Empty,
 }
 
 impl Protection {
-    /// Why nothing hides the value; `None` when all is well.
+    /// Why the value is not redacted; `None` when it is.
     pub const fn complaint(self) -> Option<&'static str> {
         match self {
             Protection::Full | Protection::Empty => None,
@@ -79,28 +79,28 @@ impl SecretRegistry {
         Protection::Full
     }
 
-    /// The text without secrets.
+    /// The text, redacted.
     pub fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.replace(text, Tail::Whole)
     }
 
-    /// A text that was cut, without secrets and without what one of them begins with at its end.
+    /// A text that was cut, redacted; the beginning of a secret at its end is removed, too.
     pub fn scrub_cut<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.replace(text, Tail::Cut)
     }
 
-    /// [`SecretRegistry::scrub`] for what is kept.
+    /// [`SecretRegistry::scrub`] for a text that is stored.
     pub fn clean(&self, text: &str) -> CleanText {
         CleanText::new(self.scrub(text).into_owned())
     }
 
-    /// [`SecretRegistry::scrub_cut`] for what is kept.
+    /// [`SecretRegistry::scrub_cut`] for a text that is stored.
     pub fn clean_cut(&self, text: &str) -> CleanText {
         CleanText::new(self.scrub_cut(text).into_owned())
     }
 
-    /// JSON texts, one or several, without secrets: only what is text in them changes, so they stay valid and
-    /// keep the words that `shape` names. What is no JSON is taken as text.
+    /// JSON texts, one or several, redacted. Only text in them changes, so they stay valid and keep the words
+    /// that `shape` names. If they are no JSON, they are redacted as plain text.
     pub fn scrub_json<'t>(&self, text: &'t str, shape: &DocumentShape) -> Cow<'t, str> {
         let Some(finder) = self.finder().filter(|finder| finder.may_find(text)) else {
             return Cow::Borrowed(text);
@@ -109,14 +109,14 @@ impl SecretRegistry {
         Cow::Owned(clean.unwrap_or_else(|| replaced(&finder, text, Tail::Whole).into_owned()))
     }
 
-    /// Takes secrets out in place.
+    /// Redacts in place.
     pub fn scrub_string(&self, text: &mut String) {
         if let Cow::Owned(clean) = self.scrub(text) {
             *text = clean;
         }
     }
 
-    /// True when there is nothing to look for.
+    /// True when no secret is registered.
     pub fn is_empty(&self) -> bool {
         !self.shared.any.load(Ordering::Acquire)
     }

@@ -1,7 +1,7 @@
-//! The private folder of one process.
+//! The private folder of one process for spilled results.
 //!
-//! All folders of a user lie in one, each with a lock that its process holds: a folder whose lock is free belongs to
-//! nobody any more, however its process ended.
+//! The folders of all processes of a user lie in one base folder. Each has a lock that its process holds: a
+//! folder with a free lock is abandoned, however its process ended.
 
 use crate::files;
 use std::fs::{DirBuilder, File, Metadata, TryLockError};
@@ -10,20 +10,20 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The lock in each folder.
+/// Name of the lock file in each folder.
 const LOCK: &str = ".lock";
 
 pub(super) struct SpillFolder {
     path: PathBuf,
-    /// Held as long as the folder is in use.
+    /// Locked while the folder is in use.
     _lock: File,
 }
 
 impl SpillFolder {
-    /// A new folder under `base`, once those of dead processes are gone.
+    /// Makes a new folder under `base`, after removing those of dead processes.
     pub(super) fn open(base: &Path) -> io::Result<SpillFolder> {
         private(base)?;
-        // Nobody makes a folder while somebody looks which are in use.
+        // Holds the lock of `base`, so that no folder is made during the search for abandoned ones.
         let turn = files::open_to_lock(&base.join(LOCK))?;
         turn.lock()?;
         sweep(base);
@@ -52,14 +52,14 @@ impl Drop for SpillFolder {
     }
 }
 
-/// Where the folders of all processes of this user are, as long as this process runs.
+/// The base folder of this user; constant while this process runs.
 pub(super) fn usual_base() -> PathBuf {
     static BASE: OnceLock<PathBuf> = OnceLock::new();
     BASE.get_or_init(|| choose_base(&std::env::temp_dir())).clone()
 }
 
-/// A folder with the user's number in its name; where another user has made that, one with a name that could not be
-/// known, which the next process finds again.
+/// A folder with the user's id in its name. If another user has created that, a folder with an unpredictable
+/// name, which the next process finds again.
 fn choose_base(temp: &Path) -> PathBuf {
     let name = format!("ptc-spill-{}", files::user());
     let usual = temp.join(&name);
@@ -81,7 +81,7 @@ fn is_private(found: &Metadata) -> bool {
     found.is_dir() && found.uid() == files::user() && found.mode() & 0o077 == 0
 }
 
-/// Makes the folder of all folders, or makes sure that nobody else has made it.
+/// Creates the base folder, or verifies that this user owns it.
 fn private(base: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(base) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -95,7 +95,7 @@ fn private(base: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
 }
 
-/// Removes the folders whose processes have gone. What cannot be removed is left to the next one.
+/// Removes the folders of processes that have ended. What cannot be removed is left for later.
 fn sweep(base: &Path) {
     let Ok(entries) = std::fs::read_dir(base) else { return };
     for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    /// Whatever another user has put in its place.
+    /// Another user may have created anything under the usual name.
     #[test]
     fn a_folder_of_the_usual_name_that_is_not_ours_does_not_keep_a_server_from_starting() {
         let temp = tempfile::tempdir().expect("a folder");
@@ -140,7 +140,7 @@ mod tests {
             plant(&usual);
             let base = choose_base(temp);
             assert_ne!(base, usual);
-            // It is found again, and what was left in it goes.
+            // It is found again, and what was left in it is removed.
             let folder = SpillFolder::open(&base).expect("a folder");
             assert!(chosen.replace(base.clone()).is_none_or(|before| before == base));
             assert!(folder.path().starts_with(&base));

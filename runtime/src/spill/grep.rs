@@ -1,8 +1,8 @@
-//! Lines of a kept result that match a pattern.
+//! Searches a spilled result for lines that match a pattern.
 //!
-//! The search goes on in a thread that nothing can take away from it, so its time must be linear in the bytes whatever
-//! the pattern is: only patterns with a small automaton are taken, forwards and backwards, and then no engine falls back
-//! to following many threads at once.
+//! The search runs on a blocking thread that cannot be preempted, so its time must be linear in the bytes for
+//! every pattern. Only patterns with a small automaton, forwards and backwards, are accepted; then no engine
+//! falls back to simulating many threads.
 
 use super::look::LookError;
 use super::store::Spilled;
@@ -16,42 +16,43 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 
-/// Bytes of a line that can be searched.
+/// Length limit of a line, in bytes.
 const LONGEST_LINE: usize = 16 << 20;
 
-/// Bytes of a compiled pattern before it is an automaton.
+/// Size limit of a compiled pattern before it becomes an automaton.
 const PROGRAM: usize = 256 << 10;
 
-/// Bytes of its automaton, and of the work of making it.
+/// Size limit of the automaton, and of the work to build it.
 const AUTOMATON: usize = 4 << 20;
 
-/// What to look for.
+/// A search.
 #[derive(Clone, Debug)]
 pub struct Grep {
-    /// A regular expression; case does not count.
+    /// A regular expression; case is ignored.
     pub pattern: String,
-    /// Lines to show before and after each.
+    /// Lines to show before and after each match.
     pub context: usize,
-    /// Most bytes of text.
+    /// Size limit of the text.
     pub most_bytes: usize,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GrepMatches {
-    /// `12:line`, `13-line of the context`; `--` between groups.
+    /// `12:line` for a match, `13-line` for context; `--` between groups.
     pub text: String,
-    /// Lines that match, those that are not shown as well.
+    /// Number of lines that match, including those that are not shown.
     pub matches: u64,
     /// Not all are shown.
     pub truncated: bool,
 }
 
 impl Spilled {
-    /// Lines that match, in one pass, whose time is proportional to the bytes; it ends early when nobody waits for it.
+    /// Finds the lines that match, in one pass. The time is proportional to the bytes; the search stops early
+    /// when its caller is gone.
     ///
     /// # Errors
-    /// The pattern is wrong or its automaton too large, or a line too long; the file cannot be read.
+    /// The pattern is invalid, its automaton or a line is too large, or the file cannot be read.
     pub fn grep(&self, grep: &Grep, stop: &StopFlag) -> Result<GrepMatches, LookError> {
         let matcher = linear_matcher(&grep.pattern)?;
         let mut searcher: Searcher = SearcherBuilder::new()
@@ -72,11 +73,11 @@ impl Spilled {
     }
 }
 
-/// A pattern whose search takes time proportional to the text, whatever the pattern is. Case does not count, and no match
-/// reaches over the end of a line.
+/// A matcher that takes time proportional to the text, for every pattern. Case is ignored, and no match spans
+/// lines.
 ///
 /// # Errors
-/// The pattern is wrong, or its automaton too large.
+/// The pattern is invalid, or its automaton too large.
 pub fn linear_matcher(pattern: &str) -> Result<RegexMatcher, LookError> {
     let pattern = ascii_boundaries(pattern);
     let matcher = RegexMatcherBuilder::new()
@@ -100,7 +101,7 @@ pub fn linear_matcher(pattern: &str) -> Result<RegexMatcher, LookError> {
     }
 }
 
-/// A pattern whose word boundaries are those of ASCII: no automaton knows those of Unicode.
+/// The pattern with ASCII word boundaries: automata do not support those of Unicode.
 fn ascii_boundaries(pattern: &str) -> String {
     let mut text = String::with_capacity(pattern.len());
     let mut letters = pattern.chars();
@@ -116,7 +117,7 @@ fn ascii_boundaries(pattern: &str) -> String {
     text
 }
 
-/// Reads from a place on; others do not disturb it.
+/// Reads a file from an offset, with a position of its own.
 struct Reading<'f> {
     file: &'f File,
     place: u64,
@@ -152,7 +153,7 @@ impl FoundLines<'_> {
         let line = String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line));
         shown.text.push_str(&format!("{}{mark}{line}\n", number.unwrap_or_default()));
         if shown.text.len() > self.most_bytes {
-            // A first line that is too long is worth its beginning.
+            // If the first line is too long, its beginning is shown.
             let keep = if before == 0 { self.most_bytes } else { before };
             let end = (0..=keep).rev().find(|&end| shown.text.is_char_boundary(end)).unwrap_or(0);
             shown.text.truncate(end);

@@ -1,4 +1,4 @@
-//! Parts of a result that is kept. Whatever is asked for, an answer has a bound.
+//! Reads parts of a spilled result; every answer is limited in size.
 
 use super::form::{JsonPath, TopLevel};
 use super::grep::{Grep, GrepMatches};
@@ -8,19 +8,19 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// Lines of a head and a tail that do not say how many.
+/// Default number of lines of a head or a tail.
 pub const DEFAULT_LINES: u64 = 50;
 
-/// Lines of context that may be asked for.
+/// Limit of context lines.
 pub const MOST_CONTEXT: u64 = 100;
 
-/// Longest pattern or path.
+/// Length limit of a pattern or a path.
 pub const LONGEST_PATTERN: usize = 4_096;
 
-/// Fuel of any look.
+/// Base cost of a look, in fuel.
 const FUEL: u64 = 100;
 
-/// Bytes that are looked at for a unit of fuel.
+/// Bytes that are read per unit of fuel.
 const BYTES: u64 = 64;
 
 /// Size of a result.
@@ -28,49 +28,49 @@ const BYTES: u64 = 64;
 pub struct Stat {
     /// Bytes.
     pub bytes: u64,
-    /// Lines; a last one without its end counts.
+    /// Lines; a last line without a line break counts.
     pub lines: u64,
 }
 
-/// A part of a result.
+/// A part of a spilled result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptPart {
-    /// The text, bytes that are no UTF-8 replaced.
+    /// The text; bytes that are no UTF-8 are replaced.
     pub text: String,
-    /// The part goes on beyond the text.
+    /// The part is longer than the text.
     pub truncated: bool,
-    /// Its first line, from 1; beyond the last one for a part without any.
+    /// Number of its first line, from 1; for an empty part, one that is beyond the last line.
     pub from_line: u64,
 }
 
-/// A look into a result.
+/// A request to read a part of a spilled result.
 #[derive(Clone, Debug)]
 pub enum Look {
-    /// Its size, and what it is at its top.
+    /// Size and outermost value.
     Stat,
     /// The first lines.
     Head(u64),
     /// The last lines.
     Tail(u64),
-    /// Lines, the last one included.
+    /// A range of lines, the end inclusive.
     Slice(u64, u64),
     /// Lines that match.
     Grep {
         /// A regular expression.
         pattern: String,
-        /// Lines to show before and after each.
+        /// Lines to show before and after each match.
         context: usize,
     },
     /// The first bytes.
     Read(usize),
-    /// What a path finds.
+    /// What a path matches.
     Path(JsonPath),
 }
 
-/// What it has found.
+/// The result of a look.
 #[derive(Clone, Debug)]
 pub enum Looked {
-    /// Its size, and what it is at its top.
+    /// Size and outermost value.
     Size(Stat, TopLevel),
     /// Lines.
     Lines(KeptPart),
@@ -78,18 +78,18 @@ pub enum Looked {
     Beginning(KeptPart),
     /// Lines that match.
     Matches(GrepMatches),
-    /// JSON text, if there is any.
+    /// JSON text; `None` for no match.
     Json(Option<Vec<u8>>),
 }
 
-/// Why a result cannot be looked at.
+/// Why a look failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LookError {
-    /// The pattern is wrong.
+    /// The pattern is invalid.
     Pattern(String),
-    /// More was found than may be given, so many bytes.
+    /// The match is too large; its size in bytes.
     Large(u64),
-    /// It had to go.
+    /// The result was evicted.
     Gone,
     /// The file cannot be read.
     Io(String),
@@ -113,12 +113,12 @@ impl From<io::Error> for LookError {
 }
 
 impl Look {
-    /// What it costs in a result of so many bytes, in fuel.
+    /// Cost in fuel for a result of this many bytes.
     pub fn fuel(&self, bytes: u64, most: usize) -> u64 {
         FUEL + self.work(bytes, most) / BYTES
     }
 
-    /// Bytes that are looked at.
+    /// Bytes that the look reads.
     fn work(&self, bytes: u64, most: usize) -> u64 {
         match self {
             Look::Stat => 0,
@@ -131,21 +131,22 @@ impl Look {
 }
 
 impl Spilled {
-    /// What was looked at, unless it went meanwhile.
+    /// The result of a look, unless the spilled result was evicted meanwhile.
     pub(super) fn still<T>(&self, looked: Result<T, LookError>) -> Result<T, LookError> {
         if self.is_gone() { Err(LookError::Gone) } else { looked }
     }
 
-    /// What a path such as `$.items[0].name` finds, as JSON text of at most so many bytes; `None` for nothing.
+    /// What a path such as `$.items[0].name` matches, as JSON text of at most `most_bytes`; `None` for
+    /// nothing.
     ///
     /// # Errors
-    /// The path is wrong, or finds more than that; the file cannot be read.
+    /// The path is invalid, the match is longer, or the file cannot be read.
     pub fn json_path(&self, path: &str, most_bytes: usize) -> Result<Option<Vec<u8>>, LookError> {
         let path = JsonPath::read(path).map_err(LookError::Pattern)?;
         self.still(path.find(self, most_bytes, &StopFlag::default()))
     }
 
-    /// Looks, on a thread where it may block, as long as somebody waits for it; texts have at most so many bytes.
+    /// Reads on a blocking thread; stops when the future is dropped. Texts have at most `most` bytes.
     ///
     /// # Errors
     /// See [`LookError`].
@@ -173,7 +174,7 @@ impl Spilled {
         Stat { bytes: self.bytes, lines: self.lines }
     }
 
-    /// The beginning, cut before a character that does not fit.
+    /// The beginning, cut at a character boundary.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -198,7 +199,7 @@ impl Spilled {
         self.slice(self.lines.saturating_sub(lines) + 1, self.lines, most_bytes)
     }
 
-    /// Lines, counted from 1, the last one included.
+    /// A range of lines, counted from 1, the end inclusive.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -212,7 +213,7 @@ impl Spilled {
         Ok(KeptPart { text, truncated, from_line: from.max(1) })
     }
 
-    /// Where a line begins; the end of the file beyond the last.
+    /// Offset of a line's beginning; beyond the last line, the end of the file.
     fn line_start(&self, line: u64) -> Result<u64, LookError> {
         let ends = line.saturating_sub(1);
         if ends == 0 {
@@ -254,7 +255,7 @@ impl Spilled {
     }
 }
 
-/// Takes the beginning of a character off the end.
+/// Removes an incomplete character at the end.
 fn cut(bytes: &mut Vec<u8>) {
     let tail = bytes.len().saturating_sub(3);
     let start = (tail..bytes.len()).rev().find(|&at| bytes[at] & 0xC0 != 0x80);

@@ -1,15 +1,14 @@
-//! Results that are too large to carry: kept in private files, and looked at in parts.
+//! Spills results that are too large to carry to private files, from which programs and clients read parts.
 //!
-//! A result streams to a nameless file as it comes ([`RawSpill`]), is brought into a form in which lines mean something
-//! (`form`), and is then a [`Spilled`], which is there as long as somebody holds it. All files together are bounded: for
-//! a new one the oldest go, whoever holds them. The folder is this process's, and goes with it; what a process leaves that was killed is removed
-//! by the next one.
+//! A result streams to an unnamed file as it arrives ([`RawSpill`]) and is then converted to readable lines
+//! (`form`). The resulting [`Spilled`] exists while a value refers to it. The size of all files is limited:
+//! for a new one the oldest are evicted, even if values still refer to them. The folder belongs to this
+//! process and is removed with it; the folder of a killed process is removed by the next one.
 //!
 //! # Layout
-//! - `place`: a store that is made when it is needed; `owned`: the results of one program or session
-//! - `folder`: the private folder, and what dead processes left; `store`: files and their bound
-//! - `form`: from what a server sent to lines; `look`: parts of a file; `grep`: lines that
-//!   match
+//! - `place`: a store that is opened on first use; `owned`: the results of one program or session
+//! - `folder`: the private folder, and removal of abandoned ones; `store`: files and their size limit
+//! - `form`: converts a server's message to readable lines; `look`: parts of a file; `grep`: lines that match
 
 mod folder;
 mod form;

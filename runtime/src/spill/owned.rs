@@ -1,4 +1,4 @@
-//! The kept results of one program or session. They go with it.
+//! The spilled results of one program or session, by name. They are released with it.
 
 use super::store::Spilled;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ pub struct OwnedSpills {
 }
 
 impl OwnedSpills {
-    /// None, whose names go on behind so many others.
+    /// An empty collection that numbers its names from `made`.
     pub(crate) fn after(made: usize) -> OwnedSpills {
         OwnedSpills { kept: Vec::new(), made }
     }
 
-    /// Names that were given.
+    /// How many names were given.
     pub(crate) fn made(&self) -> usize {
         self.made
     }
 
-    /// Takes a result; gives its name.
+    /// Adds a result; returns its name.
     pub fn keep(&mut self, spilled: Arc<Spilled>) -> String {
         self.made += 1;
         let name = format!("r{}", self.made);
@@ -34,7 +34,7 @@ impl OwnedSpills {
         self.kept.iter().find(|(known, _)| known == name).map(|(_, spilled)| spilled.clone())
     }
 
-    /// Takes over what another has kept.
+    /// Takes over the results of another collection.
     pub(crate) fn take_over(&mut self, other: OwnedSpills) {
         self.made = self.made.max(other.made);
         self.kept.extend(other.kept);

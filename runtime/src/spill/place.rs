@@ -1,11 +1,11 @@
-//! A store that is made when a result has to be kept for the first time.
+//! Opens the store of spilled results when it is first needed.
 
 use super::store::{SpillOptions, SpillStore};
 use crate::secrets::SecretRegistry;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The store of a process, once it is needed. Clones share it.
+/// The store of a process, opened on first use. Clones share it.
 #[derive(Clone)]
 pub struct SpillPlace(Arc<SharedPlace>);
 
@@ -21,20 +21,20 @@ struct PlaceState {
 }
 
 impl SpillPlace {
-    /// No store yet.
+    /// No store is open yet.
     pub fn new(secrets: SecretRegistry) -> SpillPlace {
         SpillPlace(Arc::new(SharedPlace { secrets, state: Mutex::default() }))
     }
 
-    /// Most bytes of all results together, for a store that is not made yet.
+    /// Sets the size limit of all results, for a store that is not open yet.
     pub fn set_most_bytes(&self, most: u64) {
         self.lock().options.most_bytes = most;
     }
 
-    /// The store.
+    /// The store, opened if necessary.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be opened.
     pub fn store(&self) -> io::Result<SpillStore> {
         let mut state = self.lock();
         if let Some(store) = &state.store {
@@ -44,7 +44,7 @@ impl SpillPlace {
         Ok(state.store.insert(store).clone())
     }
 
-    /// Removes all that is kept.
+    /// Removes all spilled results.
     pub fn close(&self) {
         if let Some(store) = self.lock().store.take() {
             store.close();

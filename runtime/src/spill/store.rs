@@ -1,4 +1,4 @@
-//! The files of one process, and their bound.
+//! The spill files of one process, with their total size limit.
 
 use super::folder::SpillFolder;
 use crate::files;
@@ -12,40 +12,40 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Bytes between two marks of a file: a line is found by reading so much at most.
+/// Bytes between two recorded line counts: finding a line reads at most this much.
 pub(super) const STRIDE: usize = 256 << 10;
 
-/// The end of the names of results.
+/// Suffix of the file names of results.
 const KEPT: &str = ".json";
 
-/// Most results at once: each has a file that is open.
+/// Limit of results: each keeps a file open.
 const MOST_FILES: usize = 256;
 
-/// Where files go, and how many bytes of them there may be.
+/// Folder and size limit of a store.
 #[derive(Clone, Debug)]
 pub struct SpillOptions {
-    /// The folder that the folders of all processes are in; it is made if need be.
+    /// Parent of the folders of all processes; created if missing.
     pub base: PathBuf,
-    /// Most bytes of all files together.
+    /// Size limit of all files together.
     pub most_bytes: u64,
 }
 
 impl Default for SpillOptions {
-    /// In the folder for temporary files, 2 GiB.
+    /// In the system's temporary folder, with 2 GiB.
     fn default() -> SpillOptions {
         SpillOptions { base: super::folder::usual_base(), most_bytes: 2 << 30 }
     }
 }
 
-/// Why a result cannot be kept.
+/// Why a result cannot be spilled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpillError {
-    /// It has more bytes than all files together may have.
+    /// It is larger than the limit of all files together.
     TooLarge {
-        /// Most bytes.
+        /// The limit.
         most: u64,
     },
-    /// The folder or a file is not to be had.
+    /// The folder or a file cannot be used.
     Io(String),
 }
 
@@ -66,7 +66,7 @@ impl From<io::Error> for SpillError {
     }
 }
 
-/// Files of results. Clones share them; they are removed with the last.
+/// The store of spilled results. Clones share it; its files are removed with the last clone.
 #[derive(Clone)]
 pub struct SpillStore(Arc<SharedSpills>);
 
@@ -74,7 +74,7 @@ struct SharedSpills {
     folder: SpillFolder,
     most_bytes: u64,
     secrets: SecretRegistry,
-    /// A keyed hash (SipHash), whose key is this store's alone.
+    /// Keyed hash (SipHash) with a key of this store.
     names: RandomState,
     state: Mutex<SpillState>,
 }
@@ -83,38 +83,38 @@ struct SharedSpills {
 struct SpillState {
     used: u64,
     made: u64,
-    /// The oldest first. They are their holders'.
+    /// All results, the oldest first. Their holders own them.
     kept: VecDeque<Weak<Spilled>>,
 }
 
-/// A result that is kept: until nobody holds this value, or newer ones need its room.
+/// A spilled result. It exists until it is dropped, or evicted for newer ones.
 pub struct Spilled {
     pub(super) file: File,
-    /// Where it is; what callers name it by.
+    /// Path of its file, which is its name for callers.
     path: String,
     pub(super) bytes: u64,
     pub(super) lines: u64,
-    /// Line ends before each stride.
+    /// Number of line ends before each stride.
     pub(super) marks: Vec<u64>,
     store: Weak<SharedSpills>,
-    /// Its bytes are on the account no more.
+    /// It was evicted: its bytes no longer count.
     is_gone: AtomicBool,
 }
 
-/// Bytes on the account of the store.
+/// Bytes that count against the store's limit.
 struct DiskRoom {
     store: SpillStore,
     bytes: u64,
 }
 
-/// What a server sent, as it came: a file without a name, which goes with this value.
+/// A message as a server sent it: an unnamed file, which is removed with this value.
 pub struct RawSpill {
     pub(super) file: File,
     room: DiskRoom,
     store: SpillStore,
 }
 
-/// A file that is being written.
+/// Writes a file.
 pub(super) struct SpillWriter {
     file: File,
     path: PathBuf,
@@ -127,10 +127,10 @@ pub(super) struct SpillWriter {
 }
 
 impl SpillStore {
-    /// Makes the folder.
+    /// Creates the folder.
     ///
     /// # Errors
-    /// It cannot be made, or is not this user's alone.
+    /// It cannot be created, or another user can access it.
     pub fn open(options: &SpillOptions, secrets: SecretRegistry) -> io::Result<SpillStore> {
         let folder = SpillFolder::open(&options.base)?;
         Ok(SpillStore(Arc::new(SharedSpills {
@@ -142,22 +142,22 @@ impl SpillStore {
         })))
     }
 
-    /// Removes all files at once. Results that are made later are not to be had.
+    /// Removes all files at once. Later results cannot be spilled.
     pub fn close(&self) {
         let mut state = self.lock();
         while state.evict() {}
         self.0.folder.remove();
     }
 
-    /// Keeps a result that is in memory.
+    /// Spills a result that is in memory.
     ///
     /// # Errors
-    /// It cannot be kept.
+    /// It cannot be spilled.
     pub fn keep(&self, text: &[u8]) -> Result<Arc<Spilled>, SpillError> {
         super::form::form_text(self, text)
     }
 
-    /// A place for what a server sends.
+    /// An unnamed file for a server's message.
     pub(crate) fn raw(&self) -> Result<RawSpill, SpillError> {
         let path = self.new_path(".raw");
         let file = files::create_new(&path)?;
@@ -165,7 +165,7 @@ impl SpillStore {
         Ok(RawSpill { file, room: DiskRoom { store: self.clone(), bytes: 0 }, store: self.clone() })
     }
 
-    /// A result in the making.
+    /// A file for a new result.
     pub(super) fn writer(&self) -> Result<SpillWriter, SpillError> {
         let path = self.new_path(KEPT);
         let file = files::create_new(&path)?;
@@ -198,7 +198,7 @@ impl SpillStore {
     fn new_path(&self, kind: &str) -> PathBuf {
         let mut state = self.lock();
         state.made += 1;
-        // Whoever knows the name of a result can read it, so nobody can know that of another one's.
+        // Any caller that knows a result's name can read it, so names have to be unguessable.
         let secret = self.0.names.hash_one(state.made);
         self.0.folder.path().join(format!("r{}-{secret:016x}{kind}", state.made))
     }
@@ -215,11 +215,11 @@ impl SharedSpills {
 }
 
 impl SpillState {
-    /// Takes the oldest result away from whoever holds it; false when there is none. Its file is emptied, since those who
-    /// have it open would keep its bytes on the disk.
+    /// Evicts the oldest result; false when there is none. Its file is truncated, because open descriptors
+    /// would keep its bytes on the disk.
     fn evict(&mut self) -> bool {
         let Some(oldest) = self.kept.pop_front() else { return false };
-        // One that is being dropped in this moment gives its bytes back itself.
+        // A result that is being dropped at this moment returns its bytes itself.
         if let Some(oldest) = oldest.upgrade()
             && !oldest.is_gone.swap(true, Ordering::AcqRel)
         {
@@ -240,7 +240,7 @@ impl SpillState {
 }
 
 impl DiskRoom {
-    /// Takes so many bytes more; the oldest results go for them.
+    /// Counts more bytes; evicts the oldest results to make room.
     fn grow(&mut self, by: u64) -> Result<(), SpillError> {
         let most = self.store.0.most_bytes;
         let mut state = self.store.lock();
@@ -262,7 +262,7 @@ impl Drop for DiskRoom {
 }
 
 impl RawSpill {
-    /// Takes what has come.
+    /// Appends a part of the message.
     pub(crate) fn push(&mut self, part: &[u8]) -> Result<(), SpillError> {
         self.room.grow(part.len() as u64)?;
         io::Write::write_all(&mut self.file, part)?;
@@ -274,7 +274,7 @@ impl RawSpill {
         self.room.bytes
     }
 
-    /// Its first and its last bytes, at most so many of each.
+    /// Its first and its last bytes, at most `most` of each.
     pub(crate) fn ends(&self, most: usize) -> io::Result<(Vec<u8>, Vec<u8>)> {
         let length = usize::try_from(self.bytes()).unwrap_or(usize::MAX).min(most);
         let read = |place| {
@@ -302,12 +302,12 @@ impl std::fmt::Debug for RawSpill {
 }
 
 impl Spilled {
-    /// Where it is.
+    /// Path of its file.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// How long it is.
+    /// Its size.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -317,7 +317,7 @@ impl Spilled {
         self.path == name || (!name.is_empty() && self.path.rsplit('/').next() == Some(name))
     }
 
-    /// It had to go.
+    /// It was evicted.
     pub fn is_gone(&self) -> bool {
         self.is_gone.load(Ordering::Acquire)
     }
@@ -335,8 +335,8 @@ impl Drop for Spilled {
     }
 }
 
-/// The words of a text that may be the last parts of paths of results, whatever folders are written before them. Nobody
-/// can guess one, so no other text has the name of a result.
+/// The words of a text that may be file names of results, whatever folder is written before them. Names
+/// cannot be guessed, so other texts do not contain one by chance.
 pub fn names_in(text: &str) -> impl Iterator<Item = &str> {
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
     text.match_indices(KEPT).filter_map(move |(at, _)| {
@@ -370,7 +370,7 @@ impl SpillWriter {
         Ok(())
     }
 
-    /// The result, whose holder it is.
+    /// The finished result; the caller owns it.
     pub(super) fn finish(mut self) -> Result<Arc<Spilled>, SpillError> {
         self.write()?;
         let spilled = Arc::new(Spilled {

@@ -1,4 +1,4 @@
-//! How to start a runtime.
+//! The configuration of a runtime.
 
 use super::{Observer, StartPolicy};
 use crate::broker::ResultCaching;
@@ -11,20 +11,20 @@ use crate::upstream::{ClientFeatures, StartPlaces};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of compiled programs kept by default.
+/// Default size of the cache of compiled programs.
 pub const DEFAULT_CACHE_BYTES: usize = 32 << 20;
 
-/// The pause before a server that did not start is tried again.
+/// Default pause before a failed start of a server is retried.
 pub const DEFAULT_TRY_AGAIN: Duration = Duration::from_secs(1);
 
-/// How much runs at once, in the whole runtime.
+/// How much may run at once in the whole runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
-    /// Programs that take turns; one more begins only when it has waited for some milliseconds. Programs that wait
-    /// for upstream servers do not count.
+    /// Programs that run at once; beyond that, another one begins only when it has waited for some
+    /// milliseconds. Programs that wait for upstreams do not count.
     pub running: usize,
-    /// Memory that all programs may hold together: when it is used up, one of them goes on to its end while the
-    /// others wait.
+    /// Memory that all programs may hold together. When it is used up, one program goes on to its end while
+    /// the others wait.
     pub total_bytes: u64,
 }
 
@@ -41,36 +41,35 @@ impl Default for Capacity {
 pub struct RuntimeConfig {
     /// Upstream servers.
     pub servers: Vec<ServerEntry>,
-    /// Policy for all entries that do not say `required` themselves.
+    /// Policy for all entries without `required`.
     pub startup: Option<Startup>,
-    /// Which servers start at once.
+    /// Which servers start immediately.
     pub start: StartPolicy,
-    /// How many servers may be starting at one moment; the others wait for their turn.
+    /// How many servers may be starting at once; others wait.
     pub places: StartPlaces,
-    /// The pause before a lenient server that did not start is tried again without a call; it doubles with every
-    /// failure. `None` leaves it to calls.
+    /// The pause before a failed start of a lenient server is retried without a call; it doubles with every
+    /// failure. `None`: only calls retry.
     pub try_again: Option<Duration>,
-    /// How long tool lists are good for; `None` freezes those of strict servers when all servers start at
-    /// once.
+    /// How long tool lists are valid; `None` freezes those of strict servers when all servers start at once.
     pub snapshot: Option<SnapshotMode>,
-    /// The age at which live tool lists are asked for again, though their servers say nothing of a change; `None`: then
-    /// only.
+    /// The age at which live tool lists are fetched again without a notification. `None`: only after a
+    /// notification.
     pub list_ttl: Option<Duration>,
-    /// Results of tools that are annotated as read-only and idempotent are kept for equal calls of the same owner
-    /// (`CallingClient::owner`; calls without a client are of one); `None`: no results are kept.
+    /// Caches results of tools that are annotated as read-only and idempotent, for equal calls of the same
+    /// owner (`CallingClient::owner`; calls without a client share one owner). `None`: no results are cached.
     pub results: Option<ResultCaching>,
-    /// Only tools annotated as read-only exist for programs, those of the application included. What it has marked as
-    /// private is not for programs, and is its own affair.
+    /// Programs have only tools that are annotated as read-only, including those of the application. The
+    /// application's private tools are exempt, since programs cannot call them.
     pub read_only: bool,
-    /// Isolate workers; 0 means one a core.
+    /// Isolate workers; 0 means one per core.
     pub workers: usize,
-    /// How much less than others workers want a core that they have to share (the niceness of their threads, on Linux). A
-    /// server whose clients wait for other threads of this process gives them a few steps: they are on the core at once then,
-    /// and not at the next tick of the system's clock.
+    /// Niceness of the workers' threads (Linux): how far they yield a core to other threads. A few steps are
+    /// right when clients wait for other threads of this process: those threads then get the core at once, and
+    /// not at the next tick of the system's clock.
     pub niceness: u8,
     /// How much runs at once.
     pub load: Capacity,
-    /// Bytes of compiled programs to keep; 0 turns the cache off.
+    /// Size of the cache of compiled programs; 0 turns it off.
     pub cache_bytes: usize,
     /// Namespaces that every program can call into.
     pub preludes: Vec<Arc<Prelude>>,
@@ -78,12 +77,12 @@ pub struct RuntimeConfig {
     pub tools: Vec<HostTool>,
     /// Secrets that the configuration resolved.
     pub secrets: SecretRegistry,
-    /// Whom servers may ask through us.
+    /// The features of the client that upstreams may use.
     pub client: ClientFeatures,
-    /// Told about servers as they start.
+    /// Is notified of servers as they start.
     pub observer: Option<Observer>,
-    /// This process has no children but those of this runtime: what its servers leave behind becomes its own, and
-    /// is ended and reaped (Linux). Children that there are already are left alone.
+    /// This process has no children except those of this runtime. Then processes that its servers leave
+    /// behind are reparented to it, ended and reaped (Linux). Existing children are left alone.
     pub adopts_orphans: bool,
 }
 

@@ -1,6 +1,6 @@
-//! Starting servers side by side under their policies, and stopping them.
+//! Starts servers in parallel under their policies, and stops them.
 //!
-//! - [`config`]: how to start a runtime.
+//! - [`config`]: the configuration of a runtime.
 
 mod config;
 
@@ -25,11 +25,11 @@ use std::time::{Duration, Instant};
 pub struct StartEvent {
     /// Configured name.
     pub server: String,
-    /// What.
+    /// The event.
     pub progress: StartProgress,
 }
 
-/// What happened.
+/// The kinds of events.
 #[derive(Clone, Debug)]
 pub enum StartProgress {
     /// Its start began.
@@ -43,15 +43,15 @@ pub enum StartProgress {
     },
     /// It could not start.
     Failed {
-        /// Why.
+        /// The reason.
         error: String,
     },
 }
 
-/// Told about servers as they start.
+/// Is notified of servers as they start.
 pub type Observer = Arc<dyn Fn(StartEvent) + Send + Sync>;
 
-/// Why a runtime does not start.
+/// Why a runtime did not start.
 #[derive(Debug)]
 pub enum StartError {
     /// A configured command is this very program.
@@ -64,13 +64,13 @@ pub enum StartError {
         /// The name.
         server: String,
     },
-    /// A tool of the host that programs could not call: why.
+    /// A tool of the host cannot be called by programs; the reason.
     Tool(String),
-    /// Two preludes have one namespace.
+    /// Two preludes have a namespace of this name.
     Prelude(String),
     /// Strict servers that did not start, with the reason of each.
     Upstreams(Vec<(String, String)>),
-    /// The system gave no threads.
+    /// No thread could be started.
     Threads(std::io::Error),
 }
 
@@ -96,7 +96,7 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-/// Which servers are started at once; the others start with their first call.
+/// Which servers start immediately; the others start with their first call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StartPolicy {
     /// All.
@@ -108,11 +108,12 @@ pub enum StartPolicy {
     Lazy,
 }
 
-/// How long a program is looked at to find out which servers it names.
+/// Time limit for finding the servers that a program names.
 const LOOK: Duration = Duration::from_secs(1);
 
 impl StartPolicy {
-    /// The servers that a program may call. One that does not compile needs none: its run says what is wrong with it.
+    /// The servers that a program may call. A program that does not compile needs none: its run reports the
+    /// errors.
     #[must_use]
     pub fn of_program(source: &str, prelude: Option<&Prelude>) -> StartPolicy {
         let interrupt = Interrupt::default();
@@ -142,7 +143,7 @@ impl StartPolicy {
     }
 }
 
-/// How the servers of one runtime are run, those that are configured later as well.
+/// How the servers of one runtime are run, including those that are configured later.
 pub(crate) struct Supervision {
     pub(crate) config: RuntimeConfig,
     pub(crate) guardian: Arc<Guardian>,
@@ -154,7 +155,7 @@ impl Supervision {
         Supervision { config, guardian: Arc::new(guardian) }
     }
 
-    /// A server that publishes its tools in `catalog`, and, if it is to start at once, under which policy.
+    /// A server that publishes its tools in `catalog`; and its policy, if it is to start immediately.
     pub(crate) fn supervise(
         &self,
         entry: ServerEntry,
@@ -199,7 +200,7 @@ impl Supervision {
     }
 }
 
-/// Refuses what must never run.
+/// Refuses invalid sets of servers: this very program, or two of one name.
 pub(crate) fn check(servers: &[ServerEntry]) -> Result<(), StartError> {
     let mut names = std::collections::HashSet::new();
     for entry in servers {
@@ -214,19 +215,19 @@ pub(crate) fn check(servers: &[ServerEntry]) -> Result<(), StartError> {
     Ok(())
 }
 
-/// A start that goes on in the background.
+/// A start in the background.
 pub(crate) type Starting = tokio::task::JoinHandle<Result<(), UpstreamFault>>;
 
-/// Starts under way.
+/// Starts in the background.
 #[derive(Default)]
 pub(crate) struct Starts {
-    /// Of servers that have to start.
+    /// Servers that have to start.
     pub(crate) strict: Vec<(String, Starting)>,
-    /// Of servers that may be missing.
+    /// Servers that may be missing.
     pub(crate) lenient: Vec<Starting>,
 }
 
-/// Starts servers, as many at once as there are places.
+/// Starts servers, limited by their [`StartPlaces`](crate::upstream::StartPlaces).
 pub(crate) fn start_all(servers: Vec<(Arc<dyn Upstream>, Startup)>, observer: Option<&Observer>) -> Starts {
     let mut starts = Starts::default();
     for (upstream, policy) in servers {
@@ -240,7 +241,7 @@ pub(crate) fn start_all(servers: Vec<(Arc<dyn Upstream>, Startup)>, observer: Op
     starts
 }
 
-/// Waits for all of them: those that failed, with the reasons.
+/// Waits for all of them; returns those that failed, with the reasons.
 pub(crate) async fn failures(strict: Vec<(String, Starting)>) -> Vec<(String, String)> {
     let mut failed = Vec::new();
     for (server, task) in strict {

@@ -1,19 +1,19 @@
-//! Arguments that are JSON already, against the schema of their tool: the check for every caller that has no
-//! values of its own, such as a proxied call or another language.
+//! Checks arguments in JSON against the schema of their tool, for callers other than PTC-Lisp programs:
+//! proxied calls and scripts.
 
 use super::UpstreamTool;
 use super::expectation::{Judge, MOST_COMPARED, Names, ValueShape, below, items, mismatch};
 use super::words::{Notation, Path, Problem, WrongCall, not_sent, review, undeclared_note};
 use serde_json::Value as Json;
 
-/// Judges the text of the arguments of a call, which must be a JSON object. Gives remarks for whoever reads the
-/// result: arguments that the schema neither declares nor refuses.
+/// Checks the text of a call's arguments, which must be a JSON object. Returns notes to the client about
+/// arguments that the schema neither declares nor refuses.
 ///
 /// # Errors
-/// What the schema proves wrong: types, enumerations, constants and names. The upstream has the last word about
+/// What the schema proves wrong: types, enumerations, constants and names. The upstream decides about
 /// everything else.
 pub fn check_arguments(server: &str, tool: &UpstreamTool, arguments: &str) -> Result<Vec<String>, WrongCall> {
-    // The parser refuses what nests deeper than it can itself, which bounds the walk as well.
+    // The parser limits nesting, which bounds the traversal as well.
     let arguments = match serde_json::from_str(arguments) {
         Ok(Json::Object(arguments)) => arguments,
         Ok(other) => {
@@ -33,21 +33,21 @@ pub fn check_arguments(server: &str, tool: &UpstreamTool, arguments: &str) -> Re
     }
 }
 
-/// Judges a value of whatever type against a schema: what is wrong, in one line.
+/// Checks a value of any type against a schema; the error is one line.
 #[cfg(feature = "agent")]
 pub(crate) fn check_value(schema: &Json, value: &Json) -> Result<(), String> {
     let mut check = Check { judge: Judge::new(schema, MOST_COMPARED), undeclared: Vec::new() };
     check.value(schema, value, &Path::root(Notation::Json)).map_err(|Problem { what, hint }| {
-        // The whole value has no path.
+        // The value itself has an empty path.
         let what = if what.starts_with(' ') { format!("the answer{what}") } else { what };
         hint.map_or_else(|| what.clone(), |hint| format!("{what}. {hint}"))
     })
 }
 
 struct Check<'s> {
-    /// Of the whole input schema.
+    /// The judge of the whole input schema.
     judge: Judge<'s>,
-    /// Arguments that the schema neither has nor refuses.
+    /// Arguments that the schema neither declares nor refuses.
     undeclared: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ impl<'s> Check<'s> {
     }
 }
 
-/// What the checks look at of a value.
+/// The shape of a value, for the checks.
 fn shape(value: &Json) -> ValueShape<'_> {
     match value {
         Json::Null => ValueShape::Nil,

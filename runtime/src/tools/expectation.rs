@@ -1,5 +1,5 @@
-//! What a JSON Schema expects of one value, as far as it can be said without looking inside: type, enumeration,
-//! constant. Whatever is not understood is accepted; the upstream has the last word.
+//! Decides whether one value matches a JSON Schema, without looking at its members: type, enumeration,
+//! constant. Everything that is not understood is accepted; the upstream decides about that.
 
 use super::schema::{alternatives, member, resolve, word};
 use crate::secrets::{Cut, dotted};
@@ -8,34 +8,34 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt::Write as _;
 
-/// Schemas inside schemas that are looked at for one value.
+/// Limit of schemas inside schemas that are followed for one value.
 const DEEPEST: usize = 8;
 
-/// Schemas that are looked at for one value in all.
+/// Limit of schemas that are examined for one value.
 const MOST_LOOKED_AT: usize = 1_000;
 
-/// Characters of a value in a message.
+/// Length limit of a value in a message, in characters.
 const SHOWN: usize = 60;
 
-/// Values of an enumeration in a message.
+/// Limit of listed values of an enumeration in a message.
 const MOST_LISTED: usize = 12;
 
-/// Values of enumerations, and schemas, that the arguments of one call of a caller without a meter are compared with. What is
-/// left is accepted.
+/// Limit of values of enumerations, and of schemas, that the arguments of one call are compared with, for a
+/// caller without a meter. The rest is accepted.
 pub(crate) const MOST_COMPARED: u64 = 5_000_000;
 
-/// Judges values by a schema document, and counts the work.
+/// Checks values against a schema document, and counts the work.
 #[derive(Debug)]
 pub(crate) struct Judge<'s> {
     root: &'s Json,
-    /// Work that may still be done.
+    /// Work that is left.
     left: Cell<u64>,
-    /// Work that was done and not paid for.
+    /// Work that is not charged yet.
     work: Cell<u64>,
 }
 
 impl<'s> Judge<'s> {
-    /// By a document; `most` bounds the work in all.
+    /// A judge of a document; `most` limits its work.
     pub(crate) fn new(root: &'s Json, most: u64) -> Judge<'s> {
         Judge { root, left: Cell::new(most), work: Cell::new(0) }
     }
@@ -46,12 +46,12 @@ impl<'s> Judge<'s> {
         self.root
     }
 
-    /// Work since the last time, in looks at a schema or a value of an enumeration.
+    /// Work since the last call, in schemas or values of enumerations examined.
     pub(crate) fn take_work(&self) -> u64 {
         self.work.take()
     }
 
-    /// Counts work; false when no more may be done.
+    /// Counts work; false when the limit is reached.
     fn works(&self, units: usize) -> bool {
         let units = units as u64;
         self.work.set(self.work.get().saturating_add(units));
@@ -61,7 +61,7 @@ impl<'s> Judge<'s> {
     }
 }
 
-/// A value from outside.
+/// The shape of a value from outside.
 #[derive(Clone, Debug)]
 pub(crate) enum ValueShape<'v> {
     Nil,
@@ -73,22 +73,22 @@ pub(crate) enum ValueShape<'v> {
     Text(Cow<'v, str>),
     List,
     Map,
-    /// Not known, or without a counterpart in JSON.
+    /// Unknown, or without a counterpart in JSON.
     Unknown,
 }
 
-/// Why a value does not fit.
+/// Why a value does not match.
 #[derive(Debug)]
 pub(crate) enum Mismatch<'s> {
-    /// It is of another type.
+    /// It has another type, which is named here.
     Type(String),
-    /// It is none of these.
+    /// It is none of these values.
     NotListed(&'s [Json]),
-    /// It is not this.
+    /// It is not this value.
     NotEqual(&'s Json),
 }
 
-/// Why a value does not fit its schema, which is in the document of the judge.
+/// Why a value does not match its schema, which is part of the judge's document.
 pub(crate) fn mismatch<'s>(
     judge: &Judge<'s>,
     schema: &'s Json,
@@ -98,7 +98,7 @@ pub(crate) fn mismatch<'s>(
     look(judge, schema, shape, 0, &mut left)
 }
 
-/// `left` counts the schemas that may still be looked at: alternatives of alternatives are many.
+/// `left` counts the schemas that may still be examined: nested alternatives multiply.
 fn look<'s>(
     judge: &Judge<'s>,
     schema: &'s Json,
@@ -156,7 +156,7 @@ fn fits(kind: &str, shape: &ValueShape<'_>) -> bool {
     }
 }
 
-/// Whether a value is this one; `None` when that takes a look inside.
+/// Whether a value equals this one; `None` when that depends on its members.
 fn equal(json: &Json, shape: &ValueShape<'_>) -> Option<bool> {
     Some(match (json, shape) {
         (Json::Null, ValueShape::Nil) => true,
@@ -172,7 +172,7 @@ fn equal(json: &Json, shape: &ValueShape<'_>) -> Option<bool> {
     })
 }
 
-/// The schema of an entry of a map: its property, or what the schema says about all others.
+/// The schema of an entry of a map: its property, or the schema for all other names.
 pub(crate) fn below<'s>(judge: &Judge<'s>, schema: &'s Json, name: &str) -> Option<&'s Json> {
     let schema = container(judge, schema, "object")?;
     match member(schema, "properties").and_then(|properties| member(properties, name)) {
@@ -186,7 +186,7 @@ pub(crate) fn items<'s>(judge: &Judge<'s>, schema: &'s Json) -> Option<&'s Json>
     container(judge, schema, "array")?.get("items").filter(|items| items.is_object())
 }
 
-/// The one schema that speaks of a map or list: the schema itself, or the only alternative of that type.
+/// The one schema that describes a map or list: the schema itself, or the only alternative of that type.
 fn container<'s>(judge: &Judge<'s>, schema: &'s Json, kind: &str) -> Option<&'s Json> {
     let root = judge.root;
     let schema = resolve(root, schema);
@@ -197,24 +197,24 @@ fn container<'s>(judge: &Judge<'s>, schema: &'s Json, kind: &str) -> Option<&'s 
     (fitting.next().is_none() && member(schema, "properties").is_none()).then(|| resolve(root, only))
 }
 
-/// What a schema says about the names of a map's entries.
+/// A schema's rules for the names of a map.
 pub(crate) struct Names<'s> {
     schema: Option<&'s Json>,
 }
 
-/// What is known about one name.
+/// What the schema says about one name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The schema has it, or takes any.
+    /// The schema declares it, or accepts any.
     Known,
-    /// The schema takes no such name.
+    /// The schema refuses it.
     Refused,
-    /// The schema lists its names and this is none of them, though it does not say that there are no others.
+    /// The schema declares other names, and does not refuse further ones.
     Undeclared,
 }
 
 impl<'s> Names<'s> {
-    /// Of the object that the schema describes.
+    /// The rules of the object that the schema describes.
     pub(crate) fn of(judge: &Judge<'s>, schema: &'s Json) -> Names<'s> {
         Names { schema: container(judge, schema, "object") }
     }
@@ -232,7 +232,7 @@ impl<'s> Names<'s> {
         required.into_iter().flatten().filter_map(Json::as_str)
     }
 
-    /// The name of a key: a keyword's `-` stands for `_` where that is how the schema spells it.
+    /// The name of a key: a keyword's `-` becomes `_` where the schema spells it so.
     pub(crate) fn spelled<'k>(&self, key: &'k str, is_keyword: bool) -> Cow<'k, str> {
         let properties = self.schema.and_then(|schema| member(schema, "properties"));
         let is_declared = |name: &str| properties.is_some_and(|properties| properties.get(name).is_some());
@@ -248,7 +248,7 @@ impl<'s> Names<'s> {
         let Some(schema) = self.schema else { return Verdict::Known };
         let properties = member(schema, "properties").and_then(Json::as_object);
         let is_declared = properties.is_some_and(|properties| properties.contains_key(name));
-        // Names may also be declared by these.
+        // These keywords may declare names, too.
         let elsewhere = ["patternProperties", "allOf", "anyOf", "oneOf", "$ref", "if", "dependentSchemas"];
         if is_declared || elsewhere.iter().any(|keyword| member(schema, keyword).is_some()) {
             return Verdict::Known;
@@ -270,7 +270,7 @@ impl ValueShape<'_> {
             ValueShape::Int(value) => value.to_string(),
             ValueShape::BigInt(digits) => digits.to_string(),
             ValueShape::Float(value) => format!("{value:?}"),
-            // Within the quotes: the ellipsis says where a secret may have been cut.
+            // Cut inside the quotes: the ellipsis marks where a secret may have been cut.
             ValueShape::Text(text) => Json::from(dotted(text, Cut::Chars(SHOWN))).to_string(),
             ValueShape::List => "a list".to_owned(),
             ValueShape::Map => "a map".to_owned(),
@@ -280,7 +280,7 @@ impl ValueShape<'_> {
 }
 
 impl Mismatch<'_> {
-    /// What the schema wants, after `must be`.
+    /// The schema's demand, to follow `must be`.
     pub(crate) fn wanted(&self) -> String {
         match self {
             Mismatch::Type(word) => word.clone(),
@@ -300,7 +300,7 @@ impl Mismatch<'_> {
         }
     }
 
-    /// The texts that would have fitted.
+    /// The texts that would have matched.
     pub(crate) fn texts(&self) -> Vec<&str> {
         match self {
             Mismatch::NotListed(values) => values.iter().filter_map(Json::as_str).collect(),
@@ -369,7 +369,7 @@ mod tests {
         let judge = Judge::new(&schema, 30_000);
         assert!(mismatch(&judge, &schema, &ValueShape::Int(-1)).is_some());
         assert!(judge.take_work() >= 20_000 && judge.take_work() == 0);
-        // The rest is not looked at, and accepted.
+        // The rest is not examined, and accepted.
         assert!(mismatch(&judge, &schema, &ValueShape::Int(-1)).is_some());
         assert!(mismatch(&judge, &schema, &ValueShape::Int(-1)).is_none());
     }

@@ -1,15 +1,17 @@
-//! Tools as data: what servers list, what policies leave of that, what schemas expect, and all of it in words.
+//! Tools as data: the lists of servers, policies, schemas, and texts about all of them.
 //!
 //! # Layout
-//! - `tool`, `policy`: one server's tools, and which of them may be called; `catalog`: those of all servers, and of some
-//! - `expectation`: what a schema expects of one value and of the names of a map; `schema`: schemas as words;
-//!   `plain`: schemas that name scalars and no more; `signature`: as signatures, and as arguments to begin with;
-//!   `seen`: what tools gave that do not say
-//! - `target`: what a call asks for, tools and the rest
-//! - `qualified`: names of tools beside those of other servers
-//! - `check`: arguments that are JSON already, against their schema
-//! - `words`: what is wrong with a call; the same for literal calls, computed ones and callers with JSON
-//! - [`text`]: tools as text; [`visible`]: text of servers as data; `suggest`: the nearest known name
+//! - `tool`, `policy`: one server's tools, and which of them may be called; `catalog`: the tools of all
+//!   servers
+//! - `expectation`: checks one value and the names of a map against a schema; `schema`: schemas as words;
+//!   `plain`: schemas of scalars; `signature`: schemas as signatures and example arguments; `seen`: observed
+//!   shapes of undeclared results
+//! - `target`: the target of a call: a tool, a resource, a prompt or a list
+//! - `qualified`: names of tools with their servers
+//! - `check`: checks JSON arguments against their schema
+//! - `words`: texts about wrong calls; the same for literal calls, computed ones and JSON callers
+//! - [`text`]: tools as text; [`visible`]: makes invisible characters of servers' texts visible; `suggest`:
+//!   the nearest known name
 
 mod catalog;
 mod check;
@@ -41,5 +43,5 @@ pub use target::{CallTarget, ListKind};
 pub use tool::{Annotations, Listed, ToolList, UpstreamTool};
 pub use words::{Notation, WrongCall};
 
-/// What tools of the host have in the place of a server's name: the namespace in which programs call them.
+/// Server name of the host's tools: the namespace in which programs call them.
 pub const HOST: &str = "tool";

@@ -1,16 +1,16 @@
-//! Schemas that say no more about arguments than their names and scalar types. Most functions of applications have one, and
-//! a call with scalars is checked against it in one look.
+//! A fast check for plain schemas, which only name arguments with scalar types. Most functions of
+//! applications have one.
 
 use super::schema::member;
 use serde_json::Value as Json;
 
-/// Most arguments: bits of the word that says which were given.
+/// Limit of arguments: a bit of a word for each.
 const MOST: usize = 32;
 
-/// What the arguments of a tool are.
+/// The arguments of a tool with a plain schema.
 pub(crate) struct PlainArguments {
     arguments: Vec<PlainArgument>,
-    /// Bits of those that must be given.
+    /// Bits of the required ones.
     required: u32,
 }
 
@@ -20,25 +20,25 @@ pub(crate) struct PlainArgument {
     pub(crate) kind: PlainKind,
 }
 
-/// What a value has to be.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlainKind {
     Integer,
     Number,
     Text,
     Boolean,
-    /// The schema says more, or something else.
+    /// Another or a more specific type.
     Other,
 }
 
-/// Members of a schema that say nothing about which arguments there are.
+/// Members of a schema that do not affect which arguments are valid.
 const PROSE: [&str; 6] = ["description", "title", "examples", "default", "$schema", "$defs"];
 
-/// Members of the schema of a value that say more than its type.
+/// Members of a value's schema that constrain more than its type.
 const MORE: [&str; 6] = ["const", "enum", "anyOf", "oneOf", "allOf", "$ref"];
 
 impl PlainArguments {
-    /// What a schema says, if it is a plain one.
+    /// The arguments of a schema, if it is plain.
     pub(crate) fn of(schema: &Json) -> Option<PlainArguments> {
         let members = schema.as_object()?;
         let known = ["type", "properties", "required", "additionalProperties"];
@@ -58,17 +58,17 @@ impl PlainArguments {
         Some(PlainArguments { arguments, required })
     }
 
-    /// The argument at a place of the schema's order.
+    /// The argument at an index in the schema's order.
     pub(crate) fn at(&self, place: usize) -> Option<&PlainArgument> {
         self.arguments.get(place)
     }
 
-    /// The place of the argument of this name.
+    /// The index of the argument of this name.
     pub(crate) fn place(&self, name: &str) -> Option<usize> {
         self.arguments.iter().position(|argument| argument.name == name)
     }
 
-    /// Whether these, as bits, are all that must be given.
+    /// Whether these arguments, as bits, include all required ones.
     pub(crate) fn suffice(&self, given: u32) -> bool {
         self.required & !given == 0
     }

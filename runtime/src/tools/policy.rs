@@ -1,7 +1,7 @@
-//! Which tools of a server may be called: allow and block lists by name, and read-only operation.
+//! Decides which tools of a server may be called: allow and block lists by name, and read-only operation.
 //!
-//! The policy acts where tool lists are made, so that a refused tool exists for no front end. Requests for resources
-//! and prompts are named by their methods (`resources/read`).
+//! The policy is applied where tool lists are made, so a refused tool exists for no front end. Requests for
+//! resources and prompts are named by their methods (`resources/read`).
 
 use super::qualified::qualified_name;
 use super::suggest::nearest;
@@ -17,7 +17,7 @@ pub struct ToolPolicy {
     read_only: bool,
 }
 
-/// A list of names; what it does not decide is admitted.
+/// A list of names; tools that it does not decide about are admitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameRule {
     /// Only tools that match one of these.
@@ -26,7 +26,7 @@ pub enum NameRule {
     Block(Vec<ToolPattern>),
 }
 
-/// A tool name, or many: `*` stands for any characters, `?` for one. Written `tool`, `server/tool` or
+/// A pattern for tool names: `*` stands for any characters, `?` for one. Written as `tool`, `server/tool` or
 /// `mcp__server__tool`, the last with the names as they are or as [`qualified_name`] writes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolPattern {
@@ -42,7 +42,7 @@ pub enum Refusal {
     Blocked,
     /// Only tools annotated as read-only may be called, and this one is not.
     NotReadOnly,
-    /// The server lists it in a way that cannot be read.
+    /// The server's listing of the tool is malformed.
     Broken,
 }
 
@@ -60,14 +60,14 @@ impl fmt::Display for Refusal {
 }
 
 impl ToolPolicy {
-    /// With one more rule.
+    /// Adds a rule.
     #[must_use]
     pub fn with_rule(mut self, rule: NameRule) -> ToolPolicy {
         self.rules.push(rule);
         self
     }
 
-    /// Admits only tools that are annotated as read-only, or takes that back.
+    /// With `true`, admits only tools that are annotated as read-only.
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> ToolPolicy {
         self.read_only = read_only;
@@ -80,15 +80,16 @@ impl ToolPolicy {
         self.refusal_by_name(server, &tool.name).or(is_writing.then_some(Refusal::NotReadOnly))
     }
 
-    /// The requests for resources and prompts, all of them read-only, that `server` may not be sent. The lists name
-    /// them by their methods, so that a list of what is allowed shuts what it does not name.
+    /// The requests for resources and prompts that `server` may not be sent; all of them are read-only. The
+    /// lists name them by their methods, so an allow list refuses those that it does not name.
     pub(super) fn refused_requests(&self, server: &str) -> impl Iterator<Item = (&'static str, Refusal)> {
         CallTarget::METHODS
             .into_iter()
             .filter_map(move |method| Some((method, self.refusal_by_name(server, method)?)))
     }
 
-    /// Names of the lists that mean this server by its name and none of these tools: what they were to decide is not decided.
+    /// Patterns that name this server and match none of these tools: they have no effect, which may be an
+    /// error.
     pub(super) fn unmatched(&self, server: &str, names: &[&str]) -> Vec<String> {
         let mut notes = Vec::new();
         for rule in &self.rules {
@@ -131,14 +132,14 @@ impl ToolPattern {
         ToolPattern { text: text.into() }
     }
 
-    /// Its part that names tools, where it names this server.
+    /// The part of the pattern for tools, if its part for servers matches.
     fn tool_of(&self, server: &str) -> Option<&str> {
         let qualified = qualified_name(server, "");
         let own = [format!("mcp__{server}__"), qualified, format!("{server}/")];
         own.iter().find_map(|prefix| self.text.strip_prefix(prefix.as_str()))
     }
 
-    /// True when it names this tool of this server.
+    /// True when it matches this tool of this server.
     pub fn matches(&self, server: &str, tool: &str) -> bool {
         let text = self.text.as_str();
         if glob(text, tool) {
@@ -152,8 +153,8 @@ impl ToolPattern {
     }
 }
 
-/// Whole-text match of a pattern with `*` and `?`. Remembers only the last star, so it takes at most
-/// pattern times text steps.
+/// Matches a whole text against a pattern with `*` and `?`. It remembers only the last star, so it takes at
+/// most pattern times text steps.
 fn glob(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);
@@ -169,7 +170,7 @@ fn glob(pattern: &str, text: &str) -> bool {
                 t += 1;
             }
             _ => {
-                // The last star takes one character more.
+                // The last star matches one character more.
                 let Some((at, taken)) = star else { return false };
                 star = Some((at, taken + 1));
                 p = at + 1;
@@ -204,7 +205,7 @@ mod tests {
         for (pattern, text, want) in cases {
             assert_eq!(glob(pattern, text), want, "{pattern} on {text}");
         }
-        // No blow-up on hostile patterns.
+        // Hostile patterns take no exponential time.
         assert!(!glob(&"*a".repeat(200), &"a".repeat(190)));
     }
 

@@ -1,15 +1,15 @@
-//! JSON Schemas as words: one for each argument.
+//! Reads JSON Schemas: references, alternatives, and one word for the type of each argument.
 
 use super::visible::literal;
 use serde_json::Value as Json;
 
-/// References followed before giving up: `$ref` may point in a circle.
+/// Limit of references that are followed: `$ref` may point in a circle.
 const MOST_REFERENCES: usize = 8;
 
-/// Members of an object that are compared one by one: for so few that is quicker than hashing the name.
+/// Objects with at most this many members are searched linearly, which is faster than hashing the name.
 const FEW: usize = 8;
 
-/// The member of this name, of an object that has one.
+/// The member of this name, if `json` is an object that has one.
 pub(crate) fn member<'j>(json: &'j Json, name: &str) -> Option<&'j Json> {
     let members = json.as_object()?;
     if members.len() > FEW {
@@ -37,14 +37,14 @@ pub(crate) fn resolve<'s>(root: &'s Json, schema: &'s Json) -> &'s Json {
     schema
 }
 
-/// The schemas of which one must hold, when the schema says nothing else.
+/// The alternatives of a schema that consists only of them.
 pub(crate) fn alternatives(schema: &Json) -> Option<&[Json]> {
     let list = member(schema, "anyOf").or_else(|| member(schema, "oneOf"))?.as_array()?;
     (!list.is_empty()).then_some(list.as_slice())
 }
 
 /// The word for an argument: a type name, `enum<type>`, `const<json>`, or alternatives with `|` between them.
-/// Whatever constrains the value more than its type comes first.
+/// A constraint that is stricter than the type wins.
 pub(crate) fn word(root: &Json, schema: &Json) -> String {
     words(root, schema, 0)
 }
@@ -101,7 +101,7 @@ pub(crate) fn type_of(value: &Json) -> &'static str {
     }
 }
 
-/// Words with `|` between them, each once, without null beside others.
+/// Words with `|` between them, each once; null is dropped if there are others.
 fn union(words: impl Iterator<Item = String>) -> String {
     let mut seen: Vec<String> = Vec::new();
     for word in words {
@@ -115,7 +115,7 @@ fn union(words: impl Iterator<Item = String>) -> String {
     if seen.is_empty() { "any".to_owned() } else { seen.join("|") }
 }
 
-/// A property name as a program writes the key: a keyword where the language has one, else a string.
+/// A property name as a program writes the key: a keyword where possible, else a string.
 pub(crate) fn key(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-.*+!?<>=".contains(c);
     if !name.is_empty() && name.chars().all(plain) && !name.ends_with('.') {

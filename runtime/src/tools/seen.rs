@@ -1,26 +1,26 @@
-//! What tools that do not declare their results gave: shapes only, no values.
+//! Records the shapes of results of tools that do not declare them. Only shapes are stored, no values.
 
 use super::schema::key;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Results that are looked at have at most so many bytes.
+/// Size limit of a result that is examined.
 const LARGEST: usize = 64 << 10;
 
-/// Tools that are remembered of a server.
+/// Limit of remembered tools per server.
 const MOST_TOOLS: usize = 2_000;
 
-/// Items of a list that are looked at.
+/// Limit of examined items of a list.
 const ITEMS: usize = 20;
 
-/// Members of a map; one of more has keys that are data.
+/// Limit of members of a map; the keys of a larger one are data.
 const MEMBERS: usize = 30;
 
-/// Levels that are looked at.
+/// Limit of examined levels.
 const DEEPEST: usize = 5;
 
-/// Bytes of a shape.
+/// Size limit of a shape, in bytes.
 const LONGEST: usize = 2_000;
 
 /// The last known shapes, by server and tool.
@@ -35,7 +35,8 @@ struct Seen {
 }
 
 impl SeenResults {
-    /// A result of a tool, JSON text or plain. Reading one takes time, so the first is read, the second, the fourth …
+    /// Records a result of a tool, JSON text or plain text. Reading takes time, so only the first, second,
+    /// fourth … result is examined.
     pub(crate) fn note(
         &self,
         server: &str,
@@ -67,13 +68,13 @@ impl SeenResults {
         self.by_server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a tool last gave, as far as it was looked at.
+    /// The last known shape of a tool's results.
     pub(crate) fn of(&self, server: &str, tool: &str) -> Option<Arc<str>> {
         Some(self.lock().get(server)?.get(tool)?.shape.clone())
     }
 }
 
-/// The shape of a value, as signatures are written.
+/// The shape of a value, in the syntax of signatures.
 fn shape(json: &Json) -> String {
     let mut text = String::new();
     for levels in (1..=DEEPEST).rev() {
@@ -85,7 +86,7 @@ fn shape(json: &Json) -> String {
     text
 }
 
-/// What these values have in common: kinds side by side, members of all maps in one.
+/// The common shape of values: alternatives of types, and the members of all maps in one.
 fn of(values: &[&Json], levels: usize) -> String {
     let mut kinds: Vec<String> = Vec::new();
     let (mut maps, mut items, mut lists) = (Vec::new(), Vec::new(), 0);

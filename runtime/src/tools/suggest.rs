@@ -1,13 +1,13 @@
-//! The known name that is nearest to a wrong one.
+//! Finds the known name that is nearest to a misspelled one.
 
-/// Names longer than this are near to none.
+/// Longer names have no near ones.
 const LONGEST: usize = 64;
 
-/// Shortest beginning of a name that is taken for the name.
+/// Minimum length of a prefix that is taken for the name.
 const SHORTEST_BEGINNING: usize = 4;
 
-/// The nearest of the known names, if any is near: few edits away, else the shortest that begins like it. Case
-/// and `-` for `_` do not count as differences.
+/// The nearest of the known names, if any is near: the one with few edits, else the shortest with the same
+/// prefix. Case, and `-` for `_`, do not count as differences.
 pub(crate) fn nearest<'k>(wanted: &str, known: &[&'k str]) -> Option<&'k str> {
     if wanted.len() > LONGEST {
         return None;
@@ -22,7 +22,7 @@ pub(crate) fn nearest<'k>(wanted: &str, known: &[&'k str]) -> Option<&'k str> {
     begin_alike.min_by_key(|name| (name.len(), *name)).filter(|_| wanted.len() >= SHORTEST_BEGINNING)
 }
 
-/// Edits between two names.
+/// Edit distance of two names.
 fn distance(a: &str, b: &str) -> usize {
     let fold = |text: &str| text.to_ascii_lowercase().replace('-', "_");
     ptc_similar::distance(fold(a).as_bytes(), fold(b).as_bytes())

@@ -1,35 +1,35 @@
-//! What a call asks a server for: a tool, or one of the other things that servers have.
+//! The target of a call: a tool, a resource, a prompt or a list.
 
 use super::tool::{Annotations, UpstreamTool};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What a call asks for.
+/// The target of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallTarget {
     /// A tool, by its name as the upstream lists it.
     Tool(Arc<str>),
-    /// All of something else that the server has.
+    /// A complete list of another kind.
     List(ListKind),
-    /// What a resource holds, by its address.
+    /// The content of a resource, by its URI.
     Resource(Arc<str>),
     /// A prompt, by its name.
     Prompt(Arc<str>),
 }
 
-/// What can be listed beside tools.
+/// Lists other than that of tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListKind {
     /// Resources.
     Resources,
-    /// Templates of addresses of resources.
+    /// URI templates of resources.
     Templates,
     /// Prompts.
     Prompts,
 }
 
 impl ListKind {
-    /// The method, and the member of its result that is the list.
+    /// The method, and the member of its result that holds the list.
     pub const fn parts(self) -> (&'static str, &'static str) {
         match self {
             ListKind::Resources => ("resources/list", "resources"),
@@ -38,7 +38,7 @@ impl ListKind {
         }
     }
 
-    /// The form of programs that asks for it.
+    /// The form of PTC-Lisp that requests it.
     pub(crate) const fn form(self) -> &'static str {
         match self {
             ListKind::Resources => "resource/list",
@@ -49,7 +49,7 @@ impl ListKind {
 }
 
 impl CallTarget {
-    /// The methods of everything that is no tool.
+    /// The methods of all targets except tools.
     pub(crate) const METHODS: [&'static str; 5] = [
         ListKind::Resources.parts().0,
         ListKind::Templates.parts().0,
@@ -58,7 +58,7 @@ impl CallTarget {
         "prompts/get",
     ];
 
-    /// The method of MCP.
+    /// The MCP method.
     pub const fn method(&self) -> &'static str {
         match self {
             CallTarget::Tool(_) => "tools/call",
@@ -68,7 +68,7 @@ impl CallTarget {
         }
     }
 
-    /// The name or address of what is asked for; nothing for a list.
+    /// The name or URI of the target; empty for a list.
     pub fn subject(&self) -> &str {
         match self {
             CallTarget::Tool(subject) | CallTarget::Resource(subject) | CallTarget::Prompt(subject) => {
@@ -78,7 +78,7 @@ impl CallTarget {
         }
     }
 
-    /// What the ledger and the configuration call it: the tool by its name, anything else by its method.
+    /// Its label in ledger and configuration: the name of a tool, or the method.
     pub fn label(&self) -> &str {
         match self {
             CallTarget::Tool(name) => name,
@@ -86,7 +86,7 @@ impl CallTarget {
         }
     }
 
-    /// [`CallTarget::label`] as a record shares it.
+    /// [`CallTarget::label`] as a shared text for records.
     pub(crate) fn shared_label(&self) -> Arc<str> {
         match self {
             CallTarget::Tool(name) => name.clone(),
@@ -94,7 +94,7 @@ impl CallTarget {
         }
     }
 
-    /// What is known about a call of it, if it is no tool: it reads, and its arguments are as they are.
+    /// The target as a tool, if it is none: it only reads, and its arguments are passed unchanged.
     pub(crate) fn as_tool(&self) -> UpstreamTool {
         UpstreamTool {
             name: self.label().into(),

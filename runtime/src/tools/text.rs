@@ -1,4 +1,4 @@
-//! Tools as text: arguments, a call to edit, documentation, one-line summaries.
+//! Describes tools as text: arguments, an example call, documentation, one-line summaries.
 
 use super::schema::{key, word};
 use super::signature::alternative::{Demand, Plain, Said};
@@ -12,30 +12,30 @@ use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// Characters of a description in a list.
+/// Length limit of a description in a list, in characters.
 pub(crate) const SUMMARY: usize = 120;
 
-/// Characters of the description of a tool in documentation.
+/// Length limit of a tool's description in documentation.
 const DESCRIPTION: usize = 6_000;
 
-/// Characters of that of an argument.
+/// Length limit of an argument's description.
 const EXPLANATION: usize = 1_000;
 
-/// Arguments that are explained one by one, those inside others included.
+/// Limit of arguments that are explained one by one, including nested ones.
 const MOST_EXPLAINED: usize = 60;
 
-/// Arguments that are looked at for that: references may lead to the same ones again and again.
+/// Limit of arguments that are examined for that: references may lead to the same ones again and again.
 const MOST_LOOKED_AT: usize = 2_000;
 
-/// How deep arguments inside others are explained.
+/// Depth limit of explained nested arguments.
 const DEEPEST_EXPLAINED: usize = 3;
 
-/// What an upstream may claim about a tool.
+/// A hint of an upstream about a tool.
 pub(crate) struct Hint {
-    /// In documentation.
+    /// Its text in documentation.
     label: &'static str,
-    /// For searches: a query finds it with all of these words or with them as one, so that `read` alone does not find every
-    /// tool that is read-only.
+    /// Its words for searches. A query matches with all of these words, or with all of them as one, so `read`
+    /// alone does not match every tool that is read-only.
     pub(crate) words: &'static [&'static str],
     get: fn(&Annotations) -> Option<bool>,
 }
@@ -47,12 +47,12 @@ const HINTS: [Hint; 4] = [
     Hint { label: "open-world", words: &["open", "world"], get: |annotations| annotations.open_world_hint },
 ];
 
-/// The hints that hold.
+/// The hints that are set.
 pub(crate) fn hints(annotations: &Annotations) -> impl Iterator<Item = &'static Hint> {
     HINTS.iter().filter(|hint| (hint.get)(annotations) == Some(true))
 }
 
-/// The text on one line, without characters that are obeyed instead of shown, cut after some characters.
+/// The text on one line, without control characters, cut after `characters`.
 pub fn one_line(text: &str, characters: usize) -> String {
     let mut line = String::with_capacity(text.len().min(characters * 4));
     let text = &*visible(text);
@@ -90,7 +90,7 @@ pub fn arguments(input_schema: &Json) -> String {
     visible(&format!("{{{}}}", rows.join(" "))).into_owned()
 }
 
-/// The types of alternatives, without null beside others.
+/// The types of alternatives, without null if there are others.
 fn kinds(all: &[Plain<'_>]) -> String {
     let mut kinds: Vec<&str> = all.iter().flat_map(Plain::kinds).collect();
     kinds.dedup();
@@ -100,15 +100,15 @@ fn kinds(all: &[Plain<'_>]) -> String {
     if kinds.is_empty() { "any".to_owned() } else { kinds.join("|") }
 }
 
-/// An argument in whichever alternatives there are of it.
+/// An argument, merged from all alternatives that have it.
 struct Argument<'s> {
     name: &'s str,
     demand: Demand<'s>,
-    /// In all of them.
+    /// Required in all of them.
     required: bool,
 }
 
-/// The arguments of all alternatives, required ones first. What they are is said by the first that has them.
+/// The arguments of all alternatives, required ones first. The first alternative that has one describes it.
 fn merged<'s>(all: &[Plain<'s>]) -> impl Iterator<Item = Argument<'s>> + use<'s> {
     let mut rows: Vec<Argument<'s>> = Vec::new();
     let mut known = BTreeSet::new();
@@ -118,7 +118,7 @@ fn merged<'s>(all: &[Plain<'s>]) -> impl Iterator<Item = Argument<'s>> + use<'s>
             rows.push(Argument { name, demand: member.demand.clone(), required });
         }
     }
-    // Stable: required ones stay in the order of the schema.
+    // Stable: required ones stay in schema order.
     rows.sort_by_key(|row| (!row.required, if row.required { "" } else { row.name }));
     rows.into_iter()
 }
@@ -136,7 +136,7 @@ pub fn call_form(server: &str, tool: &UpstreamTool) -> String {
     format!("(tool/call {{:server {server} :tool {name} :args {args}}})")
 }
 
-/// What there is to know about a server; `is_hidden`: lists of its name are those of a namespace.
+/// Facts about a server; `is_hidden`: a namespace of the same name hides its lists.
 pub(crate) fn about_server(server: &CatalogServer, is_hidden: bool) -> String {
     let name = Json::from(&*server.name);
     let mut text = server.name.to_string();
@@ -164,7 +164,7 @@ pub(crate) fn about_server(server: &CatalogServer, is_hidden: bool) -> String {
     text
 }
 
-/// The documentation of one tool; `seen` is the shape of what it last gave, for one that does not say what it gives.
+/// The documentation of one tool; `seen` is the observed shape of its results if it declares none.
 pub fn documentation(server: &str, tool: &UpstreamTool, seen: Option<&str>) -> String {
     let schema = &tool.input_schema;
     let mut text = format!("{server}/{}", shown_name(&tool.name));
@@ -194,19 +194,19 @@ pub fn documentation(server: &str, tool: &UpstreamTool, seen: Option<&str>) -> S
     text.push_str("\nUse `(:value r)` after checking `(:ok r)`.");
     let reference = Json::from(format!("{server}/{}", tool.name));
     text.push_str(&format!(" (meta {reference}) has the schemas in full."));
-    // Values in schemas stand in it as they are.
+    // Values of schemas are in it unescaped.
     visible(&text).into_owned()
 }
 
-/// A text with its lines, each after the first behind `indent`, cut after some characters. Blank lines and the
-/// indentation that all lines share are left out.
+/// A text with its lines, each after the first behind `indent`, cut after `characters`. Blank lines and
+/// common indentation are removed.
 fn paragraph(text: &str, characters: usize, indent: &str) -> String {
     let lines: Vec<&str> = text.trim().lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
     let blanks = |line: &&str| line.len() - line.trim_start().len();
     let shared = lines.iter().skip(1).map(blanks).min().unwrap_or_default();
     let lines = lines.iter().enumerate().map(|(at, line)| match at {
         0 => (*line).to_owned(),
-        // All of them begin with as many blanks, which may be of any kind.
+        // All lines begin with this many whitespace characters, perhaps of different kinds.
         _ => format!("{indent}{}", line.get(shared..).unwrap_or_else(|| line.trim_start())),
     });
     let text = lines.collect::<Vec<_>>().join("\n");
@@ -216,7 +216,7 @@ fn paragraph(text: &str, characters: usize, indent: &str) -> String {
     }
 }
 
-/// What a schema says about its members in words, and about theirs: `:filter :since - not before this day`.
+/// The descriptions of a schema's members, including nested ones: `:filter :since - not before this day`.
 fn explain<'s>(
     variants: &Variants<'s>,
     all: &[Plain<'s>],
@@ -296,8 +296,8 @@ mod tests {
         assert!(documentation("time", &bare, None).contains("Required args: none"));
     }
 
-    /// What one look at a document may cost does not depend on how its parts refer to each other, and grows with its size
-    /// only.
+    /// The cost of documentation depends on the size of the document, not on how its parts refer to each
+    /// other.
     #[test]
     fn documentation_of_schemas_that_refer_to_themselves_is_bounded() {
         let circle = |count: usize| {

@@ -1,4 +1,4 @@
-//! Tools as an upstream lists them.
+//! One tool as an upstream lists it, and the tool list of a server.
 
 use super::policy::{Refusal, ToolPolicy};
 use crate::run::outcome::Effect;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// One tool.
+/// A tool.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpstreamTool {
@@ -19,16 +19,16 @@ pub struct UpstreamTool {
     /// What it does.
     #[serde(default)]
     pub description: Option<String>,
-    /// JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     #[serde(default)]
     pub input_schema: Value,
-    /// JSON Schema of its structured result.
+    /// JSON Schema of the structured result.
     #[serde(default)]
     pub output_schema: Option<Value>,
     /// What it may do.
     #[serde(default, deserialize_with = "null_is_default")]
     pub annotations: Annotations,
-    /// What the upstream attached for programs rather than people.
+    /// Metadata for programs rather than people.
     #[serde(default, rename = "_meta")]
     pub meta: Option<Value>,
 }
@@ -37,7 +37,7 @@ fn null_is_default<'de, D: Deserializer<'de>>(input: D) -> Result<Annotations, D
     Option::<Annotations>::deserialize(input).map(Option::unwrap_or_default)
 }
 
-/// Hints of the upstream about a tool; none of them is a promise.
+/// Hints of the upstream about a tool. They are not reliable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, serde::Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Annotations {
@@ -53,25 +53,25 @@ pub struct Annotations {
     /// Reaches beyond the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
-    /// Everything else that stands there, `title` included, as the upstream wrote it.
+    /// All other members, `title` included, as the upstream wrote them.
     #[serde(flatten)]
     pub more: BTreeMap<String, Value>,
 }
 
 impl Annotations {
-    /// It is known to change something.
+    /// True if it claims to change something.
     pub(crate) fn says_changes(&self) -> bool {
         self.read_only_hint == Some(false) || self.destructive_hint == Some(true)
     }
 
-    /// What its texts say, those inside other values left out.
+    /// Its texts, except those nested in other values.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.more.values().filter_map(Value::as_str)
     }
 }
 
 impl UpstreamTool {
-    /// What a call may change.
+    /// The effect of a call.
     pub fn effect(&self) -> Effect {
         match (self.annotations.read_only_hint, self.annotations.destructive_hint) {
             (Some(true), Some(true)) => Effect::Unknown,
@@ -81,13 +81,13 @@ impl UpstreamTool {
         }
     }
 
-    /// What there is to say about it: its description, else its title.
+    /// Its description, else its title.
     pub fn about(&self) -> Option<&str> {
         self.description.as_deref().filter(|text| !text.trim().is_empty()).or(self.title.as_deref())
     }
 
     /// The member that this tool wraps its result in, because structuredContent has to be an object: `result`
-    /// as FastMCP does, or by the schema the only one, or the `content` of a text.
+    /// as FastMCP does, or the only member of the schema, or the `content` of a text.
     pub fn wraps_result_in(&self) -> Option<&'static str> {
         let schema = self.output_schema.as_ref()?;
         let properties = schema.get("properties").and_then(Value::as_object);
@@ -105,7 +105,8 @@ impl UpstreamTool {
         }
     }
 
-    /// Its schema says what it gives. One that promises a text does not: JSON in it arrives as data.
+    /// True if the schema describes the result. A schema of a plain text does not: JSON in the text arrives
+    /// as data.
     pub fn declares_result(&self) -> bool {
         let Some(schema) = &self.output_schema else { return false };
         let inner = self.wraps_result_in().and_then(|name| schema.get("properties")?.get(name));
@@ -128,23 +129,23 @@ impl UpstreamTool {
     }
 }
 
-/// A schema of texts.
+/// True for a schema of texts.
 pub(crate) fn is_text(schema: &Value) -> bool {
     schema.get("type").is_some_and(|kind| kind == "string")
 }
 
-/// The tools that a server lists, and what is wrong with its list.
+/// A server's tools, and problems of its list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listed {
     /// Tools that can be called.
     pub tools: Vec<UpstreamTool>,
-    /// Names of tools that cannot be read.
+    /// Names of tools with a malformed listing.
     pub broken: Vec<Arc<str>>,
-    /// What whoever cares for the server should know.
+    /// Notes to the operator.
     pub notes: Vec<String>,
-    /// Why the list is not complete, if it is not.
+    /// Why the list is incomplete, if it is.
     pub cut: Option<Arc<str>>,
-    /// What the server says about itself for whoever uses it.
+    /// The server's text about itself.
     pub instructions: Option<Arc<str>>,
 }
 
@@ -162,7 +163,7 @@ pub struct ToolList {
     notes: Vec<String>,
     cut: Option<Arc<str>>,
     instructions: Option<Arc<str>>,
-    /// What the server may not be asked for beside its tools.
+    /// Requests, other than tool calls, that the server may not be sent.
     refused_requests: BTreeMap<&'static str, Refusal>,
 }
 
@@ -174,7 +175,7 @@ impl ToolList {
         let mut list = ToolList { notes, cut, instructions, refused_requests, ..ToolList::default() };
         let names: Vec<&str> =
             tools.iter().map(|tool| &*tool.name).chain(broken.iter().map(|name| &**name)).collect();
-        // Of a list that was cut nobody knows what it lacks.
+        // If the list was cut, missing names cannot be reported.
         if list.cut.is_none() {
             list.notes.extend(policy.unmatched(server, &names));
         }
@@ -194,22 +195,22 @@ impl ToolList {
         self.tools.get(name)
     }
 
-    /// Why a tool that the upstream has is not in the list.
+    /// Why a tool of the upstream is not in the list.
     pub fn refusal(&self, name: &str) -> Option<Refusal> {
         self.refused.get(name).copied()
     }
 
-    /// Names of tools that the upstream has and that may not be called.
+    /// Names of tools that the upstream has and the policy refuses.
     pub fn refused(&self) -> impl Iterator<Item = &str> {
         self.refused.keys().map(|name| &**name)
     }
 
-    /// What is wrong with the list, for whoever cares for the server.
+    /// Notes to the operator about the list.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// What the server says about itself for whoever uses it.
+    /// The server's text about itself.
     pub fn instructions(&self) -> Option<&str> {
         self.instructions.as_deref()
     }
@@ -219,7 +220,7 @@ impl ToolList {
         self.refused_requests.get(method).copied()
     }
 
-    /// Why it is not complete: the server has tools beyond it, which cannot be called. `None`: it is.
+    /// Why it is incomplete: further tools of the server cannot be called. `None`: it is complete.
     pub fn cut(&self) -> Option<&str> {
         self.cut.as_deref()
     }

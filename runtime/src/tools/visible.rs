@@ -1,12 +1,12 @@
-//! Text of servers as data: nothing in it ends a line, moves a cursor, hides, or turns the order of letters round where it
-//! is shown to a model or a person. Lists of tools pass here when they arrive.
+//! Makes texts of servers safe to show to a model or a person: nothing in them ends a line, moves a cursor,
+//! is hidden, or reverses the order of letters. Tool lists are cleaned here when they arrive.
 
 use super::UpstreamTool;
 use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Characters of format (Unicode's Cf): they are not seen, and change how others are.
+/// Format characters (Unicode category Cf): they are invisible, and change how others are shown.
 const FORMAT: [(u32, u32); 21] = [
     (0x00AD, 0x00AD),
     (0x0600, 0x0605),
@@ -17,7 +17,7 @@ const FORMAT: [(u32, u32); 21] = [
     (0x08E2, 0x08E2),
     (0x180E, 0x180E),
     (0x200B, 0x200F),
-    // Separators of lines and paragraphs, and the order of letters.
+    // Separators of lines and paragraphs, and bidirectional controls.
     (0x2028, 0x202E),
     (0x2060, 0x2064),
     (0x2066, 0x206F),
@@ -32,27 +32,28 @@ const FORMAT: [(u32, u32); 21] = [
     (0xE0020, 0xE007F),
 ];
 
-/// What joins letters of scripts that are joined, and parts of one picture.
+/// Joiners, which some scripts and composed emoji need.
 const JOINERS: [char; 2] = ['\u{200C}', '\u{200D}'];
 
-/// True for what a terminal obeys instead of showing it, line ends and tabs aside.
+/// True for control characters, which a terminal obeys instead of showing, except line breaks and tabs.
 pub fn is_obeyed(character: char) -> bool {
     let code = u32::from(character);
     (character.is_control() && character != '\n' && character != '\t')
         || (code >= FORMAT[0].0 && FORMAT.iter().any(|(first, last)| (*first..=*last).contains(&code)))
 }
 
-/// The character stands for itself: nothing obeys it, and it does not turn the direction of writing.
+/// True for a character that is shown: it is no control character, and does not change the direction of
+/// writing.
 pub fn is_shown(character: char) -> bool {
     !is_obeyed(character)
 }
 
-/// The text, in which each character that is obeyed is written as its number: `\u001b`.
+/// The text with each control character as its number: `\u001b`.
 pub fn visible(text: &str) -> Cow<'_, str> {
     shown(text, |_| None)
 }
 
-/// The same on one line.
+/// [`visible`] on one line.
 pub fn visible_line(text: &str) -> Cow<'_, str> {
     match visible(text) {
         text if !text.contains('\n') => text,
@@ -60,7 +61,7 @@ pub fn visible_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// [`visible`], which leaves what begins with a sequence of a length that `known` gives.
+/// [`visible`] that keeps sequences for which `known` returns a length.
 pub fn shown(text: &str, known: impl Fn(&str) -> Option<usize>) -> Cow<'_, str> {
     if !text.chars().any(is_obeyed) {
         return Cow::Borrowed(text);
@@ -79,7 +80,7 @@ pub fn shown(text: &str, known: impl Fn(&str) -> Option<usize>) -> Cow<'_, str> 
                 && !ends_plain(&out)
                 && after.starts_with(|next: char| !next.is_ascii())
         };
-        // A line end as Windows writes it.
+        // A Windows line break.
         let ends_line = character == '\r' && after.starts_with('\n');
         match is_obeyed(character) && !ends_line && !joins() {
             true => number(character, &mut out),
@@ -94,7 +95,7 @@ fn ends_plain(text: &str) -> bool {
     text.chars().next_back().is_none_or(|last| last.is_ascii())
 }
 
-/// Writes a character as its number, as JSON has it: `\u001b`.
+/// Writes a character as its number in JSON: `\u001b`.
 pub fn number(character: char, out: &mut String) {
     for unit in character.encode_utf16(&mut [0; 2]) {
         // Writing to a String cannot fail.
@@ -102,14 +103,14 @@ pub fn number(character: char, out: &mut String) {
     }
 }
 
-/// A name that can be listed: it stands on one line as it is.
+/// True for a name that fits on one line as it is.
 pub fn is_listable(name: &str) -> bool {
     !name.chars().any(|character| is_obeyed(character) || (character.is_whitespace() && character != ' '))
         && name.trim() == name
 }
 
-/// A name as lists show it: as a literal, unless it has only characters that the specification of MCP takes for names of
-/// tools (revision 2025-11-25, `server/tools`, "Tool Names").
+/// A name for lists: as a literal, unless it has only characters that the MCP specification allows in names
+/// of tools (revision 2025-11-25, `server/tools`, "Tool Names").
 pub fn shown_name(name: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
     match name.bytes().all(is_plain) {
@@ -118,12 +119,12 @@ pub fn shown_name(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// A text as a JSON string in which every character can be seen.
+/// A text as a JSON string in which every character is visible.
 pub fn literal(text: &str) -> String {
     visible(&Json::from(text).to_string()).into_owned()
 }
 
-/// Makes what a tool says of itself visible. Names and values that calls need stay what they are.
+/// Makes a tool's texts about itself visible. Names and values that calls need stay unchanged.
 pub(crate) fn clean(tool: &mut UpstreamTool) {
     for text in [&mut tool.description, &mut tool.title].into_iter().flatten() {
         clean_text(text);
@@ -141,7 +142,7 @@ pub(crate) fn clean_text(text: &mut String) {
     }
 }
 
-/// Prose of a schema. A schema nests as deep as JSON that was read, which is bounded.
+/// Cleans the descriptions in a schema. Its depth is bounded, because it was parsed from JSON.
 fn clean_schema(schema: &mut Json) {
     match schema {
         Json::Object(members) => {
@@ -150,7 +151,7 @@ fn clean_schema(schema: &mut Json) {
                     Json::String(text) if matches!(&**name, "description" | "title" | "$comment") => {
                         clean_text(text);
                     }
-                    // A type is a word in signatures.
+                    // Signatures show a type as a word.
                     Json::String(text) if name == "type" => *text = visible_line(text).into_owned(),
                     Json::Array(kinds) if name == "type" => {
                         let words = kinds.iter().map(|kind| match kind {

@@ -1,4 +1,4 @@
-//! What is wrong with a call, in words.
+//! Writes the messages about wrong calls.
 
 use super::expectation::{Mismatch, Names, ValueShape, Verdict};
 use super::schema::key;
@@ -10,17 +10,17 @@ use ptc_vm::BoundedText;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// Tools that a message lists.
+/// Limit of tools that a message lists.
 const LISTED: usize = 40;
 
-/// Undeclared names of a call that are told.
+/// Limit of undeclared names that are reported for a call.
 const MOST_UNDECLARED: usize = 10;
 
-/// Units of work for comparing two names for likeness, and required names looked through for a unit.
+/// Cost of comparing two names for similarity, in required names checked.
 const LIKENESS: u64 = 16;
 const REQUIRED: usize = 8;
 
-/// A defect of a call, which nobody is asked to carry out: what is wrong with it, and what to do about it.
+/// A wrong call, which is not sent: a message, and hints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongCall {
     /// One line that says what is wrong.
@@ -48,7 +48,7 @@ impl WrongCall {
     }
 }
 
-/// How the caller writes names and values.
+/// The syntax in which the caller writes names and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notation {
     /// `:name`, `nil`, and discovery forms in hints.
@@ -76,7 +76,8 @@ impl Notation {
     }
 }
 
-/// Where in the arguments: `:filter.state`, `:ids[2]`. Cut where it gets too long: names may be, and nest deep.
+/// A path in the arguments: `:filter.state`, `:ids[2]`. It is cut at a length limit: names may be long, and
+/// nest deeply.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
     text: BoundedText,
@@ -103,13 +104,13 @@ impl Path {
         Path { text: BoundedText::of(format_args!("{}[{at}]", self.text)), notation: self.notation }
     }
 
-    /// True when nothing that is added shows.
+    /// True when the limit is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.text.is_full()
     }
 }
 
-/// One thing that is wrong with the arguments of a call: what, and what to do about it.
+/// One problem with the arguments of a call, with a hint.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) what: String,
@@ -117,7 +118,7 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// A value that does not fit.
+    /// A value that does not match.
     pub(crate) fn mismatch(path: &Path, mismatch: &Mismatch<'_>, shape: &ValueShape<'_>) -> Problem {
         let what = format!("{} must be {}, got {}", path.text, mismatch.wanted(), path.notation.shown(shape));
         let near = match shape {
@@ -130,7 +131,7 @@ impl Problem {
         Problem { what, hint }
     }
 
-    /// How to write the same value in the type that is wanted.
+    /// The same value in the type that is wanted, as a hint.
     fn conversion(mismatch: &Mismatch<'_>, shape: &ValueShape<'_>, notation: Notation) -> Option<String> {
         let shown = notation.shown(shape);
         if matches!(shape, ValueShape::Nil) {
@@ -158,13 +159,13 @@ impl Problem {
         }
     }
 
-    /// A name that the schema does not take. `declared` are those it has and the call does not give.
+    /// A name that the schema refuses. `declared` are the declared names that the call does not give.
     pub(crate) fn unknown(path: &Path, name: &str, declared: &[&str]) -> Problem {
         let hint = nearest(name, declared).map(|near| format!("Did you mean {}?", path.notation.key(near)));
         Problem { what: format!("unknown arg {}", path.text), hint }
     }
 
-    /// Names that must be there.
+    /// Required names that are missing.
     pub(crate) fn missing(within: &Path, names: &[&str]) -> Problem {
         let what = match within.text.as_str() {
             "" => format!("missing required args {}", names.join(", ")),
@@ -173,7 +174,7 @@ impl Problem {
         Problem { what, hint: None }
     }
 
-    /// The call with this problem: what is wrong, what to do, and how the tool is called.
+    /// The wrong call for this problem: message, hint, and signature of the tool.
     pub(crate) fn of(self, server: &str, tool: &UpstreamTool) -> WrongCall {
         WrongCall {
             message: visible_line(&rejected(server, &tool.name, &self.what)).into_owned(),
@@ -187,14 +188,14 @@ impl Problem {
     }
 }
 
-/// A call whose arguments cannot be sent.
+/// A call with arguments that cannot be sent.
 pub(super) fn not_sent(server: &str, tool: &str, why: &str) -> WrongCall {
     WrongCall::new(rejected(server, tool, why))
 }
 
-/// Judges the names of a map that is complete: names that the schema refuses, or that are near to one that it
-/// declares and the map does not have; names that must be there. Gives the first few of the other names that it does
-/// not declare. Both map and schema may be large: `pay` is told the work before it is done.
+/// Checks the names of a complete map. Reports names that the schema refuses, names that are near to a
+/// declared one that is missing, and required names that are missing. Returns the first few other undeclared
+/// names. Both map and schema may be large: `pay` is called with the cost before the work is done.
 pub(crate) fn review<'n, E: From<Problem>>(
     names: &Names<'_>,
     given: impl Iterator<Item = &'n str>,
@@ -202,7 +203,7 @@ pub(crate) fn review<'n, E: From<Problem>>(
     path: impl Fn() -> Path,
     mut pay: impl FnMut(u64) -> Result<(), E>,
 ) -> Result<BTreeSet<&'n str>, E> {
-    // What a wrong name may have meant, once there is one.
+    // The names that a wrong one may mean; computed when one is found.
     let mut free = None;
     let mut wrong: Option<&str> = None;
     let mut undeclared = BTreeSet::new();
@@ -234,7 +235,7 @@ pub(crate) fn review<'n, E: From<Problem>>(
     if missing.is_empty() { Ok(undeclared) } else { Err(Problem::missing(&path(), &missing).into()) }
 }
 
-/// The message of a call whose arguments cannot be sent.
+/// The message about arguments that cannot be sent.
 pub(crate) fn rejected(server: &str, tool: &str, why: &str) -> String {
     match server {
         HOST => format!("{HOST}/{tool} rejected args: {why}"),
@@ -242,7 +243,7 @@ pub(crate) fn rejected(server: &str, tool: &str, why: &str) -> String {
     }
 }
 
-/// A call of a tool that the host does not grant.
+/// A call of a tool that the host does not offer.
 pub(crate) fn not_granted(tool: &str, granted: &[&str]) -> WrongCall {
     if granted.is_empty() {
         let wrong = WrongCall::new(format!("Unknown tool: {tool}. No tools available."));
@@ -256,7 +257,7 @@ pub(crate) fn not_granted(tool: &str, granted: &[&str]) -> WrongCall {
     }
 }
 
-/// The remark about a name that a schema does not declare and does not refuse.
+/// The note about a name that a schema neither declares nor refuses.
 pub(crate) fn undeclared_note(server: &str, tool: &UpstreamTool, name: &str, notation: Notation) -> String {
     format!(
         "the schema of {server}/{} has no argument {}; it may be ignored. {}",
@@ -266,12 +267,12 @@ pub(crate) fn undeclared_note(server: &str, tool: &UpstreamTool, name: &str, not
     )
 }
 
-/// How a tool is called.
+/// The hint with the tool's signature.
 pub(crate) fn signature_hint(server: &str, tool: &UpstreamTool) -> String {
     format!("Signature: {}", text::signature(server, tool))
 }
 
-/// The names of the configured servers, after a message.
+/// The names of the configured servers, to append to a message.
 pub(crate) fn configured(servers: &[&str]) -> String {
     if servers.is_empty() {
         " No upstreams are configured.".to_owned()
@@ -280,12 +281,12 @@ pub(crate) fn configured(servers: &[&str]) -> String {
     }
 }
 
-/// What to do where there is no server at all.
+/// The hint if no server is configured.
 const NO_SERVERS: &str = "A file names servers: --upstreams-config FILE, or ~/.config/ptc_runner_mcp/upstreams.json; `ptc \
     config import` makes one of the files of other hosts.";
 
-/// A call to a server that is not configured. What it may have meant: the nearest name, the server in a longer
-/// name, or the server that has a tool of one of the names.
+/// A call to a server that is not configured. Candidates for what it means: the nearest name, a known
+/// name that is a part of it, or the server that has a tool of this name.
 pub(crate) fn no_such_server(server: &str, tool: &str, catalog: &Catalog, notation: Notation) -> WrongCall {
     let known: Vec<&str> = catalog.servers().map(|server| &*server.name).collect();
     let wrong = WrongCall::new(format!("no upstream '{server}' configured.{}", configured(&known)))
@@ -311,7 +312,7 @@ pub(crate) fn no_such_server(server: &str, tool: &str, catalog: &Catalog, notati
     }
 }
 
-/// A call to a tool that a list does not have, with the nearest tool and its signature.
+/// A call to a tool that is not in the list, with the nearest tool and its signature.
 pub(crate) fn no_such_tool(
     server: &str,
     tool: &str,
@@ -348,7 +349,7 @@ pub(crate) fn no_such_tool(
     }
 }
 
-/// A call to a tool that the server has and the configuration refuses.
+/// A call to a tool that the configuration refuses.
 pub(crate) fn refused_tool(server: &str, tool: &str, refusal: Refusal) -> WrongCall {
     WrongCall::new(format!("no tool '{tool}' in upstream '{server}': {refusal}"))
 }

@@ -1,5 +1,5 @@
-//! Whose calls are under way at a server of a process with many clients. What such a server asks does not say for which of
-//! them it is, so it is passed on only where that is certain: while all calls under way are of one client.
+//! Tracks which clients' calls are under way at one server. A server's request does not name the call that it
+//! belongs to, so it is forwarded to a client only if all calls under way are that client's.
 
 use crate::run::client::{CallingClient, ServedClient};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,9 +11,9 @@ pub(super) struct Callers(Mutex<CallersState>);
 #[derive(Default)]
 struct CallersState {
     next: u64,
-    /// In the order in which they began; of some it is not known whose they are.
+    /// In the order in which they began; `None` for a call of an unknown client.
     calls: Vec<(u64, Option<CallingClient>)>,
-    /// Whose calls there were, up to now.
+    /// Owners of all calls so far.
     owners: Owners,
 }
 
@@ -25,17 +25,17 @@ enum Owners {
     Several,
 }
 
-/// What a server may be given by a client.
+/// What a server wants from a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asks {
-    /// What a person fills in: for the call alone.
+    /// Input from a person: for one call only.
     Form,
-    /// Folders: servers keep them, for all who call.
+    /// Folders: a server may use them for later calls, too.
     Roots,
 }
 
 impl Callers {
-    /// A call of this client is under way until what this gives is dropped.
+    /// Records a call of this client until the returned value is dropped.
     pub(super) fn enter(self: &Arc<Callers>, client: Option<CallingClient>) -> CallUnderWay {
         let mut state = self.lock();
         let number = state.next;
@@ -49,7 +49,7 @@ impl Callers {
         CallUnderWay { callers: self.clone(), number }
     }
 
-    /// The one client that can be meant.
+    /// The client to ask, if it is unambiguous.
     ///
     /// # Errors
     /// Why there is none.
@@ -74,7 +74,7 @@ impl Callers {
             Asks::Form => client.offered.elicitation,
             Asks::Roots => client.offered.roots,
         };
-        // The call that began last is the most likely one to be asked for.
+        // The latest call most likely caused the request.
         let asked =
             clients().rev().flatten().filter(|client| offers(client)).find_map(|client| client.asked.clone());
         asked.ok_or("the client whose call is under way does not offer this")
@@ -135,7 +135,7 @@ mod tests {
         assert!(why(Asks::Form).starts_with("calls of several clients"));
         drop(unknown);
         assert_eq!(why(Asks::Form), "asked");
-        // A call whose owner is not known was there.
+        // There was a call of an unknown owner.
         assert!(why(Asks::Roots).starts_with("clients of several owners"));
     }
 }

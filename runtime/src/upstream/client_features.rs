@@ -1,6 +1,6 @@
-//! What servers may ask of the client that we serve: questions to a person (elicitation), and the folders that it works
-//! in (roots). They are declared to a server only when the client offers them, so that has to be known when the server
-//! is greeted.
+//! The features of our client that servers may use: elicitation (input from a person) and roots (the folders
+//! that it works in). They are declared to a server only when the client supports them, so this has to be
+//! known at the handshake.
 
 use super::callers::{Asks, Callers};
 use crate::run::client::{Offered, ServedClient};
@@ -12,13 +12,13 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-/// How long, from the beginning, a greeting waits for a client that has not said what it offers.
+/// How long a handshake waits for a client that has not declared its features.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Most bytes of the parameters of a request that is passed on.
+/// Size limit of the parameters of a forwarded request.
 const LARGEST: usize = 64 << 10;
 
-/// A request of a server as the client is sent it.
+/// A server's request as it is sent to the client.
 pub(super) struct PassedRequest {
     pub(super) asks: Asks,
     pub(super) method: &'static str,
@@ -27,7 +27,7 @@ pub(super) struct PassedRequest {
 }
 
 impl Offered {
-    /// What servers are told about it, JSON object text.
+    /// The capabilities that are declared to servers, as the text of a JSON object.
     pub(super) fn capabilities(self) -> &'static str {
         match (self.elicitation, self.roots) {
             (false, false) => "{}",
@@ -37,10 +37,10 @@ impl Offered {
         }
     }
 
-    /// What the client is sent for this request of a server; `None` when it does not offer the like.
+    /// The request for the client that corresponds to this one; `None` when the client does not support it.
     ///
     /// # Errors
-    /// A request that cannot be passed on.
+    /// The request cannot be forwarded.
     pub(super) fn forwarded(
         self,
         server: &str,
@@ -57,7 +57,7 @@ impl Offered {
     }
 }
 
-/// A form with the name of the server that wants it filled in, since its person sees our name otherwise.
+/// A form that names the server which requests it, because the client would show only our name.
 fn form(server: &str, params: &str) -> Result<PassedRequest, &'static str> {
     if params.len() > LARGEST {
         return Err("the form is too large to be passed on");
@@ -72,7 +72,7 @@ fn form(server: &str, params: &str) -> Result<PassedRequest, &'static str> {
         return Err("the form has no requestedSchema");
     };
     let message = serde_json::Value::from(format!("{server}: {}", message.unwrap_or_default()));
-    // A message to the client is one line; in JSON, breaks stand between values only.
+    // A message to the client is one line; in JSON, line breaks occur only between values.
     let schema = schema.get().replace(['\n', '\r'], " ");
     let params = format!("{{\"message\":{message},\"requestedSchema\":{schema}}}");
     Ok(PassedRequest { asks: Asks::Form, method: "elicitation/create", params })
@@ -80,15 +80,16 @@ fn form(server: &str, params: &str) -> Result<PassedRequest, &'static str> {
 
 #[derive(Clone)]
 enum Served {
-    /// It has not said what it offers.
+    /// It has not declared its features.
     Expected(Instant),
     Nobody,
     Client(Offered, Arc<dyn ServedClient>),
-    /// There are many: those whose calls are under way. This is what is declared for all of them.
+    /// There are many clients; requests go to those with calls under way. These features are declared for all
+    /// of them.
     Callers(Offered),
 }
 
-/// The client that this process serves, as its servers know it. Clones share it.
+/// The client that this process serves, for its servers. Clones share it.
 #[derive(Clone)]
 pub struct ClientFeatures(Arc<watch::Sender<Served>>);
 
@@ -111,28 +112,28 @@ impl std::fmt::Debug for ClientFeatures {
 }
 
 impl ClientFeatures {
-    /// There will be a client: servers are greeted once it has said what it offers.
+    /// A client will connect: handshakes with servers wait until it has declared its features.
     pub fn expected() -> ClientFeatures {
         ClientFeatures(Arc::new(watch::Sender::new(Served::Expected(Instant::now()))))
     }
 
-    /// There is a client, and requests of servers go to it from now on.
+    /// The client has declared its features; requests of servers are forwarded to it from now on.
     pub fn serve(&self, offered: Offered, client: Arc<dyn ServedClient>) {
         self.0.send_replace(Served::Client(offered, client));
     }
 
-    /// There may be many clients: a server may ask the one whose calls are under way there. It is told that they offer
-    /// this, since it is greeted before it is known who will call.
+    /// Many clients may connect, and a server may ask the one with calls under way. `declared` is what
+    /// servers are promised at their handshake, before any client calls.
     pub fn serve_callers(&self, declared: Offered) {
         self.0.send_replace(Served::Callers(declared));
     }
 
-    /// There is no client that offers anything, or it has gone.
+    /// There is no client with features, or it has disconnected.
     pub fn nobody(&self) {
         self.0.send_replace(Served::Nobody);
     }
 
-    /// The client that is expected does not say what it offers.
+    /// The expected client has declared no features.
     pub fn says_nothing(&self) {
         self.0.send_if_modified(|served| {
             let is_expected = matches!(served, Served::Expected(_));
@@ -143,7 +144,7 @@ impl ClientFeatures {
         });
     }
 
-    /// What the client offers, once it has said so.
+    /// The client's features, once they are declared.
     pub(super) async fn offered(&self) -> Offered {
         let mut served = self.0.subscribe();
         let since = match &*served.borrow() {
@@ -157,17 +158,17 @@ impl ClientFeatures {
                 Served::Client(offered, _) | Served::Callers(offered) => *offered,
                 Served::Expected(_) | Served::Nobody => Offered::default(),
             },
-            // The sender is this very value.
+            // `self` owns the sender, so it cannot be closed.
             Ok(Err(_)) | Err(_) => Offered::default(),
         }
     }
 
-    /// Whether it matters whose calls are under way.
+    /// True if requests go to the client with calls under way.
     pub(super) fn are_callers(&self) -> bool {
         matches!(&*self.0.borrow(), Served::Callers(_))
     }
 
-    /// The client to be asked by a server at which these calls are under way.
+    /// The client to ask for a server with these calls under way.
     ///
     /// # Errors
     /// Why there is none.

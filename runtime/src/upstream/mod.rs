@@ -1,16 +1,17 @@
-//! Upstream servers as the runtime sees them: a name, a list of tools, calls that end in raw bytes or a fault.
+//! Upstream servers for the rest of the runtime: a name, a list of tools, and calls that end in raw bytes or
+//! a fault.
 //!
-//! [`Upstream`] knows nothing of processes, sockets or protocols. From top to bottom:
+//! [`Upstream`] hides processes, sockets and protocols. From top to bottom:
 //!
-//! - `supervisor`: the life of a server, whatever its transport: starts, restarts, its tool list, its end.
-//! - `session`: a server that was reached and takes calls, whatever it speaks.
-//! - `openapi`: plain JSON services that a document describes.
-//! - `mcp`: the protocol as a client speaks it: eras, greeting, listing.
-//! - `transport`: how a server is reached: links, peers, events; a folder for each transport.
+//! - `supervisor`: the life of a server over any transport: starts, restarts, its tool list, its end.
+//! - `session`: a connected server that takes calls, whatever its protocol.
+//! - `openapi`: plain JSON services with an OpenAPI document.
+//! - `mcp`: the MCP client: eras, handshake, listing.
+//! - `transport`: connections, request matching, events; a folder for each transport.
 //! - `jsonrpc`: messages as text.
-//! - `client_features`: what servers may ask of the client that we serve; `callers`: which one is meant, of many.
+//! - `client_features`: what servers may ask of our client; `callers`: which of many clients to ask.
 //!
-//! What all servers have together is the [`Catalog`](crate::tools::Catalog).
+//! The [`Catalog`](crate::tools::Catalog) holds the tools of all servers.
 
 mod callers;
 mod client_features;
@@ -53,26 +54,26 @@ use crate::tools::ToolList;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Why a call has no answer.
+/// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpstreamFault {
-    /// Could not start, crashed, in recovery, or stopped.
+    /// The server could not start, crashed, is waiting to restart, or was stopped.
     Unavailable(String),
-    /// The upstream answered with a JSON-RPC error, or with something that is no answer.
+    /// The upstream sent a JSON-RPC error, or an invalid response.
     Protocol(String),
     /// The deadline passed.
     Timeout(Duration),
-    /// The answer was larger than the cap.
+    /// The answer was too large.
     TooLarge {
-        /// Bytes of the answer as received.
+        /// Size of the answer as received.
         bytes: u64,
-        /// The cap of this call.
+        /// The limit of this call.
         cap: u64,
     },
 }
 
 impl UpstreamFault {
-    /// The reason programs see.
+    /// The reason that programs see.
     pub fn reason(&self) -> CallFault {
         match self {
             UpstreamFault::Unavailable(_) => CallFault::UpstreamUnavailable,
@@ -87,7 +88,7 @@ impl From<&NetError> for UpstreamFault {
     fn from(error: &NetError) -> UpstreamFault {
         match error.fault {
             NetFault::TooLarge { bytes, cap } => UpstreamFault::TooLarge { bytes, cap },
-            // Something answers, but not what was meant.
+            // A server answers, but with a wrong protocol.
             NetFault::Garbage | NetFault::Redirect => UpstreamFault::Protocol(error.to_string()),
             _ => UpstreamFault::Unavailable(error.to_string()),
         }
@@ -112,7 +113,7 @@ impl std::fmt::Display for UpstreamFault {
     }
 }
 
-/// Where an upstream is in its life.
+/// The state of an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpstreamState {
     /// Configured, not started yet.
@@ -121,16 +122,16 @@ pub enum UpstreamState {
     Starting,
     /// Takes calls.
     Ready,
-    /// Crashed; calls are refused until the recovery window has passed.
+    /// It crashed; calls are refused until the recovery window has passed.
     BackingOff,
-    /// Could not start; the next call after the recovery window tries again.
+    /// It could not start; the next call after the recovery window tries again.
     Failed,
     /// Shut down.
     Stopped,
 }
 
 impl UpstreamState {
-    /// The name people see.
+    /// Its name for people.
     pub const fn name(self) -> &'static str {
         match self {
             UpstreamState::Idle => "idle",
@@ -146,41 +147,42 @@ impl UpstreamState {
 /// A snapshot of one upstream.
 #[derive(Clone, Debug)]
 pub struct UpstreamStatus {
-    /// Where it is in its life.
+    /// Its state.
     pub state: UpstreamState,
     /// Why it is not ready, when that is known.
     pub error: Option<String>,
     /// How long the last successful start took, handshake and listing included.
     pub start_duration: Option<Duration>,
-    /// `name version` as the server introduced itself.
+    /// `name version` as the server reported them.
     pub server_info: Option<String>,
-    /// Revision of the protocol it is spoken to.
+    /// Negotiated version of the protocol.
     pub protocol: Option<String>,
 }
 
-/// A server whose tools programs can call. Processes, remote servers, plain JSON services and local tools look alike here.
+/// A server with tools that programs can call. It may be a process, a remote server, a plain JSON service or a
+/// set of local tools.
 #[async_trait::async_trait]
 pub trait Upstream: Send + Sync {
     /// Configured name.
     fn name(&self) -> &Arc<str>;
 
-    /// What the configuration says about it.
+    /// Configured description.
     fn description(&self) -> Option<&str>;
 
-    /// Where it is in its life.
+    /// Its state.
     fn status(&self) -> UpstreamStatus;
 
-    /// What its configuration says about calls.
+    /// Configured limits of calls.
     fn limits(&self) -> &CallLimits;
 
     /// The last tool list; `None` until one was loaded. The same as in the catalog.
     fn tools(&self) -> Option<Arc<ToolList>>;
 
-    /// Starts it if needed and waits until it takes calls. Concurrent callers share one start.
+    /// Starts it if necessary and waits until it takes calls. Concurrent callers share one start.
     async fn start(&self) -> Result<(), UpstreamFault>;
 
-    /// Calls a tool, or asks for something else that it has, starting the upstream if its recovery window allows. Dropping the future cancels
-    /// the call upstream.
+    /// Calls a tool or another target. Starts the upstream if its recovery window allows that. Dropping the
+    /// future cancels the call at the server.
     async fn call(&self, request: CallRequest) -> Result<CallResult, UpstreamFault>;
 
     /// Shuts it down for good; calls in flight fail.

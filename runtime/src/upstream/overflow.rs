@@ -1,4 +1,4 @@
-//! Bodies that may be larger than memory is given to them.
+//! Reads bodies that may exceed their memory limit: the rest goes to a spill file.
 
 use super::{RawAnswer, UpstreamFault};
 use crate::net::{Body, NetError};
@@ -42,18 +42,19 @@ impl From<OverflowFault> for UpstreamFault {
     }
 }
 
-/// An answer in the making: in memory, or in a file once it is larger than memory is given to it.
+/// A response that is being received: in memory, or in a file once it exceeds the memory limit.
 pub struct AnswerWriter {
     cap: usize,
     overflow: Option<SpillStore>,
-    /// What stands around the text in a file, where that is to be a message.
+    /// Text around the body in a file, which makes it a JSON-RPC message.
     around: [&'static [u8]; 2],
     text: Vec<u8>,
     file: Option<RawSpill>,
 }
 
 impl AnswerWriter {
-    /// The result of a request of MCP: at most `cap` bytes in memory, more of them in a file of `overflow`, as a message.
+    /// A writer for an MCP result: at most `cap` bytes in memory, larger ones as a message in a file of
+    /// `overflow`.
     pub fn of_result(cap: usize, overflow: Option<SpillStore>) -> AnswerWriter {
         AnswerWriter { around: [b"{\"result\":", b"}"], ..AnswerWriter::of_body(cap, overflow) }
     }
@@ -62,19 +63,19 @@ impl AnswerWriter {
         AnswerWriter { cap, overflow, around: [b"", b""], text: Vec::new(), file: None }
     }
 
-    /// There is room for so many bytes, whatever has to go for them.
+    /// Checks that this many bytes fit, evicting older results if necessary.
     ///
     /// # Errors
-    /// There is not; nothing has gone.
+    /// They do not fit; nothing was evicted.
     pub fn expect_bytes(&self, bytes: u64) -> Result<(), SpillError> {
         let most = self.overflow.as_ref().map_or(self.cap as u64, SpillStore::most_bytes);
         if bytes > most { Err(SpillError::TooLarge { most }) } else { Ok(()) }
     }
 
-    /// Takes more of the text.
+    /// Appends a part of the text.
     ///
     /// # Errors
-    /// There is no room for it.
+    /// It does not fit.
     pub fn push(&mut self, part: &[u8]) -> Result<(), SpillError> {
         if let Some(file) = &mut self.file {
             return file.push(part);
@@ -92,10 +93,10 @@ impl AnswerWriter {
         Ok(())
     }
 
-    /// The answer.
+    /// The complete answer.
     ///
     /// # Errors
-    /// There is no room for its end.
+    /// Its end does not fit.
     pub fn finish(self) -> Result<RawAnswer, SpillError> {
         Ok(match self.file {
             Some(mut file) => {
@@ -107,7 +108,7 @@ impl AnswerWriter {
     }
 }
 
-/// Reads a body to its end: at most `cap` bytes into memory, more of them into a file of `overflow`.
+/// Reads a body to its end: at most `cap` bytes into memory, larger ones into a file of `overflow`.
 pub(super) async fn read(
     body: &mut Body,
     cap: usize,

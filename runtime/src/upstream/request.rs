@@ -1,4 +1,4 @@
-//! A call on its way to an upstream, what comes back, and the limits an upstream puts on calls.
+//! The request of a call to an upstream, its result, and the limits that an upstream sets on calls.
 
 use super::{Arguments, RawAnswer};
 use crate::run::client::CallingClient;
@@ -8,42 +8,42 @@ use crate::tools::CallTarget;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One call, ready to send.
+/// One call, ready to be sent.
 #[derive(Debug)]
 pub struct CallRequest {
-    /// What it asks for.
+    /// The target of the call.
     pub target: CallTarget,
-    /// JSON object text; of a list or a resource nothing.
+    /// Text of a JSON object; empty for a list or a resource.
     pub arguments: Arguments,
-    /// Wall clock of the call, a needed start and a wait for its turn included.
+    /// Time limit of the call, including a start of the server and waiting for a permit.
     pub timeout: Duration,
     /// Where the result goes.
     pub sink: ResultSink,
-    /// The trace that the server is told of.
+    /// The trace that is sent to the server.
     pub trace: Option<TraceContext>,
-    /// Whom the server may ask while the call is under way.
+    /// The client that the server may ask while the call is under way.
     pub client: Option<CallingClient>,
 }
 
 /// Where the result of a call goes.
 #[derive(Clone, Debug)]
 pub enum ResultSink {
-    /// Into memory; a larger answer is refused before it is decoded.
+    /// Into memory; a larger result is refused before it is decoded.
     Inline {
-        /// Most bytes of the answer.
+        /// Size limit of the result.
         max_bytes: usize,
     },
-    /// Into memory, or as it comes into a file if it is larger.
+    /// Into memory, or into a file if it is larger.
     Spill {
-        /// Most bytes of an answer in memory.
+        /// Size limit of a result in memory.
         max_bytes: usize,
-        /// Where the file is made.
+        /// Where the file is created.
         store: SpillStore,
     },
 }
 
 impl ResultSink {
-    /// Most bytes in memory, and where more of them go, if anywhere.
+    /// The size limit in memory, and the store for larger results, if any.
     pub fn parts(self) -> (usize, Option<SpillStore>) {
         match self {
             ResultSink::Inline { max_bytes } => (max_bytes, None),
@@ -52,30 +52,30 @@ impl ResultSink {
     }
 }
 
-/// The result of a call: what it is, as its server speaks, with its bytes as they came.
+/// The result of a call: its kind by the server's protocol, with the raw bytes.
 #[derive(Clone, Debug)]
 pub enum CallResult {
     /// The `result` of a `tools/call` of MCP: content, structuredContent, isError; or that of a `resources/read`.
     Mcp(ResultBody),
-    /// JSON text that is the value itself; no text at all is no value.
+    /// JSON text that is the value itself; an empty text means no value.
     Json(ResultBody),
-    /// UTF-8 text that is the value itself, whatever it looks like.
+    /// UTF-8 text that is the value itself, even if it looks like JSON.
     Text(ResultBody),
-    /// The tool has failed, and its server is well.
+    /// The tool failed; the server is healthy.
     Failed {
-        /// What it says, in short and without secrets.
+        /// A short message, with secrets redacted.
         message: String,
-        /// JSON text with more; no text at all is no more.
+        /// JSON text with details; may be empty.
         body: ResultBody,
     },
 }
 
-/// The bytes of a result, in the sink that was asked for.
+/// The bytes of a result, in the requested sink.
 #[derive(Clone, Debug)]
 pub enum ResultBody {
     /// In memory.
     Inline(RawAnswer),
-    /// In a file, as it came: of MCP, the whole message.
+    /// In a file, as received: for MCP, the whole message.
     Spilled(Arc<RawSpill>),
 }
 
@@ -88,18 +88,17 @@ impl From<RawAnswer> for ResultBody {
     }
 }
 
-/// What one upstream's configuration says about calls to it. What it leaves open the program's own limits
-/// decide.
+/// Configured limits of calls to one upstream. Where one is `None`, the program's own limits apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallLimits {
-    /// Wall clock of one call.
+    /// Time limit of one call.
     pub timeout: Option<Duration>,
-    /// Most bytes of one answer.
+    /// Size limit of one result.
     pub max_response_bytes: Option<usize>,
-    /// Calls in flight at once, of all programs; more of them wait for their turn.
+    /// Limit of concurrent calls, of all programs; further calls wait.
     pub max_concurrent: Option<usize>,
-    /// Calls that one program may make.
+    /// Limit of calls of one program.
     pub max_calls_per_program: Option<u32>,
-    /// Results that are too large are kept for programs instead of being refused.
+    /// Results that are too large are spilled instead of refused.
     pub spills_large: bool,
 }

@@ -1,4 +1,4 @@
-//! A server that was reached and takes calls, in whatever it speaks.
+//! A connected server that takes calls, whatever its protocol.
 
 use super::mcp::{McpSession, Probe};
 use super::openapi::OpenApiSession;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What calls of tools go through.
+/// The session of a connected server.
 pub(super) enum ServerSession {
     /// A server of MCP.
     Mcp(McpSession),
@@ -19,8 +19,8 @@ pub(super) enum ServerSession {
 }
 
 impl ServerSession {
-    /// Makes a server that was reached ready for calls, and lists its tools. `patience` bounds each request; the
-    /// caller bounds all of them together.
+    /// Prepares a connected server for calls, and lists its tools. `patience` limits each request; the caller
+    /// limits all of them together.
     pub(super) async fn open(
         line: Line,
         events: Arc<PeerEvents>,
@@ -40,7 +40,7 @@ impl ServerSession {
         }
     }
 
-    /// The session of a server of MCP, whose tools may change while it runs.
+    /// The session if it is MCP; its tools may change while it runs.
     pub(super) fn mcp(&self) -> Option<&McpSession> {
         match self {
             ServerSession::Mcp(session) => Some(session),
@@ -48,7 +48,7 @@ impl ServerSession {
         }
     }
 
-    /// `name version` as the server calls itself.
+    /// `name version` as the server reports them.
     pub(super) fn server_info(&self) -> &str {
         match self {
             ServerSession::Mcp(session) => session.server_info(),
@@ -56,7 +56,7 @@ impl ServerSession {
         }
     }
 
-    /// What is spoken, and in which version.
+    /// Protocol or specification version.
     pub(super) fn version(&self) -> &str {
         match self {
             ServerSession::Mcp(session) => session.version(),
@@ -64,7 +64,7 @@ impl ServerSession {
         }
     }
 
-    /// Carries out a call; the time of the call began at `begun`.
+    /// Sends a call; the time of the call began at `begun`.
     pub(super) async fn call(
         &self,
         request: CallRequest,

@@ -1,13 +1,13 @@
-//! Messages of Anthropic.
+//! Request and response bodies of Anthropic's Messages API.
 
 use super::http::Partial;
 use crate::agent::llm::{LlmReply, LlmRequest, TokenUsage};
 use serde_json::{Value as Json, json};
 
-/// The revision of the interface.
+/// Value of the `anthropic-version` header.
 pub(super) const VERSION: &str = "2023-06-01";
 
-/// Tokens of a reply where nobody says: the interface wants a number.
+/// Token limit of a reply when the request sets none: the API requires a number.
 const MOST_TOKENS: u32 = 4_096;
 
 /// The body of a request.
@@ -26,7 +26,7 @@ pub(super) fn body(request: &LlmRequest<'_>, model: &str, stream: bool) -> Json 
     body
 }
 
-/// What a whole answer holds; `None` if it is none.
+/// Parses a complete response; `None` if it is malformed.
 pub(super) fn reply(answer: &Json) -> Option<LlmReply> {
     let blocks = answer.get("content")?.as_array()?;
     let text = blocks.iter().filter_map(|block| block.get("text")?.as_str()).collect();
@@ -35,7 +35,7 @@ pub(super) fn reply(answer: &Json) -> Option<LlmReply> {
     Some(LlmReply { text, usage, is_cut: is_cut(answer) })
 }
 
-/// Takes an event of a stream in; true at its end.
+/// Processes one event of a stream; true at the end of the stream.
 pub(super) fn event(partial: &mut Partial, data: &Json) -> bool {
     let reply = &mut partial.reply;
     match data.get("type").and_then(Json::as_str).unwrap_or_default() {
@@ -63,7 +63,7 @@ fn is_cut(message: &Json) -> bool {
     matches!(reason, Some("max_tokens" | "model_context_window_exceeded" | "refusal"))
 }
 
-/// Input counts what was read from a cache, or written to one, as well.
+/// Adds token counts. Input includes tokens that were read from or written to a cache.
 fn count(usage: &mut TokenUsage, given: Option<&Json>) {
     let Some(given) = given else { return };
     let number = |name| given.get(name).and_then(Json::as_u64);

@@ -1,4 +1,4 @@
-//! One request to a model over HTTP: tries, time, streams, faults.
+//! Sends one request to a model over HTTP: retries, deadlines, streams and errors.
 
 use super::{anthropic, openai};
 use crate::agent::llm::{Llm, LlmError, LlmErrorKind, LlmReply, LlmRequest};
@@ -12,34 +12,35 @@ use async_trait::async_trait;
 use serde_json::Value as Json;
 use std::time::{Duration, Instant};
 
-/// Most bytes of an answer.
+/// Size limit of a response.
 const ANSWER_BYTES: usize = 8 << 20;
-/// Most bytes and characters of an answer that says what is wrong.
+/// Size limits of an error response, in bytes and in characters.
 const ERROR_BYTES: usize = 64 << 10;
 const SHOWN: usize = 500;
-/// How long nothing may come of a stream.
+/// How long a stream may be silent.
 pub(super) const SILENCE: Duration = Duration::from_secs(60);
 
-/// How bodies are written.
+/// The API that a provider speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ModelProtocol {
     OpenAi,
     Anthropic,
 }
 
-/// How long a stream may say nothing behind the last word of its model. Most say that they end; some only stop.
+/// How long a stream may be silent after the model's last word. Most streams announce their end; some only
+/// stop.
 const PAUSE: Duration = Duration::from_secs(3);
 
-/// A reply that comes piece by piece.
+/// A reply that arrives in pieces.
 #[derive(Default)]
 pub(super) struct Partial {
     pub(super) reply: LlmReply,
-    /// The model said that this is all.
+    /// The model reported the end of its reply.
     pub(super) is_complete: bool,
 }
 
 impl ModelProtocol {
-    /// Behind the base address.
+    /// The path below the base address.
     pub(super) const fn path(self) -> &'static str {
         match self {
             ModelProtocol::OpenAi => "/chat/completions",
@@ -72,12 +73,12 @@ pub(super) struct HttpModel {
     pub(super) secrets: SecretRegistry,
     pub(super) url: Url,
     pub(super) headers: Headers,
-    /// The provider for people, and the variable of its key.
+    /// The provider's name in messages; the next field is the variable that holds its key.
     pub(super) title: &'static str,
     pub(super) key_name: Option<&'static str>,
-    /// With the provider, for people.
+    /// Name with the provider, for messages.
     pub(super) model: String,
-    /// As the provider names it.
+    /// Name that the provider expects.
     pub(super) id: String,
     pub(super) protocol: ModelProtocol,
     pub(super) stream: bool,
@@ -85,7 +86,7 @@ pub(super) struct HttpModel {
     pub(super) pause: Duration,
 }
 
-/// A try that failed, and how long the provider wants to be left alone.
+/// A failed try, and how long the provider asks clients to wait.
 struct FailedTry {
     error: LlmError,
     retry_after: Option<Duration>,
@@ -133,7 +134,7 @@ impl Llm for HttpModel {
             tokio::time::sleep(wait).await;
             pause = pause.saturating_mul(2);
         }
-        // The last try returns.
+        // Unreachable: the last try returns.
         Err(LlmError::new(LlmErrorKind::Unavailable, format!("{} was not asked", self.title)))
     }
 }
@@ -167,8 +168,8 @@ impl HttpModel {
         Ok(reply.ok_or_else(|| self.malformed("an answer without a message"))?)
     }
 
-    /// A reply as it is written. Once the model has said its last word, what follows is worth no failure: the reply is whole when
-    /// the stream says so, ends, breaks, or has been quiet for a while.
+    /// Reads a streamed reply. After the model's last word nothing that follows is a failure: the reply is
+    /// complete when the stream says so, ends, breaks, or is silent for [`PAUSE`].
     async fn streamed(&self, mut body: Body, end: Instant) -> Result<LlmReply, LlmError> {
         let (mut parser, mut partial) = (EventParser::default(), Partial::default());
         let (mut bytes, mut quiet_at) = (0, end);
@@ -197,7 +198,7 @@ impl HttpModel {
                     return Ok(partial.reply);
                 }
                 if before != (partial.reply.text.len(), partial.is_complete) {
-                    // Where little time is left, half of it is for whoever waits.
+                    // With little time left, half of it is reserved for the caller.
                     let now = Instant::now();
                     quiet_at = now + PAUSE.min(end.saturating_duration_since(now) / 2);
                 }
@@ -215,7 +216,7 @@ impl HttpModel {
         }
     }
 
-    /// Takes an event in; true at the end.
+    /// Processes one event; true at the end.
     fn take(&self, partial: &mut Partial, event: ServerSentEvent) -> Result<bool, LlmError> {
         let ServerSentEvent::Event { data, .. } = event else {
             return Err(self.malformed("an event that is too large"));
@@ -235,7 +236,7 @@ impl HttpModel {
         })
     }
 
-    /// An answer with a status of failure.
+    /// Reads a response with an error status.
     async fn refused(&self, mut response: Response) -> FailedTry {
         let status = response.status;
         let seconds = response.header("retry-after").and_then(|text| text.trim().parse().ok());
@@ -273,7 +274,7 @@ impl HttpModel {
             NetFault::Garbage | NetFault::TooLarge { .. } => LlmErrorKind::Malformed,
             _ => LlmErrorKind::Unavailable,
         };
-        // It may name where a redirect leads, with whatever the server has put there.
+        // The error may name the target of a redirect, which is text of the server.
         LlmError::new(kind, format!("{}: {}", self.title, self.excerpt(&error.to_string())))
     }
 
@@ -285,7 +286,7 @@ impl HttpModel {
         LlmError::new(LlmErrorKind::Unavailable, format!("{}: {why}", self.title))
     }
 
-    /// What an error of a provider says. It may repeat what it was sent, keys included.
+    /// The message in a provider's error. It may quote the request, keys included.
     fn said(&self, error: &Json) -> String {
         let text = match error {
             Json::String(text) => text.clone(),
@@ -296,7 +297,8 @@ impl HttpModel {
         self.excerpt(&text)
     }
 
-    /// The beginning of what a provider says, cleaned before it is cut; it may have been cut before.
+    /// The beginning of a provider's text. Secrets are redacted first: cutting first could leave a part of
+    /// one.
     fn excerpt(&self, text: &str) -> String {
         excerpt(&self.secrets.scrub_cut(text), SHOWN)
     }

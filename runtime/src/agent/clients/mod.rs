@@ -1,8 +1,10 @@
-//! Models over HTTP: chat completions as OpenAI defines them, which most providers speak, and messages of Anthropic.
+//! Clients for models over HTTP: OpenAI's chat completions, which most providers speak, and Anthropic's
+//! Messages API.
 //!
 //! # Layout
-//! - this file: what a model is called, which provider has it, and where its key is
-//! - `http`: one request: tries, time, streams, faults; `openai`, `anthropic`: the two shapes of bodies
+//! - this file: names of models, providers and where their keys are
+//! - `http`: one request with retries, deadlines, streams and errors; `openai`, `anthropic`: the two shapes
+//!   of bodies
 
 mod anthropic;
 mod http;
@@ -15,26 +17,26 @@ use http::{HttpModel, ModelProtocol};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Which model, and how it is reached.
+/// Which model to use, and how to reach it.
 #[derive(Clone)]
 pub struct ModelOptions {
     /// `provider:model`, for example `anthropic:claude-haiku-4-5` or `openrouter:google/gemini-3.1-flash-lite`, or an
     /// alias. With a base address, a model without a provider is one of an OpenAI-compatible server.
     pub model: String,
-    /// Where the provider is, instead of its usual address: all before `/chat/completions` or `/v1/messages`.
+    /// Base address instead of the provider's own: everything before `/chat/completions` or `/v1/messages`.
     pub base_url: Option<String>,
-    /// The key; `None` takes it from the usual variable of the provider.
+    /// The API key; `None` reads the provider's usual environment variable.
     pub key: Option<Credential>,
-    /// Replies are read as they are written. What takes long is then known to be under way.
+    /// Streams replies, so that a long reply is known to be under way.
     pub stream: bool,
-    /// Further tries of a request that failed for a while.
+    /// Retries of a request that failed temporarily.
     pub retries: u32,
-    /// The pause before the first of them, when the provider names none; it doubles.
+    /// The pause before the first retry, unless the provider names one; it doubles.
     pub pause: Duration,
 }
 
 impl ModelOptions {
-    /// A model with two further tries, without a stream.
+    /// A model with two retries, without a stream.
     pub fn new(model: impl Into<String>) -> ModelOptions {
         ModelOptions {
             model: model.into(),
@@ -47,14 +49,14 @@ impl ModelOptions {
     }
 }
 
-/// Who has models.
+/// A provider of models.
 struct ModelProvider {
-    /// In front of the colon.
+    /// The part of a model's name before the colon.
     name: &'static str,
-    /// For people.
+    /// Name in messages.
     title: &'static str,
     base_url: &'static str,
-    /// The variable of its key; `None` needs none.
+    /// The environment variable of its key; `None` if it needs none.
     key: Option<&'static str>,
     protocol: ModelProtocol,
 }
@@ -90,17 +92,17 @@ const PROVIDERS: [ModelProvider; 8] = [
     openai("ollama", "Ollama", "http://localhost:11434/v1", None),
 ];
 
-/// An OpenAI-compatible server that has no name here.
+/// An OpenAI-compatible server that is not in the table.
 const OTHER: ModelProvider = openai("", "the model server", "", None);
 
 /// Short names of models.
 const ALIASES: [(&str, &str); 1] = [("gemini-flash-lite", "openrouter:google/gemini-3.1-flash-lite")];
 
-/// A model over HTTP. Its key, wherever it comes from, is registered as a secret.
+/// A model over HTTP. Its key is registered as a secret.
 ///
 /// # Errors
-/// [`LlmErrorKind::KeyMissing`]; [`LlmErrorKind::Configuration`]: no such provider, an address that is none or would send
-/// the key in the clear.
+/// [`LlmErrorKind::KeyMissing`]; [`LlmErrorKind::Configuration`]: the provider is unknown, or the address is
+/// invalid or would send the key unencrypted.
 pub fn model(options: ModelOptions, secrets: &SecretRegistry) -> Result<Arc<dyn Llm>, LlmError> {
     model_with(options, secrets, &|variable| std::env::var(variable).ok())
 }
@@ -138,7 +140,7 @@ fn model_with(
     url.set_path(&format!("{}{}", url.path().trim_end_matches('/'), provider.protocol.path()));
     let key = match (key, provider.key) {
         (Some(key), _) => {
-            // It may have been made with another registry.
+            // The key may have been read with another registry.
             let _ = secrets.register(key.expose());
             Some(key)
         }

@@ -1,10 +1,10 @@
-//! Chat completions as OpenAI defines them.
+//! Request and response bodies of OpenAI's chat completions.
 
 use super::http::Partial;
 use crate::agent::llm::{LlmReply, LlmRequest, TokenUsage};
 use serde_json::{Value as Json, json};
 
-/// The body of a request. `is_openai`: the provider itself, which has another name for the most tokens.
+/// The body of a request. `is_openai`: the provider is OpenAI, which names the token limit differently.
 pub(super) fn body(request: &LlmRequest<'_>, model: &str, stream: bool, is_openai: bool) -> Json {
     let system = json!({"role": "system", "content": request.system});
     let others =
@@ -21,21 +21,21 @@ pub(super) fn body(request: &LlmRequest<'_>, model: &str, stream: bool, is_opena
     body
 }
 
-/// What a whole answer holds; `None` if it is none.
+/// Parses a complete response; `None` if it is malformed.
 pub(super) fn reply(answer: &Json) -> Option<LlmReply> {
     let choice = answer.get("choices")?.get(0)?;
     let content = choice.get("message")?.get("content");
     let text = match content {
         Some(Json::String(text)) => text.clone(),
-        // Some providers give parts.
+        // Some providers send a list of parts.
         Some(Json::Array(parts)) => parts.iter().filter_map(|part| part.get("text")?.as_str()).collect(),
-        // Words of a model that does not want to.
+        // The text with which a model refuses.
         _ => choice.pointer("/message/refusal").and_then(Json::as_str).unwrap_or_default().to_owned(),
     };
     Some(LlmReply { text, usage: usage(answer).unwrap_or_default(), is_cut: is_cut(choice) })
 }
 
-/// Takes an event of a stream in; true at its end.
+/// Processes one event of a stream; true at the end of the stream.
 pub(super) fn event(partial: &mut Partial, data: &Json) -> bool {
     let usage = usage(data);
     let has_usage = usage.is_some();
@@ -49,10 +49,11 @@ pub(super) fn event(partial: &mut Partial, data: &Json) -> bool {
         }
         partial.is_complete |= choice.get("finish_reason").is_some_and(|reason| !reason.is_null());
         partial.reply.is_cut |= is_cut(choice);
-        // Not even one with a reason to finish and with usage is the last for sure: some providers give both with each piece.
+        // An event with a finish reason and usage is not certainly the last: some providers send both with
+        // each piece.
         return false;
     }
-    // The counts alone, behind the last word, are the last event.
+    // An event that holds only usage after the finish reason is the last one.
     partial.is_complete && has_usage
 }
 

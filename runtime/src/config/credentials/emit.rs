@@ -1,4 +1,5 @@
-//! The `auth` of an entry: an ordered list of emitters, each of which turns one credential into one header.
+//! Reads the `auth` of an entry: an ordered list of emitters, each of which turns one credential into one
+//! header.
 
 use super::header::{self, Use, VALUE};
 use super::{Binding, Credentials};
@@ -18,7 +19,7 @@ const USAGE: &str = "write {\"scheme\": \"bearer\"|\"basic\", \"binding\": NAME}
     \"header\": HEADER, \"binding\": NAME}";
 
 impl EntryReader<'_> {
-    /// The headers of `auth`, in its order.
+    /// The headers of `auth`, in order.
     pub(super) fn emitted(
         &self,
         entry: &Map<String, Value>,
@@ -26,7 +27,7 @@ impl EntryReader<'_> {
         let emitters = match entry.get("auth") {
             None | Some(Value::Null) => return Ok(Vec::new()),
             Some(Value::Array(emitters)) => emitters,
-            // Cursor's own, about OAuth.
+            // Cursor's own `auth` object, about OAuth.
             Some(Value::Object(_)) if self.shape != Shape::Upstreams => return Ok(Vec::new()),
             Some(_) => return Err(self.about(&["auth"], &format!("auth must be a list; {USAGE}"))),
         };
@@ -88,7 +89,7 @@ impl EntryReader<'_> {
         Ok((header, value))
     }
 
-    /// `Basic …` of a credential `user:pass`, or of JSON with the two.
+    /// `Basic …` from a credential `user:pass`, or from JSON with both fields.
     fn basic(&self, name: &str, binding: &Binding) -> Result<Credential, ConfigError> {
         let wrong = |why: &str| {
             let hint = "write user:pass or {\"user\": …, \"pass\": …}";
@@ -110,7 +111,7 @@ impl EntryReader<'_> {
         if user.is_empty() || user.contains(':') {
             return Err(wrong("needs a user, without a colon in its name"));
         }
-        // Either may come back alone; the pair is what base64 is made of.
+        // Both are registered as secrets: base64 is made of the pair, and either may be echoed alone.
         if !password.is_empty() {
             self.protect(&["auth"], &format!("the password of credential {name}"), &password);
         }

@@ -1,4 +1,4 @@
-//! Which headers an entry may set, and `static_headers`, which sets those without secrets.
+//! Decides which headers an entry may set, and reads `static_headers`, which sets those without secrets.
 
 use crate::config::ConfigError;
 use crate::config::entry::EntryReader;
@@ -6,12 +6,12 @@ use crate::net::{HeaderError, Headers};
 use crate::secrets::names;
 use serde_json::{Map, Value};
 
-/// What sets a header.
+/// The key that sets a header.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Use {
-    /// `static_headers`: no secrets.
+    /// `static_headers`: values without secrets.
     Static,
-    /// `auth`: nothing but secrets.
+    /// `auth`: values that are secrets.
     Auth,
 }
 
@@ -19,7 +19,7 @@ pub(super) enum Use {
 const PROTOCOL: [&str; 6] =
     ["mcp-protocol-version", "mcp-session-id", "mcp-method", "mcp-name", "last-event-id", "user-agent"];
 
-/// Headers that say how a message is framed and where it goes.
+/// Headers that frame or route a message.
 const FRAMING: [&str; 10] = [
     "host",
     "content-length",
@@ -33,10 +33,10 @@ const FRAMING: [&str; 10] = [
     "upgrade",
 ];
 
-/// Headers that hold a secret by their definition.
+/// Headers that hold a secret by definition.
 const SENSITIVE: [&str; 5] = ["authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"];
 
-/// Parts of names of headers that are invented for a secret.
+/// Parts of header names that suggest a secret.
 const SENSITIVE_PARTS: [&str; 10] = [
     "token",
     "secret",
@@ -50,7 +50,7 @@ const SENSITIVE_PARTS: [&str; 10] = [
     "cookie",
 ];
 
-/// The name of a header as it is sent, in lower case; an error says what is wrong with it.
+/// The name of a header as sent, in lower case. The error says what is wrong with it.
 pub(super) fn checked(name: &str, purpose: Use) -> Result<String, String> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_token) {
@@ -77,12 +77,12 @@ pub(super) fn checked(name: &str, purpose: Use) -> Result<String, String> {
 
 const MOVE: &str = "secrets belong into credentials; name one in auth";
 
-/// What is wrong with a value that cannot be sent.
+/// The error about a value that cannot be sent.
 pub(super) const VALUE: &str = "holds a line break or another character that no header can carry";
 
 impl EntryReader<'_> {
-    /// The headers of an entry, each once: those of `static_headers`, then those of `auth` in order. And whether
-    /// there are any of the latter.
+    /// The headers of an entry, each once: those of `static_headers`, then those of `auth` in order; and
+    /// whether `auth` set any.
     pub(in crate::config) fn headers(
         &self,
         entry: &Map<String, Value>,

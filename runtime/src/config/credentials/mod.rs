@@ -1,7 +1,7 @@
-//! The `credentials` of a file: secrets by name, resolved once when the file is read, and what carries them.
+//! Reads the `credentials` of a file: secrets by name, resolved once when the file is read.
 //!
-//! - here: the registry. [`emit`]: the `auth` of an entry, which turns credentials into headers. [`header`]: which
-//!   headers an entry may set, `static_headers` included.
+//! - this file: the table of credentials; [`emit`]: the `auth` of an entry, which turns credentials into
+//!   headers; [`header`]: which headers an entry may set, and `static_headers`
 
 mod emit;
 mod header;
@@ -18,14 +18,14 @@ use std::path::Path;
 /// The top-level key.
 pub(super) const KEY: &str = "credentials";
 
-/// Where a value comes from: the name of the source and of the key that says more, and what that is.
+/// Sources of a value: name of the source, name of the key that belongs to it, and what that key holds.
 pub(super) const SOURCES: [(&str, &str, &str); 3] = [
     ("env", "var", "The variable that holds the value."),
     ("file", "path", "The file that holds the value; a relative one is looked for beside this file."),
     ("literal", "value", "The value itself."),
 ];
 
-/// Known, and not built.
+/// A source that is reserved and not implemented.
 const RESERVED_SOURCE: &str = "exec";
 
 /// Credentials by name. Holds secrets, so it implements neither `Debug` nor `Serialize`.
@@ -37,7 +37,7 @@ pub(super) struct Credentials {
 /// One resolved credential.
 pub(super) struct Binding {
     value: Credential,
-    /// The scheme that its owner had in mind.
+    /// The scheme that the file suggests for it.
     hint: Option<String>,
 }
 
@@ -54,7 +54,7 @@ impl Credentials {
         self.bindings.get(name)
     }
 
-    /// What they hold, by name.
+    /// The secrets by name.
     pub(super) fn into_values(self) -> BTreeMap<String, Credential> {
         self.bindings.into_iter().map(|(name, binding)| (name, binding.value)).collect()
     }
@@ -65,7 +65,7 @@ impl Credentials {
 }
 
 impl CredentialReader<'_> {
-    /// Resolves every credential of a file, used or not: one that is not there is noticed at the start.
+    /// Resolves every credential of a file, used or not, so that a missing one is noticed at the start.
     pub(super) fn read(mut self, root: &Map<String, Value>) -> Result<Credentials, ConfigError> {
         let mut credentials = Credentials::default();
         let bindings = match root.get(KEY) {

@@ -21,12 +21,12 @@ fn error(text: &str) -> String {
     }
 }
 
-/// What is wrong with a credential `c`.
+/// The error about a credential `c`.
 fn of_credential(binding: &str) -> String {
     error(&format!("{{\"credentials\":\n {{\"c\": {binding}}}, \"upstreams\": {{}}}}"))
 }
 
-/// What is wrong with an entry that uses the credentials `t`, `p` and `b`.
+/// The error about an entry that uses the credentials `t`, `p` and `b`.
 fn of_entry(members: &str) -> String {
     error(&format!(
         r#"{{"credentials": {{"t": {{"source": "env", "var": "TOKEN"}}, "p": {{"source": "env", "var": "PAIR"}},

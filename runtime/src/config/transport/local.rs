@@ -1,4 +1,4 @@
-//! The keys of an entry that defines its tools itself: commands and file operations in one folder.
+//! Reads the keys of an entry that defines its own tools: commands and file operations in one folder.
 
 use crate::config::ConfigError;
 use crate::config::entry::EntryReader;
@@ -9,7 +9,7 @@ use std::path::Path;
 /// Keys of a handler.
 const HANDLER_KEYS: [&str; 5] = ["name", "description", "command", "file", "parameters"];
 
-/// File operations, by their names.
+/// File operations by name.
 pub(in crate::config) const FILE_WORK: [(&str, LocalWork); 3] =
     [("read", LocalWork::Read), ("list", LocalWork::List), ("write", LocalWork::Write)];
 

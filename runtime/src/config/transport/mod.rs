@@ -1,5 +1,5 @@
-//! How an entry says that its server is reached, and the keys that only one transport has; `local`: those of tools that
-//! it defines itself.
+//! Reads how an entry's server is reached, and the keys that belong to one transport; `local`: tools that the
+//! entry defines itself.
 
 mod local;
 
@@ -12,7 +12,7 @@ use crate::upstream::{Environment, HttpProtocol, StdioSpec, TransportSpec};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// Transports, under every name the three shapes use for them.
+/// Transports, under every name of the three shapes.
 const TRANSPORTS: [(&str, TransportName); 9] = [
     ("mcp_stdio", TransportName::Stdio),
     ("stdio", TransportName::Stdio),
@@ -25,18 +25,18 @@ const TRANSPORTS: [(&str, TransportName); 9] = [
     ("local", TransportName::Local),
 ];
 
-/// More names of hosts: Copilot's, Goose's.
+/// More names that hosts use: Copilot's and Goose's.
 const HOST_TRANSPORTS: [(&str, TransportName); 2] =
     [("local", TransportName::Stdio), ("streamable_http", TransportName::Http(HttpProtocol::Streamable))];
 
-/// Where hosts write addresses; `httpUrl` of Gemini says the transport as well, and goes first.
+/// Keys in which hosts write addresses. Gemini's `httpUrl` implies the transport and is checked first.
 pub(super) const HOST_ADDRESSES: [(&str, HttpProtocol); 3] = [
     ("httpUrl", HttpProtocol::Streamable),
     ("url", HttpProtocol::Either),
     ("serverUrl", HttpProtocol::Either),
 ];
 
-/// Their names in our own shape, and in the others.
+/// Names of transports for error messages: in our own shape, and in the others.
 const NAMES: &str = "mcp_stdio, mcp_http, sse, openapi or local";
 const HOST_NAMES: &str = "stdio, http, sse, openapi or local";
 
@@ -137,7 +137,7 @@ impl EntryReader<'_> {
             let text = match value {
                 Value::String(text) => text.clone(),
                 Value::Number(_) | Value::Bool(_) => value.to_string(),
-                // What VS Code takes away from the environment was never in this one.
+                // VS Code removes a variable this way; the child's environment never had it.
                 Value::Null if self.shape != Shape::Upstreams => continue,
                 Value::Null | Value::Array(_) | Value::Object(_) => {
                     let message = format!("upstream {}: env value of {name} must be a string", self.server);
@@ -149,7 +149,7 @@ impl EntryReader<'_> {
                 return Err(self.error(&["env", name], message));
             }
             let filled = self.filled(&["env", name], &text)?;
-            // A variable that was filled in has been registered by itself; what stands in for one has no other name.
+            // A variable that was filled in is already registered; its default is not.
             let is_literal = filled == text || names::defaults(&text).next().is_some();
             let credential = if is_literal && names::is_secret(name) {
                 self.protect(&["env", name], &format!("env {name}"), &filled)

@@ -1,7 +1,7 @@
-//! The language in a few lines, for models that write programs: descriptions of tools and prompts of agents say it with
-//! the same words. `tests/description/claims.txt` holds all of it, with a program for each claim.
+//! The language in a few lines, for models that write programs. Tool descriptions and agent prompts share
+//! this text. `tests/description/claims.txt` holds all of it, with a program for each claim.
 
-/// How upstream tools are called, and what comes back.
+/// How to call upstream tools, and what they return.
 pub const CALL: &str = r#"
 Call: (tool/call {:server "fs" :tool "read" :args {:path "a.txt"}})
 => {:ok true :value v}, JSON text already decoded, or {:ok false :reason kw :message s}, kw :tool_error :upstream_error :upstream_unavailable :timeout :response_too_large :cap_exhausted. Check :ok:

@@ -1,4 +1,4 @@
-//! From the text of a program to what an isolate loads.
+//! Compiles the text of a program to what an isolate loads.
 
 use super::environment::CompileEnvironment;
 use super::program_cache::{CachedProgram, CheckedLists, ProgramKey};
@@ -12,7 +12,7 @@ use ptc_compiler::tool_catalog::ToolCatalog;
 use ptc_vm::{Budget, Interrupt, InterruptKind, Preemption, Reason};
 use std::sync::Arc;
 
-/// What the isolate of a run with these options may spend.
+/// The budget of an isolate for a run with these options.
 pub(super) fn run_budget(options: &RunOptions, interrupt: Interrupt) -> Budget {
     let limits = &options.limits;
     Budget {
@@ -27,7 +27,7 @@ pub(super) fn run_budget(options: &RunOptions, interrupt: Interrupt) -> Budget {
     }
 }
 
-/// Compiles a program, or finds it in the cache.
+/// Compiles a program, or takes it from the cache.
 pub(super) fn compile(
     lisp: &Lisp,
     environment: &CompileEnvironment,
@@ -49,7 +49,7 @@ pub(super) fn compile(
     let servers = names(&upstreams);
     let catalog = lisp.broker.catalog().snapshot();
     let check = StaticCheck { catalog: &catalog, broker: &lisp.broker };
-    // Without any server a call has nothing to be checked against, and says so when it is made.
+    // Without servers there is nothing to check a call against; the call itself reports that when it is made.
     let check = (!servers.is_empty()).then_some(&check as &dyn ToolCatalog);
     let budget = CompileBudget {
         preemption,

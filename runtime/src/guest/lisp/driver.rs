@@ -1,5 +1,5 @@
-//! Drives one program: runs slices of its isolate, hands its host calls out, answers them, and turns the
-//! end into an ending.
+//! Drives one program: runs slices of its isolate, starts its host calls, answers them, and builds the result
+//! of the run.
 
 use super::compile::{compile, run_budget};
 use super::environment::CompileEnvironment;
@@ -27,16 +27,18 @@ use std::sync::Arc;
 /// Fuel of one slice: about a millisecond of work.
 const SLICE: u64 = 100_000;
 
-/// The piece of work that a program waits for before its first instruction; calls of its isolate count from below.
+/// Id of the work that a program waits for before its first instruction. Calls of its isolate count up from
+/// 0.
 const ATTACHING: CallId = CallId(u64::MAX);
 
 /// Whether a program may run.
 enum AttachState {
     /// It may.
     Open,
-    /// Servers that its prelude calls are started, so that it is known before its first instruction what they have.
+    /// The servers that its prelude calls are being started, so that their tools are known before its first
+    /// instruction.
     Attaching { _errand: Errand },
-    /// Its prelude lacks what it needs.
+    /// Its prelude lacks something.
     Refused(Failure),
 }
 
@@ -53,25 +55,25 @@ pub(crate) struct Execution {
     /// The program in its isolate, once it is loaded.
     unit: Option<UnitId>,
     environment: Arc<CompileEnvironment>,
-    /// It asked its host for something.
+    /// The program has made a host call.
     host_calls: bool,
-    /// The session that it is a run of.
+    /// Its session, if it runs in one.
     session: Option<SessionRun>,
-    /// Logical bytes of the isolate that are no program's.
+    /// Logical bytes of the isolate that do not belong to the program.
     empty_bytes: u64,
-    /// What of its prelude the isolate has.
+    /// The definitions of its prelude that are in the isolate.
     attached: Attached,
-    /// No defect has left the isolate half-way.
+    /// False once a defect may have left the isolate in an inconsistent state.
     is_whole: bool,
-    /// Its results that were too large to be carried.
+    /// Its results that were too large to carry.
     spills: OwnedSpills,
 }
 
-/// Work for the program that has not come back.
+/// Work for the program that is under way.
 struct InFlight {
-    /// The upstream call it is; `None` while servers are started for a look at their tools.
+    /// The ledger entry of an upstream call; `None` while servers are started for a look at their tools.
     call: Option<CallTag>,
-    /// The tool of the host that it is a call of.
+    /// The tool of the host that is called.
     granted: Option<Arc<str>>,
     _errand: Errand,
 }
@@ -105,7 +107,7 @@ impl Execution {
         let kept = session.as_ref().and_then(|run| kept::take(&run.state));
         let (isolate, empty_bytes, attached) = match kept {
             Some(Kept { mut isolate, empty_bytes, attached, .. }) => {
-                // What the session keeps is not the program's.
+                // The memory of the session does not count against the program.
                 budget.memory_bytes = budget.memory_bytes.saturating_add(isolate.live_bytes());
                 isolate.begin(budget);
                 (isolate, empty_bytes, attached)
@@ -153,7 +155,7 @@ impl Execution {
         let before = self.isolate.live_bytes();
         self.environment.attach(&mut self.isolate, &self.program.needed, &mut self.attached)?;
         self.empty_bytes += self.isolate.live_bytes().saturating_sub(before);
-        // Before the context, so that keys of it which the program names are found by their symbols.
+        // Loaded before the context, so that keys that the program names are found by their symbols.
         let unit = self.isolate.load(self.program.program.clone())?;
         if let Some(context) = &self.options.context {
             let limit = self.options.limits.max_context_bytes;
@@ -168,13 +170,13 @@ impl Execution {
         Ok(())
     }
 
-    /// Asks the servers behind what it reaches of its prelude to start, if their tools are not known: a program whose
-    /// prelude lacks something makes no call at all.
+    /// Starts the servers behind the needed definitions of its prelude if their tools are not known. A
+    /// program with an incomplete prelude makes no call at all.
     fn attach(&mut self) {
-        // What functions of a session reach was looked at when these were defined.
+        // The needs of functions of a session were checked when these were defined.
         let upstreams = self.environment.unproven(&self.program.needed, &self.lisp.broker);
         if upstreams.is_empty() {
-            // They may have become known since the first look at what the prelude needs.
+            // The tools may have become known since `needed` was computed.
             return self.attached();
         }
         self.host_calls = true;
@@ -186,7 +188,7 @@ impl Execution {
         self.gate = AttachState::Attaching { _errand: errand };
     }
 
-    /// What the servers have is known, or they were asked to start.
+    /// The tools of the servers are known, or the servers were asked to start.
     fn attached(&mut self) {
         if self.program.needed.is_empty() {
             return;
@@ -197,7 +199,7 @@ impl Execution {
         };
     }
 
-    /// What there is to do before its first instruction; `None` when it may run.
+    /// What has to happen before its first instruction; `None` when it may run.
     fn at_the_gate(&mut self) -> Option<Progress> {
         match std::mem::replace(&mut self.gate, AttachState::Open) {
             AttachState::Open => None,
@@ -218,7 +220,7 @@ impl Execution {
         }
     }
 
-    /// Encodes a call that has waited for its turn.
+    /// Encodes a call that has got its permit.
     fn encode(&mut self, call: HostCall, permit: Permit) {
         let plan = self.isolate.call(call, |cx, function, arguments| {
             host_call::permitted(cx, &self.lisp.broker, &self.seat.account, function, permit, arguments)
@@ -228,7 +230,7 @@ impl Execution {
         }
     }
 
-    /// Looks at a host call and answers it or hands it out. `is_loaded`: servers were started for it.
+    /// Answers a host call or starts work for it. `is_loaded`: servers were started for it.
     fn issue(&mut self, call: HostCall, is_loaded: bool) {
         self.host_calls = true;
         let surroundings = Surroundings {
@@ -240,7 +242,7 @@ impl Execution {
         let plan = self.isolate.call(call, |cx, function, arguments| {
             host_call::plan(cx, &surroundings, function, arguments, is_loaded)
         });
-        // A call that is not in flight any more needs no answer.
+        // A call that is no longer in flight needs no answer.
         let Some(plan) = plan else { return };
         self.carry_out(call, plan);
     }
@@ -266,7 +268,7 @@ impl Execution {
                 self.isolate.resume(call, |cx| host_call::budget(cx, left));
             }
             Plan::Now => {
-                // Read once: every later answer of this run is the same.
+                // Read once: the clock stands still for the rest of the run.
                 let now = *self.options.now_ms.get_or_insert_with(host_call::now_ms);
                 self.isolate.resume(call, |_| Ok(ptc_vm::Value::Int(now)));
             }
@@ -299,7 +301,7 @@ impl Execution {
         }
     }
 
-    /// Lets the I/O runtime do `work` for a host call.
+    /// Starts `work` on the I/O runtime for a host call.
     fn hand_out(
         &mut self,
         call: HostCall,
@@ -311,7 +313,7 @@ impl Execution {
         self.in_flight.insert(call, InFlight { call: tag, granted, _errand: errand });
     }
 
-    /// Answers a host call; nothing works for it any more.
+    /// Answers a host call; no work for it is under way any more.
     fn resume(&mut self, call: HostCall, build: impl FnOnce(&mut Context) -> Result<Value, Box<Fault>>) {
         self.in_flight.remove(&call);
         self.isolate.resume(call, build);
@@ -346,7 +348,7 @@ impl Execution {
         self.carry_out(call, plan);
     }
 
-    /// Cancels the calls of branches that ended before their calls did.
+    /// Cancels calls of branches that have ended.
     fn drop_cancelled_calls(&mut self) {
         for call in self.isolate.cancelled_calls() {
             if let Some(InFlight { call: Some(tag), .. }) = self.in_flight.remove(&call) {
@@ -366,7 +368,7 @@ impl Execution {
         self.end(Err(failure))
     }
 
-    /// The fault as its own text shows it.
+    /// The fault with its location in the program's own text.
     fn seen_from_program(&self, fault: &Fault) -> Fault {
         let prelude = self.environment.prelude().map(|prelude| &**prelude);
         rendering::seen_from(self.unit, fault, prelude, &self.attached)
@@ -387,7 +389,7 @@ impl Execution {
     }
 
     fn end(&mut self, result: Result<RenderedValue, Failure>) -> Box<Ending> {
-        // In the order in which they began, and before the work on them stops.
+        // Recorded in the order in which the calls began, and before work on them stops.
         self.seat.account.cancel_calls();
         self.in_flight.clear();
         if let Some(remark) = self.isolate.remarks() {
@@ -420,7 +422,7 @@ impl Execution {
     fn slice(&mut self) -> Progress {
         loop {
             let exit = self.isolate.run(SLICE);
-            // A fault says what was still in flight; its end cancels everything.
+            // The report of a fault lists the calls in flight; its end cancels them.
             if !matches!(exit, Exit::Fault(_)) {
                 self.drop_cancelled_calls();
             }
@@ -498,7 +500,7 @@ impl Guest for Execution {
             return self.attached();
         }
         let call = HostCall(call.0);
-        // Where nobody waits for it any more, what it holds goes with it.
+        // If the call was cancelled, dropping the reply frees what it holds.
         let Some(InFlight { granted, .. }) = self.in_flight.remove(&call) else { return };
         let granted = granted.as_deref();
         match reply {
@@ -512,7 +514,7 @@ impl Guest for Execution {
                 self.resume(call, |cx| spilled::value(cx, looked));
                 drop(held);
             }
-            // Arguments of a program are never JSON before they are encoded, so none is asked for.
+            // Arguments of a program are encoded before they are sent, so these replies do not occur.
             Reply::Payload(Ok(_)) | Reply::Ended(_) => {}
         }
     }
@@ -525,7 +527,7 @@ impl Guest for Execution {
         self.isolate.live_bytes()
     }
 
-    /// Frees the program; logical bytes left on its account are a defect of the language core.
+    /// Frees the program. Logical bytes that remain on its account are a defect of the language core.
     fn close(mut self: Box<Self>) {
         if let Some(session) = self.session.take()
             && self.is_whole

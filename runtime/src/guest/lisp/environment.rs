@@ -1,5 +1,5 @@
-//! What a program is compiled with and runs in, beside its text: namespaces that a host attaches, and names that earlier
-//! programs of its session have defined. The fingerprint stands for all of it wherever programs are kept by their text.
+//! The environment of a program: namespaces of the host, and names that earlier programs of its session have
+//! defined. Caches of programs use its fingerprint as the key.
 
 use super::discovery::{Provider, language};
 use super::prelude::{Attached, Prelude};
@@ -21,34 +21,35 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 pub(crate) struct DefinedName {
     /// The name.
     pub(crate) name: Box<str>,
-    /// How many arguments it accepts, when it holds a function.
+    /// The arities it accepts, if it holds a function.
     pub(crate) arity: Option<CallArity>,
 }
 
-/// Everything beside the text that decides what it is compiled to, save the tools that literal calls are checked against:
-/// those change at any time, and the cache looks at them for each program.
+/// Everything except the source text that decides how a program is compiled. The exception is the tools that
+/// literal calls are checked against: they may change at any time, so the cache checks them for each program.
 #[derive(Default)]
 pub(crate) struct CompileEnvironment {
     prelude: Option<Arc<Prelude>>,
-    /// `None` for none.
+    /// Tools of the host; `None` if there are none.
     tools: Option<Arc<GrantedTools>>,
     session: Vec<DefinedName>,
-    /// Which part of the servers it is for.
+    /// Which restricted view of the servers it belongs to.
     part: u64,
     fingerprint: Fingerprint,
-    /// The version of the catalog that has what the prelude needs, and 1; 0 before that was looked at.
+    /// One more than the version of the catalog that was found to have what the prelude needs; 0 before the
+    /// first check.
     checked: AtomicU64,
-    /// The prelude as it is shown with one version of the catalog.
+    /// The prelude as shown for one version of the catalog.
     seen: Mutex<Option<(u64, Arc<Prelude>)>>,
 }
 
-/// Equal for equal environments of this process, and for no others that anybody can find.
+/// Equal for equal environments of this process. It is keyed, so collisions cannot be constructed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Fingerprint(u128);
 
 impl CompileEnvironment {
-    /// Namespaces that programs can call into, tools of the host, and names of their session, where there is this part of the
-    /// servers.
+    /// An environment with these namespaces, tools of the host and names of a session, for this restricted
+    /// view of the servers.
     pub(crate) fn new(
         prelude: Option<Arc<Prelude>>,
         tools: Option<Arc<GrantedTools>>,
@@ -57,7 +58,7 @@ impl CompileEnvironment {
     ) -> CompileEnvironment {
         static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
         let identity = prelude.as_ref().map(|prelude| prelude.source_hash());
-        // Of a tool the compiler knows its name alone.
+        // The compiler knows only the names of tools.
         let granted = tools.as_ref().map(|tools| tools.names());
         let [high, low] =
             KEYS.each_ref().map(|key| u128::from(key.hash_one((&identity, &granted, &session, part))));
@@ -65,7 +66,7 @@ impl CompileEnvironment {
         CompileEnvironment { prelude, tools, session, part, fingerprint, checked, seen: Mutex::default() }
     }
 
-    /// The same namespaces and tools, and these names of a session.
+    /// The same environment with these names of a session.
     pub(crate) fn with_session(&self, session: Vec<DefinedName>) -> CompileEnvironment {
         CompileEnvironment::new(self.prelude.clone(), self.tools.clone(), session, self.part)
     }
@@ -80,7 +81,7 @@ impl CompileEnvironment {
         self.fingerprint
     }
 
-    /// Shows it to the compiler, beside what is known of servers and their tools.
+    /// Gives it to the compiler, with what is known of servers and their tools.
     pub(crate) fn externals<T>(
         &self,
         servers: &[&str],
@@ -109,7 +110,7 @@ impl CompileEnvironment {
         self.prelude.as_ref()
     }
 
-    /// The prelude as it is shown: what the tools behind it are known to do counts more than what it says.
+    /// The prelude as discovery shows it: known facts about the tools behind it override what it declares.
     pub(crate) fn seen(&self, broker: &ToolBroker) -> Option<Arc<Prelude>> {
         let prelude = self.prelude.as_ref()?;
         let catalog = broker.catalog().snapshot();
@@ -122,7 +123,7 @@ impl CompileEnvironment {
         Some(shown)
     }
 
-    /// What the prelude needs is there. Looked at once for each state of the catalog.
+    /// Checks that everything the prelude needs is there, once for each version of the catalog.
     ///
     /// # Errors
     /// What is missing: no program may begin.
@@ -138,14 +139,14 @@ impl CompileEnvironment {
         Ok(())
     }
 
-    /// Servers that a program has to know the tools of before it begins, since definitions that it needs call them.
+    /// Servers with unknown tools that the needed definitions call. They have to be started first.
     pub(crate) fn unproven(&self, needed: &[u32], broker: &ToolBroker) -> Vec<Arc<dyn Upstream>> {
         let Some(prelude) = &self.prelude else { return Vec::new() };
         let names = prelude.unproven(needed, &broker.catalog().snapshot());
         names.into_iter().filter_map(|name| broker.upstream(name)).collect()
     }
 
-    /// What a program needs of the prelude is there, now that the servers were asked to start.
+    /// Checks that the needed part of the prelude has what it needs, after the servers were asked to start.
     ///
     /// # Errors
     /// What is missing: the program may not begin.
@@ -165,11 +166,11 @@ impl CompileEnvironment {
         self.prelude.as_ref().map(|prelude| prelude.needed_by(program)).unwrap_or_default()
     }
 
-    /// Links what a program needs of the prelude into an isolate in which nothing else is under way, and begins its next
-    /// run with the same budget: what it takes is nobody's work.
+    /// Links what a program needs of the prelude into an isolate in which nothing is running, and then resets
+    /// the budget: linking is not charged to the program.
     ///
     /// # Errors
-    /// What the budget does not allow for.
+    /// The budget does not suffice.
     pub(crate) fn attach(
         &self,
         isolate: &mut Isolate,
@@ -185,7 +186,8 @@ impl CompileEnvironment {
         Ok(())
     }
 
-    /// Who knows names, in the order in which they are asked; `seen`: its prelude ([`CompileEnvironment::seen`]).
+    /// Providers of names in the order in which they are asked; `seen`: its prelude
+    /// ([`CompileEnvironment::seen`]).
     pub(crate) fn providers<'s>(&'s self, seen: Option<&'s Arc<Prelude>>) -> Vec<&'s dyn Provider> {
         let exports = seen.into_iter().map(|prelude| &**prelude as &dyn Provider);
         let tools = self.tools.as_ref().map(|tools| &**tools as &dyn Provider);

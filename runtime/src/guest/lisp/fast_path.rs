@@ -1,10 +1,10 @@
-//! The fast path: tiny programs run at once, on the caller's thread, because handing them to a worker costs more
-//! than they do.
+//! The fast path: tiny programs run at once on the caller's thread, because handing them to a worker costs
+//! more than they do.
 //!
-//! Only a program that was tiny before, and asked its host for nothing, gets this far. It has an allowance
-//! of fuel and bytes far below its own limits, so it cannot hold its thread. When it needs more, fails, or
-//! asks its host for something, it is forgotten and run again by a worker: nothing of it was seen by
-//! anybody, since only host calls have effects and none was issued.
+//! It takes only a program that was tiny in its last run and made no host call. The program gets an allowance of
+//! fuel and bytes far below its own limits, so it cannot hold its thread. When it needs more, fails, or makes
+//! a host call, its run is discarded and a worker runs it again. That is safe: only host calls have effects,
+//! and none was issued.
 
 use super::Lisp;
 use super::pool::{self, Allowance, Prepared};
@@ -18,18 +18,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Fuel of a program that counts as tiny.
+/// A program that used at most this much fuel counts as tiny.
 const TINY_FUEL: u64 = 4_000;
-/// Fuel that such a program gets; its next run may cost a little more.
+/// Fuel that such a program gets: its next run may cost a little more.
 const ALLOWED_FUEL: u64 = 8_000;
-/// Live bytes of a program that counts as tiny.
+/// A program with at most this many live bytes counts as tiny.
 const TINY_BYTES: u64 = 128 << 10;
 /// Live bytes that such a program gets.
 const ALLOWED_BYTES: u64 = 512 << 10;
-/// Context of a program that counts as tiny: decoding it is paid for before fuel is looked at.
+/// Size limit of the context: decoding it costs time before the fuel limit applies.
 const TINY_CONTEXT: usize = 4 << 10;
 
-/// The fuel of a run that may be done on its caller's thread the next time.
+/// The fuel of a run, if the next run of its program may use the fast path.
 pub(crate) fn was_tiny(ending: &Ending, options: &RunOptions, host_calls: bool) -> Option<u64> {
     let is_tiny = !host_calls
         && ending.result.as_ref().is_ok_and(|answer| answer.media.is_empty())
@@ -42,7 +42,8 @@ fn is_tiny_context(context: Option<&str>) -> bool {
     context.is_none_or(|context| context.len() <= TINY_CONTEXT)
 }
 
-/// Runs a tiny program to its end and shows its outcome; `None`, and nothing shown, when a worker has to run it.
+/// Runs a tiny program to its end and passes its outcome to `show`. Returns `None`, without calling `show`,
+/// when a worker has to run it.
 pub(crate) fn try_run<T>(
     lisp: &Arc<Lisp>,
     source: &str,
@@ -62,15 +63,15 @@ pub(crate) fn try_run<T>(
     let mut prepared = prepare(lisp, source, options)?;
     let needed = &prepared.program.needed;
     let is_known = needed.is_empty() || lisp.environment.unproven(needed, &lisp.broker).is_empty();
-    // Behind the look at what is known, so that no list falls between them.
+    // Checked after the lists are known, so that no change is missed.
     if !is_known || lisp.environment.check(&lisp.broker).is_err() {
-        // A worker waits for the servers, and says what is missing.
+        // A worker waits for the servers, and reports what is missing.
         pool::put(lisp, prepared);
         return None;
     }
     let ran = catch_unwind(AssertUnwindSafe(|| prepared.run(context, options)));
     let Ok(true) = ran else {
-        // A defect is left to a worker as well, which knows how to tell its caller.
+        // A worker also handles defects; it reports them to the caller.
         prepared.program.set_tiny(None);
         prepared.close();
         return None;
@@ -99,14 +100,14 @@ fn prepare(lisp: &Arc<Lisp>, source: &str, options: &RunOptions) -> Option<Box<P
     let load = || Prepared::new(lisp, source, program.clone(), options, allowance);
     let prepared = catch_unwind(AssertUnwindSafe(load)).unwrap_or_default();
     if prepared.is_none() {
-        // What cannot be loaded within the allowance is not tiny, and a defect is left to a worker.
+        // A program that does not load within the allowance is not tiny, and defects are left to a worker.
         program.set_tiny(None);
     }
     prepared
 }
 
-/// True for keys that can be written as `data/<key>`, and without a context. What is wrong with others is said by whoever
-/// submits them.
+/// True if each key can be written as `data/<key>`, or without a context. Other keys are reported when a
+/// worker runs the program.
 fn are_names(context: &Value) -> bool {
     let Value::Map(map) = context else { return true };
     let is_name =
@@ -115,12 +116,12 @@ fn are_names(context: &Value) -> bool {
 }
 
 impl Prepared {
-    /// Runs the program once and writes down what came of it; false when it was not tiny this time.
+    /// Runs the program once and records the result; false when it was not tiny this time.
     fn run(&mut self, context: Option<&str>, options: &RunOptions) -> bool {
         let Prepared { isolate, unit, outcome, .. } = self;
         isolate.attempt(*unit, context, ALLOWED_FUEL, |cx, ended| {
             let Outcome { result: Ok(answer), prints, usage, .. } = outcome else { return false };
-            // Only now: the keys of a context are known when it has been decoded, and nobody has seen the run yet.
+            // The keys of a context are known only after it was decoded. The run can still be discarded here.
             if !are_names(&cx.data) {
                 return false;
             }
@@ -150,7 +151,7 @@ impl Prepared {
             *is_nil = ended.value.is_nil();
             *json = None;
             if options.want_json {
-                // Both texts are there at the same time.
+                // Both texts exist at the same time.
                 let encode = |cx: &mut _| rendering::json(cx, ended.value, options.json_limit());
                 let Ok(encoded) = cx.holding(text.len(), encode) else { return false };
                 *json = Some(encoded);

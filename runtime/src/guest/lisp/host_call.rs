@@ -1,4 +1,4 @@
-//! What a host call of a program asks for, decided while its arguments are at hand.
+//! Plans how to answer a host call of a program, while its arguments are at hand.
 
 use super::discovery::{self, DiscoveryReply, Step};
 use super::environment::CompileEnvironment;
@@ -17,29 +17,29 @@ use ptc_vm::{Context, Fault, Value};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What to do about a host call.
+/// How to answer a host call.
 pub(super) enum Plan {
     /// Answer with the configured servers.
     Servers,
-    /// Answer with the calls that are left.
+    /// Answer with the number of calls that are left.
     Budget,
-    /// Answer with the clock.
+    /// Answer with the current time.
     Now,
-    /// Answer with this.
+    /// Answer with this reply.
     Answer(DiscoveryReply),
     /// The tools of servers are not known: start them and look again.
     LoadAll(Vec<Arc<dyn Upstream>>),
-    /// Answer with a world fault.
+    /// Answer with a world fault, which is a value.
     Refuse(WorldFault),
-    /// Wait for the right to encode the call.
+    /// Wait for a permit to encode the call.
     Wait(Pending),
-    /// Look into a result that is kept.
+    /// Read a part of a spilled result.
     Look(PlannedLook),
     /// Call the tool.
     Send(Parcel),
 }
 
-/// What host calls of a program are answered from.
+/// What the planning of a host call needs.
 pub(super) struct Surroundings<'e> {
     pub(super) environment: &'e CompileEnvironment,
     pub(super) broker: &'e Arc<ToolBroker>,
@@ -47,8 +47,8 @@ pub(super) struct Surroundings<'e> {
     pub(super) spills: KnownSpills<'e>,
 }
 
-/// Decides. A fault is a programmer fault, or a limit of the program. `is_loaded`: servers were started for this
-/// very call, which is already paid for.
+/// Decides how to answer a call. A fault is a programmer fault, or a limit of the program. `is_loaded`:
+/// servers were started for this call, which is already paid for.
 pub(super) fn plan(
     cx: &mut Context,
     surroundings: &Surroundings<'_>,
@@ -106,7 +106,7 @@ fn read(
     }
 }
 
-/// Goes on with a call that has waited for its permit.
+/// Continues a call that has waited for its permit.
 pub(super) fn permitted(
     cx: &mut Context,
     broker: &ToolBroker,
@@ -147,7 +147,7 @@ fn load(
     Ok(permit.load_kept(text, call.keeps_large).map_or_else(Plan::Refuse, Plan::Send))
 }
 
-/// What the program is told about a call without an answer.
+/// What the program gets for a call that failed.
 pub(super) fn told(error: CallError, account: &RunAccount) -> Result<Plan, Box<Fault>> {
     match error {
         CallError::Wrong(wrong) => Err(programmer_fault(wrong)),
@@ -156,12 +156,12 @@ pub(super) fn told(error: CallError, account: &RunAccount) -> Result<Plan, Box<F
     }
 }
 
-/// What `(budget/remaining)` gives.
+/// The value of `(budget/remaining)`.
 pub(super) fn budget(cx: &mut Context, calls_left: u64) -> Result<Value, Box<Fault>> {
     record(cx, [("upstream-calls", made::count(calls_left))])
 }
 
-/// The value of `(tool/servers)`: one map a server, sorted by name.
+/// The value of `(tool/servers)`: one map per server, sorted by name.
 pub(super) fn servers(cx: &mut Context, broker: &ToolBroker) -> Result<Value, Box<Fault>> {
     let catalog = broker.catalog().snapshot();
     let mut rows = Vec::with_capacity(catalog.servers().len());

@@ -1,4 +1,4 @@
-//! What there is to say of a program without running it.
+//! Compiles a program without running it, to report errors, warnings and bytecode.
 
 use super::prelude::Prelude;
 use crate::run::outcome::Report;
@@ -6,17 +6,17 @@ use ptc_compiler::{CompileOptions, Externals, Rejection};
 use ptc_vm::bytecode::Program;
 use std::sync::Arc;
 
-/// A program as it compiles without servers and tools.
+/// The result of compiling a program without servers and tools.
 pub struct Inspection {
     program: Option<Arc<Program>>,
     /// The errors, or the warnings of a program that compiles.
     pub findings: Vec<Report>,
-    /// Errors beyond those.
+    /// How many more errors there are.
     pub more: usize,
 }
 
 impl Inspection {
-    /// Compiles a program by itself.
+    /// Compiles a program without a prelude.
     pub fn of(source: &str) -> Inspection {
         Inspection::with(source, None)
     }

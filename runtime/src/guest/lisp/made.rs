@@ -1,9 +1,9 @@
-//! Values that are made for a program of what we know, under its budget.
+//! Builds values for a program from the runtime's own data, under the program's budget.
 
 use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Fault, Value};
 
-/// A map with keyword keys of the entries that have a value.
+/// A map with keyword keys; entries without a value are left out.
 pub(super) fn record<'n, V: Into<Option<Value>>>(
     cx: &mut Context,
     entries: impl IntoIterator<IntoIter: ExactSizeIterator, Item = (&'n str, V)>,
@@ -19,7 +19,7 @@ pub(super) fn record<'n, V: Into<Option<Value>>>(
     Ok(Value::Map(map))
 }
 
-/// How many there are of something.
+/// A count as an integer value.
 pub(super) fn count(number: u64) -> Value {
     Value::Int(i64::try_from(number).unwrap_or(i64::MAX))
 }

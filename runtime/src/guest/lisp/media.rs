@@ -1,31 +1,31 @@
-//! Images and sounds in the value of a program: maps as MCP has them, `{"type": "image", "data": BASE64, "mimeType": …}`,
-//! whether a tool gave them or the program wrote them with keywords.
+//! Finds images and sounds in the value of a program. They are maps as in MCP, `{"type": "image", "data":
+//! BASE64, "mimeType": …}`, from a tool or written by the program with keywords.
 
 use crate::run::outcome::{Media, MediaKind};
 use ptc_vm::{Context, Fault, Value};
 
-/// How deep they are looked for: a list of results, the `:content` of each, its blocks.
+/// How deep to search: a list of results, the `:content` of each, its blocks.
 const DEEPEST: usize = 6;
 
-/// Values that are looked at. Their number is bounded and small, so that nobody pays for them.
+/// How many values to search. The number is small, so the search is not charged.
 const LOOKED_AT: usize = 10_000;
 
-/// Entries that such a map has at most: annotations are among them.
+/// Such a map has at most this many entries; annotations are among them.
 const ENTRIES: usize = 8;
 
-/// Images and sounds of one answer.
+/// Limit of images and sounds in one answer.
 const MOST: usize = 16;
 
-/// What was found.
+/// The result of a search.
 #[derive(Default)]
 pub(super) struct FoundMedia {
-    /// In their order, as many as there is room for.
+    /// In order, as many as fit.
     pub(super) shown: Vec<Media>,
-    /// A remark about each that there is no room for.
+    /// A remark about each that does not fit.
     pub(super) left_out: Vec<String>,
 }
 
-/// Looks for images and sounds, of which those are taken that fit into so many bytes together.
+/// Searches for images and sounds; takes those that fit into `room` bytes together.
 pub(super) fn find(cx: &mut Context, value: &Value, room: usize) -> Result<FoundMedia, Box<Fault>> {
     let (mut found, mut left) = (FoundMedia::default(), room);
     let mut open = vec![(value, 0)];
@@ -57,14 +57,14 @@ pub(super) fn find(cx: &mut Context, value: &Value, room: usize) -> Result<Found
                 }
                 _ => {}
             }
-            // The last one is looked at first.
+            // The stack is searched from its end.
             open[first..].reverse();
         }
     }
     Ok(found)
 }
 
-/// The parts of a value that is an image or a sound.
+/// Kind, data and MIME type if the value is an image or a sound.
 fn block<'v>(cx: &Context, value: &'v Value) -> Option<(MediaKind, &'v str, &'v str)> {
     let Value::Map(map) = value else { return None };
     if map.len() > ENTRIES {

@@ -1,15 +1,15 @@
-//! PTC-Lisp programs.
+//! The PTC-Lisp guest: compiles and runs programs.
 //!
 //! # Layout
-//! - `driver`: one program, slice by slice; `compile`: its text; `host_call`, `tool_call`: what it asks for;
-//!   `rendering`, `media`: its end
+//! - `driver`: one program, slice by slice; `compile`: its text; `host_call`, `tool_call`: its host calls;
+//!   `rendering`, `media`: its result
 //! - [`card`]: the language in a few lines, for models
 //! - [`discovery`]: what programs can ask about names, servers and tools
-//! - `environment`: what a program is compiled with beside its text; [`prelude`]: namespaces that a host attaches
+//! - `environment`: what a program is compiled with; [`prelude`]: namespaces of a host
 //! - [`Inspection`](inspect::Inspection): programs that are compiled and not run
-//! - `made`: values that are made for programs
-//! - `fast_path`: tiny programs on their caller's thread; `pool`: isolates with their programs, ready to run
-//! - `spilled`: looks into results that are kept
+//! - `made`: builds values for programs
+//! - `fast_path`: tiny programs on their caller's thread; `pool`: prepared isolates
+//! - `spilled`: parts of spilled results
 //! - [`session`]: programs that build on each other
 //! - `program_cache`: compiled programs by environment and source
 
@@ -44,18 +44,18 @@ use program_cache::ProgramCache;
 use session::SessionRun;
 use std::sync::Arc;
 
-/// What the programs of a runtime share.
+/// What all programs of a runtime share.
 pub(crate) struct Lisp {
     broker: Arc<ToolBroker>,
     cache: Arc<ProgramCache>,
-    /// Of programs that belong to no session.
+    /// Environment of programs that belong to no session.
     environment: Arc<CompileEnvironment>,
-    /// Programs have no tool that may change something.
+    /// Programs have only tools that read.
     read_only: bool,
 }
 
 impl Lisp {
-    /// Keeps at most so many bytes of compiled programs; 0 turns the cache off.
+    /// The cache of compiled programs holds at most `cache_bytes`; 0 turns it off.
     pub(crate) fn new(
         broker: Arc<ToolBroker>,
         cache_bytes: usize,
@@ -68,10 +68,10 @@ impl Lisp {
         Lisp { broker, cache: Arc::new(ProgramCache::new(cache_bytes)), environment, read_only }
     }
 
-    /// Tools of the host for [`Lisp::with`], and beside them those that the namespaces which are here need.
+    /// Tools of the host for [`Lisp::with`], and those that the present namespaces need.
     ///
     /// # Errors
-    /// A tool that programs could not call, or that would take the place of another one behind a namespace.
+    /// A tool that programs could not call, or that would replace another one that a namespace uses.
     pub(crate) fn tools_with_inherited(
         &self,
         mut tools: Vec<HostTool>,
@@ -90,16 +90,16 @@ impl Lisp {
         GrantedTools::of(tools, self.read_only)
     }
 
-    /// Programs have no tool that may change something.
+    /// Programs have only tools that read.
     #[cfg(feature = "agent")]
     pub(crate) fn is_read_only(&self) -> bool {
         self.read_only
     }
 
-    /// The same servers and cache with other tools of the host, and more namespaces.
+    /// The same servers and cache with other tools of the host, and additional namespaces.
     ///
     /// # Errors
-    /// A namespace that is there twice.
+    /// Two namespaces have the same name.
     pub(crate) fn with(
         &self,
         preludes: &[Arc<Prelude>],
@@ -113,17 +113,17 @@ impl Lisp {
         Ok(Lisp { broker, cache, environment, read_only: self.read_only })
     }
 
-    /// The same tools of the host and namespaces without any server.
+    /// The same tools of the host and namespaces, without servers.
     pub(crate) fn without_servers(&self) -> Lisp {
         let broker = Arc::new(self.broker.without_servers());
-        // Programs that were compiled without servers were checked against none.
-        // And what namespaces need was looked for at other servers.
+        // A new environment: compiled programs were checked against the servers, and so were the needs of
+        // namespaces.
         let (prelude, tools) = (self.environment.prelude().cloned(), self.environment.tools().cloned());
         let environment = Arc::new(CompileEnvironment::new(prelude, tools, Vec::new(), 0));
         Lisp { broker, cache: Arc::new(ProgramCache::new(0)), environment, read_only: self.read_only }
     }
 
-    /// The same tools of the host and namespaces with some of the servers.
+    /// The same tools of the host and namespaces, with only these servers.
     pub(crate) fn only(&self, servers: ServerNames) -> Lisp {
         let broker = Arc::new(self.broker.only(servers));
         let (prelude, tools) = (self.environment.prelude().cloned(), self.environment.tools().cloned());
@@ -133,14 +133,14 @@ impl Lisp {
         Lisp { broker, cache: self.cache.clone(), environment, read_only: self.read_only }
     }
 
-    /// Neither servers nor tools of the host nor namespaces.
+    /// Without servers, tools of the host and namespaces.
     #[cfg(feature = "agent")]
     pub(crate) fn bare(&self) -> Lisp {
         let environment = Arc::new(CompileEnvironment::new(None, None, Vec::new(), 0));
         Lisp { environment, ..self.without_servers() }
     }
 
-    /// What the namespaces need is there.
+    /// Checks that everything the namespaces need is there.
     ///
     /// # Errors
     /// What is missing.
@@ -148,18 +148,18 @@ impl Lisp {
         self.environment.check(&self.broker)
     }
 
-    /// What prompts are told of the namespaces.
+    /// Text about the namespaces for prompts.
     pub(crate) fn inventory(&self) -> String {
         self.environment.seen(&self.broker).and_then(|prelude| prelude.inventory()).unwrap_or_default()
     }
 
-    /// What a record of a run says of the namespaces.
+    /// Facts about the namespaces for records of runs.
     #[cfg(feature = "agent")]
     pub(crate) fn prelude_trace(&self) -> Option<Arc<serde_json::Value>> {
         self.environment.prelude().map(|prelude| prelude.trace().clone())
     }
 
-    /// Who calls tools.
+    /// The broker, which calls tools.
     pub(crate) fn broker(&self) -> &Arc<ToolBroker> {
         &self.broker
     }
@@ -170,7 +170,7 @@ impl Lisp {
         Box::new(move |seat| Execution::begin(lisp, source, options, None, seat))
     }
 
-    /// A program of a session as a guest, for the worker of that session.
+    /// A program of a session as a guest, for the session's worker.
     pub(crate) fn session_guest(
         self: &Arc<Lisp>,
         source: Arc<str>,
@@ -182,8 +182,8 @@ impl Lisp {
     }
 }
 
-/// A prelude where there are some servers only: exports that need others are not there, since whoever runs programs there must
-/// not be kept from all of them.
+/// A prelude for a restricted view of the servers. Exports that need other servers are left out; otherwise
+/// the missing servers would keep every program from running.
 fn within(prelude: Arc<Prelude>, broker: &ToolBroker) -> Arc<Prelude> {
     match broker.catalog().shown_names() {
         Some(names) => Arc::new(prelude.only(names)),

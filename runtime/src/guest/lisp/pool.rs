@@ -1,7 +1,6 @@
-//! Prepared isolates: each has a program loaded, and is as it was before that program first ran.
+//! A pool of prepared isolates. Each has a program loaded, in the state before that program first ran.
 //!
-//! An isolate never leaves its thread, so every thread that asks for one has a pool of its own, which is freed with
-//! the thread.
+//! An isolate never leaves its thread, so every thread has a pool of its own, which is freed with the thread.
 
 use super::Lisp;
 use super::compile::run_budget;
@@ -14,13 +13,13 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 
-/// Isolates that a thread keeps.
+/// Isolates that a thread retains.
 const KEPT: usize = 16;
 
-/// What an isolate is made for, beside its program.
+/// The limits and the environment that an isolate was prepared for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Allowance {
-    /// What the program was compiled with.
+    /// The environment that the program was compiled in.
     pub(super) key: ProgramKey,
     memory_bytes: u64,
     fuel: u64,
@@ -31,7 +30,7 @@ pub(super) struct Allowance {
 }
 
 impl Allowance {
-    /// That of a run with these options, and at most so much memory and fuel.
+    /// The allowance of a run with these options, with at most this much memory and fuel.
     pub(super) fn within(lisp: &Lisp, options: &RunOptions, memory_bytes: u64, fuel: u64) -> Allowance {
         let limits = &options.limits;
         Allowance {
@@ -46,7 +45,7 @@ impl Allowance {
     }
 }
 
-/// An isolate with a program.
+/// An isolate with a loaded program.
 pub(super) struct Prepared {
     owner: Weak<Lisp>,
     source: Box<str>,
@@ -54,15 +53,15 @@ pub(super) struct Prepared {
     pub(super) program: Arc<CachedProgram>,
     pub(super) isolate: Isolate,
     pub(super) unit: UnitId,
-    /// Of the run that ended last; its memory is used again.
+    /// Result of the last run; its memory is reused.
     pub(super) outcome: Outcome,
 }
 
-/// Most memory for the text of an answer that is kept for the next.
+/// A longer text buffer of an answer is freed instead of reused.
 const KEPT_TEXT: usize = 64 << 10;
 
 impl Prepared {
-    /// Loads a program in the environment of programs without a session; `None` when that takes more than it is allowed.
+    /// Loads a program that belongs to no session; `None` when that exceeds the allowance.
     pub(super) fn new(
         lisp: &Arc<Lisp>,
         source: &str,
@@ -82,7 +81,8 @@ impl Prepared {
         Some(Box::new(Prepared { owner, source, allowance, program, isolate, unit, outcome }))
     }
 
-    /// Frees it. Logical bytes left on its account are a defect of the language core, and not the caller's.
+    /// Frees it. Logical bytes that remain on its account are a defect of the language core, not of the
+    /// caller.
     pub(super) fn close(self) {
         match catch_unwind(AssertUnwindSafe(|| self.isolate.close())) {
             Ok(0) => {}
@@ -92,11 +92,11 @@ impl Prepared {
     }
 }
 
-/// The prepared isolates of one thread, those used last at the end: of a runtime and its parts, and of others if there are
-/// some.
+/// The prepared isolates of one thread, the last used ones at the end. They belong to a runtime and its
+/// restricted views, and perhaps to other runtimes.
 #[derive(Default)]
 struct IsolatePool {
-    /// Whose was put back last.
+    /// The owner of the isolate that was put back last.
     last: Weak<Lisp>,
     #[expect(clippy::vec_box, reason = "they are taken out and put back, and large")]
     idle: Vec<Box<Prepared>>,
@@ -106,24 +106,24 @@ thread_local! {
     static POOL: RefCell<IsolatePool> = RefCell::default();
 }
 
-/// Weak counts keep addresses from being used again.
+/// The weak count keeps the address from being reused.
 fn is(owner: &Weak<Lisp>, lisp: &Arc<Lisp>) -> bool {
     std::ptr::eq(owner.as_ptr(), Arc::as_ptr(lisp))
 }
 
-/// Takes an isolate with this very program and allowance out of the pool of this thread, if one is there.
+/// Takes an isolate with this program and allowance out of this thread's pool.
 pub(super) fn take(lisp: &Arc<Lisp>, source: &str, allowance: &Allowance) -> Option<Box<Prepared>> {
     POOL.with_borrow_mut(|pool| {
         let place = pool.idle.iter().rposition(|idle| {
             *idle.source == *source && idle.allowance == *allowance && is(&idle.owner, lisp)
         })?;
-        // The order is that of the last use.
+        // Keeps the order of last use.
         if place + 1 == pool.idle.len() { pool.idle.pop() } else { Some(pool.idle.remove(place)) }
     })
 }
 
-/// Puts an isolate that was rolled back into the pool of this thread, which frees the one that was used longest ago
-/// if there are too many, and those of a runtime that is no more.
+/// Puts an isolate that was rolled back into this thread's pool. Frees the least recently used one if there
+/// are too many, and those of runtimes that have ended.
 pub(super) fn put(lisp: &Arc<Lisp>, mut prepared: Box<Prepared>) {
     if let Ok(RenderedValue { text, .. }) = &mut prepared.outcome.result
         && text.capacity() > KEPT_TEXT
@@ -174,7 +174,7 @@ mod tests {
             let put = |lisp: &Arc<Lisp>, program: &Arc<CachedProgram>| {
                 put(lisp, Prepared::new(lisp, "p", program.clone(), &options, allowance).expect("loads"));
             };
-            // A pool that is older than what frees isolates on this thread.
+            // The pool is dropped before the thread's allocator, whatever order their destructors run in.
             assert!(take(&first, "p", &allowance).is_none());
             put(&first, &given[0]);
             assert!(take(&second, "p", &allowance).is_none() && take(&first, "q", &allowance).is_none());

@@ -1,8 +1,10 @@
-//! Compiled programs by environment and source text, bounded by bytes. Rejections are not kept.
+//! Caches compiled programs by environment and source text, bounded by bytes. Failed compilations are not
+//! cached.
 //!
-//! What else compilation depends on (the builtin table) is fixed for the lifetime of a runtime, except the length limit,
-//! which is checked before the cache is asked, and the tool lists that literal calls were checked against: a program
-//! remembers those, and counts only while they are current. A server that has gone since is noticed by the call.
+//! Compilation depends on three more things. The builtin table is fixed for the lifetime of a runtime. The
+//! length limit is checked before the cache is asked. The tool lists that literal calls were checked against
+//! are stored with the program, which is used only while they are current. A server that has stopped since is
+//! noticed by the call.
 
 use super::environment::{CompileEnvironment, Fingerprint};
 use crate::run::options::RunOptions;
@@ -12,21 +14,21 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Nothing is known of a program, or it was not tiny.
+/// The program was not tiny, or has not run yet.
 const NOT_TINY: u64 = u64::MAX;
 
-/// A compiled program, and what its runs have shown.
+/// A compiled program, with what its runs have shown.
 pub(crate) struct CachedProgram {
     pub(crate) program: Arc<Program>,
     /// Definitions of the prelude that it needs.
     pub(crate) needed: Box<[u32]>,
-    /// Fuel of the last run if it was over at once and asked its host for nothing, else [`NOT_TINY`].
+    /// Fuel of the last run if it was tiny and made no host call, else [`NOT_TINY`].
     tiny_fuel: AtomicU64,
     checked: CheckedLists,
 }
 
-/// The tool lists that a program's literal calls were checked against, by server; nothing for a server whose
-/// list proved nothing then.
+/// The tool lists that the literal calls of a program were checked against, by server; `None` for a server
+/// that had no current list.
 #[derive(Debug, Default)]
 pub(crate) struct CheckedLists(Vec<(Arc<str>, Option<Weak<ToolList>>)>);
 
@@ -37,7 +39,7 @@ impl CheckedLists {
         CheckedLists(lists.map(|server| (server.name.clone(), server.proven().map(Arc::downgrade))).collect())
     }
 
-    /// True while no server has another list to check against.
+    /// True while each server still has the same list.
     fn are_current(&self, catalog: &SharedCatalog) -> bool {
         if self.0.is_empty() {
             return true;
@@ -47,7 +49,7 @@ impl CheckedLists {
             match (checked, catalog.server(server).and_then(CatalogServer::proven)) {
                 (Some(checked), Some(now)) => std::ptr::eq(checked.as_ptr(), Arc::as_ptr(now)),
                 (None, Some(_)) => false,
-                // Nothing to check against: the call itself will tell.
+                // There is no list to check against: the call itself will report errors.
                 (_, None) => true,
             }
         })
@@ -63,18 +65,19 @@ impl CachedProgram {
         Arc::new(CachedProgram { program, needed, tiny_fuel: AtomicU64::new(NOT_TINY), checked })
     }
 
-    /// True when the last run was over at once, for at most so much fuel, and asked its host for nothing.
+    /// True when the last run was tiny, used at most this much fuel, and made no host call.
     pub(crate) fn is_tiny(&self, most_fuel: u64) -> bool {
         let fuel = self.tiny_fuel.load(Ordering::Relaxed);
         fuel != NOT_TINY && fuel <= most_fuel
     }
 
-    /// True while no tool list is another one than those that the program was checked against.
+    /// True while the tool lists are the ones that the program was checked against.
     pub(crate) fn is_current(&self, catalog: &SharedCatalog) -> bool {
         self.checked.are_current(catalog)
     }
 
-    /// Notes the fuel of a run that was tiny, or that one was not. Writes only what is new: many threads read this.
+    /// Records the fuel of a tiny run, or that a run was not tiny. Writes only changes, because many threads
+    /// read this.
     pub(crate) fn set_tiny(&self, fuel: Option<u64>) {
         let fuel = fuel.unwrap_or(NOT_TINY);
         if self.tiny_fuel.load(Ordering::Relaxed) != fuel {
@@ -83,7 +86,8 @@ impl CachedProgram {
     }
 }
 
-/// What a program was compiled with: beside the source all that decides what it is compiled to.
+/// The part of a cache key that is not the source text: everything else that decides how a program is
+/// compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ProgramKey {
     environment: Fingerprint,
@@ -97,7 +101,7 @@ impl ProgramKey {
     }
 }
 
-/// Bytes of an entry beside text and program; an environment may have only one.
+/// Estimated bytes of an entry without text and program.
 const ENTRY_BYTES: usize = 512;
 
 /// The cache of one runtime.
@@ -122,12 +126,12 @@ struct Entry {
 }
 
 impl ProgramCache {
-    /// A cache of at most `limit` bytes; 0 keeps nothing.
+    /// A cache of at most `limit` bytes; 0 turns it off.
     pub(crate) fn new(limit: usize) -> ProgramCache {
         ProgramCache { limit, inner: Mutex::default() }
     }
 
-    /// The program of exactly this text, if the tools are still those it was checked against.
+    /// The program of exactly this text, if the tool lists are still the ones it was checked against.
     pub(crate) fn get(
         &self,
         key: ProgramKey,
@@ -147,7 +151,7 @@ impl ProgramCache {
         program.is_current(catalog).then_some(program)
     }
 
-    /// Keeps a program, dropping the least recently used ones for it.
+    /// Adds a program; evicts the least recently used ones to make room.
     pub(crate) fn insert(&self, key: ProgramKey, source: Arc<str>, program: Arc<CachedProgram>) {
         let bytes = ENTRY_BYTES + source.len() + program.program.heap_bytes();
         if bytes > self.limit {
@@ -167,7 +171,8 @@ impl ProgramCache {
 }
 
 impl Inner {
-    /// Drops the oldest until `target` bytes are left; doing many at once keeps the cost per insertion low.
+    /// Evicts the oldest until `target` bytes are left; evicting many at once keeps the cost per insertion
+    /// low.
     fn evict(&mut self, target: usize) {
         let all = self.programs.iter().flat_map(|(&key, programs)| {
             programs.iter().map(move |(source, entry)| (entry.used, key, source.clone()))

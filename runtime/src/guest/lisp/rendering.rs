@@ -1,4 +1,4 @@
-//! The end of a run as plain data: answers rendered while their isolate is alive, failures as reports.
+//! Renders the end of a run as plain data: answers while their isolate is alive, failures as reports.
 
 use super::media;
 use super::prelude::{Attached, Prelude};
@@ -11,7 +11,7 @@ use ptc_vm::json::{EncodeFailure, Keys, encode};
 use ptc_vm::print::TextLimit;
 use ptc_vm::{BoundedText, Exit, Fault, Isolate, Reason, UnitId};
 
-/// Findings of the compiler that are rendered.
+/// How many findings of the compiler are rendered.
 const SHOWN: usize = 5;
 
 /// Renders the value of a program that ended by itself.
@@ -33,13 +33,14 @@ pub(crate) fn result(
                 Some(text) if !printed.truncated => BoundedText::of(text),
                 _ => BoundedText::of(&printed.text),
             });
-            // The value is kept once, whole; the failure and its report begin with as much of it as a message has.
+            // The value is stored once, in full. The failure and its report begin with as much of it as a
+            // message may have.
             cx.holding(printed.text.len(), |cx| cx.reserve(2 * message.len()))?;
             let report = Report { message, ..Report::of_fault(fault, source) };
             return Ok(Err(Failure { value: Some(printed.text), ..Failure::from(report) }));
         }
         let json = match options.want_json {
-            // Both texts are there at the same time.
+            // Both texts exist at the same time.
             true => Some(cx.holding(printed.text.len(), |cx| json(cx, value, options.json_limit()))?),
             false => None,
         };
@@ -62,7 +63,7 @@ pub(crate) fn result(
     })
 }
 
-/// Whether it is worth looking for images and sounds in the value of this text, which is not cut.
+/// Whether a value with this text, which is not cut, may contain images or sounds.
 pub(crate) fn may_have_media(text: &str, options: &RunOptions) -> bool {
     options.media_bytes > 0 && text.contains("mimeType")
 }
@@ -80,8 +81,9 @@ pub(crate) fn json(
     }))
 }
 
-/// The fault as it is seen from a program: where it happened in a namespace, or in a function of an earlier program of the
-/// session, its place is the call that led there. The text of the others is not at hand.
+/// The fault with a location in the program's own text. If it happened in a namespace, or in a function of an
+/// earlier program of the session, its location is the call that led there: the text of the others is not at
+/// hand.
 pub(super) fn seen_from(
     program: Option<UnitId>,
     fault: &Fault,
@@ -99,7 +101,7 @@ pub(super) fn seen_from(
         let call = calls.iter().find(|call| is_own(call.unit));
         fault.place = call.map(|call| (call.unit, call.span));
         if let Some(call) = call {
-            // That of `fail` blames the program, which has only called what does so.
+            // The hint of `fail` addresses the code that calls it, which is not this program.
             fault.hints.retain(|hint| fault.reason != Reason::Fail || **hint != *Reason::Fail.hint());
             let hint = match described {
                 Some(described) => BoundedText::of(format_args!("It happened in {described}")),
@@ -116,7 +118,7 @@ pub(super) fn seen_from(
     fault
 }
 
-/// A fault of the running program.
+/// The failure for a fault of the running program.
 pub(crate) fn fault(fault: &Fault, source: &str, options: &RunOptions) -> Failure {
     let mut report = Report::of_fault(fault, source);
     if fault.reason == Reason::Timeout {
@@ -125,7 +127,7 @@ pub(crate) fn fault(fault: &Fault, source: &str, options: &RunOptions) -> Failur
     Failure::from(report)
 }
 
-/// A program that the compiler refused.
+/// The failure for a program that does not compile.
 pub(crate) fn rejection(rejection: &Rejection, source: &str) -> Failure {
     let errors: Vec<&Diagnostic> =
         rejection.iter().filter(|finding| finding.severity == Severity::Error).collect();
@@ -141,14 +143,14 @@ pub(crate) fn rejection(rejection: &Rejection, source: &str) -> Failure {
     }
 }
 
-/// A program whose time ran out while it was compiled.
+/// The failure for a program that ran out of time while it was compiled.
 pub(crate) fn compile_timeout(rejection: &Rejection, source: &str, options: &RunOptions) -> Failure {
     let Some(stopped) = rejection.first() else { return self::rejection(rejection, source) };
     let message = format!("compilation exceeded {}ms limit", options.limits.timeout_ms);
     Failure::from(Report { message, ..Report::of_diagnostic(stopped, source) })
 }
 
-/// The message of the first error; unbound names are named together.
+/// The message of the first error; unbound names are listed together.
 fn summary(first: &Diagnostic, errors: &[&Diagnostic]) -> String {
     let unbound = errors.iter().filter(|error| error.reason == Reason::UnboundVar);
     let names: Vec<&str> = unbound.filter_map(|error| Some(error.message.split_once(": ")?.1)).collect();

@@ -1,4 +1,4 @@
-//! `spill/…`: looks of a program into results that are kept for it, under its own budgets.
+//! `spill/…`: lets a program read parts of its spilled results, under its own budgets.
 
 use super::made::{count, record};
 use super::session::SessionState;
@@ -13,17 +13,17 @@ use ptc_vm::json::{DecodeFailure, decode};
 use ptc_vm::{Context, Fault, Reason, Value};
 use std::sync::Arc;
 
-/// A look that is ready to be taken.
+/// A read of a spilled result that is ready to start.
 pub(super) struct PlannedLook {
     pub(super) spilled: Arc<Spilled>,
     pub(super) look: Look,
-    /// Most bytes of text.
+    /// Limit of the text in bytes.
     pub(super) most: usize,
-    /// Room for them.
+    /// The memory that is reserved for the text.
     pub(super) held: Held,
 }
 
-/// Reads a form, and pays for the look.
+/// Reads the arguments of a form, and charges the operation.
 pub(super) fn plan(
     cx: &mut Context,
     account: &Arc<RunAccount>,
@@ -72,7 +72,7 @@ pub(super) fn plan(
     }
 }
 
-/// The name in the place of a result: itself, or the `:spill` of what a call gave.
+/// The name of a spilled result: a text, or the `:spill` of a call's result.
 fn name_of(cx: &Context, handle: &Value) -> Option<String> {
     let text = match handle {
         Value::Map(map) => map.entries().find(|entry| cx.name(entry.key) == Some("spill"))?.value,
@@ -105,7 +105,7 @@ fn text(cx: &mut Context, form: SpillForm, given: Option<&Value>) -> Result<Stri
     }
 }
 
-/// The fault of a form, with how it is written.
+/// The fault about a form, with its syntax.
 fn wrong(form: SpillForm, what: std::fmt::Arguments<'_>) -> Box<Fault> {
     let name = form.name();
     let fault = Fault::new(Reason::RuntimeError, format_args!("{name}: {what}"));
@@ -115,7 +115,7 @@ fn wrong(form: SpillForm, what: std::fmt::Arguments<'_>) -> Box<Fault> {
     }
 }
 
-/// What a look has found, as a value of the program.
+/// The result as a value of the program.
 pub(super) fn value(cx: &mut Context, looked: Result<Looked, LookError>) -> Result<Value, Box<Fault>> {
     let looked = looked.map_err(|error| Fault::new(Reason::RuntimeError, error))?;
     match looked {
@@ -160,7 +160,7 @@ pub(super) fn value(cx: &mut Context, looked: Result<Looked, LookError>) -> Resu
     }
 }
 
-/// The kept results that a program can name: its own, and those of its session.
+/// The spilled results that a program can name: its own, and those of its session.
 pub(super) struct KnownSpills<'e> {
     pub(super) own: &'e OwnedSpills,
     pub(super) session: Option<&'e SessionState>,

@@ -1,16 +1,16 @@
-//! Secrets in a text that comes in pieces.
+//! Redacts secrets in a text that arrives in pieces.
 
 use crate::secrets::SecretRegistry;
 use crate::spill::store::SpillError;
 
-/// A secret in any form has fewer bytes than this.
+/// A secret in any form is shorter than this.
 const LONGEST: usize = 64 << 10;
 
-/// How much is looked at together, beside what is held back.
+/// Size of a window that is redacted at once, in addition to what is held back.
 const WINDOW: usize = 1 << 20;
 
-/// Takes secrets out. What was looked at is held back as far as a secret may reach that has only begun, and looked at
-/// again together with what follows.
+/// Redacts a stream. It holds back as much of each window as a secret could need that has only begun, and
+/// examines it again with what follows.
 pub(super) struct Cleaner {
     secrets: SecretRegistry,
     held: Vec<u8>,
@@ -35,7 +35,7 @@ impl Cleaner {
         }
         let mut clean = self.clean();
         let mut end = clean.len().saturating_sub(LONGEST);
-        // Not within a character.
+        // Do not cut within a character.
         while end > 0 && clean[end] & 0xC0 == 0x80 {
             end -= 1;
         }
@@ -51,7 +51,7 @@ impl Cleaner {
         out(&clean)
     }
 
-    /// What is held, without secrets; bytes that are no UTF-8 stay if there is nothing to take out.
+    /// The window, redacted; bytes that are no UTF-8 stay if no secret is found.
     fn clean(&mut self) -> Vec<u8> {
         let held = std::mem::take(&mut self.held);
         let text = String::from_utf8_lossy(&held);

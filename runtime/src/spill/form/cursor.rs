@@ -1,4 +1,4 @@
-//! A file read as JSON, one piece at a time.
+//! Reads a file as JSON, one piece at a time.
 
 use crate::spill::store::SpillError;
 use crate::tasks::StopFlag;
@@ -9,20 +9,20 @@ use std::os::unix::fs::FileExt;
 
 const PIECE: usize = 256 << 10;
 
-/// Deepest nesting that is followed.
+/// Limit of nesting.
 const DEEPEST: usize = 10_000;
 
-/// Reads a file from its beginning. Other readers do not disturb it.
+/// A reader that begins at the start of the file and has its own position.
 pub(super) struct Cursor<'f> {
     file: &'f File,
     piece: Vec<u8>,
-    /// Where in the file the piece begins.
+    /// Offset of the piece in the file.
     begin: u64,
-    /// The next byte in the piece.
+    /// Position of the next byte in the piece.
     at: usize,
-    /// Ends the reading.
+    /// Stops reading when raised.
     pub(super) stop: StopFlag,
-    /// Why there is no more, if not because the file ends.
+    /// The error that ended the reading, if any.
     pub(super) fault: Option<std::io::Error>,
 }
 
@@ -31,12 +31,12 @@ impl<'f> Cursor<'f> {
         Cursor::stopped_by(file, &StopFlag::default())
     }
 
-    /// [`Cursor::new`] that reads on until the flag is raised.
+    /// [`Cursor::new`] that reads until the flag is raised.
     pub(super) fn stopped_by(file: &'f File, stop: &StopFlag) -> Cursor<'f> {
         Cursor { file, piece: Vec::new(), begin: 0, at: 0, stop: stop.clone(), fault: None }
     }
 
-    /// Where it is.
+    /// The offset of the next byte in the file.
     pub(super) fn place(&self) -> u64 {
         self.begin + self.at as u64
     }
@@ -52,7 +52,7 @@ impl<'f> Cursor<'f> {
         }
     }
 
-    /// What is left of the piece; of the next one, if nothing is.
+    /// The rest of the piece, or the next piece.
     fn rest(&mut self) -> &[u8] {
         if self.at == self.piece.len() {
             self.begin += self.at as u64;
@@ -84,7 +84,7 @@ impl<'f> Cursor<'f> {
         Some(byte)
     }
 
-    /// The next byte that is no blank.
+    /// The next byte that is no whitespace.
     pub(super) fn token(&mut self) -> Option<u8> {
         while self.peek()?.is_ascii_whitespace() {
             self.at += 1;
@@ -92,12 +92,12 @@ impl<'f> Cursor<'f> {
         self.peek()
     }
 
-    /// Takes this byte, after blanks.
+    /// Consumes this byte, after whitespace.
     pub(super) fn takes(&mut self, byte: u8) -> Option<()> {
         (self.token()? == byte).then(|| self.at += 1)
     }
 
-    /// Goes over a string; where its content is.
+    /// Skips a string; returns the range of its content.
     pub(super) fn string(&mut self) -> Option<Range<u64>> {
         self.takes(b'"')?;
         let start = self.place();
@@ -123,7 +123,7 @@ impl<'f> Cursor<'f> {
         }
     }
 
-    /// Goes over a string; its content if it is short and has no escapes, else something that is no name of ours.
+    /// Reads a key; returns a text that is no known key if it is long or has escapes.
     pub(super) fn name(&mut self) -> Option<String> {
         const LONGEST: u64 = 64;
         let place = self.string()?;
@@ -131,9 +131,9 @@ impl<'f> Cursor<'f> {
         Some(String::from_utf8_lossy(&name).into_owned())
     }
 
-    /// Goes over a string; true if its content is this text, however it is escaped.
+    /// Skips a string; true if its content is this text, in whatever escapes.
     pub(super) fn is_name(&mut self, text: &str) -> Option<bool> {
-        /// Of one byte of text.
+        /// Per byte of text.
         const LONGEST_ESCAPE: u64 = 6;
         let place = self.string()?;
         let (bytes, wanted) = (place.end - place.start, text.len() as u64);
@@ -148,7 +148,7 @@ impl<'f> Cursor<'f> {
         Some(std::str::from_utf8(&content).is_ok_and(|content| is_it(&format!("\"{content}\""))))
     }
 
-    /// A part of the file that it has gone over, from the piece that it has if that holds it.
+    /// A part of the file that was skipped, from the current piece if that contains it.
     fn behind(&self, place: Range<u64>) -> Option<Cow<'_, [u8]>> {
         if let Some(begin) = place.start.checked_sub(self.begin) {
             let (begin, end) = (usize::try_from(begin).ok()?, usize::try_from(place.end - self.begin).ok()?);
@@ -161,12 +161,12 @@ impl<'f> Cursor<'f> {
         Some(part.into())
     }
 
-    /// Goes over a value; where it is.
+    /// Skips a value; returns its range.
     pub(super) fn value(&mut self) -> Option<Range<u64>> {
         self.value_within(u64::MAX)
     }
 
-    /// [`Cursor::value`], unless it reaches beyond this place.
+    /// [`Cursor::value`], unless the value ends after `end`.
     pub(super) fn value_within(&mut self, end: u64) -> Option<Range<u64>> {
         let first = self.token()?;
         let start = self.place();
@@ -207,12 +207,12 @@ impl<'f> Cursor<'f> {
         Some(start..self.place())
     }
 
-    /// Goes over the members of an object; `member` goes over the value of each.
+    /// Goes through the members of an object; `member` consumes the value of each.
     pub(super) fn object(&mut self, mut member: impl FnMut(&mut Self, &str) -> Option<()>) -> Option<()> {
         self.members(Cursor::name, |cursor, name| member(cursor, &name))
     }
 
-    /// Goes over the members of an object: `name` over the name of each, `member` over its value.
+    /// Goes through the members of an object: `name` consumes the name of each, `member` the value.
     pub(super) fn members<N>(
         &mut self,
         mut name: impl FnMut(&mut Self) -> Option<N>,
@@ -225,7 +225,7 @@ impl<'f> Cursor<'f> {
         })
     }
 
-    /// Goes over the items of a list; `item` goes over each.
+    /// Goes through the items of a list; `item` consumes each.
     pub(super) fn list(&mut self, item: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
         self.sequence([b'[', b']'], item)
     }
@@ -267,14 +267,14 @@ impl<'f> Cursor<'f> {
         Ok(())
     }
 
-    /// Copies the content of a string as the text that it is.
+    /// Copies the content of a string with its escapes decoded.
     pub(super) fn decode<E: From<SpillError>>(
         &mut self,
         place: Range<u64>,
         mut out: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         self.go_to(place.start);
-        // Handed on in pieces: escapes may be everywhere.
+        // Written in pieces: escapes may be everywhere.
         let mut text: Vec<u8> = Vec::with_capacity(PIECE + 8);
         let mut surrogate = None;
         while self.place() < place.end {
@@ -308,7 +308,8 @@ impl<'f> Cursor<'f> {
         out(&text)
     }
 
-    /// Reads an escape; the first half of a pair waits in `surrogate`. What is no character is U+FFFD.
+    /// Reads an escape; the first half of a surrogate pair waits in `surrogate`. Invalid characters become
+    /// U+FFFD.
     fn escape(&mut self, surrogate: &mut Option<u32>) -> Option<[Option<char>; 2]> {
         const NONE: char = '\u{fffd}';
         self.next()?;

@@ -1,28 +1,29 @@
-//! JSON as lines: the same JSON, with a line for each part that is not long. A list of rows has a row a line.
+//! Lays JSON out in lines: the same JSON, with one line for each part that is not too long. A list of rows
+//! gets one row per line.
 
 use super::FormFault;
 use crate::spill::store::SpillError;
 
-/// Bytes that a list or an object may have on one line.
+/// Length limit of a list or an object on one line.
 const LINE: usize = 1 << 10;
 
-/// Nothing deeper is laid out: its indentation would be longer than its text.
+/// Depth limit: beyond it the indentation would be longer than the text.
 const DEEPEST: usize = 200;
 
-/// Deepest indentation.
+/// Limit of indentation.
 const INDENTED: usize = 16;
 
-/// Writes what is laid out.
+/// Writes the laid-out text.
 pub(super) type Write<'w> = dyn FnMut(&[u8]) -> Result<(), SpillError> + 'w;
 
-/// A list or an object that is open.
+/// An open list or object.
 struct OpenPart {
     closes_with: u8,
-    /// Its parts have lines of their own. Those that have are the outermost.
+    /// Its parts have lines of their own. The outermost lists and objects are spread first.
     is_spread: bool,
-    /// Where its bracket is in the line, while it is not spread.
+    /// Position of its bracket in the line, while it is not spread.
     start: usize,
-    /// Where its parts begin, beside the first.
+    /// Positions of its parts in the line, except the first.
     splits: Vec<usize>,
 }
 
@@ -44,15 +45,15 @@ enum Within {
     Word,
 }
 
-/// Lays out one text that comes in pieces. Anything but JSON stops it.
+/// Lays out one text that arrives in pieces. It stops at anything that is no JSON.
 pub(super) struct Layout {
     line: Vec<u8>,
     open: Vec<OpenPart>,
     expects: Expects,
     within: Within,
-    /// Where the word begins that is being read.
+    /// The word that is being read.
     word: Vec<u8>,
-    /// Spread lists and objects.
+    /// Number of spread lists and objects.
     spread: usize,
 }
 
@@ -109,14 +110,14 @@ impl Layout {
         Ok(out(&self.line)?)
     }
 
-    /// Takes what there is of a string.
+    /// Consumes the available part of a string.
     fn text(&mut self, part: &[u8], escaped: bool, is_name: bool) -> usize {
         if escaped {
             self.line.push(part[0]);
             self.within = Within::Text { escaped: false, is_name };
             return 1;
         }
-        // No more at once than a line, so that what waits stays small.
+        // At most a line at once, so that little text waits.
         let part = &part[..part.len().min(LINE)];
         let end = memchr::memchr2(b'"', b'\\', part);
         let taken = end.map_or(part.len(), |end| end + 1);
@@ -211,8 +212,8 @@ impl Layout {
         Ok(())
     }
 
-    /// The line is too long: the outermost list or object on it gets a line a part. Without any, a long text goes on
-    /// its way.
+    /// The line is too long: the outermost list or object on it gets one line per part. Without one, a long
+    /// text is written out.
     fn spread(&mut self, out: &mut Write<'_>) -> Result<(), FormFault> {
         while self.line.len() > LINE {
             let depth = self.spread;

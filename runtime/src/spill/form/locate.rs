@@ -1,9 +1,9 @@
-//! Where the result of a tool is in the message that a server sent.
+//! Locates the result of a tool in the raw message of a server.
 
 use super::cursor::Cursor;
 use std::ops::Range;
 
-/// The value of a result.
+/// Range and kind of a result's value.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Extent {
     /// JSON text.
@@ -13,11 +13,11 @@ pub(super) enum Extent {
     Nothing,
 }
 
-/// A result in a file.
+/// A result that was located in a file.
 #[derive(Debug)]
 pub(crate) struct Located {
     pub(super) value: Extent,
-    /// The tool says that it has failed.
+    /// The tool reports that it failed.
     pub(crate) is_error: bool,
 }
 
@@ -27,7 +27,7 @@ impl Located {
         Located { value: Extent::Json(0..bytes), is_error: false }
     }
 
-    /// The result of a tool in a message of JSON-RPC: structuredContent, else the first text.
+    /// The result of a tool in a JSON-RPC message: structuredContent, else the first text.
     pub(super) fn of_message(cursor: &mut Cursor<'_>, wrapped_in: Option<&str>) -> Result<Located, String> {
         let mut found = FoundResult::default();
         let mut has_result = false;
@@ -97,7 +97,7 @@ impl FoundResult {
     }
 }
 
-/// What structuredContent holds, without the member that its tool wraps it in.
+/// The value of structuredContent, without the member that its tool wraps it in.
 fn structured(cursor: &mut Cursor<'_>, wrapped_in: Option<&str>) -> Option<Extent> {
     if wrapped_in.is_none() || cursor.token()? != b'{' {
         return Some(Extent::Json(cursor.value()?));
@@ -120,14 +120,14 @@ fn structured(cursor: &mut Cursor<'_>, wrapped_in: Option<&str>) -> Option<Exten
     Some(inner.filter(|_| members == 1).unwrap_or(whole))
 }
 
-/// What a kept result is at its top.
+/// The outermost value of a spilled result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TopLevel {
     /// An object.
     Object {
         /// Its first keys.
         keys: Vec<String>,
-        /// It has others, or may have.
+        /// It has more keys, or may have.
         more: bool,
     },
     /// A list.
@@ -137,10 +137,10 @@ pub enum TopLevel {
 }
 
 impl TopLevel {
-    /// Keys that are looked for.
+    /// How many keys are listed.
     const KEYS: usize = 20;
 
-    /// How far they are looked for.
+    /// How far keys are searched for.
     const BYTES: u64 = 32 << 20;
 
     pub(super) fn of(cursor: &mut Cursor<'_>) -> TopLevel {
@@ -155,7 +155,7 @@ impl TopLevel {
                     keys.push(name.to_owned());
                     cursor.value_within(TopLevel::BYTES).map(drop)
                 });
-                // Whatever begins with a brace.
+                // A text that begins with a brace need not be JSON.
                 if keys.is_empty() && read.is_none() {
                     TopLevel::Other
                 } else {

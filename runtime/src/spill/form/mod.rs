@@ -1,11 +1,11 @@
-//! From what a server sent to a file whose lines mean something.
+//! Converts a result as a server sent it to a readable file.
 //!
-//! JSON on one line is laid out (`layout`): it stays the same JSON, and what is small stays on one line, so that rows
-//! are lines. Text stays as it is. What is written has no secrets.
+//! JSON on one line is laid out (`layout`): it stays the same JSON, and small parts stay on one line, so that
+//! rows are lines. Text stays as it is. Secrets are redacted.
 //!
 //! # Layout
-//! - `cursor`: a file read as JSON, without ever holding more than a piece; `locate`: the places of a result in what
-//!   a server sent; `layout`: JSON as lines; `path`: parts of JSON; `clean`: secrets in what comes in pieces
+//! - `cursor`: reads a file as JSON in pieces; `locate`: finds the result in a server's message; `layout`:
+//!   JSON as lines; `path`: parts of JSON; `clean`: redacts text that arrives in pieces
 
 mod clean;
 mod cursor;
@@ -25,12 +25,12 @@ use layout::Layout;
 use locate::Extent;
 use std::sync::Arc;
 
-/// Bytes by which it is decided whether a text is JSON on one line.
+/// How many bytes are read to decide whether a text is JSON on one line.
 const LOOK: usize = 4 << 10;
 
-/// Why there is no file.
+/// Why no file was written.
 enum FormFault {
-    /// What was taken for JSON is none.
+    /// The text was taken for JSON and is none.
     NotJson,
     Spill(SpillError),
 }
@@ -42,17 +42,17 @@ impl From<SpillError> for FormFault {
 }
 
 impl Spilled {
-    /// What it is at its top, if it is JSON.
+    /// Its outermost value, if it is JSON.
     pub fn top_level(&self) -> TopLevel {
         TopLevel::of(&mut Cursor::new(&self.file))
     }
 }
 
-/// Brings what a server sent into form. `is_mcp`: it is a message that has a result of a tool; otherwise it is the
+/// Converts what a server sent. `is_mcp`: it is a message that contains a tool's result; otherwise it is the
 /// value. `wrapped_in`: the member that its tool wraps results in.
 ///
 /// # Errors
-/// Beside [`SpillError`], in words: what was sent is no result.
+/// [`SpillError`], or a text: what was sent is no result.
 pub(crate) fn form_raw(
     raw: &RawSpill,
     is_mcp: bool,
@@ -78,10 +78,10 @@ pub(crate) fn form_raw(
     Ok((spilled, located))
 }
 
-/// Keeps a result that is in memory.
+/// Spills a result that is in memory.
 ///
 /// # Errors
-/// It cannot be kept.
+/// It cannot be stored.
 pub(crate) fn form_text(store: &SpillStore, text: &[u8]) -> Result<Arc<Spilled>, SpillError> {
     formed(|lays_out| {
         let mut former = Former::new(store, lays_out)?;
@@ -90,7 +90,7 @@ pub(crate) fn form_text(store: &SpillStore, text: &[u8]) -> Result<Arc<Spilled>,
     })
 }
 
-/// Lays out what looks like JSON, or leaves it as it is if it turns out to be none.
+/// Lays out a text that looks like JSON; if it turns out not to be JSON, writes it as it is.
 fn formed(make: impl Fn(bool) -> Result<Arc<Spilled>, FormFault>) -> Result<Arc<Spilled>, SpillError> {
     let made = match make(true) {
         Err(FormFault::NotJson) => make(false),
@@ -109,13 +109,13 @@ struct Former {
 }
 
 enum TextForm {
-    /// The beginning is looked at.
+    /// Too little has arrived to decide.
     Open(Vec<u8>),
     Plain,
     Laid(Layout),
 }
 
-/// Where what is formed goes.
+/// Receives the laid-out text and redacts it.
 struct CleanSink {
     cleaner: Cleaner,
     writer: SpillWriter,

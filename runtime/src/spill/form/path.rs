@@ -1,9 +1,9 @@
-//! Parts of kept JSON by a path: `$.items[0].name`, `$['a b']`, `$[2:5].id`, `$.rows[*].n`.
+//! Finds parts of spilled JSON by path: `$.items[0].name`, `$['a b']`, `$[2:5].id`, `$.rows[*].n`.
 //!
-//! Of what JSONPath (RFC 9535) has, these are the steps that one pass can take without holding anything: members by name,
-//! items by number, by a range or all. There are no filters, no steps to any depth, and nothing counts from the end: a
-//! program filters what it has, with the language that it is written in. Of equal names the first counts where one
-//! thing is looked for, and all do in a list.
+//! A path has those steps of JSONPath (RFC 9535) that a single pass can follow without storing anything:
+//! members by name, and items by number, by range or all. There are no filters, no recursive descent, and no
+//! indices from the end: a program filters with its own language. Among equal names, the first counts when
+//! one value is sought, and all count in a list.
 
 use super::cursor::Cursor;
 use crate::spill::look::LookError;
@@ -11,10 +11,10 @@ use crate::spill::store::Spilled;
 use crate::tasks::StopFlag;
 use std::ops::Range;
 
-/// Bytes of a place that is remembered.
+/// Size of a remembered range.
 const PLACE_BYTES: u64 = size_of::<Range<u64>>() as u64;
 
-/// Most steps of a path.
+/// Limit of steps in a path.
 const STEPS: usize = 32;
 
 /// A path.
@@ -25,12 +25,12 @@ pub struct JsonPath(Vec<PathStep>);
 enum PathStep {
     Member(String),
     Item(u64),
-    /// Several items, from one up to another.
+    /// A range of items, the end exclusive.
     Items(Range<u64>),
 }
 
 impl JsonPath {
-    /// Reads a path.
+    /// Parses a path.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -75,16 +75,16 @@ impl JsonPath {
         Ok(JsonPath(steps))
     }
 
-    /// It may find more than one thing, so it gives a list.
+    /// It may match more than one value, so its result is a list.
     fn gives_list(&self) -> bool {
         self.0.iter().any(|step| matches!(step, PathStep::Items(_)))
     }
 
-    /// What it finds, as JSON text of at most so many bytes; `None` for nothing. One pass, which ends with the last thing
-    /// that may be found.
+    /// What it matches, as JSON text of at most `most` bytes; `None` for nothing. It takes one pass, which
+    /// ends after the last possible match.
     ///
     /// # Errors
-    /// It finds more than that, or the file cannot be read.
+    /// The match is longer, or the file cannot be read.
     pub(crate) fn find(
         &self,
         spilled: &Spilled,
@@ -101,7 +101,7 @@ impl JsonPath {
             most: most_bytes as u64,
             is_done: false,
         };
-        // What ends the search early is told by the search, and JSON that is none ends it as well.
+        // An early end is recorded in the search, and invalid JSON ends it as well.
         search.walk(&mut cursor, 0, !self.gives_list());
         if let Some(error) = cursor.fault.take() {
             return Err(LookError::Io(error.to_string()));
@@ -135,7 +135,7 @@ impl JsonPath {
 }
 
 impl PathStep {
-    /// `2`, `2:5`, `2:`, `:5`, `*`.
+    /// Parses `2`, `2:5`, `2:`, `:5`, `*`.
     fn number(text: &str) -> Option<PathStep> {
         let bound = |text: &str, open: u64| match text.trim() {
             "" => Some(open),
@@ -152,30 +152,30 @@ impl PathStep {
 struct PathSearch<'p> {
     steps: &'p [PathStep],
     found: Vec<Range<u64>>,
-    /// What is found next lies in the same list, right behind what was found last.
+    /// The next match lies in the same list, directly after the last one.
     goes_on: bool,
-    /// Bytes of what was found, or of remembering where it is.
+    /// Size of the matches, or of their remembered ranges.
     bytes: u64,
     most: u64,
-    /// Nothing more can be found, or too much was.
+    /// Nothing more can match, or the size limit was exceeded.
     is_done: bool,
 }
 
 impl PathSearch<'_> {
-    /// Goes over a value. `is_only`: nothing outside of it can be found. `None` ends the search.
+    /// Goes through a value. `is_only`: nothing outside it can match. `None` ends the search.
     fn walk(&mut self, cursor: &mut Cursor<'_>, at: usize, is_only: bool) -> Option<()> {
         let steps = self.steps;
         match (steps.get(at), cursor.token()?) {
             (None, _) => {
                 let place = cursor.value()?;
                 match self.found.last_mut().filter(|_| self.goes_on) {
-                    // Items beside each other are one part of the text, commas included.
+                    // Adjacent items are one part of the text, commas included.
                     Some(last) => {
                         self.bytes += place.end - last.end;
                         last.end = place.end;
                     }
                     None => {
-                        // A place that is remembered takes room as well.
+                        // A remembered range takes memory as well.
                         self.bytes += (place.end - place.start + 1).max(PLACE_BYTES);
                         self.found.push(place);
                     }
@@ -202,7 +202,7 @@ impl PathSearch<'_> {
 
     fn items(&mut self, cursor: &mut Cursor<'_>, at: usize, range: Range<u64>, is_only: bool) -> Option<()> {
         let mut number = 0;
-        // The items behind the range need not be looked at where nothing comes after the list.
+        // Items after the range need not be read if nothing comes after the list.
         let is_last = at == 0;
         let is_whole = at + 1 == self.steps.len();
         let mut is_first = true;

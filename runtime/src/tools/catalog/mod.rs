@@ -1,7 +1,8 @@
-//! What front ends, discovery and the compiler know about tools: one immutable snapshot of all servers.
+//! The catalog: an immutable snapshot of the tools of all servers, for front ends, discovery and the
+//! compiler.
 //!
-//! A reader takes a snapshot and works on it in peace; writers (the owners of the upstreams) publish the
-//! next one. Names are in order, so that whatever is rendered from a snapshot is the same in every run.
+//! Readers take a snapshot; writers (the owners of the upstreams) publish the next one. Names are sorted, so
+//! everything rendered from a snapshot is the same in every run.
 
 mod part;
 
@@ -17,12 +18,12 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::sync::watch;
 
-/// How long a tool list is good for.
+/// How long a tool list is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotMode {
-    /// The first list counts for the lifetime of the process.
+    /// The first list is valid for the lifetime of the process.
     Frozen,
-    /// A list counts until the server says that it changed, or is started again.
+    /// A list is valid until the server reports a change, or is started again.
     Live,
 }
 
@@ -39,48 +40,48 @@ pub struct Catalog {
 pub struct CatalogServer {
     /// Configured name.
     pub name: Arc<str>,
-    /// Configured description, scrubbed.
+    /// Configured description, with secrets redacted.
     pub description: Option<Arc<str>>,
     /// The last list; `None` until one was loaded.
     pub tools: Option<Arc<ToolList>>,
-    /// False once the server that had this list is gone: it is still good for descriptions, but proves
-    /// nothing about the server that will be started next.
+    /// False once the server that had this list has stopped. The list is still good for descriptions, but
+    /// proves nothing about the server after its next start.
     pub is_current: bool,
-    /// When its server gave a list last, the same or another one.
+    /// When its server last gave a list, even an unchanged one.
     pub listed_at: Option<SystemTime>,
-    /// Which of the servers that were configured under this name it is about.
+    /// Distinguishes the servers that were configured under this name one after another.
     era: u64,
 }
 
-/// Characters of what a server says about itself, where the configuration says nothing.
+/// Length limit, in characters, of a server's text about itself.
 const OWN_WORDS: usize = 200;
 
 impl CatalogServer {
-    /// What there is to say about it in a line: what the configuration has, else what the server says about itself.
+    /// One line about the server: the configured description, or else the server's text about itself.
     pub fn about(&self) -> Option<Cow<'_, str>> {
         let own = || Some(Cow::Owned(one_line(self.tools.as_ref()?.instructions()?, OWN_WORDS)));
         self.description.as_deref().map(Cow::Borrowed).or_else(own)
     }
 
-    /// The list, if it proves what the server has.
+    /// The list, if it is current.
     pub fn proven(&self) -> Option<&Arc<ToolList>> {
         self.tools.as_ref().filter(|_| self.is_current)
     }
 }
 
 impl Catalog {
-    /// Grows with every change. Whoever keeps something that was worked out from a snapshot compares it.
+    /// Grows with every change; caches of derived data compare it.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Grows only when a list has other contents than the list before it: what was described to a client
-    /// is out of date. A crash and a restart with the same tools leave it alone.
+    /// Grows only when the contents of a list change; then descriptions that clients have are out of date. A
+    /// crash and a restart with the same tools do not change it.
     pub fn surface(&self) -> u64 {
         self.surface
     }
 
-    /// The same without some servers, as this version.
+    /// The same catalog without some servers, with this version.
     pub(super) fn only(&self, version: u64, is_there: impl Fn(&str) -> bool) -> Catalog {
         let servers = self.servers.iter().filter(|(name, _)| is_there(name));
         let servers = servers.map(|(name, server)| (name.clone(), server.clone())).collect();
@@ -102,7 +103,7 @@ impl Catalog {
         self.server(server)?.tools.as_ref()?.get(tool)
     }
 
-    /// Looks a tool up in what is proven at this moment.
+    /// Looks a tool up in the current list of a server.
     pub fn look_up(&self, server: &str, tool: &str) -> LookUp {
         match self.server(server) {
             Some(server) => LookUp::within(server.proven(), tool),
@@ -110,7 +111,7 @@ impl Catalog {
         }
     }
 
-    /// Looks a tool up in the last list of a server, whether or not that still proves anything: for descriptions.
+    /// Looks a tool up in the last list of a server, even if it is not current: for descriptions.
     pub fn look_up_last(&self, server: &str, tool: &str) -> LookUp {
         match self.server(server) {
             Some(server) => LookUp::within(server.tools.as_ref(), tool),
@@ -119,16 +120,16 @@ impl Catalog {
     }
 }
 
-/// What is known about one tool.
+/// The result of looking up a tool.
 #[derive(Clone, Debug)]
 pub enum LookUp {
     /// No server of this name is configured.
     NoServer,
-    /// The server is configured, and nothing proves what it has.
+    /// The server is configured, and has no current list.
     NotLoaded,
-    /// The server has the tool, and it may not be called.
+    /// The server has the tool, and a policy refuses it.
     Refused(Refusal),
-    /// The server has these tools, and this is none of them.
+    /// The server has no such tool; its list.
     NoTool(Arc<ToolList>),
     /// The tool.
     Ready(Arc<UpstreamTool>),
@@ -149,22 +150,22 @@ impl LookUp {
 #[derive(Clone)]
 pub struct SharedCatalog {
     current: Arc<watch::Sender<Arc<Catalog>>>,
-    /// Writes are about the servers of this era: what the owner of a server that was replaced still has to say is void.
+    /// Writes concern the servers of this era: those of a replaced server's owner have no effect.
     era: u64,
-    /// It shows some of the servers only.
+    /// The restricted view of servers that it shows, if any.
     part: Option<Arc<CatalogPart>>,
 }
 
 impl SharedCatalog {
-    /// A catalog of servers whose tools are not known yet: names and descriptions.
+    /// A catalog of servers with names and descriptions, before their tools are known.
     pub fn new(servers: impl IntoIterator<Item = (Arc<str>, Option<Arc<str>>)>) -> SharedCatalog {
         let entry = |(name, description): (Arc<str>, _)| (name.clone(), unknown(name, description, 0));
         let catalog = Catalog { servers: servers.into_iter().map(entry).collect(), ..Catalog::default() };
         SharedCatalog { current: Arc::new(watch::Sender::new(Arc::new(catalog))), era: 0, part: None }
     }
 
-    /// Other servers are configured: `gone` are not any more, `new` are, and replace those of their names. What is
-    /// returned takes the lists of the new ones.
+    /// Changes the configured servers: `gone` are removed, `new` are added and replace servers of the same
+    /// names. The returned catalog accepts the lists of the new ones.
     pub(crate) fn reconfigure(
         &self,
         gone: &[Arc<str>],
@@ -194,7 +195,7 @@ impl SharedCatalog {
         }
     }
 
-    /// The same catalog for somebody who has these servers only.
+    /// A restricted view of the same catalog.
     pub(crate) fn only(&self, servers: ServerNames) -> SharedCatalog {
         let servers = match &self.part {
             None => servers,
@@ -203,12 +204,12 @@ impl SharedCatalog {
         SharedCatalog { part: Some(Arc::new(CatalogPart::new(servers))), ..self.clone() }
     }
 
-    /// True for a server of this catalog, if it is configured.
+    /// True for a server that this view may show, if it is configured.
     pub(crate) fn admits(&self, server: &str) -> bool {
         self.part.as_ref().is_none_or(|part| part.servers.contains(server))
     }
 
-    /// Which part of the servers it shows; 0 for all of them.
+    /// Number of its restricted view; 0 for all servers.
     pub(crate) fn part(&self) -> u64 {
         self.part.as_ref().map_or(0, |part| part.number)
     }
@@ -218,12 +219,12 @@ impl SharedCatalog {
         self.part.as_ref().map(|part| &part.servers)
     }
 
-    /// Wakes its holder with every version of the whole, which it is shown.
+    /// A receiver of every version of the whole catalog; a restricted view filters each.
     pub fn subscribe(&self) -> watch::Receiver<Arc<Catalog>> {
         self.current.subscribe()
     }
 
-    /// Takes a list of a server. A frozen server keeps the first one it had.
+    /// Publishes a list of a server. A frozen server keeps its first list.
     pub fn publish(&self, server: &str, tools: ToolList, mode: SnapshotMode) {
         self.change(server, |entry| {
             entry.listed_at = Some(SystemTime::now());
@@ -238,7 +239,7 @@ impl SharedCatalog {
         });
     }
 
-    /// The server that had the last list is gone.
+    /// Marks the last list of a server as no longer current.
     pub fn outdate(&self, server: &str) {
         self.change(server, |entry| match std::mem::replace(&mut entry.is_current, false) {
             true => Change::Version,
@@ -260,12 +261,12 @@ impl SharedCatalog {
     }
 }
 
-/// A server whose tools nobody has listed yet.
+/// A server without a tool list yet.
 fn unknown(name: Arc<str>, description: Option<Arc<str>>, era: u64) -> CatalogServer {
     CatalogServer { name, description, tools: None, is_current: false, listed_at: None, era }
 }
 
-/// What a writer did.
+/// The effect of a write.
 #[derive(Clone, Copy, PartialEq)]
 enum Change {
     None,

@@ -1,4 +1,4 @@
-//! A part of the servers: what somebody has who may use some of them only.
+//! Restricted views of the catalog, for callers that may use only some of the servers.
 
 use super::Catalog;
 use std::collections::BTreeSet;
@@ -6,22 +6,22 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Names of servers, whether or not servers of these names are configured. Cheap to copy.
+/// Names of servers, configured or not. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ServerNames(Arc<BTreeSet<String>>);
 
 impl ServerNames {
-    /// True for one of them.
+    /// True if the server is one of them.
     pub fn contains(&self, name: &str) -> bool {
         self.0.contains(name)
     }
 
-    /// True when all of them are among others.
+    /// True if all of them are in `others`.
     pub fn is_subset(&self, others: &ServerNames) -> bool {
         self.0.is_subset(&others.0)
     }
 
-    /// Those that are also among others.
+    /// The intersection with `others`.
     pub(super) fn and(&self, others: &ServerNames) -> ServerNames {
         self.0.intersection(&others.0).cloned().collect()
     }
@@ -39,15 +39,15 @@ impl fmt::Debug for ServerNames {
     }
 }
 
-/// Bits of a version that count changes; those above say of which part it is.
+/// Bits of a version that count changes; the upper bits are the number of the restricted view.
 const CHANGES: u32 = 40;
 
-/// A view of catalogs in which there are some servers only.
+/// A view of catalogs that shows only some servers.
 pub(super) struct CatalogPart {
     pub(super) servers: ServerNames,
-    /// No other part of this process has it, and all servers together have 0.
+    /// Unique in this process; 0 stands for all servers.
     pub(super) number: u64,
-    /// The last one that was asked for, and the version of the whole that it was made of.
+    /// The last filtered catalog, and the version of the whole catalog that it was made from.
     last: Mutex<Option<(u64, Arc<Catalog>)>>,
 }
 
@@ -57,8 +57,8 @@ impl CatalogPart {
         CatalogPart { servers, number: PARTS.fetch_add(1, Ordering::Relaxed), last: Mutex::default() }
     }
 
-    /// What there is of a catalog. Its version is of no other part and of no whole, since whoever works something out from a
-    /// catalog may keep it by that.
+    /// The filtered catalog. Its version differs from those of all other views and of the whole catalog,
+    /// because caches use versions as keys.
     pub(super) fn of(&self, whole: &Catalog) -> Arc<Catalog> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {

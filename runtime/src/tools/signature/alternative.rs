@@ -1,20 +1,20 @@
-//! One alternative of what a schema takes, in members and limits.
+//! One alternative of a schema, reduced to members and limits.
 
 use crate::tools::schema::{member, type_of};
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Limits of which the larger number holds.
+/// Limits of which the larger one is stricter.
 const LEAST: [&str; 5] = ["minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"];
 
-/// Limits of which the smaller number holds.
+/// Limits of which the smaller one is stricter.
 const MOST_LIMITS: [&str; 5] = ["maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"];
 
-/// Limits of which the first one is told.
+/// Constraints of which only the first is shown.
 const FIRST: [&str; 3] = ["multipleOf", "format", "pattern"];
 
-/// A schema that a value has to fit, or must not.
+/// A schema that a value has to match, or must not match.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Said<'s> {
     Is(&'s Json),
@@ -29,7 +29,7 @@ impl<'s> Said<'s> {
     }
 }
 
-/// What holds for a value, all at once.
+/// What a value has to match, all at once.
 pub(crate) type Demand<'s> = Vec<Said<'s>>;
 
 /// A member of an object.
@@ -37,46 +37,46 @@ pub(crate) type Demand<'s> = Vec<Said<'s>>;
 pub(crate) struct PlainMember<'s> {
     pub(crate) demand: Demand<'s>,
     pub(crate) required: bool,
-    /// It must not be there.
+    /// It must be absent.
     absent: bool,
 }
 
 /// One alternative.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plain<'s> {
-    /// Types; `None` for any.
+    /// Allowed types; `None` for any.
     pub(crate) kinds: Option<Vec<&'s str>>,
-    /// The only values.
+    /// The only allowed values.
     pub(crate) values: Option<Vec<&'s Json>>,
-    /// What it is not, among values.
+    /// Values that are not allowed.
     pub(crate) refused: Vec<&'s Json>,
-    /// What it does not fit, where members and limits cannot say it.
+    /// Schemas that the value must not match and that cannot be expressed by members and limits.
     pub(crate) unlike: Vec<&'s Json>,
     pub(super) members: BTreeMap<&'s str, PlainMember<'s>>,
-    /// Names of required members, in their order.
+    /// Names of required members, in order.
     required: Vec<&'s str>,
-    /// There are no other members.
+    /// Other members are not allowed.
     pub(crate) closed: bool,
-    /// Other members are any.
+    /// Other members may be anything.
     pub(crate) open: bool,
-    /// What other members are.
+    /// What other members have to match.
     pub(crate) others: Demand<'s>,
     pub(crate) items: Demand<'s>,
-    /// The first items, each by itself.
+    /// Schemas of the first items, one each.
     pub(crate) first_items: Option<&'s [Json]>,
     pub(super) limits: BTreeMap<&'s str, Cow<'s, Json>>,
     pub(crate) default: Option<&'s Json>,
-    /// What it says about itself.
+    /// Its description.
     pub(crate) about: Option<&'s str>,
 }
 
 impl<'s> Plain<'s> {
-    /// A limit by its name in JSON Schema.
+    /// A constraint by its JSON Schema name.
     pub(crate) fn limit(&self, name: &str) -> Option<&Json> {
         self.limits.get(name).map(|limit| &**limit)
     }
 
-    /// Whether a value keeps the limits of numbers and of the length of texts.
+    /// Whether a value is within the limits of numbers and of the length of texts.
     fn is_within(&self, value: &Json) -> bool {
         let is_beyond = |name: &str, is_beyond: &dyn Fn(f64) -> bool| {
             self.limit(name).and_then(Json::as_f64).is_some_and(is_beyond)
@@ -98,7 +98,7 @@ impl<'s> Plain<'s> {
         }
     }
 
-    /// Its members: required ones in their order, then the others by name.
+    /// Its members: required ones in order, then the others by name.
     pub(crate) fn members(&self) -> impl Iterator<Item = (&'s str, &PlainMember<'s>)> {
         let member = |name: &&'s str| self.members.get_key_value(name).map(|(name, member)| (*name, member));
         let others = self.members.iter().filter(|(_, member)| !member.required && !member.absent);
@@ -115,12 +115,12 @@ impl<'s> Plain<'s> {
         self.members.get(name).is_some_and(|member| member.required)
     }
 
-    /// True when some member must not be there.
+    /// True when some member must be absent.
     pub(crate) fn leaves_out(&self) -> bool {
         self.members.values().any(|member| member.absent)
     }
 
-    /// The types that it takes, as far as it says so.
+    /// The types that it accepts, as far as known.
     pub(crate) fn kinds(&self) -> Vec<&'s str> {
         let says = |names: &[&str]| names.iter().any(|name| self.limits.contains_key(name));
         match &self.kinds {
@@ -146,7 +146,7 @@ impl<'s> Plain<'s> {
         self.members.entry(name).or_default().absent = true;
     }
 
-    /// What fits both; `None` when nothing does.
+    /// The intersection of both; `None` when it is empty.
     pub(super) fn and(mut self, other: Plain<'s>) -> Option<Plain<'s>> {
         self.kinds = match (self.kinds, other.kinds) {
             (Some(these), Some(those)) => Some(shared_kinds(&these, &those)),
@@ -160,7 +160,7 @@ impl<'s> Plain<'s> {
         };
         self.refused.extend(other.refused);
         self.unlike.extend(other.unlike);
-        // Whoever is closed knows no members but its own.
+        // A closed alternative has no other members than its own.
         let mut lost: Vec<&str> = Vec::new();
         if self.closed {
             lost.extend(other.members.keys().filter(|name| !self.members.contains_key(*name)));
@@ -206,7 +206,7 @@ impl<'s> Plain<'s> {
         self.is_possible().then_some(self)
     }
 
-    /// Leaves out types of which the limits leave nothing.
+    /// Drops types of which the limits leave no value.
     fn drop_empty_ranges(&mut self) {
         let limit = |name: &str| self.limit(name).and_then(Json::as_f64);
         let is_empty = |least: &str, most: &str| match (limit(least), limit(most)) {
@@ -237,7 +237,7 @@ impl<'s> Plain<'s> {
     }
 }
 
-/// The types that are in both lists; an integer is a number.
+/// The types in both lists; an integer is a number.
 fn shared_kinds<'s>(these: &[&'s str], those: &[&'s str]) -> Vec<&'s str> {
     let is_in = |kind: &&str, others: &[&str]| {
         others.contains(kind) || (*kind == "integer" && others.contains(&"number"))
@@ -257,7 +257,7 @@ fn is_of(value: &Json, kinds: &[&str]) -> bool {
         || (kind == "number" && kinds.contains(&"integer") && is_whole())
 }
 
-/// False when the constants and enumerations at the top of a demand leave nothing.
+/// False when the constants and enumerations of a demand leave no value.
 fn can_be(demand: &Demand<'_>) -> bool {
     let mut left: Option<Vec<&Json>> = None;
     for said in demand {
@@ -284,7 +284,7 @@ fn listed(schema: &Json) -> Option<Vec<&Json>> {
     }
 }
 
-/// What a schema says itself; `None` when nothing fits it.
+/// The alternative that a schema's own keywords describe; `None` when no value matches.
 pub(super) fn own(words: &Map<String, Json>) -> Option<Plain<'_>> {
     let mut plain = Plain {
         kinds: words.get("type").map(names).filter(|kinds| !kinds.is_empty()),
@@ -305,7 +305,7 @@ pub(super) fn own(words: &Map<String, Json>) -> Option<Plain<'_>> {
         plain.require(name);
     }
     match words.get("additionalProperties") {
-        // Names by pattern are others, of which nothing is told.
+        // Names that match a pattern count as other members, which are not shown.
         Some(Json::Bool(false)) => plain.closed = !words.contains_key("patternProperties"),
         Some(Json::Bool(true)) => plain.open = true,
         Some(schema @ Json::Object(_)) => plain.others.push(Said::Is(schema)),
@@ -332,7 +332,7 @@ pub(super) fn own(words: &Map<String, Json>) -> Option<Plain<'_>> {
         Some(fixed) => Some(vec![fixed]),
         None => listed.map(|values| values.iter().collect()),
     };
-    // What contradicts itself already is found where it meets something, if only nothing.
+    // The intersection with the default drops contradictions inside the alternative.
     plain.and(Plain::default())
 }
 

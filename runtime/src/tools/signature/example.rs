@@ -1,4 +1,4 @@
-//! Arguments to begin with: as few as a tool takes, each with a value that fits what its schema says.
+//! Builds example arguments of a tool: as few as it accepts, each with a value that matches its schema.
 
 use super::alternative::{Demand, Plain, Said};
 use super::variants::Variants;
@@ -6,14 +6,14 @@ use crate::tools::schema::key;
 use regex_syntax::hir::{Class, Hir, HirKind};
 use serde_json::Value as Json;
 
-/// How deep they go.
+/// Depth limit.
 const DEEPEST: usize = 8;
 
-/// Most items of a list, and most characters of a text.
+/// Limits of items in a list, and of characters in a text.
 const MOST_ITEMS: usize = 16;
 const MOST_CHARACTERS: usize = 256;
 
-/// A text to edit.
+/// Placeholder text, to be edited.
 const TEXT: &str = "...";
 
 /// Texts by their format.
@@ -30,7 +30,7 @@ const FORMATS: [(&str, &str); 10] = [
     ("ipv4", "192.0.2.1"),
 ];
 
-/// Arguments that fit this schema, as far as they can be known: required ones, or the first optional one.
+/// Arguments that match this schema, as far as possible: the required ones, or the first optional one.
 pub(crate) fn arguments(schema: &Json) -> String {
     let examples = Examples { variants: Variants::new(schema) };
     let all = examples.variants.of(&[Said::Is(schema)]);
@@ -43,7 +43,7 @@ struct Examples<'s> {
 }
 
 impl<'s> Examples<'s> {
-    /// Required members, and others until there are so many.
+    /// Required members, and others until there are `least`.
     fn object(&self, plain: &Plain<'s>, depth: usize, least: usize) -> String {
         let least = plain
             .limit("minProperties")
@@ -58,7 +58,7 @@ impl<'s> Examples<'s> {
         format!("{{{}}}", entries.join(" "))
     }
 
-    /// A value that fits.
+    /// A value that matches.
     fn value(&self, demand: &Demand<'s>, depth: usize) -> String {
         let all = self.variants.of(demand);
         let Some(plain) = all.first().filter(|_| depth <= DEEPEST) else { return "nil".to_owned() };
@@ -96,7 +96,7 @@ impl<'s> Examples<'s> {
     }
 }
 
-/// A number of items that can be shown.
+/// A number of items that is small enough to show.
 fn small(number: u64) -> usize {
     usize::try_from(number).map_or(MOST_ITEMS, |number| number.min(MOST_ITEMS))
 }
@@ -114,7 +114,7 @@ fn literal(value: &Json) -> String {
     }
 }
 
-/// The least number that fits, or the usual one.
+/// The least number that matches, or the usual one.
 fn number(plain: &Plain<'_>, is_whole: bool) -> String {
     let limit = |name: &str| plain.limit(name).and_then(Json::as_f64);
     let step = limit("multipleOf").filter(|step| *step > 0.0);
@@ -126,7 +126,7 @@ fn number(plain: &Plain<'_>, is_whole: bool) -> String {
         (None, None) if step.is_none() && plain.refused.is_empty() => {
             return if is_whole { "1".to_owned() } else { "1.0".to_owned() };
         }
-        // Between two bounds that leave out whole numbers.
+        // The bounds leave no whole number: the example lies between them.
         (Some(least), Some(most)) if least > most && !is_whole => match (above, below) {
             (Some(above), Some(below)) => f64::midpoint(above, below),
             (Some(_), None) => most,
@@ -151,7 +151,7 @@ fn number(plain: &Plain<'_>, is_whole: bool) -> String {
     if number.fract() == 0.0 && number.abs() < EXACT { format!("{number:.0}") } else { format!("{number:?}") }
 }
 
-/// A text that fits its format, its pattern or its length.
+/// A text that matches its format, its pattern or its length.
 fn text(plain: &Plain<'_>) -> String {
     let word = |name: &str| plain.limit(name).and_then(Json::as_str);
     let format = word("format").and_then(|format| FORMATS.iter().find(|(name, _)| *name == format));
@@ -173,14 +173,14 @@ fn text(plain: &Plain<'_>) -> String {
     text
 }
 
-/// A short text that a pattern finds something in; `None` for a pattern that cannot be read here.
+/// A short text that a pattern matches; `None` for a pattern with unsupported syntax.
 fn like(pattern: &str) -> Option<String> {
     let pattern = regex_syntax::parse(pattern).ok()?;
     let mut text = String::new();
     fill(&pattern, &mut text).then_some(text)
 }
 
-/// Adds what fits; false when that is too long or nothing does. The parser bounds the depth.
+/// Appends a matching text; false when it would be too long or does not exist. The parser bounds the depth.
 fn fill(pattern: &Hir, text: &mut String) -> bool {
     if text.len() > MOST_CHARACTERS {
         return false;

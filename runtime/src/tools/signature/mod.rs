@@ -1,8 +1,8 @@
-//! Schemas as signatures, and as arguments to begin with.
+//! Turns schemas into signatures and example arguments.
 //!
 //! # Layout
-//! - `typed`: signatures; `example`: arguments
-//! - `variants`: a schema taken apart into alternatives; `alternative`: one of them
+//! - `typed`: signatures; `example`: example arguments
+//! - `variants`: splits a schema into alternatives; `alternative`: one of them
 
 pub(super) mod alternative;
 pub(super) mod example;

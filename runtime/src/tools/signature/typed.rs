@@ -1,14 +1,16 @@
-//! JSON Schemas as typed signatures, enough to write a call that fits:
+//! Turns JSON Schemas into typed signatures, which suffice to write a valid call:
 //!
 //! ```text
 //! {:path string :mode "text"|"base64"? = "text" :lines [integer<1..>]<..10>? :filter {:since string<date>|null?}?}
 //! ```
 //!
-//! Required members come first, `?` marks the others, `= value` is a default. `<…>` says what a value has to keep beside
-//! its type: bounds of a number, of the length of a text or list or of the number of members, a format, a pattern, what it is
-//! not. An enumeration is written out while it is short, else it is `enum<string, 12 values>`; the only value there is, is
-//! `const<"x">`; what may be null says so. `{* T}` is a map of any keys. Alternatives stand side by side; where they differ only in what is required, these
-//! names stand behind the map: `{:a string? :b string?}<with :a|with :b>`. `object…` has members that are not shown.
+//! Required members come first, `?` marks the others, `= value` is a default. `<…>` holds the constraints of
+//! a value other than its type: bounds of a number, of the length of a text or list or of the number of
+//! members, a format, a pattern, excluded values. A short enumeration is written out, a long one is
+//! `enum<string, 12 values>`. A single allowed value is `const<"x">`. `null` as an alternative says that null
+//! is allowed. `{* T}` is a map with any keys. Alternatives are separated by `|`. If they differ only in
+//! their required members, these names follow the map: `{:a string? :b string?}<with :a|with :b>`. `object…`
+//! has members that are not shown.
 
 use super::alternative::{Plain, PlainMember, Said};
 use super::variants::Variants;
@@ -16,25 +18,25 @@ use crate::tools::schema::{key, type_of};
 use crate::tools::tool::is_text;
 use serde_json::Value as Json;
 
-/// Levels of a signature; what is deeper is named by its type only.
+/// Depth limit; deeper values are shown by their type only.
 const DEEPEST: usize = 8;
 
-/// Bytes of a signature. One that is longer is written with fewer levels.
+/// Size limit of a signature; a longer one is written with fewer levels.
 const LONGEST: usize = 8_000;
 
-/// Members of one map.
+/// Limit of members of one map.
 const MOST_MEMBERS: usize = 60;
 
-/// Values of an enumeration that are written out.
+/// Limit of values of an enumeration that is written out.
 const MOST_VALUES: usize = 8;
 
-/// Characters of an enumeration that is written out.
+/// Length limit, in characters, of an enumeration that is written out.
 const LONGEST_VALUES: usize = 120;
 
-/// Bytes of a pattern or a default.
+/// Size limit of a pattern or a default, in bytes.
 const LONGEST_FACT: usize = 120;
 
-/// The signature of a schema; `root` is the document that it is in.
+/// The signature of a schema; `root` is the document that contains it.
 pub(crate) fn typed(root: &Json, schema: &Json) -> String {
     let mut levels = DEEPEST;
     loop {
@@ -44,13 +46,15 @@ pub(crate) fn typed(root: &Json, schema: &Json) -> String {
         if levels == 1 || (text.len() <= LONGEST && !is_used_up) {
             return text;
         }
-        // A schema that uses up its looks is looked at few times.
+        // If the budget of examined schemas is used up, the number of levels drops faster, to keep retries
+        // few.
         levels = if is_used_up { levels / 2 } else { levels - 1 };
     }
 }
 
-/// What a call gives: `Result<{:rows [string] :next string?}>`. Of a result that is wrapped in a member, what is in it; a text
-/// that is JSON is data. `seen` is what a tool that does not say gave before.
+/// The signature of a call's result: `Result<{:rows [string] :next string?}>`. If the tool wraps its result
+/// in a member, the signature is that of the content; a text that is JSON counts as data. `seen` is the
+/// observed shape for a tool that declares none.
 pub(crate) fn result(output_schema: Option<&Json>, wrapped_in: Option<&str>, seen: Option<&str>) -> String {
     let said = match output_schema {
         None => "any".to_owned(),
@@ -160,7 +164,7 @@ impl<'s> SignatureWriter<'s> {
                 return format!("[{items}]{}", within(&facts));
             }
             "string" => {
-                // Some documents have a sentence here.
+                // Some documents have a sentence instead of a format name.
                 let format = plain.limit("format").and_then(Json::as_str).filter(|format| is_name(format));
                 facts.extend(format.map(str::to_owned));
                 facts.extend(range("minLength", "maxLength"));
@@ -211,7 +215,7 @@ impl<'s> SignatureWriter<'s> {
     }
 }
 
-/// Values of which one has to be given: `const<"x">` for the only one, `"a"|"b"`, or how many of which type there are.
+/// Allowed values: `const<"x">` for a single one, `"a"|"b"`, or their number and type.
 fn enumeration(values: &[&Json]) -> String {
     if let [only] = values {
         return match only.to_string() {
@@ -236,7 +240,7 @@ fn enumeration(values: &[&Json]) -> String {
     if nulls.is_empty() { listed } else { format!("{listed}|null") }
 }
 
-/// What a value of this type is not.
+/// The excluded values of this type.
 fn refused(plain: &Plain<'_>, kind: Option<&str>) -> Vec<String> {
     let is_of = |value: &&&Json| kind.is_none_or(|kind| kind == type_of(value));
     let values = plain.refused.iter().filter(is_of).map(|value| format!("not {value}"));
@@ -248,18 +252,18 @@ fn within(facts: &[String]) -> String {
     if facts.is_empty() { String::new() } else { format!("<{}>", facts.join(", ")) }
 }
 
-/// `least..most`, either of which may be missing.
+/// `least..most`; either may be missing.
 fn range(plain: &Plain<'_>, least: &str, most: &str) -> Option<String> {
     let number = |name: &str| plain.limit(name).filter(|limit| limit.is_number()).map(Json::to_string);
-    // No text and no list is shorter.
+    // No text and no list is shorter than 0.
     let least = number(least).filter(|limit| limit != "0" || least == "minimum");
-    // What 64 bits can hold is said by the type.
+    // Limits near those of 64-bit integers are left out: the type implies them.
     let most = number(most).filter(|limit| limit.len() < 16);
     (least.is_some() || most.is_some())
         .then(|| format!("{}..{}", least.unwrap_or_default(), most.unwrap_or_default()))
 }
 
-/// Alternatives, each once, null behind the others.
+/// Alternatives, each once, null last.
 fn union(kinds: impl Iterator<Item = String>) -> String {
     let mut seen: Vec<String> = Vec::new();
     for kind in kinds {
@@ -272,7 +276,7 @@ fn union(kinds: impl Iterator<Item = String>) -> String {
     seen.join("|")
 }
 
-/// A format that has a name, such as `date-time`.
+/// True for a format that is a name, such as `date-time`.
 fn is_name(format: &str) -> bool {
     const LONGEST: usize = 32;
     format.len() <= LONGEST && format.chars().all(|char| char.is_ascii_alphanumeric() || "-_.".contains(char))

@@ -1,9 +1,9 @@
-//! A schema taken apart into alternatives, of which a value has to fit one. Each of them is *plain*: what `$ref`, `allOf`,
-//! `anyOf`, `oneOf`, `if`, `not` and dependencies say stands in its members and limits. So whoever writes a signature or
-//! an example need not know these words.
+//! Splits a schema into alternatives, of which a value has to match one. Each alternative is *plain*: `$ref`,
+//! `allOf`, `anyOf`, `oneOf`, `if`, `not` and dependencies are resolved to its members and limits. So the
+//! code that writes signatures and examples need not handle these keywords.
 //!
-//! What cannot be said by members and limits is left out, which makes an alternative take more than the schema does; of
-//! too many alternatives the first count.
+//! What members and limits cannot express is dropped, so an alternative may accept more than the schema does.
+//! If there are too many alternatives, only the first are kept.
 
 use super::alternative::{Plain, Said, names, own};
 use crate::tools::schema::member;
@@ -11,24 +11,24 @@ use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
 use std::cell::Cell;
 
-/// Most alternatives.
+/// Limit of alternatives.
 const MOST: usize = 24;
 
-/// Schemas inside schemas that are followed.
+/// Depth limit of schemas inside schemas.
 const DEEPEST: usize = 16;
 
-/// Schemas and members that are looked at for one signature or example: references may lead to the same ones again and
-/// again.
+/// Limit of schemas and members examined for one signature or example: references may lead to the same ones
+/// again and again.
 pub(crate) const MOST_LOOKED_AT: usize = 20_000;
 
-/// Names of types, of which a value has one or, as an integer, two.
+/// Names of types. A value has one of them; an integer has two.
 const KINDS: [&str; 7] = ["object", "array", "string", "integer", "number", "boolean", "null"];
 
-/// What a schema says beside what constrains values.
+/// Keywords that do not constrain values.
 const ANNOTATIONS: [&str; 7] =
     ["title", "description", "$comment", "examples", "default", "deprecated", "$schema"];
 
-/// What it costs to look at a schema: its parts are taken out one by one.
+/// Cost of examining a schema: its parts are separated one by one.
 fn weight(words: &Map<String, Json>) -> usize {
     let parts = |value: &Json| match value {
         Json::Object(members) => members.len(),
@@ -38,7 +38,7 @@ fn weight(words: &Map<String, Json>) -> usize {
     1 + words.values().map(parts).sum::<usize>()
 }
 
-/// Takes schemas of one document apart.
+/// Splits schemas of one document.
 pub(crate) struct Variants<'s> {
     root: &'s Json,
     left: Cell<usize>,
@@ -50,12 +50,12 @@ impl<'s> Variants<'s> {
         Variants { root, left: Cell::new(MOST_LOOKED_AT) }
     }
 
-    /// True when so much was looked at that the rest is left out.
+    /// True when the limit of examined schemas was reached and the rest is dropped.
     pub(crate) fn is_used_up(&self) -> bool {
         self.left.get() == 0
     }
 
-    /// The alternatives of a demand; none when nothing fits it.
+    /// The alternatives of a demand; none when no value matches it.
     pub(crate) fn of(&self, demand: &[Said<'s>]) -> Vec<Plain<'s>> {
         self.all(demand, 0)
     }
@@ -80,7 +80,8 @@ impl<'s> Variants<'s> {
         let mut all = Vec::new();
         for this in &these {
             for that in &those {
-                // The first alternative is there whatever it costs, so that a schema that has one never counts as impossible.
+                // The first alternative is computed whatever it costs, so a schema that has one never counts
+                // as unsatisfiable.
                 let has_budget = self.spend(1 + this.members.len() + that.members.len());
                 if all.len() == MOST || !(all.is_empty() || has_budget) {
                     return all;
@@ -158,7 +159,8 @@ impl<'s> Variants<'s> {
         self.root.pointer(reference.strip_prefix('#')?)
     }
 
-    /// Of choices that a value may fit at once, each leaves out what the others ask for, where that is few words.
+    /// The alternatives of `oneOf`. If a value could match several choices, each one excludes what the others
+    /// require, where that is short.
     fn one_of(&self, choices: &'s [Json], told_by: Option<&'s str>, depth: usize) -> Vec<Plain<'s>> {
         let choices: Vec<(&Json, Vec<Plain<'s>>)> =
             choices.iter().take(MOST).map(|choice| (choice, self.fitting(choice, depth))).collect();
@@ -183,7 +185,7 @@ impl<'s> Variants<'s> {
         all
     }
 
-    /// A choice that says little more than which members there are, or which value.
+    /// A choice that constrains little more than which members exist, or one value.
     fn is_few_words(&self, schema: &'s Json) -> bool {
         let Some(words) = schema.as_object() else { return false };
         let names = words.get("required").and_then(Json::as_array).map_or(0, Vec::len);
@@ -200,7 +202,7 @@ impl<'s> Variants<'s> {
         })
     }
 
-    /// The alternatives of what does not fit a schema.
+    /// The alternatives of everything that does not match a schema.
     fn unfitting(&self, schema: &'s Json, depth: usize) -> Vec<Plain<'s>> {
         let Some(words) = schema.as_object() else {
             return if schema == &Json::Bool(false) { vec![Plain::default()] } else { Vec::new() };
@@ -227,7 +229,8 @@ impl<'s> Variants<'s> {
                     );
                 }
                 ("properties", Json::Object(members)) => {
-                    // That a member which may be left out is of another type is true, and nobody's intention.
+                    // Literally, an optional member of another type would also satisfy this; the author does
+                    // not mean that.
                     let is_meant = |schema: &Json| !words.contains_key("required") || says_value(schema);
                     all.extend(members.iter().filter(|(_, schema)| is_meant(schema)).map(
                         |(name, schema)| {
@@ -242,7 +245,7 @@ impl<'s> Variants<'s> {
                 ("enum", Json::Array(values)) => all.push(plain(&|plain| plain.refused.extend(values))),
                 ("type", kinds) => {
                     let named: Vec<&str> = names(kinds);
-                    // An integer is a number: what is not one of them is told to be neither.
+                    // An integer is a number: if either type is excluded, both are.
                     let is_number = |kind: &str| matches!(kind, "integer" | "number");
                     let numbers = named.iter().any(|kind| is_number(kind));
                     let other = |kind: &&&str| !(named.contains(*kind) || numbers && is_number(kind));
@@ -286,7 +289,7 @@ impl<'s> Variants<'s> {
     }
 }
 
-/// Of a limit the type that it speaks of, and the limit that holds for what is beyond it: by another name, so much further.
+/// For a limit: its type, and the limit that describes the values beyond it, as keyword and offset.
 fn beyond(limit: &str) -> Option<(&'static str, &'static str, i64)> {
     Some(match limit {
         "minimum" => ("number", "exclusiveMaximum", 0),
@@ -301,10 +304,10 @@ fn beyond(limit: &str) -> Option<(&'static str, &'static str, i64)> {
     })
 }
 
-/// A schema that says more than a type.
+/// A schema that constrains more than a type.
 fn says_value(schema: &Json) -> bool {
     ["const", "enum", "not", "$ref"].iter().any(|word| member(schema, word).is_some())
 }
 
-/// Most names that a choice may ask for to be left out by others.
+/// Limit of names that one choice may require the others to exclude.
 const FEW: usize = 3;

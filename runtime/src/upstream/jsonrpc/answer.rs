@@ -1,11 +1,11 @@
-//! The result of a request as it came: bytes that nobody has decoded.
+//! The raw result of a request: bytes that are not decoded yet.
 
 use crate::spill::RawSpill;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The raw JSON text of a `result` member, still inside the line it came in (no copy); or the file that the line went to,
-/// where a request allowed that.
+/// The raw JSON text of a `result` member, still inside the line that it arrived in (no copy); or the file
+/// that the line was written to, if the request allowed that.
 #[derive(Clone)]
 pub struct RawAnswer(Came);
 
@@ -16,17 +16,17 @@ enum Came {
 }
 
 impl RawAnswer {
-    /// The result at a place of the text that it came in.
+    /// The result at a range of the text that it arrived in.
     pub(crate) fn within(line: Vec<u8>, result: Range<usize>) -> RawAnswer {
         RawAnswer(Came::InMemory { line, result })
     }
 
-    /// An answer whose message is in a file.
+    /// A result with its message in a file.
     pub(crate) fn in_file(raw: RawSpill) -> RawAnswer {
         RawAnswer(Came::InFile(Arc::new(raw)))
     }
 
-    /// Wraps a whole text.
+    /// A result that is the whole text.
     pub fn from_bytes(text: impl Into<Vec<u8>>) -> RawAnswer {
         let line = text.into();
         let result = 0..line.len();
@@ -49,7 +49,7 @@ impl RawAnswer {
         }
     }
 
-    /// The whole text that it came in; empty if that is a file.
+    /// The whole text that it arrived in; empty if that is a file.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         match self.0 {
             Came::InMemory { line, .. } => line,
@@ -57,7 +57,7 @@ impl RawAnswer {
         }
     }
 
-    /// Bytes kept alive by this answer.
+    /// Bytes of memory that it holds.
     pub fn held_bytes(&self) -> usize {
         match &self.0 {
             Came::InMemory { line, .. } => line.capacity(),

@@ -1,23 +1,23 @@
-//! What a JSON-RPC error says, however oddly it is written.
+//! Reads JSON-RPC errors, including malformed ones.
 
 use super::scan;
 use crate::run::client::ClientError;
 use crate::secrets::{Cut, shortened};
 use std::borrow::Cow;
 
-/// JSON-RPC code of a method the server does not have.
+/// JSON-RPC code: the server does not have the method.
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 
-/// Longest message of a server that is passed on, in bytes.
+/// Length limit of a server's message, in bytes.
 const LONGEST_MESSAGE: usize = 16 << 10;
 
-/// Longest `data` that is kept.
+/// Size limit of `data`.
 const LONGEST_DATA: usize = 64 << 10;
 
 /// A JSON-RPC error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorObject {
-    /// 0 when there is none that fits.
+    /// The code; 0 when none is given.
     pub code: i64,
     /// Never empty.
     pub message: String,
@@ -32,13 +32,13 @@ impl From<ErrorObject> for ClientError {
 }
 
 impl ErrorObject {
-    /// An error of our own making about an answer.
+    /// An error of this client about a response.
     pub fn about(message: impl Into<String>) -> ErrorObject {
         ErrorObject { code: 0, message: message.into(), data: None }
     }
 
-    /// Reads the text of an `error` member: an object by the specification, but whatever it is, what it says is
-    /// kept.
+    /// Reads the text of an `error` member. The specification demands an object; of anything else the text is
+    /// kept as the message.
     pub fn read(text: &[u8]) -> ErrorObject {
         if text.first() != Some(&b'{') {
             return ErrorObject::about(or_unknown(spoken(text)));
@@ -66,24 +66,24 @@ impl ErrorObject {
     }
 }
 
-/// A whole number, also one that is written as `7.0` or as a string.
+/// A whole number, also if written as `7.0` or as a string.
 pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok()?.trim_matches('"').trim();
     if let Ok(number) = text.parse() {
         return Some(number);
     }
     let number: f64 = text.parse().ok()?;
-    // Beyond 2^53 a float does not tell one integer from the next.
+    // Beyond 2^53 a float cannot distinguish adjacent integers.
     let is_exact = number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0;
     #[expect(clippy::cast_possible_truncation, reason = "a whole number within 2^53")]
     is_exact.then_some(number as i64)
 }
 
-/// The text of a JSON string, or the JSON text of anything else; not longer than a message may be.
+/// The text of a JSON string, or the JSON text of any other value, cut to the length limit.
 pub(crate) fn spoken(text: &[u8]) -> String {
     let said = match serde_json::from_slice::<String>(text) {
         Ok(said) => said,
-        // Also a string that no parser accepts.
+        // A string that is not valid JSON counts, too.
         Err(_) => String::from_utf8_lossy(text).trim_matches('"').to_owned(),
     };
     if said == "null" { String::new() } else { shorten(said) }
@@ -93,7 +93,7 @@ fn or_unknown(said: String) -> String {
     if said.is_empty() { "the server answered with an error that says nothing".to_owned() } else { said }
 }
 
-/// Cuts a text of a server to what a message may hold.
+/// Cuts a server's text to the length limit.
 pub(crate) fn shorten(text: String) -> String {
     match shortened(&text, Cut::Bytes(LONGEST_MESSAGE)) {
         Cow::Owned(short) => short,

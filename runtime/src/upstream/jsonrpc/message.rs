@@ -1,5 +1,5 @@
-//! JSON-RPC messages: only the id, and the place of the result or the error, are read. What frames them (a line,
-//! an event, a body) is the transport's.
+//! Reads and writes JSON-RPC messages. Only the id, and the range of the result or error, are read. Framing
+//! (a line, an event, a body) belongs to the transport.
 
 use super::answer::RawAnswer;
 use super::error::{ErrorObject, integer};
@@ -13,22 +13,22 @@ use tokio::time::Instant;
 /// One incoming frame.
 #[derive(Debug)]
 pub(crate) enum Incoming {
-    /// An answer to one of our requests.
+    /// A response to one of our requests.
     Response { id: u64, body: Result<RawAnswer, ErrorObject> },
-    /// An answer that cannot be read, and the requests that it may belong to; without any id it belongs to the
-    /// only request in flight, if there is just one.
+    /// A malformed response, and the requests that it may belong to. Without an id it belongs to the only
+    /// request in flight, if there is just one.
     Broken { ids: Vec<u64>, why: String, is_cut: bool },
-    /// A request of the server; `id` is the raw JSON of its id, `params` that of its parameters.
+    /// A request of the server; `id` and `params` are raw JSON.
     Request { id: String, method: String, params: String },
-    /// The server takes back the request with this id.
+    /// The server cancels its request with this id.
     Withdrawal { id: String },
     /// A notification of the server.
     Notification { method: String },
-    /// Several frames in one list, or one behind the other.
+    /// Several frames in a list, or one after the other.
     Batch(Vec<Incoming>),
-    /// A text that has not come to its end.
+    /// An incomplete text.
     Open(Vec<u8>),
-    /// Not JSON-RPC: something the server printed.
+    /// Not JSON-RPC: other output of the server.
     Noise,
 }
 
@@ -46,17 +46,18 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// Most frames of one batch.
+/// Limit of frames in one batch.
 const BATCH: usize = 1_000;
 
-/// Longest id of a request of the server: it is sent back with the answer.
+/// Length limit of the id of a server's request: it is returned with the response.
 const LONGEST_ID: usize = 256;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Reads one frame.
+/// Parses one frame.
 pub(crate) fn parse(mut line: Vec<u8>) -> Incoming {
-    // Some servers write a byte order mark, which JSON does not know (RFC 8259, section 8.1, lets one pass over it).
+    // Some servers write a byte order mark, which JSON does not allow (RFC 8259, section 8.1, lets parsers
+    // ignore it).
     if line.starts_with(BYTE_ORDER_MARK) {
         line.drain(..BYTE_ORDER_MARK.len());
     }
@@ -67,8 +68,8 @@ pub(crate) fn parse(mut line: Vec<u8>) -> Incoming {
     }
 }
 
-/// An answer behind what a logger, a terminal or an event stream puts before it on its line. Requests are not looked for
-/// there: what is logged may be one of ours.
+/// A response after the prefix that a logger, a terminal or an event stream wrote on its line. Requests are
+/// not searched for there: a log may contain ours.
 fn behind_noise(line: &[u8]) -> Incoming {
     let begin = memchr::memchr(b'{', line).filter(|_| memchr::memmem::find(line, b"\"jsonrpc\"").is_some());
     let text = begin.map(|begin| &line[begin..]);
@@ -86,7 +87,7 @@ fn batch<'l>(texts: impl Iterator<Item = &'l [u8]>) -> Incoming {
     if frames.is_empty() { Incoming::Noise } else { Incoming::Batch(frames) }
 }
 
-/// True for an object that names its protocol: nothing else is taken for a frame inside another text.
+/// True for an object that names its protocol; only such an object is taken for a frame inside another text.
 pub(crate) fn is_frame(line: &[u8]) -> bool {
     member(line, b"jsonrpc").is_some() && scan::end(line).is_some()
 }
@@ -103,7 +104,7 @@ fn parse_object(line: Vec<u8>) -> Incoming {
             };
         }
     };
-    // What has a result or an error is an answer, whatever else it has.
+    // With a result or an error it is a response, whatever other members it has.
     let is_answer = envelope.error.is_some() || envelope.result.is_some();
     match (envelope.id, envelope.method.filter(|_| !is_answer)) {
         (Some(id), Some(_)) if id.get().len() > LONGEST_ID => Incoming::Noise,
@@ -117,12 +118,12 @@ fn parse_object(line: Vec<u8>) -> Incoming {
             withdrawn.unwrap_or(Incoming::Notification { method })
         }
         (Some(id), None) => {
-            // Whatever is no id of ours may be the answer to somebody else.
+            // An unknown id may belong to another client of the server.
             let Some(id) = our_id(id.get().as_bytes()) else { return Incoming::Noise };
             let body = match (envelope.error, envelope.result) {
                 (Some(error), _) => Err(ErrorObject::read(error.get().as_bytes())),
                 (None, Some(result)) => Ok(place_of(&line, result.get().as_bytes())),
-                // A null is a result like any other.
+                // A null result is valid.
                 (None, None) => match member(&line, b"result") {
                     Some(result) => Ok(place_of(&line, result)),
                     None => Err(ErrorObject::about("response has neither result nor error")),
@@ -130,7 +131,7 @@ fn parse_object(line: Vec<u8>) -> Incoming {
             };
             Incoming::Response { id, body: body.map(|result| RawAnswer::within(line, result)) }
         }
-        // An error whose request the server could not tell, by the specification.
+        // By the specification, an error without an id answers a request that the server could not parse.
         (None, None) if envelope.error.is_some() && member(&line, b"jsonrpc").is_some() => {
             let error = envelope.error.map_or("", RawValue::get);
             Incoming::Broken {
@@ -159,13 +160,13 @@ fn member<'l>(line: &'l [u8], key: &[u8]) -> Option<&'l [u8]> {
     scan::members(line).find(|part| part.key == key).map(|part| part.value)
 }
 
-/// What can be told of an object that is no JSON-RPC frame.
+/// Recovers what it can from an object that is no valid JSON-RPC frame.
 fn salvage(line: Vec<u8>, why: &str) -> Incoming {
     let mut ids = Vec::new();
     let (mut all_ids, mut results, mut errors, mut is_rpc) = (0, Vec::new(), 0, false);
     for part in scan::members(&line) {
         match part.key {
-            // What the server asks or tells is of no use without being understood.
+            // A malformed request or notification cannot be used.
             b"method" => return Incoming::Noise,
             b"id" => {
                 all_ids += 1;
@@ -181,7 +182,7 @@ fn salvage(line: Vec<u8>, why: &str) -> Incoming {
     if let ([id], [result], 1, 0, true) = (&ids[..], &results[..], all_ids, errors, is_closed)
         && serde_json::from_slice::<&RawValue>(&line[result.clone()]).is_err()
     {
-        // It is the result that is broken: whoever reads that says what is wrong with it.
+        // Only the result is malformed; the code that decodes it reports the error.
         let (id, result) = (*id, result.clone());
         return Incoming::Response { id, body: Ok(RawAnswer::within(line, result)) };
     }
@@ -197,12 +198,12 @@ fn salvage(line: Vec<u8>, why: &str) -> Incoming {
     Incoming::Broken { ids, why, is_cut: !is_closed }
 }
 
-/// What a text that never came to its end says about its request.
+/// Finds the request that an incomplete text responds to.
 pub(crate) fn cut_short(text: Vec<u8>) -> Incoming {
     salvage(text, "")
 }
 
-/// The result in a frame that is an answer.
+/// The result in a frame that is a response.
 pub(crate) fn response(line: Vec<u8>) -> Option<RawAnswer> {
     match parse(line) {
         Incoming::Response { body: Ok(answer), .. } => Some(answer),
@@ -210,29 +211,29 @@ pub(crate) fn response(line: Vec<u8>) -> Option<RawAnswer> {
     }
 }
 
-/// Where `part`, a slice of `line`, sits in it.
+/// The range of `part`, a slice of `line`.
 fn place_of(line: &[u8], part: &[u8]) -> Range<usize> {
     let start = (part.as_ptr() as usize).saturating_sub(line.as_ptr() as usize);
     start..start + part.len()
 }
 
-/// Our ids are whole numbers; some servers send them back as strings or floats.
+/// Our ids are whole numbers; some servers return them as strings or floats.
 fn our_id(raw: &[u8]) -> Option<u64> {
     integer(raw).and_then(|id| id.try_into().ok())
 }
 
-/// What the two ends of an over-long message tell about it.
+/// The kind of an oversized message, from its two ends.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OversizeKind {
-    /// The answer to this request.
+    /// The response to this request.
     Response(u64),
     /// A request or notification of the server.
     Other,
-    /// No id in sight.
+    /// No id was found.
     Unknown,
 }
 
-/// Finds out whose answer an over-long message was, from its two ends.
+/// Finds the request that an oversized message responds to, from its two ends.
 pub(crate) fn identify(head: &[u8], tail: &[u8]) -> OversizeKind {
     for part in scan::members(head) {
         match part.key {
@@ -248,7 +249,7 @@ pub(crate) fn identify(head: &[u8], tail: &[u8]) -> OversizeKind {
     scan_tail(tail)
 }
 
-/// Looks for an `"id"` from which the rest of the line is a complete tail of the outermost object.
+/// Finds an `"id"` after which the rest of the line completes the outermost object.
 fn scan_tail(tail: &[u8]) -> OversizeKind {
     let mut end = tail.len();
     while let Some(at) = memchr::memmem::rfind(&tail[..end], b"\"id\"") {
@@ -270,7 +271,8 @@ pub(crate) fn request(id: u64, method: &str, params: &str) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}")
 }
 
-/// What stands before and behind the arguments of a call; `head` and `tail` are its params.
+/// The texts before and after the arguments in the request of a call; `head` and `tail` are those inside its
+/// params.
 pub(crate) fn around(id: u64, method: &str, head: &str, mut tail: String) -> (String, String) {
     let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{head}");
     tail.push('}');
@@ -285,13 +287,13 @@ pub(crate) fn notification(method: &str, params: Option<&str>) -> String {
     }
 }
 
-/// The notice that nobody waits for a request any more, whose time ended or ends at `deadline`.
+/// The notification that a request is cancelled; its time ended or ends at `deadline`.
 pub(crate) fn cancelled(id: u64, deadline: Instant) -> String {
     let reason = if Instant::now() >= deadline { "timeout" } else { "cancelled" };
     notification("notifications/cancelled", Some(&format!("{{\"requestId\":{id},\"reason\":\"{reason}\"}}")))
 }
 
-/// The answer to a request of the server that somebody else was asked.
+/// The response to a server's request that was forwarded to the client.
 pub(crate) fn answer(id: &str, answer: &Result<String, ClientError>) -> String {
     let body = match answer {
         Ok(result) => format!("\"result\":{result}"),
@@ -302,7 +304,8 @@ pub(crate) fn answer(id: &str, answer: &Result<String, ClientError>) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{body}}}")
 }
 
-/// The answer to a request of the server that nobody else is asked. By ourselves we offer nothing: `ping` works, roots are empty.
+/// The response to a server's request that is not forwarded. This client itself supports little: `ping`
+/// works, roots are empty.
 pub(crate) fn reply(id: &str, method: &str) -> String {
     let body = match method {
         "ping" => r#""result":{}"#,
@@ -341,7 +344,7 @@ mod tests {
         assert!(matches!(changed, Incoming::Notification { .. }));
     }
 
-    /// `=text`: the result; `ids: why`: broken; `noise`.
+    /// `=text`: the result; `ids: why`: malformed; `noise`.
     fn read(text: &[u8]) -> String {
         let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match parse(text.to_vec()) {

@@ -1,8 +1,8 @@
-//! JSON-RPC as text, the same for every transport.
+//! JSON-RPC messages as text, the same for every transport.
 //!
-//! - [`message`]: requests and notifications as they are written, and what an incoming text is.
-//! - [`answer`]: the raw bytes of a result. [`error`]: what an error says, however oddly it is written.
-//! - [`scan`]: brackets, strings and commas of a text that no parser accepts.
+//! - [`message`]: writes requests and notifications, and parses incoming texts.
+//! - [`answer`]: the raw bytes of a result. [`error`]: errors, including malformed ones.
+//! - [`scan`]: the structure of texts that no JSON parser accepts.
 
 pub(crate) mod answer;
 pub(crate) mod error;

@@ -1,28 +1,28 @@
-//! JSON texts read as brackets, strings and commas only: what can still be told of a text that no parser
-//! accepts. Nothing here judges what is between them, so one bad value costs nothing but itself.
+//! Scans the structure of JSON texts that no parser accepts: only brackets, strings and commas are read. The
+//! values between them are not checked, so one malformed value does not affect the others.
 
-/// A member of an object, or an item of a list (its key is empty then).
+/// A member of an object, or an item of a list (with an empty key).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part<'t> {
-    /// The key as it is written, without its quotes.
+    /// The raw key, without its quotes.
     pub(crate) key: &'t [u8],
     /// The text of the value.
     pub(crate) value: &'t [u8],
-    /// The value ends where it says; otherwise the text ended first.
+    /// False if the text ended inside the value.
     pub(crate) is_whole: bool,
 }
 
-/// The members of the object that `text` begins with, as far as they go.
+/// The members of the object at the start of `text`, as far as they go.
 pub(crate) fn members(text: &[u8]) -> ScannedParts<'_> {
     ScannedParts::inside(text, b'{')
 }
 
-/// The items of the list that `text` begins with, as far as they go.
+/// The items of the list at the start of `text`, as far as they go.
 pub(crate) fn items(text: &[u8]) -> ScannedParts<'_> {
     ScannedParts::inside(text, b'[')
 }
 
-/// Walks the parts of one object or list.
+/// Iterates over the parts of one object or list.
 pub(crate) struct ScannedParts<'t> {
     text: &'t [u8],
     at: usize,
@@ -84,7 +84,7 @@ impl<'t> Iterator for ScannedParts<'t> {
     }
 }
 
-/// Follows brackets over any number of pieces of one text.
+/// Tracks brackets across the pieces of one text.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Balance {
     depth: usize,
@@ -93,7 +93,7 @@ pub(crate) struct Balance {
 }
 
 impl Balance {
-    /// Reads on; gives the place behind the bracket that closes the text.
+    /// Scans a piece; returns the position after the bracket that closes the text.
     pub(crate) fn feed(&mut self, piece: &[u8]) -> Option<usize> {
         for (at, byte) in piece.iter().enumerate() {
             if self.in_string {
@@ -121,12 +121,12 @@ impl Balance {
     }
 }
 
-/// Where the object or list that the text begins with ends; `None` when the text ends first.
+/// End of the object or list at the start of the text; `None` when the text ends first.
 pub(crate) fn end(text: &[u8]) -> Option<usize> {
     Balance::default().feed(text)
 }
 
-/// Texts one behind the other, as far as each begins with a bracket; the last one may be cut short.
+/// The concatenated texts, as long as each begins with a bracket; the last one may be incomplete.
 pub(crate) fn sequence(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -140,8 +140,8 @@ pub(crate) fn sequence(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Where the value that begins at `begin` ends; `None` when the text ends first. A number at the end of the
-/// text may go on.
+/// End of the value that begins at `begin`; `None` when the text ends first. A number at the end of the text
+/// may be incomplete.
 fn value_end(text: &[u8], begin: usize) -> Option<usize> {
     match text.get(begin)? {
         b'"' => string_end(text, begin).map(|end| end + 1),

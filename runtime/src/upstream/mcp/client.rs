@@ -1,4 +1,4 @@
-//! Requests to one peer: each has its deadline.
+//! Sends requests to one server, each with a deadline.
 
 use super::dialect::Dialect;
 use crate::upstream::jsonrpc::RawAnswer;
@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// For deadlines beyond what the clock can tell.
+/// Replaces deadlines beyond the range of the clock.
 const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
-/// Asks one peer.
+/// Sends requests to one server.
 pub(super) struct RpcClient {
     peer: Arc<dyn Peer>,
     events: Arc<PeerEvents>,
@@ -24,7 +24,7 @@ impl RpcClient {
         RpcClient { peer, events }
     }
 
-    /// Asks a question of our own, and waits so long.
+    /// Sends a request of the client itself, with this timeout.
     pub(super) async fn ask(
         &self,
         method: &'static str,
@@ -42,7 +42,7 @@ impl RpcClient {
         answer.unwrap_or(Err(RequestFault::Upstream(UpstreamFault::Timeout(patience))))
     }
 
-    /// Asks for a tool, a resource or a prompt; the time of the call began at `begun`.
+    /// Sends a call of a tool, a resource or a prompt; the time of the call began at `begun`.
     pub(super) async fn call(
         &self,
         dialect: &Dialect,
@@ -72,12 +72,12 @@ impl RpcClient {
         self.peer.notify(method, era);
     }
 
-    /// Whether the transport shows arguments beside the text of a call.
+    /// Whether the transport also sends some arguments outside the text of a call.
     pub(super) fn mirrors_arguments(&self) -> bool {
         self.peer.mirrors_arguments()
     }
 
-    /// What the server says unasked.
+    /// Notifications of the server.
     pub(super) fn events(&self) -> &PeerEvents {
         &self.events
     }

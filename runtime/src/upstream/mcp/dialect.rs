@@ -1,4 +1,4 @@
-//! The two eras of MCP as a client speaks them: one handshake for a connection, or `_meta` in each request.
+//! The two eras of MCP for a client: one handshake per connection, or `_meta` in each request.
 
 use crate::run::trace::TraceContext;
 use crate::tools::CallTarget;
@@ -7,13 +7,13 @@ use serde_json::json;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The stateless revision that we ask for.
+/// The stateless revision that is requested.
 pub(super) const STATELESS: &str = "2026-07-28";
 
-/// The last revision with a handshake, which we ask for in `initialize`; any answer is accepted.
+/// The last revision with a handshake, requested by `initialize`; any answer is accepted.
 pub(super) const HANDSHAKE: &str = "2025-11-25";
 
-/// How a connection talks, found out when it is opened.
+/// The era of a connection, found out when it is opened.
 #[derive(Clone, Debug)]
 pub(super) enum Dialect {
     /// `initialize` was answered with this version.
@@ -21,7 +21,7 @@ pub(super) enum Dialect {
         /// Version the server chose.
         version: Arc<str>,
     },
-    /// Each request carries its version.
+    /// Each request carries its protocol version.
     Stateless {
         /// `"_meta":{…}`.
         meta: Arc<str>,
@@ -29,8 +29,8 @@ pub(super) enum Dialect {
 }
 
 impl Dialect {
-    /// The stateless era. No capability is declared: an answer that asks for more input would have to be answered by
-    /// whoever the program runs for, in the middle of the program.
+    /// The stateless era. No capability is declared: the client of the run would have to answer a request for
+    /// input in the middle of the program.
     pub(super) fn stateless() -> Dialect {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": STATELESS,
@@ -40,7 +40,7 @@ impl Dialect {
         Dialect::Stateless { meta: format!("\"_meta\":{meta}").into() }
     }
 
-    /// The revision spoken.
+    /// The negotiated revision.
     pub(super) fn version(&self) -> &str {
         match self {
             Dialect::Handshake { version } => version,
@@ -48,7 +48,7 @@ impl Dialect {
         }
     }
 
-    /// What a transport is told beside the text of a request.
+    /// What a transport sends in addition to the text of a request.
     pub(super) fn era(&self) -> RequestEra<'_> {
         match self {
             Dialect::Handshake { version } => RequestEra::Handshake(version),
@@ -56,26 +56,26 @@ impl Dialect {
         }
     }
 
-    /// The params object of a request with these members (JSON text without the braces).
+    /// The params object of a request; `members` is JSON text without the braces.
     pub(super) fn params(&self, members: &str) -> String {
         self.params_within(members, None)
     }
 
-    /// [`Dialect::params`] of a request within a trace.
+    /// [`Dialect::params`] with a trace.
     pub(super) fn params_within(&self, members: &str, trace: Option<&TraceContext>) -> String {
         let meta = self.meta(trace);
         let comma = if members.is_empty() || meta.is_empty() { "" } else { "," };
         format!("{{{members}{comma}{meta}}}")
     }
 
-    /// `"_meta":{…}` of a request within a trace; empty where there is nothing to say.
+    /// `"_meta":{…}` with a trace; empty where there is nothing to send.
     fn meta(&self, trace: Option<&TraceContext>) -> Cow<'_, str> {
         let meta = match self {
             Dialect::Handshake { .. } => "",
             Dialect::Stateless { meta } => meta,
         };
         let Some(trace) = trace else { return meta.into() };
-        // As MCP has it: the names of the headers, without a prefix.
+        // MCP uses the names of the HTTP headers, without a prefix.
         let members = trace.parts().map(|(name, text)| format!("\"{name}\":{}", json!(text)));
         let members = members.collect::<Vec<_>>().join(",");
         match meta.strip_suffix('}') {
@@ -84,7 +84,7 @@ impl Dialect {
         }
     }
 
-    /// What stands before and behind the arguments in the params object of a call. A resource has none.
+    /// The texts before and after the arguments in the params object of a call. A resource has no arguments.
     pub(super) fn call(&self, target: &CallTarget, trace: Option<&TraceContext>) -> (String, String) {
         let subject = serde_json::Value::from(target.subject());
         let head = match target {
@@ -98,7 +98,7 @@ impl Dialect {
         (head, tail)
     }
 
-    /// The cheapest request that any server of this era answers.
+    /// The cheapest request that every server of this era answers.
     pub(super) fn liveness_method(&self) -> &'static str {
         match self {
             Dialect::Handshake { .. } => "ping",
@@ -107,7 +107,7 @@ impl Dialect {
     }
 }
 
-/// How we introduce ourselves.
+/// The client's name and version.
 pub(super) fn client_info() -> serde_json::Value {
     json!({"name": "ptc", "version": env!("CARGO_PKG_VERSION")})
 }

@@ -1,4 +1,5 @@
-//! What servers have beside tools: lists of resources and prompts, all pages of them in one, and prompts filled in.
+//! Requests for resources and prompts: lists, with all pages joined, and prompts with their arguments filled
+//! in.
 
 use super::client::RpcClient;
 use super::dialect::Dialect;
@@ -17,8 +18,8 @@ use tokio::time::Instant;
 /// The members of a result.
 type Members<'a> = HashMap<Cow<'a, str>, &'a RawValue>;
 
-/// Lists all that there is; a server that does not know the method has nothing of the kind. The pages together are
-/// as large as one answer may be.
+/// Lists everything of one kind; a server that does not know the method has nothing of it. All pages together
+/// are limited to the size of one answer.
 pub(super) async fn list(
     client: &RpcClient,
     dialect: &Dialect,
@@ -71,7 +72,7 @@ pub(super) async fn list(
     Err(unexpected(method, &format!("more than {PAGES} pages")))
 }
 
-/// A prompt that was filled in: its description and its messages.
+/// The result of a filled-in prompt: its description and its messages.
 pub(super) fn prompt(answer: &RawAnswer) -> Result<CallResult, UpstreamFault> {
     const METHOD: &str = "prompts/get";
     let members = members(answer, METHOD)?;
@@ -82,7 +83,7 @@ pub(super) fn prompt(answer: &RawAnswer) -> Result<CallResult, UpstreamFault> {
     Ok(json(format!("{{{}\"messages\":{messages}}}", description.unwrap_or_default())))
 }
 
-/// Arguments of a prompt, which the protocol wants to be texts.
+/// The arguments of a prompt as texts, which the protocol requires.
 pub(super) fn texts(arguments: &str) -> Result<String, UpstreamFault> {
     let given: Map<String, Value> = serde_json::from_str(arguments)
         .map_err(|error| UpstreamFault::Protocol(format!("the arguments cannot be sent: {error}")))?;

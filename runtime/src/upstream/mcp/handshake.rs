@@ -1,4 +1,4 @@
-//! Greeting a server (`server/discover`, else `initialize`) and listing its tools, all pages of them.
+//! Handshakes with a server (`server/discover`, else `initialize`), and lists its tools, all pages of them.
 
 use super::client::RpcClient;
 use super::dialect::{Dialect, HANDSHAKE, STATELESS, client_info};
@@ -17,23 +17,24 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// How long a server may think about `server/discover` before it is sent `initialize` as well.
+/// How long to wait for `server/discover` before `initialize` is sent as well.
 const PROBE_GRACE: Duration = Duration::from_secs(3);
 
-/// Bytes of a version: it is said again in each request.
+/// Length limit of a version, which is repeated in each request.
 const LONGEST_VERSION: usize = 64;
 
-/// Characters of how a server introduces itself.
+/// Length limit of a server's name and version, in characters.
 const LONGEST_INFO: usize = 200;
 
-/// JSON-RPC code: the server is of the stateless era, but does not speak the version asked for.
+/// JSON-RPC code: the server is of the stateless era and does not support the requested version.
 const UNSUPPORTED_VERSION: i64 = -32022;
 
-/// JSON-RPC code: the server is of the stateless era and wants a capability that we do not have.
+/// JSON-RPC code: the server is of the stateless era and requires a capability that this client does not
+/// have.
 const MISSING_CAPABILITY: i64 = -32021;
 
-/// What is protocol in the answers that describe a server: a secret that is a word of it, or of JSON Schema,
-/// must not make the server useless.
+/// The words of the protocol in answers that describe a server. A secret that equals such a word, or one of
+/// JSON Schema, must not make the server unusable.
 pub(super) const CATALOG: DocumentShape = DocumentShape {
     keys: &[
         (
@@ -82,23 +83,23 @@ pub(super) const CATALOG: DocumentShape = DocumentShape {
     unknown: KeyClass::Fields,
 };
 
-/// Whether to find out the era first.
+/// Whether to find out the era.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::upstream) enum Probe {
     /// Ask with `server/discover`.
     Discover,
-    /// The server is known to want `initialize` first.
+    /// The server is known to require `initialize` first.
     Skip,
 }
 
-/// What a server said when the connection was opened.
+/// What a server reported in the handshake.
 pub(super) struct Hello {
     pub(super) dialect: Dialect,
-    /// `name version` as it introduced itself.
+    /// `name version` as the server reported them.
     pub(super) server_info: String,
-    /// It has notifications of list changes, which this era must ask for.
+    /// It sends notifications of list changes, to which a client of this era must subscribe.
     pub(super) offers_changes: bool,
-    /// What it says about itself for whoever uses it.
+    /// The server's text about itself.
     pub(super) instructions: Option<Arc<str>>,
 }
 
@@ -109,7 +110,7 @@ struct InitializeResult {
     protocol_version: String,
     #[serde(default)]
     server_info: ServerInfo,
-    /// Of any type: nobody fails for what only people read.
+    /// Of any type: a wrong type here must not fail the handshake.
     #[serde(default)]
     instructions: Value,
 }
@@ -133,7 +134,7 @@ struct DiscoverResult {
     meta: Value,
 }
 
-/// Bytes of instructions that are kept.
+/// Size limit of instructions.
 const INSTRUCTIONS: usize = 16 << 10;
 
 fn instructions(said: &Value) -> Option<Arc<str>> {
@@ -141,15 +142,15 @@ fn instructions(said: &Value) -> Option<Arc<str>> {
     (!text.is_empty()).then(|| visible::visible(&shortened(text, Cut::Bytes(INSTRUCTIONS))).into())
 }
 
-/// A server being greeted.
+/// A handshake in progress.
 pub(super) struct Opening<'a> {
     pub(super) client: &'a RpcClient,
     pub(super) secrets: &'a SecretRegistry,
-    /// Wall clock of each request; the caller bounds all of them together.
+    /// Time limit of each request; the caller limits all of them together.
     pub(super) patience: Duration,
 }
 
-/// What the answer to `server/discover` says about the server.
+/// The era of a server, from its answer to `server/discover`.
 enum Discovery {
     Stateless(Hello),
     Legacy,
@@ -157,7 +158,7 @@ enum Discovery {
 }
 
 impl Opening<'_> {
-    /// Finds out the era and introduces us.
+    /// Finds out the era and completes the handshake.
     pub(super) async fn greet(&self, probe: Probe) -> Result<Hello, UpstreamFault> {
         if probe == Probe::Skip {
             return self.initialize().await;
@@ -173,7 +174,7 @@ impl Opening<'_> {
             },
             () = sleep(grace) => {}
         }
-        // Slow, or deaf to what it does not know: it gets both questions, and may answer either.
+        // The server is slow, or ignores unknown methods: it gets both requests, and may answer either.
         let initialize = self.initialize();
         tokio::pin!(initialize);
         tokio::select! {
@@ -185,7 +186,7 @@ impl Opening<'_> {
                 },
             },
             verdict = &mut discover => match verdict {
-                // A server of both eras has a session now if it takes the handshake.
+                // A server of both eras has a session now if it accepted the handshake.
                 Discovery::Stateless(hello) => match tokio::time::timeout(grace, initialize).await {
                     Ok(Ok(shaken)) => Ok(shaken),
                     Ok(Err(_)) | Err(_) => Ok(hello),
@@ -200,7 +201,8 @@ impl Opening<'_> {
         let params = dialect.params("");
         let ask = || self.request("server/discover", &params, dialect.era());
         let mut answer = ask().await;
-        // Refused although it speaks this revision: the specification wants to be asked again in one that it names.
+        // Refused although it supports this revision: the specification then requires another request with a
+        // version that the server names.
         if matches!(&answer, Err(RequestFault::Rpc(error)) if refused_version(error, |it| it == STATELESS)) {
             answer = ask().await;
         }
@@ -221,7 +223,7 @@ impl Opening<'_> {
             }
             Err(RequestFault::Upstream(_)) => return Discovery::Legacy,
         };
-        // What is no such result comes from a server that answers whatever it is asked.
+        // A different result comes from a server that answers every method.
         let Ok(result) = self.decode::<DiscoverResult>(&answer, "server/discover") else {
             return Discovery::Legacy;
         };
@@ -252,12 +254,12 @@ impl Opening<'_> {
         }
         let dialect = Dialect::Handshake { version: result.protocol_version.into() };
         self.client.notify("notifications/initialized", dialect.era());
-        // In this era notifications come unasked.
+        // In this era the server sends notifications without a subscription.
         let (server_info, instructions) = (result.server_info.text(), instructions(&result.instructions));
         Ok(Hello { dialect, server_info, offers_changes: false, instructions })
     }
 
-    /// Loads the whole tool list. A server without tools has an empty one.
+    /// Loads the whole tool list; a server without tools has an empty one.
     pub(super) async fn list_tools(&self, dialect: &Dialect) -> Result<Listed, UpstreamFault> {
         let mut listing = Listing::default();
         let mut members = String::new();
@@ -292,7 +294,7 @@ impl Opening<'_> {
         self.client.ask(method, params, era, PAGE_BYTES, self.patience).await
     }
 
-    /// Catalog text is scrubbed before anything sees it, and before any of it is cut.
+    /// Secrets are redacted before anything reads the catalog text, and before it is cut.
     fn decode<T: DeserializeOwned>(&self, answer: &RawAnswer, method: &str) -> Result<T, UpstreamFault> {
         let text = String::from_utf8_lossy(answer.bytes());
         serde_json::from_str(&self.secrets.scrub_json(&text, &CATALOG)).map_err(|error| {
@@ -308,17 +310,17 @@ impl ServerInfo {
     }
 }
 
-/// True for the answer that the version is not spoken, when one of those that are is wanted.
+/// True for the error that the version is not supported, if one that is supported `is_wanted`.
 fn refused_version(error: &ErrorObject, is_wanted: impl Fn(&str) -> bool) -> bool {
     error.code == UNSUPPORTED_VERSION && spoken_versions(error).iter().any(|version| is_wanted(version))
 }
 
-/// Revisions are dates, and those up to the last one with a handshake begin with it.
+/// Revisions are dates; those up to the last one with a handshake require it.
 fn is_handshake(version: &str) -> bool {
     version <= HANDSHAKE
 }
 
-/// The versions that a server names which does not speak ours.
+/// The versions that a server supports, from its error about an unsupported one.
 fn spoken_versions(error: &ErrorObject) -> Vec<String> {
     let data: Option<Value> = error.data.as_deref().and_then(|data| serde_json::from_str(data).ok());
     let named = data.as_ref().and_then(|data| data["supported"].as_array()).into_iter().flatten();

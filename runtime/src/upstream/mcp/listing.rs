@@ -1,6 +1,6 @@
-//! Pages of `tools/list` into tools: bounded in all, and each tool read by itself, so that one which cannot be
-//! read costs nothing but itself. A list that goes beyond a bound, or cannot be followed to its end, is *cut*: what
-//! was read of it counts, the rest is lost.
+//! Reads the pages of `tools/list`. The total size is limited, and each tool is parsed by itself, so a
+//! malformed one affects no other. A list that exceeds a limit, or fails before its end, is *cut*: what was
+//! read counts, the rest is lost.
 
 use super::handshake::CATALOG;
 use crate::secrets::SecretRegistry;
@@ -11,40 +11,41 @@ use crate::upstream::jsonrpc::error::spoken;
 use crate::upstream::jsonrpc::{RawAnswer, scan};
 use std::collections::HashSet;
 
-/// Most bytes of one page.
+/// Size limit of one page.
 pub(super) const PAGE_BYTES: usize = 8 << 20;
 
-/// Most bytes of all pages.
+/// Size limit of all pages.
 const LIST_BYTES: usize = 16 << 20;
 
-/// Most memory that the tools of one server may take, as estimated before they are read.
+/// Limit of the memory for one server's tools, as estimated before they are parsed.
 const LIST_MEMORY: usize = 24 << 20;
 
-/// Most bytes of one tool.
+/// Size limit of one tool.
 const TOOL_BYTES: usize = 256 << 10;
 
-/// Most bytes of a tool's name.
+/// Length limit of a tool's name.
 const NAME_BYTES: usize = 512;
 
-/// Most pages.
+/// Limit of pages.
 pub(super) const PAGES: usize = 1_000;
 
-/// Most tools of one server.
+/// Limit of tools of one server.
 const TOOLS: usize = 20_000;
 
-/// Most bytes of a cursor.
+/// Length limit of a cursor.
 pub(super) const CURSOR_BYTES: usize = 4 << 10;
 
-/// Notes kept of one list.
+/// Limit of notes about one list.
 const NOTES: usize = 20;
 
-/// Memory of a JSON value beside its text: a member of an object has two of the signs that are counted.
+/// Estimated memory of a JSON value in addition to its text. It is counted per separator; a member of an
+/// object has two.
 const VALUE_MEMORY: usize = 96;
 
-/// Pages above this size are read off the I/O threads.
+/// Larger pages are parsed off the I/O threads.
 const READ_INLINE: usize = 16 << 10;
 
-/// A list under way.
+/// A list that is being loaded.
 #[derive(Default)]
 pub(in crate::upstream) struct Listing {
     listed: Listed,
@@ -57,8 +58,8 @@ pub(in crate::upstream) struct Listing {
 }
 
 impl Listing {
-    /// Takes a page; large ones on a thread for blocking work. Gives the cursor of the next page as JSON text, if
-    /// there is one to be read.
+    /// Adds a page; a large one is parsed on a blocking thread. Returns the cursor of the next page as JSON
+    /// text, if there is one.
     pub(in crate::upstream) async fn take(
         mut self,
         page: RawAnswer,
@@ -74,7 +75,7 @@ impl Listing {
         read.unwrap_or_else(|| Err(fault("could not be read")))
     }
 
-    /// Nothing more is read.
+    /// Stops reading.
     pub(super) fn cut(&mut self, why: impl std::fmt::Display) {
         let why = format!("tools/list {why}");
         let note = format!("the list is cut after {} tools: {why}", self.listed.tools.len());
@@ -99,7 +100,7 @@ impl Listing {
         let is_first = self.is_empty();
         match self.read(page, secrets) {
             Ok(next) => Ok(next),
-            // Nothing is there to be kept.
+            // There is nothing to keep.
             Err(why) if is_first && self.listed.tools.is_empty() => Err(fault(&why)),
             Err(why) => {
                 self.cut(why);
@@ -108,7 +109,7 @@ impl Listing {
         }
     }
 
-    /// Reads a page. An error says why nothing more of the list is read.
+    /// Parses a page. An error says why no more of the list is read.
     fn read(&mut self, page: &[u8], secrets: &SecretRegistry) -> Result<Option<String>, String> {
         if self.pages == PAGES {
             return Err(format!("has more than {PAGES} pages"));
@@ -131,8 +132,8 @@ impl Listing {
             return Err("returned unexpected payload: no list of tools".to_owned());
         };
         for (at, tool) in scan::items(tools).enumerate() {
-            // Catalog text is scrubbed before anything sees it, and before any of it is cut: each tool for itself,
-            // so that one which is no JSON keeps nothing from the others.
+            // Secrets are redacted before anything reads the catalog text, and before it is cut. Each tool is
+            // redacted by itself, so a malformed one does not affect the others.
             let text = String::from_utf8_lossy(tool.value);
             self.tool(secrets.scrub_json(&text, &CATALOG).as_bytes(), at)?;
         }
@@ -167,7 +168,7 @@ impl Listing {
         Ok(())
     }
 
-    /// What the cursor says about the next page.
+    /// The cursor of the next page.
     fn cursor(&mut self, text: &[u8]) -> Result<Option<String>, String> {
         match text {
             b"" | b"null" => return Ok(None),
@@ -176,7 +177,7 @@ impl Listing {
                 return Ok(None);
             }
             [b'"', ..] => {}
-            // Taken at its word, whatever it is.
+            // Used as it is, whatever its type.
             _ => self.note(format!("the cursor of page {} is not a string", self.pages)),
         }
         if text.len() > CURSOR_BYTES {
@@ -219,7 +220,7 @@ fn read_tool(text: &[u8]) -> Result<UpstreamTool, String> {
     }
 }
 
-/// An estimate that is never far below what the decoded tool takes.
+/// An estimate that is never far below the memory of the parsed tool.
 fn memory(text: &[u8]) -> usize {
     let values = text.iter().filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{')).count();
     text.len() + values * VALUE_MEMORY
@@ -282,7 +283,7 @@ mod tests {
         }
         let long = "c".repeat(5_000);
         for (cursor, why) in [("\\ud800", "broken cursor"), (&long, "cursor of more than")] {
-            // What was read counts, if anything was.
+            // What was read before counts, if there was anything.
             let (listed, next) =
                 page(&format!(r#"{{"tools":[{{"name":"a"}}],"nextCursor":"{cursor}"}}"#)).unwrap();
             assert!(next.is_none() && listed.tools.len() == 1);
@@ -294,7 +295,8 @@ mod tests {
 
     #[test]
     fn a_list_is_bounded_in_all_and_costs_only_what_is_beyond() {
-        /// Takes pages until the list is cut; how many there were before, its tools, and why.
+        /// Reads pages until the list is cut; returns the number of pages, the number of its tools, and the
+        /// reason.
         fn run(page: &dyn Fn(usize) -> String) -> (usize, usize, String) {
             let mut listing = Listing::default();
             for n in 0.. {
@@ -313,7 +315,7 @@ mod tests {
         let junk = "j".repeat(4 << 20);
         let (pages, tools, why) = run(&|n| format!(r#"{{{},"junk":"{junk}"}}"#, tool(n)));
         assert!(pages == 3 && tools == 3 && why.contains("bytes"), "{pages} {tools} {why}");
-        // Two bytes of text are a value of many more.
+        // A value of two bytes of text takes much more memory.
         let list = format!("[{}1]", "1,".repeat(100_000));
         let (_, tools, why) =
             run(&|n| format!(r#"{{"nextCursor":"{n}","tools":[{{"name":"t{n}","inputSchema":{list}}}]}}"#));

@@ -1,4 +1,5 @@
-//! Arguments that a schema wants to see beside the text of a call (`x-mcp-header`), for transports that show them.
+//! Finds the arguments that a schema marks with `x-mcp-header`, for transports that send them in headers as
+//! well.
 
 use crate::tools::Listed;
 use crate::upstream::transport::Mirrored;
@@ -8,19 +9,19 @@ use std::sync::Arc;
 
 const ANNOTATION: &str = "x-mcp-header";
 
-/// What stands in a schema without being one.
+/// Keywords with data, not schemas, as values.
 const DATA: [&str; 4] = ["default", "const", "enum", "examples"];
 
-/// The largest integer that every reader of JSON takes exactly.
+/// The largest integer that every JSON parser reads exactly.
 const LARGEST: f64 = 9_007_199_254_740_991.0;
 
-/// Which arguments of which tools are shown.
+/// Which arguments of which tools are mirrored.
 #[derive(Default)]
 pub(super) struct MirroredArguments {
     tools: HashMap<Arc<str>, Vec<Annotated>>,
 }
 
-/// One argument: where it stands among the others.
+/// One marked argument: its path in the arguments.
 #[derive(Debug, PartialEq)]
 struct Annotated {
     path: Vec<String>,
@@ -28,7 +29,7 @@ struct Annotated {
 }
 
 impl MirroredArguments {
-    /// Reads what the schemas of a list say. A tool whose annotations break the rules is taken out of it.
+    /// Reads the marks in the schemas of a list. Removes tools with invalid marks.
     pub(super) fn read(listed: &mut Listed) -> MirroredArguments {
         let mut mirrored = MirroredArguments::default();
         let Listed { tools, broken, notes, .. } = listed;
@@ -48,7 +49,7 @@ impl MirroredArguments {
         mirrored
     }
 
-    /// What is shown of a call with these arguments.
+    /// The mirrored arguments of a call.
     pub(super) fn of_call(&self, tool: &str, arguments: &str) -> Vec<Mirrored> {
         let Some(annotated) = self.tools.get(tool) else { return Vec::new() };
         let Ok(arguments) = serde_json::from_str::<Value>(arguments) else { return Vec::new() };
@@ -60,13 +61,13 @@ impl MirroredArguments {
     }
 }
 
-/// An argument as text; nothing for those that are not of a primitive type.
+/// An argument as text; `None` for one that is not of a primitive type.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Bool(flag) => Some(flag.to_string()),
         Value::Number(number) if number.is_i64() || number.is_u64() => Some(number.to_string()),
-        // 42.0 is an integer too.
+        // 42.0 is an integer, too.
         Value::Number(number) => number
             .as_f64()
             .filter(|number| number.fract() == 0.0 && number.abs() <= LARGEST)
@@ -75,10 +76,10 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// The annotations of a schema; an error says which rule one of them breaks.
+/// The marks in a schema; the error names the rule that one of them violates.
 fn annotations(schema: &Value) -> Result<Vec<Annotated>, String> {
     let mut found = Vec::new();
-    // `None`: not reachable by names of properties alone.
+    // `None`: not reachable through names of properties alone.
     let mut open: Vec<(&Value, Option<Vec<String>>)> = vec![(schema, Some(Vec::new()))];
     while let Some((schema, path)) = open.pop() {
         let members = match schema {

@@ -1,8 +1,8 @@
-//! MCP as a client speaks it, over the [`Peer`](super::Peer) of any transport.
+//! The MCP client, over the [`Peer`](super::Peer) of any transport.
 //!
-//! - [`session`]: a server that was greeted, in its era. [`client`]: requests with deadlines.
-//! - [`handshake`]: finding out the era. [`dialect`]: what differs between the eras. [`listing`]: the list of tools.
-//!   [`mirror`]: arguments that a transport shows beside the text. [`features`]: resources and prompts.
+//! - [`session`]: a server after the handshake. [`client`]: requests with deadlines.
+//! - [`handshake`]: finds out the era. [`dialect`]: differences of the eras. [`listing`]: the list of tools.
+//!   [`mirror`]: arguments that a transport sends in headers as well. [`features`]: resources and prompts.
 
 mod client;
 mod dialect;

@@ -1,4 +1,4 @@
-//! A server that was greeted: calls to it, and the questions that its supervisor asks.
+//! An MCP server after the handshake: sends its calls, and the requests of its supervisor.
 
 use super::client::RpcClient;
 use super::dialect::Dialect;
@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A subscription stays open as long as the link.
+/// A subscription stays open as long as the connection.
 const NO_DEADLINE: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Most bytes of an answer that says nothing but that there is one.
+/// Size limit of a response that is needed only as a sign of life.
 const SMALL_ANSWER: usize = 1 << 20;
 
 /// One server, in its era.
@@ -28,7 +28,8 @@ pub(in crate::upstream) struct McpSession {
 }
 
 impl McpSession {
-    /// Greets a server and lists its tools. `patience` bounds each request; the caller bounds all of them together.
+    /// Completes the handshake and lists the tools. `patience` limits each request; the caller limits all of
+    /// them together.
     pub(in crate::upstream) async fn open(
         peer: Arc<dyn Peer>,
         events: Arc<PeerEvents>,
@@ -45,22 +46,22 @@ impl McpSession {
         Ok((session, listed))
     }
 
-    /// `name version` as the server introduced itself.
+    /// `name version` as the server reported them.
     pub(in crate::upstream) fn server_info(&self) -> &str {
         &self.hello.server_info
     }
 
-    /// The revision spoken.
+    /// The negotiated revision.
     pub(in crate::upstream) fn version(&self) -> &str {
         self.hello.dialect.version()
     }
 
-    /// It has notifications of list changes, which its era must ask for.
+    /// It sends notifications of list changes, to which a client of its era must subscribe.
     pub(in crate::upstream) fn offers_changes(&self) -> bool {
         self.hello.offers_changes
     }
 
-    /// Calls a tool, or asks for something else that the server has; the time of the call began at `begun`.
+    /// Calls a tool or another target; the time of the call began at `begun`.
     pub(in crate::upstream) async fn call(
         &self,
         mut request: CallRequest,
@@ -94,7 +95,8 @@ impl McpSession {
         opening.list_tools(&self.hello.dialect).await.map(|listed| self.completed(listed))
     }
 
-    /// Adds what the server says about itself, and looks for arguments that are shown beside the text of calls, if this transport and this era do that.
+    /// Completes a list with the server's instructions, and finds mirrored arguments if transport and era
+    /// support them.
     fn completed(&self, mut listed: Listed) -> Listed {
         listed.instructions = self.hello.instructions.clone();
         if matches!(self.hello.dialect, Dialect::Stateless { .. }) && self.client.mirrors_arguments() {
@@ -104,20 +106,21 @@ impl McpSession {
         listed
     }
 
-    /// Asks a server of the stateless era to tell about changes, for as long as it likes.
+    /// Subscribes to changes at a server of the stateless era, as long as the server keeps the subscription
+    /// open.
     pub(in crate::upstream) async fn listen(&self) -> Result<(), UpstreamFault> {
         let params = "\"notifications\":{\"toolsListChanged\":true}";
         self.ask("subscriptions/listen", params, NO_DEADLINE).await?;
         Ok(())
     }
 
-    /// True when the server answers a ping, or any other request of ours, within `patience`. What it sends unasked
-    /// says nothing: one of its threads may talk on while the one that works hangs.
+    /// True when the server answers a ping, or any other request of ours, within `patience`. Its own
+    /// notifications prove nothing: one of its threads may go on sending while the working one hangs.
     pub(in crate::upstream) async fn is_alive(&self, patience: Duration) -> bool {
         let events = self.client.events();
         let signs = events.signs_of_life();
         match self.ask(self.hello.dialect.liveness_method(), "", patience).await {
-            // An error is an answer too.
+            // An error is an answer, too.
             Ok(()) | Err(RequestFault::Rpc(_)) => true,
             Err(RequestFault::Upstream(_)) => events.signs_of_life() > signs,
         }

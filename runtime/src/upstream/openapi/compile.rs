@@ -1,4 +1,5 @@
-//! From chosen operations to tools: what cannot be called rightly is refused by name, all of it at once.
+//! Compiles chosen operations to tools. All operations that cannot be called correctly are reported together,
+//! by name.
 
 use super::document::{
     BodyOrResponse, ListedOperation, MediaType, OpenApiDocument, Operation, PathItem, RawParameter, decoded,
@@ -15,31 +16,31 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Problems that are told at once.
+/// Limit of problems in one report.
 const MOST_PROBLEMS: usize = 20;
 
-/// Characters of all of them.
+/// Length limit of the report, in characters.
 const LONGEST_PROBLEMS: usize = 8_000;
 
-/// Parameters that the specification gives no meaning: other parts of the document describe these headers.
+/// Header parameters that the specification ignores: other parts of the document describe these headers.
 const IGNORED_HEADERS: [&str; 3] = ["accept", "content-type", "authorization"];
 
 /// The chosen operations of a document.
 #[derive(Default)]
 pub(super) struct Compiled {
-    /// How each tool is called.
+    /// How to call each tool.
     pub(super) plans: BTreeMap<String, RequestPlan>,
-    /// The tools, as a server of MCP would list them: JSON texts, many times smaller than what they say.
+    /// The tools as an MCP server would list them. As JSON texts they take much less memory than parsed.
     pub(super) tools: Vec<String>,
-    /// What whoever cares for the server should know.
+    /// Notes to the operator.
     pub(super) notes: Vec<String>,
-    /// What the document calls itself.
+    /// Title and version in the document.
     pub(super) info: String,
     /// The version of the specification.
     pub(super) version: String,
 }
 
-/// Compiles the operations that the configuration names. An error names whatever is wrong with them.
+/// Compiles the configured operations. The error names everything that is wrong with them.
 pub(super) fn compile(text: &str, spec: &OpenApiSpec) -> Result<Compiled, String> {
     let document = OpenApiDocument::read(text)?;
     let operations = document.operations()?;
@@ -97,7 +98,7 @@ pub(super) fn compile(text: &str, spec: &OpenApiSpec) -> Result<Compiled, String
     if more > 0 {
         problems.push(format!("{more} more problems"));
     }
-    // Names in them are the document's.
+    // Names in them come from the document.
     Err(excerpt(&problems.join("; "), LONGEST_PROBLEMS))
 }
 
@@ -116,7 +117,7 @@ struct Made {
     notes: Vec<String>,
 }
 
-/// The arguments of a tool in the making.
+/// The arguments of a tool that is being compiled.
 struct ToolArguments<'c, 'a> {
     schemas: SchemaBuilder<'c, 'a>,
     properties: Map<String, Value>,
@@ -180,7 +181,7 @@ impl<'a> Compiler<'_, 'a> {
         }
     }
 
-    /// An operation may name servers of its own, which must not be others than the configured one.
+    /// An operation may name servers of its own; they have to equal the configured one.
     fn check_servers(&self, servers: Option<&'a RawValue>) -> Result<(), String> {
         let base = &self.spec.base_url;
         let servers = servers.map(OpenApiDocument::servers).unwrap_or_default();
@@ -192,7 +193,8 @@ impl<'a> Compiler<'_, 'a> {
         }
     }
 
-    /// Parameters of the path by name, and those of the query. Those of an operation replace those of its path.
+    /// Parameters of the path by name, and those of the query. Parameters of an operation override those of
+    /// its path.
     fn parameters(
         &self,
         item: &PathItem<'a>,
@@ -316,9 +318,9 @@ impl<'a> Compiler<'_, 'a> {
         Ok(defaults)
     }
 
-    /// The schema of what a call gives.
+    /// The schema of a call's result.
     fn output(&self, operation: &Operation<'a>) -> Result<Value, String> {
-        // `200` before `201` before `2XX` before `default`, as they sort.
+        // Sorted: `200` before `201` before `2XX` before `default`.
         let is_success = |status: &str| status.starts_with('2') || status == "default";
         let mut responses: Vec<(&Cow<'a, str>, &'a RawValue)> =
             operation.responses.iter().map(|(status, raw)| (status, *raw)).collect();
@@ -385,7 +387,7 @@ fn parts(path: &str, parameters: &mut BTreeMap<String, Parameter>) -> Result<Vec
     if path.contains(['?', '#']) {
         return Err(format!("has a path with a query: {path}"));
     }
-    // An address takes these for slashes, or leaves them out.
+    // URL parsers take these for slashes, or remove them.
     if path.contains(|letter: char| letter == '\\' || letter.is_control()) {
         return Err(format!("has a path with a backslash or control character: {path:?}"));
     }
@@ -421,7 +423,7 @@ fn with_definitions(schema: Value, definitions: Map<String, Value>) -> Value {
     }
 }
 
-/// A schema with a description, unless it has one.
+/// A schema with this description, unless it has one.
 fn described(schema: Value, description: Option<&str>) -> Value {
     match (schema, description) {
         (Value::Object(mut schema), Some(text)) if !text.is_empty() => {
@@ -432,7 +434,7 @@ fn described(schema: Value, description: Option<&str>) -> Value {
     }
 }
 
-/// True for media types whose content is JSON, and for those that may be anything.
+/// True for media types with JSON content, and for wildcards.
 pub(super) fn is_json(media: &str) -> bool {
     let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     media == "application/json" || media.ends_with("+json") || media == "text/json" || media.ends_with("/*")

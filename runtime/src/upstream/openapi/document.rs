@@ -1,4 +1,4 @@
-//! An OpenAPI document, borrowed from its text: what nobody asks for stays text.
+//! Reads an OpenAPI document lazily: parts that are not needed stay text.
 
 use crate::net::excerpt;
 use serde::Deserialize;
@@ -8,19 +8,19 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-/// References followed before giving up: they may point in a circle.
+/// Limit of references that are followed: they may point in a circle.
 const MOST_REFERENCES: usize = 16;
 
-/// Characters of what a document calls itself.
+/// Length limit of title and version, in characters.
 const LONGEST_INFO: usize = 200;
 
-/// Levels of a reference whose members are kept: `#/components/schemas` is asked for again and again.
+/// References up to this depth have their members cached: `#/components/schemas` is needed again and again.
 const KEPT_LEVELS: usize = 2;
 
-/// Times a whole document that may be read for following references, and the least that always may.
+/// Limit of bytes read for following references: a multiple of the document's size, and a minimum.
 const MOST_WALKED: (usize, usize) = (32, 16 << 20);
 
-/// Bytes of schemas that are read for all tools together.
+/// Limit of bytes of schemas that are read for all tools together.
 const MOST_SCHEMAS: usize = 32 << 20;
 
 /// The members of an object.
@@ -32,28 +32,28 @@ const METHODS: [&str; 9] = ["get", "put", "post", "delete", "options", "head", "
 /// A document.
 pub(super) struct OpenApiDocument<'a> {
     root: Rc<Members<'a>>,
-    /// Members by the reference to their object.
+    /// Cached members of objects, by reference.
     kept: RefCell<HashMap<String, Rc<Members<'a>>>>,
-    /// Bytes that may still be read for following references: each may read what many others have read.
+    /// Bytes that may still be read for following references: many references may read the same part.
     walk: Cell<usize>,
     /// Bytes of schemas that may still be read.
     pub(super) schemas: Cell<usize>,
     pub(super) version: OpenApiVersion,
-    /// `title version` as the document calls itself.
+    /// Title and version of the document.
     pub(super) info: String,
 }
 
-/// The dialect of a document.
+/// The version of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OpenApiVersion {
-    /// 3.0: a dialect of its own for schemas.
+    /// 3.0: has its own dialect of JSON Schema.
     V30,
     /// 3.1 and 3.2: JSON Schema 2020-12.
     V31,
 }
 
 impl OpenApiVersion {
-    /// For people.
+    /// Its name for people.
     pub(super) const fn name(self) -> &'static str {
         match self {
             OpenApiVersion::V30 => "OpenAPI 3.0",
@@ -62,11 +62,11 @@ impl OpenApiVersion {
     }
 }
 
-/// An operation that nobody has looked into.
+/// An operation that is not parsed yet.
 pub(super) struct ListedOperation<'a> {
     /// Its `operationId`, or `GET /path`.
     pub(super) id: String,
-    /// As the document writes it, in lower case.
+    /// The method in lower case, as in the document.
     pub(super) method: &'static str,
     pub(super) path: String,
     /// A [`PathItem`].
@@ -134,7 +134,7 @@ pub(super) struct BodyOrResponse<'a> {
     pub(super) content: Members<'a>,
 }
 
-/// What a media type says of its content.
+/// The description of content of one media type.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct MediaType<'a> {
@@ -198,7 +198,7 @@ impl<'a> OpenApiDocument<'a> {
         let Some(paths) = self.root.get("paths") else { return Ok(Vec::new()) };
         let paths: Members<'a> = decoded(paths, "paths")?;
         let mut operations = Vec::new();
-        // What is no path begins otherwise: extensions.
+        // Other keys are extensions: every path begins with a slash.
         for (path, item) in paths.into_iter().filter(|(path, _)| path.starts_with('/')) {
             let item = self.resolve(item)?;
             let members: Members<'a> = decoded(item, &path)?;
@@ -219,7 +219,7 @@ impl<'a> OpenApiDocument<'a> {
         Ok(operations)
     }
 
-    /// Follows `$ref`s as long as there are any.
+    /// Follows `$ref`s to the end.
     pub(super) fn resolve(&self, mut raw: &'a RawValue) -> Result<&'a RawValue, String> {
         for _ in 0..MOST_REFERENCES {
             let Ok(Reference { target }) = serde_json::from_str(raw.get()) else { return Ok(raw) };
@@ -228,7 +228,7 @@ impl<'a> OpenApiDocument<'a> {
         Err("references point in a circle".to_owned())
     }
 
-    /// What a reference within the document points at.
+    /// The target of a reference within the document.
     pub(super) fn at(&self, reference: &str) -> Result<&'a RawValue, String> {
         let Some(pointer) = reference.strip_prefix('#') else {
             return Err(format!(
@@ -239,7 +239,7 @@ impl<'a> OpenApiDocument<'a> {
         let mut members = self.root.clone();
         let mut found = None;
         let mut so_far = String::new();
-        // A step into an array is a member by its index.
+        // A step into an array is its index.
         for (level, step) in pointer.strip_prefix('/').ok_or_else(nowhere)?.split('/').enumerate() {
             if let Some(raw) = found {
                 members = self.members(raw, &so_far, level)?.ok_or_else(nowhere)?;
@@ -279,7 +279,7 @@ impl<'a> OpenApiDocument<'a> {
         Ok(Some(members))
     }
 
-    /// Addresses of the servers of an operation, its path or the document's own.
+    /// Addresses in a `servers` member of an operation, a path or the document.
     pub(super) fn servers(raw: &'a RawValue) -> Vec<String> {
         #[derive(Deserialize)]
         struct Server {
@@ -290,7 +290,7 @@ impl<'a> OpenApiDocument<'a> {
     }
 }
 
-/// Reads a part of the document; an error says which.
+/// Parses a part of the document; the error names it.
 pub(super) fn decoded<'a, T: Deserialize<'a>>(raw: &'a RawValue, what: &str) -> Result<T, String> {
     serde_json::from_str(raw.get()).map_err(|error| format!("{what} cannot be read: {error}"))
 }
@@ -320,7 +320,7 @@ mod tests {
         assert!(document.resolve(circle).unwrap_err().contains("circle"));
     }
 
-    /// Each reference reads a part that is too deep to be kept.
+    /// Each reference reads a part that is too deep to be cached.
     #[test]
     fn references_that_read_the_document_again_and_again_are_given_up() {
         let bulk = "x".repeat(400 << 10);

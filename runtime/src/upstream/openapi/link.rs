@@ -1,4 +1,4 @@
-//! A service over HTTP: requests on their way, and the end of all of them.
+//! The HTTP connection to an OpenAPI service: sends requests, and ends all of them when it is closed.
 
 use super::spec::OpenApiSpec;
 use crate::net::{
@@ -11,20 +11,20 @@ use crate::upstream::transport::{Line, Link, LinkEnd, PeerEvents, Transport};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Characters of a header that are shown.
+/// Length limit of a header in a message, in characters.
 const SHOWN: usize = 200;
 
-/// Opens links to one service.
+/// Connects to one service.
 pub(in crate::upstream) struct OpenApiTransport {
     spec: Arc<OpenApiSpec>,
 }
 
-/// A service, for its session.
+/// A connected service, for its session.
 pub struct OpenApiService {
     pub(super) spec: Arc<OpenApiSpec>,
     client: HttpClient,
     events: Arc<PeerEvents>,
-    /// Why no request is answered any more.
+    /// Why the connection was closed; `None` while it is open.
     closed: watch::Sender<Option<Arc<str>>>,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Exchange {
     pub(super) url: Url,
     /// JSON text.
     pub(super) body: Option<String>,
-    /// The trace that the service is told of.
+    /// The trace that is sent to the service.
     pub(super) trace: Option<TraceContext>,
 }
 
@@ -52,7 +52,7 @@ impl OpenApiTransport {
 impl Transport for OpenApiTransport {
     async fn open(&self, events: Arc<PeerEvents>) -> Result<Box<dyn Link>, String> {
         let options = self.spec.client.clone();
-        // Reads files.
+        // Reads certificate files, so it runs on a blocking thread.
         let made = tasks::blocking(TaskOwner::Connection, move |_| HttpClient::new(&options)).await;
         let client = made.ok_or("the client could not be made")?.map_err(|error| error.to_string())?;
         let closed = watch::Sender::new(None);
@@ -71,7 +71,7 @@ impl Link for OpenApiLink {
         Line::OpenApi(self.service.clone())
     }
 
-    /// A service has no connection that could end.
+    /// HTTP has no lasting connection that could end.
     async fn gone(&mut self) -> LinkEnd {
         std::future::pending().await
     }
@@ -88,19 +88,19 @@ impl Link for OpenApiLink {
 }
 
 impl OpenApiService {
-    /// Sends a request and waits for the headers of its answer. Any answer shows that the service works.
+    /// Sends a request and waits for the headers of its response. Any response shows that the service works.
     pub(super) async fn send(&self, exchange: Exchange) -> Result<Response, UpstreamFault> {
         let Exchange { method, url, body, trace } = exchange;
         let mut headers = self.spec.headers.clone();
         if !headers.contains("accept") {
-            // No header of these names was admitted, and the values are constants.
+            // Cannot fail: configured headers exclude these names, and the values are constants.
             let _ = headers.plain("accept", "application/json");
         }
         if body.is_some() {
             let _ = headers.plain("content-type", "application/json");
         }
         for (name, text) in trace.iter().flat_map(|trace| trace.parts()) {
-            // What was read as a context is a header.
+            // Cannot fail: a parsed trace context is valid in headers.
             let _ = headers.set(HeaderName::from_static(name), text);
         }
         let request = Request { method, url, headers: &headers, body: body.map(Payload::from) };
@@ -109,10 +109,10 @@ impl OpenApiService {
         Ok(response)
     }
 
-    /// Waits until the link is closed.
+    /// Waits until the connection is closed.
     pub(super) async fn closed(&self) -> UpstreamFault {
         let mut closed = self.closed.subscribe();
-        // The sender lives as long as the service.
+        // `self` owns the sender, so it is not closed.
         let why = closed.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
         UpstreamFault::Unavailable(why.as_deref().unwrap_or("upstream is stopped").to_owned())
     }
@@ -121,7 +121,7 @@ impl OpenApiService {
         &self.events
     }
 
-    /// What a refusal asks for, as the end of a sentence.
+    /// Advice about a refused request, as the end of a sentence.
     pub(super) fn advice(&self, response: &Response) -> String {
         let after = |name: &str| response.header(name).map(|text| excerpt(text, SHOWN));
         match response.status {

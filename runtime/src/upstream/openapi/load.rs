@@ -1,4 +1,4 @@
-//! The bytes of a document, from a file or an address; YAML becomes JSON.
+//! Loads an OpenAPI document from a file or an address, and converts YAML to JSON.
 
 use super::link::{Exchange, OpenApiService};
 use super::spec::SchemaSource;
@@ -45,7 +45,7 @@ fn larger(what: &str, cap: usize) -> String {
     format!("{what}: schema exceeds byte cap: it has more than {cap} bytes; raise schema_max_bytes")
 }
 
-/// Reads not more than the cap, whatever the size of the file is said to be.
+/// Reads at most the limit, whatever size the file is reported to have.
 fn read(path: &Path, cap: usize) -> Result<Vec<u8>, String> {
     let wrong = |error: std::io::Error| format!("schema_file: {}: {error}", path.display());
     let file = crate::files::open(path).map_err(wrong)?;
@@ -54,7 +54,7 @@ fn read(path: &Path, cap: usize) -> Result<Vec<u8>, String> {
     if bytes.len() > cap { Err(larger("schema_file", cap)) } else { Ok(bytes) }
 }
 
-/// JSON as it is, YAML as JSON.
+/// The document as JSON; YAML is converted.
 fn text(bytes: Vec<u8>) -> Result<String, String> {
     let text = String::from_utf8(bytes).map_err(|_| "the document is not UTF-8".to_owned())?;
     let text = match text.strip_prefix('\u{feff}') {
@@ -87,7 +87,7 @@ mod tests {
         assert!(text("just words".into()).unwrap_err().contains("neither"));
         assert!(text("a: [".into()).unwrap_err().contains("YAML decode failed"));
         assert!(text(vec![0xff]).unwrap_err().contains("UTF-8"));
-        // Aliases of aliases: nothing grows without end.
+        // Nested aliases: the result must not grow without limit.
         let bomb: String = (0..30).fold("a0: &a0 [x, x]\n".to_owned(), |text, at| {
             format!("{text}a{}: &a{} [{}]\n", at + 1, at + 1, vec![format!("*a{at}"); 9].join(", "))
         });

@@ -1,13 +1,14 @@
-//! Names of tools, made from `operationId`s as people write them.
+//! Makes names of tools from `operationId`s.
 
-/// The name of the tool for an operation: `listTraces`, `list_traces` and `List Traces` are `list-traces`; whatever
-/// cannot stand in `server/tool` becomes `-`. Empty when nothing is left.
+/// The name of the tool for an operation: `listTraces`, `list_traces` and `List Traces` become `list-traces`;
+/// characters that are not allowed in `server/tool` become `-`. Empty when nothing is left.
 pub(super) fn tool_name(id: &str) -> String {
     let mut name = String::with_capacity(id.len() + 4);
     let mut before = ' ';
     let mut rest = id.trim().chars().peekable();
     while let Some(c) = rest.next() {
-        // A word begins at a capital behind a small letter, and at the last of several capitals: `getHTTPCode`.
+        // A word begins at a capital after a small letter, and at the last of several capitals:
+        // `getHTTPCode`.
         let next_is_lower = rest.peek().is_some_and(|next| next.is_lowercase());
         let begins = c.is_uppercase()
             && (before.is_lowercase() || before.is_ascii_digit() || (before.is_uppercase() && next_is_lower));

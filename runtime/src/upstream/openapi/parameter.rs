@@ -1,12 +1,12 @@
-//! Arguments as parts of an address: the styles of OpenAPI 3.0 and 3.1, which are those of RFC 6570.
+//! Writes arguments as parts of a URL, in the styles of OpenAPI 3.0 and 3.1, which follow RFC 6570.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Number, Value};
 
-/// Everything but the unreserved characters of RFC 3986.
+/// Everything except the unreserved characters of RFC 3986.
 const STRICT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The reserved characters that do not end a value in a query stay as well.
+/// Also keeps the reserved characters that do not end a value in a query.
 const RESERVED: &AsciiSet = &STRICT
     .remove(b':')
     .remove(b'/')
@@ -21,19 +21,19 @@ const RESERVED: &AsciiSet = &STRICT
     .remove(b',')
     .remove(b';');
 
-/// Levels of an object with brackets.
+/// Depth limit of an object with brackets.
 const DEEPEST: usize = 16;
 
-/// Where a parameter stands.
+/// The location of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParameterPlace {
     /// In the path.
     Path,
-    /// Behind the question mark.
+    /// After the question mark.
     Query,
 }
 
-/// How a value is written.
+/// The style of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParameterStyle {
     /// `a,b`
@@ -54,7 +54,7 @@ pub(super) enum ParameterStyle {
     Json,
 }
 
-/// Styles by their names, and where each may be used.
+/// Styles by name, with the location where each is allowed.
 pub(super) const STYLES: [(&str, ParameterStyle, ParameterPlace); 7] = [
     ("simple", ParameterStyle::Simple, ParameterPlace::Path),
     ("label", ParameterStyle::Label, ParameterPlace::Path),
@@ -76,7 +76,7 @@ pub(super) struct Parameter {
 }
 
 impl Parameter {
-    /// The value as it stands in a path; an error says why it cannot.
+    /// The value in a path; the error says why it cannot be written.
     pub(super) fn in_path(&self, value: &Value) -> Result<String, String> {
         let name = self.encoded(&self.name);
         let (before, between) = match (self.style, self.explode) {
@@ -112,7 +112,7 @@ impl Parameter {
         Ok(format!("{before}{text}"))
     }
 
-    /// Adds the value to a query, in `name=value` pairs; an error says why it cannot.
+    /// Adds the value to a query, in `name=value` pairs; the error says why it cannot be written.
     pub(super) fn in_query(&self, value: &Value, query: &mut Vec<String>) -> Result<(), String> {
         let name = self.encoded(&self.name);
         let delimiter = match self.style {
@@ -130,7 +130,7 @@ impl Parameter {
                     items.iter().map(|item| self.text(item)).collect::<Result<_, _>>()?;
                 match self.explode {
                     true => query.extend(items.into_iter().map(|item| format!("{name}={item}"))),
-                    // As RFC 6570 has it, a list of nothing is not there.
+                    // By RFC 6570, an empty list is omitted.
                     false if items.is_empty() => {}
                     false => query.push(format!("{name}={}", items.join(delimiter))),
                 }
@@ -145,7 +145,7 @@ impl Parameter {
         Ok(())
     }
 
-    /// Members of an object, each as `key` and value with this between them.
+    /// Members of an object, each as key, `between` and value.
     fn pairs(&self, value: &Value, between: &str) -> Result<Vec<String>, String> {
         let members = value.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
         members
@@ -153,7 +153,7 @@ impl Parameter {
             .collect()
     }
 
-    /// `name[key]=value`, to any depth; items of lists have their index for a key.
+    /// `name[key]=value`, to any depth; items of lists have their index as the key.
     fn brackets(
         &self,
         name: &str,
@@ -180,7 +180,7 @@ impl Parameter {
         }
     }
 
-    /// A value that has no parts.
+    /// A value without parts, as text.
     fn text(&self, value: &Value) -> Result<String, String> {
         match value {
             Value::String(text) => Ok(self.encoded(text)),
@@ -199,10 +199,11 @@ impl Parameter {
     }
 }
 
-/// A number as addresses have it: the same whether a program computed it by a division or not.
+/// A number for a URL: 2.0 and 2 are written alike, so it does not matter whether a program computed it by a
+/// division.
 fn number_text(number: &Number) -> String {
     match number.as_f64() {
-        // Without the sign of a zero.
+        // Without the sign of a negative zero.
         Some(value) if number.is_f64() && value.fract() == 0.0 && value.abs() < 1e15 => {
             format!("{:.0}", value + 0.0)
         }
@@ -220,7 +221,7 @@ mod tests {
         (Parameter { name: "color".to_owned(), style, explode, allow_reserved: false }, place)
     }
 
-    /// The table of the specification, with the exploded label as RFC 6570 has it.
+    /// The table in the specification, with the exploded label as in RFC 6570.
     #[test]
     fn the_table_of_styles() {
         let (list, map) = (json!(["blue", "black", "brown"]), json!({"R": 100, "G": 200, "B": 150}));

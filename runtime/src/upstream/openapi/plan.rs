@@ -1,4 +1,4 @@
-//! An operation as it is called: from the arguments of a call to an address and a body.
+//! The plan of an operation's requests: from the arguments of a call to URL and body.
 
 use super::parameter::Parameter;
 use crate::net::{Method, Url};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 /// The argument that holds the body of a request.
 pub(super) const BODY: &str = "body";
 
-/// What one operation takes, and how it is sent.
+/// The parameters of an operation, and how to send them.
 #[derive(Debug)]
 pub(super) struct RequestPlan {
     pub(super) method: Method,
@@ -16,7 +16,7 @@ pub(super) struct RequestPlan {
     pub(super) query: Vec<Parameter>,
     /// It takes a JSON body.
     pub(super) has_body: bool,
-    /// Arguments that a call has unless it gives others.
+    /// Default arguments, which a call can override.
     pub(super) defaults: Map<String, Value>,
 }
 
@@ -27,7 +27,7 @@ pub(super) enum PathPart {
     Parameter(Parameter),
 }
 
-/// What is sent.
+/// A request to the service.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ServiceRequest {
     pub(super) url: Url,
@@ -36,8 +36,8 @@ pub(super) struct ServiceRequest {
 }
 
 impl RequestPlan {
-    /// The message of a call with these arguments, JSON object text, to the service at `base`. An error says which
-    /// argument cannot be sent.
+    /// The request of a call with these arguments (text of a JSON object) to the service at `base`. The error
+    /// names the argument that cannot be sent.
     pub(super) fn message(&self, base: &Url, arguments: &str) -> Result<ServiceRequest, String> {
         let mut given: Map<String, Value> = serde_json::from_str(arguments)
             .map_err(|error| format!("the arguments are no JSON object: {error}"))?;
@@ -46,7 +46,7 @@ impl RequestPlan {
                 given.insert(name.clone(), value.clone());
             }
         }
-        // An argument given as null counts as omitted; in a body null is a value.
+        // A null argument counts as omitted; in a body null is a value.
         given.retain(|name, value| !value.is_null() || (self.has_body && name == BODY));
         let mut path = base.path().trim_end_matches('/').to_owned();
         for part in &self.path {
@@ -60,7 +60,8 @@ impl RequestPlan {
                 }
             }
         }
-        // An address has these removed, and would lead elsewhere; where slashes are encoded, many a service does it.
+        // URL parsers remove dot segments, which would change the path; many services do so even where
+        // slashes are encoded.
         let decoded = percent_decode_str(&path).decode_utf8_lossy();
         if decoded.split(['/', '\\']).any(|step| matches!(step, "." | "..")) {
             return Err(format!(
@@ -129,7 +130,7 @@ mod tests {
         for dots in ["..", ".", "../..", "a/../../b", "..\\b", "a/.", "x\\..\\.."] {
             assert!(url(json!({"id": dots})).unwrap_err().contains("may be . or .."));
         }
-        // Encoded, so it stays one step.
+        // Encoded, so it stays one segment.
         assert_eq!(url(json!({"id": "%2e%2e"})).unwrap(), "https://h:8443/api/v1/items/%252e%252e/x?q=all");
         assert!(url(json!([])).is_err());
     }

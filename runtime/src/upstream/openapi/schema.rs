@@ -1,7 +1,7 @@
-//! JSON Schemas from the schemas of a document: what a tool list may hold, with the referenced schemas beside it.
+//! Converts the schemas of a document to JSON Schema for tool lists, with referenced schemas in `$defs`.
 //!
-//! The dialect of 3.0 becomes that of JSON Schema, `allOf` of objects becomes one object, what is only told to people
-//! who read the document is left out, and a schema is bounded in size: what is beyond accepts anything.
+//! The dialect of 3.0 is converted, `allOf` of objects becomes one object, and annotations for readers of the
+//! document are dropped. The size of a schema is limited: parts beyond the limit accept anything.
 
 use super::document::{OpenApiDocument, OpenApiVersion};
 use crate::secrets::{Cut, shortened};
@@ -11,28 +11,28 @@ use serde_json::{Map, Value, json};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// Most bytes of the schemas that one refers to.
+/// Size limit of the schemas that one refers to.
 const MOST_REFERRED: usize = 48 << 10;
 
-/// Most bytes of the document that are read for one tool: references may multiply them.
+/// Limit of bytes of the document that are read for one tool: references may multiply them.
 const MOST_READ: usize = 512 << 10;
 
-/// Most schemas that one refers to.
+/// Limit of the number of schemas that one refers to.
 const MOST_NAMES: usize = 1_000;
 
-/// Levels of `allOf` that are looked through.
+/// Depth limit of `allOf` that is merged.
 const DEEPEST_ALL_OF: usize = 8;
 
-/// Levels of schemas inside each other.
+/// Depth limit of nested schemas.
 const DEEPEST: usize = 32;
 
-/// Characters of a description.
+/// Length limit of a description, in characters.
 const LONGEST_DESCRIPTION: usize = 400;
 
-/// What a keyword holds.
+/// The kind of a keyword's value.
 #[derive(Clone, Copy, PartialEq)]
 enum KeywordKind {
-    /// Something that stays as it is.
+    /// A value that stays unchanged.
     Plain,
     /// A schema.
     Schema,
@@ -42,7 +42,7 @@ enum KeywordKind {
     Named,
 }
 
-/// The keywords that are kept.
+/// Keywords that are kept; all others are dropped.
 const KEYWORDS: [(&str, KeywordKind); 29] = [
     ("type", KeywordKind::Plain),
     ("format", KeywordKind::Plain),
@@ -75,13 +75,13 @@ const KEYWORDS: [(&str, KeywordKind); 29] = [
     ("description", KeywordKind::Plain),
 ];
 
-/// Makes one schema with its `$defs`.
+/// Builds one schema with its `$defs`.
 pub(super) struct SchemaBuilder<'d, 'a> {
     document: &'d OpenApiDocument<'a>,
     /// Names in `$defs` by reference.
     names: HashMap<String, String>,
     taken: HashSet<String>,
-    /// References that were met and not made yet.
+    /// References that are not built yet.
     open: VecDeque<String>,
     /// Bytes that may still be read.
     left: Cell<usize>,
@@ -99,13 +99,13 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
         }
     }
 
-    /// A schema; references in it are to be found in [`SchemaBuilder::definitions`].
+    /// Converts a schema; the targets of its references are in [`SchemaBuilder::definitions`].
     pub(super) fn schema(&mut self, raw: &RawValue) -> Value {
-        // What nests too deeply to be read accepts anything.
+        // A schema that nests too deeply to be parsed accepts anything.
         self.read(raw).map_or(Value::Bool(true), |value| self.convert(value, 0))
     }
 
-    /// Reads a part of the document, unless too much has been read.
+    /// Parses a part of the document, unless the limit was reached.
     fn read<T: DeserializeOwned>(&self, raw: &RawValue) -> Option<T> {
         for left in [&self.left, &self.document.schemas] {
             left.set(left.get().checked_sub(raw.get().len())?);
@@ -113,7 +113,7 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
         serde_json::from_str(raw.get()).ok()
     }
 
-    /// The schemas that were referred to, and those they refer to.
+    /// The schemas that were referred to, and those that they refer to.
     pub(super) fn definitions(mut self) -> Map<String, Value> {
         let mut definitions = Map::new();
         let mut bytes = 0;
@@ -141,7 +141,7 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
             if let Some(name) = self.name(reference) {
                 made.insert("$ref".to_owned(), format!("#/$defs/{name}").into());
             }
-            // The dialect of 3.0 has nothing beside a reference.
+            // In 3.0, siblings of a reference are ignored.
             if let Some(text) = schema.get("description").and_then(Value::as_str) {
                 made.insert("description".to_owned(), short(text).into());
             }
@@ -180,7 +180,7 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
         if is_nullable { nullable(made) } else { Value::Object(made) }
     }
 
-    /// The name in `$defs` of what a reference points at; `None` when it points nowhere.
+    /// The name in `$defs` of a reference's target; `None` when there is no target.
     fn name(&mut self, reference: &str) -> Option<String> {
         if let Some(name) = self.names.get(reference) {
             return Some(name.clone());
@@ -237,7 +237,7 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
                         let mut seen = HashSet::new();
                         known.retain(|name| seen.insert(name.to_string()));
                     }
-                    // What is said outside of allOf counts more.
+                    // Keywords outside allOf override those inside.
                     (Some(_), _) => {}
                     (None, value) => {
                         whole.insert(key, value);
@@ -249,7 +249,7 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
     }
 }
 
-/// `minimum` and `exclusiveMinimum: true` of 3.0 are one keyword.
+/// `minimum` and `exclusiveMinimum: true` of 3.0 become one keyword.
 fn bound(schema: &mut Map<String, Value>, plain: &str, exclusive: &str) {
     match schema.get(exclusive) {
         Some(Value::Bool(true)) => {
@@ -264,7 +264,7 @@ fn bound(schema: &mut Map<String, Value>, plain: &str, exclusive: &str) {
     }
 }
 
-/// The same schema, which takes null too.
+/// The same schema, which also accepts null.
 fn nullable(mut schema: Map<String, Value>) -> Value {
     if let Some(Value::Array(values)) = schema.get_mut("enum")
         && !values.contains(&Value::Null)
@@ -280,7 +280,7 @@ fn nullable(mut schema: Map<String, Value>) -> Value {
     Value::Object(schema)
 }
 
-/// A description as a tool list holds it.
+/// A description, shortened for a tool list.
 pub(super) fn short(text: &str) -> String {
     shortened(text, Cut::Chars(LONGEST_DESCRIPTION)).into_owned()
 }
@@ -365,7 +365,8 @@ mod tests {
         assert_eq!(schema, json!({"allOf": [{"$ref": "#/$defs/s"}]}));
     }
 
-    /// Without a bound the first takes a thousand years, the second a day, the third fills the memory.
+    /// Without a limit the first would take a thousand years, the second a day, and the third would fill the
+    /// memory.
     #[test]
     fn references_do_not_multiply_work() {
         let reference = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});

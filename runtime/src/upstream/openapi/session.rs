@@ -1,4 +1,4 @@
-//! The tools of a service, and calls of them.
+//! The tools of an OpenAPI service, and calls of them.
 
 use super::compile::{compile, is_json};
 use super::link::{Exchange, OpenApiService};
@@ -18,13 +18,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// Most bytes of the answer to a call that failed.
+/// Size limit of the response to a failed call.
 const FAILURE_BYTES: usize = 64 << 10;
 
-/// Characters of an answer in a message.
+/// Length limit of a response in a message, in characters.
 const SHOWN: usize = 500;
 
-/// Members of a problem's JSON that say what is wrong, the best first.
+/// Members of a problem's JSON that hold a message, in order of preference.
 const SAYINGS: [&str; 6] = ["detail", "message", "error_description", "error", "title", "reason"];
 
 /// One service, with the operations that were chosen.
@@ -37,7 +37,7 @@ pub(in crate::upstream) struct OpenApiSession {
 }
 
 impl OpenApiSession {
-    /// Loads the document and compiles its operations; the caller bounds the time.
+    /// Loads the document and compiles its operations; the caller limits the time.
     pub(in crate::upstream) async fn open(
         service: Arc<OpenApiService>,
         secrets: &SecretRegistry,
@@ -48,7 +48,7 @@ impl OpenApiSession {
         let compiled = compiled
             .unwrap_or_else(|| Err("the document could not be compiled".to_owned()))
             .map_err(UpstreamFault::Protocol)?;
-        // Read as the list of any other server: bounded, and without secrets.
+        // Parsed like the list of any other server: limited in size, and redacted.
         let page = RawAnswer::from_bytes(format!("{{\"tools\":[{}]}}", compiled.tools.join(",")));
         let (listing, _) = Listing::default().take(page, secrets).await?;
         let mut listed = listing.finish();
@@ -58,12 +58,12 @@ impl OpenApiSession {
         Ok((OpenApiSession { service, secrets: secrets.clone(), plans, info, version }, listed))
     }
 
-    /// `title version` of the document.
+    /// Title and version of the document.
     pub(in crate::upstream) fn server_info(&self) -> &str {
         &self.info
     }
 
-    /// The version of the specification that the document is written in.
+    /// The version of the specification.
     pub(in crate::upstream) fn version(&self) -> &str {
         &self.version
     }
@@ -87,7 +87,7 @@ impl OpenApiSession {
         let exchange = Exchange { method: plan.method.clone(), url: message.url, body: message.body, trace };
         let answered = async {
             let response = self.service.send(exchange).await?;
-            // What was sent is on its program's account until now.
+            // The arguments are charged to the account of their program until they are sent.
             drop(arguments);
             self.result(response, max_bytes, store.as_ref()).await
         };
@@ -105,7 +105,7 @@ impl OpenApiSession {
         }
     }
 
-    /// What an answer means.
+    /// The result of a successful response.
     async fn result(
         &self,
         mut response: Response,
@@ -125,7 +125,7 @@ impl OpenApiSession {
         Err(UpstreamFault::Protocol(format!("http {status}: the answer is {media}, not JSON")))
     }
 
-    /// What an answer means whose status is no success.
+    /// The failure of any other response.
     async fn failure(&self, mut response: Response, max_bytes: usize) -> Result<CallResult, UpstreamFault> {
         let status = response.status;
         let asks = response.header("www-authenticate").is_some();
@@ -157,7 +157,7 @@ impl OpenApiSession {
         }
     }
 
-    /// True when the service answers anything, with whatever, within `patience`.
+    /// True when the service sends any response within `patience`.
     pub(in crate::upstream) async fn is_alive(&self, patience: Duration) -> bool {
         let events = self.service.events();
         let signs = events.signs_of_life();
@@ -166,7 +166,7 @@ impl OpenApiSession {
         matches!(timeout(patience, question).await, Ok(Ok(_))) || events.signs_of_life() > signs
     }
 
-    /// What an answer says, in one short text. Whatever was cut, secrets are taken out of the whole before.
+    /// The message of a response, in one short text. Secrets are redacted before anything is cut.
     fn said(&self, body: &[u8]) -> String {
         let text = match serde_json::from_slice::<Value>(body) {
             Ok(value) => {

@@ -1,51 +1,51 @@
-//! What a configuration says about a service.
+//! The configuration of an OpenAPI service.
 
 use crate::net::{ClientOptions, Headers, Url};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Most bytes of a document when the entry does not say.
+/// Default size limit of a document.
 pub(crate) const DEFAULT_SCHEMA_BYTES: usize = 2 << 20;
 
-/// How to reach a service, and what of it becomes tools. Holds resolved secrets, so it implements neither `Debug` nor
-/// `Serialize`.
+/// How to reach a service, and which of its operations become tools. Holds resolved secrets, so it implements
+/// neither `Debug` nor `Serialize`.
 #[derive(Clone)]
 pub struct OpenApiSpec {
-    /// Paths of the document are below it. Without query, fragment and password.
+    /// Base of the document's paths. Without query, fragment and password.
     pub base_url: Url,
-    /// Where the document is.
+    /// Source of the document.
     pub schema: SchemaSource,
-    /// Most bytes of the document, before it is decoded.
+    /// Size limit of the document before it is decoded.
     pub schema_max_bytes: usize,
-    /// Sent with each request, and with the one for the document.
+    /// Headers of each request, including the one for the document.
     pub headers: Headers,
-    /// How connections are made.
+    /// Options of connections.
     pub client: ClientOptions,
     /// `operationId`s that become tools; an operation without one is named as `GET /path`.
     pub include: Vec<String>,
-    /// Those of them that may change something: other methods than GET, and bodies.
+    /// Those of them that may change something: operations with other methods than GET, or with bodies.
     pub with_effects: Vec<String>,
-    /// What is told about operations otherwise than their document does.
+    /// Overrides of the document, by operation.
     pub overrides: BTreeMap<String, OperationOverride>,
 }
 
-/// Where a document is.
+/// Source of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SchemaSource {
     /// A file.
     File(PathBuf),
-    /// An address; it is sent the same headers as the service.
+    /// An address; it gets the same headers as the service.
     Url(Url),
 }
 
-/// What an entry says about one operation.
+/// Overrides of one operation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperationOverride {
-    /// Another name for the tool; it is normalised as an `operationId` is.
+    /// Another name for the tool; it is normalized like an `operationId`.
     pub name: Option<String>,
     /// Another description.
     pub description: Option<String>,
-    /// Arguments that a call has unless it gives others.
+    /// Default arguments, which a call can override.
     pub default_args: Map<String, Value>,
 }

@@ -1,10 +1,10 @@
-//! What has become of the calls to one server since it was reached.
+//! Tracks the outcome of calls to one connection, so that the supervisor notices an unresponsive server.
 
 use crate::upstream::UpstreamFault;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 
-/// The calls to a server, from those who make them to its owner.
+/// The calls to a server; shared by its callers and its owner.
 #[derive(Default)]
 pub(super) struct CallTracker {
     answered: AtomicBool,
@@ -12,7 +12,7 @@ pub(super) struct CallTracker {
 }
 
 impl CallTracker {
-    /// Follows a call until it has ended, or its future is dropped.
+    /// Tracks a call until it has ended, or its future is dropped.
     pub(super) async fn follow<T>(
         &self,
         call: impl Future<Output = Result<T, UpstreamFault>>,
@@ -30,18 +30,18 @@ impl CallTracker {
         result
     }
 
-    /// True when some call was answered, with whatever.
+    /// True when any call was answered, even with an error.
     pub(super) fn any_answered(&self) -> bool {
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// Waits until a call runs into its deadline or is dropped.
+    /// Waits until a call reaches its deadline or is dropped.
     pub(super) async fn lost(&self) {
         self.lost.notified().await;
     }
 }
 
-/// Says that a call was lost, unless it was answered before.
+/// Records a call as lost when dropped, unless it was answered before.
 struct Lost<'a>(Option<&'a CallTracker>);
 
 impl Drop for Lost<'_> {

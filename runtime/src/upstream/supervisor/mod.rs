@@ -1,7 +1,7 @@
-//! A supervised server as its callers see it. They share what its owner task publishes: the [`Phase`].
+//! A supervised server for its callers. They read what its owner task publishes: the [`Phase`].
 //!
-//! - [`owner`]: the task that starts the server, watches it and starts it again, over any transport.
-//! - [`calls`]: what it learns from those who call.
+//! - [`owner`]: the task that starts the server, watches it and restarts it, over any transport.
+//! - [`calls`]: tracks calls, so that the owner notices an unresponsive server.
 
 mod calls;
 mod owner;
@@ -28,46 +28,46 @@ pub struct SupervisorOptions {
     pub name: Arc<str>,
     /// Configured description.
     pub description: Option<String>,
-    /// How it is reached.
+    /// How to reach it.
     pub transport: TransportSpec,
-    /// Wall clock of one start, handshake and listing included, from the moment that it has a place.
+    /// Time limit of one start, including handshake and listing, from the moment that it may begin.
     pub handshake_timeout: Duration,
-    /// Where it gets a place for a start.
+    /// Limits concurrent starts.
     pub places: StartPlaces,
-    /// Who cares for a start that failed.
+    /// What to do about a failed start.
     pub failed_start: FailedStart,
-    /// How long it may leave us without any answer, once a call to it was given up, before it counts as crashed.
+    /// How long it may send no answer after a call to it was given up, before it counts as crashed.
     pub unresponsive_timeout: Duration,
-    /// How long its tool list is good for.
+    /// How long its tool list is valid.
     pub mode: SnapshotMode,
-    /// The age at which a live list is asked for again, though the server says nothing of a change.
+    /// The age at which a live list is fetched again without a notification.
     pub list_ttl: Option<Duration>,
     /// Which of its tools may be called.
     pub policy: ToolPolicy,
     /// Limits on calls.
     pub limits: CallLimits,
-    /// Where its tool list is published.
+    /// The catalog in which its tool list is published.
     pub catalog: SharedCatalog,
-    /// Ends its processes, if it has any, should this process be killed.
+    /// Ends its processes, if it has any, when this process is killed.
     pub guardian: Arc<Guardian>,
-    /// Where secrets are known.
+    /// The secrets that texts are redacted of.
     pub secrets: SecretRegistry,
-    /// Whom the server may ask through us.
+    /// The features of the client that the server may use.
     pub client: ClientFeatures,
 }
 
-/// How many servers may be starting at one moment: a start is mostly work, so more of them at once than there are
-/// cores only make each of them late. Clones share the places.
+/// Limits how many servers may be starting at once. A start is mostly work, so more starts than cores only
+/// delay each other. Clones share the limit.
 #[derive(Clone, Debug)]
 pub struct StartPlaces(Arc<Semaphore>);
 
 impl StartPlaces {
-    /// This many places, at least one.
+    /// Allows this many starts at once, at least one.
     pub fn new(places: usize) -> StartPlaces {
         StartPlaces(Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS))))
     }
 
-    /// Waits for a place, first come first served; it is free again when the value is dropped.
+    /// Waits for a permit, first come first served.
     async fn take(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
         self.0.clone().acquire_owned().await.ok()
@@ -75,40 +75,40 @@ impl StartPlaces {
 }
 
 impl Default for StartPlaces {
-    /// Two more than there are cores, because starts wait as well.
+    /// Two more than there are cores, because starts also wait.
     fn default() -> StartPlaces {
         StartPlaces::new(std::thread::available_parallelism().map_or(1, std::num::NonZero::get) + 2)
     }
 }
 
-/// Who cares for a start that failed.
+/// What to do about a failed start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailedStart {
-    /// Whoever asked for it, and reports it.
+    /// The caller that requested the start reports it.
     Reported,
-    /// The log tells of it, and the next call tries again.
+    /// The log reports it, and the next call tries again.
     #[default]
     NextCall,
-    /// The log tells of it, and it is tried again after this pause, which doubles with every failure.
+    /// The log reports it, and it is retried after this pause, which doubles with every failure.
     TriedAgain(Duration),
 }
 
-/// A server whose life is supervised: started when it is called, and again when it was lost.
+/// A supervised server: it is started when it is called, and restarted when it was lost.
 pub struct SupervisedUpstream {
     about: Arc<SupervisorOptions>,
-    /// One permit a call that may be in flight.
+    /// One permit per call in flight.
     turns: Option<Semaphore>,
     commands: mpsc::UnboundedSender<Command>,
     phase: watch::Receiver<Phase>,
 }
 
-/// What the owner is asked to do.
+/// A command to the owner.
 enum Command {
     Start,
     Stop(oneshot::Sender<()>),
 }
 
-/// What the owner publishes.
+/// The phase that the owner publishes.
 #[derive(Clone)]
 enum Phase {
     Idle,
@@ -140,7 +140,7 @@ impl SupervisedUpstream {
         SupervisedUpstream { about, turns, commands, phase }
     }
 
-    /// The running server, started if it may be.
+    /// The running server, started if allowed.
     async fn ready(&self) -> Result<Arc<ReadyServer>, UpstreamFault> {
         let mut phase = self.phase.clone();
         let mut asked = false;
@@ -149,7 +149,7 @@ impl SupervisedUpstream {
             let may_ask = match &*phase.borrow_and_update() {
                 Phase::Ready(server) => return Ok(server.clone()),
                 Phase::Stopped => return Err(UpstreamFault::Unavailable("upstream is stopped".into())),
-                // What has been asked for has failed, however long ago: nobody starts it again for this one.
+                // The requested start has failed, however long ago; it is not repeated for this call.
                 Phase::Idle if asked => return Err(UpstreamFault::Unavailable("upstream has ended".into())),
                 Phase::Down { until, why, .. } if asked || now < *until => {
                     let text = if asked { why.to_string() } else { format!("in recovery ({why})") };
@@ -168,7 +168,7 @@ impl SupervisedUpstream {
         }
     }
 
-    /// Waits for a turn and for the server.
+    /// Waits for a permit and for the server.
     async fn prepare(
         &self,
     ) -> Result<(Option<tokio::sync::SemaphorePermit<'_>>, Arc<ReadyServer>), UpstreamFault> {

@@ -1,5 +1,5 @@
-//! The life of one server: one owner task reaches it, watches it, backs off after a crash and shuts it down. Nobody
-//! else touches its link.
+//! The owner task of one server: starts it, watches it, backs off after a crash and shuts it down. No other
+//! code uses its connection.
 
 use super::calls::CallTracker;
 use super::{Command, FailedStart, Phase, ReadyServer, SupervisorOptions};
@@ -15,36 +15,36 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-/// The first recovery window; each crash without an answered call in between doubles it.
+/// The first recovery window. Each crash without an answered call in between doubles it.
 const SHORTEST_RECOVERY: Duration = Duration::from_millis(100);
 
 /// The longest recovery window.
 const LONGEST_RECOVERY: Duration = Duration::from_secs(30);
 
-/// The longest pause before a start that failed is tried again without a call.
+/// The longest pause before a failed start is retried without a call.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// The shortest time between two loads of a tool list, however often the server says that it changed.
+/// The shortest time between two loads of a tool list, however often the server reports changes.
 const RELIST_PAUSE: Duration = Duration::from_millis(250);
 
-/// The task that owns the server.
+/// The owner of the server.
 pub(super) struct Owner {
     about: Arc<SupervisorOptions>,
     transport: Arc<dyn Transport>,
     inbox: mpsc::UnboundedReceiver<Command>,
     publish: watch::Sender<Phase>,
     recovery: Duration,
-    /// The start that comes without a call.
+    /// The next start without a call.
     again: Option<Again>,
-    /// The failure that the log told of last; another one like it is no news.
+    /// The failure that was last logged; the same failure is not logged again.
     told: Option<String>,
     /// It has taken calls before.
     was_up: bool,
-    /// What the last start taught about the server's era.
+    /// What the last start found out about the server's era.
     probe: Probe,
 }
 
-/// A start that failed is tried again.
+/// A retry of a failed start.
 #[derive(Clone, Copy)]
 struct Again {
     at: Instant,
@@ -52,7 +52,7 @@ struct Again {
     pause: Duration,
 }
 
-/// A server that was reached, and what is noticed of it.
+/// A connected server, with its events.
 struct Reached {
     link: Box<dyn Link>,
     events: Arc<PeerEvents>,
@@ -60,7 +60,7 @@ struct Reached {
 }
 
 impl Drop for Reached {
-    // Whoever would answer them may hold the link.
+    // Handlers of the server's requests may hold the connection: they are aborted.
     fn drop(&mut self) {
         self.events.forget_requests();
     }
@@ -68,20 +68,20 @@ impl Drop for Reached {
 
 /// Why a server is no longer watched.
 enum End {
-    /// It is of no use any more; the text says why.
+    /// It is unusable; `why` is the reason.
     Gone { why: String, how: How },
-    /// It must be shut down; the sender, if any, wants to know when that is done.
+    /// It must be shut down; the sender, if any, is notified when that is done.
     Stop(Option<oneshot::Sender<()>>),
 }
 
 /// How a server was lost.
 #[derive(Clone, Copy, PartialEq)]
 enum How {
-    /// It ended in order.
+    /// It ended normally.
     Ended,
-    /// It ended otherwise.
+    /// It ended abnormally.
     Crashed,
-    /// It lives, but we have given it up.
+    /// It lives, but is given up.
     GivenUp,
 }
 
@@ -112,7 +112,7 @@ impl Owner {
         }
     }
 
-    /// Works until the server is stopped for good, or nobody holds the upstream any more.
+    /// Runs until the server is stopped for good, or its upstream is dropped.
     pub(super) async fn run(mut self) {
         loop {
             let again = self.again.map(|again| again.at);
@@ -154,7 +154,7 @@ impl Owner {
                     let was_ready = matches!(*self.publish.borrow(), Phase::Ready(_));
                     let heard = reached.events.has_spoken();
                     if !was_ready && !heard && how != How::GivenUp && self.probe == Probe::Discover {
-                        // Some servers of the handshake era end when anything comes before `initialize`.
+                        // Some servers of the handshake era exit when anything precedes `initialize`.
                         tracing::debug!(upstream = %self.about.name, "ended at once; trying initialize first");
                         self.probe = Probe::Skip;
                         reached.link.close(&why);
@@ -175,7 +175,7 @@ impl Owner {
                     } else {
                         self.down(why, was_ready);
                     }
-                    // Nobody waits for this: the next start does.
+                    // In the background: the next start waits for it.
                     reached.link.discard().await;
                     return Ok(());
                 }
@@ -198,7 +198,7 @@ impl Owner {
         }
     }
 
-    /// Waits for a place to start in. An error means that it was shut down for good.
+    /// Waits for a permit to start. An error means that the server was shut down for good.
     async fn place(&mut self) -> Result<Option<OwnedSemaphorePermit>, Option<oneshot::Sender<()>>> {
         let place = self.about.places.take();
         tokio::pin!(place);
@@ -215,7 +215,7 @@ impl Owner {
         }
     }
 
-    /// Arms the recovery window, and the start that comes without a call.
+    /// Sets the recovery window, and schedules the start without a call.
     fn down(&mut self, why: String, crashed: bool) {
         let why = self.about.secrets.scrub(&why).into_owned();
         self.tell(&why, crashed);
@@ -231,7 +231,7 @@ impl Owner {
         self.publish.send_replace(Phase::Down { until, why: why.into(), crashed });
     }
 
-    /// One line a failure: neither what somebody else reports, nor the same again.
+    /// Logs a failure in one line, unless a caller reports it or it was logged before.
     fn tell(&mut self, why: &str, crashed: bool) {
         let name = &self.about.name;
         let is_news = self.told.as_deref() != Some(why);
@@ -244,7 +244,8 @@ impl Owner {
         self.told = (!crashed).then(|| why.to_owned());
     }
 
-    /// Publishes a list on a thread for blocking work: it may be long, and is compared with the one before.
+    /// Publishes a list. It runs on a blocking thread: the list may be long, and is compared with the last
+    /// one.
     async fn publish_tools(&self, listed: Listed) -> usize {
         let about = self.about.clone();
         let publish = move || {
@@ -260,14 +261,14 @@ impl Owner {
         tasks::blocking(TaskOwner::Connection, move |_| publish()).await.unwrap_or_default()
     }
 
-    /// The server that had the last list is gone; a frozen list holds for the one that comes next.
+    /// Marks the last list as no longer current; a frozen list stays valid.
     fn outdate_tools(&self) {
         if self.about.mode == SnapshotMode::Live {
             self.about.catalog.outdate(&self.about.name);
         }
     }
 
-    /// Reaches the server within the time of a start.
+    /// Connects to the server within the time limit of a start.
     async fn reach(&mut self, begun: Instant) -> Result<Reached, End> {
         let events = Arc::new(PeerEvents::new(self.about.name.clone(), self.about.client.clone()));
         let patience = self.about.handshake_timeout;
@@ -287,7 +288,7 @@ impl Owner {
         }
     }
 
-    /// Brings a server up, which needs a place, and watches it to its end.
+    /// Starts a server, which needs a permit, and watches it to its end.
     async fn attend(
         &mut self,
         reached: &mut Reached,
@@ -306,7 +307,7 @@ impl Owner {
         }
     }
 
-    /// From the reached server to one that takes calls.
+    /// Completes the start of a connected server.
     async fn start(&mut self, reached: &mut Reached, begun: Instant) -> Result<Arc<ReadyServer>, End> {
         let about = self.about.clone();
         let patience = about.handshake_timeout;
@@ -405,7 +406,7 @@ impl Owner {
     }
 }
 
-/// What a command means for a server that is starting or up.
+/// The effect of a command on a server that is starting or ready.
 fn end_of(command: Option<Command>) -> Result<(), End> {
     match command {
         Some(Command::Start) => Ok(()),
@@ -414,7 +415,7 @@ fn end_of(command: Option<Command>) -> Result<(), End> {
     }
 }
 
-/// The result of the work, unless `patience` since `begun` is over before.
+/// The result of the work, unless `patience` since `begun` is over first.
 async fn within<T>(begun: Instant, patience: Duration, work: impl Future<Output = T>) -> Option<T> {
     match begun.checked_add(patience) {
         Some(deadline) => timeout_at(deadline, work).await.ok(),
@@ -426,7 +427,7 @@ fn timed_out(patience: Duration) -> String {
     format!("handshake timed out after {} ms", patience.as_millis())
 }
 
-/// Waits for the future in the slot and empties it; forever while it is empty. Cancel safe.
+/// Waits for the future in the slot and empties it; waits forever while the slot is empty. Cancel safe.
 async fn finished<T>(slot: &mut Option<BoxFuture<'_, T>>) -> T {
     let result = match slot {
         Some(work) => work.await,

@@ -1,8 +1,8 @@
-//! `(apropos query)`: everything that matches, best first.
+//! `(apropos query)`: lists everything that matches, best first.
 //!
-//! Exports of the host come before tools, tools before servers whose tools are not known, and all of them
-//! before names of the language; within a group the score decides, then the names, so that the order is the
-//! same in every run.
+//! Exports of the host come before tools, tools before servers with unknown tools, and all of them
+//! before names of the language. Within a group the score decides, then the name, so the order is the same in
+//! every run.
 
 use super::local::{NameOrigin, Provider};
 use super::search::Query;
@@ -22,7 +22,7 @@ enum Group {
     Local,
 }
 
-/// One match. The order of the fields is the order of the answer.
+/// One match. The order of the fields is the order of the matches.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Hit {
     group: Group,
@@ -32,14 +32,14 @@ struct Hit {
     line: String,
 }
 
-/// What was found.
+/// The result of a search.
 pub(crate) struct Matches {
     pub(crate) lines: Vec<String>,
-    /// Servers whose tools could not be searched, because they are not loaded.
+    /// Servers that could not be searched, because their tools are not loaded.
     pub(crate) unsearched: Vec<String>,
 }
 
-/// Searches. `tools_only`: leave out what is no tool.
+/// Searches. `tools_only`: only tools are found.
 pub(crate) fn search(
     cx: &mut Context,
     catalog: &Catalog,
@@ -87,7 +87,7 @@ fn tool_hit(
     server: &CatalogServer,
     tool: &UpstreamTool,
 ) -> Result<Option<Hit>, Box<Fault>> {
-    // Reading the text is the work.
+    // Reading the text is the work to charge.
     let bytes: usize = texts(tool).map(str::len).sum();
     cx.tick(bytes as u64 / 8 + 8)?;
     let score = score(query, server, tool);
@@ -112,8 +112,8 @@ fn score(query: &Query, server: &CatalogServer, tool: &UpstreamTool) -> u32 {
     hints + query.score([&*server.name, &*tool.name].into_iter(), texts(tool).chain(keys))
 }
 
-/// The tools of these servers that match a query, best first, with the names of their servers: the order of
-/// `(apropos query)`.
+/// The tools of these servers that match a query, best first, with the names of their servers. The order is
+/// that of `(apropos query)`.
 pub fn matching_tools<'c>(
     servers: impl Iterator<Item = &'c CatalogServer>,
     text: &str,

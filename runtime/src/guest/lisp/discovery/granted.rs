@@ -1,4 +1,5 @@
-//! Tools of the host as names: `tool/name`, beside the forms of that namespace that the language has.
+//! Names of the host's tools for discovery: `tool/name`, in the namespace that also holds forms of the
+//! language.
 
 use super::local::{NameOrigin, NameRecord, Provider, language};
 use super::search::Query;

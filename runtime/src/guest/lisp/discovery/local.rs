@@ -1,19 +1,19 @@
-//! Names that programs use without asking an upstream. Providers are asked in order, namespaces that a host attaches before the
-//! language; the first that knows a name wins.
+//! Looks up names that need no upstream: exports of preludes, tools of the host, the language. Providers are
+//! asked in order, attached namespaces before the language; the first that knows a name wins.
 
 use super::search::Query;
 use crate::tools::text::summary;
 use ptc_compiler::prelude::ExportEffect;
 use ptc_compiler::reference::{self, Entry, EntryKind};
 
-/// A namespace as programs and Clojure write it, and what it holds.
+/// A namespace under its names in programs and in Clojure, and what it holds.
 struct Namespace {
     name: &'static str,
-    /// Other names of the same.
+    /// Other names of it.
     aliases: &'static [&'static str],
-    /// How members are called from programs; empty when a member's plain name will do.
+    /// Prefix of its members in programs; empty when the plain name suffices.
     prefix: &'static str,
-    /// Namespaces of the reference that belong to it.
+    /// Namespaces of the language reference that belong to it.
     holds: &'static [&'static str],
     /// A Java class or another group that `all-ns` does not list.
     is_class: bool,
@@ -41,7 +41,7 @@ const NAMESPACES: &[Namespace] = &[
     Namespace { is_class: true, ..namespace("tool", &[], "", &["tool"]) },
 ];
 
-/// Names that the documentation of a namespace lists: as many as `dir` does when nobody says how many.
+/// How many names the documentation of a namespace lists; also the default of `dir`.
 const LISTED: usize = 50;
 
 /// Where a name comes from.
@@ -56,7 +56,7 @@ pub(crate) enum NameOrigin {
 }
 
 impl NameOrigin {
-    /// How lists and metadata name it.
+    /// Its word in lists and metadata.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             NameOrigin::Language => "local",
@@ -66,31 +66,31 @@ impl NameOrigin {
     }
 }
 
-/// One name, with what documentation shows.
+/// One name with its documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct NameRecord {
     pub(crate) origin: NameOrigin,
     pub(crate) namespace: String,
-    /// Within the namespace.
+    /// Name within the namespace.
     pub(crate) name: String,
-    /// As programs write it.
+    /// Name as programs write it.
     pub(crate) reference: String,
     /// `ptc-builtin`, `java-interop` …
     pub(crate) kind: &'static str,
-    /// What kind of name it is, in words.
+    /// The kind of name, in words.
     pub(crate) section: &'static str,
     pub(crate) doc: String,
     pub(crate) signatures: Vec<String>,
     /// Programs and their results.
     pub(crate) examples: Vec<(String, String)>,
-    /// What a prelude says of an export.
+    /// Facts about an export of a prelude.
     pub(crate) export: Option<ExportFacts>,
 }
 
-/// What a prelude says of an export, beside what any name has.
+/// Facts that only an export of a prelude has.
 #[derive(Clone, Debug)]
 pub(crate) struct ExportFacts {
-    /// `None` for any number of arguments, and for several numbers of them.
+    /// `None` if it takes any number of arguments, or has several arities.
     pub(crate) arity: Option<usize>,
     pub(crate) visibility: &'static str,
     pub(crate) effect: ExportEffect,
@@ -98,18 +98,18 @@ pub(crate) struct ExportFacts {
     pub(crate) requires: Vec<String>,
 }
 
-/// A source of names. A host that attaches exports of its own comes before the language.
+/// A source of names.
 pub(crate) trait Provider: Sync {
-    /// Namespaces for `all-ns`.
+    /// Namespaces that `all-ns` lists.
     fn namespaces(&self) -> Vec<String>;
 
-    /// The full name of a namespace or class it has.
+    /// The full name of a namespace or class, if it has that.
     fn namespace(&self, name: &str) -> Option<String>;
 
     /// The members of a namespace or class, in name order.
     fn members(&self, namespace: &str) -> Option<Vec<NameRecord>>;
 
-    /// What its author says of a namespace as a whole.
+    /// The documentation of a namespace.
     fn about(&self, _namespace: &str) -> Option<String> {
         None
     }
@@ -117,13 +117,13 @@ pub(crate) trait Provider: Sync {
     /// The names that a reference can mean, the likeliest first.
     fn find(&self, reference: &str) -> Vec<NameRecord>;
 
-    /// Every name with its score, if that is positive.
+    /// Every name with a positive score.
     fn search(&self, query: &Query) -> Vec<(u32, NameRecord)>;
 
     /// Every reference, for suggestions.
     fn references(&self) -> Vec<String>;
 
-    /// The definition of a reference, with what is to be known about it.
+    /// The definition of a reference, with notes about it.
     fn source(&self, _reference: &str) -> Option<String> {
         None
     }
@@ -134,12 +134,12 @@ pub(crate) fn language() -> &'static dyn Provider {
     &Language
 }
 
-/// The first provider's answer.
+/// The answer of the first provider that has one.
 pub(crate) fn first<T>(providers: &[&dyn Provider], ask: impl Fn(&dyn Provider) -> Option<T>) -> Option<T> {
     providers.iter().find_map(|provider| ask(*provider))
 }
 
-/// The records that a reference means, from the first provider that knows it.
+/// The records that a reference can mean, from the first provider that knows it.
 pub(crate) fn find(providers: &[&dyn Provider], reference: &str) -> Vec<NameRecord> {
     let found = |provider: &dyn Provider| Some(provider.find(reference)).filter(|found| !found.is_empty());
     first(providers, found).unwrap_or_default()
@@ -165,7 +165,7 @@ impl Provider for Language {
         let mut members: Vec<NameRecord> = match row_of(namespace) {
             Some(row) => entries.filter(|entry| row.holds.contains(&entry.namespace)).map(record).collect(),
             None => {
-                // A class: its members are written `Class/member`.
+                // Members of a class are written `Class/member`.
                 let class = namespace.strip_prefix("java.time.").unwrap_or(namespace);
                 let prefix = format!("{class}/");
                 entries.filter(|entry| entry.name.starts_with(&prefix)).map(record).collect()
@@ -246,7 +246,7 @@ fn signatures(text: &str) -> Vec<String> {
 }
 
 impl NameRecord {
-    /// `name - description`, for members of one namespace; how it is called, for an export.
+    /// `name - description` for a member of a namespace; for an export, how it is called.
     pub(crate) fn member_line(&self) -> String {
         match (&self.export, self.signatures.first()) {
             (Some(_), Some(signature)) => summary(signature, Some(&self.doc)),
@@ -254,12 +254,12 @@ impl NameRecord {
         }
     }
 
-    /// `local: reference - description`, for searches.
+    /// `local: reference - description`, a line in search results.
     pub(crate) fn found_line(&self) -> String {
         format!("{}: {}", self.origin.word(), summary(&self.reference, Some(&self.doc)))
     }
 
-    /// What `(doc name)` gives.
+    /// The result of `(doc name)`.
     pub(crate) fn documentation(&self) -> String {
         let mut text = self.reference.clone();
         let doc = match self.export {
@@ -287,7 +287,7 @@ impl NameRecord {
     }
 }
 
-/// What `(doc 'namespace)` gives: what it is for, and its names as `dir` lists them.
+/// The result of `(doc 'namespace)`: what it is for, and its names as `dir` lists them.
 pub(crate) fn about_namespace(name: &str, about: Option<&str>, members: &[NameRecord]) -> String {
     let mut text = name.to_owned();
     let about = about.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,13 +1,13 @@
 //! Discovery: what programs can ask about names, servers and tools (`apropos dir doc meta ns-publics …`).
 //!
 //! # Layout
-//! - `request`: arguments and options; `reply`: answers as plain data, their cap, their values
-//! - `local`: names of the language, and the seam for exports of a host; `granted`: tools of a host
+//! - `request`: arguments and options; `reply`: answers as plain data, their size limit, their values
+//! - `local`: names of the language and of preludes; `granted`: tools of the host
 //! - `search`: words and scores; `apropos`: everything that matches, in order
 //!
-//! Names of the language win over servers of the same name. An answer that needs a server whose tools are
-//! not known asks for that server to be started first. A defect of the program is a fault; a world that does
-//! not answer (server down, budget used up, answer too large) is nil, with a note for whoever reads the result.
+//! Names of the language win over servers of the same name. If an answer needs the tools of a server that are
+//! not known, the server is started first. A defect of the program is a fault. If a server is down, the
+//! budget is used up or the answer is too large, the answer is nil, with a note to the client.
 
 mod apropos;
 mod granted;
@@ -35,18 +35,18 @@ pub(crate) use search::Query;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
-/// Characters of what a server says about itself beside the list of its tools.
+/// Length limit, in characters, of a server's text about itself when its tools are listed too.
 const SAID: usize = 300;
 
-/// What to do about a discovery form.
+/// How to proceed with a discovery form.
 pub(crate) enum Step {
-    /// Give this answer.
+    /// Return this answer.
     Answer(DiscoveryReply),
     /// The tools of these servers are not known: start them, then look again.
     Load(Vec<Arc<dyn Upstream>>),
 }
 
-/// Decides. `loaded`: servers were started for this very form, which is already paid for.
+/// Decides how to proceed. `loaded`: servers were started for this form, which is already paid for.
 pub(crate) fn step(
     cx: &mut Context,
     providers: &[&dyn Provider],
@@ -87,7 +87,7 @@ pub(crate) fn step(
     }
 }
 
-/// One form under way.
+/// One form that is being answered.
 struct Lookup<'e> {
     providers: &'e [&'e dyn Provider],
     broker: &'e ToolBroker,
@@ -151,7 +151,7 @@ impl Lookup<'_> {
         self.page(lines.collect(), &reference, limit, offset)
     }
 
-    /// A part of the lines, with a note when there is more after it.
+    /// One page of the lines, with a note when more follow.
     fn page(&self, lines: Vec<String>, of: &str, limit: usize, offset: usize) -> Result<Step, Box<Fault>> {
         let all = lines.len();
         let shown: Vec<String> = lines.into_iter().skip(offset).take(limit).collect();
@@ -165,7 +165,7 @@ impl Lookup<'_> {
         self.lines(shown)
     }
 
-    /// Lines within the cap.
+    /// Lines cut to the size limit.
     fn lines(&self, mut lines: Vec<String>) -> Result<Step, Box<Fault>> {
         let all = reply::cut_lines(&mut lines, self.cap());
         if lines.len() < all {
@@ -204,7 +204,7 @@ impl Lookup<'_> {
         }
         let mut found = self.catalog.look_up(server_name, tool_name);
         if matches!(found, LookUp::NotLoaded) {
-            // What a server that has gone had is good enough to be described.
+            // For documentation, the last list of a stopped server will do.
             found = self.catalog.look_up_last(server_name, tool_name);
             if !self.loaded && !matches!(found, LookUp::Ready(_)) {
                 return Ok(self.load(server));
@@ -232,7 +232,8 @@ impl Lookup<'_> {
         Err(programmer_fault(wrong))
     }
 
-    /// `(doc 'name)` of a namespace or a server as a whole. A prelude over a server may have its name: then both are told.
+    /// `(doc 'name)` of a whole namespace or server. A prelude may have the name of the server that it wraps:
+    /// then both are described.
     fn whole(&self, cx: &mut Context, reference: &str) -> Result<Step, Box<Fault>> {
         let is_doc = self.form == DiscoveryForm::Doc;
         let of = |provider: &dyn Provider| {
@@ -263,7 +264,7 @@ impl Lookup<'_> {
         })
     }
 
-    /// Starts the server of a form that needs it; nil when that did not help.
+    /// Starts the server of a form that needs it; nil when it was already tried.
     fn load(&self, server: &CatalogServer) -> Step {
         let upstream = self.broker.upstream(&server.name);
         match upstream.as_ref().filter(|_| !self.loaded) {
@@ -282,7 +283,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// An answer that fits the cap, else nil.
+    /// The answer if it fits the size limit, else nil.
     fn capped(&self, reply: DiscoveryReply) -> Step {
         let (bytes, cap) = (reply.bytes(), self.cap());
         if bytes <= cap {
@@ -298,7 +299,7 @@ impl Lookup<'_> {
         usize::try_from(self.account.limits().max_catalog_result_bytes).unwrap_or(usize::MAX)
     }
 
-    /// Pays for one look at the upstreams' tools.
+    /// Charges one look at the upstreams' tools.
     fn take_operation(&self) -> bool {
         self.loaded || take_operation(self.account)
     }
@@ -345,7 +346,7 @@ impl Lookup<'_> {
         local::first(self.providers, nearest)
     }
 
-    /// A reference that is no name of the language and no `server/tool`.
+    /// The fault for a reference that is neither a name of the language nor `server/tool`.
     fn not_a_tool(&self, reference: &str) -> Box<Fault> {
         let form = self.form.name();
         let message = format!("{form} requires upstream/tool ref, got '{reference}");
@@ -365,7 +366,7 @@ impl Lookup<'_> {
     }
 }
 
-/// Takes one operation from the discovery budget; a note says so when it is used up.
+/// Takes one operation from the discovery budget. When that is used up, adds a note.
 pub(crate) fn take_operation(account: &RunAccount) -> bool {
     let granted = account.take_discovery();
     if !granted {
@@ -396,7 +397,7 @@ fn public(record: &NameRecord) -> (String, DiscoveryReply) {
     (record.name.clone(), DiscoveryReply::Map(entry))
 }
 
-/// What lists say of an export.
+/// Facts about an export in lists.
 fn exported(export: &ExportFacts) -> [(&'static str, DiscoveryReply); 3] {
     [
         ("arity", export.arity.map_or(DiscoveryReply::Keyword("variadic"), DiscoveryReply::Number)),
@@ -437,7 +438,7 @@ fn metadata(record: &NameRecord) -> DiscoveryReply {
 
 /// `(meta 'server/tool)`.
 fn tool_metadata(server: &str, tool: &UpstreamTool) -> Json {
-    // What the runtime itself says about the origin of a tool.
+    // Facts that the runtime itself adds about the origin of a tool.
     let origin = tool.meta.as_ref().and_then(|meta| meta.get("_ptc"));
     let transport = origin.and_then(|origin| origin.get("transport")).and_then(Json::as_str).unwrap_or("mcp");
     let title = tool.title.as_deref().or_else(|| tool.annotations.more.get("title")?.as_str());

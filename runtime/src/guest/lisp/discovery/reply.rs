@@ -1,14 +1,15 @@
-//! Answers of discovery forms: plain data first, measured against their cap, then values of the program.
+//! Answers of discovery forms. They are plain data first, are checked against the size limit, and then become
+//! values of the program.
 
 use crate::guest::lisp::made::count;
 use ptc_vm::json::{DecodeFailure, decode};
 use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Fault, Reason, Value};
 
-/// An answer. It crosses no thread, but it is built before the program may hold values of it.
+/// An answer as plain data. It is built before the program has room for its values.
 #[derive(Debug)]
 pub(crate) enum DiscoveryReply {
-    /// Nothing: the world did not answer.
+    /// Nil: there is no answer.
     Nil,
     /// One text.
     Text(String),
@@ -28,7 +29,7 @@ pub(crate) enum DiscoveryReply {
     Print(String),
 }
 
-/// Bytes of a text as JSON, with quotes and a separator.
+/// Bytes of a text in JSON, with quotes and a separator.
 fn text_bytes(text: &str) -> usize {
     let escape = |byte: u8| match byte {
         b'"' | b'\\' | 8 | b'\t' | b'\n' | 12 | b'\r' => 1,
@@ -38,10 +39,10 @@ fn text_bytes(text: &str) -> usize {
     text.len() + text.bytes().map(escape).sum::<usize>() + 3
 }
 
-/// Keeps the lines that fit into a cap on the bytes of their JSON form. Gives how many there were.
+/// Drops the lines that exceed a limit on the bytes of their JSON form. Returns how many lines there were.
 pub(crate) fn cut_lines(lines: &mut Vec<String>, cap: usize) -> usize {
     let all = lines.len();
-    // Two brackets, and one separator too many.
+    // Two brackets, minus the separator that the last line does not have.
     let mut bytes = 1;
     let fitting = lines.iter().take_while(|line| {
         bytes += text_bytes(line);
@@ -53,7 +54,7 @@ pub(crate) fn cut_lines(lines: &mut Vec<String>, cap: usize) -> usize {
 }
 
 impl DiscoveryReply {
-    /// Bytes of its JSON form, near enough for a cap.
+    /// Approximate bytes of its JSON form, for the size limit.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             DiscoveryReply::Nil | DiscoveryReply::Print(_) => 4,
@@ -71,7 +72,7 @@ impl DiscoveryReply {
         }
     }
 
-    /// The value of the program, paid for by it. Replies nest three levels at most.
+    /// Makes the value under the program's budget. Replies nest three levels at most.
     pub(crate) fn into_value(self, cx: &mut Context) -> Result<Value, Box<Fault>> {
         cx.tick(1)?;
         Ok(match self {

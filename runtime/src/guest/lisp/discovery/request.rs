@@ -1,4 +1,4 @@
-//! Reads the arguments of discovery forms, with the documented texts.
+//! Reads the arguments of discovery forms; errors have the documented texts.
 
 use crate::guest::lisp::tool_call::{LONGEST_NAME, shown};
 use ptc_vm::builtins::DiscoveryForm;
@@ -10,7 +10,7 @@ use ptc_vm::{Context, Fault, Reason, Value};
 pub(crate) struct Apropos {
     pub(crate) query: String,
     pub(crate) limit: usize,
-    /// Load the tools of servers that are not loaded, and give tools only.
+    /// Load the tools of servers that are not loaded, and return only tools.
     pub(crate) load: bool,
 }
 
@@ -22,14 +22,14 @@ pub(crate) struct Dir {
     pub(crate) offset: usize,
 }
 
-/// The bounds of an option.
+/// The range of an option's values.
 struct Bounds {
     form: DiscoveryForm,
     name: &'static str,
     default: i64,
     least: i64,
     most: i64,
-    /// How the text of the fault names the bounds.
+    /// The range in the text of the fault.
     words: &'static str,
 }
 
@@ -64,7 +64,7 @@ fn fault(message: String) -> Box<Fault> {
     Fault::new(Reason::RuntimeError, message)
 }
 
-/// A text that stands for names, without blanks around it. Names are compared with many others, so they are short.
+/// A trimmed text that names something. Names are compared with many others, so their length is limited.
 fn named(form: DiscoveryForm, text: &StringNode) -> Result<&str, Box<Fault>> {
     match text.short(LONGEST_NAME) {
         Some(text) => Ok(text.trim()),
@@ -106,7 +106,7 @@ pub(crate) fn dir(cx: &mut Context, arguments: &[Value]) -> Result<Dir, Box<Faul
     Ok(Dir { reference, limit: options.number(cx, &DIR_LIMIT)?, offset: options.number(cx, &DIR_OFFSET)? })
 }
 
-/// Reads the reference that a form starts with: a symbol, a string, or a function of the language itself.
+/// Reads the first argument of a form, the reference: a symbol, a string, or a function of the language.
 pub(crate) fn reference(
     cx: &mut Context,
     form: DiscoveryForm,

@@ -1,12 +1,12 @@
-//! Words of a query against words of names and descriptions.
+//! Scores names and descriptions against the words of a query.
 
 use std::collections::BTreeMap;
 
-/// How a query word can match a word, and what that is worth.
+/// Scores of a match, by its kind.
 const EXACT: u32 = 10;
 const PREFIX: u32 = 5;
 const SUBSTRING: u32 = 2;
-/// On top, when the word is part of a name.
+/// Additional score when the word is part of a name.
 const IN_NAME: u32 = 2;
 
 /// The words of a query.
@@ -28,14 +28,15 @@ impl Query {
         Query { words }
     }
 
-    /// What a fact of these words is worth, which counts as a whole: a query has all of them, or all as one.
+    /// The score of a fact with these words. It counts as a whole: the query has all of its words, or all of
+    /// them as one.
     pub(crate) fn score_of_fact(&self, words: &[&str]) -> u32 {
         let has = |wanted: &str| self.words.iter().any(|word| word == wanted);
         let is_there = words.iter().all(|word| has(word)) || has(&words.concat());
         if is_there { EXACT } else { 0 }
     }
 
-    /// The score of an entry: for each word of the query its best match in the names and its best match in
+    /// The score of an entry: each word of the query adds its best match in the names and its best match in
     /// the other texts.
     pub(crate) fn score<'t>(
         &self,
@@ -74,7 +75,7 @@ impl Query {
     }
 }
 
-/// The words of a text: runs of letters and digits, cut where camelCase starts a word.
+/// The words of a text: runs of letters and digits, split where camelCase starts a word.
 fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -98,7 +99,7 @@ fn split(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Words of tool names that say what is done, not to what.
+/// Words of tool names that are actions, not subjects.
 const VERBS: &[&str] = &[
     "add", "all", "and", "apply", "archive", "batch", "by", "call", "cancel", "check", "clear", "close",
     "copy", "count", "create", "delete", "describe", "disable", "do", "download", "edit", "enable",
@@ -109,8 +110,8 @@ const VERBS: &[&str] = &[
     "toggle", "tool", "update", "upload", "upsert", "validate", "view", "with", "write",
 ];
 
-/// What tools are about, by their names: the most frequent words that are no verbs, in alphabetical order.
-/// Singular and plural are one word.
+/// Topics of tools, from their names: the most frequent words that are not verbs, in alphabetical order.
+/// Singular and plural count as one word.
 pub fn topics<'t>(names: impl Iterator<Item = &'t str>, most: usize) -> Vec<String> {
     let mut counts: BTreeMap<String, (usize, String)> = BTreeMap::new();
     for word in names.flat_map(split) {

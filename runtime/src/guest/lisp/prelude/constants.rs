@@ -1,6 +1,6 @@
-//! Constants: computed once, when a prelude is compiled, and kept as data.
+//! Computes the constants of a prelude once, when it is compiled, and stores them as data.
 //!
-//! What a constant may cost is counted and not timed, so that a text compiles on every machine or on none.
+//! Their cost is counted and not timed, so a text compiles on every machine or on none.
 
 use crate::run::outcome::{Failure, Report};
 use ptc_compiler::prelude::{CompiledPrelude, DefinitionBody, PreludeDefinition};
@@ -9,22 +9,22 @@ use ptc_vm::{Budget, Exit, Fault, Interrupt, InterruptKind, Isolate, NotData, Re
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Fuel of one constant.
+/// Fuel limit of one constant.
 const FUEL: u64 = 20_000_000;
 
-/// Bytes of one constant and of what computes it.
+/// Memory limit of one constant and its computation.
 const MEMORY_BYTES: u64 = 10 << 20;
 
-/// Fuel of all constants that are compiled together.
+/// Fuel limit of all constants that are compiled together.
 const FUEL_TOGETHER: u64 = 5 * FUEL;
 
-/// Bytes of the values of all constants that are compiled together.
+/// Size limit of the values of all constants that are compiled together.
 const BYTES_TOGETHER: usize = 32 << 20;
 
-/// Fuel between two looks at the interrupt.
+/// Fuel between two checks of the interrupt.
 const SLICE: u64 = 1_000_000;
 
-/// What the constants that are compiled together may still cost, and what ends their compilation.
+/// What the constants that are compiled together may still cost, and the interrupt of their compilation.
 pub(super) struct ConstantAllowance {
     fuel: u64,
     bytes: usize,
@@ -36,13 +36,13 @@ impl ConstantAllowance {
         ConstantAllowance { fuel: FUEL_TOGETHER, bytes: BYTES_TOGETHER, interrupt: interrupt.clone() }
     }
 
-    /// What ends the compilation.
+    /// The interrupt of the compilation.
     pub(super) fn interrupt(&self) -> &Interrupt {
         &self.interrupt
     }
 }
 
-/// The values of constants, by their definitions; nothing for functions.
+/// The values of constants, by definition; functions have none.
 pub(super) fn evaluate(
     prelude: &CompiledPrelude,
     text: &str,
@@ -76,8 +76,7 @@ impl Evaluation<'_> {
         &self.prelude.definitions[number]
     }
 
-    /// Computes a constant after those that it reaches. Definitions that a constant reaches are few, and one after the
-    /// other: what is waited for is on a list, not on the stack.
+    /// Computes a constant after those that it depends on. The pending ones are in a list, not on the stack.
     fn constant(&mut self, number: usize) -> Result<(), Box<Failure>> {
         let mut waiting = vec![number];
         self.under_way.insert(number);
@@ -178,7 +177,7 @@ impl Evaluation<'_> {
     }
 
     fn fault(&self, definition: &PreludeDefinition, fault: &Fault) -> Box<Failure> {
-        // All programs of a text have their places in it.
+        // Locations in all programs of a text refer to that text.
         let span = fault.place.map_or(definition.span, |(_, span)| span);
         let is_limit = matches!(
             fault.reason,

@@ -1,11 +1,11 @@
-//! A prelude as a document for people: Markdown.
+//! Documents a prelude for people, in Markdown.
 
 use super::{LinkedDefinition, Prelude};
 use ptc_compiler::prelude::{ExportEffect, Visibility};
 use std::fmt::Write as _;
 
 impl Prelude {
-    /// Namespaces and exports with what they are for, how they are called and what they need.
+    /// Namespaces and exports: what they are for, how to call them and what they need.
     pub fn markdown(&self) -> String {
         let mut text = String::new();
         for attached in &self.namespaces {
@@ -38,7 +38,7 @@ impl LinkedDefinition {
         match compiled.effect {
             _ if compiled.arity.is_none() => facts.push("A constant.".to_owned()),
             ExportEffect::Read if compiled.requires.is_empty() => facts.push("Changes nothing.".to_owned()),
-            // What the tools behind it do is up to their servers.
+            // Only declared: what the tools behind it do is up to their servers.
             ExportEffect::Read => facts.push("Meant to change nothing.".to_owned()),
             ExportEffect::Write => facts.push("May change something.".to_owned()),
             ExportEffect::Unknown => {}
@@ -59,7 +59,7 @@ impl LinkedDefinition {
     }
 }
 
-/// A docstring without the breaks and indentation of its file.
+/// A docstring without the line breaks and indentation of its file.
 fn paragraph(doc: &str) -> String {
     doc.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,19 +1,19 @@
-//! What prompts say of a prelude: the exports that are meant for them, in a few lines.
+//! The text about a prelude in prompts: the exports that are meant for models, in a few lines.
 
 use super::{LinkedDefinition, Prelude};
 use crate::tools::text::one_line;
 use ptc_compiler::prelude::{ExportEffect, Visibility};
 
-/// Exports of one namespace that are listed; the others are found by asking.
+/// How many exports of one namespace are listed; programs find the others by discovery.
 const LISTED: usize = 5;
 
-/// Bytes of the namespaces and their exports. Prompts have other things to say, so what is beyond is named at most.
+/// Size limit of the text. Beyond it, namespaces are at most named.
 const LONGEST: usize = 1_500;
 
-/// Characters of what is said of an export or a namespace.
+/// Length limit, in characters, of the text about an export or a namespace.
 const SENTENCE: usize = 160;
 
-/// Names of namespaces that stand for those that are not listed.
+/// How many namespaces beyond the size limit are named.
 const NAMED: usize = 5;
 
 const TITLE: &str = ";; === prelude capabilities ===";
@@ -25,7 +25,7 @@ const HINT: &str = ";; There may be more: (ns-publics 'ns), (dir 'ns), (doc 'ns/
                     'ns/name) shows the code.";
 
 impl Prelude {
-    /// The text for prompts: the same for the same prelude. `None` when no export is meant for them.
+    /// The text; the same for the same prelude. `None` when no export is meant for prompts.
     pub fn inventory(&self) -> Option<String> {
         let mut blocks = vec![TITLE.to_owned(), HOW.to_owned()];
         let (mut bytes, mut left_out) = (0, Vec::new());

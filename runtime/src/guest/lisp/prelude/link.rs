@@ -1,4 +1,4 @@
-//! What a program needs of a prelude in its isolate: the exports that it names, and what they reach.
+//! Links the exports that a program names, and what they depend on, into its isolate.
 
 use super::{LinkedDefinition, Prelude};
 use ptc_compiler::ServersUsed;
@@ -8,15 +8,15 @@ use ptc_vm::{Fault, Isolate, UnitId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What of a prelude is in an isolate.
+/// The definitions of a prelude that are in an isolate.
 #[derive(Default)]
 pub(in crate::guest::lisp) struct Attached {
     definitions: BTreeSet<u32>,
-    /// Programs of definitions.
+    /// Loaded programs of definitions.
     units: Vec<(UnitId, u32)>,
 }
 
-/// What was linked, and is not committed yet.
+/// Definitions that were linked and are not committed yet.
 pub(in crate::guest::lisp) struct Linked(Vec<(u32, Option<UnitId>)>);
 
 impl Linked {
@@ -27,7 +27,7 @@ impl Linked {
 }
 
 impl Attached {
-    /// What was linked is committed.
+    /// Adds definitions that are now committed.
     pub(in crate::guest::lisp) fn add(&mut self, linked: Linked) {
         for (number, unit) in linked.0 {
             self.definitions.insert(number);
@@ -41,11 +41,11 @@ impl Attached {
     }
 }
 
-/// Links what of one prelude is in an isolate anew, as another one defines it: by the same names, with all that they reach
-/// there. Names that the other does not have lose their values.
+/// Replaces all linked definitions of one prelude in an isolate by those of the same names in another, with
+/// all that they depend on. Names that the other does not have lose their values.
 ///
 /// # Errors
-/// What the budget does not allow for; nothing counts as linked then.
+/// The budget does not suffice; then nothing counts as linked.
 pub(in crate::guest::lisp) fn relink(
     isolate: &mut Isolate,
     attached: &Attached,
@@ -61,7 +61,7 @@ pub(in crate::guest::lisp) fn relink(
         let found = to.and_then(|to| to.definitions.iter().find(same));
         needed.extend(found.iter().flat_map(|found| &found.reaches).copied());
     }
-    // What is held of it as a value is the session's from now on, and the rest goes.
+    // Values that the session still holds of it belong to the session now; the rest is freed.
     attached.units.iter().for_each(|(unit, _)| isolate.detach(*unit));
     let mut relinked = Attached::default();
     if let Some(to) = to {
@@ -91,7 +91,7 @@ impl Prelude {
         named.collect::<Vec<u32>>().into_iter()
     }
 
-    /// The upstream servers that a program can reach through it.
+    /// The upstream servers that a program can call through it.
     pub fn servers(&self, program: &Program) -> ServersUsed {
         let mut servers = ServersUsed::default();
         for number in self.named_by(program) {
@@ -103,10 +103,11 @@ impl Prelude {
         servers
     }
 
-    /// Links definitions that are not linked yet, and says which: they are attached once that is committed.
+    /// Links definitions that are not linked yet, and returns them: they count as attached once they are
+    /// committed.
     ///
     /// # Errors
-    /// What the budget of the isolate does not allow for.
+    /// The budget of the isolate does not suffice.
     pub(in crate::guest::lisp) fn link(
         &self,
         isolate: &mut Isolate,
@@ -133,7 +134,7 @@ impl Prelude {
         Ok(Linked(linked))
     }
 
-    /// How a definition is written, and a place in it.
+    /// Name and location of a definition, for messages.
     pub(in crate::guest::lisp) fn described(&self, definition: u32, span: ptc_vm::Span) -> String {
         let (place, found) = self.place(definition, span);
         let reference = &self.definitions[definition as usize].reference;

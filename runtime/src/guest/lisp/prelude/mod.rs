@@ -1,12 +1,15 @@
-//! Preludes: texts that define namespaces for programs, which they cannot redefine.
+//! Preludes: texts that define namespaces for programs, which programs cannot redefine.
 //!
-//! A prelude is compiled once, whatever it is attached to. Attaching it costs nothing; a program that names an export has
-//! that, and what it reaches, linked into its isolate before its own run begins.
+//! A prelude is compiled once, whatever it is attached to. Attaching it costs nothing. When a program names
+//! an export, the export and what it depends on are linked into the isolate before the program's own run
+//! begins.
 //!
 //! # Layout
-//! - here: what a prelude is, and how it is made of texts; `constants`: values that are computed then
-//! - `link`: what a program needs of it in its isolate; `requirements`: what it needs of the host
-//! - `provider`: how discovery sees it; `inventory`, `document`: what prompts and people are told of it; `trace`: what a record of a run says of it
+//! - this file: what a prelude is, and how it is composed of texts; `constants`: values that are computed at
+//!   that time
+//! - `link`: links what a program needs into its isolate; `requirements`: what a prelude needs of the host
+//! - `provider`: its names in discovery; `inventory`, `document`: texts for prompts and people; `trace`:
+//!   facts for records of runs
 
 mod constants;
 mod document;
@@ -28,23 +31,23 @@ use ptc_vm::{Interrupt, Reason, Span};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// A text of a prelude, and where it is from.
+/// A text of a prelude, and its origin.
 #[derive(Clone, Debug, Default)]
 pub struct PreludeSource {
-    /// How places in it are written: a file name, or whatever its owner calls it.
+    /// Its name in locations: a file name, or any name that its owner gives it.
     pub name: String,
     /// The text.
     pub text: String,
-    /// What it is known by, if it has an identity of its own.
+    /// Its id, if it is stored under one.
     pub id: Option<String>,
-    /// Which version of that it is.
+    /// Its version under that id.
     pub version: Option<u64>,
-    /// Where it is from, as `file:crm.clj`; never a secret.
+    /// Its origin, as `file:crm.clj`; never a secret.
     pub origin: Option<String>,
 }
 
 impl PreludeSource {
-    /// A text that has nothing but a name.
+    /// A text with a name and nothing else.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> PreludeSource {
         PreludeSource { name: name.into(), text: text.into(), ..PreludeSource::default() }
     }
@@ -54,9 +57,9 @@ impl PreludeSource {
 #[derive(Clone, Debug)]
 pub struct Prelude {
     components: Vec<Component>,
-    /// By name.
+    /// Sorted by name.
     namespaces: Vec<AttachedNamespace>,
-    /// Those of all components.
+    /// Definitions of all components.
     definitions: Vec<LinkedDefinition>,
     warnings: Vec<(usize, Diagnostic)>,
     source_hash: String,
@@ -77,7 +80,7 @@ struct Component {
 #[derive(Clone, Debug)]
 struct AttachedNamespace {
     namespace: Namespace,
-    /// By the places of its exports.
+    /// Indices of its exports in `definitions` of the prelude.
     definitions: Vec<u32>,
     component: usize,
 }
@@ -92,16 +95,16 @@ struct LinkedDefinition {
     compiled: PreludeDefinition,
     /// The value of a constant.
     data: Option<Arc<PlainData>>,
-    /// What it reaches, itself included, among all definitions.
+    /// All definitions that it depends on, itself included.
     reaches: Vec<u32>,
-    /// What it refers to, among all definitions.
+    /// The definitions that it names.
     refers_to: Vec<u32>,
 }
 
-/// Why a text is no prelude.
+/// Why a text does not compile.
 #[derive(Clone, Debug)]
 pub struct PreludeError {
-    /// The name of the source that is wrong.
+    /// The name of the text.
     pub source: String,
     /// What is wrong with it.
     pub failure: Box<Failure>,
@@ -119,12 +122,12 @@ impl Prelude {
     /// Compiles one text.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The text does not compile.
     pub fn compile(name: &str, text: &str) -> Result<Prelude, PreludeError> {
         Prelude::compile_until(name, text, &Interrupt::default())
     }
 
-    /// [`Prelude::compile`], which ends without a prelude when the interrupt is raised.
+    /// [`Prelude::compile`] that stops without a prelude when the interrupt is raised.
     pub(crate) fn compile_until(
         name: &str,
         text: &str,
@@ -133,7 +136,7 @@ impl Prelude {
         Prelude::compose_until(vec![PreludeSource::new(name, text)], interrupt)
     }
 
-    /// Compiles a text of this program itself, which may declare this namespace although it is reserved.
+    /// Compiles a text that is part of this program. It may declare this namespace although it is reserved.
     pub(crate) fn of_host(namespace: &str, text: &str) -> Result<Prelude, PreludeError> {
         let source = PreludeSource { origin: Some("host".to_owned()), ..PreludeSource::new(namespace, text) };
         let mut prelude = Prelude::empty(hash_of(text));
@@ -154,16 +157,16 @@ impl Prelude {
         }
     }
 
-    /// Compiles texts, each on its own, and puts them together in this order.
+    /// Compiles texts, each on its own, and composes them in this order.
     ///
     /// # Errors
-    /// What is wrong with the first one that is wrong; a namespace that two of them declare.
+    /// The first text that does not compile; a namespace that two of them declare.
     pub fn compose(sources: Vec<PreludeSource>) -> Result<Prelude, PreludeError> {
         Prelude::compose_until(sources, &Interrupt::default())
     }
 
-    /// [`Prelude::compose`], which ends without a prelude when the interrupt is raised. The constants of all texts share one
-    /// allowance.
+    /// [`Prelude::compose`] that stops without a prelude when the interrupt is raised. The constants of all
+    /// texts share one allowance.
     pub(crate) fn compose_until(
         sources: Vec<PreludeSource>,
         interrupt: &Interrupt,
@@ -178,11 +181,12 @@ impl Prelude {
         Ok(prelude)
     }
 
-    /// The same, with exports that prompts do not list whatever their metadata says: those of these names, as `crm/get-user`
-    /// or `crm` for a whole namespace. A host can narrow what is shown of a prelude and never widen it.
+    /// The same prelude, with exports that prompts do not list whatever their metadata says: those of these
+    /// names, as `crm/get-user`, or `crm` for a whole namespace. A host can narrow what prompts show and
+    /// never widen it.
     ///
     /// # Errors
-    /// A name that is none of an export or a namespace.
+    /// A name that is no export and no namespace.
     pub fn narrowed(&self, names: &[&str]) -> Result<Prelude, String> {
         let mut narrowed = self.clone();
         for name in names {
@@ -203,7 +207,7 @@ impl Prelude {
         Ok(narrowed)
     }
 
-    /// The same for who may use these servers only: exports that need others are no exports.
+    /// The same prelude for a restricted view of the servers: exports that need others are removed.
     #[must_use]
     pub fn only(&self, servers: &ServerNames) -> Prelude {
         let mut part = self.clone();
@@ -266,7 +270,7 @@ impl Prelude {
         Ok(())
     }
 
-    /// What follows from its namespaces.
+    /// Computes everything that follows from its namespaces.
     fn complete(&mut self) {
         self.namespaces.sort_by(|a, b| a.namespace.name().cmp(b.namespace.name()));
         self.artifact_hash = hash_of(&self.facts().to_string());
@@ -332,7 +336,7 @@ impl Prelude {
         Ok(())
     }
 
-    /// What programs may refer to, by the names of the namespaces.
+    /// The namespaces that programs may refer to.
     pub fn namespaces(&self) -> impl Iterator<Item = &Namespace> {
         self.namespaces.iter().map(|attached| &attached.namespace)
     }
@@ -342,12 +346,12 @@ impl Prelude {
         &self.source_hash
     }
 
-    /// SHA-256 of what programs see of it, in hexadecimal: it changes with its exports and not with their code.
+    /// SHA-256 of its interface, in hexadecimal: it changes with its exports and not with their code.
     pub fn artifact_hash(&self) -> &str {
         &self.artifact_hash
     }
 
-    /// What is odd about its texts: the name of the source, its text, and the finding.
+    /// Warnings about its texts.
     pub fn warnings(&self) -> impl Iterator<Item = (&PreludeSource, &Diagnostic)> {
         self.warnings.iter().map(|(component, warning)| (&self.components[*component].source, warning))
     }
@@ -365,7 +369,7 @@ impl Prelude {
         definitions.get(at).copied()
     }
 
-    /// A place in one of its texts, as `crm.clj:3:5`, with what stands there.
+    /// A location in one of its texts, as `crm.clj:3:5`, with line and excerpt.
     fn place(&self, definition: u32, span: Span) -> (String, Place) {
         let source = &self.components[self.definitions[definition as usize].component].source;
         let place = Place::of(&source.text, span);
@@ -394,7 +398,7 @@ fn twice(name: &str, first: &PreludeSource, second: &PreludeSource, span: Span) 
     rendering::rejection(&error.into(), &second.text)
 }
 
-/// SHA-256 of texts in this order; that of the only one.
+/// SHA-256 of texts in this order; for a single text, its own hash.
 fn hash_of_all(texts: &[&str]) -> String {
     hash_of(&texts.join("\n\n;; --- prelude component ---\n\n"))
 }

@@ -1,4 +1,4 @@
-//! How discovery sees a prelude.
+//! Gives discovery the names and documentation of a prelude.
 
 use super::{LinkedDefinition, Prelude};
 use crate::guest::lisp::discovery::{ExportFacts, NameOrigin, NameRecord, Provider, Query};
@@ -27,7 +27,7 @@ impl LinkedDefinition {
         }
     }
 
-    /// How it is called, without its namespace: `(get-user id)`, `(page-size)`.
+    /// How to call it, without its namespace: `(get-user id)`, `(page-size)`.
     pub(super) fn usages(&self) -> Vec<String> {
         match self.compiled.arity {
             Some(_) => self.export().usages(&self.compiled.name),
@@ -45,7 +45,7 @@ impl Prelude {
         self.namespaces().any(|namespace| namespace.name() == name)
     }
 
-    /// The definition of an export, or of a helper that some export reaches: others are nobody's business.
+    /// The definition of an export, or of a helper that an export depends on. Other definitions are private.
     fn shown(&self, reference: &str) -> Option<u32> {
         if let Some((namespace, name)) = reference.split_once('/')
             && let Some(export) = self.export(namespace, name)

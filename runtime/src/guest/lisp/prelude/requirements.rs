@@ -1,5 +1,5 @@
-//! What a prelude needs of its host, checked before a program begins: a run that could not do what its namespaces promise
-//! does nothing at all.
+//! Checks what a prelude needs of its host before a program begins: if anything is missing, the program does
+//! nothing at all.
 
 use super::{LinkedDefinition, Prelude};
 use crate::run::outcome::{Failure, Report};
@@ -8,7 +8,7 @@ use ptc_compiler::prelude::ExportEffect;
 use ptc_vm::Reason;
 use std::collections::BTreeSet;
 
-/// What an export needs, as its id says.
+/// What an export needs; parsed from the id of the requirement.
 enum Requirement<'i> {
     Upstream { server: &'i str, tool: &'i str },
     Tool(&'i str),
@@ -46,12 +46,12 @@ impl Prelude {
         .collect()
     }
 
-    /// What every export needs is there, as far as that is known at this moment: without any server nothing is asked of
-    /// them, and a server whose tools are not listed yet may have what is needed. What a program reaches is looked at once
-    /// more when those lists are there ([`Prelude::check_reached`]).
+    /// Checks that every export has what it needs, as far as that is known now. Without any server,
+    /// requirements on servers are not checked. A server without a tool list yet may have what is
+    /// needed; what a program uses is checked again when those lists are there ([`Prelude::check_reached`]).
     ///
     /// # Errors
-    /// The first export that needs what is not there.
+    /// The first export that needs something that is missing.
     pub(in crate::guest::lisp) fn check(&self, catalog: &Catalog, granted: &[&str]) -> Result<(), Failure> {
         let public = self.definitions.iter().filter(|definition| !definition.compiled.is_private);
         for definition in public {
@@ -64,8 +64,8 @@ impl Prelude {
         Ok(())
     }
 
-    /// The same as it is shown where these tools are known: an export over one that changes something is none that reads,
-    /// whatever its text says. `None` when nothing is shown otherwise.
+    /// The prelude as shown when these tools are known: an export over a tool that changes something is not
+    /// shown as reading, whatever its text declares. `None` when nothing differs.
     pub fn seen_with(&self, catalog: &Catalog) -> Option<Prelude> {
         let mut seen: Option<Prelude> = None;
         for (at, definition) in self.definitions.iter().enumerate() {
@@ -77,13 +77,14 @@ impl Prelude {
         seen
     }
 
-    /// Exports that say that they read and call a tool that says that it changes something: both by their references.
+    /// Exports that declare to read only and call a tool that declares to change something: references of
+    /// both.
     pub fn contradictions(&self, catalog: &Catalog) -> Vec<(&str, &str)> {
         let exports = self.exports();
         exports.filter_map(|it| Some((&*it.reference, self.contradiction(it, catalog)?))).collect()
     }
 
-    /// The requirement that shows that an export does not only read.
+    /// The requirement which proves that an export does not only read.
     fn contradiction<'d>(&self, definition: &'d LinkedDefinition, catalog: &Catalog) -> Option<&'d str> {
         let compiled = &definition.compiled;
         if compiled.effect != ExportEffect::Read {
@@ -96,19 +97,19 @@ impl Prelude {
         compiled.requires.iter().map(|id| &**id).find(|id| changes(id))
     }
 
-    /// The servers that these definitions call and that do not prove their tools at this moment.
+    /// The servers that these definitions call and that have no current tool list.
     pub(in crate::guest::lisp) fn unproven(&self, needed: &[u32], catalog: &Catalog) -> BTreeSet<&str> {
         let ids = needed.iter().flat_map(|&number| &self.definitions[number as usize].compiled.requires);
         let configured = ids.filter_map(|id| catalog.server(server(id)?).map(|found| (id, found)));
         configured.filter(|(_, found)| found.proven().is_none()).filter_map(|(id, _)| server(id)).collect()
     }
 
-    /// What these definitions need is there for certain, after their servers were asked to start. A server that is gone
-    /// again is taken for what it listed last: that its calls fail is a fault of the world, and not of the prelude.
-    /// `why` says why a server has no list.
+    /// Checks that these definitions have what they need, after their servers were asked to start. A server
+    /// that has stopped again counts with its last list: its calls fail with a world fault, which is no fault
+    /// of the prelude. `why` says why a server has no list.
     ///
     /// # Errors
-    /// The first export that needs what is not there, or a server that never listed its tools.
+    /// The first export that needs something that is missing, or a server that never listed its tools.
     pub(in crate::guest::lisp) fn check_reached(
         &self,
         needed: &[u32],
@@ -143,13 +144,13 @@ impl Prelude {
     }
 }
 
-/// The failure of a program whose prelude lacks this.
+/// The failure of a program that lacks this in its prelude.
 fn refusal((message, hint): (String, String)) -> Failure {
     let message = format!("prelude attach failed: {message}");
     Failure::from(Report::new(Reason::PreludeAttachFailed, message).hint(hint))
 }
 
-/// What is wrong, and what to do about it.
+/// Message and hint about something missing.
 fn missing(
     definition: &LinkedDefinition,
     id: &str,
@@ -183,7 +184,7 @@ fn missing(
     }
 }
 
-/// What is wrong with a tool that is required, and what to do about it.
+/// Message and hint about a required tool that is missing.
 fn missing_tool(required: &str, server: &str, tool: &str, found: &LookUp) -> Option<(String, String)> {
     match found {
         LookUp::Ready(_) | LookUp::NotLoaded => None,

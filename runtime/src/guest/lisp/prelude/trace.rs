@@ -1,11 +1,11 @@
-//! What a record of a run says of its prelude: enough to know which one it was. No code, no values, no secrets.
+//! Facts about a prelude for the record of a run: enough to identify it. No code, no values, no secrets.
 
 use super::{LinkedDefinition, Prelude};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 impl Prelude {
-    /// Hashes, namespaces, components and exports, as JSON. The same for the same texts, on every machine.
+    /// Hashes, namespaces, components and exports, as JSON. Equal for equal texts, on every machine.
     pub fn trace(&self) -> &Arc<Value> {
         &self.trace
     }
@@ -24,7 +24,7 @@ impl Prelude {
         trace
     }
 
-    /// What the hash of the artifact is made of.
+    /// The facts that the artifact hash is computed of.
     pub(super) fn facts(&self) -> Value {
         let namespaces: Vec<&str> = self.namespaces().map(|namespace| namespace.name()).collect();
         let exports = self.exports().map(|definition| definition.facts());
@@ -55,7 +55,7 @@ impl LinkedDefinition {
         if self.compiled.arity.is_some() { "function" } else { "constant" }
     }
 
-    /// The number of arguments, where there is one; that of a constant is 0.
+    /// The number of arguments; `None` if there is no single one. A constant has 0.
     pub(super) fn arity(&self) -> Option<usize> {
         match self.compiled.arity {
             None => Some(0),
@@ -63,12 +63,12 @@ impl LinkedDefinition {
         }
     }
 
-    /// Its parameters: those of its first arity.
+    /// The parameters of its first arity.
     fn parameters(&self) -> Vec<&str> {
         self.compiled.parameters.first().map(|list| list.split_whitespace().collect()).unwrap_or_default()
     }
 
-    /// The number of arguments, `1 to 2`, or `variadic`; that of a constant is 0.
+    /// The number of arguments, `1 to 2`, or `variadic`; a constant has 0.
     pub(super) fn arity_word(&self) -> String {
         match self.compiled.arity {
             None => "0".to_owned(),

@@ -1,4 +1,4 @@
-//! The end of a program that went well: its result becomes `*1`, and what it has defined stays.
+//! Commits a successful program of a session: its result becomes `*1`, and its definitions are stored.
 
 use super::state::{
     CommitNote, HistoryEntry, PrintedSize, SessionBinding, SessionContents, SessionLimits, SessionState,
@@ -18,34 +18,34 @@ use std::sync::Arc;
 /// Names of the last results, newest first (language.md, "sessions").
 pub(super) const HISTORY: [&str; 3] = ["*1", "*2", "*3"];
 
-/// The name of what is known of the last failure, where a host keeps that.
+/// The name that holds the last failure, if the host wants that.
 pub(super) const FAILURE: &str = "*e";
 
 fn is_history(name: &str) -> bool {
     name == FAILURE || HISTORY.contains(&name)
 }
 
-/// Bytes of the preview in the description of a result that is too large.
+/// Size limit of the preview in the description of a result that is too large.
 const DESCRIBED: usize = 200;
 
-/// A value that is too large is counted up to so many times its limit.
+/// A value that is too large is measured up to this many times its limit.
 const COUNTED: usize = 16;
 
-/// Of a session whose state would be larger than its limits.
+/// The state of the session would exceed its limits.
 const OVER_LIMIT: FailureKind = FailureKind::new("session_limit_exceeded", Class::RuntimeError);
 
-/// What a commit is going to write down.
+/// The facts that a commit will record.
 pub(in crate::guest::lisp) struct PreparedCommit {
     entry: HistoryEntry,
     note: Option<CommitNote>,
     changed: Vec<(String, SessionBinding)>,
 }
 
-/// Why nothing is kept.
+/// Why a commit is refused.
 pub(in crate::guest::lisp) enum CommitRefusal {
     /// A limit of the session.
     OverLimit(Failure),
-    /// A limit of the run, while it was looked at what is to be kept.
+    /// A limit of the run, reached while the commit was prepared.
     Fault(Box<Fault>),
 }
 
@@ -55,7 +55,8 @@ impl From<Box<Fault>> for CommitRefusal {
     }
 }
 
-/// Enters the result into the history, and looks at what the program has defined. Costs what that is, not what is kept.
+/// Adds the result to the history and examines the definitions of the program. The cost depends on these, not
+/// on what the session already stores.
 pub(in crate::guest::lisp) fn prepare(
     isolate: &mut Isolate,
     session: &SessionState,
@@ -116,7 +117,7 @@ pub(in crate::guest::lisp) fn prepare(
     Ok(PreparedCommit { entry, note, changed })
 }
 
-/// Commits, within the memory of the session.
+/// Commits within the memory limit of the session.
 pub(in crate::guest::lisp) fn commit(
     isolate: &mut Isolate,
     empty_bytes: u64,
@@ -130,7 +131,7 @@ pub(in crate::guest::lisp) fn commit(
 }
 
 impl PreparedCommit {
-    /// Writes down what was committed. True when names are new or hold something else.
+    /// Records what was committed. True when names are new or hold something else.
     pub(in crate::guest::lisp) fn enter(
         self,
         contents: &mut SessionContents,
@@ -156,7 +157,7 @@ impl PreparedCommit {
     }
 }
 
-/// What programs are compiled with after what this isolate has committed.
+/// The environment of the next program of this isolate.
 pub(in crate::guest::lisp) fn describe(
     isolate: &mut Isolate,
     before: &CompileEnvironment,
@@ -178,7 +179,7 @@ fn over(field: &str, actual: impl Display, limit: &str, most: u64) -> CommitRefu
     CommitRefusal::OverLimit(Failure::new(OVER_LIMIT, message))
 }
 
-/// A map that stands for a result too large to be kept.
+/// A map that replaces a result too large to be stored.
 fn description(
     cx: &mut Context,
     form: &PrintedForm<'_>,
@@ -197,7 +198,7 @@ fn description(
     record(cx, entries)
 }
 
-/// A failure as a program sees it.
+/// A failure as a value for programs.
 pub(super) fn failed(cx: &mut Context, failure: &Failure) -> Result<Value, Box<Fault>> {
     let mut entries = vec![
         ("reason", cx.keyword(failure.reason.raw())),
@@ -210,17 +211,17 @@ pub(super) fn failed(cx: &mut Context, failure: &Failure) -> Result<Value, Box<F
     record(cx, entries)
 }
 
-/// What there is to know of a value as text: how long it is, and how it begins.
+/// The printed form of a value: its length and its beginning.
 #[derive(Default)]
 struct PrintedForm<'t> {
-    /// Bytes of all of it; where that is not exact, as many as were counted.
+    /// Bytes of the whole form; where that is not exact, as many as were counted.
     bytes: u64,
     is_exact: bool,
     begins: Cow<'t, str>,
 }
 
 impl<'t> PrintedForm<'t> {
-    /// The result as its answer has it, where that is enough: a large one is printed once.
+    /// The printed form of the result if its answer suffices: a large result is printed once.
     fn of_answer(
         answer: &'t RenderedValue,
         options: &RunOptions,
@@ -240,7 +241,7 @@ impl<'t> PrintedForm<'t> {
         PrintedSize { bytes: self.bytes, is_more: !self.is_exact }
     }
 
-    /// Prints a value that may have so many bytes; one that has more is counted, up to a bound.
+    /// Prints a value up to `most` bytes; a longer one is measured, up to a bound.
     fn of(
         cx: &mut Context,
         value: &Value,
@@ -265,7 +266,7 @@ impl<'t> PrintedForm<'t> {
     }
 }
 
-/// The most bytes of a printed value that are shown.
+/// Byte limit of a preview.
 fn shown_bytes(limits: &SessionLimits) -> usize {
     const CHAR: usize = 4;
     DESCRIBED.max(to_usize(limits.preview_chars).saturating_mul(CHAR))

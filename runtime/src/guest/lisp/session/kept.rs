@@ -1,4 +1,4 @@
-//! Isolates of sessions, each on the thread of its worker.
+//! A table of session isolates on each worker's thread, for the time between two runs of a session.
 
 use super::SessionState;
 use super::commit::{FAILURE, HISTORY, describe, failed};
@@ -14,16 +14,16 @@ use std::sync::Arc;
 /// An isolate between two runs of its session.
 pub(in crate::guest::lisp) struct Kept {
     pub(in crate::guest::lisp) isolate: Isolate,
-    /// What the next program is compiled with.
+    /// The environment of the next program.
     pub(in crate::guest::lisp) environment: Arc<CompileEnvironment>,
-    /// Logical bytes of it that are no program's.
+    /// Logical bytes of it that belong to no program.
     pub(in crate::guest::lisp) empty_bytes: u64,
-    /// What of its prelude is in it.
+    /// The definitions of its prelude that are in it.
     pub(in crate::guest::lisp) attached: Attached,
 }
 
 impl Kept {
-    /// That of a session in which nothing has run.
+    /// The isolate of a session in which nothing has run.
     fn empty(environment: &Arc<CompileEnvironment>) -> Option<Kept> {
         let mut isolate = Isolate::new(Budget { memory_bytes: u64::MAX, ..Budget::default() });
         isolate.commit(u64::MAX).ok()?;
@@ -43,17 +43,17 @@ thread_local! {
     static KEPT: RefCell<HashMap<u64, Kept>> = RefCell::default();
 }
 
-/// What the next program of this session is compiled with; `None` before the first commit.
+/// The environment of the session's next program; `None` before the first commit.
 pub(in crate::guest::lisp) fn environment(session: &SessionState) -> Option<Arc<CompileEnvironment>> {
     KEPT.with_borrow(|kept| kept.get(&session.id).map(|kept| kept.environment.clone()))
 }
 
-/// Takes the isolate of a session out of the table of this thread.
+/// Takes the isolate of a session out of this thread's table.
 pub(in crate::guest::lisp) fn take(session: &SessionState) -> Option<Kept> {
     KEPT.with_borrow_mut(|kept| kept.remove(&session.id))
 }
 
-/// Puts it back, or frees it when the session has ended meanwhile.
+/// Puts it back, or frees it if the session has ended meanwhile.
 pub(in crate::guest::lisp) fn put(session: &SessionState, kept: Kept) {
     if session.is_closed() {
         kept.close();
@@ -69,7 +69,8 @@ pub(crate) fn release(session: &SessionState) {
     }
 }
 
-/// Forgets names (`None`: all) and, if asked to, results, on the thread of the session; the names that there were.
+/// Forgets names (`None`: all) and, if asked to, results. Runs on the thread of the session; returns the
+/// forgotten names.
 pub(crate) fn forget(session: &SessionState, names: Option<&[String]>, history: bool) -> Vec<String> {
     let known: Vec<String> = match names {
         Some(names) => {
@@ -98,28 +99,28 @@ pub(crate) fn forget(session: &SessionState, names: Option<&[String]>, history: 
     known
 }
 
-/// Makes `*e` say how a program has failed, on the thread of the session.
+/// Stores a failure as `*e`. Runs on the thread of the session.
 pub(crate) fn note_failure(session: &SessionState, of_place: &Lisp, failure: &Failure) {
     let kept = take(session).or_else(|| Kept::empty(&of_place.environment));
     if let Some(kept) = kept {
         beside(session, kept, Sweep::Later, |kept| {
-            // What cannot be written down is not known.
+            // Best effort: if the failure cannot be stored, `*e` keeps its value.
             let _ = kept.isolate.define(FAILURE, |cx, _| failed(cx, failure));
         });
     }
 }
 
-/// Goes on with the namespaces and tools of another place, on the thread of the session. What the session has linked is
-/// what it is called there; what there is none of there is gone.
+/// Switches the session to the namespaces and tools of another scope. Runs on the thread of the session.
+/// Linked definitions are replaced by those of the same names; others lose their values.
 pub(crate) fn move_to(session: &SessionState, place: &Lisp) {
     if let Some(kept) = take(session) {
         beside(session, kept, Sweep::Now, |kept| {
             let before = kept.isolate.live_bytes();
             let (from, to) = (kept.environment.prelude(), place.environment.prelude());
-            // What could not be linked is linked by the next program that names it.
+            // A definition that could not be linked is linked by the next program that names it.
             kept.attached = relink(&mut kept.isolate, &kept.attached, from, to).unwrap_or_default();
             kept.environment = place.environment.clone();
-            // What is linked is not the session's.
+            // Linked definitions do not count as the session's memory.
             let (grown, shrunk) = (
                 kept.isolate.live_bytes().saturating_sub(before),
                 before.saturating_sub(kept.isolate.live_bytes()),
@@ -129,15 +130,16 @@ pub(crate) fn move_to(session: &SessionState, place: &Lisp) {
     }
 }
 
-/// When names that nothing reaches any more are freed: now, at the cost of going through all that is kept, or with a later
-/// commit.
+/// When to free what no name refers to any more: now, at the cost of traversing all that is stored, or with a
+/// later commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sweep {
     Now,
     Later,
 }
 
-/// Changes what is kept, without a program: without a bound, and unmetered. False when nothing could be changed.
+/// Changes stored values outside a program, without a limit and unmetered. False when nothing could be
+/// changed.
 fn beside(session: &SessionState, mut kept: Kept, sweep: Sweep, change: impl FnOnce(&mut Kept)) -> bool {
     kept.isolate.begin(Budget { memory_bytes: u64::MAX, ..Budget::default() });
     change(&mut kept);

@@ -1,11 +1,11 @@
-//! Programs that build on each other: what one has defined, the next one sees.
+//! Sessions: programs that build on each other. What one has defined, the next one sees.
 //!
-//! The isolate of a session stays on one worker, in a table of that thread (`kept`); a run takes it out, works in it,
-//! and puts it back. Everybody else knows the session by its `SessionState`: plain data about what is kept, written by
-//! each commit (`commit`).
+//! The isolate of a session stays on one worker, in a table of that thread (`kept`). A run takes it out,
+//! works in it, and puts it back. Other threads know the session by its `SessionState`: plain data about what
+//! is stored, written by each commit (`commit`).
 //!
-//! Invariants: an isolate in the table has nothing in it but what was committed; a run that did not end well, or whose
-//! answer was refused, leaves session and state as they were.
+//! Invariants: an isolate in the table holds only what was committed. A run that failed, or with an answer that was
+//! refused, leaves session and state as they were.
 
 pub(super) mod commit;
 pub(super) mod kept;
@@ -21,7 +21,7 @@ pub use state::{
 use crate::run::outcome::{Failure, RenderedValue};
 use std::sync::Arc;
 
-/// Judges the answer of a program before anything of it is kept; its failure becomes that of the run.
+/// Judges the answer of a program before anything of it is stored; its failure becomes that of the run.
 pub type Accept = Box<dyn FnOnce(&RenderedValue) -> Result<(), Failure> + Send>;
 
 /// A run of a session.

@@ -1,4 +1,4 @@
-//! What is known of a session away from its thread.
+//! The state of a session that other threads see: its limits, usage and contents as text.
 
 use crate::run::outcome::{CallRecord, CallStatus};
 use crate::secrets::CleanText;
@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 crate::limit_table! {
-    /// How much a session may keep between its programs. Bytes of a binding or of a result are those of its printed form;
-    /// those of the memory are logical bytes, equal on every machine.
+    /// How much a session may store between its programs. Bytes of a binding or of a result are those of its
+    /// printed form; memory is in logical bytes, equal on every machine.
     SessionLimits;
     /// Logical bytes that a session keeps.
     memory_bytes: Bytes = 1 << 20, "max-session-memory-bytes", "session_limit_exceeded";
@@ -32,30 +32,30 @@ crate::limit_table! {
     preview_chars: Count = 512, "max-session-preview-chars", "cut";
 }
 
-/// A name that is kept.
+/// A stored name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionBinding {
     /// Bytes of its printed form.
     pub bytes: u64,
-    /// The beginning of that.
+    /// The beginning of its printed form.
     pub preview: CleanText,
 }
 
-/// A result that is kept, or what stands for it.
+/// A stored result, or the description that replaces it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryEntry {
     /// Bytes of its printed form.
     pub bytes: u64,
-    /// The beginning of that.
+    /// The beginning of its printed form.
     pub preview: CleanText,
 }
 
-/// Bytes of a printed form.
+/// Size of a printed form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrintedSize {
-    /// As many as were counted.
+    /// Bytes that were counted.
     pub bytes: u64,
-    /// There are more.
+    /// The form is longer than that.
     pub is_more: bool,
 }
 
@@ -66,16 +66,16 @@ impl fmt::Display for PrintedSize {
     }
 }
 
-/// A result that was too large to be kept.
+/// A result that was too large to be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitNote {
-    /// How large.
+    /// Its size.
     pub size: PrintedSize,
-    /// The bound.
+    /// The limit.
     pub most: u64,
 }
 
-/// All that a session keeps, as text.
+/// Everything that a session stores, as text.
 #[derive(Clone, Debug, Default)]
 pub struct SessionContents {
     /// Programs that were committed.
@@ -86,7 +86,7 @@ pub struct SessionContents {
     pub bindings: BTreeMap<String, SessionBinding>,
     /// Results, newest first.
     pub history: VecDeque<HistoryEntry>,
-    /// Logical bytes of what is kept.
+    /// Logical bytes of everything stored.
     pub memory_bytes: u64,
     /// Printed lines, oldest first.
     pub prints: VecDeque<CleanText>,
@@ -96,14 +96,14 @@ pub struct SessionContents {
     pub changed: Vec<String>,
     /// The last program was committed.
     pub committed: bool,
-    /// Its result was too large.
+    /// The last result was too large.
     pub note: Option<CommitNote>,
 }
 
-/// How much a session holds.
+/// How much a session stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionUsage {
-    /// Logical bytes of what is kept.
+    /// Logical bytes of everything stored.
     pub memory_bytes: u64,
     /// Names.
     pub bindings: u64,
@@ -113,16 +113,16 @@ pub struct SessionUsage {
     pub history_bytes: u64,
     /// Printed lines.
     pub prints: u64,
-    /// Bytes of these.
+    /// Bytes of the printed lines.
     pub print_bytes: u64,
     /// Upstream calls.
     pub calls: u64,
-    /// Bytes of these.
+    /// Bytes of the upstream calls.
     pub call_bytes: u64,
 }
 
 impl SessionContents {
-    /// How much it is.
+    /// The usage of the session.
     pub fn usage(&self) -> SessionUsage {
         SessionUsage {
             memory_bytes: self.memory_bytes,
@@ -136,7 +136,7 @@ impl SessionContents {
         }
     }
 
-    /// Keeps the last lines and calls within the limits.
+    /// Drops the oldest lines and calls beyond the limits.
     pub(crate) fn trim(&mut self, limits: &SessionLimits) {
         let mut bytes: u64 = self.prints.iter().map(|line| line.len() as u64).sum();
         while self.prints.len() as u64 > limits.print_entries || bytes > limits.print_bytes {
@@ -151,7 +151,7 @@ impl SessionContents {
     }
 }
 
-/// Bytes of a call's record: its names, its error, and as much as its numbers have as JSON.
+/// Size of a call's record: its names, its error, and an allowance for its numbers.
 fn call_bytes(call: &CallRecord) -> u64 {
     const NUMBERS: usize = 128;
     let error = match &call.status {
@@ -164,16 +164,16 @@ fn call_bytes(call: &CallRecord) -> u64 {
 /// Why a session has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionEnd {
-    /// Somebody closed it.
+    /// It was closed.
     Closed,
-    /// It is as old as it may become.
+    /// It reached its maximum age.
     Expired,
-    /// Nothing has happened in it for as long as that may be.
+    /// It was idle for too long.
     Idle,
 }
 
 impl SessionEnd {
-    /// In words, after "it".
+    /// The reason in words, after "it".
     pub fn words(self) -> &'static str {
         match self {
             SessionEnd::Closed => "was closed",
@@ -183,13 +183,13 @@ impl SessionEnd {
     }
 }
 
-/// A session as everybody sees it.
+/// A session as other threads see it.
 pub(crate) struct SessionState {
-    /// Different for every session of the process.
+    /// Unique among the sessions of the process.
     pub(crate) id: u64,
     pub(crate) limits: SessionLimits,
     contents: Mutex<SessionContents>,
-    /// Large results of its programs.
+    /// Spilled results of its programs.
     spills: Mutex<OwnedSpills>,
     end: OnceLock<SessionEnd>,
 }
@@ -214,7 +214,8 @@ impl SessionState {
         self.spills.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its isolate goes when the run that has it ends, its large results at once. True when it was closed before.
+    /// Closes it. Its isolate is freed when the current run ends, its spilled results at once. True when it
+    /// was closed before.
     pub(crate) fn close(&self, why: SessionEnd) -> bool {
         *self.spills() = OwnedSpills::default();
         self.end.set(why).is_err()

@@ -1,4 +1,4 @@
-//! Upstream answers as values of the program, decoded under the program's own budget.
+//! Turns upstream results into values of the program, decoded under the program's own budget.
 
 use crate::broker::{CallPayload, Chosen, PayloadContent, looks_like_json};
 use crate::guest::lisp::made::{count, record};
@@ -8,7 +8,7 @@ use ptc_vm::json::{DecodeFailure, decode};
 use ptc_vm::{Context, Fault, Value};
 use std::ops::Range;
 
-/// An answer as the program sees it, and what the ledger says about it.
+/// A result for the program, and the error for the ledger.
 pub(crate) struct Unwrapped {
     /// `{:ok …}`.
     pub(crate) value: Value,
@@ -16,7 +16,7 @@ pub(crate) struct Unwrapped {
     pub(crate) error: Option<(CallFault, String)>,
 }
 
-/// What kind of payload `:value` is.
+/// The kind of `:value`.
 #[derive(Clone, Copy)]
 enum Parsed {
     Json,
@@ -34,10 +34,10 @@ impl Parsed {
     }
 }
 
-/// Bytes of a kept result that are shown of it.
+/// Byte limit of the preview of a spilled result.
 const PREVIEW: usize = 200;
 
-/// Builds the program's value of a result that is kept under this name.
+/// The value for a result that was spilled under this name.
 pub(crate) fn kept(
     cx: &mut Context,
     payload: &CallPayload,
@@ -67,12 +67,12 @@ pub(crate) fn kept(
     Ok(Unwrapped { value: record(cx, entries)?, error: None })
 }
 
-/// Builds the program's value of a result.
+/// The value for a result.
 pub(crate) fn unwrap(cx: &mut Context, payload: &CallPayload) -> Result<Unwrapped, Box<Fault>> {
     match read(cx, payload) {
         Ok(unwrapped) => Ok(unwrapped),
         Err(DecodeFailure::Fault(fault)) => Err(fault),
-        // The server promised JSON.
+        // The server declared JSON.
         Err(DecodeFailure::Invalid(why)) => refused(
             cx,
             CallFault::UpstreamError,
@@ -114,14 +114,14 @@ fn text_value(cx: &mut Context, text: &str) -> Result<(Value, Parsed), Box<Fault
         match decode(cx, text.as_bytes()) {
             Ok(value) => return Ok((value, Parsed::Json)),
             Err(DecodeFailure::Fault(fault)) => return Err(fault),
-            // Text that is no JSON after all.
+            // The text is not JSON.
             Err(DecodeFailure::Invalid(_)) => {}
         }
     }
     Ok((cx.host_text(text)?, Parsed::Text))
 }
 
-/// The value of a recoverable failure.
+/// The value of a recoverable failure: a world fault.
 pub(crate) fn world_fault(cx: &mut Context, reason: CallFault, message: &str) -> Result<Value, Box<Fault>> {
     let reason = cx.keyword(reason.name());
     let message = cx.host_text(message)?;

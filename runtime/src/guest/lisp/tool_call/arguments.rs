@@ -1,10 +1,10 @@
-//! Arguments of a call as JSON text.
+//! Encodes the arguments of a call as JSON text.
 //!
-//! Keyword keys become their names, with `-` turned into `_` where that is how the tool's schema spells
-//! them; string keys pass unchanged, and so does whatever the schema says nothing about. What the schema
-//! proves wrong is refused with the words of [`crate::tools::words`]; an optional entry that is nil and may not
-//! be null is left out. The walk keeps its own stack and pays fuel for every node; text, stack and what is worked
-//! out about names are on the program's account, so shared, deep and wide structures end in a typed fault.
+//! Keyword keys become their names, with `-` turned into `_` where the tool's schema spells them so. String
+//! keys pass unchanged, and so does everything that the schema does not mention. What the schema proves wrong
+//! is refused with the texts of [`crate::tools::words`]. An optional entry that is nil and may not be null is
+//! left out. The traversal keeps its own stack and charges fuel for every node. Text, stack and tables of
+//! names are on the program's account, so shared, deep and wide structures end in a typed fault.
 
 use super::{fault, programmer_fault};
 use crate::tools::UpstreamTool;
@@ -24,19 +24,19 @@ use std::collections::HashSet;
 use std::io;
 use std::rc::Rc;
 
-/// Memory of a name in a set of names, beside its text.
+/// Memory of a name in a set of names, without its text.
 const NAME_BYTES: usize = 96;
 
 /// Bytes of an integer as a name.
 const INT_BYTES: usize = 20;
 
-/// Room for quotes and brackets behind a text.
+/// Room for the quotes and brackets that follow a text.
 const BEHIND: usize = 32;
 
-/// Required names that are looked through for a unit of fuel.
+/// Required names that are checked per unit of fuel.
 const REQUIRED: u64 = 8;
 
-/// Looks at a schema for a unit of fuel.
+/// Steps in a schema per unit of fuel.
 const JUDGED: u64 = 8;
 
 /// A container being written.
@@ -45,7 +45,7 @@ enum OpenContainer<'s> {
     List { node: Items, next: usize, schema: Option<&'s Json> },
 }
 
-/// As many as values nest.
+/// As deep as values nest.
 impl Item for OpenContainer<'_> {
     fn discard(dropped: Dropped<Self>) {
         dropped.at_once();
@@ -62,7 +62,7 @@ impl Items {
     fn get(&self, cx: &mut Context, at: usize) -> Result<Option<Value>, Box<Fault>> {
         Ok(match self {
             Items::Vector(node) => node.get(at),
-            // The order is found once.
+            // The order is computed once.
             Items::Set(node) => node.order(cx)?.get(at).map(|&row| node.member(row as usize).clone()),
         })
     }
@@ -71,22 +71,22 @@ impl Items {
 struct Writer<'s> {
     out: List<u8>,
     frames: List<OpenContainer<'s>>,
-    /// Of the whole input schema.
+    /// The judge of the whole input schema.
     judge: Option<Judge<'s>>,
-    /// Arguments that the schema neither has nor refuses.
+    /// Arguments that the schema neither declares nor refuses.
     undeclared: Vec<String>,
 }
 
-/// Arguments that can be sent.
+/// Encoded arguments.
 #[derive(Debug)]
 pub(crate) struct Encoded {
     /// JSON object text.
     pub(crate) text: String,
-    /// Remarks for whoever reads the result.
+    /// Notes to the client.
     pub(crate) notes: Vec<String>,
 }
 
-/// Encodes the arguments, a map, of a call of `label` of `server`. `tool` is its listing, when that is known.
+/// Encodes the arguments, a map, of a call of `label` of `server`. `tool` is its listing, if known.
 pub(crate) fn encode(
     cx: &mut Context,
     (server, label): (&str, &str),
@@ -110,14 +110,14 @@ pub(crate) fn encode(
     Ok(Encoded { text, notes })
 }
 
-/// Names of a map that a program gives.
+/// The names of a map in a program.
 type GivenNames<'n> = HashSet<Cow<'n, str>, RandomState>;
 
-/// What stops the encoding.
+/// Why the encoding stopped.
 enum ArgumentError {
     /// A value without a JSON form.
     NotEncodable(String),
-    /// Something that the schema proves wrong.
+    /// The schema proves it wrong.
     Problem(Problem),
     /// A limit of the program.
     Limit(Box<Fault>),
@@ -158,7 +158,7 @@ impl<'s> Writer<'s> {
         Ok(self.out.append(cx, text)?)
     }
 
-    /// Pays for what the judge has looked at since the last time.
+    /// Charges the steps of the judge since the last time.
     fn pay_judge(&self, cx: &mut Context) -> Result<(), ArgumentError> {
         let work = self.judge.as_ref().map_or(0, Judge::take_work);
         Ok(cx.tick(work / JUDGED)?)
@@ -176,7 +176,7 @@ impl<'s> Writer<'s> {
         for key in node.keys() {
             bytes += NAME_BYTES;
             match key {
-                // Not copied, but looked through.
+                // Charged, because the text is searched although not copied.
                 Value::Str(text) => _ = cx.read(text)?,
                 Value::Keyword(symbol) | Value::Symbol(symbol) => bytes += cx.text(*symbol).len(),
                 _ => bytes += INT_BYTES,
@@ -213,12 +213,12 @@ impl<'s> Writer<'s> {
         names.map_or(Ok(()), |names| self.check_names(cx, &names, &given))
     }
 
-    /// What the schema says about the names of a map.
+    /// The schema's rules for the names of a map.
     fn names(&self, schema: Option<&'s Json>) -> Option<Names<'s>> {
         Some(Names::of(self.judge.as_ref()?, schema?))
     }
 
-    /// True when nil for this entry means that it is left out: it is optional, and may not be null.
+    /// True when a nil entry is left out: it is optional, and may not be null.
     fn is_omitted_when_nil(
         &self,
         cx: &mut Context,
@@ -253,7 +253,7 @@ impl<'s> Writer<'s> {
         Ok(())
     }
 
-    /// Where the value is that is being written.
+    /// Path of the value that is being written.
     fn path(&self, cx: &Context) -> Path {
         let mut path = Path::root(Notation::Lisp);
         for frame in &*self.frames {
@@ -287,7 +287,7 @@ impl<'s> Writer<'s> {
                     if value.is_nil() && self.is_omitted_when_nil(cx, schema, &name)? {
                         continue;
                     }
-                    // No entry ends with a bracket that opens.
+                    // No entry ends with an opening bracket.
                     if self.out.last() != Some(&b'{') {
                         self.put(cx, b",")?;
                     }
@@ -320,15 +320,15 @@ impl<'s> Writer<'s> {
 
     /// Writes a string.
     fn text(&mut self, cx: &mut Context, text: &str) -> Result<(), ArgumentError> {
-        // Also for the little that comes behind a large text: it is not to be copied for that.
+        // Reserves for the closing characters too, so that a large text is not copied for them.
         self.out.make_room(cx, text.len() + BEHIND)?;
         self.json(cx, text)
     }
 
-    /// Writes something that serde knows the JSON of.
+    /// Writes a value that serde can serialize.
     fn json(&mut self, cx: &mut Context, value: &(impl Serialize + ?Sized)) -> Result<(), ArgumentError> {
         let mut sink = ArgumentSink { out: &mut self.out, cx, fault: None };
-        // What can go wrong is a limit.
+        // The only possible error is a limit, which the sink records.
         let _ = serde_json::to_writer(&mut sink, value);
         sink.fault.map_or(Ok(()), |fault| Err(ArgumentError::Limit(fault)))
     }
@@ -390,7 +390,7 @@ impl<'s> Writer<'s> {
     }
 }
 
-/// Text on its way to the account of a program.
+/// Writes text that is charged to the account of a program.
 struct ArgumentSink<'w> {
     out: &'w mut List<u8>,
     cx: &'w mut Context,
@@ -413,7 +413,7 @@ impl io::Write for ArgumentSink<'_> {
     }
 }
 
-/// The keys of a map that all have this name in JSON.
+/// The error about keys of a map that have the same name in JSON.
 fn clash(cx: &Context, node: &MapNode, name: &str, names: Option<&Names<'_>>) -> String {
     let is_called = |key: &&Value| key_name(cx, key, names).is_ok_and(|other| other == name);
     let shown = |key: &Value| match key {
@@ -442,7 +442,7 @@ fn key_name<'k>(
     }
 }
 
-/// What the checks look at of a value.
+/// The shape of a value, for the checks.
 fn shape<'v>(cx: &'v Context, value: &'v Value) -> ValueShape<'v> {
     match value {
         Value::Nil => ValueShape::Nil,

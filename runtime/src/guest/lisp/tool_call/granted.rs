@@ -1,5 +1,5 @@
-//! `(tool/name …)`: tools of the host. Their arguments are named or in the order of the schema; what they give is the value
-//! itself, and what goes wrong ends the program, because there is no `{:ok false …}` to test.
+//! `(tool/name …)`: calls tools of the host. Arguments are named, or in the order of the schema. The result
+//! is the value itself. A failure ends the program, because there is no `{:ok false …}` to test.
 
 use super::{Encoded, encode, fault, plain, programmer_fault, shown};
 use crate::broker::{
@@ -15,7 +15,7 @@ use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Fault, Reason, Value};
 use std::sync::Arc;
 
-/// Looks at a call without waiting: the right to encode it, or a place in the line.
+/// Checks a call without waiting. Returns a permit to encode it, or a place in the queue.
 pub(crate) fn reserve(
     tools: Option<&Arc<GrantedTools>>,
     broker: &Arc<ToolBroker>,
@@ -61,8 +61,8 @@ pub(crate) fn load(
     }
 }
 
-/// The arguments as a map: nothing, a map, keywords and values, or values in the order in which the schema declares
-/// its properties.
+/// The arguments as a map. They may be absent, a map, keywords and values, or values in the order of the
+/// schema's properties.
 fn read(cx: &mut Context, tool: &UpstreamTool, arguments: &[Value]) -> Result<Value, Box<Fault>> {
     let is_named = arguments.len().is_multiple_of(2)
         && arguments.chunks_exact(2).all(|pair| matches!(pair[0], Value::Keyword(_)));
@@ -97,7 +97,7 @@ fn read(cx: &mut Context, tool: &UpstreamTool, arguments: &[Value]) -> Result<Va
     }
 }
 
-/// What a tool gave; `failure` is how the ledger calls it if it gave nothing.
+/// The result of a tool as a value; `failure` is the ledger's word if there is none.
 pub(crate) fn value(
     cx: &mut Context,
     name: &str,
@@ -123,7 +123,7 @@ pub(crate) fn value(
     Err(fault)
 }
 
-/// What the program is told about a call without an answer.
+/// The fault for a call that failed.
 pub(crate) fn failed(name: &str, error: CallError, account: &RunAccount) -> Box<Fault> {
     match error {
         CallError::Wrong(wrong) => programmer_fault(wrong),

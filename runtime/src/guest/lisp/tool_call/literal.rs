@@ -1,5 +1,5 @@
-//! Literal calls, judged when a program is compiled: only what a complete, current tool list
-//! proves wrong is an error.
+//! Checks literal calls when a program is compiled. Only what a complete, current tool list proves wrong is
+//! an error.
 
 use super::parse::FORM;
 use crate::broker::ToolBroker;
@@ -18,16 +18,16 @@ use ptc_vm::{BoundedText, Reason, Span};
 use serde_json::Value as Json;
 use std::collections::HashSet;
 
-/// Looks at a schema for a step of the meter.
+/// Steps in a schema per step of the meter.
 const JUDGED: usize = 8;
 
-/// Findings of one call.
+/// Limit of findings about one call.
 const MOST: usize = 10;
 
-/// The catalog of one moment, for the compiler.
+/// Checks literal calls against the catalog of one moment, for the compiler.
 pub(crate) struct StaticCheck<'c> {
     pub(crate) catalog: &'c Catalog,
-    /// It also knows which servers are well.
+    /// Knows which servers are healthy.
     pub(crate) broker: &'c ToolBroker,
 }
 
@@ -38,7 +38,7 @@ impl std::fmt::Debug for StaticCheck<'_> {
 }
 
 impl StaticCheck<'_> {
-    /// What is wrong with a call whoever is called, in the words of one that is computed.
+    /// What is wrong with a call of any tool, in the words that a computed call gets.
     fn malformed(&self, literal: &LiteralCall<'_>) -> Option<Diagnostic> {
         let wrong = |span, message| Some(Diagnostic::error(Reason::RuntimeError, span, message).hint(FORM));
         let (server, span) = literal.server;
@@ -56,10 +56,10 @@ impl StaticCheck<'_> {
     }
 }
 
-/// Bytes of a value in a message.
+/// Byte limit of a value in a message.
 const SHOWN: usize = 200;
 
-/// Writes a literal as programs print it; `None` where a part of it is not known before the program runs.
+/// Prints a literal as programs do; `None` if a part of it is not known before the program runs.
 fn written(kind: &LiteralKind<'_>, text: &mut String) -> Option<()> {
     match kind {
         LiteralKind::Nil => text.push_str("nil"),
@@ -94,11 +94,12 @@ impl ToolCatalog for StaticCheck<'_> {
                 let wrong = no_such_server(server, name, self.catalog, Notation::Lisp);
                 return vec![unknown(server_span, wrong)];
             }
-            // Which tool is not known before it runs.
+            // The tool is not known before the program runs.
             _ if literal.tool.is_none() => return Vec::new(),
             LookUp::NotLoaded => return Vec::new(),
             LookUp::Refused(refusal) => return vec![unknown(span, refused_tool(server, name, refusal))],
-            // Only the list of a healthy server proves that it has no such tool: the call itself will tell.
+            // Only the list of a healthy server proves that it has no such tool; otherwise the call itself
+            // will tell.
             LookUp::NoTool(_) if matches!(self.broker.look_up(server, name), LookUp::NotLoaded) => {
                 return Vec::new();
             }
@@ -150,7 +151,7 @@ impl<'c> ArgumentCheck<'c> {
         }
     }
 
-    /// Checks a map; forms nest at most as deep as the reader allows, and so does this.
+    /// Checks a map. Forms nest at most as deep as the reader allows, and so does this.
     fn map(
         &mut self,
         schema: &'c Json,
@@ -165,7 +166,7 @@ impl<'c> ArgumentCheck<'c> {
         let is_given: HashSet<&str> = given.iter().map(|name| &**name).collect();
         let free: Vec<&str> = names.declared().into_iter().filter(|name| !is_given.contains(name)).collect();
         let required: HashSet<&str> = names.required().collect();
-        // Names that a misspelled one most likely stands for: they are not missing as well.
+        // Names that misspelled ones most likely stand for: they are not reported as missing.
         let mut meant: Vec<&str> = Vec::new();
         for (entry, name) in entries.iter().zip(&given) {
             if self.is_enough() || self.meter.text(name.len()).is_err() {
@@ -203,13 +204,13 @@ impl<'c> ArgumentCheck<'c> {
         }
     }
 
-    /// The nearest of the names; nothing for a name when the work is too much.
+    /// The nearest of the names; `None` when the search would cost too much.
     fn nearest<'k>(&self, name: &str, known: &[&'k str]) -> Option<&'k str> {
         self.meter.work(known.len()).ok()?;
         nearest(name, known)
     }
 
-    /// Further findings would not be kept.
+    /// Further findings would be dropped.
     fn is_enough(&self) -> bool {
         self.findings.len() >= MOST && self.has_error()
     }
@@ -242,7 +243,7 @@ impl<'c> ArgumentCheck<'c> {
     fn error(&mut self, span: Span, problem: Problem) {
         let mut wrong = problem.of(self.server, self.tool);
         if self.has_error() && wrong.hints.len() > 1 {
-            // The signature stands beside the first error of the call.
+            // Only the first error of a call shows the signature.
             wrong.hints.pop();
         }
         self.add(diagnostic(Reason::InvalidToolArgs, span, wrong));

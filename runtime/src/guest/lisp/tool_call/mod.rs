@@ -1,9 +1,8 @@
-//! `tool/call`, and the forms for resources and prompts, between the program and the upstreams: reading the call,
-//! encoding its arguments, unwrapping the answer.
+//! `tool/call` and the forms for resources and prompts, between a program and the upstreams: they read the
+//! call, encode its arguments and unwrap the result.
 //!
-//! A *programmer fault* is a defect of the program and ends it; a *world fault* is a value
-//! `{:ok false :reason … :message …}`. Tools of the host (`granted`) have no such value: what goes wrong with them ends the
-//! program.
+//! A *programmer fault* is a defect of the program and ends it. A *world fault* is a value `{:ok false
+//! :reason … :message …}`. Tools of the host (`granted`) have no world faults: a failure ends the program.
 
 mod answer;
 mod arguments;
@@ -23,11 +22,11 @@ use crate::run::account::RunAccount;
 use crate::tools::WrongCall;
 use ptc_vm::{Context, Fault, Reason, Value};
 
-/// Longest rendering of a value inside an error message.
+/// Length limit of a value inside an error message.
 const SHOWN: usize = 200;
 
-/// Longest text in bytes that a program may give for the name of a server, a tool or a function. Configurations and
-/// servers have shorter ones.
+/// Length limit, in bytes, of the name of a server, a tool or a function. Configurations and servers have
+/// shorter ones.
 pub(crate) const LONGEST_NAME: usize = 1_000;
 
 /// A programmer fault.
@@ -35,12 +34,12 @@ fn fault(message: impl std::fmt::Display) -> Box<Fault> {
     Fault::new(Reason::RuntimeError, message)
 }
 
-/// The programmer fault that a wrong call is.
+/// The programmer fault for a wrong call.
 pub(crate) fn programmer_fault(wrong: WrongCall) -> Box<Fault> {
     wrong.hints.into_iter().fold(fault(wrong.message), Fault::hint)
 }
 
-/// An answer that does not fit beside others that wait.
+/// The fault about an answer for which the results that wait leave no memory.
 pub(crate) fn over_memory(bytes: u64, account: &RunAccount) -> Box<Fault> {
     let limit = account.limits().memory_bytes;
     let message = format!(

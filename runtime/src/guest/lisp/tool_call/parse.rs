@@ -1,4 +1,5 @@
-//! Reads the arguments of `tool/call` in all its forms, with the documented texts in the documented order.
+//! Reads the arguments of `tool/call` in all its forms; errors have the documented texts in the documented
+//! order.
 
 use super::{LONGEST_NAME, fault, shown};
 use crate::tools::CallTarget;
@@ -6,12 +7,12 @@ use crate::tools::suggest::nearest;
 use crate::tools::words::{configured, rejected};
 use ptc_vm::{Context, Fault, Value};
 
-/// A call that is well formed; whether its server and tool exist is not known yet.
+/// A well-formed call. Whether its server and tool exist is not known yet.
 #[derive(Clone, Debug)]
 pub(crate) struct ParsedCall {
     pub(crate) server: String,
     pub(crate) target: CallTarget,
-    /// A result that is too large is to be kept.
+    /// A result that is too large is to be spilled.
     pub(crate) keeps_large: bool,
 }
 
@@ -24,8 +25,8 @@ enum Key {
     OnLarge,
 }
 
-/// Reads a call. The second part of the answer is the argument map, or nil for none.
-/// `servers` are the configured names, for messages.
+/// Reads a call. The second part of the result is the argument map, or nil for none. `servers` are the
+/// configured names, for messages.
 pub(crate) fn parse(
     cx: &mut Context,
     arguments: &[Value],
@@ -64,10 +65,10 @@ pub(crate) fn parse(
     }
 }
 
-/// How a call is written.
+/// The syntax of a call.
 pub(super) const FORM: &str = "(tool/call {:server \"name\" :tool \"name\" :args {…}})";
 
-/// What a call with names in the place of the map was meant to be.
+/// The likely meaning of a call with names instead of a map.
 fn positional(first: &Value, second: Option<&Value>) -> String {
     let name = |value: &Value| match value {
         Value::Str(text) => text.short(LONGEST_NAME).map(str::to_owned),
@@ -85,7 +86,7 @@ fn positional(first: &Value, second: Option<&Value>) -> String {
     }
 }
 
-/// Names that other clients give the argument map.
+/// Names of the argument map in other clients.
 const ARGS: &[&str] = &[":arguments", ":params", ":parameters", ":input", ":arg", ":kwargs", ":options"];
 
 fn read_entries(

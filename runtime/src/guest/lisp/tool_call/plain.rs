@@ -1,17 +1,19 @@
-//! Arguments that are scalars, for a plain schema: the JSON text that [`super::encode`] would give, in one go.
+//! Encodes scalar arguments for a plain schema in one pass; the JSON text is the one that [`super::encode`]
+//! gives.
 //!
-//! Whatever is not usual, and whatever is wrong, is left to that one, which has the words for it.
+//! Everything unusual or wrong is left to that function, which reports errors.
 
 use crate::tools::{PlainArguments, PlainKind};
 use ptc_vm::{Context, Fault, Value};
 
-/// Longest text in bytes.
+/// Length limit of a text, in bytes.
 const LONGEST: usize = 256;
 
-/// Bytes that a name or a text may have in JSON for each of its own.
+/// JSON bytes that a byte of a name or a text may need.
 const ESCAPED: usize = 6;
 
-/// The arguments of a call as JSON object text; `None` when they are more than scalars, or not as the schema says.
+/// The arguments of a call as the text of a JSON object; `None` when they are more than scalars, or do not
+/// match the schema.
 pub(super) fn encode(
     cx: &mut Context,
     plain: &PlainArguments,
@@ -39,9 +41,9 @@ pub(super) fn encode(
 struct PlainText<'p> {
     plain: &'p PlainArguments,
     out: Vec<u8>,
-    /// Places of the arguments that were written, as bits.
+    /// The arguments that were written, as bits by position.
     given: u32,
-    /// Fuel, as for the long way.
+    /// Fuel, as [`super::encode`] would charge.
     units: u64,
 }
 

@@ -9,11 +9,11 @@ use ptc_vm::builtins::{self, ServerForm};
 use ptc_vm::{Context, Fault, Value};
 use std::sync::Arc;
 
-/// The longest address of a resource, in bytes.
+/// Length limit of a resource's address, in bytes.
 const LONGEST_ADDRESS: usize = 8_192;
 
-/// Reads a form. The second part of the answer is the argument map of a prompt, or nil. `servers` are the configured
-/// names, for messages.
+/// Reads a form. The second part of the result is the argument map of a prompt, or nil. `servers` are the
+/// configured names, for messages.
 pub(crate) fn parse_request(
     cx: &mut Context,
     form: ServerForm,
@@ -72,7 +72,7 @@ pub(crate) fn parse_request(
     Ok((call, args))
 }
 
-/// A text that is not empty.
+/// A text that is not empty and not too long.
 fn text_of(value: &Value, longest: usize) -> Option<&str> {
     match value {
         Value::Str(text) => text.short(longest).filter(|text| !text.is_empty()),
@@ -80,7 +80,7 @@ fn text_of(value: &Value, longest: usize) -> Option<&str> {
     }
 }
 
-/// The fault of a form that is not written as it should be, with how it is.
+/// The fault about a malformed form, with its syntax.
 fn wrong(form: ServerForm, what: std::fmt::Arguments<'_>) -> Box<Fault> {
     let name = form.name();
     let fault = fault(format_args!("{name} {what}"));

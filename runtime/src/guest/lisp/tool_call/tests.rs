@@ -10,7 +10,7 @@ use serde_json::json;
 
 const SERVERS: [&str; 2] = ["fs", "github"];
 
-/// Encodes the arguments of a call as it was read.
+/// Encodes the arguments of a call as they were read.
 fn encode(
     cx: &mut Context,
     call: &ParsedCall,
@@ -209,7 +209,7 @@ fn shared_structure_in_arguments_ends_in_a_limit() {
     assert_eq!(isolate.close(), 0);
 }
 
-/// A map of so many entries whose keys are integers.
+/// A map with this many entries and integer keys.
 fn wide(cx: &mut Context, entries: i64) -> Value {
     let mut map = MapNode::empty();
     for key in 0..entries {
@@ -236,7 +236,7 @@ fn what_is_worked_out_about_names_is_on_the_account() {
     assert_eq!(fault.reason, ptc_vm::Reason::MemoryExceeded, "{}", fault.message);
     let (text, _) = run(map + 200 * ENTRIES as u64, true);
     assert!(text.unwrap() > 10 * ENTRIES as usize);
-    // The text itself is, too.
+    // The text itself is charged, too.
     let (_, peak) = run(1 << 30, true);
     assert!(peak > map, "{peak} {map}");
 }
@@ -285,7 +285,7 @@ fn plain_json_is_the_value_itself() {
     };
     is(r#"{"a": [1]}"#, json!({"a": [1]}));
     is(" null ", json!(null));
-    // What would be an error, or several blocks, in MCP.
+    // In MCP these would be an error, or several blocks.
     is(r#"{"isError":true,"content":[]}"#, json!({"isError": true, "content": []}));
     assert_eq!(unwrapped_as(CallResult::Json, "").0, ok(json!(null), "none"));
     for broken in [&b"{\"a\":"[..], b"plain", b"\"\xff\""] {
@@ -404,7 +404,7 @@ fn a_result_that_is_wrapped_is_what_is_in_the_wrapping() {
         let blocks: Vec<_> = texts.iter().map(|text| json!({"type": "text", "text": text})).collect();
         unwrapped(json!({"structuredContent": structured, "content": blocks})).0
     };
-    // As FastMCP wraps: the texts say the same again, whole or an item each.
+    // FastMCP wraps results like this: the texts repeat the value, in full or one item each.
     assert_eq!(wrapped(json!({"result": "hello"}), &["hello"]), ok(json!("hello"), "text"));
     assert_eq!(wrapped(json!({"result": 5}), &["5"]), ok(json!(5), "json"));
     assert_eq!(wrapped(json!({"result": "{\"a\": [1]}"}), &["{\"a\": [1]}"]), ok(json!({"a": [1]}), "json"));
@@ -413,10 +413,10 @@ fn a_result_that_is_wrapped_is_what_is_in_the_wrapping() {
     assert_eq!(wrapped(json!({"result": rows}), &texts), ok(rows.clone(), "json"));
     assert_eq!(wrapped(json!({"result": ["a", "b"]}), &["a", "b"]), ok(json!(["a", "b"]), "json"));
     assert_eq!(wrapped(json!({"result": null}), &[]), ok(json!(null), "json"));
-    // What says more stays.
+    // A text that adds something stays.
     let more = wrapped(json!({"result": ["a"]}), &["Found one."]);
     assert_eq!((&more["value"], more["content"].is_array()), (&json!(["a"]), true));
-    // A text beside the same text, as the reference filesystem server gives it, and what only looks alike.
+    // A text that repeats a field, as from the reference filesystem server, and cases that only look alike.
     assert_eq!(wrapped(json!({"content": "line"}), &["line"]), ok(json!("line"), "text"));
     for structured in
         [json!({"content": "line"}), json!({"content": ["line"]}), json!({"result": 1, "page": 2})]
