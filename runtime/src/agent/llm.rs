@@ -8,9 +8,9 @@ use std::time::Duration;
 /// A model that continues a conversation. Shared by all agents that use it.
 ///
 /// ```
-/// Replies the same text to every request.
+/// use ptc_runtime::agent::{Llm, LlmError, LlmReply, LlmRequest, async_trait};
 ///
-/// /// It says the same whatever it is asked.
+/// /// Replies the same text to every request.
 /// struct Parrot;
 ///
 /// #[async_trait]

@@ -174,7 +174,7 @@ mod tests {
             let put = |lisp: &Arc<Lisp>, program: &Arc<CachedProgram>| {
                 put(lisp, Prepared::new(lisp, "p", program.clone(), &options, allowance).expect("loads"));
             };
-            // The pool is dropped before the thread's allocator, whatever order their destructors run in.
+            // Creates this thread's pool before the thread-local data that freeing an isolate uses.
             assert!(take(&first, "p", &allowance).is_none());
             put(&first, &given[0]);
             assert!(take(&second, "p", &allowance).is_none() && take(&first, "q", &allowance).is_none());
