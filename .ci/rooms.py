@@ -9,8 +9,8 @@ A *room* is a top-level module of a crate. What is checked:
 - docs/design/rooms.md shows the picture that is printed,
 - no two types of DISTINCT crates have the same name.
 
-The print shows the rooms of each crate in layers: a room imports only rooms below it. Beside each stand the rooms
-it imports, without those that another of them imports anyway.
+The print shows the rooms of each crate in layers: a room imports only rooms below it. A line names the
+rooms that a room imports, without those that it also reaches through another one.
 
 Paths are read from the text (`crate::`, `super::`, names that lib.rs re-exports); tests are left out.
 

@@ -17,7 +17,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
 
-# A server whose answers take from 40 to 400 ms, each in its own time, and one of which fails.
+# A server with answers after 40 to 400 ms, independent of each other; one of them fails.
 SERVER = r"""
 import json, sys, threading, time
 lock = threading.Lock()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes repl.svg: the screen of a terminal (tmux) in which somebody uses `ptc repl`.
+"""Makes repl.svg: the screen of a terminal (tmux) with a session of `ptc repl`.
 
     python3 docs/pictures/repl.py [PTC]
 

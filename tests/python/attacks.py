@@ -148,7 +148,7 @@ os.kill(os.getppid(), 15); print("BROKEN")
 import os
 os.killpg(0, 15); print("BROKEN")
 
-# ---- signal somebody by ctypes
+# ---- signal another process by ctypes
 import ctypes
 if ctypes.CDLL(None).kill(1, 15) == 0: print("BROKEN")
 
@@ -221,7 +221,7 @@ for descriptor in range(3, 64):
     except OSError:
         continue
     kind = os.fstat(descriptor).st_mode >> 12
-    # 12: a socket. The channel is one; anything else that takes bytes belongs to somebody else.
+    # 12: a socket. The channel is one; any other open descriptor that takes bytes is foreign.
     if kind == 8: print("BROKEN", descriptor)
 
 # ---- the socket of the process of all scripts

@@ -78,7 +78,7 @@ def document() -> dict:
 if __name__ == "__main__":
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    # Whoever knows the port may come before the service is ready.
+    # A client that knows the port may connect before the service is ready.
     listener.listen()
     print(listener.getsockname()[1], flush=True)
     uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])
