@@ -160,7 +160,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             self.advance(end + 1);
             return ReadLine::Whole(line);
         }
-        let rest = self.buffer.split_off(end + 1);
+        // The last line may have no newline behind it.
+        let rest = self.buffer.split_off((end + 1).min(self.buffer.len()));
         let mut line = std::mem::replace(&mut self.buffer, rest);
         line.truncate(end);
         self.start = 0;
@@ -265,5 +266,11 @@ mod tests {
         input.extend_from_slice(b"\nz\n");
         let got = lines(&input, 400_000, 4096).await;
         assert_eq!(got, [ReadLine::Whole(vec![b'y'; 300_000]), ReadLine::Whole(b"z".to_vec())]);
+    }
+
+    #[tokio::test]
+    async fn a_long_last_line_needs_no_newline() {
+        let input = vec![b'y'; 2 * COPY];
+        assert_eq!(lines(&input, 4 * COPY, 4096).await, [ReadLine::Whole(input)]);
     }
 }
