@@ -1,4 +1,4 @@
-//! Counts which of the names in a list the language has, each with documentation and an example:
+//! Counts how many names of a list the language has, each with documentation and an example:
 //!
 //! ```sh
 //! cargo run -p ptc-compiler --example language_names -- tests/language/names.txt

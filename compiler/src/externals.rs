@@ -1,4 +1,4 @@
-//! What a compilation knows beside the text, and what it gives back.
+//! Inputs of a compilation other than the text, and its result.
 
 use crate::diagnostic::Diagnostic;
 use crate::meter::CompileBudget;
@@ -14,24 +14,24 @@ use std::sync::Arc;
 pub struct SessionName<'a> {
     /// The name.
     pub name: &'a str,
-    /// Numbers of arguments it accepts, when it holds a function and that is known.
+    /// Numbers of arguments that it accepts, if it holds a function and they are known.
     pub arity: Option<CallArity>,
 }
 
-/// What a program can refer to without defining it. The default attaches nothing.
+/// Names that a program can refer to without defining them. By default nothing is attached.
 ///
 /// `tool/call` and `tool/servers` are always known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Externals<'a> {
-    /// Namespaces that the program may call into. They go before those of the language.
+    /// Namespaces that the program may call. They take precedence over those of the language.
     pub namespaces: &'a [&'a Namespace],
     /// Names that earlier programs of the session defined, `*1` and its kin included.
     pub session: &'a [SessionName<'a>],
-    /// Tools the host granted (`tool/name`). When empty, a call of an unknown tool fails at run time only.
+    /// Tools that the host granted (`tool/name`). If empty, a call of an unknown tool fails only at run time.
     pub tools: &'a [&'a str],
     /// Tools that only namespaces of the host may call.
     pub private_tools: &'a [&'a str],
-    /// Names of the configured upstream servers, for suggestions; empty when not known.
+    /// Names of the configured upstream servers, for suggestions; empty if not known.
     pub servers: &'a [&'a str],
     /// Judges literal tool calls.
     pub catalog: Option<&'a dyn ToolCatalog>,
@@ -46,8 +46,8 @@ pub struct CompileOptions {
     pub max_symbols: usize,
     /// Time and memory.
     pub budget: CompileBudget,
-    /// Locals are taken by their last reader. Without it every local lives to the end of its scope: no
-    /// program may tell the difference, which is what tests use it for.
+    /// Locals are taken by their last reader. Without it every local lives to the end of its scope. Programs cannot
+    /// observe the difference, and tests prove that.
     #[doc(hidden)]
     pub last_uses: bool,
 }
@@ -75,11 +75,11 @@ impl Default for CompileOptions {
 pub struct ServersUsed {
     /// Servers named by literals.
     pub named: BTreeSet<String>,
-    /// Some call computes its server, so any may be meant.
+    /// Some call computes its server, so it may be any server.
     pub dynamic: bool,
 }
 
-/// A compiled program and what the compiler noticed.
+/// A compiled program and the compiler's findings.
 #[derive(Clone, Debug)]
 pub struct Compiled {
     /// The verified program.
@@ -90,12 +90,12 @@ pub struct Compiled {
     pub servers: ServersUsed,
 }
 
-/// Why a program was refused: its errors, the most basic first. There is at least one.
+/// Why a program was refused: at least one error, the most basic first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// Those that are kept.
+    /// The errors that are listed.
     pub errors: Vec<Diagnostic>,
-    /// How many others there are.
+    /// The number of further errors.
     pub more: usize,
 }
 

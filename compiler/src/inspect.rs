@@ -1,4 +1,4 @@
-//! The first stages of the compiler as tests and benches see them: no stage depends on this.
+//! Access to the first stages of the compiler for tests and benches; no stage depends on this.
 
 use crate::diagnostic::Diagnostic;
 use crate::externals::{CompileOptions, Externals};
@@ -11,7 +11,7 @@ use bumpalo::Bump;
 use logos::Logos;
 use ptc_vm::Span;
 
-/// The tokens of a text: place and kind, no kind for text that is none.
+/// The tokens of a text with their spans; the kind is `None` for invalid text.
 pub fn tokens(source: &str) -> Vec<(Span, Option<String>)> {
     let place = |range: std::ops::Range<usize>| Span::new(range.start as u32, range.end as u32);
     Token::lexer(source)
@@ -20,7 +20,7 @@ pub fn tokens(source: &str) -> Vec<(Span, Option<String>)> {
         .collect()
 }
 
-/// The steps of compiling a text, whether it compiles or not.
+/// The number of steps of compiling a text, whether it compiles or not.
 pub fn steps(source: &str, externals: &Externals<'_>, options: &CompileOptions) -> u64 {
     crate::pipeline::compile_counting(source, externals, options).1
 }
@@ -30,7 +30,7 @@ pub fn count_tokens(source: &str) -> usize {
     Token::lexer(source).count()
 }
 
-/// The number of forms of a text that are in no other.
+/// The number of top-level forms of a text.
 pub fn count_forms(source: &str) -> usize {
     let budget = CompileBudget::default();
     let arena = Bump::new();
@@ -39,7 +39,7 @@ pub fn count_forms(source: &str) -> usize {
     reader::read(&arena, &meter, source, &mut names, usize::MAX).0.len()
 }
 
-/// The forms of a text as text that reads as the same forms, one a line; and the warnings of the reader.
+/// The forms of a text, printed one a line so that they read as the same forms; and the warnings of the reader.
 ///
 /// # Errors
 /// What makes the text unreadable.
@@ -61,7 +61,7 @@ pub fn reprint(source: &str, max_symbols: usize) -> Result<(String, Vec<Diagnost
     Ok((out, found.warnings))
 }
 
-/// Forms nest as deep as the reader allows.
+/// Recursion is bounded: forms nest only as deep as the reader allows.
 fn write(out: &mut String, names: &Names<'_>, form: &Form<'_>) {
     let mut all = |open: &str, items: &[Form<'_>], close: char| {
         out.push_str(open);

@@ -1,4 +1,4 @@
-//! Source text to tokens.
+//! The lexer: source text to tokens.
 
 use logos::Logos;
 

@@ -8,14 +8,15 @@
 //! - `resolve`: names to slots, captures, globals, builtins, with one module for each family of special forms;
 //!   it makes the IR
 //! - `ir`: the IR, its last uses (`ir::liveness`), the tables of the program (`ir::tables`)
-//! - `codegen`: IR to instructions; `pipeline`: one pass after the other
+//! - `codegen`: IR to instructions; `pipeline`: runs all passes
 //! - [`prelude`]: texts that define namespaces, each definition a program of its own
-//! - [`meter`]: the budget of a compilation, which every pass draws on
-//! - `scratch`: memory that one compilation leaves for the next
-//! - [`tool_catalog`]: literal tool calls, for a host that can judge them
-//! - [`externals`]: what a compilation knows beside the text, and its result; [`namespace`]: names that a host attaches
-//! - [`diagnostic`]: findings and their rendering; `inspect`: tokens and forms as tests see them
-//! - [`mod@reference`]: what the language has, with documentation and examples
+//! - [`meter`]: the budget of a compilation, which every pass pays from
+//! - `scratch`: memory that consecutive compilations reuse
+//! - [`tool_catalog`]: literal tool calls, for a host that can check them
+//! - [`externals`]: inputs of a compilation other than the text, and its result; [`namespace`]: names that a host
+//!   attaches
+//! - [`diagnostic`]: findings and their rendering; `inspect`: tokens and forms for tests
+//! - [`mod@reference`]: all names of the language, with documentation and examples
 
 #![forbid(unsafe_code)]
 

@@ -1,13 +1,12 @@
-//! What a compilation uses up: steps of work and bytes, bounded by one budget, and the interrupt.
+//! The meter of a compilation: steps of work and bytes, bounded by one budget, and the interrupt.
 //!
-//! Architecture invariant: every pass is metered where it cannot be bypassed, at the one function through
-//! which it goes on: the reader at the next token, walks over forms in `form::walk`, resolving at a form,
-//! liveness at an expression, code generation at an expression and an instruction, the verifier at an
-//! instruction. Bytes of the arena are seen without being reported; what lies on the heap is reported where it
-//! grows.
+//! Architecture invariant: every pass is metered at a function that it cannot bypass: the reader at the next token,
+//! walks over forms in `form::walk`, resolving at a form, liveness at an expression, code generation at an expression
+//! and an instruction, the verifier at an instruction. The meter sees the bytes of the arena directly; heap memory is
+//! reported where it grows.
 //!
-//! A meter that has stopped stays so. Passes that give no errors of their own skip what is left, at a step for
-//! each of the forms or expressions that are next to the way out; what they made is thrown away.
+//! A meter that has stopped stays stopped. Passes without errors of their own skip the rest, at one step for each of
+//! the forms or expressions on the way out; their result is thrown away.
 
 use crate::diagnostic::{Diagnostic, Failed};
 use bumpalo::Bump;
@@ -17,36 +16,36 @@ use std::cell::Cell;
 /// A list that grows in the arena and becomes a slice of it.
 pub(crate) type List<'a, T> = bumpalo::collections::Vec<'a, T>;
 
-/// Steps between two looks at interrupt and memory: far below a millisecond.
+/// Steps between two checks of interrupt and memory: far below a millisecond.
 const SLICE: u64 = 1_024;
 
-/// Steps for each byte of source text. Programs as they are written take one or two; a form that expands into
-/// others, or code that drops many locals on each of its ways, a hundred.
+/// Steps for each byte of source text. Typical programs take one or two; a form that expands into others, or code
+/// that drops many locals on each of its paths, a hundred.
 const STEPS_PER_BYTE: u64 = 250;
 
-/// Bytes of memory that are made at once for one step.
+/// Bytes allocated at once for one step.
 const BYTES_MADE_PER_STEP: usize = 256;
 
-/// Bytes that are made at once without looking whether there is room.
+/// Bytes that may be allocated at once without a check of the budget.
 const LOOKED_AT: usize = 1 << 10;
 
-/// Bytes of text that are looked at for one step.
+/// Bytes of text that are read for one step.
 const BYTES_PER_STEP: usize = 32;
 
-/// What one compilation may use up, and who can end or suspend it.
+/// The limits of one compilation, and the hooks to end or suspend it.
 #[derive(Clone, Debug)]
 pub struct CompileBudget {
     /// Most bytes held at once: forms, intermediate code, bytecode, constants.
     pub memory_bytes: u64,
-    /// Raised at the deadline, or when the caller gives up; none for a compilation that nobody ends.
+    /// Raised at the deadline, or when the caller gives up; `None` if the compilation is never interrupted.
     pub interrupt: Option<Interrupt>,
-    /// Lets a driver give its thread to somebody else meanwhile.
+    /// Lets a driver use the thread for other work meanwhile.
     pub preemption: Preemption,
 }
 
 impl CompileBudget {
-    /// For the program of a run that may hold so many bytes: as many, and as much more as any text of some pages takes
-    /// while it is compiled.
+    /// For the program of a run with this memory limit: as many bytes, and in addition what any text of a few pages
+    /// needs during compilation.
     pub fn for_memory(limit: u64, interrupt: Option<Interrupt>) -> CompileBudget {
         const ANYWAY: u64 = 8 << 20;
         CompileBudget {
@@ -68,7 +67,7 @@ impl Default for CompileBudget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped;
 
-/// Why.
+/// The reason for stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
     Interrupted(InterruptKind),
@@ -80,7 +79,7 @@ enum Why {
 #[derive(Debug)]
 pub struct Meter<'a> {
     arena: &'a Bump,
-    /// Steps until the next look.
+    /// Steps until the next check.
     left: Cell<u64>,
     /// Steps granted so far, `left` included.
     granted: Cell<u64>,
@@ -97,7 +96,7 @@ impl<'a> Meter<'a> {
         let most_steps = (source.len() as u64 + 100).saturating_mul(STEPS_PER_BYTE);
         Meter {
             arena,
-            // The first look comes when there is something to see; the verdict looks in any case.
+            // The first check comes when there is something to see; the verdict checks in any case.
             left: Cell::new(SLICE),
             granted: Cell::new(SLICE),
             most_steps,
@@ -107,7 +106,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// What lives as long as the compilation.
+    /// The arena for everything that lives as long as the compilation.
     pub(crate) fn arena(&self) -> &'a Bump {
         self.arena
     }
@@ -142,7 +141,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// A step that goes through a text.
+    /// One step for reading a text, and more if it is long.
     ///
     /// # Errors
     /// The budget is used up.
@@ -151,18 +150,18 @@ impl<'a> Meter<'a> {
         self.work(1 + bytes / BYTES_PER_STEP)
     }
 
-    /// Looks at interrupt and memory out of turn, after much was reported.
+    /// Checks interrupt and memory out of turn, after much memory was reported.
     pub(crate) fn look_now(&self) -> Result<(), Stopped> {
         self.look(0)
     }
 
-    /// Asks for room that is made at once.
+    /// Reserves room that is allocated at once.
     ///
     /// # Errors
     /// It does not fit the budget.
     #[inline]
     pub(crate) fn reserve(&self, bytes: usize) -> Result<(), Stopped> {
-        // What is small is paid for with the form that it is made for.
+        // Small allocations are paid for with the form that needs them.
         if bytes <= LOOKED_AT { Ok(()) } else { self.reserve_much(bytes) }
     }
 
@@ -176,7 +175,7 @@ impl<'a> Meter<'a> {
         Ok(())
     }
 
-    /// False once the budget is used up: loops over forms end.
+    /// False once the budget is used up, so that loops over forms end.
     #[inline]
     pub(crate) fn goes_on(&self) -> bool {
         self.stopped.get().is_none()
@@ -188,12 +187,12 @@ impl<'a> Meter<'a> {
         self.held.set(self.held.get() + bytes as u64);
     }
 
-    /// Reports that bytes are held no more.
+    /// Reports bytes that are no longer held.
     pub(crate) fn release(&self, bytes: usize) {
         self.held.set(self.held.get().saturating_sub(bytes as u64));
     }
 
-    /// Looks at interrupt, memory and steps.
+    /// Checks interrupt, memory and steps.
     #[cold]
     #[inline(never)]
     fn look(&self, steps: u64) -> Result<(), Stopped> {
@@ -217,7 +216,7 @@ impl<'a> Meter<'a> {
     fn stop(&self, why: Option<Why>) {
         self.stopped.set(why);
         if why.is_some() {
-            // Nothing is granted any more: each further step looks and finds the reason.
+            // Nothing is granted any more: each further step checks and finds the reason.
             self.granted.set(self.steps());
             self.left.set(0);
         }
@@ -234,13 +233,13 @@ impl<'a> Meter<'a> {
         self.granted.get() - self.left.get()
     }
 
-    /// Between two passes: why the compilation ends here, if it does.
+    /// Between two passes: the reason if the compilation must end.
     ///
     /// # Errors
     /// The budget is used up.
     pub(crate) fn verdict(&self) -> Result<(), Failed> {
         if self.stopped.get().is_none() {
-            // What has grown since the last look counts.
+            // Growth since the last check counts.
             let _ = self.look(0);
         }
         let Some(why) = self.stopped.get() else { return Ok(()) };
@@ -266,7 +265,7 @@ impl<'a> Meter<'a> {
 }
 
 impl From<Stopped> for Failed {
-    /// Stands for the verdict, which takes its place when the pass has ended.
+    /// A placeholder: the verdict replaces it when the pass has ended.
     #[cold]
     fn from(_: Stopped) -> Failed {
         Box::new(Diagnostic::error(Reason::CompileTimeout, Span::default(), "compiling ended early"))

@@ -1,4 +1,4 @@
-//! Namespaces that a host attaches to programs: what a program may call in them, and that it may define nothing there.
+//! Namespaces that a host attaches to programs, which may call but not define names there.
 
 /// Numbers of arguments that a function accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -10,7 +10,7 @@ pub struct CallArity {
 }
 
 impl CallArity {
-    /// A call with so many arguments fits.
+    /// Whether a call with this many arguments fits.
     pub fn accepts(self, count: usize) -> bool {
         count >= self.min && self.max.is_none_or(|max| count <= max)
     }
@@ -25,12 +25,12 @@ impl CallArity {
     }
 }
 
-/// A namespace whose names programs refer to as `namespace/name`. It is protected: no program defines a name in it.
+/// A namespace; programs refer to its names as `namespace/name`. It is protected: no program can define a name in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace {
     name: Box<str>,
     doc: Option<Box<str>>,
-    /// By name.
+    /// Sorted by name.
     exports: Vec<Export>,
 }
 
@@ -46,7 +46,7 @@ pub struct Export {
 }
 
 impl Export {
-    /// How it is called under a name, once for each arity: `(crm/get-user id)`; a constant is its name.
+    /// Its usages under a name, one for each arity: `(crm/get-user id)`; for a constant the name.
     pub fn usages(&self, name: &str) -> Vec<String> {
         let call = |parameters: &str| {
             let blank = if parameters.is_empty() { "" } else { " " };
@@ -60,7 +60,7 @@ impl Export {
 }
 
 impl Namespace {
-    /// A namespace; of exports of the same name the last counts.
+    /// A namespace; the last of several exports with the same name counts.
     pub fn new(name: impl Into<Box<str>>, doc: Option<Box<str>>, exports: Vec<Export>) -> Namespace {
         let mut exports = exports;
         exports.reverse();
@@ -74,12 +74,12 @@ impl Namespace {
         &self.name
     }
 
-    /// What it is for.
+    /// Its documentation.
     pub fn doc(&self) -> Option<&str> {
         self.doc.as_deref()
     }
 
-    /// What programs may refer to, in the order of names.
+    /// Its exports, sorted by name.
     pub fn exports(&self) -> &[Export] {
         &self.exports
     }

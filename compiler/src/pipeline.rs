@@ -1,4 +1,4 @@
-//! The passes, one after the other.
+//! Runs all passes of the compiler.
 
 use crate::diagnostic::{self, Diagnostic, Failed};
 use crate::externals::{CompileOptions, Compiled, Externals, Rejection};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Compiles a program.
 ///
 /// # Errors
-/// Everything that is wrong with the text, the most basic first; or that the budget is used up.
+/// All errors of the text, the most basic first; or that the budget is used up.
 pub fn compile(
     source: &str,
     externals: &Externals<'_>,
@@ -31,7 +31,7 @@ pub(crate) fn compile_counting(
     within_budget(source, options, |pass| compile_in(pass, externals))
 }
 
-/// What the passes over one text share.
+/// The shared state of the passes over one text.
 pub(crate) struct Pass<'p, 'a> {
     pub(crate) meter: &'p Meter<'a>,
     pub(crate) arena: &'a bumpalo::Bump,
@@ -57,7 +57,7 @@ pub(crate) fn within_budget<T>(
         let Scratch { arena, buffers } = &mut *scratch;
         let meter = Meter::new(arena, &options.budget, source);
         let compiled = compile(Pass { meter: &meter, arena, buffers, source, options });
-        // Whatever else was found: a compilation that was cut short says only that.
+        // A compilation that was stopped reports only that, whatever else was found.
         let compiled = match meter.verdict() {
             Ok(()) => compiled,
             Err(stopped) => Err((*stopped).into()),
@@ -87,7 +87,7 @@ fn compile_in(pass: Pass<'_, '_>, externals: &Externals<'_>) -> Result<Compiled,
     Ok(Compiled { program, warnings, servers })
 }
 
-/// The errors of a text, if there are any: those of reading first.
+/// The errors of a text, if there are any; errors of reading come first.
 pub(crate) fn refuse(
     mut errors: Vec<Diagnostic>,
     mut found: Vec<Diagnostic>,

@@ -1,47 +1,48 @@
-//! Memory that one compilation leaves for the next on its thread: a small program takes less time to compile
-//! than its tables take to be allocated and freed.
+//! Memory that consecutive compilations on a thread reuse: allocating and freeing its tables would take longer than
+//! compiling a small program.
 
 use crate::codegen::Buffers;
 use bumpalo::Bump;
 use std::cell::Cell;
 
-/// Programs longer than this leave nothing.
+/// Longest program that leaves memory for reuse.
 const LONGEST: usize = 16 << 10;
 
-/// Most bytes of an arena that is kept.
+/// Most bytes of a retained arena.
 const LARGEST_ARENA: usize = 1 << 20;
 
-/// Fewest bytes of an arena that is kept.
+/// Fewest bytes of a retained arena.
 const SMALLEST_ARENA: usize = 4 << 10;
 
 thread_local! {
     static KEPT: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
-/// The memory. Nothing in it depends on what was compiled before.
+/// The memory. Nothing in it depends on earlier compilations.
 #[derive(Default)]
 pub(crate) struct Scratch {
     /// Empty between compilations.
     pub(crate) arena: Bump,
-    /// Of functions, while their code is generated.
+    /// For functions during code generation.
     pub(crate) buffers: Vec<Buffers>,
 }
 
 impl Scratch {
-    /// What the last compilation left, or new memory for a text.
+    /// The memory of the last compilation, or new memory for a text.
     pub(crate) fn take(source: &str) -> Box<Scratch> {
-        // While a thread ends nothing is kept.
+        // Nothing is retained while a thread ends.
         let kept = KEPT.try_with(Cell::take).ok().flatten();
-        // Long programs begin with new memory, so that what fits depends on nothing else.
+        // Long programs start with new memory, so that their limits do not depend on earlier ones.
         let kept = kept.filter(|_| source.len() <= LONGEST);
         kept.unwrap_or_else(|| {
-            // Forms and expressions take some fifteen times the room of their text; most programs fit the first chunk.
+            // Forms and expressions take about fifteen times the size of their text; most programs fit the first
+            // chunk.
             let room = (source.len() * 16).clamp(SMALLEST_ARENA, 64 << 10);
             Box::new(Scratch { arena: Bump::with_capacity(room), buffers: Vec::new() })
         })
     }
 
-    /// Leaves the memory for the next compilation.
+    /// Retains the memory for the next compilation.
     pub(crate) fn keep(mut self: Box<Scratch>, source: &str) {
         if source.len() <= LONGEST && self.arena.allocated_bytes() <= LARGEST_ARENA {
             self.arena.reset();

@@ -1,40 +1,40 @@
-//! Literal tool calls, for a host that knows which tools there are: what a call says without being run.
+//! Literal tool calls, for a host that knows the tools: checks calls without running them.
 //!
-//! The compiler knows neither servers nor schemas. It shows each `tool/call` that names its server to the
-//! host's [`ToolCatalog`], which answers with findings.
+//! The compiler knows neither servers nor schemas. It passes each `tool/call` with a literal server to the host's
+//! [`ToolCatalog`], which returns findings.
 
 use crate::diagnostic::Diagnostic;
 use crate::meter::Meter;
 use ptc_vm::Span;
 use std::fmt;
 
-/// What a host knows about the tools that `tool/call` reaches.
+/// A host's knowledge about the tools that `tool/call` reaches.
 pub trait ToolCatalog: fmt::Debug {
-    /// Judges a call. An error says that the call is wrong whenever it is made: the program is refused,
-    /// unless the call stands in a branch of a program that looks at the servers itself.
-    /// `meter` bounds the work: a step for each literal that is looked at.
+    /// Checks a call. An error means that the call is wrong at any time: the program is refused, unless the call is
+    /// in a branch of a program that looks up the servers itself. `meter` bounds the work: a step for each literal
+    /// that is read.
     fn findings(&self, call: &LiteralCall<'_>, meter: &Meter<'_>) -> Vec<Diagnostic>;
 }
 
-/// A `tool/call` whose server is a literal.
+/// A `tool/call` with a literal server.
 #[derive(Clone, Debug)]
 pub struct LiteralCall<'a> {
     /// The whole call.
     pub span: Span,
     /// Its server.
     pub server: (&'a str, Span),
-    /// Its tool; `None` when it is computed.
+    /// Its tool; `None` if it is computed.
     pub tool: Option<(&'a str, Span)>,
-    /// Its arguments; an empty map when there are none.
+    /// Its arguments; an empty map if there are none.
     pub arguments: Literal<'a>,
 }
 
-/// An expression as far as it is literal.
+/// The literal parts of an expression.
 #[derive(Clone, Debug)]
 pub struct Literal<'a> {
-    /// Where.
+    /// Its span.
     pub span: Span,
-    /// What.
+    /// Its kind.
     pub kind: LiteralKind<'a>,
 }
 
@@ -57,9 +57,9 @@ pub enum LiteralKind<'a> {
     List(Vec<Literal<'a>>),
     /// A map.
     Map {
-        /// Entries whose key is a keyword or a string.
+        /// Entries with a keyword or a string as key.
         entries: Vec<LiteralEntry<'a>>,
-        /// There are other keys, so that nothing is known to be missing.
+        /// There are other keys, so no key is known to be missing.
         open: bool,
     },
     /// Not known before the program runs.

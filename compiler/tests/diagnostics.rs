@@ -1,4 +1,4 @@
-//! Reasons, messages and hints that programs in error get.
+//! Reasons, messages and hints of errors in programs.
 
 use ptc_compiler::{CallArity, CompileOptions, Diagnostic, Externals, SessionName, compile};
 use ptc_vm::Reason;

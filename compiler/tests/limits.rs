@@ -4,7 +4,7 @@ use ptc_compiler::{CompileOptions, Compiled, Externals, Rejection, compile};
 use ptc_vm::Reason;
 use ptc_vm::bytecode::LONGEST_NAME;
 
-/// Native stack of these tests: what recurses with the length of a program does not fit.
+/// Native stack of these tests, too small for recursion over the length of a program.
 const STACK: usize = 256 * 1024;
 
 fn compile_on_small_stack(source: String) -> Result<Compiled, Rejection> {
@@ -151,14 +151,14 @@ fn many_constants_are_an_error_not_a_panic() {
     assert_eq!(errors[0].reason, Reason::CompileMemoryExceeded);
 }
 
-/// Looking for a name takes bounded time, because names are bounded.
+/// Looking up a name takes bounded time, because names have bounded length.
 #[test]
 fn names_have_a_longest() {
     let (longest, longer) = ("n".repeat(LONGEST_NAME), "n".repeat(LONGEST_NAME + 1));
     for form in ["(def @ 1)", ":@", "(let [@ 1] @)", "'@", "{:keys [@]}"] {
         let source = |name: &str| form.replace('@', name);
         if let Err(errors) = compile_on_small_stack(source(&longest)) {
-            // What it cannot mean has nothing to do with its length.
+            // Its length has nothing to do with what it cannot mean.
             assert!(!errors[0].message.contains("bytes"), "{form}: {}", errors[0].message);
         }
         let Err(errors) = compile_on_small_stack(source(&longer)) else { panic!("{form} compiles") };

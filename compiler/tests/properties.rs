@@ -1,5 +1,5 @@
-//! Whatever the text, the compiler answers; whatever it compiles passes the verifier (a debug assertion in
-//! `compile`) and leaves no value behind when it runs.
+//! The compiler ends on any text; a compiled program passes the verifier (a debug assertion in `compile`) and leaves
+//! no value behind when it runs.
 
 use proptest::prelude::*;
 use ptc_compiler::{CompileOptions, Externals, compile};

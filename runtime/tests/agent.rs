@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// A runtime with a server whose tools do not say whether they change data.
+/// A runtime with a server; its tools do not say whether they change data.
 async fn with_server() -> Runtime {
     let servers = vec![common::entry("fake", &[])];
     let config = RuntimeConfig { servers, start: StartPolicy::All, workers: 1, ..RuntimeConfig::default() };

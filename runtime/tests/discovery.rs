@@ -11,7 +11,7 @@ use ptc_runtime::upstream::UpstreamState;
 use ptc_runtime::{Runtime, RuntimeConfig, StartPolicy};
 use serde_json::json;
 
-/// Two servers whose tools are loaded.
+/// Two servers with loaded tools.
 async fn loaded(listings: &Listings) -> Runtime {
     let servers = vec![
         listings.server("github", "GitHub MCP server.", &issue_tools()),

@@ -211,7 +211,7 @@ fn folders_are_private_and_those_of_dead_processes_go() {
     second.close();
     drop((first, kept));
     assert!(!folder.exists());
-    // A folder that other users may write to is not used, nor one whose path is a link.
+    // A folder that other users may write to is not used, nor one that is reached through a link.
     std::fs::set_permissions(&base, PermissionsExt::from_mode(0o777)).expect("open to all");
     let linked = dir.path().join("linked");
     std::os::unix::fs::symlink(dir.path(), &linked).expect("linked");

@@ -76,7 +76,7 @@ pub fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
     }
 }
 
-/// Number of spilled results whose files a process has open.
+/// Number of spilled results that a process has open.
 pub fn kept_results(id: u32) -> usize {
     let links = std::fs::read_dir(format!("/proc/{id}/fd")).expect("a process").flatten();
     let is_kept = |path: &std::path::Path| path.to_string_lossy().contains("ptc-spill-");

@@ -15,7 +15,7 @@ pub const SIZE: (u16, u16) = (72, 96);
 /// Lines of scrollback that can be read.
 const KEPT_LINES: usize = 1_000;
 
-/// A process whose standard streams are a pseudo-terminal; killed when dropped.
+/// A process with a pseudo-terminal as its standard streams; killed when dropped.
 pub struct Terminal {
     process: PtyProcess,
     keys: File,

@@ -56,7 +56,7 @@ impl ConfigFile {
     }
 }
 
-/// A stdio entry whose handshake timeout suits a busy machine.
+/// A stdio entry with a handshake timeout that suits a busy machine.
 pub fn stdio(command: &str, arguments: &[&str]) -> Value {
     json!({ "transport": "mcp_stdio", "command": command, "args": arguments, "handshake_timeout_ms": 120_000 })
 }

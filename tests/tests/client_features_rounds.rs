@@ -92,7 +92,7 @@ impl Client {
         text_of(&self.call(program(text))["result"])
     }
 
-    /// Makes a call whose answer is a request for input.
+    /// Makes a call that is answered with a request for input.
     fn asked(&mut self, params: &Value) -> Round {
         Round::of(params, self.call(params.clone()))
     }
@@ -111,7 +111,7 @@ impl Client {
     }
 }
 
-/// A call whose answer requests input.
+/// A call that was answered with a request for input.
 struct Round {
     params: Value,
     result: Value,

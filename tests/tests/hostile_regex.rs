@@ -15,7 +15,7 @@ const ATTEMPTS: usize = 3;
 /// Error kinds of a program that hit a limit; an answer is fine as well.
 const LIMITED: &[&str] = &["timeout", "fuel_exceeded", "memory_exceeded"];
 
-/// The same for a program whose pattern takes too many steps.
+/// The same for a program with a pattern that takes too many steps.
 const COMPLEX: &[&str] = &["timeout", "fuel_exceeded", "memory_exceeded", "type_error"];
 
 /// `double` makes long texts of short ones; `uneven` is a text without a period.

@@ -10,7 +10,7 @@ use ptc_tests::web::{
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A call whose client is asked for input. The server asks only while no other client calls it.
+/// A call that asks its client for input. The server asks only while no other client calls it.
 const FORM: &str =
     r#"(:value (tool/call 'probe/ask {:message "Sure?" :requestedSchema {:type "object" :properties {}}}))"#;
 

@@ -1,4 +1,4 @@
-//! Tasks in words: `lisp_task` and `ptc task`, with a model whose replies are scripted.
+//! Tasks in words: `lisp_task` and `ptc task`, with a scripted model.
 
 use ptc_tests::binary::{ptc, run};
 use ptc_tests::model::ModelServer;

@@ -330,7 +330,7 @@ fn every_block_of_the_document_is_taken_as_it_stands() {
     assert_eq!(std::fs::read_to_string(&written).unwrap(), "from a file");
     assert_eq!(result["arguments"], json!({ "_fromFile": args }));
     assert!(result["resultFile"].is_string() && result.get("autoSpilled").is_none(), "{result}");
-    // The response of a call whose result is too large.
+    // The response of a call with too large a result.
     std::fs::write(&args, json!({ "path": data_folder }).to_string()).unwrap();
     let call = json!({ "action": "call", "tool": "filesystemQuery", "argumentsFile": args });
     let result = dispatch(&mut server, call);

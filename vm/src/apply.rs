@@ -10,7 +10,7 @@ use crate::value::build::Arguments;
 use crate::value::combinator::{Combinator, direct_depth};
 use crate::value::{Store, Value};
 
-/// Combinators nest this deep before a machine takes over; [`apply`] recurses as deep.
+/// Nesting of combinators up to which [`apply`] calls them itself, recursing as deep; beyond it a machine takes over.
 const DEPTH: u8 = 4;
 
 /// Whether [`apply`] can call the value.
@@ -57,8 +57,8 @@ fn call_direct(cx: &mut Context, builtin: BuiltinId, arguments: &mut [Value]) ->
     run(cx, arguments)
 }
 
-/// The arguments that a `partial` of these parts hands on: given ones and new ones, of each of which there may be
-/// very many.
+/// The arguments that a `partial` with these parts passes on: its own first, then the new ones. There may be very
+/// many of either.
 ///
 /// # Errors
 /// Fuel and memory.
@@ -67,7 +67,7 @@ pub(crate) fn given_first(cx: &mut Context, parts: &[Value], arguments: &mut [Va
     cx.arguments(given.chain(arguments.iter_mut().map(std::mem::take)))
 }
 
-/// Calls a combinator. Its parts nest, so that few of them may be many calls: each polls.
+/// Calls a combinator. A few nested parts may make many calls, so each call polls.
 fn apply_combinator(cx: &mut Context, node: &Combinator, arguments: &mut [Value]) -> Result<Value> {
     cx.tick(1)?;
     let parts = node.parts();

@@ -40,7 +40,7 @@ impl Big<'_> {
 
 /// The float nearest to a big integer; beyond the range of floats it is infinite.
 ///
-/// Takes no longer for long integers: those beyond the range are told by their length.
+/// Takes constant time for long integers: those beyond the range of floats are recognised by their length.
 pub(crate) fn big_to_float(value: &BigInt) -> f64 {
     let in_range = if value.bits() <= 1_024 { value.to_f64() } else { None };
     in_range.unwrap_or(if value.sign() == num_bigint::Sign::Minus {
@@ -76,7 +76,7 @@ fn pair<'v>(a: &'v Value, b: &'v Value) -> Option<Pair<'v>> {
     }
 }
 
-/// [`invalid_types`] for all arguments of a call, of which a message names the first.
+/// [`invalid_types`] for all arguments of a call; the message names only the first ones.
 #[cold]
 pub(crate) fn invalid_types_of(name: &str, arguments: &[Value]) -> Box<Fault> {
     const NAMED: usize = 8;
@@ -91,7 +91,7 @@ pub(crate) fn invalid_types(name: &str, arguments: &[&Value]) -> Box<Fault> {
     Fault::type_error(format_args!("{name}: invalid argument types: {}", words.join(", "))).types(&words)
 }
 
-/// The same where numbers were needed.
+/// [`invalid_types`] with the hint that numbers are needed.
 #[cold]
 pub(crate) fn not_numbers(name: &str, arguments: &[&Value]) -> Box<Fault> {
     let mut fault = invalid_types(name, arguments);
@@ -126,10 +126,10 @@ pub(crate) fn charge(cx: &mut Context, bits: u64, work: u64) -> Result<()> {
     cx.reserve(bits.div_ceil(8) as usize)
 }
 
-/// Pays for an operation that takes as long as its operands are.
+/// Pays for an operation that takes time linear in the length of its operands.
 pub(crate) fn charge_linear(cx: &mut Context, a: &BigInt, b: &BigInt) -> Result<()> {
     let longer = a.bits().max(b.bits());
-    // One bit more may spill over the limit; the limit is on what is asked for, not on the last carry.
+    // The result may be one bit longer than the limit: the limit applies to the operands, not to the last carry.
     charge(cx, longer, longer / 64)
 }
 
@@ -171,7 +171,7 @@ pub fn add(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
 /// `a + small`: serves `inc`, `dec`, addition and subtraction of a literal.
 ///
 /// # Errors
-/// Not a number (the fault of what was written); too large.
+/// Not a number (the fault names the operation that the source wrote); too large.
 pub fn add_small(cx: &mut Context, a: Value, small: i64, written: Written) -> Result<Value> {
     match (&a, written) {
         (Value::Int(_) | Value::Float(_) | Value::BigInt(_), _) => add(cx, a, Value::Int(small)),
@@ -246,7 +246,7 @@ fn big_ratio(a: &BigInt, b: &BigInt) -> f64 {
     }
     // The leading 64 bits of each carry all the precision a float has.
     let (shift_a, shift_b) = (a.bits().saturating_sub(64), b.bits().saturating_sub(64));
-    // Of the magnitudes: shifting a negative integer looks at all its digits.
+    // Shifts the magnitudes: shifting a negative integer reads all its digits.
     let leading = |value: &BigInt, shift: u64| {
         let leading = big_to_float(&BigInt::from(value.magnitude() >> shift));
         if value.sign() == num_bigint::Sign::Minus { -leading } else { leading }
@@ -257,7 +257,7 @@ fn big_ratio(a: &BigInt, b: &BigInt) -> f64 {
     ratio * 2f64.powi(exponent / 2) * 2f64.powi(exponent - exponent / 2)
 }
 
-/// Which of the three integer divisions.
+/// One of the three integer divisions.
 #[derive(Clone, Copy)]
 enum Division {
     Quotient,
@@ -329,8 +329,8 @@ fn division(cx: &mut Context, kind: Division, a: Value, b: Value) -> Result<Valu
     }
 }
 
-/// Quotient and remainder of magnitudes, as by hand: a few limbs of the dividend at a time, so that no step takes
-/// longer than a fraction of a millisecond.
+/// Quotient and remainder of magnitudes by long division: a few limbs of the dividend at a time, so that no step
+/// takes longer than a fraction of a millisecond.
 fn long_division(cx: &mut Context, a: &BigUint, b: &BigUint) -> Result<(BigUint, BigUint)> {
     /// Products of limbs in one step.
     const STEP: u64 = 1 << 16;
@@ -345,7 +345,7 @@ fn long_division(cx: &mut Context, a: &BigUint, b: &BigUint) -> Result<(BigUint,
     let mask = (BigUint::from(1_u8) << block) - 1_u8;
     while at > 0 {
         at -= 1;
-        // Shifting the dividend and the quotient looks at all that is left of them.
+        // Shifting the dividend and the quotient reads all that is left of them.
         cx.tick((block / 64 * width + at * block / 64 + quotient.bits() / 64) / 8 + 1)?;
         rest = (rest << block) | ((a >> (at * block)) & &mask);
         let (digits, less) = rest.div_rem(b);

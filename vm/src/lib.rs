@@ -4,25 +4,25 @@
 //! stopped ([`isolate::Exit`]).
 //!
 //! # Layout
-//! The rooms from bottom to top; each uses only those before it (`.ci/rooms.py` checks that and draws it).
+//! The modules from bottom to top; each uses only those before it (`.ci/rooms.py` checks that and draws it).
 //!
 //! - [`fault`]: why and where a program stops
-//! - [`memory`]: what a program may use up: logical bytes, fuel, time
+//! - [`memory`]: the resources of a program: logical bytes, fuel, time
 //! - [`regex`]: regular expressions
 //! - [`bytecode`]: instructions, compiled programs, the verifier
-//! - [`value`]: what programs compute with: nodes, names, relations, how they are built and read within limits
-//! - [`context`]: what builtins can reach
+//! - [`value`]: the values of programs: nodes, names, relations, bounded construction and reading
+//! - [`context`]: the state that builtins work on
 //! - [`mod@print`]: values as text; [`arith`]: numbers; [`json`]: values from and to JSON
-//! - `collection`: what builtins and machines do with collections; `apply`: calls that need no frame
+//! - `collection`: operations on collections for builtins and machines; `apply`: calls that need no frame
 //! - [`native`]: builtins that call functions, as resumable state machines
 //! - [`builtins`]: the table of builtin functions, one module for each part of the language
 //! - `disassembly`: programs as text
 //! - `interpreter`: the instruction loop, calls, fibers, globals
-//! - [`isolate`]: one program's world, run in slices by a driver
-//! - `testing`: unit tests that need more than one room
+//! - [`isolate`]: the world of one program, run in slices by a driver
+//! - `testing`: unit tests across modules
 
 #![forbid(unsafe_code)]
-// Denied again where everything has to pay: in `builtins`, `native` and `collection` (see `value::build`).
+// Denied again in `builtins`, `native` and `collection`, where everything has to pay (see `value::build`).
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros)]
 
 pub mod apply;

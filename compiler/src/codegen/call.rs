@@ -1,4 +1,4 @@
-//! Calls and closures.
+//! Generates calls and closures.
 
 use super::emitter::{Emitter, Target, take};
 use crate::diagnostic::Failed;
@@ -33,7 +33,7 @@ impl Emitter<'_, '_> {
         self.window_call(span, callee, arguments, target)
     }
 
-    /// `(fnil inc 0)`, `(juxt :a :b)`: made of constants, it is a constant.
+    /// `(fnil inc 0)`, `(juxt :a :b)`: a combinator of constants is a constant.
     fn constant_combinator(
         &mut self,
         span: Span,
@@ -78,8 +78,7 @@ impl Emitter<'_, '_> {
         self.make(span, saved, target, |dst| Instruction::Call2 { builtin, a, b, dst })
     }
 
-    /// A call through a window. The window starts at the target register where everything above it is
-    /// free.
+    /// A call through a window. The window starts at the target register if everything above it is free.
     fn window_call(
         &mut self,
         span: Span,
@@ -90,8 +89,8 @@ impl Emitter<'_, '_> {
         let saved = self.top;
         let at = match target {
             Target::Fresh(register) if register + 1 == self.top => register,
-            // What is in the register now dies while the arguments are evaluated; only a callee would need
-            // the place before that.
+            // The value in the register dies while the arguments are evaluated; only a callee would need the register
+            // before that.
             Target::Into(register) if register + 1 == self.top && !matches!(callee, Callee::Value(_)) => {
                 register
             }
@@ -129,7 +128,7 @@ impl Emitter<'_, '_> {
     }
 }
 
-/// Nobody can tell whether the call was made.
+/// Whether it is unobservable if the call is omitted.
 fn is_droppable(builtin: BuiltinId, arguments: usize) -> bool {
     let info = builtin.info();
     info.purity == Purity::Total && info.arity.accepts(arguments)

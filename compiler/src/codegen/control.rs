@@ -1,5 +1,5 @@
-//! Conditionals. Jumps that leave a test carry the locals that die on their way; where there are any, the
-//! jump goes through a few drops of its own.
+//! Generates conditionals. A jump out of a test carries the locals that die on its edge; if there are any, it goes
+//! through a few drops of its own.
 
 use super::emitter::{Emitter, Patch, Target, keep, take};
 use crate::diagnostic::Failed;
@@ -59,7 +59,7 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    /// Jumps away when the test is false; goes on when it is true.
+    /// Jumps if the test is false; continues if it is true.
     pub(super) fn test_jump(
         &mut self,
         span: Span,
@@ -78,7 +78,7 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    /// `and` and `or` as a test: every item jumps by itself.
+    /// `and` and `or` as a test: every item jumps separately.
     #[inline(never)]
     fn logic_jump(
         &mut self,
@@ -197,7 +197,7 @@ impl Emitter<'_, '_> {
         Ok(self.jump(span, instruction))
     }
 
-    /// `and` and `or` for their value: the register holds the item that decides.
+    /// `and` and `or` as a value: the register holds the deciding item.
     #[inline(never)]
     pub(super) fn logic(&mut self, span: Span, logic: &Logic<'_>, target: Target) -> Result<(), Failed> {
         let Some((last, before)) = logic.items.split_last() else { return Ok(()) };
@@ -221,7 +221,7 @@ impl Emitter<'_, '_> {
             self.emit(item.span, Instruction::Drop { src: Last(register) });
         }
         match target {
-            // The last item may be a `recur`, or end the function by itself.
+            // The last item may be a `recur`, or end the function itself.
             Target::Return => self.value(last, Target::Return)?,
             _ => self.value(last, Target::Fresh(register))?,
         }
@@ -285,7 +285,7 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    /// The subject stays full while clauses are tried, and dies on the way to each body.
+    /// The subject stays full while clauses are tried, and dies on the edge to each body.
     fn case_entry(&mut self, span: Span, subject: Src, dying: Slots) {
         if subject.last {
             self.emit(span, Instruction::Drop { src: Last(subject.reg) });
@@ -327,7 +327,7 @@ impl Emitter<'_, '_> {
     }
 }
 
-/// The operand beside the literal, where that is an integer which fits into the instruction.
+/// The operand and the literal, if that is an integer that fits into the instruction.
 fn against_int(a: Src, literal: Literal) -> Option<AgainstInt> {
     match literal {
         Literal::Int(value) => AgainstInt::new(a, value),

@@ -1,4 +1,4 @@
-//! The state of one function: instructions, registers, jumps.
+//! The state of code generation for one function: instructions, registers, jumps.
 
 use super::Generator;
 use crate::diagnostic::{Failed, too_many_locals};
@@ -7,47 +7,47 @@ use ptc_vm::Span;
 use ptc_vm::bytecode::instruction::{Far, Flow, Near, Small, Written};
 use ptc_vm::bytecode::{Dst, Instruction, Last, Pinned, Proto, Shape, Src};
 
-/// Bytes of an instruction and its place, and of a jump that waits for its target.
+/// Bytes of an instruction and its span, and of a jump that waits for its target.
 const HELD_BY_INSTRUCTION: usize = 2 * (size_of::<Instruction>() + size_of::<Span>());
 
-/// Registers a function may use.
+/// Most registers of a function.
 const MAX_REGISTERS: u8 = 250;
 
-/// Where the value of an expression goes.
+/// The destination of an expression's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// This register, empty from now on, so that it may serve as a scratch register too.
+    /// This register, which is empty, so it may serve as a scratch register too.
     Fresh(u8),
     /// This register, which may stay full until the value is complete.
     Into(u8),
-    /// Out of the function.
+    /// The function's caller.
     Return,
-    /// Nowhere: only the effect counts.
+    /// None: only the effect counts.
     Ignore,
 }
 
-/// A jump whose distance is not known yet.
+/// A jump with a distance that is not known yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Patch(usize);
 
-/// A place to jump back to.
+/// A position to jump back to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label(usize);
 
-/// The loop or function that `recur` goes to.
+/// The loop or function that `recur` continues.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecurHead {
     pub(super) label: Label,
     pub(super) counter: u8,
-    /// Where the registers pinned inside begin in `Emitter::pinned`.
+    /// Start of the registers pinned inside it, in `Emitter::pinned`.
     pub(super) inside: usize,
 }
 
-/// Memory that one function after the other uses while it is generated.
+/// Buffers that consecutive functions reuse during generation.
 pub(crate) struct Buffers {
     code: Vec<Instruction>,
     spans: Vec<Span>,
-    /// Register of each slot in scope, as far as there were any.
+    /// Register of each slot, as far as there were any.
     slots: Vec<u8>,
 }
 
@@ -61,17 +61,17 @@ impl Buffers {
 pub(super) struct Emitter<'g, 'm> {
     pub(super) generator: &'g mut Generator<'m>,
     buffers: Buffers,
-    /// First free register; everything from it on is empty.
+    /// First free register; all registers from it on are empty.
     pub(super) top: u8,
     highest: u8,
-    /// Bytes reported for room that the code has grown into.
+    /// Bytes reported to the meter for the growth of the code.
     grown: usize,
-    /// Where the last jump was made to arrive.
+    /// The last position that was made a jump target.
     last_arrival: usize,
     /// Loop counters that a return leaves behind, outermost first; without last uses, locals too.
     pub(super) pinned: Vec<u8>,
     pub(super) heads: Vec<RecurHead>,
-    /// Registers in which enclosing `for` forms collect.
+    /// The collecting registers of enclosing `for` forms.
     pub(super) collectors: Vec<u8>,
 }
 
@@ -129,7 +129,7 @@ impl<'g, 'm> Emitter<'g, 'm> {
             registers,
             captures: function.captures,
             next_arity: None,
-            // Exactly as long as they are: programs are kept.
+            // Without spare capacity: programs are cached.
             code: code.as_slice().into(),
             spans: spans.as_slice().to_vec(),
         };
@@ -148,8 +148,8 @@ impl<'g, 'm> Emitter<'g, 'm> {
         self.buffers.spans.push(span);
     }
 
-    /// The code grows to twice its length: so much is held while the function is generated. Whoever emits is told
-    /// at the next expression.
+    /// The code grows to twice its length, which is held while the function is generated. The next expression reports
+    /// it.
     #[cold]
     fn note_growth(&mut self) {
         let more = self.buffers.code.capacity() * HELD_BY_INSTRUCTION;
@@ -187,7 +187,7 @@ impl<'g, 'm> Emitter<'g, 'm> {
         if slots.is_empty() {
             return;
         }
-        // These are not of an expression: many can come of one.
+        // These steps do not belong to an expression: one may need many.
         let _ = self.generator.meter.step();
         for slot in slots.iter() {
             let register = self.slot(slot);
@@ -195,8 +195,8 @@ impl<'g, 'm> Emitter<'g, 'm> {
         }
     }
 
-    /// The register in which an instruction leaves a value for the target: the target's own, or the next
-    /// free one, which [`Emitter::finish`] empties again.
+    /// The register in which an instruction leaves a value for the target: the target's own, or the next free one,
+    /// which [`Emitter::finish`] empties again.
     pub(super) fn destination(&mut self, span: Span, target: Target) -> Result<u8, Failed> {
         match target {
             Target::Fresh(register) | Target::Into(register) => Ok(register),
@@ -208,7 +208,7 @@ impl<'g, 'm> Emitter<'g, 'm> {
         }
     }
 
-    /// A register for a value that is made in steps: the target's, if nothing is in it, or a free one.
+    /// A register for a value that is built in steps: the target's, if it is empty, or a free one.
     pub(super) fn fresh(&mut self, span: Span, target: Target) -> Result<u8, Failed> {
         match target {
             Target::Fresh(register) => Ok(register),
@@ -216,7 +216,7 @@ impl<'g, 'm> Emitter<'g, 'm> {
         }
     }
 
-    /// Makes a value for its target with one instruction, whose operands need the registers above `saved` no longer.
+    /// Makes a value for its target with one instruction; its operands need the registers from `saved` on no longer.
     pub(super) fn make(
         &mut self,
         span: Span,
@@ -230,7 +230,7 @@ impl<'g, 'm> Emitter<'g, 'm> {
         self.finish(span, take(dst.0), target)
     }
 
-    /// Brings a value from a register to its target.
+    /// Moves a value from a register to its target.
     pub(super) fn finish(&mut self, span: Span, src: Src, target: Target) -> Result<(), Failed> {
         match target {
             Target::Fresh(register) | Target::Into(register) => {
@@ -252,7 +252,7 @@ impl<'g, 'm> Emitter<'g, 'm> {
         Ok(())
     }
 
-    /// The operand, copied to a free register when it is not a last use.
+    /// The operand, copied to a free register if this is not its last use.
     pub(super) fn owned(&mut self, span: Span, src: Src) -> Result<Last, Failed> {
         if src.last {
             return Ok(Last(src.reg));
@@ -264,19 +264,19 @@ impl<'g, 'm> Emitter<'g, 'm> {
 
     // ----- jumps
 
-    /// Marks this place as a target of backward jumps.
+    /// Marks this position as a target of backward jumps.
     pub(super) fn label(&mut self) -> Label {
         self.last_arrival = self.buffers.code.len();
         Label(self.buffers.code.len())
     }
 
-    /// Emits a jump whose target comes later.
+    /// Emits a jump to a later target.
     pub(super) fn jump(&mut self, span: Span, instruction: Instruction) -> Patch {
         self.emit(span, instruction);
         Patch(self.buffers.code.len() - 1)
     }
 
-    /// Emits an unconditional jump, unless control cannot get here.
+    /// Emits an unconditional jump, unless this position is unreachable.
     pub(super) fn leave(&mut self, span: Span) -> Option<Patch> {
         self.is_reachable().then(|| self.jump(span, Instruction::Jump { to: Far(0) }))
     }
@@ -300,8 +300,8 @@ impl<'g, 'm> Emitter<'g, 'm> {
         }
     }
 
-    /// Where the code ends with the increment of a loop variable in its place, puts the short cut through it
-    /// and the `LoopBack` to come before it.
+    /// If the code ends with the increment of a loop variable in place, inserts the shortcut through it and the
+    /// following `LoopBack` before it.
     pub(super) fn count_loop(&mut self, span: Span, head: Label) {
         let Some(&Instruction::AddSmall { a, value: step, dst, written: Written::Increment }) =
             self.buffers.code.last()

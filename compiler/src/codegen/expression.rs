@@ -1,4 +1,4 @@
-//! Expressions: one function for each family, so that the frame of the dispatcher stays small.
+//! Generates expressions: one function for each family, so that the frame of the dispatcher stays small.
 
 use super::emitter::{Emitter, Target, keep, take};
 use super::literal::Collection;
@@ -9,8 +9,7 @@ use ptc_vm::bytecode::instruction::{Capture, Far, Int, Key, Relation, Side, Sign
 use ptc_vm::bytecode::{Constant, Dst, Global, Instruction, Src};
 
 impl Emitter<'_, '_> {
-    /// Evaluates an expression for its target. Until the value is complete, only a fresh target register
-    /// is touched.
+    /// Evaluates an expression for its target. Until the value is complete, only a fresh target register is changed.
     pub(super) fn value(&mut self, expr: &Expr<'_>, target: Target) -> Result<(), Failed> {
         self.generator.meter.step()?;
         let span = expr.span;
@@ -48,7 +47,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// An operand of an instruction: a local as it is, anything else in a new register.
+    /// An operand of an instruction: a local directly, anything else in a new register.
     pub(super) fn operand(&mut self, expr: &Expr<'_>) -> Result<Src, Failed> {
         if let Kind::Local(read) = &expr.kind {
             return Ok(Src { reg: self.slot(read.slot), last: read.last.get() });
@@ -62,7 +61,7 @@ impl Emitter<'_, '_> {
         self.make(expr.span, self.top, target, |dst| match expr.kind {
             Kind::Capture(index) => Instruction::LoadCapture { index: Capture(index), dst },
             Kind::Global(global) => Instruction::LoadGlobal { global: Global(global), dst },
-            // A running closure stands in register 0.
+            // Register 0 holds the running closure.
             _ => Instruction::Move { src: keep(0), dst },
         })
     }
@@ -111,7 +110,7 @@ impl Emitter<'_, '_> {
     ) -> Result<(), Failed> {
         let Some((first, rest)) = operands.split_first() else { return Ok(()) };
         let saved = self.top;
-        // `(* 2 x)`: the constant stands on the left.
+        // `(* 2 x)`: the constant is on the left.
         if let [second] = rest
             && !is_constant(second)
             && let Some(left) = self.with_constant(op, first, Side::Left)?
@@ -122,7 +121,7 @@ impl Emitter<'_, '_> {
         let mut a = self.operand(first)?;
         for (index, operand) in rest.iter().enumerate() {
             let right = self.with_constant(op, operand, Side::Right)?;
-            // Not read where the constant is in the instruction.
+            // Not read if the constant is in the instruction.
             let b = if right.is_some() { a } else { self.operand(operand)? };
             self.top = saved;
             let dst = Dst(match index + 1 == rest.len() {
@@ -171,15 +170,15 @@ impl Emitter<'_, '_> {
             Some(Comparison::LessEqual) => Instruction::LessEqual { a, b, dst },
         };
         self.emit(span, instruction);
-        // `not` of truth itself is the negation already.
+        // Negating truth itself is already a `not`.
         if negated != kind.is_none() {
             self.emit(span, Instruction::Not { a: take(dst.0), dst });
         }
         self.finish(span, take(dst.0), target)
     }
 
-    /// The instruction for an operator and a constant operand, if there is one. An integer that fits is in
-    /// the instruction, anything else in the table of constants.
+    /// The instruction for an operator and a constant operand, if there is one. An integer that fits is in the
+    /// instruction, anything else in the constant table.
     fn with_constant(
         &mut self,
         op: Arithmetic,
@@ -216,8 +215,8 @@ impl Emitter<'_, '_> {
         }))
     }
 
-    /// A comparison of one operand with a literal that instructions can hold or take from the table. The
-    /// relation of a negated equality is the negated one; any other is left to be negated.
+    /// A comparison of one operand with a literal that fits an instruction or the constant table. A negated equality
+    /// becomes the opposite relation; any other negation is left to the caller.
     pub(super) fn literal_comparison<'e>(&self, test: &Test<'e>) -> Option<(Relation, Ref<'e>, Literal)> {
         let TestKind::Compare { op, a, b, .. } = test.kind else { return None };
         let relation = match op {
@@ -237,7 +236,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// The operands of a condition as those of a comparison instruction (`None` for truth itself).
+    /// The operands of a condition, as those of a comparison instruction (`None` for truth itself).
     fn test_operands(
         &mut self,
         span: Span,
@@ -311,8 +310,8 @@ impl Emitter<'_, '_> {
             return self.value(binding.value, Target::Into(register));
         }
         let register = match &binding.value.kind {
-            // Another name for a value that nothing else reads: it stays where it is. Not inside a loop,
-            // where the register belongs to a variable that `recur` writes.
+            // Another name for a value that nothing else reads: it stays in its register. Not inside a loop, where
+            // the register belongs to a variable that `recur` writes.
             Kind::Local(read) if read.last.get() && self.heads.is_empty() => self.slot(read.slot),
             _ => {
                 let register = self.register(binding.value.span)?;

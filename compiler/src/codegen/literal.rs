@@ -1,4 +1,4 @@
-//! Literals and collections.
+//! Generates literals and collections.
 
 use super::emitter::{Emitter, Target, take};
 use crate::diagnostic::Failed;
@@ -7,10 +7,10 @@ use ptc_vm::Span;
 use ptc_vm::bytecode::instruction::{Entries, Small};
 use ptc_vm::bytecode::{Args, Const, Constant, Dst, Instruction, Last};
 
-/// Items of a collection that are gathered in registers before they are appended; even, for maps.
+/// Number of items that are gathered in registers before they are appended; even, for maps.
 const CHUNK: usize = 32;
 
-/// What is built.
+/// The kind of collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Collection {
     Vector,
@@ -57,7 +57,7 @@ impl Emitter<'_, '_> {
         Ok(Args { at, count: items.len() as u8 })
     }
 
-    /// The constant set of a map's keys, if they are different keywords and strings.
+    /// The constant set of a map's keys, if they are distinct keywords and strings.
     fn record_keys(&mut self, span: Span, items: &[Ref<'_>]) -> Result<Option<u16>, Failed> {
         let mut rows = Vec::with_capacity(items.len() / 2);
         for key in items.iter().step_by(2) {

@@ -1,4 +1,4 @@
-//! `loop`, `recur`, `for` and `doseq`.
+//! Generates `loop`, `recur`, `for` and `doseq`.
 
 use super::control::Edge;
 use super::emitter::{Emitter, RecurHead, Target, take};
@@ -38,7 +38,8 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    /// Values go to temporary registers, unless their variable is dead already; then all move into place.
+    /// Values go to temporary registers, unless their variable is already dead; then all are moved to their
+    /// variables.
     #[inline(never)]
     pub(super) fn recur(&mut self, span: Span, arguments: &[RecurArg<'_>]) -> Result<(), Failed> {
         let Some(head) = self.heads.last().copied() else {
@@ -76,7 +77,7 @@ impl Emitter<'_, '_> {
         let (saved, scope) = (self.top, self.open_scope());
         let (vector, index, element) = (self.register(span)?, self.register(span)?, self.register(span)?);
         let place = each.collection.span;
-        // `Next` wants the vector and the index in neighbouring registers; the element comes after them.
+        // `Next` needs the vector and the index in adjacent registers; the element follows them.
         self.top = index;
         let a = self.operand(each.collection)?;
         self.top = element + 1;
@@ -122,7 +123,7 @@ impl Emitter<'_, '_> {
         self.literal(span, Literal::Nil, target)
     }
 
-    /// `for`: a vector that the innermost body appends to.
+    /// `for`: the innermost body appends to a vector.
     #[inline(never)]
     pub(super) fn collect(&mut self, span: Span, level: Ref<'_>, target: Target) -> Result<(), Failed> {
         let saved = self.top;

@@ -1,4 +1,4 @@
-//! IR to instructions.
+//! Code generation: IR to instructions.
 //!
 //! Registers are a stack: register 0 is the closure, then come the parameters, then locals and temporary
 //! values in the order in which they are needed. A call window therefore always finds the registers above
@@ -21,19 +21,19 @@ use emitter::Emitter;
 use ptc_vm::Reason;
 use ptc_vm::bytecode::{Proto, ProtoIndex};
 
-/// Bytes of a function beside its code.
+/// Bytes of a function in addition to its code.
 const HELD_BY_FUNCTION: usize = 2 * size_of::<Proto>() + 64;
 
-/// What all functions of a program share while code is generated.
+/// The shared state of all functions of a program during code generation.
 pub(crate) struct Generator<'m> {
     meter: &'m Meter<'m>,
     tables: Tables<'m>,
     protos: Vec<Option<Proto>>,
-    /// Buffers of functions that are finished, for the next ones.
+    /// Buffers of finished functions, for reuse.
     buffers: Vec<Buffers>,
-    /// Compare-and-jump instructions reach 32,767 instructions; without them any distance is fine.
+    /// Avoids compare-and-jump instructions, which reach 32,767 instructions; other jumps have no limit.
     far: bool,
-    /// Some compare-and-jump did not reach.
+    /// Some compare-and-jump did not reach its target.
     too_far: bool,
     /// Last uses are known; without them a local stays full until its scope ends.
     last_uses: bool,
@@ -67,7 +67,7 @@ pub(crate) fn generate<'m>(
 }
 
 impl Generator<'_> {
-    /// Generates all arities of a function; the first is the one that closures refer to.
+    /// Generates all arities of a function; closures refer to the first.
     fn function(&mut self, function: &Function<'_>) -> Result<ProtoIndex, Failed> {
         let first = self.protos.len();
         let span = function.arities.first().map(|arity| arity.span).unwrap_or_default();

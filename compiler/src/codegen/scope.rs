@@ -1,5 +1,5 @@
-//! Code without last uses, where a local stays full until its scope ends. Only tests ask for it: whatever
-//! a program does must not depend on who reads a value last.
+//! Generates scopes without last uses, where a local stays full until its scope ends. Only tests use this mode, to
+//! prove that the behaviour of a program does not depend on its last uses.
 
 use super::emitter::{Emitter, take};
 use crate::diagnostic::Failed;
@@ -7,7 +7,7 @@ use crate::ir::Slots;
 use ptc_vm::Span;
 use ptc_vm::bytecode::{Dst, Instruction, Last};
 
-/// Where a scope began in the list of pinned registers.
+/// Start of a scope in the list of pinned registers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope(usize);
 
@@ -16,14 +16,14 @@ impl Emitter<'_, '_> {
         Scope(self.pinned.len())
     }
 
-    /// Keeps the register of a local full until its scope is closed.
+    /// Pins the register of a local until its scope is closed.
     pub(super) fn pin(&mut self, register: u8) {
         if !self.generator.last_uses {
             self.pinned.push(register);
         }
     }
 
-    /// Drops the locals of a scope, unless control has left it already.
+    /// Drops the locals of a scope, unless its end is unreachable.
     pub(super) fn close_scope(&mut self, span: Span, scope: Scope) {
         if !self.generator.last_uses {
             let ended = self.pinned.split_off(scope.0);
@@ -33,7 +33,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Drops what was pinned since then, on a jump that leaves its scopes.
+    /// Drops registers pinned since then, on a jump that leaves their scopes.
     pub(super) fn drop_pinned_from(&mut self, span: Span, from: usize) {
         if !self.generator.last_uses {
             let left = self.pinned[from..].to_vec();

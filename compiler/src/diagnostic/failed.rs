@@ -1,4 +1,4 @@
-//! Errors on their way up.
+//! Boxed errors that are passed up to the form that records them.
 
 use super::Diagnostic;
 use ptc_vm::{BoundedText, Reason, Span};

@@ -1,14 +1,14 @@
-//! Hints that only the text can give: notations of other languages at the place of an error. They hold for
-//! errors of the compiler and for faults of running programs alike.
+//! Hints about notations of other languages in the text at an error. They serve errors of the compiler and faults of
+//! running programs alike.
 
 use crate::lexer::{Token, is_symbol_char};
 use logos::Logos;
 use ptc_vm::{BoundedText, Reason, Span};
 
-/// A look at the text around a span: the hint, if the notation is there.
+/// Gives the hint if the text around a span has the notation.
 type Detector = fn(&Place<'_>) -> Option<String>;
 
-/// Reasons, what to look for when an error has one of them, and whether the hint is all that has to be said.
+/// Reasons, the detector for errors with these reasons, and whether its hint replaces all others.
 const DETECTORS: &[(&[Reason], Detector, bool)] = &[
     (&[Reason::UnboundVar], assignment, true),
     (&[Reason::UnboundVar], prefixed_text, true),
@@ -23,14 +23,14 @@ const DETECTORS: &[(&[Reason], Detector, bool)] = &[
 const OPERATORS: &[&str] =
     &["+", "-", "*", "/", "<", ">", "<=", ">=", "=", "==", "not=", "and", "or", "mod", "rem", "quot"];
 
-/// The text of an error with what stands around it.
+/// The text of an error with its surroundings.
 struct Place<'s> {
     before: &'s str,
     covered: &'s str,
     after: &'s str,
 }
 
-/// Longest text that is looked at, on each side of the place and there: a notation is a matter of a few words.
+/// Longest text that is examined, at the span and on each side of it: a notation takes a few words.
 const LONGEST: usize = 1_000;
 
 /// The beginning of a text.
@@ -43,7 +43,7 @@ fn ending(text: &str) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(LONGEST))..]
 }
 
-/// Puts the hint for the notation at a place before the others, or in their place.
+/// Adds the hint for the notation at a span before the others, or replaces them.
 pub(super) fn advise(source: &str, span: Span, reason: Reason, hints: &mut Vec<String>) {
     let Some((hint, is_enough)) = find(source, span, reason) else { return };
     if is_enough {
@@ -52,7 +52,7 @@ pub(super) fn advise(source: &str, span: Span, reason: Reason, hints: &mut Vec<S
     hints.insert(0, BoundedText::of(hint).into());
 }
 
-/// The hint for the notation at a place, if an error of this reason can come from it.
+/// The hint for the notation at a span, if an error of this reason can result from it.
 fn find(source: &str, span: Span, reason: Reason) -> Option<(String, bool)> {
     let (start, end) = (span.start as usize, span.end as usize);
     let covered = source.get(start..end).filter(|covered| covered.len() <= LONGEST)?;
@@ -63,7 +63,7 @@ fn find(source: &str, span: Span, reason: Reason) -> Option<(String, bool)> {
         .find_map(|(_, look, is_enough)| Some((look(&place)?, *is_enough)))
 }
 
-/// `foo(x)`: the place is `foo`.
+/// `foo(x)`, with the span at `foo`.
 fn call_outside(place: &Place<'_>) -> Option<String> {
     let is_name = !place.covered.is_empty() && place.covered.chars().all(is_symbol_char);
     let is_head = place.before.trim_end().ends_with('(');
@@ -71,7 +71,7 @@ fn call_outside(place: &Place<'_>) -> Option<String> {
         .then(|| format!("The name of a call stands inside the parentheses: ({} …).", place.covered))
 }
 
-/// `foo(x)`: the place is `(x)`.
+/// `foo(x)`, with the span at `(x)`.
 fn arguments_outside(place: &Place<'_>) -> Option<String> {
     let name_start = place.before.rfind(|c| !is_symbol_char(c)).map_or(0, |at| at + 1);
     let name = place.before.get(name_start..).filter(|name| name.starts_with(|c: char| c.is_alphabetic()))?;

@@ -1,11 +1,11 @@
-//! The one shape of an error: what is wrong, where, and what to change.
+//! Diagnostics: what is wrong, where, and what to change.
 //!
 //! # Layout
 //! - this file: [`Diagnostic`], a finding of the compiler with a span of its source
 //! - `place`: a span of a source text as line, column and snippet
-//! - `report`: [`Report`], a diagnostic or a fault with its places looked up; its renderings for people and
-//!   for models (JSON is written from the same fields at the edge)
-//! - `habit`: hints that come from how the text is written, for notations of other languages
+//! - `report`: [`Report`], a diagnostic or a fault with resolved locations; its renderings for people and for models
+//!   (JSON is written from the same fields at the edge)
+//! - `habit`: hints about notations of other languages
 
 mod failed;
 mod habit;
@@ -20,10 +20,10 @@ pub use report::{Call, Palette, Report};
 use ptc_vm::{BoundedText, Reason, Span};
 use std::fmt::Display;
 
-/// Errors kept of one program.
+/// Most errors of one program.
 pub(crate) const MAX_ERRORS: usize = 20;
 
-/// Warnings kept of one kind of check: a text of brackets only would yield a million.
+/// Most warnings of one kind of check: a text of brackets only would cause a million.
 pub(crate) const MAX_WARNINGS: usize = 50;
 
 /// How serious a finding is.
@@ -36,7 +36,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The word for it.
+    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Severity::Error => "error",
@@ -54,7 +54,7 @@ pub struct Diagnostic {
     pub reason: Reason,
     /// One line that says what is wrong.
     pub message: BoundedText,
-    /// Where.
+    /// The location.
     pub span: Span,
     /// What to change, the most likely first.
     pub hints: Vec<BoundedText>,

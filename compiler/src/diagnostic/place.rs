@@ -1,4 +1,4 @@
-//! A span of a source text as people name it: line, column, and the text around it.
+//! Resolves a span of a source text to line, column, and the text around it.
 
 use ptc_vm::Span;
 
@@ -7,7 +7,7 @@ const WIDEST_LINE: usize = 160;
 /// Characters of the covered text that are shown.
 const LONGEST_EXCERPT: usize = 80;
 
-/// A point of the source, counted from 1; columns count characters.
+/// A position in the source, counted from 1; columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// Line.
@@ -16,14 +16,14 @@ pub struct Position {
     pub column: u32,
 }
 
-/// A span of the source with what is needed to show it.
+/// A span of the source with the text needed to show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The first character.
     pub start: Position,
-    /// Just behind the last character.
+    /// The position after the last character.
     pub end: Position,
-    /// The line of the first character; a part of it when it is long.
+    /// The line of the first character, cut if it is long.
     pub line_text: String,
     /// Characters of `line_text` before the first covered one.
     pub indent: usize,
@@ -34,7 +34,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Looks a span up. Spans beyond the text are cut.
+    /// Resolves a span. Spans beyond the text are cut.
     pub fn of(source: &str, span: Span) -> Place {
         let mut lines = Lines::of(source);
         let (line, column) = lines.position(span.start);
@@ -58,11 +58,11 @@ impl Place {
     }
 }
 
-/// The text with runs of blanks as one, shortened.
+/// The text with each run of blanks as one, shortened.
 fn excerpt(covered: &str) -> String {
     let mut out = String::new();
     let mut count = 0;
-    // Only what can be shown is looked at: a form may be as long as the program.
+    // Only the shown part is read: a form may be as long as the program.
     for word in covered.split_ascii_whitespace() {
         let gap = usize::from(!out.is_empty());
         let room = LONGEST_EXCERPT.saturating_sub(count + gap);
@@ -86,13 +86,13 @@ pub fn line_column(source: &str, offset: u32) -> (u32, u32) {
     Lines::of(source).position(offset)
 }
 
-/// Lines and columns of one text, looked up from where the last one was: asked in the order of the text, all of
-/// them together look at it once.
+/// Looks up lines and columns of one text, starting from the last look-up: look-ups in the order of the text read it
+/// once in total.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lines<'s> {
     source: &'s str,
     offset: usize,
-    /// Where the line of `offset` begins.
+    /// Start of the line of `offset`.
     line_start: usize,
     line: u32,
     column: u32,
@@ -124,7 +124,7 @@ impl<'s> Lines<'s> {
         (self.line, self.column)
     }
 
-    /// The text of the line that was looked up last.
+    /// The text of the line of the last look-up.
     fn line_text(&self) -> &'s str {
         self.source[self.line_start..].lines().next().unwrap_or("")
     }

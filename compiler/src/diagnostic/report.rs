@@ -1,4 +1,4 @@
-//! A finding with its places looked up: plain data that needs no source text any more.
+//! Reports: findings with resolved locations, as plain data that needs no source text any more.
 
 use super::place::{Place, Position};
 use super::{Diagnostic, Severity, habit};
@@ -23,17 +23,17 @@ pub struct Report {
     pub reason: Reason,
     /// One line that says what is wrong.
     pub message: String,
-    /// Where; `None` only for what has no source, such as a program that is cancelled before it starts.
+    /// The location; `None` only without a source, such as for a program that is cancelled before it starts.
     pub place: Option<Place>,
-    /// The calls of functions of the program that led there, the innermost first.
+    /// The calls of program functions that led there, the innermost first.
     pub calls: Vec<Call>,
-    /// The types of the values that do not fit, where that is what is wrong.
+    /// The types of the wrong values, if types are the problem.
     pub types: Vec<&'static str>,
     /// What to change, the most likely first.
     pub hints: Vec<String>,
 }
 
-/// The marks around the parts of a rendered report.
+/// Text before and after the parts of a rendered report, such as colours.
 #[derive(Clone, Copy, Debug)]
 pub struct Palette {
     error: &'static str,
@@ -85,7 +85,7 @@ impl Report {
         report
     }
 
-    /// An error without a place in a source.
+    /// An error without a source location.
     pub fn new(reason: Reason, message: impl Into<String>) -> Report {
         Report {
             severity: Severity::Error,
@@ -110,12 +110,12 @@ impl Report {
         habit::advise(source, span, self.reason, &mut self.hints);
     }
 
-    /// Where it starts.
+    /// The start of its location.
     pub fn position(&self) -> Option<Position> {
         self.place.as_ref().map(|place| place.start)
     }
 
-    /// `reason: message`, the reason once.
+    /// `reason: message`, without repeating the reason.
     fn headline(&self) -> String {
         let reason = self.reason.raw();
         if self.message.strip_prefix(reason).is_some_and(|rest| rest.starts_with(':')) {
@@ -125,7 +125,7 @@ impl Report {
         }
     }
 
-    /// For people: place, snippet, caret, calls and hints on lines of their own. No trailing newline.
+    /// For people: location, snippet, caret, calls and hints on lines of their own. No trailing newline.
     ///
     /// ```text
     /// unbound_var: Undefined variable: fooo
@@ -160,7 +160,7 @@ impl Report {
         out
     }
 
-    /// For models: the same in as few tokens as it can be said.
+    /// For models: the same in as few tokens as possible.
     ///
     /// ```text
     /// unbound_var: Undefined variable: fooo
@@ -173,7 +173,7 @@ impl Report {
             let Position { line, column } = place.start;
             let _ = write!(out, "\nat {line}:{column}: {}", place.excerpt);
         }
-        // The outermost call is the one that the program's own data went into.
+        // The outermost call is the one that passed the program's own data.
         if let Some(call) = self.calls.last() {
             let Position { line, column } = call.place.start;
             let _ = write!(out, "\ncalled from {line}:{column}: {}", call.place.excerpt);

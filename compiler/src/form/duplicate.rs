@@ -1,4 +1,4 @@
-//! Repeated keys in map and set literals, by the structure of the forms.
+//! Finds repeated keys in map and set literals by the structure of the forms.
 
 use crate::form::{Form, FormKind};
 use crate::meter::Meter;
@@ -6,10 +6,10 @@ use crate::names::Name;
 use ptc_vm::Span;
 use std::ops::Range;
 
-/// So many elements are compared in pairs.
+/// Most elements that are compared in pairs.
 const FEW: usize = 12;
 
-/// The same for a few plain elements, as most literals have; `None` when some element is not plain.
+/// The same for a few plain elements, as in most literals; `None` if some element is not plain.
 fn find_among_few<'a>(items: &'a [Form<'a>], step: usize) -> Option<Option<&'a Form<'a>>> {
     let mut repeated = None;
     for (at, form) in items.iter().enumerate().step_by(step) {
@@ -24,7 +24,7 @@ fn find_among_few<'a>(items: &'a [Form<'a>], step: usize) -> Option<Option<&'a F
     Some(repeated)
 }
 
-/// Keywords that differ in the low bits of their numbers, as the keys of nearly all map literals do.
+/// True for keywords that differ in the low bits of their numbers, as in nearly all map literals.
 fn are_different_keywords(items: &[Form<'_>], step: usize) -> bool {
     let mut seen = 0_u64;
     items.iter().step_by(step).all(|form| {
@@ -76,7 +76,7 @@ pub(crate) fn find_duplicate<'a>(
     {
         return repeated;
     }
-    // Encoded and sorted rather than compared in pairs: a literal may have 100,000 elements.
+    // Encoded and sorted instead of compared in pairs: a literal may have 100,000 elements.
     let mut texts = Texts::default();
     for (index, form) in items.iter().enumerate().step_by(step) {
         texts.add(index, |out| encode(meter, form, out));
@@ -89,7 +89,7 @@ pub(crate) fn find_duplicate<'a>(
     items.get(repeated.map(|pair| pair[1].0).min()?)
 }
 
-/// Texts in one buffer, each with a number.
+/// Numbered texts in one buffer.
 #[derive(Default)]
 struct Texts {
     buffer: Vec<u8>,
@@ -97,7 +97,7 @@ struct Texts {
 }
 
 impl Texts {
-    /// Adds what `write` writes, unless it says that there is nothing.
+    /// Adds the output of `write`, unless that returns false.
     fn add(&mut self, number: usize, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
         let start = self.buffer.len();
         let is_there = write(&mut self.buffer);
@@ -112,7 +112,7 @@ impl Texts {
         &self.buffer[range.clone()]
     }
 
-    /// Orders the texts, those that are equal by their numbers.
+    /// Sorts by text, and equal texts by number.
     fn sort(&mut self) {
         let buffer = &self.buffer;
         self.parts.sort_unstable_by(|(a, first), (b, second)| {
@@ -125,8 +125,8 @@ impl Texts {
     }
 }
 
-/// Writes a text that is equal for structurally equal forms; false when the form equals nothing
-/// (functions and regexes). Recursion is bounded by the nesting limit of the reader.
+/// Writes a text that is equal for structurally equal forms; false if the form equals no other
+/// (functions and regexes). The nesting limit of the reader bounds the recursion.
 fn encode(meter: &Meter<'_>, form: &Form<'_>, out: &mut Vec<u8>) -> bool {
     if meter.step().is_err() {
         return false;

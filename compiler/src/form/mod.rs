@@ -1,4 +1,4 @@
-//! Forms: what the reader makes of tokens. They live in the arena of one compilation.
+//! Forms: the syntax trees that the reader makes of tokens. They live in the arena of one compilation.
 
 pub(crate) mod duplicate;
 mod walk;
@@ -7,7 +7,7 @@ use crate::names::Name;
 use ptc_vm::Span;
 pub(crate) use walk::walk;
 
-/// A form with its place.
+/// A form with its span.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form<'a> {
     pub(crate) span: Span,
@@ -20,7 +20,7 @@ pub(crate) enum FormKind<'a> {
     Nil,
     Bool(bool),
     Int(i64),
-    /// Decimal digits without leading zeros, perhaps with a minus.
+    /// Decimal digits without leading zeros, possibly with a minus.
     BigInt(&'a str),
     Float(f64),
     /// Also a character literal: characters are strings of one character.
@@ -85,7 +85,7 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// The word for this kind in messages.
+    /// The name of this kind in messages.
     pub(crate) fn kind_name(&self) -> &'static str {
         match self.kind {
             FormKind::Nil => "nil",

@@ -1,19 +1,19 @@
-//! Walks over forms, metered.
+//! Metered walks over forms.
 
 use super::Form;
 use crate::meter::{List, Meter};
 
-/// The forms and all forms inside them, a step each; the rest is left out when the budget is used up.
+/// The forms and all forms inside them, a step each; ends early if the budget is used up.
 pub(crate) fn walk<'m, 'a, 'f>(meter: &'m Meter<'a>, forms: &'f [Form<'f>]) -> Walk<'m, 'a, 'f> {
     let mut waiting = List::with_capacity_in(8, meter.arena());
     waiting.push(forms);
     Walk { meter, waiting }
 }
 
-/// See [`walk`].
+/// The iterator of [`walk`].
 pub(crate) struct Walk<'m, 'a, 'f> {
     meter: &'m Meter<'a>,
-    /// What is left of each form that encloses the next one; forms nest at most as deep as the reader allows.
+    /// The rest of each form around the next one; forms nest at most as deep as the reader allows.
     waiting: List<'a, &'f [Form<'f>]>,
 }
 

@@ -1,12 +1,12 @@
-//! Last uses and the edges where locals die.
+//! Liveness analysis: last uses, and the edges where locals die.
 //!
-//! One walk against the order of evaluation, with the set of locals that are still read later. The
-//! invariant that the code generator builds on: at every point, exactly the locals in that set have full
-//! registers. So a read that is not followed by another takes the value, and where two ways part, what only
-//! the other way reads is dropped on the edge.
+//! One walk against the order of evaluation, with the set of locals that are still read later. The invariant that the
+//! code generator builds on: at every point, exactly the locals in that set have full registers. So a read without
+//! another one after it takes the value, and where two paths part, locals that only the other path reads are dropped
+//! on the edge.
 //!
-//! A loop keeps what its body reads from outside full on every round; such a local dies on the edges that
-//! leave the loop.
+//! A loop keeps outer locals that its body reads full on every round; such a local dies on the edges that leave the
+//! loop.
 
 use crate::ir::{
     Callee, Case, Cond, Each, EachStep, Expr, Function, Kind, Logic, Loop, RecurArg, Ref, Slots, SomeChain,
@@ -27,7 +27,7 @@ pub(crate) fn analyse(meter: &Meter<'_>, function: &Function<'_>) {
     }
 }
 
-/// What is live before an expression, given what is live after it and at the target of `recur`.
+/// The locals that are live before an expression, given those live after it and at the target of `recur`.
 fn expr(meter: &Meter<'_>, expr_: &Expr<'_>, out: Slots, recur: Slots) -> Slots {
     if meter.step().is_err() {
         return out;
@@ -87,13 +87,13 @@ fn expr(meter: &Meter<'_>, expr_: &Expr<'_>, out: Slots, recur: Slots) -> Slots 
     }
 }
 
-/// Expressions evaluated one after another into places of their own.
+/// Expressions evaluated one after another into registers of their own.
 fn sequence(meter: &Meter<'_>, items: &[Ref<'_>], out: Slots, recur: Slots) -> Slots {
     items.iter().rev().fold(out, |live, item| expr(meter, item, live, recur))
 }
 
-/// Operands of one instruction. Locals are read by the instruction itself, in the order of its fields;
-/// the others are evaluated before, in the order given.
+/// Operands of one instruction. The instruction itself reads locals, in the order of its fields; the others are
+/// evaluated before it, in the given order.
 fn operands(meter: &Meter<'_>, fields: &[Ref<'_>], order: &[Ref<'_>], out: Slots, recur: Slots) -> Slots {
     let is_local = |item: &&Ref<'_>| matches!(item.kind, Kind::Local(_));
     let live = fields.iter().rev().filter(is_local).fold(out, |live, item| expr(meter, item, live, recur));
@@ -146,7 +146,7 @@ fn cond(meter: &Meter<'_>, cond: &Cond<'_>, out: Slots, recur: Slots) -> Slots {
 
 #[inline(never)]
 fn case(meter: &Meter<'_>, case: &Case<'_>, out: Slots, recur: Slots) -> Slots {
-    // The bodies' own sets are kept in their cells until the union is known.
+    // The bodies' own sets stay in their cells until the union is known.
     let default = case.otherwise.map_or(out, |otherwise| expr(meter, otherwise, out, recur));
     let mut union = default;
     for clause in case.clauses {
@@ -181,7 +181,7 @@ fn some_chain(meter: &Meter<'_>, chain: &SomeChain<'_>, out: Slots, recur: Slots
         live.remove(chain.slot);
         let entry = expr(meter, step, live, recur);
         let mut edge = entry.minus(end);
-        // The slot itself in the set says that the step does not read it: it dies on the way to the step.
+        // The slot itself in the set means that the step does not read it: it dies on the edge to the step.
         if !entry.has(chain.slot) {
             edge.insert(chain.slot);
         }

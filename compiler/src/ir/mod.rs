@@ -1,15 +1,14 @@
-//! The resolved program between forms and bytecode.
+//! The intermediate representation: the resolved program between forms and bytecode.
 //!
-//! - Names are gone: a local is a *slot*, numbered by how many locals are in scope when it is bound, so
-//!   two locals of a function share a slot only when they never live at once. Outer locals are captures.
-//! - Sugar is gone: every conditional is a [`Kind::Cond`], threading is a [`Kind::Let`] that binds one
-//!   slot again and again. Chains are slices, so their length costs no recursion; the depth of the tree is
-//!   bounded by the nesting of the source.
-//! - Evaluation order is the order of the fields, except that a local that is an operand of an instruction
-//!   (not an argument of a window call) is read when the instruction runs. Values do not change, so no
-//!   program can tell.
-//! - The cells are filled by the liveness pass ([`crate::ir::liveness`]): last uses, and the locals that die on
-//!   an edge between two expressions.
+//! - Names are gone: a local is a *slot*, numbered by how many locals are in scope when it is bound, so two locals of
+//!   a function share a slot only if they never live at once. Outer locals are captures.
+//! - Sugar is gone: every conditional is a [`Kind::Cond`], threading is a [`Kind::Let`] that binds one slot again and
+//!   again. Chains are slices, so their length costs no recursion; the nesting of the source bounds the depth of the
+//!   tree.
+//! - Evaluation order is the order of the fields, except that an instruction reads a local operand when it runs
+//!   (unlike arguments of a window call). Values are immutable, so programs cannot observe this.
+//! - The liveness pass ([`crate::ir::liveness`]) fills the cells: last uses, and the locals that die on an edge
+//!   between two expressions.
 
 pub(crate) mod liveness;
 pub(crate) mod tables;
@@ -19,7 +18,7 @@ use ptc_vm::bytecode::BuiltinId;
 use ptc_vm::bytecode::instruction::{Signal, Written};
 use std::cell::Cell;
 
-/// Locals of one function that can be in scope at once; the registers are 256.
+/// Most locals of one function in scope at once; there are 256 registers.
 pub(crate) const MAX_SLOTS: usize = 200;
 
 /// A set of slots.
@@ -58,7 +57,7 @@ impl Slots {
     }
 }
 
-/// An expression with its place.
+/// An expression with its span.
 #[derive(Debug)]
 pub(crate) struct Expr<'a> {
     pub(crate) span: Span,
@@ -87,7 +86,7 @@ pub(crate) enum Literal {
     Row(u16),
 }
 
-/// The kinds of expressions. What is large stands elsewhere in the arena, so that the others stay small.
+/// The kinds of expressions. Large ones are stored separately in the arena, so that the others stay small.
 #[derive(Debug)]
 pub(crate) enum Kind<'a> {
     Literal(Literal),
@@ -123,7 +122,7 @@ pub(crate) enum Kind<'a> {
     Recur(&'a [RecurArg<'a>]),
     /// `doseq`, or one level of `for` inside `Collect`.
     Each(&'a Each<'a>),
-    /// `for`: collects what `Emit` gives inside the body.
+    /// `for`: collects the values of `Emit` inside the body.
     Collect(Ref<'a>),
     Emit(Ref<'a>),
     /// Sets the global and gives the row (a var).
@@ -142,7 +141,7 @@ pub(crate) enum Kind<'a> {
     Exit(Signal, Ref<'a>),
 }
 
-/// What a call calls.
+/// The target of a call.
 #[derive(Debug)]
 pub(crate) enum Callee<'a> {
     Builtin(BuiltinId),
@@ -176,12 +175,12 @@ pub(crate) struct Test<'a> {
     pub(crate) kind: TestKind<'a>,
 }
 
-/// What a condition looks at.
+/// The operands of a condition.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TestKind<'a> {
     Truthy(Ref<'a>),
     NotNil(Ref<'a>),
-    /// `(a op b)`; `swapped` when `b` is written, and evaluated, first.
+    /// `(a op b)`; `swapped` if `b` is written, and evaluated, first.
     Compare {
         op: Comparison,
         a: Ref<'a>,
@@ -190,7 +189,7 @@ pub(crate) enum TestKind<'a> {
     },
 }
 
-/// One value and the slot it is bound to. The same slot may be bound again: the old value is dead then.
+/// One value and its slot. The same slot may be bound again: the old value is dead then.
 #[derive(Debug)]
 pub(crate) struct Binding<'a> {
     pub(crate) slot: u8,
@@ -209,22 +208,22 @@ impl<'a> Binding<'a> {
 #[derive(Debug)]
 pub(crate) struct Cond<'a> {
     pub(crate) clauses: &'a [Clause<'a>],
-    /// nil when absent.
+    /// nil if absent.
     pub(crate) otherwise: Option<Ref<'a>>,
-    /// Locals that die on the way to `otherwise`.
+    /// Locals that die on the edge to `otherwise`.
     pub(crate) dying: Cell<Slots>,
 }
 
-/// A test and what it guards.
+/// A test and the body that it guards.
 #[derive(Debug)]
 pub(crate) struct Clause<'a> {
     /// A local bound before the test, in scope in the test and the body (`if-let`).
     pub(crate) binding: Option<Binding<'a>>,
     pub(crate) test: Test<'a>,
     pub(crate) body: Ref<'a>,
-    /// Locals that die on the way to the body.
+    /// Locals that die on the edge to the body.
     pub(crate) dying_body: Cell<Slots>,
-    /// Locals that die on the way to the next clause (not used by the last clause).
+    /// Locals that die on the edge to the next clause (not used by the last clause).
     pub(crate) dying_next: Cell<Slots>,
 }
 
@@ -250,7 +249,7 @@ pub(crate) struct CaseClause<'a> {
 pub(crate) struct Logic<'a> {
     pub(crate) is_or: bool,
     pub(crate) items: &'a [Ref<'a>],
-    /// Per item but the last: locals that die when the item decides.
+    /// For each item but the last: locals that die if the item decides.
     pub(crate) dying: &'a [Cell<Slots>],
 }
 
@@ -279,7 +278,7 @@ pub(crate) struct Loop<'a> {
 pub(crate) struct RecurArg<'a> {
     pub(crate) slot: u8,
     pub(crate) value: Ref<'a>,
-    /// The variable is dead by the time the value is there, so the value goes straight into its register.
+    /// The variable is dead by the time the value is computed, so the value goes directly into its register.
     pub(crate) direct: Cell<bool>,
 }
 
@@ -298,13 +297,13 @@ pub(crate) struct Each<'a> {
     pub(crate) dying: Cell<Slots>,
 }
 
-/// What happens between an element and the body.
+/// A step between an element and the body.
 #[derive(Debug)]
 pub(crate) enum EachStep<'a> {
     Bind(Binding<'a>),
-    /// Goes on with the next element when false.
+    /// Continues with the next element if false.
     When(Test<'a>, Cell<Slots>),
-    /// Ends this level when false.
+    /// Ends this level if false.
     While(Test<'a>, Cell<Slots>),
 }
 
@@ -331,7 +330,7 @@ pub(crate) struct Arity<'a> {
     pub(crate) unread: Cell<Slots>,
 }
 
-/// The condition that an expression is.
+/// An expression as a condition.
 pub(crate) fn as_test(expr: Ref<'_>) -> Test<'_> {
     match &expr.kind {
         Kind::Test(test) => *test,

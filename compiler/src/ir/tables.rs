@@ -1,4 +1,4 @@
-//! The tables of a program: symbols, constants and globals, each row once.
+//! The tables of a program under construction: symbols, constants and globals, each row once.
 
 use crate::diagnostic::{Diagnostic, Failed};
 use crate::ir::Literal;
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
-/// Rows that a name has already.
+/// Rows that belong to a name.
 #[derive(Clone, Copy, Debug)]
 struct NameRows {
     symbol: u32,
@@ -20,7 +20,7 @@ struct NameRows {
     global: u32,
 }
 
-/// No row yet; there are never that many.
+/// No row yet; there are never this many.
 const NONE: u32 = u32::MAX;
 
 /// The tables under construction.
@@ -30,7 +30,7 @@ pub(crate) struct Tables<'m> {
     pub(crate) constants: Vec<Const>,
     pub(crate) symbols: Vec<CompactString>,
     pub(crate) globals: Vec<GlobalName>,
-    /// Rows of `constants` by what they hold.
+    /// Rows of `constants` by content.
     rows: Index,
     /// By the numbers of names.
     of_names: Vec<NameRows>,
@@ -49,7 +49,7 @@ struct Patterns {
 /// Logical bytes of all regex literals of a program.
 const MOST_PATTERN_BYTES: usize = 8 << 20;
 
-/// Work on all regex literals of a program, in units of fuel.
+/// Most work on all regex literals of a program, in units of fuel.
 const MOST_PATTERN_UNITS: u64 = 2 << 20;
 
 fn full(span: Span, what: &str) -> Diagnostic {
@@ -60,7 +60,7 @@ fn full(span: Span, what: &str) -> Diagnostic {
     )
 }
 
-/// Floats are the same by their bits. Only asked about rows of one hash, which are nearly always the same.
+/// Floats are equal if their bits are. Only called for rows of one hash, which are nearly always equal.
 #[inline(never)]
 fn is_same(a: &Const, b: &Const) -> bool {
     match (a, b) {
@@ -72,10 +72,10 @@ fn is_same(a: &Const, b: &Const) -> bool {
 /// Units of work on a pattern for one step.
 const UNITS_PER_STEP: usize = 256;
 
-/// Bytes of the tables for one row: the row itself, its place among the hashes, and room to grow.
+/// Bytes of the tables for one row: the row itself, its slot in the index, and room to grow.
 const HELD_BY_ROW: usize = 2 * size_of::<Const>() + 24;
 
-/// Bytes that a constant holds beside its row.
+/// Bytes of a constant in addition to its row.
 fn bytes_of(constant: &Const) -> usize {
     match constant {
         Const::Str(text) => text.len(),
@@ -109,9 +109,9 @@ fn hash_of(state: &HashState, constant: &Const) -> u64 {
 }
 
 impl<'m> Tables<'m> {
-    /// Empty tables, with room for those of a program with so many names.
+    /// Empty tables, with room for a program with this many names.
     pub(crate) fn with_names(meter: &'m Meter<'m>, names: usize) -> Tables<'m> {
-        // A few names may well need no rows at all.
+        // A few names may well need no rows.
         let room = if names < 8 { 0 } else { names.min(256) };
         Tables {
             meter,
@@ -145,7 +145,7 @@ impl<'m> Tables<'m> {
         next
     }
 
-    /// The row of a regex literal. Each pattern is compiled once, and all of them together have a bound.
+    /// The row of a regex literal. Each pattern is compiled once, and their total work is limited.
     pub(crate) fn pattern(&mut self, span: Span, text: &str) -> Result<u16, Wrong<Diagnostic>> {
         if let Some(&row) = self.patterns.rows.get(text) {
             return Ok(row);
@@ -183,7 +183,7 @@ impl<'m> Tables<'m> {
         Ok(new)
     }
 
-    /// The row of a literal that so far needed none.
+    /// The row of a literal that did not need one before.
     pub(crate) fn literal(&mut self, span: Span, literal: Literal) -> Result<u16, Diagnostic> {
         match literal {
             Literal::Nil => self.constant(span, Const::Nil),

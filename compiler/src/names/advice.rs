@@ -1,8 +1,8 @@
-//! What to do about a special form that is written in a wrong shape.
+//! Advice for special forms of a wrong shape.
 
 use super::Special;
 
-/// Advice by form; an example says most.
+/// Advice by form, mostly as an example.
 #[rustfmt::skip]
 const ADVICE: &[(Special, &str)] = &[
     (Special::Let, "For example (let [a 1 b (inc a)] (+ a b)): names and values in one vector, then the body."),
@@ -42,7 +42,7 @@ const ADVICE: &[(Special, &str)] = &[
 ];
 
 impl Special {
-    /// What to do when the form has a wrong shape.
+    /// How to write the form correctly.
     pub(crate) fn advice(self) -> Option<&'static str> {
         ADVICE.iter().find(|(special, _)| *special == self).map(|(_, advice)| *advice)
     }

@@ -1,9 +1,9 @@
 //! An open-addressing table from hashes to rows of a list that its owner keeps.
 //!
-//! The tables of one compilation are small, and made and dropped with it: one allocation without alignment
-//! or control bytes, no rehashing of texts when it grows.
+//! The tables of one compilation are small and live as long as it: they need one allocation without alignment or
+//! control bytes, and no rehashing of texts on growth.
 
-/// A hash and a row, which is counted from 1: 0 marks a free place.
+/// A hash and a row, which is counted from 1: 0 marks a free slot.
 type Place = (u32, u32);
 
 /// Rows by their hashes.
@@ -15,7 +15,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// A table with room for so many rows.
+    /// A table with room for this many rows.
     pub(crate) fn with_room(rows: usize) -> Index {
         let places = (rows + rows / 2 + 1).next_power_of_two();
         Index { places: vec![(0, 0); places], used: 0 }
@@ -26,7 +26,7 @@ impl Index {
         let hash = hash as u32;
         let mask = self.places.len().checked_sub(1)?;
         let mut at = hash as usize & mask;
-        // There is always a free place, so the search ends.
+        // There is always a free slot, so the search ends.
         loop {
             let &(known, row) = self.places.get(at)?;
             let row = (row as usize).checked_sub(1)?;
@@ -37,7 +37,7 @@ impl Index {
         }
     }
 
-    /// The row of this hash for which `is_it` holds; when there is none, `new` is added in the same search.
+    /// The row of this hash for which `is_it` holds; if there is none, `new` is added in the same search.
     #[inline]
     pub(crate) fn find_or_insert(
         &mut self,
@@ -45,7 +45,7 @@ impl Index {
         new: usize,
         mut is_it: impl FnMut(usize) -> bool,
     ) -> Option<usize> {
-        // A quarter at least stays free, so the search ends.
+        // At least a quarter stays free, so the search ends.
         if self.used * 4 >= self.places.len() * 3 {
             self.grow();
         }

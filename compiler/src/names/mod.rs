@@ -1,5 +1,5 @@
-//! Names of the source text, interned: symbols and keywords are compared by number, and what a name means
-//! beside the program is looked up once for each.
+//! Interned names of the source text: symbols and keywords are compared by number, and the meaning of a name outside
+//! the program is looked up once.
 
 mod advice;
 mod index;
@@ -14,7 +14,7 @@ pub(crate) use special::Special;
 use std::cell::Cell;
 use std::hash::{BuildHasher, Hasher};
 
-/// A quick hash, seeded so that texts cannot be chosen to collide.
+/// A fast hash, seeded so that texts cannot be chosen to collide.
 pub(crate) type HashState = foldhash::fast::RandomState;
 
 /// An interned name.
@@ -27,13 +27,13 @@ impl Name {
     }
 }
 
-/// What is known about a name.
+/// Known facts about a name.
 #[derive(Debug)]
 struct Known<'a> {
     text: &'a str,
     /// The special form of that name.
     special: Option<Special>,
-    /// The builtin of that name, once somebody has asked.
+    /// The builtin of that name, once it was looked up.
     builtin: Cell<Option<Option<BuiltinId>>>,
 }
 
@@ -45,13 +45,13 @@ pub(crate) struct Names<'a> {
     hash: HashState,
 }
 
-/// What stands in front of the names that the compiler makes; no program can write them.
+/// The prefix of names that the compiler makes; programs cannot write them.
 const MADE: char = ' ';
 
 impl<'a> Names<'a> {
     /// No names yet, with room for those of a text.
     pub(crate) fn for_text(arena: &'a Bump, source: &str) -> Names<'a> {
-        // About one byte in ten begins a new name in programs as they are written.
+        // In typical programs about one byte in ten begins a new name.
         let room = (source.len() / 10).clamp(3, 1_000);
         let known = List::with_capacity_in(room, arena);
         Names { numbers: Index::with_room(room), known, hash: HashState::default() }
@@ -61,7 +61,7 @@ impl<'a> Names<'a> {
         self.intern_noting(text).0
     }
 
-    /// The name of a text, and whether it is a new one.
+    /// The name of a text, and whether it is new.
     pub(crate) fn intern_noting(&mut self, text: &'a str) -> (Name, bool) {
         let hash = self.hash_of(text);
         let number = self.known.len();
@@ -70,7 +70,7 @@ impl<'a> Names<'a> {
         if let Some(number) = numbers.find_or_insert(hash, number, is_it) {
             return (Name(number as u32), false);
         }
-        // Forms that the compiler inserts are those of the names behind the mark.
+        // The prefix marks special forms that the compiler inserts.
         let special = Special::lookup(text.strip_prefix(MADE).unwrap_or(text));
         self.known.push(Known { text, special, builtin: Cell::new(None) });
         (Name(number as u32), true)
@@ -78,12 +78,12 @@ impl<'a> Names<'a> {
 
     fn hash_of(&self, text: &str) -> u64 {
         let mut hasher = self.hash.build_hasher();
-        // Without the mark that a text ends with when it is part of something larger.
+        // Hashes without the terminator that separates a text from what follows it.
         hasher.write(text.as_bytes());
         hasher.finish()
     }
 
-    /// A new name that no text means.
+    /// A new name that no text has.
     pub(crate) fn fresh(&mut self) -> Name {
         let name = Name(self.known.len() as u32);
         self.known.push(Known { text: " ", special: None, builtin: Cell::new(Some(None)) });
@@ -94,12 +94,12 @@ impl<'a> Names<'a> {
         self.known.get(name.0 as usize).map_or("", |known| known.text)
     }
 
-    /// The special form that a name means where nothing hides it.
+    /// The special form with this name, which a local may hide.
     pub(crate) fn special(&self, name: Name) -> Option<Special> {
         self.known.get(name.0 as usize)?.special
     }
 
-    /// The builtin that a name means where nothing hides it.
+    /// The builtin with this name, which a local may hide.
     pub(crate) fn builtin(&self, name: Name) -> Option<BuiltinId> {
         let known = self.known.get(name.0 as usize)?;
         known.builtin.get().unwrap_or_else(|| {
@@ -115,7 +115,7 @@ impl<'a> Names<'a> {
         self.numbers.find(self.hash_of(text), is_it).map(|number| Name(number as u32))
     }
 
-    /// All of them.
+    /// All names.
     pub(crate) fn all(&self) -> impl Iterator<Item = Name> + use<> {
         (0..self.known.len() as u32).map(Name)
     }
@@ -127,7 +127,7 @@ impl<'a> Names<'a> {
 
 /// Splits `namespace/name` at the first slash that has text on both sides.
 pub(crate) fn split_qualified(text: &str) -> (Option<&str>, &str) {
-    // Names are short: looking at each byte takes less than starting a search.
+    // Names are short: a loop over the bytes is faster than starting a search.
     let slash = text.bytes().position(|byte| byte == b'/');
     match slash.map(|at| (&text[..at], &text[at + 1..])) {
         Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => (Some(namespace), name),
@@ -135,7 +135,7 @@ pub(crate) fn split_qualified(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// The builtin of a name as it is written, qualified or not.
+/// The builtin with a name as written, qualified or not.
 pub(crate) fn find_builtin(text: &str) -> Option<BuiltinId> {
     let text = text.strip_prefix("java.time.").unwrap_or(text);
     let plain = || builtins::lookup(None, text);

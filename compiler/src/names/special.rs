@@ -1,4 +1,4 @@
-//! The special forms: one table of names.
+//! The table of special forms.
 
 macro_rules! specials {
     ($($variant:ident $name:literal $shadow:literal $usage:literal $doc:literal;)+) => {
@@ -20,7 +20,7 @@ macro_rules! specials {
                 match self { $(Special::$variant => $shadow,)+ }
             }
 
-            /// The shape of the form, for messages.
+            /// The syntax of the form, for messages.
             pub(crate) fn usage(self) -> &'static str {
                 match self { $(Special::$variant => $usage,)+ }
             }
@@ -29,7 +29,7 @@ macro_rules! specials {
                 match self { $(Special::$variant => $name,)+ }
             }
 
-            /// One line of documentation; empty for what is only recognised to be refused.
+            /// One line of documentation; empty for forms that are recognised only to be refused.
             pub(crate) fn doc(self) -> &'static str {
                 match self { $(Special::$variant => $doc,)+ }
             }

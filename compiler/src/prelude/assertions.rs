@@ -1,7 +1,8 @@
-//! Tests of a prelude: `(deftest name …)` with `(is …)` in it, taken apart into programs.
+//! Tests of a prelude: splits `(deftest name …)` with `(is …)` into programs.
 //!
-//! Each assertion is a program of its own: what the file defines, what stands before it in its test, and its expression, all
-//! of it where it stands in the file, so that places of errors are places of the file. Everything else is blanks.
+//! Each assertion becomes a program: the definitions of the file, the forms before it in its test, and its
+//! expression, all at their positions in the file, so that error locations are locations of the file. Everything else
+//! is blanks.
 
 use super::declare::head_of;
 use crate::diagnostic::{Diagnostic, Failed, HintBoxed, error};
@@ -18,7 +19,7 @@ use std::collections::HashSet;
 pub struct PreludeTest {
     /// Its name.
     pub name: String,
-    /// What it asserts, in order.
+    /// Its assertions, in order.
     pub assertions: Vec<Assertion>,
 }
 
@@ -27,11 +28,11 @@ pub struct PreludeTest {
 pub struct Assertion {
     /// Where it stands.
     pub span: Span,
-    /// What its expression has to do.
+    /// The expected result of its expression.
     pub expects: Expectation,
-    /// A program whose value is that of the expression.
+    /// A program with the expression as its value.
     pub program: String,
-    /// For `(= a b)`: each side as it is written, and a program with its value.
+    /// For `(= a b)`: the text of each side, and a program with its value.
     pub sides: Vec<(String, String)>,
 }
 
@@ -47,7 +48,7 @@ pub enum Expectation {
 /// The tests of a file.
 ///
 /// # Errors
-/// What is wrong with the text, as far as reading it shows.
+/// Errors of the text that reading finds.
 pub fn tests_in(source: &str) -> Result<Vec<PreludeTest>, Rejection> {
     within_budget(source, &CompileOptions::default(), tests_of).0
 }
@@ -95,7 +96,7 @@ fn test<'a>(
     if !seen.insert(name) {
         return Err(invalid(name_form.span, "there is a test of this name already"));
     }
-    // What is defined after the test would be the last form of its programs.
+    // A definition after the test would become the last form of its programs.
     let before = shared.iter().copied().filter(|shared| shared.start < form.span.start);
     let (mut kept, mut assertions) = (before.collect::<Vec<Span>>(), Vec::new());
     for form in body {
@@ -130,7 +131,7 @@ fn test<'a>(
     Ok(PreludeTest { name: names.text(name).to_owned(), assertions })
 }
 
-/// The text with blanks for all but these parts.
+/// The text with everything but these parts replaced by blanks.
 fn only(source: &str, parts: &[Span]) -> String {
     let is_kept = |at: usize| parts.iter().any(|part| (part.start as usize..part.end as usize).contains(&at));
     source.char_indices().map(|(at, c)| if c == '\n' || is_kept(at) { c } else { ' ' }).collect()

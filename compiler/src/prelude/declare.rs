@@ -1,4 +1,4 @@
-//! The forms of a text as namespaces and definitions.
+//! Parses the forms of a prelude into namespaces and definitions.
 
 use super::metadata::{Metadata, Visibility};
 use crate::diagnostic::{Diagnostic, Failed, HintBoxed, error};
@@ -11,7 +11,7 @@ use crate::resolve::symbol::is_reserved_namespace;
 use ptc_vm::{Reason, Span};
 use std::collections::HashMap;
 
-/// What a text declares.
+/// The declarations of a text.
 pub(super) struct Declarations<'a> {
     pub(super) namespaces: Vec<DeclaredNamespace>,
     /// In the order of the text.
@@ -28,7 +28,7 @@ pub(super) struct DeclaredNamespace {
     pub(super) span: Span,
 }
 
-/// A definition as it is written.
+/// A definition as written.
 pub(super) struct Declared<'a> {
     /// The number of its namespace.
     pub(super) namespace: usize,
@@ -42,7 +42,7 @@ pub(super) struct Declared<'a> {
     arity: Option<CallArity>,
 }
 
-/// What follows name, text and metadata.
+/// The part after name, text and metadata.
 #[derive(Clone, Copy)]
 pub(super) enum DeclaredBody<'a> {
     /// `[params] body …`, or such a list for each arity.
@@ -58,7 +58,7 @@ impl Declared<'_> {
     }
 }
 
-/// Where a form is looked at from.
+/// The context in which forms are read.
 pub(super) struct Reading<'r, 'a> {
     pub(super) source: &'a str,
     pub(super) names: &'r Names<'a>,
@@ -68,7 +68,7 @@ pub(super) struct Reading<'r, 'a> {
 }
 
 impl<'a> Reading<'_, 'a> {
-    /// A form as it is written, cut.
+    /// The text of a form, cut.
     pub(super) fn shown(&self, form: &Form<'_>) -> String {
         form_text(self.source, form.span).to_string()
     }
@@ -78,7 +78,7 @@ impl<'a> Reading<'_, 'a> {
     }
 }
 
-/// Looks at the forms at the top level.
+/// Reads the top-level forms.
 pub(super) fn declare<'a>(
     meter: &Meter<'_>,
     source: &'a str,
@@ -89,7 +89,7 @@ pub(super) fn declare<'a>(
     let mut reading = Reading { source, names, allowed, warnings: Vec::new() };
     let (mut namespaces, mut definitions, mut errors) = (Vec::new(), Vec::<Declared<'a>>::new(), Vec::new());
     let mut seen: HashMap<(usize, Name), Span> = HashMap::new();
-    // After a declaration that is refused nobody knows where definitions belong: nothing more is said of that.
+    // After a refused declaration the namespace of definitions is unknown: further errors are not reported.
     let mut is_lost = false;
     for form in forms {
         if meter.step().is_err() {
@@ -142,7 +142,7 @@ pub(super) fn declare<'a>(
     Declarations { namespaces, definitions, errors, warnings: reading.warnings }
 }
 
-/// The name that a list begins with, and the rest.
+/// The name at the head of a list, and the rest.
 pub(super) fn head_of<'a>(names: &Names<'a>, form: &Form<'a>) -> Option<(&'a str, &'a [Form<'a>])> {
     let FormKind::List([head, rest @ ..]) = form.kind else { return None };
     Some((names.text(head.symbol()?), rest))
@@ -322,7 +322,7 @@ fn arity_of(names: &Names<'_>, parts: &[Form<'_>]) -> CallArity {
     whole
 }
 
-/// The parameters of each arity, as `x y`; one that is taken apart is called by its number.
+/// The parameters of each arity, as `x y`; a destructured one is named by its number.
 pub(super) fn parameters(names: &Names<'_>, parts: &[Form<'_>]) -> Vec<Box<str>> {
     let shown = |(at, form): (usize, &Form<'_>)| match form.symbol() {
         Some(name) => names.text(name).to_owned(),

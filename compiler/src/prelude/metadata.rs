@@ -1,4 +1,4 @@
-//! What a definition says beside its code: a map of keywords.
+//! Parses the metadata of a definition: a map of keywords.
 
 use super::declare::Reading;
 use crate::diagnostic::{Diagnostic, Failed, HintBoxed, error};
@@ -6,18 +6,18 @@ use crate::form::{Form, FormKind};
 use ptc_similar::nearest;
 use ptc_vm::Reason;
 
-/// Who is told of an export.
+/// Where an export is listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Visibility {
     /// Prompts list it.
     #[default]
     Prompt,
-    /// Programs find it when they look for it.
+    /// Only searches by programs find it.
     Discoverable,
 }
 
 impl Visibility {
-    /// The name of it.
+    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Visibility::Prompt => "prompt",
@@ -33,13 +33,13 @@ pub enum ExportEffect {
     Read,
     /// Something.
     Write,
-    /// Nothing is known.
+    /// Not known.
     #[default]
     Unknown,
 }
 
 impl ExportEffect {
-    /// The name of it.
+    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             ExportEffect::Read => "read",
@@ -49,7 +49,7 @@ impl ExportEffect {
     }
 }
 
-/// What is said; nothing by default.
+/// The parsed metadata; empty by default.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Metadata {
     pub(super) visibility: Option<Visibility>,
@@ -58,11 +58,11 @@ pub(super) struct Metadata {
     pub(super) provider: Option<Box<str>>,
 }
 
-/// Keys that mean something.
+/// The keys with a meaning.
 const KEYS: [&str; 4] = ["visibility", "effect", "requires", "provider-ref"];
 
 impl Metadata {
-    /// Reads a map; one of a namespace speaks of visibility only.
+    /// Parses a map; that of a namespace may only have a visibility.
     pub(super) fn read(
         reading: &mut Reading<'_, '_>,
         form: Option<&Form<'_>>,
@@ -120,7 +120,7 @@ fn visibility(reading: &Reading<'_, '_>, form: &Form<'_>) -> Result<Visibility, 
     }
 }
 
-/// An effect that is none says nothing.
+/// An invalid effect is ignored.
 fn effect(reading: &mut Reading<'_, '_>, form: &Form<'_>) -> Option<ExportEffect> {
     let text = match form.kind {
         FormKind::Keyword(name) => reading.names.text(name),

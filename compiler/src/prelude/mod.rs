@@ -1,13 +1,13 @@
-//! Texts that define namespaces for other programs: `ns`, `defn`, `defn-` and `def`.
+//! Preludes: texts that define namespaces for other programs, with `ns`, `defn`, `defn-` and `def`.
 //!
-//! Each definition becomes a program of its own, whose main function gives the value. So whoever links a prelude into an
-//! isolate links the definitions that are called, and what those call, and nothing else.
+//! Each definition becomes a program of its own; its main function gives the value. An isolate so links only the
+//! definitions that are called, and those that these call.
 //!
 //! # Layout
-//! - `declare`: the forms of the text as namespaces and definitions; `metadata`: what they say beside their code
-//! - `reach`: which definitions refer to which, and what they need of a host
-//! - `source`: a form on one line; `assertions`: tests of preludes
-//! - here: each definition through the passes of a program
+//! - `declare`: parses the forms into namespaces and definitions; `metadata`: parses their metadata
+//! - `reach`: references between definitions, and their requirements of a host
+//! - `source`: prints a form on one line; `assertions`: tests of preludes
+//! - this file: runs each definition through the passes of the compiler
 
 mod assertions;
 mod declare;
@@ -31,7 +31,7 @@ use reach::Backing;
 use resolve::Resolver;
 use std::sync::Arc;
 
-/// A compiled text. It depends on the text alone.
+/// A compiled prelude. It depends only on the text.
 #[derive(Clone, Debug)]
 pub struct CompiledPrelude {
     /// In the order of the text.
@@ -47,7 +47,7 @@ pub struct CompiledPrelude {
 pub struct PreludeNamespace {
     /// Its name.
     pub name: Box<str>,
-    /// What it is for.
+    /// Its documentation.
     pub doc: Option<Box<str>>,
     /// The form that declares it.
     pub span: Span,
@@ -60,42 +60,43 @@ pub struct PreludeDefinition {
     pub namespace: usize,
     /// Its name in that namespace.
     pub name: Box<str>,
-    /// What it is for.
+    /// Its documentation.
     pub doc: Option<Box<str>>,
     /// The form.
     pub span: Span,
     /// Programs cannot refer to it.
     pub is_private: bool,
-    /// What it gives its name.
+    /// How the definition gives its value.
     pub body: DefinitionBody,
     /// Its code: the main function gives the value.
     pub program: Arc<Program>,
     /// Numbers of arguments; `None` for a constant.
     pub arity: Option<CallArity>,
-    /// Parameters as `x y`, one text for each arity; of one that is taken apart, its number.
+    /// Parameters as `x y`, one text for each arity; a destructured one is named by its number.
     pub parameters: Vec<Box<str>>,
     /// Whether prompts list it.
     pub visibility: Visibility,
-    /// What a call may change.
+    /// Effect of a call.
     pub effect: ExportEffect,
-    /// The operation that it stands for.
+    /// The operation that it wraps.
     pub provider: Option<Box<str>>,
-    /// What it needs of its host, through whatever it calls: `upstream:server/tool`, `tool:name`. Sorted.
+    /// Its requirements of the host, including those of everything it calls: `upstream:server/tool`, `tool:name`.
+    /// Sorted.
     pub requires: Vec<Box<str>>,
-    /// Some call that it reaches computes its server or tool.
+    /// Some reachable call computes its server or tool.
     pub is_dynamic: bool,
-    /// Definitions that it refers to, sorted; itself not.
+    /// Definitions that it refers to, without itself; sorted.
     pub refers_to: Vec<usize>,
     /// Definitions that it reaches, itself included; sorted.
     pub reaches: Vec<usize>,
-    /// The form on one line.
+    /// Its source on one line.
     pub source: Box<str>,
 }
 
-/// What a definition gives its name.
+/// How a definition gives its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefinitionBody {
-    /// This function of its program.
+    /// As this function of its program.
     Function(ProtoIndex),
     /// The value of its program, computed once.
     Constant,
@@ -104,12 +105,12 @@ pub enum DefinitionBody {
 /// Compiles a prelude.
 ///
 /// # Errors
-/// Everything that is wrong with the text, the most basic first; or that the budget is used up.
+/// All errors of the text, the most basic first; or that the budget is used up.
 pub fn compile(source: &str, options: &CompileOptions) -> Result<CompiledPrelude, Rejection> {
     within_budget(source, options, |pass| compile_in(pass, None)).0
 }
 
-/// Compiles a prelude of the host itself, which may declare this namespace although it is reserved.
+/// Compiles a prelude of the host itself, which may declare this reserved namespace.
 ///
 /// # Errors
 /// As [`compile`].
@@ -180,7 +181,7 @@ fn compile_in(pass: Pass<'_, '_>, allowed: Option<&str>) -> Result<CompiledPrelu
     errors.sort_by_key(|error| error.span.start);
     more += errors.len().saturating_sub(MAX_ERRORS);
     refuse(Vec::new(), errors, more)?;
-    // Namespaces may be written in turns only of themselves, so this is the order of the text.
+    // Declarations of one namespace are adjacent, so this is the order of the text.
     let definitions = reach::complete(meter, &namespaces, compiled, |form| source::on_one_line(source, form));
     let namespaces = namespaces
         .into_iter()
@@ -189,12 +190,12 @@ fn compile_in(pass: Pass<'_, '_>, allowed: Option<&str>) -> Result<CompiledPrelu
     Ok(CompiledPrelude { namespaces, definitions, warnings })
 }
 
-/// A definition as code.
+/// The code of a definition.
 struct Coded {
     program: Arc<Program>,
     body: DefinitionBody,
     parameters: Vec<Box<str>>,
-    /// What its own text names.
+    /// References of its own text.
     backing: Backing,
 }
 
@@ -217,7 +218,7 @@ fn code_of<'a>(
     let body = match declared.body {
         DeclaredBody::Function(_) => match function_of(&program) {
             Some(function) => DefinitionBody::Function(function),
-            // It has failed, and the error is recorded.
+            // Compilation has failed, and the error is recorded.
             None => DefinitionBody::Constant,
         },
         DeclaredBody::Constant(_) => DefinitionBody::Constant,

@@ -1,4 +1,4 @@
-//! Which definitions refer to which, and what they need of a host: what a helper needs, its callers need.
+//! Computes references between definitions and their requirements of a host: a caller needs what its helpers need.
 
 use super::declare::{Declared, DeclaredNamespace};
 use super::metadata::ExportEffect;
@@ -9,11 +9,11 @@ use ptc_vm::Span;
 use ptc_vm::bytecode::Program;
 use std::collections::{BTreeSet, HashMap};
 
-/// What the text of one definition names outside of the prelude.
+/// References of a definition's text outside of the prelude.
 pub(super) struct Backing {
-    /// Operations, sorted, each once.
+    /// Operations, sorted, without repetition.
     operations: Vec<Box<str>>,
-    /// Literal calls, each as often as it stands there.
+    /// Literal calls, with repetition.
     upstream_calls: Vec<Box<str>>,
     is_dynamic: bool,
 }
@@ -30,7 +30,7 @@ impl Backing {
         Backing { operations: operations.into_iter().collect(), upstream_calls, is_dynamic }
     }
 
-    /// The operation that an only literal call names.
+    /// The operation of the only literal call.
     fn only_call(&self) -> Option<Box<str>> {
         match self.upstream_calls.as_slice() {
             [only] => Some(only.clone()),
@@ -39,7 +39,7 @@ impl Backing {
     }
 }
 
-/// The definitions with all that follows from the others.
+/// The definitions, completed with everything that depends on the others.
 pub(super) fn complete(
     meter: &Meter<'_>,
     namespaces: &[DeclaredNamespace],
@@ -105,13 +105,13 @@ pub(super) fn complete(
         .collect()
 }
 
-/// Names of its own namespace that a definition refers to.
+/// Names of its own namespace to which a definition refers.
 fn globals(program: &Program) -> impl Iterator<Item = &str> {
     let own = program.globals.iter().filter(|global| global.namespace.is_some());
     own.map(|global| program.symbol(global.symbol))
 }
 
-/// What a definition reaches, sorted; itself included.
+/// Definitions that a definition reaches, including itself; sorted.
 fn reach(meter: &Meter<'_>, refers_to: &[Vec<usize>], from: usize) -> Vec<usize> {
     let mut reached = BTreeSet::from([from]);
     let mut waiting = vec![from];

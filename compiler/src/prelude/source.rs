@@ -1,10 +1,10 @@
-//! A form as one line: its tokens as they are written, with one blank where there was room between two.
+//! Prints a form on one line: its tokens verbatim, with one blank where there was space between two.
 
 use crate::lexer::Token;
 use logos::Logos;
 use ptc_vm::Span;
 
-/// The form at this place of a text, without comments and breaks.
+/// The form at this span of a text, without comments and line breaks.
 pub(super) fn on_one_line(source: &str, form: Span) -> Box<str> {
     let text = source.get(form.start as usize..form.end as usize).unwrap_or("");
     let mut line = String::with_capacity(text.len());

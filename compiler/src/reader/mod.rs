@@ -1,4 +1,4 @@
-//! Tokens to forms, with an explicit stack: the text may nest 64 levels, the reader does not recurse.
+//! The reader: tokens to forms, with an explicit stack. The text may nest 64 levels; the reader does not recurse.
 
 mod unreadable;
 
@@ -14,22 +14,22 @@ use ptc_vm::bytecode::LONGEST_NAME;
 use ptc_vm::{BoundedText, Reason, Span};
 use std::fmt::Display;
 
-/// Brackets inside brackets.
+/// Deepest nesting of brackets.
 pub const MAX_NESTING: usize = 64;
 /// Digits of an integer literal.
 pub const MAX_DIGITS: usize = 100;
 
-/// Fewer digits than this are an integer of 64 bits whatever they are.
+/// An integer with fewer digits than this always fits 64 bits.
 const ALWAYS_SMALL: usize = 19;
 
-/// Bytes that tables on the heap need for one name.
+/// Heap bytes of the tables for one name.
 const HELD_BY_NAME: usize = 64;
 
 /// An open bracket.
 struct Open {
     token: Token,
     span: Span,
-    /// Where its items start in `Reader::items`.
+    /// Start of its items in `Reader::items`.
     start: usize,
 }
 
@@ -45,24 +45,24 @@ struct Reader<'a, 'n> {
     items: List<'a, Form<'a>>,
     lines: Lines<'a>,
     findings: Findings,
-    /// The first form that began in the first column inside of others: its place, and how many were open.
-    /// A new form begins there, so what was open before it is not closed where it should be.
+    /// The first nested form that began in the first column: its span, and the number of open brackets. Probably a
+    /// new form begins there, and a bracket before it was not closed.
     suspect: Option<(Span, usize)>,
 }
 
-/// What reading found beside the forms.
+/// The results of reading other than the forms.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     /// Stray closing brackets between top-level forms, which are skipped.
     pub(crate) warnings: Vec<Diagnostic>,
     pub(crate) errors: Vec<Diagnostic>,
-    /// The names after `def` and its relatives, wherever those stand.
+    /// The names after `def` and its relatives, at any depth.
     pub(crate) defined: Vec<Name>,
-    /// The errors leave doubt about what the forms are: looking for more errors in them would find noise.
+    /// After an error the forms may not be the intended ones: looking for more errors in them would find noise.
     pub(crate) in_doubt: bool,
 }
 
-/// Reads the whole text, going on after errors as far as that makes sense.
+/// Reads the whole text, continuing after errors as far as that makes sense.
 pub(crate) fn read<'a>(
     arena: &'a Bump,
     meter: &Meter<'a>,
@@ -91,14 +91,14 @@ pub(crate) fn read<'a>(
     (forms, reader.findings)
 }
 
-/// What is left to do after an error.
+/// How to continue after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum After {
-    /// The forms are what was meant but for a detail: go on, and look for errors in them too.
+    /// The forms are as intended except for a detail: continue, and look for errors in them too.
     Sound,
-    /// Go on reading, but the forms may be other ones than meant.
+    /// Continue reading, but the forms may not be the intended ones.
     Doubt,
-    /// What follows cannot be read.
+    /// The rest cannot be read.
     End,
 }
 
@@ -131,12 +131,12 @@ fn long_name(span: Span, text: &str) -> Broken {
     parse_error(After::Doubt, span, message).hint("Use a string for text that is data.")
 }
 
-/// How the message of text without a meaning begins.
+/// The beginning of the message for text without a meaning.
 const UNREADABLE: &str = "syntax error";
 
 impl<'a> Reader<'a, '_> {
     fn run(&mut self) {
-        // The lexer looks at each byte once, however the tokens are cut.
+        // The lexer reads each byte once, whatever the tokens are.
         let _ = self.meter.text(self.source.len());
         let mut lexer = Token::lexer(self.source);
         while let Some(token) = lexer.next() {
@@ -166,7 +166,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// A quote and what it stands before, if that is what can be quoted.
+    /// A quote and the form after it, if that can be quoted.
     #[cold]
     fn quote(&mut self, token: Token, span: Span, lexer: &mut Lexer<'a, Token>) -> Result<(), Broken> {
         let mut ahead = lexer.clone();
@@ -178,13 +178,13 @@ impl<'a> Reader<'a, '_> {
         Ok(())
     }
 
-    /// Records an error; true when reading must end.
+    /// Records an error; true if reading must end.
     #[cold]
     fn note(&mut self, broken: Broken) -> bool {
         let Broken { error, after } = broken;
         self.findings.in_doubt |= after != After::Sound;
         let errors = &mut self.findings.errors;
-        // The same mistake all over the text is said once.
+        // A repeated mistake is reported once.
         let is_known = after == After::Doubt && errors.iter().any(|known| known.hints == error.hints);
         if !is_known {
             errors.push(*error);
@@ -402,7 +402,7 @@ impl<'a> Reader<'a, '_> {
         self.push(whole, kind)
     }
 
-    /// `(-> 1 (def x))` and `(->> 1 (def x))` define x too, so the name is all that is needed.
+    /// `(-> 1 (def x))` and `(->> 1 (def x))` define x too, so only the name is needed.
     fn note_definition(&mut self, items: &[Form<'a>]) {
         if let [head, name, ..] = items
             && let (Some(head), Some(name)) = (head.symbol(), name.symbol())
@@ -431,7 +431,7 @@ impl<'a> Reader<'a, '_> {
         Diagnostic::error(Reason::ParseError, last.span, message).hint(hint)
     }
 
-    /// One of the words stands right before the span.
+    /// Whether one of the words is right before the span.
     fn is_after(&self, span: Span, words: &[&str]) -> bool {
         let before = self.source.get(..span.start as usize).unwrap_or("").trim_end();
         words.iter().any(|word| before.ends_with(word))
@@ -448,7 +448,7 @@ impl<'a> Reader<'a, '_> {
             .hint("Close it with \"; inside of text a quote is written \\\" and a backslash \\\\.")
     }
 
-    /// The error of text without a meaning; `None` when it was said before.
+    /// The error for text without a meaning; `None` if it was reported before.
     #[cold]
     fn unreadable(&mut self, span: Span) -> Option<Broken> {
         let rest = self.source.get(span.start as usize..).unwrap_or("");
@@ -463,7 +463,7 @@ impl<'a> Reader<'a, '_> {
         let before = self.source.get(..span.start as usize).unwrap_or("");
         let hint = unreadable::hint(before, rest);
         let errors = &mut self.findings.errors;
-        // Text in another script is one error, not one a letter.
+        // Text in another script is one error, not one for each letter.
         if let Some(last) = errors.last_mut()
             && last.span.end == span.start
             && last.message.starts_with(UNREADABLE)
@@ -543,7 +543,7 @@ impl<'a> Reader<'a, '_> {
     /// The body of a string or regex token. Unknown escapes keep their backslash.
     fn unescape(&self, text: &'a str, prefix: usize) -> &'a str {
         let body = &text[prefix..text.len() - 1];
-        // Most are short: looking at each byte takes less than starting a search.
+        // Most texts are short: a loop over the bytes is faster than starting a search.
         if !body.bytes().any(|byte| byte == b'\\') {
             return body;
         }
@@ -570,7 +570,7 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// The bracket that closes.
+/// The matching closing bracket.
 fn closer(open: Token) -> char {
     match open {
         Token::OpenVector => ']',

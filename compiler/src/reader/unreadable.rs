@@ -1,8 +1,8 @@
-//! Hints for characters that mean nothing.
+//! Hints for characters without a meaning.
 
 use crate::lexer::is_symbol_char;
 
-/// What to write instead of characters that mean nothing, by how they and the text before them look.
+/// What to write instead of characters without a meaning, given the text before them.
 pub(crate) fn hint(before: &str, rest: &str) -> &'static str {
     const BY_START: &[(&str, &str)] = &[
         ("::", "A keyword has one colon: :name."),

@@ -1,9 +1,9 @@
-//! What the language has, for documentation: every function, special form, constant and host form with its
-//! signature, one line of documentation and examples. `docs/language.md` and `(doc name)` are made of these
-//! entries, and every example is executed by a test.
+//! The language reference: every function, special form, constant and host form with its signature, one line of
+//! documentation and examples. `docs/language.md` and `(doc name)` are generated from these entries, and a test
+//! executes every example.
 //!
-//! Functions come from the builtin table of the VM, special forms from `crate::names`; the names that are
-//! neither stand in `others`, the examples in `examples`.
+//! Functions come from the builtin table of the VM, special forms from `crate::names`, all other names from `others`,
+//! and the examples from `examples`.
 
 mod examples;
 mod others;
@@ -13,10 +13,10 @@ use ptc_vm::builtins::{self, Category};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What kind of name an entry is about.
+/// The kind of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EntryKind {
-    /// Evaluates its parts by rules of its own.
+    /// Evaluates its parts by its own rules.
     SpecialForm,
     /// A value that can be called and passed on.
     Function,
@@ -27,7 +27,7 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
-    /// How documentation names the kind.
+    /// The name of the kind in documentation.
     pub fn label(self) -> &'static str {
         match self {
             EntryKind::SpecialForm => "special form",
@@ -38,7 +38,7 @@ impl EntryKind {
     }
 }
 
-/// A program and what it gives, as the final result is printed.
+/// A program and its printed result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Example {
     /// The program.
@@ -54,9 +54,9 @@ pub struct Entry {
     pub namespace: &'static str,
     /// The name as a program writes it, `json/parse-string` with its prefix.
     pub name: &'static str,
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
-    /// How it is called; `?` marks an optional argument, `…` any number of the one before.
+    /// Its signature; `?` marks an optional argument, `…` any number of the argument before it.
     pub signature: &'static str,
     /// One line of documentation.
     pub doc: &'static str,
@@ -78,9 +78,9 @@ pub fn entries() -> &'static [Entry] {
     &ENTRIES
 }
 
-/// The entries that a reference as a program writes it can mean: `map`, `str/join`, `clojure.set/join`,
-/// `LocalDate/parse`. Several when a plain name is in several namespaces (`join`), the one that the plain
-/// name calls first.
+/// The entries that a reference in a program may mean: `map`, `str/join`, `clojure.set/join`, `LocalDate/parse`.
+/// There are several if a plain name is in several namespaces (`join`); the one that the plain name calls comes
+/// first.
 pub fn find(reference: &str) -> Vec<&'static Entry> {
     let reference = reference.strip_prefix("java.time.").unwrap_or(reference);
     let rows = |name: &str| BY_NAME.get(name).map_or(&[][..], Vec::as_slice);
@@ -108,7 +108,7 @@ pub fn namespaces() -> Vec<&'static str> {
     all
 }
 
-/// How documentation names the namespace of a category.
+/// The name of a category's namespace in documentation.
 fn namespace(category: Category) -> &'static str {
     match category {
         Category::Core => "clojure.core",
@@ -163,7 +163,7 @@ static BY_NAME: LazyLock<HashMap<&'static str, Vec<usize>>> = LazyLock::new(|| {
         names.entry(entry.name).or_default().push(row);
     }
     for (name, rows) in &mut names {
-        // What the plain name calls comes first.
+        // The entry that the plain name calls comes first.
         let plain = builtins::lookup(None, name).map(|builtin| namespace(builtin.info().category));
         rows.sort_by_key(|&row| plain.is_some_and(|plain| ENTRIES[row].namespace != plain));
     }

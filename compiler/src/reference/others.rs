@@ -1,4 +1,4 @@
-//! Names that are neither builtins nor special forms.
+//! Reference entries of names that are neither builtins nor special forms.
 
 use super::EntryKind::{Constant, HostForm};
 use super::Other;

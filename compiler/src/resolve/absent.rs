@@ -1,5 +1,5 @@
-//! Names that programs use out of habit and that mean nothing here: of Clojure, of other languages, methods
-//! of other languages. Each row says what to write instead.
+//! Advice for names that this language does not have: names of Clojure and other languages, and methods of other
+//! languages. Each row says what to write instead.
 
 /// Names between blanks, and what to write instead.
 pub(super) const ABSENT: &[(&str, &str)] = &[
@@ -251,13 +251,13 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
     ("pass noop void continue break", "Write nil for nothing; leave a loop by not calling `recur`."),
 ];
 
-/// Names whose forms follow rules of their own: what is inside is not looked at, it would only be noise.
+/// Names of forms with rules of their own: their contents are not resolved, since errors there would be noise.
 const SYNTAX: &str = "try catch finally ns require use import refer declare binding with-redefs with-open defmacro \
                       macro macrolet defrecord deftype defprotocol reify proxy extend-type extend-protocol \
                       defstruct class defmulti defmethod define lambda function func fun defun let* letrec \
                       let-values switch match with-local-vars def- fn* defn*";
 
-/// Methods and members of other languages, called on what stands before the dot; `x` is that value.
+/// Methods and members of other languages, called on the expression before the dot; `x` is its value.
 pub(super) const METHODS: &[(&str, &str)] = &[
     ("length size len count Count Length", "(count x)"),
     ("push append add", "(conj x item)"),
@@ -329,16 +329,16 @@ pub(super) fn advice(name: &str) -> Option<&'static str> {
         .map(|(_, advice)| *advice)
 }
 
-/// The form of this name follows rules of its own.
+/// Whether the form of this name has rules of its own.
 pub(super) fn is_syntax(name: &str) -> bool {
     SYNTAX.split_ascii_whitespace().any(|known| known == name)
 }
 
-/// What to write for a method, with `object` in the place of `x`.
+/// What to write for a method, with `object` for `x`.
 pub(super) fn method(object: &str, method: &str) -> Option<String> {
     let (_, form) =
         METHODS.iter().find(|(names, _)| names.split_ascii_whitespace().any(|known| known == method))?;
-    // `x` stands alone in the forms: between a blank or bracket and another.
+    // `x` is a separate word in the forms, between blanks or brackets.
     let spelled: Vec<String> = form
         .split(' ')
         .map(|word| match word.trim_end_matches([')', ']', ',']) {

@@ -1,4 +1,4 @@
-//! Calls.
+//! Resolves calls.
 
 use super::symbol::{Meaning, is_placeholder};
 use super::{Resolved, Resolver, absent};
@@ -11,7 +11,7 @@ use ptc_vm::builtins::Implementation;
 use ptc_vm::bytecode::{BuiltinId, Const, Known};
 use ptc_vm::{Reason, Span};
 
-/// More arguments go through `apply`, so that call windows stay small.
+/// More arguments are passed through `apply`, so that call windows stay small.
 const MAX_WINDOW: usize = 64;
 
 impl<'a> Resolver<'a, '_> {
@@ -111,7 +111,7 @@ impl<'a> Resolver<'a, '_> {
             return self.internal_call(span, Known::TakeRange, &[count, start, end, step]);
         }
         // In programs that make endless sequences, `first` and its relatives may have to call functions to find the
-        // item; elsewhere they stay the plain builtins they are.
+        // item; in others they stay plain builtins.
         if let Some(twin) = info.endless
             && self.makes_endless_sequences()
         {
@@ -127,8 +127,8 @@ impl<'a> Resolver<'a, '_> {
         self.make_call(span, Callee::Builtin(builtin), arguments)
     }
 
-    /// `(doc map)` means `(doc 'map)`: forms that look names up take a bare name that is not a variable of the
-    /// program as it stands.
+    /// `(doc map)` means `(doc 'map)`: forms that look up names take a bare name that is not a variable of the
+    /// program as a quoted symbol.
     fn quote_reference(&self, builtin: BuiltinId, rest: &'a [Form<'a>]) -> &'a [Form<'a>] {
         let Implementation::Host(function) = builtin.info().implementation else { return rest };
         let [first, others @ ..] = rest else { return rest };
@@ -147,15 +147,15 @@ impl<'a> Resolver<'a, '_> {
         quoted.into_bump_slice()
     }
 
-    /// The program names a function that makes endless sequences.
+    /// Whether the program names a function that makes endless sequences.
     pub(crate) fn makes_endless_sequences(&self) -> bool {
         const MAKERS: [Known; 4] = [Known::Iterate, Known::Repeat, Known::Cycle, Known::Repeatedly];
         MAKERS.iter().any(|maker| self.names.find(maker.name()).is_some())
-            // Only without arguments; most programs that name it are none of these.
+            // Only without arguments; most programs that name it pass some.
             || (self.names.find(Known::Range.name()).is_some() && self.source.contains("(range)"))
     }
 
-    /// The parts of `(range start end 0)`: inside `take`, and only there, the step may be 0.
+    /// The arguments of `(range start end 0)`: only inside `take` may the step be 0.
     fn constant_range(&mut self, form: &'a Form<'a>) -> Option<[&'a Form<'a>; 3]> {
         let FormKind::List([head, start, end, step]) = &form.kind else { return None };
         if !matches!(step.kind, FormKind::Int(0) | FormKind::Float(0.0)) {
@@ -169,7 +169,7 @@ impl<'a> Resolver<'a, '_> {
         }
     }
 
-    /// A call that will fail: an error when it certainly runs, else a warning.
+    /// Reports a call that will fail: as an error if it certainly runs, else as a warning.
     fn report_call(&mut self, diagnostic: Diagnostic) -> Result<(), Failed> {
         if self.certain && !self.may_have_ended {
             return Err(Box::new(diagnostic));
@@ -178,7 +178,7 @@ impl<'a> Resolver<'a, '_> {
         Ok(())
     }
 
-    /// The same for an export of a namespace, whose parameters are documented.
+    /// The same for an export of a namespace; the message names its documented parameters.
     #[cold]
     fn check_export(&mut self, arity: CallArity, text: &str, span: Span, got: usize) -> Result<(), Failed> {
         if arity.accepts(got) {
@@ -262,7 +262,7 @@ impl Function<'_> {
         each.join(" or ")
     }
 
-    /// The numbers of arguments that some arity accepts, as a range.
+    /// The range of argument counts that some arity accepts.
     pub(crate) fn arity(&self) -> CallArity {
         let min = self.arities.iter().map(|arity| usize::from(arity.fixed)).min().unwrap_or(0);
         let max = match self.arities.iter().any(|arity| arity.variadic) {

@@ -1,4 +1,4 @@
-//! What is known about names of the user namespace before and while the program is resolved.
+//! Tracks what is known about names of the user namespace while a program is resolved.
 
 use crate::externals::Externals;
 use crate::ir::Function;
@@ -8,26 +8,26 @@ use crate::namespace::{CallArity, Namespace};
 /// One name of the user namespace.
 #[derive(Clone, Copy, Debug, Default)]
 struct Global<'a> {
-    /// Definitions in this program.
+    /// Number of definitions in this program.
     definitions: u32,
-    /// Defined by an earlier program of the session, or an export of a namespace.
+    /// Defined by an earlier program of the session, or exported by a namespace.
     in_session: bool,
     /// `namespace/name`.
     is_export: bool,
-    /// Definitions that precede the current form on every way to it.
+    /// Number of definitions that precede the current form on every path to it.
     visible: u32,
-    /// What it holds, while it has one definition only.
+    /// Its value, if it has only one definition.
     value: Held<'a>,
 }
 
-/// What is known about the value of a name.
+/// Known facts about the value of a name.
 #[derive(Clone, Copy, Debug, Default)]
 enum Held<'a> {
     #[default]
     Unknown,
     /// A function of this program.
     Function(&'a Function<'a>),
-    /// A function of an earlier program, or of a namespace, that accepts so many arguments.
+    /// A function of an earlier program, or of a namespace, with its accepted numbers of arguments.
     Session(CallArity),
     /// A constant of a namespace.
     Constant,
@@ -37,11 +37,11 @@ enum Held<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Globals<'a> {
     known: Vec<(Name, Global<'a>)>,
-    /// By the number of a name: its place in `known`, counted from 1; 0 for none.
+    /// By the number of a name: its index in `known`, counted from 1; 0 for none.
     places: Vec<u32>,
     visible: Vec<Name>,
-    /// Names whose value is being resolved, and how many functions enclose the definition: functions
-    /// inside the value may refer to the name.
+    /// Names with a definition in progress, and how many functions enclose the definition: functions inside the value
+    /// may refer to the name.
     defining: Vec<(Name, usize)>,
 }
 
@@ -70,7 +70,7 @@ impl<'a> Globals<'a> {
         &mut self.known[index].1
     }
 
-    /// The names of a namespace: they see each other, whatever their order.
+    /// The names of a namespace, which see each other in any order.
     pub(crate) fn of_namespace(defined: &[Name], names: &Names<'a>) -> Globals<'a> {
         let mut globals = Globals { places: vec![0; names.len()], ..Globals::default() };
         for &name in defined {
@@ -80,7 +80,7 @@ impl<'a> Globals<'a> {
         globals
     }
 
-    /// The names that any `def` of the program can define, one for each, and those of the session.
+    /// The names that some `def` of the program can define, one for each, and those of the session.
     pub(crate) fn of(defined: &[Name], names: &Names<'a>, externals: &Externals<'_>) -> Globals<'a> {
         let mut globals = Globals::default();
         if !defined.is_empty() || !externals.session.is_empty() {
@@ -105,7 +105,7 @@ impl<'a> Globals<'a> {
         globals
     }
 
-    /// Adds the exports that the program mentions: an export that nobody calls costs nothing.
+    /// Adds the exports that the program mentions: an unused export costs nothing.
     fn add_exports(&mut self, names: &Names<'a>, namespaces: &[&Namespace]) {
         for name in names.all() {
             let (Some(qualifier), member) = split_qualified(names.text(name)) else { continue };
@@ -118,17 +118,17 @@ impl<'a> Globals<'a> {
         }
     }
 
-    /// It is an export of a namespace that the host attaches.
+    /// Whether it is an export of an attached namespace.
     pub(crate) fn is_export(&self, name: Name) -> bool {
         self.get(name).is_some_and(|global| global.is_export)
     }
 
-    /// Some definition in the program or the session can give the name a value.
+    /// Whether some definition in the program or the session can give the name a value.
     pub(crate) fn is_definable(&self, name: Name) -> bool {
         self.get(name).is_some()
     }
 
-    /// The name has a value wherever the current form runs.
+    /// Whether the name has a value wherever the current form runs.
     pub(crate) fn is_visible(&self, name: Name) -> bool {
         self.get(name).is_some_and(|global| global.in_session || global.visible > 0)
     }
@@ -145,12 +145,12 @@ impl<'a> Globals<'a> {
         self.defining.pop();
     }
 
-    /// The reference is inside a function in the value of the name's own definition.
+    /// Whether the reference is inside a function in the name's own definition.
     pub(crate) fn is_in_own_definition(&self, name: Name, functions: usize) -> bool {
         self.defining.iter().any(|&(defined, depth)| defined == name && functions > depth)
     }
 
-    /// Nothing gives the name another value later.
+    /// Whether no later definition changes the name's value.
     pub(crate) fn is_defined_once(&self, name: Name) -> bool {
         self.get(name).is_some_and(|global| global.definitions + u32::from(global.in_session) == 1)
     }
@@ -163,7 +163,7 @@ impl<'a> Globals<'a> {
         }
     }
 
-    /// The function that the name holds, when this program defines it.
+    /// The function that the name holds, if this program defines it.
     pub(crate) fn function(&self, name: Name) -> Option<&'a Function<'a>> {
         match self.get(name)?.value {
             Held::Function(function) => Some(function),
@@ -171,12 +171,12 @@ impl<'a> Globals<'a> {
         }
     }
 
-    /// It is a constant of a namespace that the host attaches.
+    /// Whether it is a constant of an attached namespace.
     pub(crate) fn is_constant(&self, name: Name) -> bool {
         self.get(name).is_some_and(|global| matches!(global.value, Held::Constant))
     }
 
-    /// What a name holds that its namespace defines as a function.
+    /// Notes that the namespace defines the name as a function.
     pub(crate) fn set_arity(&mut self, name: Name, arity: CallArity) {
         self.entry(name).value = Held::Session(arity);
     }

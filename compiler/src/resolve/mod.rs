@@ -1,4 +1,4 @@
-//! Forms to IR: names become slots, captures, globals and builtins; special forms become the few kinds of
+//! Resolves forms to IR: names become slots, captures, globals and builtins; special forms become the few kinds of
 //! the IR. All independent errors are collected.
 
 mod absent;
@@ -32,10 +32,10 @@ use scope::{Bindable, FunctionScope, Place, Scopes};
 pub(crate) use shape::{with_advice, wrong_shape};
 use std::cell::Cell;
 
-/// What resolving a form gives.
+/// The result of resolving a form.
 pub(crate) type Resolved<'a> = Result<Ref<'a>, Failed>;
 
-/// Forms inside forms, those that threading inserts included. The reader allows 64.
+/// Deepest nesting of forms, including those that threading inserts. The reader allows 64.
 const MAX_DEPTH: usize = 160;
 
 /// The state of resolving one program.
@@ -45,31 +45,31 @@ pub(crate) struct Resolver<'a, 'x> {
     pub(crate) source: &'a str,
     pub(crate) names: &'x mut Names<'a>,
     pub(crate) externals: &'x Externals<'x>,
-    /// The namespace that definitions go into; `None` for that of the user.
+    /// The namespace of definitions; `None` for that of the user.
     pub(crate) defines: Option<&'a str>,
-    /// What the text asks a host for literally, while it defines a namespace.
+    /// Host operations that the text names literally, while it defines a namespace.
     pub(crate) operations: Vec<Operation<'a>>,
-    /// Stands for what is not resolved any more.
+    /// Replaces expressions after a failure.
     nothing: Ref<'a>,
     pub(crate) tables: Tables<'x>,
     pub(crate) globals: Globals<'a>,
     pub(crate) scopes: Scopes<'a>,
     pub(crate) errors: Vec<Diagnostic>,
-    /// Errors beyond those that are kept.
+    /// Number of errors that are not listed.
     more_errors: usize,
     pub(crate) warnings: Vec<Diagnostic>,
     /// Unbound names in order of appearance, with their hints.
     pub(crate) unbound: Vec<suggest::Unbound>,
-    /// Unbound names beyond those that are kept.
+    /// Number of unbound names that are not listed.
     more_unbound: usize,
-    /// By the number of a name: it is unbound, and counted.
+    /// By the number of a name: it is unbound and counted.
     noted_unbound: Vec<bool>,
-    /// The current form is evaluated on every run that does not fault before.
+    /// The current form is evaluated in every run without an earlier fault.
     pub(crate) certain: bool,
     /// A `return` or `fail` may have ended the program before the current form.
     pub(crate) may_have_ended: bool,
     pub(crate) servers: ServersUsed,
-    /// The program asks which servers and tools there are.
+    /// The program looks up servers and tools.
     pub(crate) looks_at_servers: bool,
     pub(crate) depth: usize,
 }
@@ -113,7 +113,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
         }
     }
 
-    /// Resolves definitions of a namespace, each on its own: all of its names are known everywhere.
+    /// Prepares for resolving definitions of a namespace separately: all of its names are known everywhere.
     pub(crate) fn define_in(&mut self, namespace: &'a str, defined: &[Name]) {
         self.defines = Some(namespace);
         self.globals = Globals::of_namespace(defined, self.names);
@@ -148,8 +148,8 @@ impl<'a, 'x> Resolver<'a, 'x> {
         })
     }
 
-    /// All errors, or nothing: unbound names come after the errors of form, which may have caused them. Beside
-    /// them how many others there are.
+    /// All errors, and the number of those not listed. Unbound names come after malformed forms, which may have
+    /// caused them.
     pub(crate) fn finish_errors(&mut self) -> (Vec<Diagnostic>, usize) {
         self.errors.sort_by_key(|error| error.span.start);
         let mut errors = std::mem::take(&mut self.errors);
@@ -184,7 +184,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
         }
     }
 
-    /// For loops over what stands in a text, which end when the budget is used up.
+    /// A condition for loops over parts of a text, which end when the budget is used up.
     pub(crate) fn goes_on<T>(&self) -> impl Fn(&T) -> bool + use<'a, 'x, T> {
         let meter = self.meter;
         move |_| meter.goes_on()
@@ -192,7 +192,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
 
     /// An empty list in the arena.
     pub(crate) fn list<T>(&self, room: usize) -> List<'a, T> {
-        // Without room for them no items will come.
+        // If there is no room for them, no items will come.
         let has_room = self.meter.reserve(room * size_of::<T>()).is_ok();
         List::with_capacity_in(if has_room { room } else { 0 }, self.arena)
     }
@@ -211,7 +211,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
         self.scopes.open(self_name);
     }
 
-    /// Ends the innermost function: its captures, seen from the function around it.
+    /// Ends the innermost function. Gives its captures, as seen from the function around it.
     pub(crate) fn close_function(&mut self, span: Span) -> &'a [Ref<'a>] {
         let (arena, mut captured): (_, &'a [Ref<'a>]) = (self.arena, &[]);
         self.scopes.close(|captures| {
@@ -225,8 +225,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
         self.function().slot().ok_or_else(|| too_many_locals(span))
     }
 
-    /// A name that no program can write, bound to a slot; as a form it reads that slot, also from inside
-    /// a closure.
+    /// A name that programs cannot write, bound to a slot; as a form it reads that slot, also from inside a closure.
     pub(crate) fn hidden(&mut self, span: Span, slot: u8) -> Form<'a> {
         let name = Bindable::fresh(&mut *self.names);
         self.scopes.bind(name, slot);
@@ -265,7 +264,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
         Ok(self.literal(span, Literal::Row(row)))
     }
 
-    /// A call of a builtin that the program need not have named.
+    /// A call of a builtin that the program need not name.
     pub(crate) fn internal_call(&mut self, span: Span, known: Known, arguments: &[Ref<'a>]) -> Resolved<'a> {
         let arguments = self.arena.alloc_slice_copy(arguments);
         Ok(self.expr(span, Kind::Call(crate::ir::Callee::Builtin(known.id()), arguments)))
@@ -278,7 +277,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
         }
     }
 
-    /// Further errors are only counted: looking for what was meant is of no use.
+    /// Further errors are only counted: suggestions for them are of no use.
     pub(crate) fn has_enough_errors(&self) -> bool {
         self.errors.len() >= MAX_ERRORS
     }
@@ -289,7 +288,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
         }
     }
 
-    /// The expression, or nil in its place when it failed: the error is recorded and resolving goes on.
+    /// The expression, or nil if it failed: the error is recorded and resolving continues.
     pub(crate) fn recover(&mut self, span: Span, resolved: Resolved<'a>) -> Ref<'a> {
         match resolved {
             Ok(expr) => expr,
@@ -300,7 +299,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
         }
     }
 
-    /// Resolves something that may not run: definitions in it are not visible after it.
+    /// Resolves code that may not run: its definitions are not visible after it.
     pub(crate) fn in_branch<T>(&mut self, resolve: impl FnOnce(&mut Self) -> T) -> T {
         let (certain, visible) = (self.certain, self.globals.visible_mark());
         self.certain = false;
@@ -320,7 +319,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
 
     // ----- forms
 
-    /// Resolves a form. `tail` says that its value is the value of the enclosing loop or function.
+    /// Resolves a form. `tail`: its value is the value of the enclosing loop or function.
     pub(crate) fn resolve(&mut self, form: &'a Form<'a>, tail: bool) -> Ref<'a> {
         if self.meter.step().is_err() {
             return self.nothing;
@@ -419,7 +418,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
                 _ => "Delete it; (set coll) makes a set of a list with repetitions.",
             }));
         }
-        // Constants need no expressions, one level deeper they would be refused like any form.
+        // Constants need no expressions; one level deeper they would be refused like any form.
         if self.depth < MAX_DEPTH && items.iter().all(is_plain_constant) {
             return self.constant_collection(form, items);
         }
@@ -507,7 +506,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
     }
 }
 
-/// The read of a place.
+/// An expression that reads a variable.
 fn kind_of<'a>(place: Place) -> Kind<'a> {
     match place {
         Place::Local(slot) => Kind::Local(Use { slot, last: Cell::new(false) }),
@@ -516,7 +515,7 @@ fn kind_of<'a>(place: Place) -> Kind<'a> {
     }
 }
 
-/// A constant as most are.
+/// Whether a form is a common kind of constant.
 fn is_plain_constant(form: &Form<'_>) -> bool {
     matches!(
         form.kind,
@@ -524,7 +523,7 @@ fn is_plain_constant(form: &Form<'_>) -> bool {
     )
 }
 
-/// The constant collection that a form is, given the rows of its items.
+/// A form as a constant collection, given the rows of its items.
 fn collection_of(form: &Form<'_>, rows: Vec<u16>) -> Const {
     match form.kind {
         FormKind::Vector(_) => Const::Vector(rows),

@@ -1,4 +1,4 @@
-//! Builtins with instructions of their own: arithmetic, comparison, `not`, `nil?`, `some?`.
+//! Resolves builtins with instructions of their own: arithmetic, comparison, `not`, `nil?`, `some?`.
 
 use super::Resolver;
 use crate::form::Form;
@@ -14,7 +14,7 @@ impl<'a> Resolver<'a, '_> {
     pub(crate) fn operator(&mut self, known: Known, span: Span, operands: &'a [Ref<'a>]) -> Option<Ref<'a>> {
         let kind = match (known, operands) {
             (Known::Add, [a, b]) if small(b).is_some() => Kind::AddSmall(a, small(b)?, Written::Plus),
-            // Taking 0 from -0.0 is not the same as adding it.
+            // Subtracting 0 from -0.0 is not the same as adding it.
             (Known::Subtract, [a, b]) if small(b).is_some_and(|value| value != 0 && value != i16::MIN) => {
                 Kind::AddSmall(a, -small(b)?, Written::Minus)
             }
@@ -49,8 +49,8 @@ impl<'a> Resolver<'a, '_> {
         Some(self.expr(span, kind))
     }
 
-    /// Folding from the left computes before later operands are evaluated: only allowed when nobody can
-    /// tell.
+    /// Folding from the left computes before later operands are evaluated, so it is used only if that is
+    /// unobservable.
     fn arithmetic(&self, op: Arithmetic, operands: &'a [Ref<'a>]) -> Option<Kind<'a>> {
         if operands[2..].iter().all(|operand| is_inert(operand, 3)) {
             return Some(Kind::Arithmetic(op, operands));
@@ -79,7 +79,7 @@ fn small(expr: Ref<'_>) -> Option<i16> {
     }
 }
 
-/// Evaluating it has no effect but a fault, wherever it is evaluated. Looks only a few levels deep.
+/// Whether evaluating it has no effect but a fault, at any time. Looks only a few levels deep.
 pub(crate) fn is_inert(expr: Ref<'_>, levels: u32) -> bool {
     let Some(levels) = levels.checked_sub(1) else { return false };
     match expr.kind {

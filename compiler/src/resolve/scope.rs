@@ -1,4 +1,4 @@
-//! Scopes: which name means which slot, capture or closure.
+//! Scopes: map names to slots, captures or closures.
 
 use crate::ir::{MAX_SLOTS, Slots};
 use crate::meter::List;
@@ -6,7 +6,7 @@ use crate::names::{HashState, Name, Names, split_qualified};
 use bumpalo::Bump;
 use std::collections::HashMap;
 
-/// A name that may become a local: there is no other way to make one, so no form can bind what a namespace has.
+/// A name that may become a local. Every local needs one, so no form can bind a qualified name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Bindable(Name);
 
@@ -16,7 +16,7 @@ impl Bindable {
         split_qualified(names.text(name)).0.is_none().then_some(Bindable(name))
     }
 
-    /// A name that no program can write.
+    /// A name that programs cannot write.
     pub(crate) fn fresh(names: &mut Names<'_>) -> Bindable {
         Bindable(names.fresh())
     }
@@ -27,7 +27,7 @@ impl Bindable {
     }
 }
 
-/// What a name means in the current function.
+/// The meaning of a name in the current function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     Local(u8),
@@ -35,7 +35,7 @@ pub(crate) enum Place {
     SelfRef,
 }
 
-/// Where `recur` goes.
+/// The target of `recur`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecurTarget {
     /// First variable; they are consecutive.
@@ -44,24 +44,24 @@ pub(crate) struct RecurTarget {
     pub(crate) used: bool,
 }
 
-/// Captures that are looked through one by one.
+/// Most captures that are searched linearly.
 const FEW: usize = 16;
 
 /// One function while its body is resolved.
 #[derive(Debug, Default)]
 pub(crate) struct FunctionScope {
     depth: usize,
-    /// Where its names begin in `Scopes::bound`, its own name not counted.
+    /// Start of its names in `Scopes::bound`, without its own name.
     base: usize,
-    /// Enclosing loops: the first slot of each, and the outer slots its body reads.
+    /// Enclosing loops: the first slot of each, and the outer slots that its body reads.
     loops: Vec<(usize, Slots)>,
     pub(crate) captures: Vec<Place>,
-    /// Where captures are, once there are many.
+    /// The index of the captures, once there are many.
     rows: Option<HashMap<Place, u16, HashState>>,
     pub(crate) recur: Option<RecurTarget>,
 }
 
-/// A point to go back to when a scope ends.
+/// A state to restore when a scope ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     names: usize,
@@ -69,7 +69,7 @@ pub(crate) struct Mark {
 }
 
 impl FunctionScope {
-    /// A new slot, or `None` when the function has too many locals in scope.
+    /// A new slot, or `None` if the function has too many locals in scope.
     pub(crate) fn slot(&mut self) -> Option<u8> {
         if self.depth >= MAX_SLOTS {
             return None;
@@ -78,7 +78,7 @@ impl FunctionScope {
         Some((self.depth - 1) as u8)
     }
 
-    /// Enters a loop whose variables are the last `variables` slots.
+    /// Enters a loop with the last `variables` slots as its variables.
     pub(crate) fn enter_loop(&mut self, variables: usize) {
         self.loops.push((self.depth - variables.min(self.depth), Slots::EMPTY));
     }
@@ -88,7 +88,7 @@ impl FunctionScope {
         self.loops.pop().map_or(Slots::EMPTY, |(_, used)| used)
     }
 
-    /// Notes a read of a slot for every loop it comes from outside of.
+    /// Notes a read of a slot for every loop that it is outside of.
     pub(crate) fn note_use(&mut self, slot: u8) {
         for (first, used) in self.loops.iter_mut().rev() {
             if usize::from(slot) >= *first {
@@ -130,21 +130,20 @@ impl FunctionScope {
 #[derive(Debug)]
 struct Bound {
     name: Name,
-    /// Its function, counted from the outermost, and the place there.
+    /// Its function, counted from the outermost, and its variable there.
     function: u32,
     place: Place,
-    /// The binding of the same name that it hides, counted from 1; 0 for none.
+    /// The hidden binding of the same name, counted from 1; 0 for none.
     hidden: u32,
 }
 
-/// The functions around the current form, and the names that are bound in them. A name is found at once,
-/// however many there are.
+/// The functions around the current form, and their bound names. Look-ups take constant time.
 #[derive(Debug)]
 pub(crate) struct Scopes<'a> {
     functions: List<'a, FunctionScope>,
-    /// Finished functions, for the next ones.
+    /// Scopes of finished functions, for reuse.
     spare: Vec<FunctionScope>,
-    /// All names in scope; those of inner functions stand behind those of outer ones.
+    /// All names in scope, outer functions first.
     bound: List<'a, Bound>,
     /// By the number of a name: its innermost binding, counted from 1; 0 for none.
     innermost: List<'a, u32>,
@@ -161,7 +160,7 @@ impl<'a> Scopes<'a> {
         }
     }
 
-    /// How many functions enclose the current form.
+    /// The number of functions around the current form.
     pub(crate) fn len(&self) -> usize {
         self.functions.len()
     }
@@ -182,7 +181,7 @@ impl<'a> Scopes<'a> {
         self.function().base = self.bound.len();
     }
 
-    /// Ends the innermost function: its captures, as places of the function around it.
+    /// Ends the innermost function. Gives its captures, as variables of the function around it.
     pub(crate) fn close(&mut self, captures: impl FnOnce(&[Place])) {
         let Some(mut scope) = self.functions.pop() else { return };
         let closed = self.functions.len() as u32;
@@ -194,7 +193,7 @@ impl<'a> Scopes<'a> {
         self.spare.push(scope);
     }
 
-    /// Forgets the locals of one arity; captures stay.
+    /// Drops the locals of one arity; captures stay.
     pub(crate) fn next_arity(&mut self) {
         let function = self.function();
         function.depth = 0;
@@ -213,7 +212,7 @@ impl<'a> Scopes<'a> {
         self.function().depth = mark.depth;
     }
 
-    /// Hides the names bound since the mark, but keeps their slots taken.
+    /// Hides the names bound since the mark, but keeps their slots allocated.
     pub(crate) fn hide(&mut self, mark: Mark) {
         self.truncate(mark.names);
     }
@@ -250,12 +249,12 @@ impl<'a> Scopes<'a> {
         self.bound.get((at as usize).checked_sub(1)?)
     }
 
-    /// The name is a local, of whatever function.
+    /// Whether the name is a local of any function.
     pub(crate) fn is_bound(&self, name: Name) -> bool {
         self.find(name).is_some()
     }
 
-    /// What a name means in the innermost function; it is captured through all functions between.
+    /// The meaning of a name in the innermost function; it is captured through all functions in between.
     pub(crate) fn lookup(&mut self, name: Name) -> Option<Place> {
         let &Bound { function, mut place, .. } = self.find(name)?;
         let level = function as usize;

@@ -1,4 +1,4 @@
-//! Errors of special forms that are written in a wrong shape.
+//! Errors for special forms of a wrong shape.
 
 use crate::diagnostic::{Failed, error};
 use crate::names::Special;
@@ -9,7 +9,7 @@ pub(crate) fn wrong_shape(special: Special, span: Span) -> Failed {
     with_advice(error(Reason::InvalidArity, span, format!("expected {}", special.usage())), special)
 }
 
-/// Adds what to do about a form in a wrong shape.
+/// Adds advice about a form of a wrong shape.
 pub(crate) fn with_advice(mut failed: Failed, special: Special) -> Failed {
     failed.hints.extend(special.advice().map(BoundedText::of));
     failed

@@ -1,5 +1,4 @@
-//! Hints for names that mean nothing: the nearest known name, or the PTC-Lisp way to what a Clojure name
-//! does.
+//! Suggests what to write for unbound names: the nearest known name, or the PTC-Lisp equivalent of a Clojure name.
 
 use super::{Resolver, absent};
 use crate::diagnostic::Diagnostic;
@@ -9,7 +8,7 @@ pub(crate) use ptc_similar::nearest;
 use ptc_vm::builtins::{self, Category};
 use ptc_vm::{BoundedText, Reason, Span};
 
-/// A name that nothing defines.
+/// An undefined name.
 #[derive(Debug)]
 pub(crate) struct Unbound {
     name: Name,
@@ -17,10 +16,10 @@ pub(crate) struct Unbound {
     hint: String,
 }
 
-/// Steps for each name that a wrong one is compared with.
+/// Steps for each name that is compared with an unknown one.
 const NAME_STEPS: usize = 4;
 
-/// Unbound names that are reported.
+/// Most unbound names that are reported.
 const MAX_UNBOUND: usize = 20;
 
 impl<'a> Resolver<'a, '_> {
@@ -37,7 +36,7 @@ impl<'a> Resolver<'a, '_> {
             self.more_unbound += 1;
         } else {
             let hint = self.hint(name, span);
-            // The same advice for several names is given once.
+            // Advice that several names share is given once.
             let known = self.unbound.iter().find(|unbound| unbound.hint == hint);
             let hint = match known {
                 Some(known) => format!("The same as for `{}`.", self.names.text(known.name)),
@@ -74,7 +73,7 @@ impl<'a> Resolver<'a, '_> {
             return format!("Write {qualified}.");
         }
         let own = self.own_names();
-        // Names are compared with this one twice, and put in order.
+        // Names are compared twice, and sorted.
         if self.meter.work(NAME_STEPS * own.len()).is_err() {
             return String::new();
         }
@@ -109,7 +108,7 @@ impl<'a> Resolver<'a, '_> {
         }
     }
 
-    /// The hint for a name that is a notation of another language.
+    /// The hint for a notation of another language.
     fn notation(&self, text: &str) -> Option<String> {
         if let Some((object, member)) = text.split_once('.').filter(|(a, b)| !a.is_empty() && !b.is_empty()) {
             if self.attached(object).is_some() {
@@ -136,7 +135,7 @@ impl<'a> Resolver<'a, '_> {
         None
     }
 
-    /// What attached namespaces call an export of this name: `crm/get-user or hr/get-user`.
+    /// The qualified names of an export in attached namespaces: `crm/get-user or hr/get-user`.
     fn exported_as(&self, name: &str) -> Option<String> {
         let has_it = |namespace: &&&Namespace| namespace.export(name).is_some();
         let found = self.externals.namespaces.iter().filter(has_it);
@@ -144,19 +143,19 @@ impl<'a> Resolver<'a, '_> {
         (!names.is_empty()).then(|| names.join(" or "))
     }
 
-    /// Names that the program or its session has defined here.
+    /// Names defined by the program or its session.
     fn own_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.externals.session.iter().map(|session| session.name).collect();
         names.extend(self.globals.visible_names().map(|name| self.names.text(name)));
         names.extend(self.scopes.names().map(|name| self.names.text(name)));
-        // Names that the compiler made begin with a blank.
+        // Names made by the compiler begin with a blank.
         names.retain(|name| !name.starts_with(' '));
         names.sort_unstable();
         names.dedup();
         names
     }
 
-    /// Everything a name could have meant, in order.
+    /// All names that may have been meant, in order.
     fn candidates<'c>(&'c self, own: Vec<&'c str>) -> Vec<&'c str> {
         let mut candidates = own;
         candidates.extend(
@@ -199,7 +198,7 @@ fn dotted(object: &str, member: &str) -> String {
     }
 }
 
-/// The usual hint for a misspelt name.
+/// The standard hint for a misspelt name.
 pub(crate) fn did_you_mean(name: &str) -> String {
     format!("Did you mean `{name}`?")
 }

@@ -1,4 +1,4 @@
-//! What a symbol means as a value.
+//! Resolves symbols used as values.
 
 use super::scope::Place;
 use super::suggest::{did_you_mean, nearest};
@@ -11,7 +11,7 @@ use ptc_vm::builtins::{Builtin, Category};
 use ptc_vm::bytecode::{BuiltinId, Const, GlobalName, Known};
 use ptc_vm::{Reason, Span, builtins};
 
-/// Names that are numbers.
+/// Names of float constants.
 const FLOAT_CONSTANTS: &[(&str, f64)] = &[
     ("NaN", f64::NAN),
     ("POSITIVE_INFINITY", f64::INFINITY),
@@ -23,7 +23,7 @@ const FLOAT_CONSTANTS: &[(&str, f64)] = &[
     ("Double/NEGATIVE_INFINITY", f64::NEG_INFINITY),
 ];
 
-/// Turn history: defined by the session, nil without one.
+/// The history of results: defined by the session, nil without one.
 pub(in crate::resolve) const HISTORY: &[&str] = &["*1", "*2", "*3", "*e"];
 
 /// Namespaces that are not in the builtin table.
@@ -44,7 +44,7 @@ const OTHER_NAMESPACES: &[&str] = &[
     "Duration",
 ];
 
-/// Whether a namespace has this name that no host may attach another one under.
+/// Whether the namespace is reserved, so that no host may attach another one of this name.
 pub fn is_reserved_namespace(name: &str) -> bool {
     const OWN: &[&str] = &["budget", "clojure.core", "core", "mcp", "prelude", "ptc.core", "user"];
     let is_language = |&(prefix, _): &(&str, Category)| prefix == name;
@@ -52,14 +52,14 @@ pub fn is_reserved_namespace(name: &str) -> bool {
         || builtins::NAMESPACES.iter().any(is_language)
 }
 
-/// What a name that is not a local means.
+/// The meaning of a name that is not a local.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Meaning {
     Local(Place),
     Global(u16),
     Builtin(BuiltinId),
     Float(f64),
-    /// Turn history outside a session.
+    /// History outside a session.
     Nil,
     /// `data/key`.
     Data,
@@ -74,7 +74,7 @@ impl<'a> Resolver<'a, '_> {
         match self.meaning(name, span)? {
             Meaning::Local(place) => Ok(self.place(span, place)),
             Meaning::Global(global) => Ok(self.expr(span, Kind::Global(global))),
-            // The budget is read with and without parentheses.
+            // The budget can be read with and without parentheses.
             Meaning::Builtin(builtin) if builtin.info().known == Some(Known::Budget) => {
                 self.make_call(span, Callee::Builtin(builtin), &[])
             }
@@ -86,7 +86,7 @@ impl<'a> Resolver<'a, '_> {
         }
     }
 
-    /// The name has no value here for sure, but some `def` of the program can give it one.
+    /// Whether the name may have no value yet, but some `def` of the program can give it one.
     pub(crate) fn is_late_global(&mut self, name: Name) -> bool {
         !self.scopes.is_bound(name)
             && self.globals.is_definable(name)
@@ -94,7 +94,7 @@ impl<'a> Resolver<'a, '_> {
             && self.names.builtin(name).is_none()
     }
 
-    /// Nothing anywhere gives the plain name a value.
+    /// Whether nothing gives the plain name a value.
     pub(crate) fn is_unbound(&mut self, name: Name) -> bool {
         let text = self.names.text(name);
         !self.scopes.is_bound(name)
@@ -155,7 +155,7 @@ impl<'a> Resolver<'a, '_> {
         }
     }
 
-    /// The row of a name that some definition gives a value, in the namespace that it belongs to.
+    /// The row of a name with a definition, in its namespace.
     pub(crate) fn global(
         &mut self,
         span: Span,
@@ -255,12 +255,12 @@ impl Resolver<'_, '_> {
         }))
     }
 
-    /// The namespace of this name that the host attaches.
+    /// The attached namespace of this name.
     pub(crate) fn attached(&self, name: &str) -> Option<&Namespace> {
         self.externals.namespaces.iter().copied().find(|namespace| namespace.name() == name)
     }
 
-    /// The export of an attached namespace that is written almost like this.
+    /// An export of an attached namespace with a similar name.
     fn export_like(&self, namespace: &str, member: &str) -> Option<String> {
         let names: Vec<&str> = self.externals.namespaces.iter().map(|known| known.name()).collect();
         let same = names.iter().find(|known| known.eq_ignore_ascii_case(namespace)).copied();
@@ -271,7 +271,7 @@ impl Resolver<'_, '_> {
         Some(format!("{}/{member}", namespace.name()))
     }
 
-    /// What a qualified name that does not exist was probably meant to be.
+    /// A hint with the probable meaning of an unknown qualified name.
     fn member_hint(&self, namespace: &str, member: &str, category: Option<Category>) -> Option<String> {
         if self.externals.servers.contains(&namespace) {
             return Some(format!(
@@ -327,11 +327,11 @@ fn no_export(namespace: &Namespace, member: &str, span: Span) -> Failed {
     })
 }
 
-/// The namespaces, for a name in none of them.
+/// The list of namespaces, for a name in an unknown one.
 const NAMESPACE_LIST: &str =
     "Namespaces are str/, set/, walk/, json/, regex/, Math/, data/ and tool/; core functions have none.";
 
-/// The names of builtins, in order.
+/// The names of builtins, sorted.
 fn members(choose: impl Fn(&Builtin) -> bool) -> Vec<&'static str> {
     let mut members: Vec<&str> =
         builtins::all().filter(|(_, builtin)| choose(builtin)).map(|(_, builtin)| builtin.name).collect();

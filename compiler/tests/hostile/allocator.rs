@@ -1,4 +1,4 @@
-//! An allocator that counts, for each thread, what it holds and held at most.
+//! An allocator that counts the live bytes and the peak of each thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -11,14 +11,14 @@ thread_local! {
 }
 
 fn add(bytes: isize) {
-    // While a thread ends nothing is counted.
+    // Nothing is counted while a thread ends.
     let _ = LIVE.try_with(|live| {
         live.set(live.get() + bytes);
         PEAK.with(|peak| peak.set(peak.get().max(live.get())));
     });
 }
 
-// SAFETY: everything is passed on to the system's allocator as it is.
+// SAFETY: every call is passed unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size() as isize);
@@ -39,7 +39,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What `work` gives, and how many bytes this thread held at most beyond those before.
+/// The result of `work`, and the peak of bytes on this thread beyond those before.
 pub(crate) fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = LIVE.get();
     PEAK.set(before);

@@ -1,9 +1,9 @@
-//! Hostile texts by family and size.
+//! Families of hostile texts, by kind and size.
 
 /// Texts of one kind.
 pub(crate) struct Family {
     pub(crate) name: &'static str,
-    /// A text of about so many bytes.
+    /// A text of about this many bytes.
     pub(crate) text: fn(usize) -> String,
 }
 
@@ -13,7 +13,7 @@ fn repeated(before: &str, unit: &str, after: &str, bytes: usize) -> String {
     format!("{before}{}{after}", unit.repeat(room / unit.len()))
 }
 
-/// The same with units that count.
+/// The same with numbered units.
 fn counted(before: &str, unit: impl Fn(usize) -> String, after: &str, bytes: usize) -> String {
     let mut text = String::from(before);
     for number in 0.. {
@@ -26,7 +26,7 @@ fn counted(before: &str, unit: impl Fn(usize) -> String, after: &str, bytes: usi
     text + after
 }
 
-/// Names that no other number has.
+/// Names that differ by number.
 fn names(prefix: &str, count: usize) -> String {
     (0..count).map(|number| format!("{prefix}{number} ")).collect()
 }
@@ -44,7 +44,7 @@ macro_rules! families {
 }
 
 families! {
-    // Text that cannot be read.
+    // Unreadable text.
     "hashes" |n| repeated("", "#", "", n);
     "hashes apart" |n| repeated("", "# ", "", n);
     "nul" |n| repeated("", "\0", "", n);
@@ -70,7 +70,7 @@ families! {
     "line ends" |n| repeated("\u{feff}", "\r\n", "1", n);
     "a comment" |n| repeated(";", "a", "\n1", n);
     "comments" |n| repeated("", ";\n", "1", n);
-    // Names that mean nothing.
+    // Names without a meaning.
     "unknown members" |n| repeated("", "(foo/bar 1)", "", n);
     "unknown members that differ" |n| counted("", |i| format!("(str/x{i} 1)"), "", n);
     "unknown names" |n| repeated("", "(fooo 1)", "", n);
@@ -89,7 +89,7 @@ families! {
     "wrong arities that may not run" |n| repeated("(when 1 ", "(inc)", ")", n);
     "wrong special forms" |n| repeated("", "(if)", "", n);
     "empty lists" |n| repeated("", "()", "", n);
-    // Programs.
+    // Valid programs.
     "empty maps" |n| repeated("", "{}", "", n);
     "quoted names" |n| repeated("", "'a", "", n);
     "quoted names that differ" |n| counted("", |i| format!("'a{i} "), "", n);

@@ -1,5 +1,5 @@
-//! Texts that were written to cost: whatever a text is, compiling it takes steps in proportion to its length, and
-//! ends where its budget of time, memory or steps does.
+//! Texts that are meant to be expensive: compiling any text takes steps in proportion to its length, and ends at the
+//! limits of its budget of time, memory and steps.
 
 mod allocator;
 mod families;
@@ -13,7 +13,7 @@ use ptc_vm::{Interrupt, InterruptKind, Reason};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The longest program that is compiled by default.
+/// Longest program that is compiled by default.
 const LONGEST: usize = 1_000_000;
 
 /// Memory of a program by default.
@@ -57,7 +57,7 @@ fn the_longest_texts_end_and_say_why_in_few_words() {
     for Family { name, text } in ALL.iter().filter(|family| !family.name.contains("patterns")) {
         let source = text(LONGEST);
         let (result, peak) = peak_of(|| compiled(&source, &options));
-        // The arena asks for twice what it has, and touches only what it needs: see below.
+        // The arena reserves twice what it has, and touches only what it needs: see below.
         let most = 3 * options.budget.memory_bytes;
         assert!(peak as u64 <= most, "{name}: {:.1} MiB", peak as f64 / MIB);
         let Err(rejection) = result else { continue };
@@ -95,7 +95,7 @@ fn the_interrupt_ends_a_compilation() {
         assert_eq!(reason(&compiled(&long, &options)), Some(wanted));
         assert_eq!(reason(&compiled(&"#".repeat(LONGEST), &options)), Some(wanted));
         assert_eq!(reason(&compiled("(+ 1 2)", &options)), Some(wanted));
-        // What was cut short leaves nothing behind.
+        // A stopped compilation leaves nothing behind.
         assert_eq!(reason(&compiled("(+ 1 2)", &CompileOptions::default())), None);
     }
 }
@@ -103,7 +103,7 @@ fn the_interrupt_ends_a_compilation() {
 #[test]
 fn the_interrupt_is_looked_at_all_the_time() {
     const RAISED: Duration = Duration::from_millis(50);
-    // Generous, on a machine with other work; none of the texts would be done by the first.
+    // Generous, for a machine with other load; none of the texts would be finished by the first deadline.
     const SOON: Duration = Duration::from_secs(5);
     for name in ["unknown members", "calls", "letters of another script apart", "metadata"] {
         let family = ALL.iter().find(|family| family.name == name).expect(name);
@@ -125,7 +125,7 @@ fn the_interrupt_is_looked_at_all_the_time() {
 
 #[test]
 fn memory_is_bounded_in_every_pass() {
-    // Whatever little there is, it ends with the one reason, and more makes the program compile.
+    // However small the budget, it ends with this reason; a larger one makes the program compile.
     let source = "(defn f [x] (let [y [x {:a x}]] (if (and x y) (str x \"a\" y) :none)))".repeat(4_000);
     let mut ends = Vec::new();
     for memory in [0, 1 << 20, 2 << 20, 4 << 20, 8 << 20, 16 << 20, 32 << 20, 128 << 20] {
@@ -139,14 +139,14 @@ fn memory_is_bounded_in_every_pass() {
 
 #[test]
 fn expansion_without_end_is_refused_by_its_steps() {
-    // Each level doubles: a loop takes its patterns apart twice, and so the function in their default.
+    // Each level doubles: a loop destructures its patterns twice, and so the function in their default.
     let (open, close) = ("(fn [] (loop [{:keys [a] :or {a ", "}} {}] (if a (recur nil) 1)))");
     let source = format!("{}(fn [] {}){}", open.repeat(12), "(inc 1)".repeat(100), close.repeat(12));
     let result = compiled(&source, &CompileOptions::default());
     assert_eq!(reason(&result), Some(Reason::CompileTimeout));
 }
 
-/// The family whose memory a process of its own reports.
+/// The family that a child process measures.
 const CHILD: &str = "PTC_RESIDENT_OF";
 
 #[test]
@@ -182,7 +182,7 @@ fn compile_alone(family: &str) {
     let options = options(MEMORY, &interrupt);
     let source = (family.text)(LONGEST);
     std::thread::scope(|scope| {
-        // As in a run of a second: some take long to come to their end.
+        // As in a run of a second: some take long to end.
         let watch = scope.spawn(|| {
             std::thread::park_timeout(Duration::from_secs(1));
             interrupt.set(InterruptKind::Deadline);

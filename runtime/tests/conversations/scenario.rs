@@ -113,7 +113,7 @@ pub(crate) async fn check(
     common::golden("conversations", &format!("{name}.txt"), &text);
 }
 
-/// A runtime with a server whose tools do not say whether they change data.
+/// A runtime with a server; its tools do not say whether they change data.
 pub(crate) async fn with_server() -> Runtime {
     let servers = vec![common::entry("fake", &[])];
     let config = RuntimeConfig { servers, start: StartPolicy::All, workers: 1, ..RuntimeConfig::default() };

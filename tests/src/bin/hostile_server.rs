@@ -2,7 +2,7 @@
 //! read.
 //!
 //! Arguments: `--list FILE` answers `tools/list` with the lines of FILE verbatim, one a page; `--pages N BYTES` gives
-//! N pages whose tools have BYTES bytes together (N = 0: endless).
+//! N pages of tools with BYTES bytes together (N = 0: endless).
 //!
 //! Tools: `echo {v}`; `pid`; `stop` (SIGSTOP); `deaf` (stops reading); `chatter {kind}` (stops reading and sends
 //! without pause); `bomb {n, kind}` (sends n messages without reading, then answers); `raw {text}` and `bytes {list}`

@@ -1,8 +1,8 @@
-//! An MCP server over stdio whose tools are rows of a file: `table-server FILE NAME`.
+//! An MCP server over stdio with tools that return rows of a file: `table-server FILE NAME`.
 //!
 //! `FILE` holds for each name its `tables` and its `tools`. A tool has a `description` and arguments (`args`: name to
 //! type, optional unless listed in `required`), and gives one of
-//! - `rows`: the rows of that table whose members equal the given arguments. With `page` it gives so many at once, by
+//! - `rows`: the rows of that table with members equal to the given arguments. With `page` it gives so many at once, by
 //!   number (`{"items", "page", "pages"}`) or, if the tool takes a `cursor`, as `{"items", "next_cursor"}`;
 //! - `one`: the first such row, or the tool's own error;
 //! - `texts`: the text of that table that the argument `path` names, or the tool's own error.

@@ -34,7 +34,7 @@ fn prelude(text: &str) -> Arc<Prelude> {
     Arc::new(Prelude::compile("p.clj", text).unwrap_or_else(|error| panic!("{text}\n{error:?}")))
 }
 
-/// A runtime without servers whose programs have this prelude.
+/// A runtime without servers that attaches this prelude to its programs.
 async fn runtime(text: &str) -> Runtime {
     let preludes = vec![prelude(text)];
     let config = RuntimeConfig { preludes, start: StartPolicy::Lazy, workers: 1, ..RuntimeConfig::default() };

@@ -232,7 +232,7 @@ async fn seen(runtime: &Runtime, program: &str) -> Seen {
 
 async fn check(definitions: &[Definition], program: &Expr) {
     let (text, inlined) = texts(definitions);
-    // A prelude whose constant faults does not compile; the program faults before its own expression.
+    // A prelude with a faulting constant does not compile; the program faults before its own expression.
     let compiled = ptc_runtime::Prelude::compile("p.clj", &text);
     let has_constants = definitions.iter().any(|definition| definition.parameters.is_none());
     if compiled.is_err() && has_constants {

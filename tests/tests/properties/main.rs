@@ -5,7 +5,7 @@
 //! - [`values`]: random values, in several representations each
 //! - [`printing`]: what is printed reads back as itself
 //! - [`relations`]: equality, hashes and the order agree
-//! - [`maps`]: maps that share keys against a naive model; [`floods`]: maps whose keys collide
+//! - [`maps`]: maps that share keys against a naive model; [`floods`]: maps with colliding keys
 //! - [`writes`]: programs that write by keyword against a naive model
 //! - [`sorting`]: sorts are stable permutations
 //! - [`callbacks`]: every function that calls functions against a naive model, with calls that suspend

@@ -218,7 +218,7 @@ fn names_that_are_gone_and_names_of_results() {
     assert_eq!(eval(&mut server, &id, "*1"), "3");
 }
 
-/// The answer of a program whose session expires after `ttl_ms`, or is closed.
+/// The answer of a program in a session that expires after `ttl_ms`, or is closed.
 fn ended_under_way(server: &mut Server, ttl_ms: Option<u64>) -> String {
     let started =
         call(server, "lisp_session_start", ttl_ms.map_or(json!({}), |ttl| json!({ "ttl_ms": ttl })));

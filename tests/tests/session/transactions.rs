@@ -165,7 +165,7 @@ fn observe(state: &mut State, version: usize) -> (String, String, Vec<String>) {
     (format!("[{}]", source.join(" ")), format!("[{}]", value.join(" ")), prints)
 }
 
-/// The number of programs whose functions are reachable.
+/// The number of programs with reachable functions.
 fn programs_of(state: &State) -> usize {
     let versions = state.values().filter_map(|held| match held {
         Held::Function { version, .. }

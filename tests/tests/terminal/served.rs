@@ -73,10 +73,10 @@ fn lists() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Number of programs whose value is a text, which is shown as a literal.
+/// Number of programs with a text value, which is shown as a literal.
 const LITERALS: usize = 3;
 
-/// Programs whose answers describe tools.
+/// Programs with answers that describe tools.
 const PROGRAMS: [&str; 6] = [
     "(str/join \"\\n\" (map str (dir 'bad)))",
     "(str/join \"\\n\" (map str (apropos \"tool\" {:load true})))",

@@ -1,4 +1,4 @@
-//! Parts of dates and instants, and steps of the calendar, by the names of Java's classes.
+//! Builtins for parts of dates and instants, and for calendar arithmetic, named after Java's classes.
 
 use super::dates::{date_time, duration, expected, local_date, now_as, out_of_range, parse};
 use crate::builtins::{Builtin, Category, callback, direct};
@@ -169,7 +169,7 @@ fn with_day_of_month(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value
     on_day(&arguments[0], Some(changed), NAME)
 }
 
-/// What is like a date or instant, on another day.
+/// The same date, or the same time of day, on another day.
 fn on_day(like: &Value, date: Option<LocalDate>, name: &str) -> Result<Value> {
     made(
         match like {
@@ -180,7 +180,7 @@ fn on_day(like: &Value, date: Option<LocalDate>, name: &str) -> Result<Value> {
     )
 }
 
-/// The date `unit` times so many days later.
+/// The date `n * unit` days later.
 pub(super) fn plus_days(arguments: &[Value], name: &str, unit: i64) -> Result<Value> {
     let date = day_of(arguments, name)?;
     let days = number(arguments, 1, name)?.checked_mul(unit);
@@ -221,7 +221,7 @@ fn instant(arguments: &[Value], name: &str, unit: i64) -> Result<Value> {
 }
 
 fn length(arguments: &[Value], name: &str, unit: i64) -> Result<Value> {
-    /// Far beyond the years of dates, and far from overflow.
+    /// Far beyond the range of dates, and far from overflow.
     const LONGEST: i64 = 1 << 53;
     let millis = number(arguments, 0, name)?.checked_mul(unit);
     let length = millis.filter(|millis| (-LONGEST..=LONGEST).contains(millis));

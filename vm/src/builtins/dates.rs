@@ -99,7 +99,7 @@ fn date(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     Ok(Step::Return(Value::DateTime(date_time)))
 }
 
-/// The clock is a host call: the DateTime is made of its answer, and of that what a builtin makes of it.
+/// A host call for the clock; `then` is the builtin that converts the resulting DateTime.
 pub(super) fn now_as(then: Option<Known>) -> Step {
     let [from_clock, clock] = [Known::DateOfClock, Known::Now].map(|known| Value::Builtin(known.id()));
     let combinator = match then {

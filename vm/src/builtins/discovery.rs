@@ -1,9 +1,9 @@
-//! Forms that look names up: builtins, exports of the host, tools of upstreams. All of them ask the host,
-//! which knows more names than this table has.
+//! Builtins of the discovery forms, which look up names: builtins, exports of the host, tools of upstreams. All of
+//! them call the host, which knows more names than this table.
 
 use crate::builtins::{Builtin, Category, DiscoveryForm, HostFunction, host};
 
-/// One row a form: name, arities, usage, documentation, form.
+/// One row for each form: name, arities, usage, documentation, form.
 macro_rules! forms {
     ($($name:literal $arity:literal $form:ident $usage:literal $doc:literal;)+) => {
         &[$(host($name, Category::Core, $arity, $usage, $doc, HostFunction::Discover(DiscoveryForm::$form)),)+]

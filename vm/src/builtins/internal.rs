@@ -59,7 +59,7 @@ fn is_endless(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(Value::Bool(arguments[0].endless().is_some()))
 }
 
-/// An id or summary of the journal: a scalar that reads as text.
+/// An id or summary of the journal: a scalar that is shown as text.
 fn journal_text(cx: &mut Context, form: &str, what: &str, value: &Value) -> Result<Value> {
     let text = matches!(
         value,
@@ -113,7 +113,7 @@ fn nth(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 fn rest_from(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let start = index(&arguments[1]).unwrap_or(0);
     Ok(Value::Vector(match take(&mut arguments[0]) {
-        // Giving up the first item in place keeps `[h & t]` recursion free of allocation.
+        // Dropping the first item in place keeps `[h & t]` recursion free of allocation.
         Value::Vector(vector) if start == 1 => VectorNode::rest(vector),
         Value::Vector(vector) => VectorNode::slice(&vector, start, usize::MAX),
         _ => List::default().into_vector(),
@@ -169,7 +169,7 @@ fn get_or(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     })
 }
 
-/// What a key finds in a map or set; other values have no keys.
+/// The value of a key in a map or set; other values have no keys.
 fn keyed(cx: &mut Context, coll: &Value, key: &Value) -> Result<Option<Value>> {
     match coll {
         Value::Map(_) | Value::Set(_) => element(cx, coll, key),
@@ -177,7 +177,7 @@ fn keyed(cx: &mut Context, coll: &Value, key: &Value) -> Result<Option<Value>> {
     }
 }
 
-/// With step 0 the range never ends, and only its first items can be asked for.
+/// With step 0 the range never ends, so only its first items are available.
 fn take_range(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let count = seq::length(seq::count_argument(&arguments[0], "take", 1)?);
     let endless = match arguments {
@@ -192,10 +192,10 @@ fn take_range(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(Value::Vector(VectorNode::slice(&vector, 0, count)))
 }
 
-/// Keys of the context that a hint names.
+/// Number of context keys that a hint lists.
 const MOST_NAMES: usize = 12;
 
-/// Keys of the context that one that is absent is compared with.
+/// Number of context keys that a missing key is compared with.
 const MOST_COMPARED: usize = 1_000;
 
 const NO_CONTEXT: &str = "No context was passed: give the call a `context` object.";

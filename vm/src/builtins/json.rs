@@ -1,4 +1,4 @@
-//! JSON text: nil for what is not JSON, so that programs can test for it, and a remark, because many do not.
+//! Builtins for JSON text: invalid text gives nil, so that programs can test for it, and a remark, since many do not.
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::collection::seq::expected;
@@ -31,7 +31,7 @@ fn decoded(cx: &mut Context, text: &str) -> Result<Value> {
     }
 }
 
-/// Results of tools arrive decoded, so what is data already is what was asked for.
+/// Tool results arrive decoded, so a value that is already data is returned unchanged.
 fn parse_string(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     match &arguments[0] {
         Value::Str(node) => {

@@ -59,14 +59,14 @@ pub enum HostFunction {
     Now,
     /// A form that looks names up.
     Discover(DiscoveryForm),
-    /// A form that asks a server for something beside its tools.
+    /// A form that requests something other than tools from a server.
     Ask(ServerForm),
-    /// A form that looks into a result that is kept.
+    /// A form that reads from a spilled result.
     Look(SpillForm),
 }
 
 impl HostFunction {
-    /// True when the first argument names something, so that a bare symbol in its place stands for itself.
+    /// True if the first argument names something, so that a bare symbol there needs no quote.
     pub const fn takes_reference(self) -> bool {
         match self {
             HostFunction::Discover(form) => form.takes_reference(),
@@ -122,7 +122,7 @@ impl DiscoveryForm {
     }
 }
 
-/// The forms that ask a server for something beside its tools. Each takes one map.
+/// The forms that request something other than tools from a server. Each takes one map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ServerForm {
     /// `(resource/list {:server s})`.
@@ -150,7 +150,7 @@ impl ServerForm {
     }
 }
 
-/// The forms that look into a result that is kept because it is too large to be carried.
+/// The forms that read from a result that was spilled because it is too large to be carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SpillForm {
     /// `(spill/stat r)`.
@@ -184,7 +184,7 @@ impl SpillForm {
     }
 }
 
-/// What a builtin may do beside computing its value.
+/// Effects of a builtin other than computing its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purity {
     /// Nothing, and it cannot fault with the right number of arguments.
@@ -236,7 +236,7 @@ pub const NAMESPACES: &[(&str, Category)] = &[
     ("json", Category::Json),
 ];
 
-/// Prefixes of names that reach the host, of which the category says nothing.
+/// Prefixes of names that reach the host and have no category of their own.
 pub const HOST_NAMESPACES: &[&str] = &["budget", "prompt", "resource", "spill"];
 
 /// One row of the builtin table.
@@ -256,19 +256,20 @@ pub struct Builtin {
     pub doc: &'static str,
     /// What it runs.
     pub implementation: Implementation,
-    /// Which one it is, where others treat it as that.
+    /// Its identity, if other code treats it specially.
     pub known: Option<Known>,
-    /// The combinator that a call makes, whatever its arguments are. Where they are constants, so is the combinator.
+    /// The combinator that a call makes, whatever its arguments. With constant arguments the combinator is a
+    /// constant.
     pub combinator: Option<CombinatorKind>,
-    /// Which one is called instead in programs that make endless sequences.
+    /// The builtin that replaces it in programs that make endless sequences.
     pub endless: Option<Known>,
-    /// How calls look that an error of too few arguments shows.
+    /// An example call, shown in the error for too few arguments.
     pub form: Option<&'static str>,
 }
 
 type Callback = fn(&mut Context, &mut [Value]) -> Result<Step>;
 
-/// What a row has when nothing is said.
+/// The defaults of a row.
 const BARE: Builtin = Builtin {
     name: "",
     category: Category::Internal,
@@ -329,25 +330,25 @@ impl Builtin {
         self
     }
 
-    /// The same row, marked as one that others treat as what it is.
+    /// The same row with an identity, for code that treats it specially.
     const fn known(mut self, known: Known) -> Builtin {
         self.known = Some(known);
         self
     }
 
-    /// The same row, marked as one whose calls make a combinator.
+    /// The same row, marked as a maker of combinators.
     const fn makes(mut self, kind: CombinatorKind) -> Builtin {
         self.combinator = Some(kind);
         self
     }
 
-    /// The same row, with what is called instead in programs that make endless sequences.
+    /// The same row with its replacement in programs that make endless sequences.
     const fn where_endless(mut self, twin: Known) -> Builtin {
         self.endless = Some(twin);
         self
     }
 
-    /// The same row, with what its calls look like.
+    /// The same row with an example call.
     const fn form(mut self, form: &'static str) -> Builtin {
         self.form = Some(form);
         self
@@ -420,7 +421,7 @@ static BUILTINS: [Builtin; COUNT] = {
     all
 };
 
-/// What is known of builtins where their functions are not.
+/// The facts about builtins for code that does not have their functions.
 pub(crate) static FACTS: [Facts; COUNT] = {
     let row = &BUILTINS[0];
     let mut all = [facts(row); COUNT];
@@ -437,7 +438,7 @@ const fn facts(row: &Builtin) -> Facts {
     Facts { name, usage, arity, is_direct: matches!(row.implementation, Implementation::Direct(_)), known }
 }
 
-/// The builtins that may be called without a frame.
+/// The builtins that can be called without a frame.
 pub(crate) static DIRECT: [Direct; COUNT] = {
     let mut all = [Direct { arity: BUILTINS[0].arity, run: None }; COUNT];
     let mut at = 0;
@@ -452,7 +453,7 @@ pub(crate) static DIRECT: [Direct; COUNT] = {
     all
 };
 
-/// The rows of the known ones. That each has exactly one is checked while the table is compiled.
+/// The rows of the known builtins. A constant evaluation checks that each has exactly one.
 static KNOWN: [BuiltinId; Known::COUNT] = {
     let mut ids = [BuiltinId::new(0); Known::COUNT];
     let mut is_there = [false; Known::COUNT];
@@ -508,7 +509,7 @@ static BY_NAME: LazyLock<ByName> = LazyLock::new(|| {
 impl BuiltinId {
     /// The row of the table.
     pub fn info(self) -> &'static Builtin {
-        // Only this module makes numbers, of its rows.
+        // Only this module makes builtin numbers, from its own rows.
         BUILTINS.get(self.index()).unwrap_or(&BUILTINS[0])
     }
 }
@@ -528,7 +529,7 @@ pub fn lookup(namespace: Option<&str>, name: &str) -> Option<BuiltinId> {
     let Some(namespace) = namespace else { return BY_NAME.unqualified.get(name).copied() };
     let (_, category) = NAMESPACES.iter().find(|(prefix, _)| *prefix == namespace)?;
     let qualified = BY_NAME.qualified.get(&(*category, name));
-    // `core/x` is whatever `x` alone is: most strings and numbers functions live there in Clojure too.
+    // `core/x` means the same as plain `x`: in Clojure too, most functions on strings and numbers are there.
     let found = match category {
         Category::Core => qualified.or_else(|| BY_NAME.unqualified.get(name)),
         _ => qualified,

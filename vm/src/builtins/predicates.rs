@@ -1,4 +1,4 @@
-//! Predicates, and the functions about what a value is. They answer for every value and never fault.
+//! Predicates, and functions about the type of a value. They accept every value and never fault.
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::bytecode::Known;

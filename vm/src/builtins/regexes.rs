@@ -1,4 +1,4 @@
-//! Regular expressions.
+//! Builtins for regular expressions.
 
 use crate::arith::{invalid_types, invalid_types_of};
 use crate::builtins::numbers::convert;
@@ -33,7 +33,7 @@ fn compiled(cx: &mut Context, pattern: &StringNode) -> Result<Rc<RegexNode>> {
     cx.compile_regex(pattern)
 }
 
-/// `(re-pattern x)`: a regex is its own pattern.
+/// `(re-pattern x)`: a regex is returned unchanged.
 fn re_pattern(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     match &arguments[0] {
         Value::Regex(regex) => Ok(Value::Regex(regex.clone())),
@@ -42,7 +42,7 @@ fn re_pattern(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     }
 }
 
-/// The text of a string: a search pays for what it looks at.
+/// The text of a string, without payment: a search pays for what it reads.
 #[expect(clippy::disallowed_methods, reason = "a search that ends early does not look at the whole text")]
 fn text_of(node: &StringNode) -> &str {
     node.as_str()

@@ -1,8 +1,8 @@
-//! Forms that ask a server for what it has beside tools: resources and prompts.
+//! Builtins that request resources and prompts from a server.
 
 use crate::builtins::{Builtin, Category, HostFunction, ServerForm, host};
 
-/// One row a form: form, usage, documentation.
+/// One row for each form: form, usage, documentation.
 macro_rules! forms {
     ($($form:ident $usage:literal $doc:literal;)+) => {
         &[$(host(

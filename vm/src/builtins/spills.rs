@@ -1,8 +1,8 @@
-//! Forms that look into results which are kept because they are too large to be carried.
+//! Builtins that read from spilled results, which are too large to be carried.
 
 use crate::builtins::{Builtin, Category, HostFunction, SpillForm, host};
 
-/// One row a form: form, arities, usage, documentation.
+/// One row for each form: form, arities, usage, documentation.
 macro_rules! forms {
     ($($form:ident $arity:literal $usage:literal $doc:literal;)+) => {
         &[$(host(

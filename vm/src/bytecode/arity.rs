@@ -1,4 +1,4 @@
-//! How many arguments a builtin takes.
+//! Numbers of arguments that a builtin takes.
 
 use std::fmt;
 
@@ -37,7 +37,7 @@ impl Arity {
             }
     }
 
-    /// The message of a call that does not fit.
+    /// The error message for a call with a wrong number of arguments.
     pub fn message(self, name: &str, got: usize) -> impl fmt::Display {
         struct Message<'n>(&'n str, Arity, usize);
         impl fmt::Display for Message<'_> {

@@ -1,9 +1,8 @@
-//! Builtins as programs and values know them: numbers, and what has to be known of one where the functions
-//! themselves are not.
+//! Builtins as programs and values refer to them: numbers, and facts for code that does not have their functions.
 
 use super::arity::Arity;
 
-/// Number of a builtin: its row in the table of builtins, which alone makes numbers, so that each has a row.
+/// Number of a builtin: its row in the table of builtins. Only the table makes numbers, so each has a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BuiltinId(u16);
 
@@ -25,8 +24,8 @@ pub type Names = fn(BuiltinId) -> &'static str;
 
 macro_rules! known {
     ($($(#[doc = $doc:literal])+ $name:ident;)+) => {
-        /// Builtins that others treat as what they are: their rows say so, and nobody looks at names. Each has a row,
-        /// which the compiler of the table sees to.
+        /// Builtins that other code treats specially. Their rows carry this mark, so that no code compares names. The
+        /// table of builtins checks at compile time that each has a row.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Known { $($(#[doc = $doc])+ $name,)+ }
 
@@ -140,7 +139,7 @@ known! {
     EndlessNth;
     /// `%second`: `second` where sequences may be endless.
     EndlessSecond;
-    /// `%get`: what a key of a map pattern finds.
+    /// `%get`: the value of a key in a map pattern.
     Entry;
     /// `%get-or`: the same, with a default.
     EntryOr;
@@ -152,21 +151,21 @@ known! {
     KeywordArguments;
     /// `%keyword-keys`: one map of `keywordize-keys`.
     KeywordKeys;
-    /// `%lookup`: a keyword with a default, as it is called.
+    /// `%lookup`: a keyword with a default, in call position.
     LookUp;
     /// `%map-pattern`: the source of a map pattern.
     MapPattern;
-    /// `%get-path`: what a path of keys finds.
+    /// `%get-path`: the value at a path of keys.
     Path;
     /// `%pattern-items`: the source of a sequential pattern where sequences may be endless.
     PatternItems;
-    /// `%rest-from`: what `&` of a pattern collects.
+    /// `%rest-from`: the items that `&` of a pattern collects.
     RestFrom;
     /// `%step-done`.
     StepDone;
     /// `%string-keys`: one map of `stringify-keys`.
     StringKeys;
-    /// `%take-range`: a range inside `take`, whose step may be 0.
+    /// `%take-range`: a range inside `take`, which may have step 0.
     TakeRange;
     /// `%task-id`.
     TaskId;
@@ -182,26 +181,26 @@ known! {
     GrantedTool;
     /// `%vector-pattern`: the source of a sequential pattern.
     VectorPattern;
-    /// `%while-items`: the items up to the end that `:while` gives.
+    /// `%while-items`: the items before the first that fails `:while`.
     WhileItems;
 }
 
-/// What is known of a builtin without its function.
+/// Facts about a builtin without its function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     /// Name without namespace.
     pub(crate) name: &'static str,
-    /// How it is called.
+    /// An example call.
     pub(crate) usage: &'static str,
     /// Numbers of arguments.
     pub(crate) arity: Arity,
     /// It computes its value at once.
     pub(crate) is_direct: bool,
-    /// Which one it is, where that matters.
+    /// Its identity, if other code treats it specially.
     pub(crate) known: Option<Known>,
 }
 
-/// The facts of all builtins. Handed down from their table, which is above all that uses it.
+/// The facts of all builtins. Passed down from their table, which is in a layer above all users.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Builtins(&'static [Facts]);
 

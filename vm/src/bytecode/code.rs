@@ -34,7 +34,7 @@ pub struct GlobalName {
     pub namespace: Option<u32>,
     /// The name within it, an index into `Program::symbols`.
     pub symbol: u32,
-    /// What the name means while nothing has been defined under it.
+    /// The meaning of the name while nothing has been defined under it.
     pub builtin: Option<BuiltinId>,
 }
 
@@ -89,7 +89,7 @@ impl Const {
 pub struct Shape {
     /// Parameters before `&`.
     pub fixed: u8,
-    /// More arguments are collected into a vector in the register after the fixed ones.
+    /// Further arguments are collected into a vector in the register after the fixed ones.
     pub variadic: bool,
 }
 
@@ -102,15 +102,15 @@ pub struct Proto {
     pub shape: Shape,
     /// Parameter names as `#fn[x y]` shows them (`_` for a pattern, `& rest` for the rest).
     pub parameters: Box<str>,
-    /// Registers used, arguments and register 0 included: no instruction touches a higher one.
+    /// Number of registers, including arguments and register 0: no instruction uses a higher one.
     pub registers: u16,
     /// Values a closure of this function holds. All arities of a chain share them.
     pub captures: u16,
     /// Next arity of the same function, tried when the number of arguments does not fit.
     pub next_arity: Option<ProtoIndex>,
-    /// Instructions; an isolate that loads the program has them in a table of its own.
+    /// Instructions; an isolate that loads the program shares them in its own table.
     pub code: Arc<[Instruction]>,
-    /// Source place of each instruction.
+    /// Source span of each instruction.
     pub spans: Vec<Span>,
 }
 

@@ -1,4 +1,4 @@
-//! What functions made by functions are: closed sets, so that calling one is data for the interpreter.
+//! The kinds of functions that other functions make: closed sets, so that calling one is data for the interpreter.
 
 /// Which function it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,12 +19,11 @@ pub enum CombinatorKind {
     SomeFn,
     /// `(fnil f default …)`.
     Fnil,
-    /// `(reduced x)`: tells `reduce` to stop. It is no function.
+    /// `(reduced x)`: ends a `reduce`. It is not a function.
     Reduced,
-    /// A sequence without an end. It is no function.
+    /// A sequence without an end. It is not a function.
     Endless(Endless),
-    /// `(map f)`, `(take n)` …: what happens to items on their way. Called with a reducing function it gives
-    /// another one.
+    /// `(map f)`, `(take n)` …: what is done to each item. Called with a reducing function it gives another one.
     Transducer(StageKind),
     /// A transducer that passes its items on to a reducing function: transducer, function.
     Reducer,
@@ -34,8 +33,8 @@ pub enum CombinatorKind {
     Memoize,
 }
 
-/// The sequences without an end, closed so that pulling items out of one is data for a machine. The parts
-/// of a combinator of this kind are named in the order they are stored.
+/// The sequences without an end: a closed set, so that pulling items is data for a machine. The parts of a combinator
+/// of this kind are named in the order in which they are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Endless {
     /// `(repeat x)`: x.
@@ -48,12 +47,12 @@ pub enum Endless {
     Repeatedly,
     /// `(concat vector sequence)`: a vector, and the endless sequence after it.
     Concat,
-    /// Another endless sequence whose items pass a transducer: the sequence, the transducer.
+    /// An endless sequence behind a transducer: the sequence, the transducer.
     Through,
 }
 
-/// What happens to items on their way through a pipeline. The parts of a transducer are the function, separator,
-/// replacements or count that its text names first, if any; of `partition` the size and the step.
+/// What a pipeline stage does to items. A transducer has one part at most: the function, separator, replacements or
+/// count that its text names first; `partition` has the size and the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StageKind {
     /// `(map f)`.
@@ -88,7 +87,7 @@ pub enum StageKind {
     DistinctBy,
     /// `(dedupe)`.
     Dedupe,
-    /// Parts of n items, `step` apart; what is left over is lost. Only for endless sequences.
+    /// Parts of n items, starting `step` apart; an incomplete last part is dropped. Only for endless sequences.
     Partition,
     /// `(partition-all n)`, for endless sequences with a step.
     PartitionAll,
@@ -101,7 +100,7 @@ pub enum StageKind {
 }
 
 impl StageKind {
-    /// What becomes of an item depends on that item alone.
+    /// Its result for an item depends only on that item.
     pub fn is_stateless(self) -> bool {
         use StageKind::{Cat, Filter, Keep, Map, Mapcat, Remove, Replace, TakeWhile};
         matches!(self, Map | Mapcat | Cat | Filter | Remove | Keep | Replace | TakeWhile)
@@ -114,7 +113,7 @@ impl StageKind {
 }
 
 impl CombinatorKind {
-    /// A word for it: the name of the builtin that makes it, where there is one.
+    /// Its name: that of the builtin that makes it, if there is one.
     pub fn name(self) -> &'static str {
         match self {
             CombinatorKind::Comp => "comp",

@@ -1,4 +1,4 @@
-//! Data that a host keeps outside of any isolate.
+//! Plain data that a host stores outside of any isolate.
 
 use super::Const;
 use compact_str::CompactString;
@@ -8,7 +8,7 @@ use compact_str::CompactString;
 pub struct PlainData {
     /// Texts of keywords and symbols.
     pub(crate) symbols: Vec<CompactString>,
-    /// Parts before what they are part of; the last one is the value.
+    /// Each value comes after its parts; the last row is the whole value.
     pub(crate) rows: Vec<Const>,
     /// Bytes of the texts among them.
     pub(crate) text_bytes: usize,

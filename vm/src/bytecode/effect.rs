@@ -1,6 +1,6 @@
-//! What instructions do to registers and control flow, as the verifier sees it.
+//! Effects of instructions on registers and control flow, as the verifier sees them.
 
-/// What a field of an instruction does to registers and control flow.
+/// The effect of one field of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Reads a full register and keeps it.
@@ -15,8 +15,8 @@ pub enum Effect {
     Jump(i32),
 }
 
-/// Who looks at effects one after another. A function of one effect is one; the verifier, which looks at
-/// every effect of every program, has a method for each kind.
+/// Receives effects one after another. A closure that takes an [`Effect`] is a visitor; the verifier, which visits
+/// every effect of every program, implements each method separately.
 pub trait Visit {
     /// [`Effect::Read`].
     fn read(&mut self, register: u8);

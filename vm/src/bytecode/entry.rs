@@ -1,37 +1,37 @@
-//! How a function can be called without more ado.
+//! How a call of a function can be made: the fast cases.
 
-/// The calls a function takes without more ado: with exactly this many arguments.
+/// The fast calls of a function: those with exactly this many arguments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    /// Arguments; [`Entry::NONE`] where it takes more.
+    /// Number of arguments; [`Entry::NONE`] has a number that no call has.
     pub(crate) arguments: u8,
-    /// Whether it reads register 0 in the lowest bit; above it the number of its [`Leaf`], counted from one.
+    /// The lowest bit: the function reads register 0. The bits above: the number of its [`Leaf`], counted from one.
     ///
     /// [`Leaf`]: super::leaf::Leaf
     special: u8,
 }
 
 impl Entry {
-    /// More arguments than a window has room for.
+    /// More arguments than a window can hold.
     const NO_COUNT: u8 = u8::MAX;
-    /// No call is that simple.
+    /// The function has no fast call.
     pub(crate) const NONE: Entry = Entry { arguments: Entry::NO_COUNT, special: 1 };
 
-    /// Most functions of a program that have a leaf; further ones are called like others.
+    /// Maximal number of leaf functions of a program; further ones are called normally.
     pub(crate) const MOST_LEAVES: usize = 127;
 
-    /// A function of fixed arguments. `leaf` is its number among those that have one, counted from one.
+    /// A function of fixed arguments. `leaf` is its number among the leaf functions, counted from one.
     pub(crate) fn new(arguments: u8, needs_closure: bool, leaf: Option<u8>) -> Entry {
         Entry { arguments, special: leaf.unwrap_or_default() << 1 | u8::from(needs_closure) }
     }
 
-    /// A call needs the arguments in a window and nothing else.
+    /// A call needs only the arguments in a window.
     #[inline(always)]
     pub(crate) fn is_bare(self) -> bool {
         self.special == 0
     }
 
-    /// The function reads register 0, so that a call must put the closure there.
+    /// The function reads register 0, so a call must put the closure there.
     #[inline(always)]
     pub(crate) fn needs_closure(self) -> bool {
         self.special & 1 == 1

@@ -1,10 +1,11 @@
-//! The instruction set, declared once. A row of the table says how an instruction is called, where control goes after
-//! it, what its operands are, and what work it is.
+//! The instruction set, declared once as a table. A row gives an instruction's mnemonic, control flow, operands and
+//! work.
 //!
-//! From the rows come the enum, its text, the effects on registers and the references that the verifier checks, and the
-//! arms of both loops of the interpreter. A row says which of them do the work: both (`hot`), or only the complete one
-//! (`full`), for which the hot loop leaves. Each loop names what it knows to do in its macro `work`, and rows give it
-//! their operands; so an instruction that is known work on other operands has no arm anywhere.
+//! Generated from the rows: the enum, its text, the effects on registers, the references that the verifier checks,
+//! and the arms of both loops of the interpreter. A row says which loops implement it: both (`hot`), or only the
+//! complete one (`full`), for which the hot loop exits. Each loop implements the kinds of work in its macro `work`,
+//! and rows pass their operands to it. An instruction that does known work on other operands so needs no arm of its
+//! own.
 
 use super::builtin::BuiltinId;
 use super::builtin::Names;
@@ -21,7 +22,7 @@ use std::fmt;
 pub enum Flow {
     /// To the next instruction.
     Next,
-    /// To the jump target or to the next instruction. Registers are filled only on the way to the next.
+    /// To the jump target or to the next instruction. Registers are filled only on the path to the next instruction.
     Branch,
     /// To the jump target only.
     Jump,
@@ -31,7 +32,7 @@ pub enum Flow {
     Exit,
 }
 
-/// Gives the rows of the table to a macro, after what is to go before them.
+/// Passes the rows of the table to a macro, after the macro's own arguments.
 macro_rules! instruction_table {
     ($then:ident $($given:tt)*) => { $then! { [$($given)*]
     // ----- registers and constants
@@ -51,7 +52,7 @@ macro_rules! instruction_table {
     LoadCapture "capture" Next { index: Capture, dst: Dst } hot load_capture(index, dst);
 
     // ----- globals
-    /// dst = value of a global; faults with unbound_var when it has none and no builtin of that name exists.
+    /// dst = value of a global; faults with unbound_var if it has no value and there is no builtin of that name.
     LoadGlobal "global" Next { global: Global, dst: Dst } hot load_global(global, dst);
     /// Sets a global in the user namespace.
     StoreGlobal "def" Next { global: Global, src: Src } full store_global(global, src);
@@ -143,8 +144,8 @@ macro_rules! instruction_table {
     Jump "jump" Jump { to: Far } hot jump(to);
     /// Backward jump of `loop` and `recur`: pays fuel and counts one round in the counter register.
     LoopBack "loop" Jump { counter: Pinned, to: Far } hot loop_back(counter, to);
-    /// A short cut through the two instructions that follow it: an `AddSmall` of the same variable and the
-    /// `LoopBack` to the same target. Does what they do where that is simple; else they do it.
+    /// A shortcut through the two instructions that follow it: an `AddSmall` of the same variable and the `LoopBack`
+    /// to the same target. Does their work in the simple case; otherwise they run.
     CountLoop "count" Branch { variable: Pinned, step: Small, to: Far } hot count_loop(variable, step, to);
     /// Jumps when the value is nil or false.
     JumpIfFalse "jump-false" Branch { condition: Src, to: Far } hot jump_unless(to, truthy(condition));
@@ -225,7 +226,7 @@ macro_rules! instructions {
                 match self { $(Instruction::$name { $($field),* } => { $($field.effects(visit);)* let _ = &visit; })+ }
             }
 
-            /// What it refers to outside of registers: at most one thing.
+            /// Its reference to something other than registers: at most one.
             pub fn reference(&self) -> Option<Reference> {
                 match self { $(Instruction::$name { $($field),* } => None$(.or($field.reference()))*,)+ }
             }
@@ -236,7 +237,7 @@ macro_rules! instructions {
             }
         }
 
-        /// An instruction to be written.
+        /// The text form of an instruction.
         struct Text(Instruction, Names);
 
         impl fmt::Display for Text {

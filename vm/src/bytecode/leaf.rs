@@ -1,19 +1,19 @@
-//! Functions whose whole body is one operation on integers: `(fn [x] (* x k))`, `#(mod % 7)`,
-//! `(defn square [x] (* x x))`. A call of one is computed where it stands, and so is a `comp` of them: a
-//! frame would be most of the cost.
+//! Leaf functions, which consist of one operation on integers: `(fn [x] (* x k))`, `#(mod % 7)`,
+//! `(defn square [x] (* x x))`. A call is computed inline, and so is a `comp` of them: a frame would be most of the
+//! cost.
 //!
-//! No program can tell: such a call costs the fuel of the call that it is, and whatever is not an integer in
-//! range is left, untouched, to the call with a frame.
+//! Programs cannot observe this: such a call costs the fuel of a call, and any other operand is left, untouched, to a
+//! call with a frame.
 
 use super::Proto;
 use super::code::Const;
 use super::instruction::{Constant, Dst, Instruction, Side, Src, instruction_table};
 use super::operation::Operation;
 
-/// Most instructions of the functions that are looked at, the return included.
+/// Maximal number of instructions of a leaf function, including the return.
 const MOST_INSTRUCTIONS: usize = 4;
 
-/// Registers of the functions that are looked at.
+/// Maximal number of registers of a leaf function.
 const REGISTERS: usize = 8;
 
 /// A function that is one operation.
@@ -24,7 +24,7 @@ pub(crate) struct Leaf {
     b: Operand,
 }
 
-/// Where a side of the operation comes from.
+/// The source of an operand.
 #[derive(Clone, Copy, Debug)]
 enum Operand {
     /// An argument, counted from 0.
@@ -36,7 +36,7 @@ enum Operand {
 }
 
 impl Leaf {
-    /// The function as one operation, if it is one.
+    /// The function as a leaf, if it is one.
     pub(crate) fn of(proto: &Proto, constants: &[Const]) -> Option<Leaf> {
         let [before @ .., last, Instruction::Return { src: returned }] = &proto.code[..] else {
             return None;
@@ -76,7 +76,7 @@ impl Leaf {
         (returned.0 == dst.0).then_some(Leaf { operation, a, b })
     }
 
-    /// Computes the function of integers; `None` for all else.
+    /// Computes the function for integers; `None` for other values.
     #[inline(always)]
     pub(crate) fn compute(
         self,
@@ -102,14 +102,14 @@ struct Arithmetic {
     dst: Dst,
 }
 
-/// Its second operand, which stands on the given side.
+/// Its second operand, and the side on which it stands.
 enum Second {
     Register(Src),
     Constant(Constant),
     Int(i64),
 }
 
-/// What a row of the table of instructions says of arithmetic.
+/// The arithmetic part of a row of the instruction table.
 macro_rules! arithmetic {
     (compute($operation:ident, $a:ident, $b:ident, $dst:ident)) => {
         arithmetic!(Operation::$operation, $a, Second::Register($b), Side::Right, $dst)

@@ -38,7 +38,7 @@ pub use combinator::{CombinatorKind, Endless, StageKind};
 pub use data::PlainData;
 pub use instruction::{Args, Constant, Dst, Global, Instruction, Last, Pinned, ProtoIndex, Src, Window};
 
-/// Longest name that a program can write, in bytes: looking for a name takes bounded time, and no fuel.
+/// Longest name that a program can write, in bytes. It bounds the time of a name lookup, which costs no fuel.
 pub const LONGEST_NAME: usize = 256;
 
 /// Registers a function can address.

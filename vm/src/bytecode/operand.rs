@@ -1,6 +1,6 @@
-//! The operands of instructions. A type says all that is to be known of an operand wherever it stands: what it does to
-//! registers and control, what it refers to, how it is shown. The verifier and other readers of code ask the operands,
-//! so an instruction made of them needs no word of its own there.
+//! The operand types of instructions. A type defines everything about an operand: its effect on registers and control
+//! flow, what it refers to, and its text. The verifier and other readers of code use these types, so a new
+//! instruction made of them needs no code there.
 
 use super::builtin::{BuiltinId, Names};
 use super::effect::Visit;
@@ -57,7 +57,7 @@ pub struct Window {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pinned(pub u8);
 
-/// What a loop goes through: this register holds the items, the one after it the position. Both are full before and
+/// The iteration state of a loop: this register holds the items, the next one the position. Both are full before and
 /// after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor(pub u8);
@@ -70,7 +70,7 @@ pub struct Constant(pub u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key(pub u16);
 
-/// Values of a record, and the index of a constant set of as many keys: different keywords and strings.
+/// Values of a record, and the index of a constant set with as many keys: distinct keywords and strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entries {
     /// The keys.
@@ -79,16 +79,16 @@ pub struct Entries {
     pub items: Args,
 }
 
-/// Index into the values that the running closure has captured.
+/// Index into the captured values of the running closure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capture(pub u16);
 
-/// A function of the program and the values that it captures: as many as it declares.
+/// A function of the program and the values that it captures, as many as it declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Template {
     /// The function.
     pub proto: ProtoIndex,
-    /// What it captures.
+    /// The captured values.
     pub captures: Args,
 }
 
@@ -140,9 +140,9 @@ impl Int {
     }
 }
 
-/// A register that the instruction compares with an integer, and empties when this is its last use.
+/// A register that the instruction compares with an integer, and empties if this is its last use.
 ///
-/// The integer and the flag share four bytes, so that a comparison and its jump are one instruction.
+/// The integer and the flag share four bytes, so that a comparison and its jump fit one instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgainstInt {
     /// The register.
@@ -173,7 +173,7 @@ impl AgainstInt {
     }
 }
 
-/// How the source wrote the addition of a small integer: a fault speaks of that.
+/// How the source wrote the addition of a small integer; a fault names that form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// `inc` or `dec`.
@@ -202,7 +202,7 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// The comparison with its sides exchanged.
+    /// The comparison with its sides swapped.
     #[must_use]
     pub const fn mirrored(self) -> Relation {
         match self {
@@ -215,7 +215,7 @@ impl Relation {
         }
     }
 
-    /// Whether it holds of two scalars.
+    /// Whether it holds for two scalars.
     #[inline(always)]
     pub(crate) fn of<T: PartialOrd>(self, a: &T, b: &T) -> bool {
         match self {
@@ -228,7 +228,7 @@ impl Relation {
         }
     }
 
-    /// The answer for values that are known to be equal or not, if that decides it.
+    /// The answer for values known to be equal or unequal, if that decides it.
     pub(crate) fn of_equality(self, equal: bool) -> Option<bool> {
         match self {
             Relation::Equal => Some(equal),
@@ -238,7 +238,7 @@ impl Relation {
     }
 }
 
-/// On which side of an operator a constant operand stands.
+/// The side of an operator on which a constant operand stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// `(op register constant)`.
@@ -258,7 +258,7 @@ pub enum Signal {
 
 /// An operand: its effects, what it refers to, its text.
 pub trait Field {
-    /// Tells every effect, reads before writes.
+    /// Visits every effect, reads before writes.
     fn effects(&self, _visit: &mut impl Visit) {}
     /// What it refers to.
     fn reference(&self) -> Option<Reference> {

@@ -1,5 +1,5 @@
-//! Arithmetic on two numbers of the kinds that most programs have: integers that stay integers, and floats.
-//! What else there is (integers of any size, mixed operands, faults) is the business of `arith`.
+//! Arithmetic on the common kinds of numbers: integers within 64 bits, and floats. Big integers, mixed operands and
+//! faults are handled by `arith`.
 
 /// An operation on two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,12 +19,12 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// Whether the operands may change places.
+    /// Whether the operands may be swapped.
     pub(crate) const fn is_commutative(self) -> bool {
         matches!(self, Operation::Add | Operation::Multiply)
     }
 
-    /// The result for integers, unless it is too large or there is none.
+    /// The result for integers; `None` if it is too large or undefined.
     #[inline(always)]
     pub(crate) fn ints(self, a: i64, b: i64) -> Option<i64> {
         match self {
@@ -40,7 +40,7 @@ impl Operation {
         }
     }
 
-    /// The same for an integer that stands in the instruction: divisors are mostly positive, and then it is simple.
+    /// The same for an integer literal in the instruction: most divisors are positive, which is the simple case.
     #[inline(always)]
     pub(crate) fn by_literal(self, a: i64, literal: i64) -> Option<i64> {
         match self {
@@ -51,7 +51,7 @@ impl Operation {
         }
     }
 
-    /// The result for floats, where that is one operation of the processor.
+    /// The result for floats, if that is one operation of the processor.
     #[inline(always)]
     pub(crate) fn floats(self, a: f64, b: f64) -> Option<f64> {
         match self {

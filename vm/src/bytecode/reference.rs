@@ -1,17 +1,17 @@
-//! What operands refer to outside of registers. The verifier checks it, the disassembler names it, and whoever wants to
-//! know which builtin an instruction calls finds it here, all without knowing the instruction.
+//! References of operands to things other than registers. The verifier checks them, the disassembler names them, and
+//! other code finds the called builtin here, without knowing the instruction.
 
 use super::builtin::BuiltinId;
 use super::operand::ProtoIndex;
 
-/// What an operand refers to.
+/// The target of a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reference {
     /// A constant.
     Constant(u16),
     /// A constant that is a keyword or a string.
     Key(u16),
-    /// A constant set of so many different keywords and strings.
+    /// A constant set of distinct keywords and strings, with this many members.
     Keys {
         /// The constant.
         constant: u16,
@@ -22,7 +22,7 @@ pub enum Reference {
     Global(u16),
     /// A value that the running closure has captured.
     Capture(u16),
-    /// A function of the program with so many captured values.
+    /// A function of the program, with this many captured values.
     Function {
         /// The function.
         proto: ProtoIndex,

@@ -3,7 +3,7 @@
 //! It walks each function once, front to back, with the set of full registers as its state, as
 //! WebAssembly validation does with its operand stack. A forward jump records the state at its
 //! target; the state when the walk arrives there, and of every other jump to it, must be the same.
-//! A backward jump must go to an instruction whose recorded state equals the current one. That is
+//! A backward jump must go to an instruction with a recorded state equal to the current one. That is
 //! linear in the size of the code, and it proves that no register write can hide a live value (which
 //! would leak it) and no read can meet an empty register.
 
@@ -34,7 +34,7 @@ pub enum Rule {
     RegisterCount(u16),
     /// A register above a call window is full.
     WindowNotClear(u16),
-    /// Two ways to an instruction differ in this register.
+    /// Two paths to an instruction differ in this register.
     JoinDiffers(u8),
     /// A jump leaves the function.
     JumpOutside,
@@ -104,15 +104,15 @@ pub fn verify(program: &Program) -> Result<(), VerifyError> {
     verify_while(program, &|_| true).unwrap_or(Ok(()))
 }
 
-/// Checks a whole program as long as `goes_on`, which is asked now and then in long functions and told how many
-/// instructions follow; `None` when it ended the check.
+/// Checks a whole program while `goes_on` allows. In long functions it is asked regularly, with the number of
+/// instructions that follow. `None` if it ended the check.
 pub fn verify_while(program: &Program, goes_on: &dyn Fn(usize) -> bool) -> Option<Result<(), VerifyError>> {
     let mut watch = Watch { goes_on, stopped: false };
     let checked = verify_program(program, &mut watch);
     (!watch.stopped).then_some(checked)
 }
 
-/// Who may end the check of a long function.
+/// The caller's check that may end the verification of a long function.
 struct Watch<'w> {
     goes_on: &'w dyn Fn(usize) -> bool,
     stopped: bool,
@@ -126,10 +126,10 @@ impl Watch<'_> {
     }
 }
 
-/// Instructions that are checked between two looks.
+/// Instructions between two calls of `goes_on`.
 const STRIDE: usize = 4_096;
 
-/// Ends early, with whatever, when it must not go on.
+/// Ends early, with any result, if it must not go on.
 fn verify_program(program: &Program, watch: &mut Watch<'_>) -> Result<(), VerifyError> {
     verify_tables(program)?;
     let mut targets = Targets { row: Vec::new(), states: Vec::new() };
@@ -174,7 +174,7 @@ fn verify_tables(program: &Program) -> Result<(), VerifyError> {
     if globals_fine && entry_fine { Ok(()) } else { Err(bad) }
 }
 
-/// Whether constants are keywords and strings, no two of them equal: so many members their set has.
+/// Whether constants are keywords and strings, all distinct: then their set has as many members.
 fn are_different_names(program: &Program, rows: &[u16]) -> bool {
     let name = |row: u16| match program.constants.get(usize::from(row)) {
         Some(Const::Keyword(symbol)) => Some((true, program.symbol(*symbol))),
@@ -186,8 +186,8 @@ fn are_different_names(program: &Program, rows: &[u16]) -> bool {
     })
 }
 
-/// States recorded at jump targets: an index per instruction into a list of states, so that the cost
-/// follows the number of targets. A function without jumps has no indices either.
+/// States recorded at jump targets: an index per instruction into a list of states, so that memory depends on the
+/// number of targets. A function without jumps has no indices.
 struct Targets {
     row: Vec<u32>,
     states: Vec<Full>,
@@ -212,7 +212,7 @@ impl Targets {
     }
 }
 
-/// What the effects of one instruction do to the state.
+/// Applies the effects of one instruction to the state.
 struct Step<'s> {
     state: &'s mut Full,
     /// The function's declared count.
@@ -221,7 +221,7 @@ struct Step<'s> {
     /// The first broken rule.
     failure: Option<Rule>,
     jump: Option<i32>,
-    /// The state on the way to the target of a branch that fills a register on the other way.
+    /// The state on the path to the branch target, if the branch fills a register on the other path.
     before_fill: Option<Full>,
 }
 
@@ -231,7 +231,7 @@ impl Step<'_> {
         self.failure.get_or_insert(rule);
     }
 
-    /// A declared register with a value; else the rule that is broken.
+    /// Whether a declared register holds a value; records the broken rule otherwise.
     #[inline]
     fn must_be_full(&mut self, register: u8) -> bool {
         let is_full = u16::from(register) < self.registers && self.state.has(register);
@@ -325,7 +325,7 @@ impl Walk<'_> {
         if reachable { Err(self.error(Rule::NoEnd)) } else { Ok(()) }
     }
 
-    /// Goes through some instructions that follow each other; true when what comes after them can be reached.
+    /// Walks a range of consecutive instructions; true if the code after it is reachable.
     fn walk(
         &mut self,
         from: usize,
@@ -344,7 +344,7 @@ impl Walk<'_> {
                 (Some(recorded), false) if *recorded != UNVISITED => *state = *recorded,
                 (Some(_), true) => self.targets.set(at, *state),
                 (_, true) => {}
-                // Unreachable code: nothing can be said about it, and nothing can run it.
+                // Unreachable code: it cannot run, so there is nothing to check.
                 (_, false) => continue,
             }
             reachable = self.step(instruction, state)?;
@@ -374,7 +374,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Applies one instruction; true when the next one can follow.
+    /// Applies one instruction; true if the next one can follow.
     fn step(&mut self, instruction: &Instruction, state: &mut Full) -> Result<bool, VerifyError> {
         self.check_reference(instruction)?;
         let flow = instruction.flow();
@@ -409,7 +409,7 @@ impl Walk<'_> {
     fn jump(&mut self, distance: i32, arriving: Full) -> Result<(), VerifyError> {
         let target = usize::try_from(self.at as i64 + 1 + i64::from(distance))
             .ok()
-            // There are as many rows as instructions, in every function with a jump.
+            // In a function with a jump there are as many rows as instructions.
             .filter(|&target| target < self.targets.row.len())
             .ok_or_else(|| self.error(Rule::JumpOutside))?;
         match self.targets.get(target) {
@@ -417,8 +417,8 @@ impl Walk<'_> {
                 Some(reg) => Err(self.error(Rule::JoinDiffers(reg))),
                 None => Ok(()),
             },
-            // A backward jump into code that the walk found unreachable cannot happen from reachable code
-            // that the compiler emits; refuse it.
+            // A backward jump into code that the walk found unreachable cannot come from reachable code of the
+            // compiler; refuse it.
             _ if target <= self.at => Err(self.error(Rule::JumpOutside)),
             _ => {
                 self.targets.set(target, arriving);
@@ -448,13 +448,13 @@ impl Walk<'_> {
                 }
                 target => target.is_some(),
             },
-            // Its number was made by the table that it is a row of.
+            // The table of builtins makes only valid numbers.
             Reference::Builtin(_) => true,
         };
         if is_there { Ok(()) } else { Err(self.error(Rule::BadIndex)) }
     }
 }
 
-/// Marks a target of a backward jump that the walk has not reached yet. No reachable state equals
-/// it: register 0 is always full.
+/// Marks a target of a backward jump that the walk has not reached yet. No reachable state equals it, since register
+/// 0 is always full.
 const UNVISITED: Full = Full::EMPTY;

@@ -1,4 +1,4 @@
-//! Adding items and entries to collections.
+//! Adds items and entries to collections.
 
 use super::seq::{self, expected};
 use crate::context::Context;
@@ -10,7 +10,7 @@ use crate::value::symbol::Symbol;
 use crate::value::vector::VectorNode;
 use std::rc::Rc;
 
-/// Adds one item where the collection adds items.
+/// Adds one item, as `conj` does.
 pub(crate) fn add(cx: &mut Context, target: Value, item: Value, name: &'static str) -> Result<Value> {
     match target {
         Value::Vector(vector) => Ok(Value::Vector(VectorNode::push(vector, cx, item)?)),
@@ -44,8 +44,8 @@ pub(crate) fn add_entries(
     }
 }
 
-/// Adds all entries of one map to another. A keyword meets a string key of the other as in any write, but none
-/// that comes from its own map, which was written with both on purpose.
+/// Adds all entries of one map to another. A keyword of `from` replaces a string key of `into`, as in any write. It
+/// never replaces a string key from its own map, which was written with both on purpose.
 pub(crate) fn merge(cx: &mut Context, into: Rc<MapNode>, from: &Rc<MapNode>) -> Result<Rc<MapNode>> {
     if Rc::ptr_eq(&into, from) {
         return Ok(into);
@@ -67,7 +67,7 @@ pub(crate) fn merge(cx: &mut Context, into: Rc<MapNode>, from: &Rc<MapNode>) -> 
     Ok(into)
 }
 
-/// Whether a keyword of `from` may be written to what it meets in `into`: no other key of `from` has that name.
+/// Whether a keyword of `from` may replace the key it matches in `into`: no other key of `from` has that name.
 fn meets_alone(cx: &mut Context, into: &MapNode, from: &MapNode, keyword: Symbol) -> Result<bool> {
     let Some(row) = into.find_written(cx, &Value::Keyword(keyword))? else { return Ok(true) };
     let met = into.key(row);

@@ -13,8 +13,8 @@ use crate::value::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
 
-/// What a key finds in any value: in maps by the flexible rule, in sets the member, in vectors and strings
-/// by index. `None` when it finds nothing, also for values that have no elements.
+/// The element of any value under a key: in maps by the flexible rule, in sets the member, in vectors and strings by
+/// index. `None` if there is none, also for values that have no elements.
 ///
 /// # Errors
 /// Comparing collections as keys pays fuel.
@@ -31,7 +31,7 @@ pub(crate) fn element(cx: &mut Context, coll: &Value, key: &Value) -> Result<Opt
     })
 }
 
-/// A key as a position.
+/// A key as an index.
 pub(crate) fn index(key: &Value) -> Option<usize> {
     match key {
         Value::Int(index) => usize::try_from(*index).ok(),
@@ -39,7 +39,7 @@ pub(crate) fn index(key: &Value) -> Option<usize> {
     }
 }
 
-/// What a path of keys finds, one after another.
+/// The element at the end of a path of keys.
 ///
 /// # Errors
 /// Fuel.
@@ -55,8 +55,7 @@ pub(crate) fn element_at(cx: &mut Context, root: &Value, path: &VectorNode) -> R
     Ok(Some(current))
 }
 
-/// The collection with one element added or replaced: in place when nobody else holds it. nil counts as an
-/// empty map.
+/// The collection with one element added or replaced; in place if it is not shared. nil counts as an empty map.
 ///
 /// # Errors
 /// `type_error` when the value or the key cannot be written to, `runtime_error` for an index out of bounds.
@@ -85,7 +84,7 @@ pub(crate) fn associate(
     }
 }
 
-/// An index that an item may be written to: up to one past the end.
+/// An index that may be written to: up to one past the end.
 fn writable_index(vector: &VectorNode, key: &Value, name: &str) -> Result<usize> {
     match key {
         Value::Int(index) => match usize::try_from(*index) {
@@ -102,8 +101,7 @@ fn writable_index(vector: &VectorNode, key: &Value, name: &str) -> Result<usize>
     }
 }
 
-/// [`associate`] at the end of a path; collections on the way that are missing become maps. An empty path
-/// means the key nil.
+/// [`associate`] at the end of a path; missing collections on the way become maps. An empty path means the key nil.
 ///
 /// # Errors
 /// As [`associate`]; fuel.
@@ -130,7 +128,7 @@ pub(crate) fn associate_at(
     Ok(built)
 }
 
-/// [`associate`] inside a path, where the value in the way has no position to name.
+/// [`associate`] inside a path, where an error cannot name an argument position.
 fn associate_inner(
     cx: &mut Context,
     target: Value,
@@ -160,8 +158,8 @@ fn in_the_way(cx: &Context, value: &Value, key: &Value, name: &str) -> Box<Fault
     }
 }
 
-/// A collection and its element under a key. When nobody else holds the collection the element is taken
-/// out, leaving a placeholder, so that it can be changed in place and put back.
+/// A collection and its element under a key. If the collection is not shared, the element is moved out and a
+/// placeholder left, so that it can be changed in place and put back.
 pub(crate) fn open(
     cx: &mut Context,
     parent: Value,
@@ -196,7 +194,7 @@ pub(crate) fn open(
 
 /// One grapheme of a string, as a string.
 pub(crate) fn grapheme(cx: &mut Context, node: &StringNode, index: usize) -> Result<Option<Value>> {
-    // Most strings are ASCII, of which one byte is looked at.
+    // Most strings are ASCII, where one byte is read.
     if cx.is_ascii(node)? {
         return node.ascii_at(index).map(|grapheme| cx.copy_text(grapheme)).transpose();
     }

@@ -1,5 +1,5 @@
-//! What builtins and machines do with collections: as sequences, by key, adding to them. Whatever grows or is looked at
-//! pays (see [`crate::value::build`]).
+//! Operations of builtins and machines on collections: as sequences, by key, adding. Growing and reading them costs fuel
+//! and memory (see [`crate::value::build`]).
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros)]
 

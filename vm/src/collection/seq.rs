@@ -1,4 +1,4 @@
-//! Collections as sequences: what every builtin that walks a collection starts from.
+//! Collections as sequences: the starting point of every builtin that walks a collection.
 
 use crate::context::Context;
 use crate::fault::{Fault, Result, Wanted};
@@ -27,7 +27,7 @@ pub(crate) fn to_vector(cx: &mut Context, value: Value, name: &'static str) -> R
     }
 }
 
-/// [`to_vector`] for a builtin that names the position of the argument when it is no collection.
+/// [`to_vector`] with an error that names the position of the argument.
 ///
 /// # Errors
 /// `type_error` for anything else; fuel and memory.
@@ -44,7 +44,7 @@ pub(crate) fn argument(
     }
 }
 
-/// [`to_vector`] for a builtin whose message names what it got.
+/// [`to_vector`] with an error that names the value's type.
 ///
 /// # Errors
 /// `type_error` for anything else; fuel and memory.
@@ -55,7 +55,7 @@ pub(crate) fn positional(cx: &mut Context, value: Value, name: &'static str) -> 
     }
 }
 
-/// The vector, or the value back when it is no collection.
+/// The vector; `Err` gives the value back if it is no collection.
 fn convert(cx: &mut Context, value: Value) -> Result<std::result::Result<Rc<VectorNode>, Value>> {
     Ok(Ok(match value {
         Value::Vector(node) => node,
@@ -119,13 +119,13 @@ pub(crate) fn halves(value: &Value) -> Option<(Value, Value)> {
     }
 }
 
-/// Checks that what has been built so far is within the memory limit.
+/// Checks that the values built so far are within the memory limit.
 #[inline]
 pub(crate) fn check_memory(cx: &mut Context) -> Result<()> {
     cx.reserve(0)
 }
 
-/// An argument that counts elements, clamped to what a length can be.
+/// An argument that counts elements, clamped to the range of lengths.
 ///
 /// # Errors
 /// `type_error` for anything but an integer.

@@ -1,4 +1,4 @@
-//! The results of memoized functions.
+//! Caches the results of memoized functions.
 
 use super::Context;
 use crate::fault::Result;
@@ -9,20 +9,20 @@ use std::collections::BTreeMap;
 use std::mem::{replace, take};
 use std::rc::Rc;
 
-/// The tables of an isolate: from the vector of arguments to the result. What a run adds to tables that it has found lies
-/// over them until the run is committed.
+/// The tables of an isolate, from the vector of arguments to the result. Additions of a run to older tables are held
+/// separately until the run is committed.
 #[derive(Default)]
 pub struct Memos {
     tables: BTreeMap<usize, Rc<MapNode>>,
-    /// The number of the next one; numbers are not given again.
+    /// The number of the next table; numbers are not reused.
     next: usize,
-    /// Numbers below are those of earlier runs.
+    /// Tables with lower numbers belong to earlier runs.
     kept: usize,
-    /// What this run has added to those, by their numbers.
+    /// Additions of this run to those, by table number.
     added: BTreeMap<usize, Rc<MapNode>>,
 }
 
-/// Logical bytes of a table beside its map.
+/// Logical bytes of a table in addition to its map.
 const TABLE_BYTES: usize = 16;
 
 impl Memos {
@@ -53,12 +53,12 @@ impl Memos {
         Ok(None)
     }
 
-    /// Remembers a result.
+    /// Stores a result.
     ///
     /// # Errors
     /// Fuel and memory.
     pub(crate) fn insert(cx: &mut Context, table: usize, key: Value, result: Value) -> Result<()> {
-        // Taken out and put back, so that the only holder changes it in place.
+        // Moved out and back in, so that the map is unshared and changes in place.
         let is_kept = table < cx.memos.kept;
         let map = match is_kept {
             true => cx.memos.added.remove(&table),
@@ -73,20 +73,20 @@ impl Memos {
         Ok(())
     }
 
-    /// Keeps what the run has added.
+    /// Keeps the additions of the run.
     pub(crate) fn commit(cx: &mut Context) {
         cx.memos.kept = cx.memos.next;
         if cx.memos.added.is_empty() {
             return;
         }
-        // The run has paid for its results, and its limits are behind it: what they need from now on was looked at.
+        // The run has paid for its results and is over; their size was checked against its limits.
         let fuel = replace(&mut cx.fuel, Fuel::new(u64::MAX, Interrupt::default()));
         account::unlimited(|| {
             for (table, added) in take(&mut cx.memos.added) {
                 let Some(slot) = cx.memos.tables.get_mut(&table) else { continue };
                 let mut map = replace(slot, MapNode::empty());
                 for entry in added.entries() {
-                    // A result that cannot be kept will be computed again.
+                    // A result that cannot be kept is computed again.
                     match MapNode::insert(map, cx, entry.key.clone(), entry.value.clone()) {
                         Ok(grown) => map = grown,
                         Err(_) => {
@@ -103,7 +103,7 @@ impl Memos {
         cx.fuel = fuel;
     }
 
-    /// Forgets what the run has added.
+    /// Discards the additions of the run.
     pub(crate) fn roll_back(&mut self) {
         if !self.added.is_empty() {
             self.added.clear();
@@ -115,12 +115,12 @@ impl Memos {
         }
     }
 
-    /// The maps of a table: from vectors of arguments to results.
+    /// The maps of a table, from vectors of arguments to results.
     pub(crate) fn maps(&self, table: usize) -> impl Iterator<Item = &Rc<MapNode>> {
         self.tables.get(&table).into_iter().chain(self.added.get(&table))
     }
 
-    /// Between two runs: forgets the tables of functions that are not reached.
+    /// Removes the tables of unreachable functions. Only between two runs.
     pub(crate) fn sweep(&mut self, is_reached: impl Fn(usize) -> bool) {
         let before = self.tables.len();
         self.tables.retain(|&table, _| is_reached(table));

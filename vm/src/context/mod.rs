@@ -1,6 +1,6 @@
-//! What every builtin can reach: names, fuel, memory, printed lines, the program's input data.
-//! It cannot reach the interpreter: no builtin can call a function of the program (architecture
-//! invariant 3); those that take callbacks are native frames.
+//! The state of an isolate that builtins work on: names, fuel, memory, printed lines, the program's input data. It
+//! does not contain the interpreter, so no builtin can call a function of the program (architecture invariant 3);
+//! those that take callbacks are native frames.
 
 mod function;
 mod memos;
@@ -21,16 +21,16 @@ use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 pub(crate) use unit::{Linking, Unit};
 
-/// A builtin that may be called without a frame, as far as such a call needs it.
+/// A builtin in the form needed to call it without a frame.
 #[derive(Clone, Copy)]
 pub(crate) struct Direct {
     /// Numbers of arguments.
     pub(crate) arity: Arity,
-    /// The function; none for a builtin that calls others or asks the host.
+    /// The function; `None` for a builtin that calls functions or the host.
     pub(crate) run: Option<DirectFunction>,
 }
 
-/// A function that takes its arguments out of registers and computes its value at once.
+/// A function that takes its arguments from registers and computes its value at once.
 pub(crate) type DirectFunction = fn(&mut Context, &mut [Value]) -> Result<Value>;
 
 /// The state of an isolate that builtins work on.
@@ -41,7 +41,7 @@ pub struct Context {
     pub(crate) direct: &'static [Direct],
     /// Lines written by `println`.
     pub prints: Prints,
-    /// What a reader of the result should know.
+    /// Remarks for the reader of the result.
     pub remarks: Remarks,
     /// Compiled regular expressions.
     pub regexes: RegexCache,
@@ -49,13 +49,13 @@ pub struct Context {
     pub data: Value,
     /// Reading an absent key of `data` is an error.
     pub strict_data: bool,
-    /// Most rounds of one loop activation.
+    /// Maximal rounds of one loop activation.
     pub loop_limit: u64,
-    /// Most pmap branches alive at once.
+    /// Maximal number of live pmap branches.
     pub parallel_width: usize,
     /// Results of memoized functions.
     pub(crate) memos: Memos,
-    /// The functions of the programs that are loaded.
+    /// The functions of the loaded programs.
     pub(crate) functions: Rc<Vec<Function>>,
     /// Frequent instructions run in the hot loop.
     pub(crate) hot_loop: bool,
@@ -98,7 +98,7 @@ impl DerefMut for Context {
 }
 
 impl Context {
-    /// The regex of a pattern that a program has made. It costs the same whether the isolate has it already or not.
+    /// The regex of a pattern made at run time. The cost is the same whether the isolate has it cached or not.
     ///
     /// # Errors
     /// A pattern that is too long or does not compile; fuel, memory, deadline, cancellation.
@@ -122,8 +122,8 @@ impl Context {
         regex.match_whole(&mut self.store.meter, &mut self.regexes, text)
     }
 
-    /// Runs `work` while bytes that no value holds count against the limit. They are no part of the program's
-    /// peak: what is rendered of its result is its host's wish.
+    /// Runs `work` while `bytes` of memory without a value count against the limit. They are not part of the
+    /// program's peak: rendering its result is for the host.
     pub fn holding<T>(&mut self, bytes: usize, work: impl FnOnce(&mut Context) -> T) -> T {
         account::hold(bytes);
         let done = work(self);

@@ -1,12 +1,12 @@
-//! Lines written by `println`, within their budget.
+//! Collects the lines of `println` within their budget.
 
 use crate::memory::account;
 use crate::memory::items;
 
-/// Longest line kept.
+/// Longest line that is stored.
 const LONGEST_LINE: usize = 2_000;
 
-/// What a line counts for at least, of the budget and of memory: holding an empty one costs as much.
+/// Minimal charge of a line against the budget: storing an empty one takes as much memory.
 const LEAST: usize = 32;
 
 fn cost(line: &str) -> usize {
@@ -28,13 +28,13 @@ impl Prints {
         Prints { lines: Vec::new(), bytes: 0, limit, cut: false }
     }
 
-    /// Adds a line; lines beyond the budget are left out, with one line that says so.
+    /// Adds a line; lines beyond the budget are dropped, with one line that says so.
     pub fn push(&mut self, line: &str) {
         if self.cut {
             return;
         }
         let mut kept = match line.char_indices().nth(LONGEST_LINE) {
-            // Writing the line cost as much as counting its characters.
+            // The program has paid as much for writing the line as counting its characters takes.
             Some((end, _)) => format!("{}... ({LONGEST_LINE}/{} chars)", &line[..end], line.chars().count()),
             None => line.to_owned(),
         };
@@ -52,7 +52,7 @@ impl Prints {
         &self.lines
     }
 
-    /// Takes lines and budget out, for a branch that collects its own.
+    /// Takes lines and budget, for a branch that collects its own.
     pub(crate) fn branch(&self) -> Prints {
         Prints::new(self.limit.saturating_sub(self.bytes))
     }

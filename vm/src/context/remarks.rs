@@ -1,8 +1,8 @@
-//! What a reader of the result should know although the program went on.
+//! Collects remarks for the reader of the result about problems that did not stop the program.
 
 use crate::fault::BoundedText;
 
-/// Texts that were read as JSON and are none. The program saw nil, which it may have passed on without a look.
+/// Texts that were parsed as JSON and are invalid. The program got nil, which it may have passed on unnoticed.
 #[derive(Default)]
 pub struct Remarks {
     not_json: u64,
@@ -16,12 +16,12 @@ impl Remarks {
         self.first.get_or_insert(why);
     }
 
-    /// Nothing to say.
+    /// There are no remarks.
     pub fn is_empty(&self) -> bool {
         self.not_json == 0
     }
 
-    /// Takes what there is to say.
+    /// Takes the remarks.
     pub fn take(&mut self) -> Option<String> {
         if self.is_empty() {
             return None;

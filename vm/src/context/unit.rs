@@ -19,29 +19,29 @@ pub(crate) struct Unit {
     pub(crate) globals: Vec<u32>,
     /// The functions that are one operation.
     pub(crate) leaves: Vec<Leaf>,
-    /// What its closures refer to it by.
+    /// The reference to its code that its closures hold as well.
     pub(crate) code: CodeRef,
-    /// What linking it took: a run that finds it linked pays for that as if it had done so itself.
+    /// The cost of linking it: a run that finds it linked pays as if it had linked it itself.
     pub(crate) linking: Linking,
-    /// Logical bytes on the account; none before the run that loaded it is committed.
+    /// Logical bytes charged to the account; none until the run that loaded it is committed.
     pub(crate) charged: Cell<usize>,
-    /// The host wants it kept, whether or not closures reach it.
+    /// The host has attached it, so it stays even if no closure reaches it.
     pub(crate) is_attached: Cell<bool>,
 }
 
-/// What linking a program took.
+/// The cost of linking a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Linking {
     /// The run.
     pub(crate) run: u64,
     /// Fuel.
     pub(crate) fuel: u64,
-    /// Logical bytes for a moment, beside those that it holds.
+    /// Temporary logical bytes, in addition to those that it holds.
     pub(crate) bytes: u64,
 }
 
 impl Unit {
-    /// Logical bytes of its tables and its code; those of its constants are on the account by themselves.
+    /// Logical bytes of its tables and code; its constants are charged separately.
     pub(crate) fn bytes(&self) -> usize {
         self.program.heap_bytes()
             + self.constants.len() * size_of::<Value>()
@@ -50,7 +50,7 @@ impl Unit {
             + self.leaves.len() * size_of::<Leaf>()
     }
 
-    /// Puts the program on the account: it stays beyond its run.
+    /// Charges the program to the account: it outlives its run.
     pub(crate) fn charge(&self) {
         if self.charged.get() == 0 {
             self.charged.set(self.bytes());

@@ -1,15 +1,15 @@
-//! Text of bounded length: what messages and hints are made of.
+//! Text of bounded length, used for messages and hints.
 //!
-//! A message often quotes a name or a value, which may be as long as the program or its memory allow. Bounded
-//! here, no message can be longer, whoever writes it.
+//! A message often quotes a name or a value, which may be as long as the program or its memory allow. The bound here
+//! holds for every message.
 
 use std::fmt::{self, Write};
 use std::ops::Deref;
 
-/// Characters that a text may have; a longer one is cut and ends with [`CUT`].
+/// Most characters of a text; a longer one is cut and ends with [`CUT`].
 pub const MOST: usize = 1_000;
 
-/// What a text that was cut ends with.
+/// The mark at the end of a cut text.
 pub const CUT: char = '…';
 
 /// A text of at most [`MOST`] characters.
@@ -17,10 +17,10 @@ pub const CUT: char = '…';
 pub struct BoundedText(String);
 
 impl BoundedText {
-    /// The text of something, cut where it gets too long. No more of it is written than is kept.
+    /// The text of a displayable value, cut if it is too long. Writing stops at the cut.
     pub fn of(text: impl fmt::Display) -> BoundedText {
         let mut writer = Writer { text: String::new(), room: MOST };
-        // The writer ends the rest of a long text with an error.
+        // The writer signals the cut with an error.
         let _ = write!(writer, "{text}");
         BoundedText(writer.text)
     }
@@ -30,7 +30,7 @@ impl BoundedText {
         &self.0
     }
 
-    /// True when there is no room for more.
+    /// True if nothing more fits.
     pub fn is_full(&self) -> bool {
         self.0.len() >= MOST && self.0.chars().count() >= MOST
     }
@@ -38,7 +38,7 @@ impl BoundedText {
 
 struct Writer {
     text: String,
-    /// Characters that fit.
+    /// Number of characters that still fit.
     room: usize,
 }
 

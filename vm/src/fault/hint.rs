@@ -1,21 +1,21 @@
-//! What to change where a value does not fit: a table by what was needed and what came.
+//! Hints for values of a wrong type: a table by the type that was needed and the type that came.
 
 use super::{BoundedText, Fault};
 
-/// What a function needed when it got something else.
+/// The kind of value that a function needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// A number.
     Number,
-    /// Something to go through: a list, map, set, string or nil.
+    /// A collection: a list, map, set, string or nil.
     Collection,
     /// A function in call position.
     Function,
-    /// What the pattern of a binding takes apart.
+    /// A value that the pattern of a binding can destructure.
     Pattern,
 }
 
-/// By what was needed and the type that came instead.
+/// Hints by the needed kind and the actual type.
 #[rustfmt::skip]
 const MISMATCHES: &[(Wanted, &str, &str)] = &[
     (Wanted::Number, "nil", "nil is often a missing key or an empty result: check the key, or give a default as in (or x 0)."),
@@ -56,7 +56,7 @@ fn mismatch(wanted: Wanted, got: &str) -> Option<&'static str> {
 }
 
 impl Fault {
-    /// Notes the types of the arguments and adds the hint for the first that does not fit.
+    /// Notes the types of the arguments and adds the hint for the first wrong one.
     #[cold]
     #[must_use]
     pub(crate) fn mismatch(mut self: Box<Fault>, wanted: Wanted, types: &[&'static str]) -> Box<Fault> {

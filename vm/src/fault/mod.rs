@@ -15,7 +15,7 @@ use std::fmt::Display;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UnitId(pub u32);
 
-/// What evaluation gives.
+/// The result of an evaluation.
 pub type Result<T, E = Box<Fault>> = std::result::Result<T, E>;
 
 /// Why a program stopped.
@@ -25,11 +25,11 @@ pub struct Fault {
     pub reason: Reason,
     /// One line that says what is wrong.
     pub message: BoundedText,
-    /// The types of the values that do not fit, where that is what is wrong.
+    /// The types of the wrong values, if types are the problem.
     pub types: Vec<&'static str>,
-    /// The call that failed and the program it is in; set by the interpreter.
+    /// The failing call and its program; set by the interpreter.
     pub place: Option<(UnitId, Span)>,
-    /// Calls of the program's functions that led there: the innermost two and the outermost.
+    /// Calls of program functions that led there: the innermost two and the outermost.
     pub calls: Vec<CallSite>,
     /// What to change.
     pub hints: Vec<BoundedText>,
@@ -67,7 +67,7 @@ impl Fault {
         self
     }
 
-    /// Notes the types of values that do not fit.
+    /// Notes the types of wrong values.
     #[must_use]
     pub fn types(mut self: Box<Fault>, types: &[&'static str]) -> Box<Fault> {
         self.types.extend_from_slice(types);

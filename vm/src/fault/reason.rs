@@ -1,8 +1,7 @@
-//! Why a program was rejected or ended: one closed table for compiler, VM and runtime.
+//! The reasons why a program is rejected or fails: one closed table for compiler, VM and runtime.
 //!
-//! Every reason has two names. The *raw* one is what `eval`, `check`, `batch` and the library
-//! report; the *class* is the small set that `lisp_eval` promises its clients as `reason` (the raw
-//! one travels beside it as `error_kind`).
+//! Every reason has two names. The *raw* name is reported by `eval`, `check`, `batch` and the library. The *class* is
+//! one of the few values of `reason` that `lisp_eval` promises its clients (the raw name is added as `error_kind`).
 
 macro_rules! reasons {
     ($($(#[doc = $doc:literal])+ $name:ident = $raw:literal, $class:ident, $hint:literal;)+) => {
@@ -24,7 +23,7 @@ macro_rules! reasons {
                 match self { $(Reason::$name => Class::$class,)+ }
             }
 
-            /// What to change when nothing more exact is known about the error.
+            /// The general hint, for errors without a more specific one.
             pub const fn hint(self) -> &'static str {
                 match self { $(Reason::$name => $hint,)+ }
             }
@@ -71,7 +70,7 @@ reasons! {
     ProgramTooLarge = "program_too_large", ParseError, "Pass the data as context and read it with data/key.";
     /// The reader cannot make forms of the text.
     ParseError = "parse_error", ParseError, "Check brackets and quotes at this place.";
-    /// A special form is written in a way that has no meaning.
+    /// A special form has an invalid shape.
     InvalidForm = "invalid_form", RuntimeError, "Write the form as its documentation shows it: (doc name).";
     /// A special form has too many or too few parts.
     InvalidArity = "invalid_arity", RuntimeError, "Give the form the parts it expects.";
@@ -81,7 +80,7 @@ reasons! {
     /// A threading form has a step that cannot be threaded.
     InvalidThreadForm = "invalid_thread_form", RuntimeError,
         "The value comes first, then the steps: (->> coll (map inc)).";
-    /// A destructuring pattern that the language does not have.
+    /// A destructuring pattern that the language does not support.
     UnsupportedPattern = "unsupported_pattern", RuntimeError,
         "Patterns are a name, [a b & rest] and {:keys [a b]}.";
     /// `%` outside `#()`.
@@ -93,7 +92,7 @@ reasons! {
     /// More distinct names and keywords than the limit.
     SymbolLimitExceeded = "symbol_limit_exceeded", RuntimeError,
         "Pass the data as context and read it with data/key.";
-    /// A name that nothing defines.
+    /// An undefined name.
     UnboundVar = "unbound_var", RuntimeError, "Its `def` has not run yet: move the definition before this.";
     /// A tool that the host did not grant.
     UnknownTool = "unknown_tool", RuntimeError,
@@ -108,25 +107,25 @@ reasons! {
     CompileError = "compile_error", RuntimeError,
         "This is a defect of ptc: write the program in another way, and report it.";
 
-    /// A definition of a prelude before its namespace.
+    /// A prelude has a definition before its namespace.
     MissingNamespace = "missing_namespace", RuntimeError, "Begin the file with (ns name \"what it is for\").";
     /// A prelude declares a namespace of the language or of the host.
     ReservedNamespace = "reserved_namespace", RuntimeError, "Choose another name for the namespace.";
-    /// A namespace of a prelude that is declared wrongly, or twice.
+    /// A prelude declares a namespace wrongly or twice.
     InvalidNamespace = "invalid_namespace", RuntimeError, "Write (ns name \"doc\" {:visibility :prompt}), once for each namespace.";
     /// Two definitions of a prelude have one name.
     DuplicateRef = "duplicate_ref", RuntimeError, "Give one of them another name.";
-    /// The visibility of an export is none.
+    /// The visibility of an export is invalid.
     InvalidVisibility = "invalid_visibility", RuntimeError, "Write {:visibility :prompt} or {:visibility :discoverable}.";
-    /// What an export requires is no list of operations.
+    /// The `requires` of an export is not a list of operations.
     InvalidRequires = "invalid_requires", RuntimeError, "Write {:requires [\"upstream:server/tool\"]}.";
-    /// Metadata of a prelude that cannot be read.
+    /// The metadata of a prelude is invalid.
     InvalidMetadata = "invalid_metadata", RuntimeError, "Metadata is a map of keywords, as in {:effect :read}.";
-    /// A definition of a prelude of another shape.
+    /// A definition of a prelude has an invalid shape.
     InvalidSignature = "invalid_signature", RuntimeError, "Write (defn name \"doc\" {meta} [params] body ...) or (def name \"doc\" value).";
-    /// A prelude refers to a name of its own with the namespace.
+    /// A prelude qualifies one of its own names with its namespace.
     QualifiedSelfReference = "qualified_self_reference", RuntimeError, "Call the sibling by its bare name.";
-    /// What an export requires is not there.
+    /// A requirement of an export is missing.
     PreludeAttachFailed = "prelude_attach_failed", RuntimeError, "Configure the server, or start without the prelude.";
 
     /// A value has the wrong type.
@@ -155,7 +154,7 @@ reasons! {
         "[a b] takes lists apart, {:keys [a b]} maps; look at the value with (describe x).";
     /// Any other fault of a running program.
     RuntimeError = "runtime_error", RuntimeError, "Look at the values with (describe x).";
-    /// A `loop` went round more often than `--loop-limit` allows.
+    /// A `loop` made more rounds than `--loop-limit` allows.
     LoopLimitExceeded = "loop_limit_exceeded", RuntimeError,
         "Check that every round comes nearer to the end; for long work use reduce or map over (range n).";
     /// The fuel budget ran out.
@@ -172,7 +171,7 @@ reasons! {
     /// The program called `(fail v)`.
     Fail = "fail", Fail, "The program itself called `fail` here: change what it tests, or return the value.";
 
-    /// A tool was called with arguments that it does not take.
+    /// A tool was called with arguments that it does not accept.
     InvalidToolArgs = "invalid_tool_args", RuntimeError, "(doc 'server/tool) shows the arguments of a tool.";
     /// A tool of the host failed.
     ToolError = "tool_error", RuntimeError, "Change the arguments as the message says, or do without this tool.";

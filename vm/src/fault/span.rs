@@ -1,4 +1,4 @@
-//! Places in source text.
+//! Spans: ranges of source text.
 
 /// A half-open range of byte offsets into the source of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -15,7 +15,7 @@ impl Span {
         Span { start, end }
     }
 
-    /// The other lies inside.
+    /// Whether the other span lies inside.
     pub const fn covers(self, other: Span) -> bool {
         self.start <= other.start && other.end <= self.end
     }

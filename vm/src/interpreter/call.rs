@@ -1,4 +1,4 @@
-//! Calling a value, whatever it is, and driving native machines.
+//! Calls any value, and drives native machines.
 
 use super::fiber::{Fiber, Frame};
 use super::run::After;
@@ -19,27 +19,27 @@ use crate::value::combinator::Combinator;
 use crate::value::{Closure, Value};
 use std::rc::Rc;
 
-/// What became of a call.
+/// The outcome of a call.
 pub(super) enum Called {
-    /// The value is here.
+    /// Its value.
     Value(Value),
-    /// A frame was pushed: run it.
+    /// A frame was pushed and must run.
     Entered,
     /// The fiber must stop.
     Stop(Stop),
 }
 
-/// What became of a call of a builtin.
+/// The outcome of a builtin call.
 pub(super) enum Opened {
-    /// As for any call.
+    /// The outcome of any call.
     Called(Called),
-    /// Another call takes its place: the caller makes it, so that a chain of them does not recurse.
+    /// Another call replaces it: the caller makes it, so that a chain of such calls does not recurse.
     TailCall(Value, Arguments),
 }
 
 impl Machine<'_> {
-    /// Calls a value. A function of the program gets its window at `top` (the first free stack slot);
-    /// `dst` is where code that called expects the result.
+    /// Calls a value. A function of the program gets its window at `top` (the first free stack slot); `dst` is the
+    /// slot where calling code expects the result.
     pub(super) fn call(&mut self, callee: Value, arguments: Arguments, dst: u32, top: u32) -> Result<Called> {
         let (mut callee, mut arguments) = (callee, arguments);
         let (mut dst, mut top) = (dst, top);
@@ -98,7 +98,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Calls what is in the first register of the window with the values after it.
+    /// Calls the value in the first register of the window with the values after it.
     pub(super) fn call_window(&mut self, base: usize, proto: &Proto, window: Window) -> Result<After> {
         let at = base + usize::from(window.at);
         let stack = &mut self.fiber.stack;
@@ -108,7 +108,7 @@ impl Machine<'_> {
         self.finish_call(called, at)
     }
 
-    /// Calls a builtin that calls functions or asks the host.
+    /// Calls a builtin that calls functions or the host.
     pub(super) fn call_builtin(
         &mut self,
         builtin: BuiltinId,
@@ -182,7 +182,7 @@ impl Machine<'_> {
         let base = self.window_base(dst, top);
         let fixed = usize::from(proto.shape.fixed);
         Fiber::reserve_window(&mut self.fiber.stack, base as usize);
-        // Before anything moves: what is in a window without a frame would stay there.
+        // Before anything moves: values left in a window without a frame would stay there.
         let rest = match proto.shape.variadic {
             true => Some(List::with_capacity(self.cx, count.saturating_sub(fixed))?),
             false => None,
@@ -207,8 +207,8 @@ impl Machine<'_> {
         Ok(Called::Entered)
     }
 
-    /// Where the window of a call begins. Called by code, it is where the caller expects the result; called
-    /// by a machine, it is above everything in use.
+    /// The first slot of a call's window. If code calls, the caller expects the result there; if a machine calls, it
+    /// is above everything in use.
     #[inline]
     fn window_base(&self, dst: u32, top: u32) -> u32 {
         match self.fiber.frames.last() {
@@ -235,7 +235,7 @@ impl Machine<'_> {
         .hint(format_args!("The function takes {}.", parameters.join(" or ")))
     }
 
-    /// Hands a value to the frame on top.
+    /// Delivers a value to the frame on top.
     pub(super) fn deliver(&mut self, value: Value, dst: u32) -> Result<Option<Stop>> {
         match self.fiber.frames.last() {
             None => Ok(Some(Stop::Done(value))),
@@ -247,12 +247,12 @@ impl Machine<'_> {
         }
     }
 
-    /// Runs the machine on top until it enters code, ends into code, or the fiber stops.
+    /// Runs the machine on top until it enters code, returns into code, or the fiber stops.
     pub(super) fn drive(&mut self, returned: Option<Value>) -> Result<Option<Stop>> {
         self.act(None, returned)
     }
 
-    /// [`Machine::drive`] that begins with what the machine wants, if that is known.
+    /// [`Machine::drive`], starting with the machine's action if that is known.
     pub(super) fn act(&mut self, wanted: Option<Action>, returned: Option<Value>) -> Result<Option<Stop>> {
         let (mut wanted, mut returned) = (wanted, returned);
         loop {
@@ -331,7 +331,7 @@ impl Machine<'_> {
                 Action::Pause => return Ok(Some(Stop::SliceEnd)),
                 Action::Fork => return Ok(Some(Stop::Fork)),
                 Action::Failed(fault, site) => {
-                    // As if the function had its frame: the fault is located from there.
+                    // As if the function had a frame: the fault is located from there.
                     let frame = Frame::Code { function: site.function, pc: site.at + 1, base: top };
                     self.fiber.frames.push(frame);
                     return Err(fault);
@@ -343,7 +343,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Looks at what became of a call made by the machine on top: `Some` when the loop of machines ends.
+    /// Handles the outcome of a call made by the machine on top; `Some` if the loop of machines ends.
     #[inline]
     fn settle(&self, called: Called, returned: &mut Option<Value>) -> Option<Option<Stop>> {
         match called {

@@ -1,6 +1,5 @@
-//! Calls of `(comp f …)` whose parts are functions of the program: each part runs above the combinator,
-//! which stays where it is, and what one returns is the argument of the next. What is less simple is for
-//! [`super::call`].
+//! Fast calls of `(comp f …)` with parts that are functions of the program: each part runs above the combinator,
+//! which stays in its slot, and its result is the argument of the next part. [`super::call`] handles all other cases.
 
 use super::fiber::{Fiber, Frame};
 use super::registers::transfer;
@@ -10,8 +9,8 @@ use crate::context::Function;
 use crate::value::Value;
 use crate::value::slot::{clear, fill};
 
-/// Calls the combinator in the stack slot with the one argument that follows it, and its last part: two
-/// calls. The caller goes on at `pc`. False, and nothing done, when the call is not that simple.
+/// Calls the combinator in the stack slot with the one argument that follows it, and its last part: two calls. The
+/// caller resumes at `pc`. False, and nothing changed, if the call does not fit.
 #[inline(never)]
 pub(super) fn enter(fiber: &mut Fiber, functions: &[Function], at: u32, pc: usize) -> bool {
     let Some(window) = fiber.stack.get_mut(at as usize..).and_then(|window| window.first_chunk_mut::<3>())
@@ -28,7 +27,7 @@ pub(super) fn enter(fiber: &mut Fiber, functions: &[Function], at: u32, pc: usiz
     let closure = entry.needs_closure().then(|| closure.clone());
     fiber.frames.enter(pc, Frame::Chain { base: at, left: before.len() as u32 });
     fiber.frames.push(part);
-    // The argument makes room for the function, where that is needed; its register is empty then.
+    // If the function needs its closure, the argument makes room for it; its register is empty then.
     transfer(window, 1, true, 2);
     if let Some(closure) = closure {
         fill(&mut window[1], Value::Closure(closure));
@@ -36,8 +35,8 @@ pub(super) fn enter(fiber: &mut Fiber, functions: &[Function], at: u32, pc: usiz
     true
 }
 
-/// The part on top returns what is in its register. The number of calls that are made now; `None`, and nothing
-/// done, when what comes next is not that simple.
+/// The part on top returns the value in its register. Gives the number of further calls that are made; `None`, and
+/// nothing changed, if the next part does not fit.
 #[inline(always)]
 pub(super) fn advance(fiber: &mut Fiber, functions: &[Function], src: Src) -> Option<i64> {
     let Fiber { frames, stack, .. } = fiber;

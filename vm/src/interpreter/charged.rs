@@ -1,8 +1,8 @@
 //! A vector that grows in charged steps: registers and frames of a fiber.
 //!
-//! What is charged is the room made so far, not the capacity behind it. Beyond [`LARGE`] the capacity is
-//! reserved once for as much as the memory limit allows: the pages cost nothing until they are used, and
-//! a deep recursion never stops to copy hundreds of megabytes, which no deadline could interrupt.
+//! The room made so far is charged, not the capacity behind it. Beyond [`LARGE`] the capacity is reserved once, for
+//! as much as the memory limit allows: the pages cost nothing until they are used, and a deep recursion never stops
+//! to copy hundreds of megabytes, which no deadline could interrupt.
 
 use crate::memory::account;
 use std::ops::{Deref, DerefMut, Range};
@@ -16,7 +16,7 @@ const STEP: usize = 4 << 20;
 /// Most bytes reserved at once, whatever the limit is.
 const MOST_RESERVED: u64 = 8 << 30;
 
-/// A vector whose room is charged.
+/// A vector with charged room.
 pub(crate) struct Charged<T> {
     items: Vec<T>,
     room: usize,
@@ -29,7 +29,7 @@ impl<T> Default for Charged<T> {
 }
 
 impl<T> Charged<T> {
-    /// Elements there is charged room for.
+    /// Number of elements with charged room.
     #[inline]
     pub(crate) fn room(&self) -> usize {
         self.room
@@ -39,8 +39,8 @@ impl<T> Charged<T> {
     #[cold]
     pub(crate) fn make_room(&mut self, needed: usize) {
         let size = size_of::<T>();
-        // Growing by a share keeps growth amortised; the first step is exact, and while the whole is small
-        // the share is too, because many small programs may wait at the same time.
+        // Growing by a share keeps growth amortised. The first step is exact, and the share stays small while the
+        // whole is small, since many small programs may wait at the same time.
         const FEW_BYTES: usize = 16 << 10;
         let share = if needed * size < FEW_BYTES { needed / 8 } else { needed / 2 };
         let more = if self.room == 0 { 0 } else { share.min(STEP / size) };
@@ -54,7 +54,7 @@ impl<T> Charged<T> {
         self.room = target;
     }
 
-    /// Begins with these elements, charged.
+    /// Starts with these elements and charges them.
     pub(crate) fn adopt(&mut self, items: Vec<T>) {
         self.clear();
         account::charge(items.len() * size_of::<T>());
@@ -62,7 +62,8 @@ impl<T> Charged<T> {
         self.items = items;
     }
 
-    /// Moves some elements to a vector of their size, and gives the other one away: in the places of those it has defaults.
+    /// Moves a range of elements to a new vector of their size, and gives away the old vector, in which defaults
+    /// replace them.
     pub(crate) fn move_out(&mut self, some: Range<usize>) -> Vec<T>
     where
         T: Default,
@@ -73,7 +74,7 @@ impl<T> Charged<T> {
         std::mem::replace(&mut self.items, kept)
     }
 
-    /// Moves all elements to places of a larger vector that own nothing, and goes on with that.
+    /// Moves all elements into a larger vector, over elements that own nothing, and uses that vector from now on.
     pub(crate) fn move_into(&mut self, mut larger: Vec<T>, at: usize) {
         for (place, item) in larger[at..].iter_mut().zip(std::mem::take(&mut self.items)) {
             std::mem::forget(std::mem::replace(place, item));
@@ -88,14 +89,14 @@ impl<T> Charged<T> {
         items
     }
 
-    /// Takes the elements off the account and keeps them for [`Charged::reuse`]: meanwhile there is no room.
+    /// Takes the elements off the account and stores them for [`Charged::reuse`]; there is no room meanwhile.
     #[inline]
     pub(crate) fn recycle(&mut self) {
         account::release(self.room * size_of::<T>());
         self.room = 0;
     }
 
-    /// Charges elements that were recycled, as if room had just been made for them.
+    /// Charges recycled elements, as if room had just been made for them.
     #[inline]
     pub(crate) fn reuse(&mut self) {
         account::charge(self.items.len() * size_of::<T>());

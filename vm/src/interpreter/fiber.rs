@@ -14,12 +14,12 @@ use crate::value::Value;
 use crate::value::code_ref::FunctionId;
 use std::collections::HashMap;
 
-/// Where the first window begins. Stacks and the code of small programs both begin where pages of memory do, and a
-/// load from code whose address ends in the same twelve bits as that of a register just written waits for the
-/// store: loops took a third longer.
+/// Index of the first window. Stacks and the code of small programs both start at page boundaries. A load from code
+/// with the same low twelve address bits as a register just written waits for that store: without this offset loops
+/// took a third longer.
 pub(crate) const FIRST_SLOT: usize = 32;
 
-/// Slots of a stack that has room for the first window.
+/// Number of slots of a stack with room for the first window.
 pub(crate) const FIRST_ROOM: usize = FIRST_SLOT + WINDOW;
 
 /// One level of the call stack.
@@ -31,22 +31,22 @@ pub(crate) enum Frame {
         function: FunctionId,
         /// The next instruction (the running frame keeps it in a local variable).
         pc: u32,
-        /// Where its registers begin. The caller finds the result here.
+        /// First slot of its registers. The caller finds the result there.
         base: u32,
     },
     /// The state machine on top of `Fiber::natives`.
     Native {
-        /// Where its caller wants the result, if that is code.
+        /// The slot for its result, if code called it.
         dst: u32,
         /// The first stack slot its callbacks may use.
         top: u32,
     },
-    /// A call of `(comp f …)` under way: what the part on top returns goes to the next part.
+    /// A call of `(comp f …)` in progress: the result of the part on top goes to the next part.
     Chain {
-        /// The stack slot of the combinator; the window of the part that runs comes after it. Code that
-        /// called finds the result here.
+        /// The stack slot of the combinator; the window of the running part follows it. Calling code finds the result
+        /// here.
         base: u32,
-        /// Parts to be called yet; they are called from the last to the first.
+        /// Number of parts still to be called, from the last to the first.
         left: u32,
     },
 }
@@ -59,31 +59,31 @@ pub(crate) struct Fiber {
     pub(crate) stack: Charged<Value>,
     pub(crate) frames: FrameStack,
     pub(crate) natives: Charged<Native>,
-    /// A value that arrived while the fiber was not running: it goes to the frame on top.
+    /// A value that arrived while the fiber was not running, for the frame on top.
     pub(crate) delivery: Option<Delivery>,
     /// Globals that a parallel branch defined for itself; `None` outside branches.
     pub(crate) overlay: Option<HashMap<u32, Value>>,
     /// Lines printed by a branch.
     pub(crate) prints: Option<Prints>,
-    /// It waits, and its stack holds nothing but the registers in use, from [`FIRST_SLOT`] on.
+    /// The fiber waits, and its stack is cut down to the registers in use, from [`FIRST_SLOT`] on.
     is_parked: bool,
 }
 
-/// A value and the stack slot it is for; a native frame on top takes it instead.
+/// A value and its stack slot; a native frame on top takes the value instead.
 pub(crate) struct Delivery {
     pub(crate) value: Value,
     pub(crate) dst: u32,
 }
 
 impl Fiber {
-    /// A branch of `pmap`: it has definitions and printed lines of its own.
+    /// A branch of `pmap`, with its own definitions and printed lines.
     pub(crate) fn branch(overlay: HashMap<u32, Value>, prints: Prints) -> Fiber {
         let mut fiber = Fiber::default();
         (fiber.overlay, fiber.prints) = (Some(overlay), Some(prints));
         fiber
     }
 
-    /// The call that the topmost function of the program is at.
+    /// The current call of the topmost function of the program.
     pub(crate) fn place(&self, functions: &[Function]) -> Option<(UnitId, Span)> {
         self.frames.iter().rev().find_map(|frame| match *frame {
             Frame::Code { function, pc, .. } => {
@@ -95,7 +95,7 @@ impl Fiber {
         })
     }
 
-    /// Says in a fault where the fiber is and what to do about it. A place that is already known stays.
+    /// Adds location and hints to a fault. A location that is already known stays.
     #[cold]
     pub(crate) fn locate(&self, functions: &[Function], fault: &mut Fault) {
         if fault.place.is_none() {
@@ -105,7 +105,7 @@ impl Fiber {
         hints::complete(fault, self.builtin(functions), self.frames.len());
     }
 
-    /// The program, function and instruction that a frame of code is at.
+    /// The program, function and instruction of a frame of code.
     fn instruction<'f>(&self, functions: &'f [Function], frame: usize) -> Option<(UnitId, &'f Proto, usize)> {
         match *self.frames.get(frame)? {
             Frame::Code { function, pc, .. } => {
@@ -117,7 +117,7 @@ impl Fiber {
         }
     }
 
-    /// The builtin that the topmost function of the program has called, if it has called one.
+    /// The builtin that the topmost function of the program is calling, if any.
     fn builtin(&self, functions: &[Function]) -> Option<BuiltinId> {
         let top = (0..self.frames.len()).rev().find(|&at| matches!(self.frames[at], Frame::Code { .. }))?;
         let (_, proto, at) = self.instruction(functions, top)?;
@@ -127,8 +127,8 @@ impl Fiber {
         }
     }
 
-    /// The innermost two calls of functions and the outermost, without those that the place lies in: a
-    /// function written where it is passed needs no call site.
+    /// The innermost two function calls and the outermost, except those that contain the location of the fault: a
+    /// function written inline where it is passed needs no call site.
     fn calls(&self, functions: &[Function], place: Option<(UnitId, Span)>) -> Vec<CallSite> {
         const INNERMOST: usize = 2;
         let is_code = |at: &usize| matches!(self.frames[*at], Frame::Code { .. });
@@ -148,7 +148,7 @@ impl Fiber {
             (!is_around).then_some(CallSite { function, unit, span })
         };
         let mut calls: Vec<CallSite> = pairs.into_iter().filter_map(site).collect();
-        // A function that calls itself is said once.
+        // A recursive function is listed once.
         calls.dedup();
         calls
     }
@@ -183,7 +183,7 @@ impl Fiber {
         self.frames.push(Frame::Native { dst, top });
     }
 
-    /// Removes the native frame on top and says where its result goes.
+    /// Removes the native frame on top. Gives the slot for its result.
     pub(crate) fn pop_native(&mut self) -> u32 {
         self.natives.pop();
         match self.frames.pop() {
@@ -193,18 +193,19 @@ impl Fiber {
         }
     }
 
-    /// Makes the fiber small before it waits: registers above those of the functions that run are given back, with the
-    /// window that they are in, so that the next fiber runs in memory that is warm. The slot of the answer stays.
+    /// Shrinks the fiber before it waits: registers above those of the active functions are given back with their
+    /// window, so that the next fiber runs in warm memory. The slot of the answer stays.
     ///
-    /// What is kept must not depend on scalars left in registers: in a kept window they are another program's.
+    /// The retained size must not depend on scalars left in registers: in a reused window they belong to another
+    /// program.
     pub(crate) fn park(&mut self, answer: u32, functions: &[Function]) {
-        // The stack of a deep recursion is not worth it.
+        // Shrinking the stack of a deep recursion is not worth it.
         const SMALL: usize = 16 * WINDOW;
         if !(FIRST_ROOM..=SMALL).contains(&self.stack.len()) {
             return;
         }
-        // Above them functions have returned, and have left their registers empty; that is looked at where the window is
-        // taken back.
+        // Functions above them have returned and left their registers empty; this is checked when the window is taken
+        // back.
         let keep = self.in_use(functions).max(answer as usize + 1);
         if keep <= FIRST_ROOM {
             self.is_parked = true;
@@ -214,7 +215,7 @@ impl Fiber {
         }
     }
 
-    /// Takes a window again, to run.
+    /// Takes a window again before running.
     #[inline]
     pub(crate) fn unpark(&mut self) {
         if std::mem::take(&mut self.is_parked) {
@@ -222,7 +223,7 @@ impl Fiber {
         }
     }
 
-    /// Registers up to the end of the topmost function of the program, and what frames above it keep.
+    /// Registers up to the end of the topmost function of the program, and those that frames above it hold.
     fn in_use(&self, functions: &[Function]) -> usize {
         let mut most = 0;
         for frame in self.frames.iter().rev() {
@@ -238,11 +239,11 @@ impl Fiber {
         most
     }
 
-    /// Takes a fiber that has returned off the account and keeps its memory for the next program; false when it
-    /// has to be dropped instead, because it grew beyond what every fiber begins with.
+    /// Takes a returned fiber off the account and stores its memory for the next program; false if the fiber must be
+    /// dropped instead, because it grew beyond the initial size.
     ///
-    /// Invariant: no program can tell a recycled fiber from a new one. Both begin with the same room, and the
-    /// verifier has checked that a function leaves its registers empty when it returns.
+    /// Invariant: no program can distinguish a recycled fiber from a new one. Both start with the same room, and the
+    /// verifier has checked that functions leave their registers empty at return.
     pub(crate) fn recycle(&mut self) -> bool {
         let is_small = self.stack.room() == FIRST_ROOM && self.natives.room() == 0;
         let is_main = self.overlay.is_none() && self.prints.is_none() && self.delivery.is_none();
@@ -253,13 +254,13 @@ impl Fiber {
         recycles
     }
 
-    /// Begins another program after [`Fiber::recycle`].
+    /// Starts another program after [`Fiber::recycle`].
     pub(crate) fn reuse(&mut self) {
         self.frames.reuse();
         self.stack.reuse();
     }
 
-    /// Drops everything, for an end that is not a return.
+    /// Drops everything, after an end other than a return.
     pub(crate) fn clear(&mut self) {
         // The verifier has checked that a function leaves its registers empty when it returns.
         let has_returned = self.frames.is_empty();

@@ -1,27 +1,27 @@
-//! The call stack of a fiber. Room for frames is filled in advance, so that a call writes a frame with one
-//! check and without asking whether the memory has to grow.
+//! The call stack of a fiber. Its room is filled in advance, so that a call writes a frame after a single check,
+//! without growing memory.
 
 use super::charged::Charged;
 use super::fiber::Frame;
 use crate::value::code_ref::FunctionId;
 use std::ops::{Deref, DerefMut};
 
-/// Frames of the first room.
+/// Number of frames in the initial room.
 const FIRST: usize = 8;
 
-/// What fills room that is not in use.
+/// The filler of unused room.
 const EMPTY: Frame = Frame::Native { dst: 0, top: 0 };
 
 /// The frames, the running one last.
 #[derive(Default)]
 pub(crate) struct FrameStack {
-    /// As long as there is charged room.
+    /// All charged room, filled with frames.
     slots: Charged<Frame>,
     /// Frames in use.
     depth: usize,
 }
 
-/// Where a function goes on.
+/// Where a function resumes.
 pub(crate) struct Resume {
     pub(crate) function: FunctionId,
     pub(crate) pc: u32,
@@ -29,8 +29,8 @@ pub(crate) struct Resume {
 }
 
 impl FrameStack {
-    /// Adds a frame; the stack is charged like any node. Inline, so that the frame is written in the parts
-    /// it is read in: a copy as a whole would wait for the parts.
+    /// Adds a frame; the stack is charged like any node. Inline, so that the frame is written in the parts in which
+    /// it is read: loading it as a whole would wait for the stores of its parts.
     #[inline(always)]
     pub(crate) fn push(&mut self, frame: Frame) {
         if self.depth == self.slots.len() {
@@ -49,8 +49,8 @@ impl FrameStack {
         self.slots.resize(room, EMPTY);
     }
 
-    /// Calls a function from the frame on top, which goes on at `pc` afterwards. False, and nothing done,
-    /// when the stack has to grow first.
+    /// Calls a function from the frame on top, which resumes at `pc`. False, and nothing changed, if the stack must
+    /// grow first.
     #[inline(always)]
     pub(crate) fn enter(&mut self, pc: usize, callee: Frame) -> bool {
         let Some([.., top, next]) = self.slots.get_mut(..self.depth + 1) else { return false };
@@ -62,8 +62,8 @@ impl FrameStack {
         true
     }
 
-    /// Removes the function on top and says where the function that called it goes on. `None`, and nothing
-    /// done, when it was not called by a function.
+    /// Removes the function on top. Gives where its caller resumes; `None`, and nothing changed, if a function did
+    /// not call it.
     #[inline(always)]
     pub(crate) fn leave(&mut self) -> Option<Resume> {
         let below = self.depth.wrapping_sub(2);
@@ -72,7 +72,7 @@ impl FrameStack {
         Some(Resume { function, pc, base })
     }
 
-    /// True when there is room for `more` frames.
+    /// True if there is room for `more` frames.
     #[inline]
     pub(crate) fn has_room(&self, more: usize) -> bool {
         self.depth + more <= self.slots.len()
@@ -102,7 +102,7 @@ impl FrameStack {
         self.slots.get_mut(self.depth.wrapping_sub(2))
     }
 
-    /// The frame that called what is below the top: the caller of a chain.
+    /// The frame below the two on top: the caller of a chain.
     #[inline(always)]
     pub(crate) fn below_chain(&self) -> Option<Frame> {
         self.slots.get(self.depth.wrapping_sub(3)).copied()
@@ -115,7 +115,7 @@ impl FrameStack {
         self.slots.get(self.depth)
     }
 
-    /// Keeps the memory of a stack that is empty and never grew, uncharged; false when this is not one.
+    /// Stores the memory of an empty stack that never grew, uncharged; false for any other stack.
     #[inline]
     pub(crate) fn recycle(&mut self) -> bool {
         let is_small = self.depth == 0 && self.slots.room() == FIRST;
@@ -125,13 +125,13 @@ impl FrameStack {
         is_small
     }
 
-    /// Charges what was recycled, as the first frame would have.
+    /// Charges the recycled memory, as the first frame would have.
     #[inline]
     pub(crate) fn reuse(&mut self) {
         self.slots.reuse();
     }
 
-    /// Removes all and gives the memory back.
+    /// Removes all frames and frees the memory.
     pub(crate) fn clear(&mut self) {
         self.depth = 0;
         self.slots.clear();

@@ -1,5 +1,5 @@
-//! The user namespace: a value per slot, and for a function what a call needs to know of it, so that a
-//! call by name looks in one place.
+//! The values of global names by slot, with a function's call information in the same place, so that a call by name
+//! needs one lookup.
 
 use crate::bytecode::entry::Entry;
 use crate::context::Function;
@@ -7,19 +7,19 @@ use crate::memory::account;
 use crate::value::Value;
 use crate::value::code_ref::FunctionId;
 
-/// What a call of a global has to know.
+/// The call information of a global function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Callee {
     /// The function.
     pub(crate) function: FunctionId,
-    /// The calls it takes without more ado.
+    /// Its fast calls.
     pub(crate) entry: Entry,
 }
 
 struct Slot {
     value: Option<Value>,
     callee: Callee,
-    /// The run that changed it last.
+    /// The run that changed the slot last.
     changed: u32,
 }
 
@@ -31,19 +31,19 @@ impl Slot {
 /// Logical bytes of a slot.
 const SLOT_BYTES: usize = 48;
 
-/// The values of names, by slot. What a run changes is noted once a slot, so that committing and rolling back cost
-/// what the run has changed and not what there is.
+/// The values of names, by slot. The first change of a slot in a run is recorded, so that commit and rollback take
+/// time proportional to the run's changes, not to the number of slots.
 pub(crate) struct Globals {
     slots: Vec<Slot>,
-    /// The run under way.
+    /// The current run.
     run: u32,
-    /// Slots that earlier runs have left.
+    /// Number of slots of earlier runs.
     kept: usize,
-    /// Those of them that this run has changed, as they were.
+    /// Slots of earlier runs that this run has changed, with their former content.
     before: Vec<(u32, Slot)>,
     /// Slots without a name, the lowest last.
     free: Vec<u32>,
-    /// Those of them that this run has given out, in that order.
+    /// Free slots that this run has assigned, in that order.
     reused: Vec<u32>,
 }
 
@@ -72,12 +72,12 @@ impl Globals {
         self.slots.len() as u32 - 1
     }
 
-    /// The run has changed it.
+    /// Whether the current run has changed the slot.
     pub(crate) fn is_changed(&self, slot: u32) -> bool {
         self.slots.get(slot as usize).is_some_and(|slot| slot.changed == self.run)
     }
 
-    /// Keeps what the run has changed.
+    /// Keeps the run's changes.
     pub(crate) fn commit(&mut self) {
         self.kept = self.slots.len();
         self.before.clear();
@@ -85,8 +85,7 @@ impl Globals {
         self.run = self.run.wrapping_add(1).max(1);
     }
 
-    /// Takes everything back that the run has changed. `forget` is told of slots that have no name any more, the last
-    /// one first.
+    /// Undoes the run's changes. Calls `forget` with each slot that loses its name, the last one first.
     pub(crate) fn roll_back(&mut self, mut forget: impl FnMut(u32)) {
         while let Some((slot, before)) = self.before.pop() {
             if let Some(slot) = self.slots.get_mut(slot as usize) {
@@ -106,7 +105,7 @@ impl Globals {
         self.run = self.run.wrapping_add(1).max(1);
     }
 
-    /// How many slots there are, those that are free included.
+    /// The number of slots, free ones included.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }
@@ -118,13 +117,13 @@ impl Globals {
         now.chain(before).filter_map(|(slot, held)| Some((slot, held.value.as_ref()?)))
     }
 
-    /// Logical bytes of the slots that are not reached.
+    /// Logical bytes of the unreachable slots.
     pub(crate) fn unreached_bytes(&self, is_reached: impl Fn(u32) -> bool) -> u64 {
         let unreached = (0..self.slots.len() as u32).filter(|&slot| !is_reached(slot)).count();
         ((unreached - self.free.len()) * SLOT_BYTES) as u64
     }
 
-    /// Between two runs: slots that are not reached lose their names, which `forget` is told of, and are given again.
+    /// Frees unreachable slots between two runs, and calls `forget` with each.
     pub(crate) fn sweep(&mut self, is_reached: impl Fn(u32) -> bool, mut forget: impl FnMut(u32)) {
         let in_use = self.slots.len() - self.free.len();
         let unreached: Vec<u32> = (0..self.slots.len() as u32).filter(|&slot| !is_reached(slot)).collect();
@@ -136,7 +135,7 @@ impl Globals {
         account::release((in_use - (self.slots.len() - self.free.len())) * SLOT_BYTES);
     }
 
-    /// Takes a value away.
+    /// Removes a value.
     pub(crate) fn clear(&mut self, slot: u32) {
         self.replace(slot, Slot::EMPTY);
     }
@@ -155,7 +154,7 @@ impl Globals {
         self.slots.get(slot as usize)?.value.as_ref()
     }
 
-    /// The slots for who reads many.
+    /// A view of the slots for many reads.
     #[inline]
     pub(crate) fn shared(&self) -> Shared<'_> {
         Shared(&self.slots)
@@ -180,7 +179,7 @@ impl Drop for Globals {
     }
 }
 
-/// Slots to be read.
+/// A read-only view of the slots.
 #[derive(Clone, Copy)]
 pub(crate) struct Shared<'g>(&'g [Slot]);
 
@@ -194,7 +193,7 @@ impl<'g> Shared<'g> {
         self.0.get(slot as usize)?.value.as_ref()
     }
 
-    /// How to call what is in a slot.
+    /// The call information of a slot.
     #[inline(always)]
     pub(crate) fn callee(self, slot: u32) -> Option<&'g Callee> {
         Some(&self.0.get(slot as usize)?.callee)

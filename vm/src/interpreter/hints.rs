@@ -1,5 +1,4 @@
-//! What to change after a fault that has no hint of its own: by its reason, or the usage of the builtin that was
-//! called.
+//! General hints for faults without a specific one: by reason, or the usage of the called builtin.
 
 use crate::builtins::{Builtin, Category, Implementation, Purity};
 use crate::bytecode::BuiltinId;
@@ -8,8 +7,8 @@ use crate::fault::{BoundedText, Fault, Reason};
 /// Recursion deeper than this is named as the cause of an exceeded limit.
 pub(crate) const DEEP: usize = 1_000;
 
-/// Gives a fault without a hint one: the usage of the builtin that was called, else the hint of the reason.
-/// `frames` is how deep the calls are.
+/// Gives a fault without a hint one: the usage of the called builtin, else the hint of the reason. `frames` is the
+/// depth of calls.
 #[cold]
 pub(crate) fn complete(fault: &mut Fault, builtin: Option<BuiltinId>, frames: usize) {
     let is_limit = matches!(fault.reason, Reason::MemoryExceeded | Reason::FuelExceeded | Reason::Timeout);
@@ -28,7 +27,7 @@ pub(crate) fn complete(fault: &mut Fault, builtin: Option<BuiltinId>, frames: us
     }
     let is_about_a_call =
         matches!(fault.reason, Reason::TypeError | Reason::ArityError | Reason::RuntimeError);
-    // The calls of tools have the names that programs write in their usage.
+    // The usage of tool call forms shows the names that programs write.
     let is_shown = |info: &Builtin| {
         info.category != Category::Internal || matches!(info.implementation, Implementation::Host(_))
     };

@@ -1,13 +1,12 @@
-//! The hot loop: the usual case of the frequent instructions, and nothing else.
+//! The hot loop: the common case of the frequent instructions, and nothing else.
 //!
 //! It exists for the register allocator. A loop that holds every instruction with its slow cases keeps the program
-//! counter in memory, which costs more than most instructions; this one has few live variables, and what calls out
-//! of it is marked as cold, however frequent it is: else the variables lie in memory for the sake of the calls (a
-//! tenth of all instructions of a loop that counts). Whatever it does not handle it leaves to [`super::run`], whose
-//! table is complete: the hot loop may be removed without changing what any program does.
+//! counter in memory, which costs more than most instructions. This loop has few live variables, and its calls are
+//! marked as cold, however frequent they are: otherwise the variables would live in memory for the sake of the calls
+//! (a tenth of all instructions of a counting loop). It leaves everything else to the complete table of
+//! [`super::run`], so the hot loop may be removed without changing the behaviour of any program.
 //!
-//! Registers that were read for the last time may keep a scalar here: an empty register is one that
-//! holds nothing to drop.
+//! A register after its last read may still hold a scalar here: an empty register is one without a value to drop.
 
 use super::fiber::Frame;
 use super::operations::make_record;
@@ -28,12 +27,12 @@ use crate::value::slot::{clear, fill_copy};
 use std::hint::cold_path;
 use std::mem;
 
-/// The loop limit where there is none.
+/// The loop limit if there is none.
 const UNLIMITED: u64 = u64::MAX;
 
 impl Machine<'_> {
-    /// Runs until an instruction needs the complete table, of which the frame on top says which, or the
-    /// machine on top wants something.
+    /// Runs until an instruction needs the complete table (the frame on top is at that instruction), or the machine
+    /// on top requests an action.
     ///
     /// # Errors
     /// A fault of a builtin; the frame on top is past its call.
@@ -46,14 +45,14 @@ impl Machine<'_> {
                 return Ok(Hot::Drive);
             };
             let mut pc = pc as usize;
-            // What a branch of pmap has defined goes before the globals: the complete table knows.
+            // Definitions of a pmap branch take precedence over globals; only the complete table looks at them.
             let globals = match self.fiber.overlay {
                 None => self.globals.shared(),
                 Some(_) => Shared::NONE,
             };
             let mut slice = self.cx.fuel.slice;
             'frame: loop {
-                // The complete table knows what to do where there is none.
+                // The complete table handles a missing function.
                 let Some(function) = functions.get(index.place()) else { break 'frame };
                 let (code, unit): (&[Instruction], &Unit) = (&function.code, &function.unit);
                 let Some(registers) = window(&mut self.fiber.stack, base) else { break 'frame };
@@ -75,7 +74,7 @@ impl Machine<'_> {
                             &unit.constants[usize::from($constant.0)]
                         };
                     }
-                    // A literal is taken for the right operand here.
+                    // Here a literal is always the right operand.
                     macro_rules! ignores_side {
                         ($operation:ident, side) => {
                             const { assert!(Operation::$operation.is_commutative()) }
@@ -98,7 +97,7 @@ impl Machine<'_> {
                             }
                         };
                     }
-                    // Where memory or garbage asks for attention, the complete table allocates.
+                    // If memory or garbage needs attention, the complete table allocates.
                     macro_rules! allocates {
                         () => {
                             cold_path();
@@ -107,7 +106,7 @@ impl Machine<'_> {
                             }
                         };
                     }
-                    // Asks a value a question; the last reader drops it.
+                    // Tests a value; the last reader drops it.
                     macro_rules! condition {
                         ($src:expr, $question:ident) => {{
                             let register = &mut registers[usize::from($src.reg)];
@@ -118,7 +117,7 @@ impl Machine<'_> {
                             answer
                         }};
                     }
-                    // Calls a builtin out of line; a fault or a machine leaves the loop.
+                    // Calls a builtin out of line; a fault or a machine exits the loop.
                     macro_rules! call_builtin {
                     ($call:ident, $($operand:expr),*) => {{
                         if slice <= 0 {
@@ -132,7 +131,7 @@ impl Machine<'_> {
                         slice = self.cx.fuel.slice;
                     }};
                 }
-                    // Goes on in the function on top, whichever program it is of.
+                    // Continues in the function on top, whichever program it belongs to.
                     macro_rules! goto {
                         ($function:expr, $pc:expr, $base:expr) => {{
                             index = $function;
@@ -141,7 +140,7 @@ impl Machine<'_> {
                             continue 'frame;
                         }};
                     }
-                    // Computes a call of a function that is one operation, if it is one.
+                    // Computes a call of a leaf function.
                     macro_rules! call_leaf {
                         ($function:expr, $window:expr) => {
                             if let Some(leaf) = $function.leaf()
@@ -165,7 +164,7 @@ impl Machine<'_> {
                             goto!($function, 0, next_base);
                         }};
                     }
-                    // What the loop does for the rows of the table that are marked as hot.
+                    // The work of the rows marked as hot.
                     macro_rules! work {
                         (put, $dst:ident, $value:expr) => {
                             put(registers, $dst.0, $value)
@@ -175,7 +174,7 @@ impl Machine<'_> {
                             fill_copy(&mut registers[usize::from($dst.0)], constant!($constant));
                         }};
                         (move_value, $src:ident, $dst:ident) => {
-                            // An integer was written in two parts: loading it whole would wait for the store.
+                            // An integer was written in two parts: loading it as a whole would wait for the stores.
                             if let Value::Int(int) = registers[usize::from($src.reg)] {
                                 put(registers, $dst.0, Value::Int(int));
                             } else {
@@ -315,7 +314,7 @@ impl Machine<'_> {
                                 put(registers, $variable.0, Value::Int(sum));
                                 slice -= 1;
                                 jump!($to);
-                                // Mostly the loop begins with a test of the $variable.
+                                // Most loops begin with a test of the $variable.
                                 let first = code.get(pc.wrapping_add(1));
                                 if first.is_some_and(|test| is_less(registers, $variable, sum, test)) {
                                     pc = pc.wrapping_add(1);
@@ -323,7 +322,7 @@ impl Machine<'_> {
                             }
                         }};
                         (loop_back, $counter:ident, $to:ident) => {{
-                            // The last round of the limit and of the slice are for the complete table.
+                            // The last round of the limit and of the slice is left to the complete table.
                             if slice <= 0 {
                                 leave!();
                             }
@@ -382,7 +381,7 @@ impl Machine<'_> {
                                     let Some(Value::Closure(closure)) = globals.get(slot) else {
                                         leave!();
                                     };
-                                    // A refused call finds the register as it was.
+                                    // A refused call leaves the register unchanged.
                                     if slice <= 0 || !self.fiber.frames.has_room(1) {
                                         leave!();
                                     }
@@ -434,7 +433,7 @@ impl Machine<'_> {
                                     }
                                 }
                             };
-                            // An integer was written in two parts: loading it whole would wait for the store.
+                            // An integer was written in two parts: loading it as a whole would wait for the stores.
                             if let Value::Int(int) = registers[usize::from(src.reg)] {
                                 // Frees the closure, unless the function was called directly.
                                 if registers[0].is_heap() {
@@ -449,7 +448,7 @@ impl Machine<'_> {
                             goto!(caller.function, caller.pc as usize, caller.base);
                         }};
                     }
-                    // The arms of the loop: one for each row.
+                    // The arms of the loop, one for each row.
                     macro_rules! arms {
                         ([$instruction:expr] $(
                             $(#[doc = $doc:literal])+

@@ -1,8 +1,7 @@
-//! Calls of functions that are one operation on integers ([`Leaf`]), where they stand: a frame would be most of the
-//! cost.
+//! Inline calls of functions that are one operation on integers ([`Leaf`]): a frame would be most of the cost.
 //!
-//! No program can tell: such a call costs the fuel of the call that it is, and whatever is not an integer in
-//! range is left, untouched, to the call with a frame.
+//! Programs cannot observe this: such a call costs the fuel of a call, and any other operand is left, untouched, to a
+//! call with a frame.
 
 use crate::bytecode::instruction::Window;
 use crate::bytecode::leaf::Leaf;
@@ -20,8 +19,8 @@ fn integer(value: Option<&Value>) -> Option<i64> {
     }
 }
 
-/// Calls the closure at the beginning of the window, a function of that many arguments that is one operation.
-/// False, and nothing done, when the call needs a frame.
+/// Calls the closure at the beginning of the window, a leaf function with that many arguments. False, and nothing
+/// changed, if the call needs a frame.
 #[inline(never)]
 pub(super) fn call(registers: &mut [Value; WINDOW], window: Window, leaf: Leaf) -> bool {
     let at = usize::from(window.at);
@@ -44,9 +43,9 @@ pub(super) fn call(registers: &mut [Value; WINDOW], window: Window, leaf: Leaf) 
     true
 }
 
-/// Calls the combinator at the beginning of the window with one argument, if it is a `comp` of functions that
-/// are one operation each and `slice` pays for all. The number of calls that were made: zero, and nothing
-/// done, when one of them needs a frame.
+/// Calls the combinator at the beginning of the window with one argument, if it is a `comp` of leaf functions and
+/// `slice` pays for all. Gives the number of calls that were made: zero, and nothing changed, if one of them needs a
+/// frame.
 #[inline(never)]
 pub(super) fn call_chain(
     registers: &mut [Value; WINDOW],

@@ -2,11 +2,11 @@
 //!
 //! # Layout
 //! - this file: the loop of frames; [`run`]: the complete instruction table
-//! - [`call`]: calling a value, whatever it is; driving native machines; [`chain`]: `comp` of functions, fast;
-//!   [`leaf`]: functions that are one operation
+//! - [`call`]: calls any value; drives native machines; [`chain`]: fast `comp` of functions; [`leaf`]: functions that
+//!   are one operation
 //! - [`slots`]: writing registers
 //! - [`fiber`]: the state that is left when the loop returns; [`frames`], [`charged`], [`windows`]: its memory
-//! - [`hot`]: the usual cases, fast; [`quick`]: what they do out of line; [`operations`]: what instructions do beyond them
+//! - [`hot`]: the common cases, fast; [`quick`]: their out-of-line parts; [`operations`]: everything beyond them
 
 mod call;
 mod chain;
@@ -40,7 +40,7 @@ pub(crate) enum Stop {
     Done(Value),
     /// It called `(return v)` or `(fail v)`.
     Signal(Signal, Value),
-    /// It waits for the host. Boxed, so that the other reasons are small to hand on.
+    /// It waits for the host. Boxed, so that the other reasons are small to pass on.
     Host(Box<HostRequest>),
     /// The parallel machine on top waits for its branches.
     Fork,
@@ -50,21 +50,21 @@ pub(crate) enum Stop {
     Fault(Box<Fault>),
 }
 
-/// What a fiber wants of the host.
+/// A fiber's request to the host.
 pub(crate) struct HostRequest {
     pub(crate) function: HostFunction,
     pub(crate) arguments: Arguments,
-    /// Where the answer goes.
+    /// The slot for the answer.
     pub(crate) dst: u32,
 }
 
-/// Why the hot loop ends.
+/// Why the hot loop exits.
 enum Hot {
     /// The next instruction needs the complete table.
     Table,
-    /// The machine on top wants something.
+    /// The machine on top requests an action.
     Act(Action),
-    /// A function returned a value to what is no code; the slot is for code that it reaches in the end.
+    /// A function returned a value to a frame that is not code; the slot is for code that the value may reach.
     Returned(Value, u32),
     /// A frame was pushed.
     Drive,
@@ -78,9 +78,9 @@ pub(crate) struct Machine<'i> {
     pub(crate) fiber: &'i mut Fiber,
     pub(crate) globals: &'i mut Globals,
     pub(crate) functions: &'i [Function],
-    /// Why the hot loop ends, when what runs for it out of line has said so.
+    /// Why the hot loop exits, as set by its out-of-line parts.
     leaving: Hot,
-    /// What a builtin called by the hot loop wants, when that is more than to give a value.
+    /// The request of a builtin called by the hot loop, if it did not just compute a value.
     pending: Option<quick::Pending>,
 }
 
@@ -113,7 +113,7 @@ impl<'i> Machine<'i> {
         }
     }
 
-    /// Runs code frames until the fiber stops; a fault leaves the frames as they are.
+    /// Runs code frames until the fiber stops; a fault leaves the frames unchanged.
     fn run_frames(&mut self) -> Result<Option<Stop>> {
         loop {
             match self.fiber.frames.last() {
@@ -143,7 +143,7 @@ impl<'i> Machine<'i> {
         }
     }
 
-    /// Remembers where the frame on top is.
+    /// Stores the position of the frame on top.
     #[inline]
     fn save(&mut self, pc: usize) {
         if let Some(Frame::Code { pc: saved, .. }) = self.fiber.frames.last_mut() {

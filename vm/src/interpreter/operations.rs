@@ -1,4 +1,4 @@
-//! What instructions do beyond their fast path.
+//! Slow paths of instructions.
 
 use crate::bytecode::instruction::{Args, Relation};
 use crate::bytecode::{Proto, Shape, WINDOW};
@@ -48,7 +48,7 @@ fn ordered(cx: &mut Context, a: &Value, b: &Value) -> Result<Option<Ordering>> {
     }
 }
 
-/// The value of a global slot: a branch of pmap looks at its own definitions first.
+/// The value of a global slot; a branch of pmap looks at its own definitions first.
 #[inline]
 pub(super) fn find_global<'g>(
     globals: &'g Globals,
@@ -63,7 +63,7 @@ pub(super) fn find_global<'g>(
     globals.get(slot)
 }
 
-/// What a name means while nothing has been defined under it: the builtin of that name.
+/// The value of a name without a definition: the builtin of that name.
 #[cold]
 pub(super) fn unbound(unit: &Unit, global: u16) -> Result<Value> {
     let name = &unit.program.globals[usize::from(global)];
@@ -113,7 +113,7 @@ pub(super) fn make_record(keys: &Value, registers: &mut [Value; WINDOW], items: 
     let values = registers[from..from + usize::from(items.count)].iter_mut().map(std::mem::take);
     match keys {
         Value::Set(keys) => Value::Map(MapNode::from_keys(keys.clone(), values)),
-        // The verifier has seen that they are a set.
+        // The verifier has checked that the keys are a set.
         _ => Value::Nil,
     }
 }
@@ -123,7 +123,7 @@ pub(super) fn take_args(registers: &mut [Value; WINDOW], args: Args) -> Vec<Valu
     registers[from..from + usize::from(args.count)].iter_mut().map(std::mem::take).collect()
 }
 
-/// The function of a closure that fits a number of arguments exactly, if there is one.
+/// The arity of a closure that fits this number of arguments exactly, if there is one.
 #[inline]
 pub(super) fn target(functions: &[Function], closure: &Closure, count: u8) -> Option<FunctionId> {
     let fits = |proto: &Proto| proto.shape == Shape { fixed: count, variadic: false };

@@ -1,4 +1,4 @@
-//! What the hot loop does out of line: each is a call, which keeps the loop's own variables few.
+//! Out-of-line parts of the hot loop: each is a call, which leaves few variables live in the loop.
 
 use super::call::Called;
 use super::fiber::{Fiber, Frame};
@@ -25,21 +25,22 @@ use std::rc::Rc;
 
 type Registers = [Value; WINDOW];
 
-/// What happens after a function has returned to what is no code.
+/// How the hot loop continues after a function has returned to a frame that is not code.
 pub(super) enum Below {
     /// The function on top runs; its arguments are in place.
     Again,
-    /// Nothing has happened: the complete table returns.
+    /// Nothing was changed: the complete table makes the return.
     Table,
-    /// The hot loop ends, for the reason in `Machine::leaving`.
+    /// The hot loop exits for the reason in `Machine::leaving`.
     Leave,
 }
 
 impl Machine<'_> {
-    /// The function on top, whose window begins at `base`, returns what is in the register to what is no code.
+    /// Returns the value in the register from the function on top, with its window at `base`, to a frame that is not
+    /// code.
     ///
     /// # Errors
-    /// What a machine faults with; the frame is gone then.
+    /// The fault of a machine; the frame is removed then.
     #[inline(never)]
     pub(super) fn return_elsewhere(&mut self, src: Src, base: u32) -> Result<Below> {
         if self.cx.fuel.slice <= 0 || account::attention() {
@@ -78,7 +79,7 @@ impl Machine<'_> {
         }
     }
 
-    /// [`Machine::return_elsewhere`] in all but the usual cases. There is fuel for one call.
+    /// [`Machine::return_elsewhere`] in all but the common cases. There is fuel for one call.
     #[inline(never)]
     fn return_to_machine(&mut self, src: Src, base: usize) -> Result<Below> {
         let is_fixed = match self.fiber.frames.last() {
@@ -104,7 +105,7 @@ impl Machine<'_> {
             return Ok(Below::Leave);
         };
         if !is_fixed {
-            // The window of such a function is laid out by the call.
+            // The call lays out the window of such a function.
             let value = take_or_copy(window, usize::from(src.reg), src.last);
             clear(&mut window[0]);
             frames.pop();
@@ -113,7 +114,7 @@ impl Machine<'_> {
         }
         let mut action = None;
         let returned = match window[usize::from(src.reg)] {
-            // Each kind of value in a call of its own: it stays in machine registers.
+            // A separate call for each kind of value, which so stays in machine registers.
             Value::Int(int) => native.again(self.cx, Value::Int(int), window, &mut action),
             Value::Bool(bool) => native.again(self.cx, Value::Bool(bool), window, &mut action),
             _ => {
@@ -141,7 +142,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Goes on with what a builtin has left in `pending`; the frame on top continues at `pc`.
+    /// Handles the request of a builtin in `pending`; the frame on top continues at `pc`.
     ///
     /// # Errors
     /// The fault of the builtin.
@@ -170,7 +171,7 @@ impl Machine<'_> {
                 Ok(Hot::Returned(value, base + u32::from(dst)))
             }
             Some(Pending { step: Err(fault), .. }) => Err(fault),
-            // A host call: nothing was touched, the complete table makes it.
+            // A host call: nothing was changed, and the complete table makes it.
             None => {
                 self.save(pc - 1);
                 Ok(Hot::Table)
@@ -179,8 +180,8 @@ impl Machine<'_> {
     }
 }
 
-/// The machine on top calls the function that returns what is in the register once more, which is the usual
-/// case of [`Machine::return_to_machine`]. False, and nothing done, in other cases.
+/// The machine on top calls the returning function once more, which is the common case of
+/// [`Machine::return_to_machine`]. False, and nothing changed, in other cases.
 #[inline(always)]
 fn call_again(natives: &mut [Native], registers: &mut Registers, returned: Src) -> bool {
     match natives.last_mut() {
@@ -190,7 +191,7 @@ fn call_again(natives: &mut [Native], registers: &mut Registers, returned: Src) 
     }
 }
 
-/// Copies a value of the closure in register 0.
+/// Copies a captured value of the closure in register 0.
 #[inline(never)]
 pub(super) fn load_capture(registers: &mut Registers, index: Capture, dst: Dst) {
     if let [Value::Closure(closure), others @ ..] = registers
@@ -214,7 +215,7 @@ pub(super) fn make_closure(registers: &mut Registers, unit: &Unit, template: Tem
     fill(&mut registers[usize::from(dst.0)], Value::Closure(closure));
 }
 
-/// Whether the instruction is a test that the variable, an integer of this value, passes by being less.
+/// Whether the instruction is a test `variable < bound` that holds for this value of the variable.
 #[inline(always)]
 pub(super) fn is_less(registers: &Registers, variable: Pinned, value: i64, test: &Instruction) -> bool {
     match test {
@@ -226,7 +227,7 @@ pub(super) fn is_less(registers: &Registers, variable: Pinned, value: i64, test:
     }
 }
 
-/// Whether a relation holds, where that is quickly said.
+/// Whether a relation holds, if that is decided quickly.
 #[inline(always)]
 pub(super) fn related(relation: Relation, a: &Value, constant: &Value) -> Option<bool> {
     match (a, constant) {
@@ -239,7 +240,7 @@ pub(super) fn related(relation: Relation, a: &Value, constant: &Value) -> Option
     }
 }
 
-/// `(:key map)`; false when the complete table must do it.
+/// `(:key map)`; false if the complete table must do it.
 #[inline(never)]
 pub(super) fn get_key(
     cx: &Context,
@@ -273,14 +274,14 @@ pub(super) fn get_key(
     true
 }
 
-/// What a builtin wants beside a value in a register.
+/// The request of a builtin that did not just compute a value.
 pub(super) struct Pending {
     step: Result<Step>,
     dst: u8,
 }
 
-/// Calls a builtin with one argument. False when the loop must leave: for what is in `pending`, or, when
-/// that is empty, because the complete table must make the call.
+/// Calls a builtin with one argument. False if the loop must exit: for the request in `pending` or, if there is none,
+/// because the complete table must make the call.
 #[inline(never)]
 pub(super) fn call_one(
     cx: &mut Context,
@@ -334,7 +335,7 @@ pub(super) fn call_many(
     let (below, above) = registers.split_at_mut(at + 1);
     let arguments = &mut above[..usize::from(window.count)];
     let done = finish(cx, pending, builtin, implementation, arguments, &mut below[at], window.at);
-    // What the builtin has not taken.
+    // Arguments that the builtin has not taken.
     arguments.iter_mut().for_each(clear);
     done
 }
@@ -370,7 +371,7 @@ fn finish(
     false
 }
 
-/// Calls a builtin that computes its value at once, and looks at the memory account.
+/// Calls a builtin that computes its value at once, and checks the memory account.
 #[inline(always)]
 fn call_direct(
     cx: &mut Context,
@@ -395,7 +396,7 @@ fn call_callback(
     arguments: &mut [Value],
 ) -> Result<Step> {
     check_arity(cx, builtin, arguments.len())?;
-    // A call that is refused is not paid for, here as in the complete table.
+    // A refused call is not paid for, here as in the complete table.
     cx.fuel.slice -= 1;
     let step = run(cx, arguments)?;
     if account::attention() {

@@ -1,4 +1,4 @@
-//! Reading and moving registers.
+//! Reads and moves registers.
 
 use crate::bytecode::WINDOW;
 use crate::value::Value;
@@ -22,7 +22,7 @@ pub(super) fn transfer(stack: &mut [Value], from: usize, last: bool, to: usize) 
     }
 }
 
-/// The registers of the function whose window begins at `base`.
+/// The registers of the function with its window at `base`.
 #[inline(always)]
 pub(super) fn window(stack: &mut [Value], base: u32) -> Option<&mut [Value; WINDOW]> {
     let base = base as usize;

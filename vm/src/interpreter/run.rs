@@ -1,8 +1,7 @@
-//! The instruction loop.
+//! The complete instruction loop.
 //!
-//! A register write forgets the old value instead of dropping it: the compiler guarantees, and the
-//! verifier has checked, that the register is empty, so that what is forgotten is a scalar (see
-//! `bytecode`). Debug builds assert it.
+//! A register write overwrites the old value without dropping it. The compiler guarantees, and the verifier has
+//! checked, that the register is empty, so only a scalar is overwritten (see `bytecode`). Debug builds assert it.
 
 use super::fiber::{Fiber, Frame};
 use super::operations::{
@@ -41,7 +40,7 @@ pub(super) fn read(registers: &mut Registers, src: Src) -> Value {
     if src.last { mem::take(register) } else { register.clone() }
 }
 
-/// What the loop does after an instruction that may leave the frame.
+/// How the loop continues after an instruction that may leave the frame.
 pub(super) enum After {
     /// Reload the frame on top and go on.
     Reload,
@@ -50,7 +49,7 @@ pub(super) enum After {
 }
 
 impl Machine<'_> {
-    /// Runs one instruction of the frame on top, whatever it is.
+    /// Runs one instruction of the frame on top.
     #[allow(clippy::too_many_lines)] // One arm an instruction; splitting it would hide the table.
     #[inline(never)]
     pub(super) fn run_one(&mut self) -> Result<After> {
@@ -67,14 +66,14 @@ impl Machine<'_> {
         let (mut pc, base) = (pc as usize, base as usize);
         let cx: &mut Context = self.cx;
         Fiber::reserve_window(&mut self.fiber.stack, base);
-        // Recursion grows the stack, which only this sees.
+        // Recursion grows the stack, which only this check sees.
         if account::attention() {
             cx.attend()?;
         }
         let Some(registers) = self.fiber.stack[base..].first_chunk_mut::<WINDOW>() else {
             return Err(Fault::new(Reason::ExecutionError, "no register window"));
         };
-        // Remembers where this frame is before control may leave it.
+        // Stores this frame's position before control may leave it.
         macro_rules! save {
             () => {
                 if let Some(Frame::Code { pc: saved, .. }) = self.fiber.frames.last_mut() {
@@ -93,7 +92,7 @@ impl Machine<'_> {
                 }
             };
         }
-        // After an instruction that allocates: memory, garbage, copies.
+        // After an instruction that allocates: handles memory, garbage and copies.
         macro_rules! safepoint {
             () => {
                 if account::attention() {
@@ -101,7 +100,7 @@ impl Machine<'_> {
                 }
             };
         }
-        // Goes on in a function whose arguments are in place.
+        // Continues in a function with its arguments in place.
         macro_rules! enter {
             ($function:expr, $at:expr) => {{
                 let base = base + usize::from($at);
@@ -124,7 +123,7 @@ impl Machine<'_> {
                 &unit.constants[usize::from($constant.0)]
             };
         }
-        // An operation on numbers of any kind; integers and floats were tried by the hot loop.
+        // An operation on numbers of any kind; the hot loop has tried integers and floats.
         macro_rules! binary {
             ($operation:ident, $a:expr, $b:expr, $dst:expr) => {{
                 let (a, b) = ($a, $b);
@@ -142,7 +141,7 @@ impl Machine<'_> {
                 }
             }};
         }
-        // Asks a value a question; the last reader drops it.
+        // Tests a value; the last reader drops it.
         macro_rules! condition {
             ($src:expr, $question:ident) => {{
                 let register = &mut registers[usize::from($src.reg)];
@@ -153,7 +152,7 @@ impl Machine<'_> {
                 answer
             }};
         }
-        // Calls a builtin with what it takes from registers.
+        // Calls a builtin with arguments from registers.
         macro_rules! call_builtin {
             ($builtin:expr, $arguments:expr, $dst:expr) => {{
                 let mut arguments = $arguments;
@@ -170,7 +169,7 @@ impl Machine<'_> {
                 }
             }};
         }
-        // What the rows of the table ask for.
+        // The work of the rows.
         macro_rules! work {
             (put, $dst:ident, $value:expr) => {
                 put(registers, $dst.0, $value)
@@ -356,7 +355,7 @@ impl Machine<'_> {
             (jump, $to:ident) => {
                 jump!($to.0)
             };
-            // The next two instructions do it.
+            // The next two instructions do the work.
             (count_loop, $variable:ident, $step:ident, $to:ident) => {{}};
             (loop_back, $counter:ident, $to:ident) => {{
                 jump!($to.0);
@@ -427,7 +426,7 @@ impl Machine<'_> {
                 let callee = match find_global(self.globals, &self.fiber.overlay, slot) {
                     Some(Value::Closure(closure)) => {
                         if let Some(callee) = target(functions, closure, $window.count) {
-                            // A function that does not look at register 0 needs no closure there.
+                            // A function that does not read register 0 needs no closure there.
                             if functions[callee.place()].entry.needs_closure() {
                                 put(registers, $window.at, Value::Closure(closure.clone()));
                             }
@@ -456,7 +455,7 @@ impl Machine<'_> {
                 registers[0] = Value::Nil;
                 self.fiber.frames.pop();
                 if let Some(Frame::Code { .. }) = self.fiber.frames.last() {
-                    // The result goes where the callee's register 0 was.
+                    // The result takes the slot of the callee's register 0.
                     put(registers, 0, value);
                     return Ok(After::Reload);
                 }

@@ -1,22 +1,21 @@
-//! First register windows of finished fibers, kept for the next: filling and dropping 256 registers costs
-//! more than a small program does.
+//! A pool of register windows of finished fibers: filling and dropping 256 registers costs more than a small program.
 
 use super::fiber::FIRST_ROOM;
 use crate::bytecode::WINDOW;
 use crate::value::{Value, garbage};
 use std::cell::RefCell;
 
-/// Windows kept per thread.
+/// Number of pooled windows per thread.
 const KEPT: usize = 256;
 
-/// Most registers that a kept window has room for: those of a few calls inside one another.
+/// Most registers of a pooled window: those of a few nested calls.
 const LARGEST: usize = 4 * WINDOW;
 
 thread_local! {
     static POOL: RefCell<Vec<Vec<Value>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A window whose registers are empty: they hold nothing to drop.
+/// A window with empty registers: they hold nothing to drop.
 pub(super) fn take() -> Vec<Value> {
     let kept = POOL.try_with(|pool| pool.borrow_mut().pop()).ok().flatten();
     kept.unwrap_or_else(|| {
@@ -26,12 +25,12 @@ pub(super) fn take() -> Vec<Value> {
     })
 }
 
-/// Keeps a window for later. What a fault left in it is dropped now, in the scope of its isolate; after a
-/// return there is nothing.
+/// Returns a window to the pool. Values left by a fault are dropped now, in the scope of their isolate; a return
+/// leaves none.
 pub(super) fn give(window: Vec<Value>, is_empty: bool) {
     let mut window = window;
     if window.capacity() > LARGEST || window.len() < FIRST_ROOM {
-        // What a deep recursion leaves is freed in steps.
+        // Values left by a deep recursion are freed in steps.
         return garbage::discard(window, 0);
     }
     window.truncate(FIRST_ROOM);
@@ -44,7 +43,7 @@ pub(super) fn give(window: Vec<Value>, is_empty: bool) {
             }
         }
     }
-    // While a thread ends there is no pool; the window holds no values of the heap and may go.
+    // There is no pool while a thread ends; the window holds no heap values and is dropped.
     let _ = POOL.try_with(|pool| {
         let mut pool = pool.borrow_mut();
         if pool.len() < KEPT {

@@ -1,5 +1,4 @@
-//! Names that a host gives to an isolate: functions of programs of its own, and data. Nothing runs for it, so it costs what
-//! linking costs.
+//! Attaches functions and data of a host to names of an isolate. Nothing runs, so it costs only linking.
 
 use super::link::{GlobalKey, constant_value};
 use super::{Isolate, World};
@@ -12,27 +11,27 @@ use compact_str::ToCompactString;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Why a value is no data.
+/// Why a value cannot be data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotData {
-    /// It holds something of this type, which lives in an isolate only.
+    /// It contains a value of this type, which exists in an isolate only.
     Holds(&'static str),
-    /// It has more parts than data may have, or more text.
+    /// It has more parts or more text than data may have.
     TooLarge,
 }
 
-/// Bytes of texts that data may have. Texts that a value shares count each time: data has a copy for each place.
+/// Most bytes of texts in data. Shared texts count once for each occurrence, since data has a copy for each.
 const MOST_BYTES: usize = 10 << 20;
 
-/// Bits of an integer in data, about 10,000 digits: reading them takes a time that grows faster than they do.
+/// Bits of an integer in data, about 10,000 digits: the time to read them grows faster than their number.
 const MOST_BITS: u64 = 1 << 15;
 
 impl Isolate {
-    /// Puts a function of a program under a name of a namespace. The program stays as one that is attached does
+    /// Defines a name of a namespace as a function of a program. The program stays like an attached one
     /// ([`Isolate::attach`]).
     ///
     /// # Errors
-    /// As [`Isolate::load`]; a function that has captures, since those are made by running the program.
+    /// As [`Isolate::load`]; a function with captures, since those are made by running the program.
     pub fn attach_function(
         &mut self,
         namespace: &str,
@@ -52,7 +51,8 @@ impl Isolate {
         })
     }
 
-    /// What was attached stays from now on as other programs do: while something that is kept reaches it, and on the account.
+    /// From now on the program stays only while something retained reaches it, and counts on the account, like other
+    /// programs.
     pub fn detach(&mut self, unit: UnitId) {
         self.scope(|world, _| {
             if let Some(loaded) = world.cx.unit(unit) {
@@ -86,7 +86,7 @@ impl Isolate {
     /// The result after `Done` as data.
     ///
     /// # Errors
-    /// It is none.
+    /// The result cannot be data.
     pub fn result_data(&mut self) -> Result<PlainData, NotData> {
         self.result(|cx, value| Freezing::default().freeze(cx, value.clone()))
     }
@@ -101,11 +101,11 @@ impl World {
     }
 }
 
-/// A value on its way to data.
+/// A value in conversion to data.
 struct Freezing {
     data: PlainData,
     symbols: HashMap<Symbol, u32>,
-    /// Collections that enclose the next value.
+    /// Collections that contain the next value.
     open: Vec<OpenCollection>,
 }
 
@@ -119,13 +119,13 @@ impl Default for Freezing {
 struct OpenCollection {
     make: fn(Vec<u16>, Option<CombinatorKind>) -> Const,
     combinator: Option<CombinatorKind>,
-    /// What is left of its parts, the next one last.
+    /// Its remaining parts, the next one last.
     left: Vec<Value>,
     rows: Vec<u16>,
 }
 
 impl Freezing {
-    /// Parts come before what they are part of, without recursion.
+    /// Rows for the parts precede the row of the whole, without recursion.
     fn freeze(mut self, cx: &Context, value: Value) -> Result<PlainData, NotData> {
         let mut next = Some(value);
         loop {
@@ -148,7 +148,7 @@ impl Freezing {
         }
     }
 
-    /// The row of a value without parts; one with parts is opened.
+    /// The row of a value without parts; a value with parts is opened.
     fn enter(&mut self, cx: &Context, value: &Value) -> Result<Option<u16>, NotData> {
         let row = match value {
             Value::Nil => Const::Nil,
@@ -209,7 +209,7 @@ impl Freezing {
         make: fn(Vec<u16>, Option<CombinatorKind>) -> Const,
         combinator: Option<CombinatorKind>,
     ) -> Result<Option<u16>, NotData> {
-        // Before anything is copied: a range weighs nothing, whatever it counts to.
+        // Checked before anything is copied: a range weighs nothing, whatever its length.
         if count > usize::from(u16::MAX) {
             return Err(NotData::TooLarge);
         }
@@ -240,7 +240,7 @@ impl Freezing {
     }
 }
 
-/// It is the same whoever made it: neither does it remember anything, nor does it go on for ever.
+/// Whether it is the same for every owner: it has no state and is not endless.
 fn is_stateless(kind: CombinatorKind) -> bool {
     matches!(
         kind,

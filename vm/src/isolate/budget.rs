@@ -1,25 +1,25 @@
-//! What one run of an isolate may spend.
+//! The limits of one run of an isolate.
 
 use crate::memory::{Interrupt, Preemption};
 
 /// Budgets and settings of a run.
 #[derive(Clone, Debug)]
 pub struct Budget {
-    /// Most logical bytes alive at once, those included that earlier runs have left.
+    /// Most live logical bytes, including those of earlier runs.
     pub memory_bytes: u64,
     /// Fuel for the whole run.
     pub fuel: u64,
     /// Most rounds of one loop activation; `None` for no limit.
     pub loop_limit: Option<u64>,
-    /// Most branches of `pmap` and `pcalls` alive at once.
+    /// Most live branches of `pmap` and `pcalls`.
     pub parallel_width: usize,
-    /// Bytes of printed lines to keep.
+    /// Bytes of printed lines to store.
     pub print_bytes: usize,
     /// Reading an absent `data/…` key is an error.
     pub strict_data: bool,
     /// Raised by the driver at the deadline or on cancellation.
     pub interrupt: Interrupt,
-    /// How the driver takes the thread away in the middle of a native operation.
+    /// How the driver preempts native operations.
     pub preemption: Preemption,
 }
 
@@ -49,7 +49,7 @@ impl Default for Budget {
     }
 }
 
-/// Ways to run that no program may tell apart: tests turn them off to see that.
+/// Optimisations that programs cannot observe; tests turn them off to prove that.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {

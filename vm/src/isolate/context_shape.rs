@@ -1,37 +1,37 @@
-//! The shape of the context before: a client that runs a program again mostly gives it data under the same names, so they are
-//! not read, looked up and allocated each time.
+//! Remembers the shape of the last context: a client that repeats a program mostly passes data with the same names,
+//! which then need not be read, looked up and allocated each time.
 //!
-//! Invariant: no program can tell. Keys that are remembered are in no symbol's node that a run has made, a run that uses
-//! them is charged as if it had made them, what it finds out about them (their order) is paid for by each run, and they are
-//! given up when a run is kept. Between runs they are on no account.
+//! Invariant: programs cannot observe it. Remembered keys are no nodes of symbols that a run has made. A run that
+//! uses them is charged as if it had made them. Each run pays for what it finds out about them (their order). They
+//! are dropped when a run is committed. Between runs they are on no account.
 
 use crate::context::Context;
 use crate::json::ObjectShape;
 use crate::memory::account;
 use crate::value::Value;
 
-/// A shape that is remembered.
+/// A remembered shape.
 #[derive(Default)]
 pub(super) struct ContextShape {
     kept: Option<ObjectShape>,
-    /// What its keys take is on the account.
+    /// The account is charged for its keys.
     is_charged: bool,
-    /// The context that came last had another one.
+    /// The last context had a different shape.
     missed: bool,
 }
 
 impl ContextShape {
-    /// What a context of this run is probably like: [`ContextShape::charge`] when it is. None when the run has named
-    /// something: keys would have symbols then that are not there after it.
+    /// The probable shape of this run's context; call [`ContextShape::charge`] if it fits. `None` if the run has
+    /// interned a name: keys would then have symbols that disappear after the run.
     #[inline]
     pub(super) fn expected(&self, cx: &Context) -> Option<&ObjectShape> {
         self.kept.as_ref().filter(|_| cx.symbols.are_committed())
     }
 
-    /// Remembers the shape of a context for the next run, if that is worth it.
+    /// Remembers the shape of a context for the next run, if that pays off.
     pub(super) fn remember(&mut self, cx: &Context, json: &str, context: &Value) {
         if self.kept.is_some() && !self.missed {
-            // One context of another kind between many does not cost them their shape.
+            // A single different context does not replace the shape.
             self.missed = true;
             return;
         }
@@ -42,7 +42,7 @@ impl ContextShape {
         }
     }
 
-    /// The run has a context like that.
+    /// The run's context has this shape.
     #[inline]
     pub(super) fn charge(&mut self) {
         if let Some(shape) = &self.kept
@@ -54,7 +54,7 @@ impl ContextShape {
         }
     }
 
-    /// The run has ended, and its context is gone.
+    /// The run has ended and dropped its context.
     #[inline]
     pub(super) fn end_run(&mut self) {
         if let Some(shape) = &self.kept
@@ -65,10 +65,10 @@ impl ContextShape {
         }
     }
 
-    /// Nothing is known any more.
+    /// Drops the shape.
     pub(super) fn forget(&mut self) {
         if let Some(shape) = &self.kept {
-            // Dropping them releases what they take.
+            // Dropping the keys releases their charge.
             if !self.is_charged {
                 account::hold(shape.bytes);
             }

@@ -1,4 +1,4 @@
-//! What an isolate keeps under names, as its host sees it.
+//! The host's view of an isolate's definitions: names and their values.
 
 use super::link::GlobalKey;
 use super::{Isolate, World};
@@ -14,9 +14,9 @@ pub struct Definition<'w> {
     pub name: &'w str,
     /// The value.
     pub value: &'w Value,
-    /// How many arguments it accepts, if it is a function of a program.
+    /// Numbers of arguments, for a function of a program.
     pub arity: Option<Arity>,
-    /// It was defined by the run under way.
+    /// The current run defined it.
     pub is_new: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct Arity {
 }
 
 impl Isolate {
-    /// Shows every name that has a value; new ones of a program in the order in which it names them.
+    /// Calls `look` for every name that has a value; new names of a program come in the order in which it names them.
     pub fn definitions(&mut self, mut look: impl FnMut(Definition<'_>)) {
         self.scope(|world, _| {
             for (slot, key) in world.slots.names() {
@@ -45,7 +45,7 @@ impl Isolate {
         });
     }
 
-    /// Defines a name of the user namespace for the host. `build` sees the result of the program that ran last.
+    /// Defines a name of the user namespace for the host. `build` gets the result of the program that ran last.
     ///
     /// # Errors
     /// Those of `build`; memory.
@@ -64,11 +64,11 @@ impl Isolate {
         })
     }
 
-    /// Moves the values of `names` (of the user namespace, newest first) on by one, and gives the first of them what
-    /// `build` makes of the result of the program that ran last. The value of the last one goes.
+    /// Shifts the values of `names` (of the user namespace, newest first) by one, and gives the first of them what
+    /// `build` makes of the result of the program that ran last. The value of the last name is dropped.
     ///
     /// # Errors
-    /// Those of `build`, before anything is moved; memory.
+    /// Those of `build`, before anything is shifted; memory.
     pub fn push_history(
         &mut self,
         names: &[&str],
@@ -97,8 +97,8 @@ impl Isolate {
         })
     }
 
-    /// True when the value of a name of the user namespace is the result of the program that ran last: the same node, not
-    /// an equal one.
+    /// True if the value of a name of the user namespace is the very node of the last program's result, not only an
+    /// equal value.
     pub fn is_result(&mut self, name: &str) -> bool {
         self.scope(|world, _| {
             let value = world.slot_of(name).and_then(|slot| world.globals.get(slot));
@@ -106,7 +106,7 @@ impl Isolate {
         })
     }
 
-    /// Takes the value of a name away: of the user namespace, or of another one. False when it has none.
+    /// Removes the value of a name: of the user namespace (`None`) or another. False if it has none.
     pub fn undefine(&mut self, namespace: Option<&str>, name: &str) -> bool {
         self.scope(|world, _| {
             let slot = world.slot_in(namespace, name).filter(|&slot| world.globals.get(slot).is_some());

@@ -1,4 +1,4 @@
-//! Linking a program into an isolate: symbols, constants and global slots get the isolate's numbers.
+//! Links a program into an isolate: symbols, constants and global slots get the isolate's numbers.
 
 use crate::bytecode::entry::Entry;
 use crate::bytecode::instruction::Effect;
@@ -40,7 +40,7 @@ pub(crate) struct GlobalSlots {
 }
 
 impl GlobalSlots {
-    /// The slot of a name, added if need be.
+    /// The slot of a name, added if necessary.
     pub(crate) fn slot(&mut self, globals: &mut Globals, name: GlobalKey) -> u32 {
         *self.slots.entry(name).or_insert_with(|| {
             let slot = globals.add();
@@ -72,7 +72,7 @@ impl GlobalSlots {
     }
 }
 
-/// A linked program, and the simple calls of its functions.
+/// A linked program, and the fast calls of its functions.
 pub(crate) struct Linked {
     pub(crate) unit: Unit,
     pub(crate) entries: SmallVec<[Entry; 16]>,
@@ -131,7 +131,7 @@ fn entry(proto: &Proto, constants: &[Const], leaves: &mut Vec<Leaf>) -> Entry {
     if proto.shape.variadic {
         return Entry::NONE;
     }
-    // The closure stands in register 0.
+    // Register 0 holds the closure.
     let mut needs_closure = proto.captures > 0;
     for instruction in proto.code.iter() {
         instruction.effects(&mut |effect| needs_closure |= effect == Effect::Read(0));
@@ -146,10 +146,10 @@ fn entry(proto: &Proto, constants: &[Const], leaves: &mut Vec<Leaf>) -> Entry {
     Entry::new(proto.shape.fixed, needs_closure, leaf)
 }
 
-/// Items of a collection, which are there already, between two looks at the deadline.
+/// Existing items of a collection between two checks of the deadline.
 const ITEMS: usize = 1_024;
 
-/// Looks at deadline and cancellation at every so many steps: linking costs no fuel.
+/// Checks deadline and cancellation at every `stride` steps: linking costs no fuel.
 #[inline]
 fn poll(cx: &Context, at: usize, stride: usize) -> Result<()> {
     if at.is_multiple_of(stride) { cx.fuel.poll() } else { Ok(()) }
@@ -182,7 +182,7 @@ pub(super) fn constant_value(
             Some(symbol) => Value::Str(cx.symbols.string(symbol).clone()),
             None => {
                 let node = StringNode::new(&**text);
-                // Nothing about it is to be found out, and paid for, in the first of several runs.
+                // Computed now, so that the first of several runs does not pay for it.
                 node.is_ascii();
                 Value::Str(node)
             }
@@ -223,7 +223,7 @@ pub(super) fn constant_value(
     })
 }
 
-/// The keys of a map of a few entries that are different keywords, as most are: they need not be looked for.
+/// The keys of a small map if they are distinct keywords, as in most maps; they need no lookups then.
 fn different_keywords<'v>(
     earlier: &'v [Value],
     rows: &'v [u16],

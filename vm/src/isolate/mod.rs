@@ -1,12 +1,12 @@
-//! An isolate: one program's world. It owns values, names and fibers, runs in slices, and suspends
-//! whenever the host must do something.
+//! An isolate: the world of one program. It owns values, names and fibers, runs in slices, and suspends whenever the
+//! host must do something.
 //!
 //! The driver's loop:
 //!
 //! ```text
 //! isolate.load(program) -> isolate.start(unit)
 //! loop { match isolate.run(slice) {
-//!     HostCall(id) => look at isolate.call(id, …), start the work
+//!     HostCall(id) => read isolate.call(id, …), start the work
 //!     SliceEnd     => let others run
 //!     Blocked      => wait for an answer, then isolate.resume(id, …)
 //!     Done | Return | Fail => isolate.result(…)
@@ -20,9 +20,9 @@
 //! begins where one ends, with the same budget or, after [`Isolate::begin`], with another.
 //!
 //! # Layout
-//! - `run`: beginning, committing and rolling back; `sweep`: what is kept and nothing reaches any more
-//! - `budget`: what a run may spend; `context_shape`: that of the context before
-//! - `definitions`: what is kept under names; `attached`: what a host puts there; `link`, `units`: programs that are loaded
+//! - `run`: beginning, commit and rollback of runs; `sweep`: freeing retained values that nothing reaches any more
+//! - `budget`: limits of a run; `context_shape`: the shape of the last context
+//! - `definitions`: definitions by name; `attached`: those of the host; `link`, `units`: loaded programs
 //! - `schedule`: fibers, branches of `pmap`, host calls in flight
 
 mod attached;
@@ -57,25 +57,25 @@ use schedule::Schedule;
 use std::sync::Arc;
 use units::Units;
 
-/// Values freed at the end of an isolate between two points at which others may run.
+/// Values freed at the end of an isolate between two points of preemption.
 const FREE_STEP: usize = 1 << 14;
 
 /// Number of a host call in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallId(pub u64);
 
-/// Why [`Isolate::run`] came back.
+/// Why [`Isolate::run`] returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// The program ended with the value of its last form.
     Done,
     /// The program ended with `(return v)`.
     Return,
-    /// The program ended with `(fail v)`: a fault without a message that says where.
+    /// The program ended with `(fail v)`; the fault has a location but no message.
     Fail(Box<Fault>),
     /// The program faulted.
     Fault(Box<Fault>),
-    /// A fiber has made a host call; others may go on, so run again.
+    /// A fiber made a host call; other fibers may be able to run, so call `run` again.
     HostCall(CallId),
     /// Every fiber waits for the host.
     Blocked,
@@ -83,16 +83,16 @@ pub enum Exit {
     SliceEnd,
 }
 
-/// One program's world. Not `Send`: it stays on its thread.
+/// The world of one program. Not `Send`: it stays on its thread.
 pub struct Isolate {
     heap: Heap,
     world: Option<World>,
     cancelled: Vec<CallId>,
-    /// Logical bytes that were alive when the run began.
+    /// Live logical bytes at the beginning of the run.
     begun_with: u64,
 }
 
-/// Everything that holds values; touched only inside the heap's scope.
+/// Everything that holds values; used only inside the heap's scope.
 struct World {
     cx: Context,
     globals: Globals,
@@ -103,9 +103,9 @@ struct World {
     result: Value,
     /// The program that was started last.
     started: UnitId,
-    /// Logical bytes that were alive after the last sweep.
+    /// Live logical bytes after the last sweep.
     swept: u64,
-    /// Runs that have ended.
+    /// Number of ended runs.
     runs: u64,
 }
 
@@ -115,7 +115,7 @@ impl Isolate {
         Isolate::tuned(budget, Tuning::default())
     }
 
-    /// An empty isolate that runs in another way, which no program may tell.
+    /// An empty isolate with other optimisations, which programs cannot observe.
     #[doc(hidden)]
     pub fn tuned(budget: Budget, tuning: Tuning) -> Isolate {
         let mut symbols = Symbols::default();
@@ -146,7 +146,7 @@ impl Isolate {
     fn scope<T>(&mut self, work: impl FnOnce(&mut World, &mut Vec<CallId>) -> T) -> T {
         let world = self.world.as_mut();
         self.heap.enter();
-        // The world is there until the isolate is closed, which takes the isolate.
+        // The world exists until `close`, which consumes the isolate.
         let result = work(world.expect("the world exists until close"), &mut self.cancelled);
         self.heap.leave();
         result
@@ -157,15 +157,15 @@ impl Isolate {
         self.scope(|world, _| work(&mut world.cx))
     }
 
-    /// Makes a JSON object's keys readable as `data/…`.
+    /// Makes the keys of a JSON object readable as `data/…`.
     ///
     /// # Errors
-    /// Text that is no JSON object; memory.
+    /// Text that is not a JSON object; memory.
     pub fn set_context(&mut self, json: &str) -> Result<()> {
         self.scope(|world, _| world.set_context(json))
     }
 
-    /// Adds a program. It stays as long as the run, and beyond that while something that is kept reaches it.
+    /// Adds a program. It stays for the run, and afterwards while something retained reaches it.
     ///
     /// # Errors
     /// Memory; fuel for the patterns of regex literals.
@@ -173,7 +173,7 @@ impl Isolate {
         self.scope(|world, _| world.load(program))
     }
 
-    /// Adds a program that stays, if the run is committed, as long as the isolate. It is the host's: its code is on no
+    /// Adds a program of the host that stays for the isolate's life once the run is committed. Its code is on no
     /// account.
     ///
     /// # Errors
@@ -200,7 +200,7 @@ impl Isolate {
         })
     }
 
-    /// Looks at the arguments of a host call in flight. `None` when it is not in flight (any more).
+    /// Gives access to the arguments of a host call in flight; `None` if it is not in flight (any more).
     pub fn call<T>(
         &mut self,
         id: CallId,
@@ -213,8 +213,8 @@ impl Isolate {
         })
     }
 
-    /// Answers a host call; the value is built inside. An answer to a call that is not in flight (any
-    /// more) is ignored. A fault ends the program (or the branch) at the call.
+    /// Answers a host call; `build` makes the value inside the isolate. The answer to a call that is not in flight
+    /// (any more) is ignored. A fault ends the program (or the branch) at the call.
     pub fn resume(&mut self, id: CallId, build: impl FnOnce(&mut Context) -> Result<Value>) {
         self.scope(|world, _| {
             if world.schedule.calls.contains_key(&id) {
@@ -224,12 +224,12 @@ impl Isolate {
         });
     }
 
-    /// Host calls whose fiber was cancelled since the last time this was asked.
+    /// Host calls of cancelled fibers since the last time this was called.
     pub fn cancelled_calls(&mut self) -> Vec<CallId> {
         std::mem::take(&mut self.cancelled)
     }
 
-    /// Looks at the result after `Done`, `Return` or `Fail`.
+    /// Gives access to the result after `Done`, `Return` or `Fail`.
     pub fn result<T>(&mut self, look: impl FnOnce(&mut Context, &Value) -> T) -> T {
         self.scope(|world, _| {
             let World { cx, result, .. } = world;
@@ -237,7 +237,7 @@ impl Isolate {
         })
     }
 
-    /// Gives a fault of looking at the result the place that the result comes from.
+    /// Locates a fault of reading the result at the source of the result.
     pub fn locate_result(&mut self, fault: &mut Fault) {
         self.scope(|world, _| {
             let last = world.cx.unit(world.started).and_then(|unit| {
@@ -262,7 +262,7 @@ impl Isolate {
         self.scope(|world, _| world.cx.prints.take())
     }
 
-    /// Takes what a reader of the result should know.
+    /// Takes the remarks for the reader of the result.
     pub fn remarks(&mut self) -> Option<String> {
         self.world.as_mut()?.cx.remarks.take()
     }
@@ -272,12 +272,12 @@ impl Isolate {
         self.world.as_ref().map_or(0, |world| world.cx.fuel.used())
     }
 
-    /// Most logical bytes alive at once in the run so far.
+    /// Peak of live logical bytes in the run so far.
     pub fn peak_bytes(&self) -> u64 {
         self.heap.peak()
     }
 
-    /// Logical bytes alive.
+    /// Live logical bytes.
     pub fn live_bytes(&self) -> u64 {
         self.heap.live()
     }
@@ -292,8 +292,8 @@ impl Isolate {
         self.heap.copied()
     }
 
-    /// Frees everything. What is left on the account is a leak, that is a defect of the compiler or the
-    /// VM: 0 is the invariant.
+    /// Frees everything. Bytes left on the account are a leak, which is a defect of the compiler or the VM: 0 is the
+    /// invariant.
     pub fn close(mut self) -> u64 {
         self.free();
         self.heap.live()
@@ -328,7 +328,7 @@ impl World {
         let loaded = &self.cx.functions[unit.0 as usize].unit;
         let (entry, linking) = (loaded.program.entry, loaded.linking);
         if linking.run != self.runs {
-            // What a run costs does not depend on who has linked its program.
+            // The cost of a run does not depend on which run linked its program.
             self.cx.fuel.spend(linking.fuel);
             account::charge(linking.bytes as usize);
             account::release(linking.bytes as usize);
@@ -346,7 +346,7 @@ impl World {
         Ok(units.add(cx, linked))
     }
 
-    /// A program that was loaded stays, whether or not closures reach it.
+    /// A loaded program; it stays even if no closure reaches it.
     fn attached(&self, unit: UnitId) -> &Unit {
         let loaded = &self.cx.functions[unit.0 as usize].unit;
         loaded.is_attached.set(true);
@@ -359,7 +359,7 @@ impl World {
         self.give_context(value)
     }
 
-    /// [`World::set_context`] for a run like the one before.
+    /// [`World::set_context`] with the shape of the last context.
     fn set_similar_context(&mut self, json: &str) -> Result<()> {
         if let Some(shape) = self.context_shape.expected(&self.cx)
             && let Some(context) = crate::json::decode_similar(&mut self.cx, json, shape)?

@@ -1,22 +1,21 @@
-//! The free places of a table whose rows are given out in ranges.
+//! Allocates ranges of rows in a table.
 //!
-//! What is given out next follows from what is in use, and not from how that came about: after a rollback it is what it
-//! was before.
+//! The next allocation depends only on the rows in use, not on history: after a rollback it is the same as before.
 
 use std::ops::Range;
 
-/// The free ranges of a table, which ends with a row in use. Sorted; none touches another.
+/// The free ranges of a table; its last row is in use. Sorted; no two ranges are adjacent.
 #[derive(Default)]
 pub(super) struct Places(Vec<Range<u32>>);
 
 impl Places {
-    /// Where so many rows may begin, in a table of this length.
+    /// The start of a free range of `rows` rows, in a table of this length.
     pub(super) fn find(&self, rows: usize, length: usize) -> u32 {
         let fits = self.0.iter().find(|free| free.len() >= rows);
         fits.map_or(length as u32, |free| free.start)
     }
 
-    /// Gives out rows that [`Places::find`] has found.
+    /// Allocates rows that [`Places::find`] has found.
     pub(super) fn take(&mut self, rows: Range<u32>) {
         let at = self.0.partition_point(|free| free.start < rows.start);
         match self.0.get_mut(at) {
@@ -27,7 +26,7 @@ impl Places {
         }
     }
 
-    /// Takes rows back. The length that is left of a table of this one.
+    /// Frees rows. Gives the new length of a table that had this length.
     pub(super) fn give_back(&mut self, rows: Range<u32>, length: usize) -> usize {
         let mut rows = rows;
         let at = self.0.partition_point(|free| free.start < rows.start);

@@ -1,10 +1,11 @@
-//! A run: what an isolate does between two points at which it is decided what is kept.
+//! Runs of an isolate: each ends with the decision to commit or to roll back.
 //!
-//! What was kept before is never written to: what a run defines, memoizes, interns, loads and remembers lies over it, and
-//! either becomes part of it (commit) or goes (rollback). Both cost what the run has done and not what there is.
+//! Committed state is never overwritten: the definitions, memoized results, interned names, loaded programs and
+//! remembered values of a run form a layer above it. The layer is merged (commit) or dropped (rollback). Both take
+//! time proportional to the work of the run, not to the amount of committed state.
 //!
-//! Invariants: after a rollback the account says what it said when the run began; no program can tell what was rolled
-//! back, nor whether its isolate is a new one but for what was committed.
+//! Invariants: after a rollback the account is the same as at the beginning of the run. Programs can observe neither
+//! what was rolled back nor, apart from committed state, whether their isolate is new.
 
 use super::{Budget, Exit, FREE_STEP, Isolate, World};
 use crate::context::{Context, Memos, Prints};
@@ -12,23 +13,23 @@ use crate::fault::{Fault, UnitId};
 use crate::memory::{Fuel, account};
 use crate::value::{Value, garbage};
 
-/// How a run ended, while what it made is still there.
+/// How a run ended, while its values still exist.
 #[derive(Clone, Copy)]
 pub struct Ended<'w> {
-    /// Why the isolate came back.
+    /// Why the isolate returned.
     pub exit: &'w Exit,
     /// The result after `Done`, `Return` or `Fail`.
     pub value: &'w Value,
-    /// Most logical bytes alive at once, up to here.
+    /// Peak of live logical bytes up to here.
     pub peak_bytes: u64,
 }
 
-/// What a run would leave is more than it may.
+/// The retained state of a run would exceed its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverLimit {
-    /// Logical bytes that would be kept.
+    /// Logical bytes that would be retained.
     pub needed: u64,
-    /// Logical bytes that may be.
+    /// The limit.
     pub most: u64,
 }
 
@@ -39,7 +40,7 @@ impl From<OverLimit> for Box<Fault> {
 }
 
 impl Isolate {
-    /// Begins a run with this budget. What has not been committed is rolled back.
+    /// Begins a run with this budget. Uncommitted state is rolled back.
     pub fn begin(&mut self, budget: Budget) {
         self.rollback();
         self.heap.set_limit(budget.memory_bytes);
@@ -48,12 +49,12 @@ impl Isolate {
         }
     }
 
-    /// Ends the run and keeps what it has defined: later runs see it. Results, printed lines, host calls and the context
-    /// go. With a bound, what earlier runs have left and nothing reaches any more goes from time to time.
+    /// Ends the run and keeps its definitions for later runs. Results, printed lines, host calls and the context are
+    /// dropped. With a limit, retained values that nothing reaches any more are freed from time to time.
     ///
     /// # Errors
-    /// What is kept would be more than `most_bytes`; the run is rolled back then. What the run has replaced or undefined
-    /// counts, too: it is there as long as the run can be rolled back.
+    /// More than `most_bytes` would be retained; the run is rolled back then. Values that the run has replaced or
+    /// undefined count as well: they exist as long as the run can be rolled back.
     pub fn commit(&mut self, most_bytes: u64) -> Result<(), OverLimit> {
         let kept = self.scope(|world, cancelled| {
             world.end_run(cancelled);
@@ -87,18 +88,18 @@ impl Isolate {
         self.next_run();
     }
 
-    /// Rolls back what has not been committed, and frees what was kept and nothing reaches any more: names, places of
-    /// names without a value, results of memoized functions. Costs what there is, and not what a run has done.
+    /// Rolls back uncommitted state, and frees retained state that nothing reaches any more: names, slots of names
+    /// without a value, results of memoized functions. Takes time proportional to all retained state.
     pub fn sweep(&mut self) {
         self.rollback();
         self.scope(|world, _| world.sweep());
         self.next_run();
     }
 
-    /// Runs a program from its beginning with this context ([`Isolate::set_context`]) and one slice of fuel, lets `look`
-    /// see how it ended, and rolls the run back.
+    /// Runs a program from its beginning with this context ([`Isolate::set_context`]) and one slice of fuel, calls
+    /// `look` with the outcome, and rolls the run back.
     ///
-    /// One scope of the memory account for all of that: a tiny program costs less than entering and leaving it.
+    /// All of this uses one scope of the memory account: a tiny program costs less than entering and leaving it.
     pub fn attempt<T>(
         &mut self,
         unit: UnitId,
@@ -119,7 +120,7 @@ impl Isolate {
         seen
     }
 
-    /// The next run begins, with the budget of the one before.
+    /// Begins the next run, with the same budget.
     fn next_run(&mut self) {
         self.begun_with = self.heap.live();
         self.heap.restart();
@@ -127,7 +128,7 @@ impl Isolate {
 }
 
 impl World {
-    /// One slice for the context and the program: there is no point between them at which others may run.
+    /// One slice for both context and program: no other isolate runs between them.
     fn attempt(&mut self, unit: UnitId, context: Option<&str>, slice: u64) -> Result<Exit, Box<Fault>> {
         self.cx.fuel.poll()?;
         self.cx.fuel.grant(slice);
@@ -137,7 +138,7 @@ impl World {
         self.start(unit);
         let exit = self.go_on();
         if account::attention() {
-            // What comes next looks at memory first.
+            // The next safepoint then checks memory first.
             self.cx.fuel.surrender();
         }
         Ok(exit)
@@ -153,7 +154,7 @@ impl World {
         cx.parallel_width = budget.parallel_width.max(1);
     }
 
-    /// Drops what no run leaves to the next.
+    /// Drops the state that no run passes on.
     fn end_run(&mut self, cancelled: &mut Vec<super::CallId>) {
         cancelled.clear();
         self.result = Value::Nil;
@@ -170,12 +171,12 @@ impl World {
         cx.key_depth = 0;
     }
 
-    /// Keeps what the run has defined; nothing else of it is there any more.
+    /// Keeps the definitions of the run, the only state that is left of it.
     fn commit(&mut self) {
         self.context_shape.forget();
         Memos::commit(&mut self.cx);
         self.globals.commit();
-        // What was replaced may have held the last functions of a program.
+        // Replaced values may have held the last functions of a program.
         self.drain();
         self.units.commit(&mut self.cx);
         self.drain();
@@ -183,18 +184,18 @@ impl World {
         self.runs += 1;
     }
 
-    /// Takes back what the run has defined; nothing else of it is there any more.
+    /// Undoes the definitions of the run, the only state that is left of it.
     fn roll_back(&mut self) {
         self.globals.roll_back(|slot| self.slots.forget(slot));
         self.cx.memos.roll_back();
         self.units.roll_back(&mut self.cx);
         self.drain();
-        // Last: the values of the run had them.
+        // Last: the values of the run used these names.
         self.cx.symbols.roll_back();
         self.runs += 1;
     }
 
-    /// Frees what waits for it; others may run in between.
+    /// Frees the backlog; other isolates may run in between.
     pub(super) fn drain(&self) {
         let preemption = self.cx.fuel.preemption;
         while garbage::drain_waiting(FREE_STEP) {

@@ -1,4 +1,4 @@
-//! The fibers of an isolate: which are ready, which wait for the host, which wait for branches.
+//! Schedules the fibers of an isolate: which are ready, which wait for the host, which wait for branches.
 //!
 //! Architecture invariant: a program is deterministic given the host's answers. Ready fibers run in the
 //! order they became ready, and branches start in index order.
@@ -34,9 +34,9 @@ struct Slot {
     fiber: Fiber,
     /// The fiber that forked this branch, and the branch's index.
     parent: Option<(FiberId, usize)>,
-    /// Branches alive, if this fiber has forked.
+    /// Live branches, if this fiber has forked.
     children: Vec<FiberId>,
-    /// A fault that arrived as the answer of a host call.
+    /// A fault that came as the answer of a host call.
     fault: Option<Box<Fault>>,
     call: Option<CallId>,
 }
@@ -51,11 +51,11 @@ pub(super) struct Schedule {
     forking: VecDeque<FiberId>,
     pub(super) calls: BTreeMap<CallId, PendingCall>,
     next_call: u64,
-    /// Branches alive over all depths.
+    /// Live branches at all depths.
     branches: usize,
-    /// Calls whose fiber was cancelled.
+    /// Calls of cancelled fibers.
     pub(super) cancelled: Vec<CallId>,
-    /// The main fiber has returned, there is no other, and its memory is kept in its slot for the next program.
+    /// The main fiber has returned, there is no other, and its memory stays in its slot for the next program.
     recycled: bool,
 }
 
@@ -79,7 +79,7 @@ impl Schedule {
         self.ready.push_back(id);
     }
 
-    /// Drops what a run has left, except the memory of a main fiber that returned.
+    /// Drops the remains of a run, except the memory of a main fiber that returned.
     pub(super) fn end_run(&mut self) {
         if !self.recycled {
             self.clear();
@@ -113,7 +113,7 @@ impl Schedule {
         Some(slot)
     }
 
-    /// Says in a fault where the fiber that ran last, or the first one that waits for the host, is.
+    /// Locates a fault at the fiber that ran last, or at the first one that waits for the host.
     pub(super) fn locate(&self, cx: &Context, fault: &mut Fault) {
         let waiting = || self.calls.values().next().map(|call| call.fiber);
         let last = self.ready.back().copied().or_else(waiting);
@@ -123,7 +123,7 @@ impl Schedule {
         }
     }
 
-    /// Says in a fault where a fiber is.
+    /// Locates a fault at a fiber.
     pub(super) fn locate_in(&mut self, id: FiberId, cx: &Context, fault: &mut Fault) {
         if let Some(slot) = self.slot(id) {
             slot.fiber.locate(&cx.functions, fault);
@@ -135,7 +135,7 @@ impl Schedule {
         self.ready.pop_front()
     }
 
-    /// The fiber has more to do.
+    /// Queues a fiber that has more to do.
     pub(super) fn requeue(&mut self, id: FiberId) {
         self.ready.push_back(id);
     }
@@ -161,7 +161,7 @@ impl Schedule {
         stop
     }
 
-    /// The fiber waits for the host.
+    /// Makes a fiber wait for the host.
     pub(super) fn suspend(&mut self, id: FiberId, request: HostRequest, cx: &Context) -> CallId {
         let HostRequest { function, arguments, dst } = request;
         let call = CallId(self.next_call);
@@ -174,7 +174,7 @@ impl Schedule {
         call
     }
 
-    /// The host has answered.
+    /// Delivers the host's answer.
     pub(super) fn answer(&mut self, call: CallId, answer: Result<Value>) {
         let Some(pending) = self.calls.remove(&call) else { return };
         let Some(slot) = self.slot(pending.fiber) else { return };
@@ -204,8 +204,8 @@ impl Schedule {
         self.start_branches(cx)
     }
 
-    /// Starts waiting branches while there is room. A fiber without a running branch may always start
-    /// one: it uses its own place, so nested forms cannot wait for each other for ever.
+    /// Starts waiting branches while there is room. A fiber without a running branch may always start one: it uses
+    /// its own slot, so nested forms cannot wait for each other for ever.
     fn start_branches(&mut self, cx: &mut Context) -> Result<()> {
         let mut waiting = VecDeque::new();
         while let Some(parent) = self.forking.pop_front() {
@@ -261,7 +261,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// A fiber has returned. `Some` when it was the main one.
+    /// A fiber has returned. `Some` for the main fiber.
     pub(super) fn finish(&mut self, id: FiberId, value: Value, cx: &mut Context) -> Option<Value> {
         let is_alone = self.slots.len() == 1;
         let place = self.slots.get_mut(id.0 as usize)?;
@@ -270,7 +270,7 @@ impl Schedule {
                 self.recycled = true;
                 return Some(value);
             }
-            // Dropped where it is: a fiber is large.
+            // Dropped in place: a fiber is large.
             *place = None;
             self.free.push(id.0);
             return Some(value);
@@ -280,7 +280,7 @@ impl Schedule {
         let prints = slot.fiber.prints.take();
         drop(slot);
         if let Some(parent_slot) = self.slot(parent) {
-            // Branches mostly end in the order in which they began, and that order stays.
+            // Most branches end in the order in which they began; that order is preserved.
             if let Some(place) = parent_slot.children.iter().position(|&child| child == id) {
                 parent_slot.children.remove(place);
             }
@@ -293,7 +293,7 @@ impl Schedule {
             self.start_branches(cx)
         });
         if let Err(fault) = begun {
-            // No memory for the next branch: the fault arrives at whoever is waiting for it.
+            // No memory for the next branch: the fault goes to the waiting parent.
             if let Some(slot) = self.slot(parent) {
                 slot.fault = Some(fault);
                 self.ready.push_back(parent);
@@ -302,7 +302,7 @@ impl Schedule {
         None
     }
 
-    /// Hands the results of its branches to a fiber, and their printed lines on.
+    /// Delivers the branches' results to a fiber, and passes their printed lines on.
     fn deliver(&mut self, parent: FiberId, cx: &mut Context) {
         let nested = self.is_branch(parent);
         let Some(Native::Parallel(parallel)) =
@@ -331,8 +331,8 @@ impl Schedule {
             .hint(format_args!("Give the value back from the branch and look at it after {form}."))
     }
 
-    /// A fiber has faulted: a branch takes its siblings with it and hands the fault up. `Some` when the
-    /// program ends with it.
+    /// A fiber has faulted: the siblings of a branch are cancelled and the fault is passed to the parent. `Some` if
+    /// the program ends with it.
     pub(super) fn branch_failed(
         &mut self,
         id: FiberId,
@@ -353,7 +353,7 @@ impl Schedule {
                 None => return Some(fault),
             };
             self.cancel(children);
-            // The machine of the parent faults in turn, so the next level up is asked.
+            // The parent's machine faults in turn, so the next level up is asked.
             if matches!(
                 fault.reason,
                 Reason::Timeout | Reason::Cancelled | Reason::FuelExceeded | Reason::MemoryExceeded
@@ -364,8 +364,8 @@ impl Schedule {
         }
     }
 
-    /// Adds the parallel form of a branch to the calls that led to its fault, unless the branch is written
-    /// inside it.
+    /// Adds the parallel form of a branch to the calls that led to its fault, unless the branch's source is inside
+    /// the form.
     fn note_call(&mut self, parent: FiberId, cx: &Context, fault: &mut Fault) {
         const MOST: usize = 4;
         let name = self.parallel(parent).map_or("pmap", |parallel| parallel.name());
@@ -378,7 +378,7 @@ impl Schedule {
         }
     }
 
-    /// Cancels fibers with everything they forked.
+    /// Cancels fibers and everything they forked.
     fn cancel(&mut self, fibers: Vec<FiberId>) {
         let mut doomed = fibers;
         while let Some(id) = doomed.pop() {
@@ -394,8 +394,8 @@ impl Schedule {
         }
     }
 
-    /// Ends all fibers without freeing them: that may take long after a deep recursion, and the outcome
-    /// need not wait for it.
+    /// Ends all fibers without freeing them: freeing may take long after a deep recursion, and the outcome need not
+    /// wait for it.
     pub(super) fn abandon(&mut self) {
         if !self.calls.is_empty() {
             self.cancelled.extend(self.calls.keys().copied());

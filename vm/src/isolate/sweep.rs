@@ -1,11 +1,11 @@
-//! What an isolate keeps and nothing reaches any more: names, slots, and results of memoized functions.
+//! Frees retained state that nothing reaches any more: names, slots, and results of memoized functions.
 //!
-//! Values are counted, so they go by themselves. What they refer to by number does not: a name stays as long as a value,
-//! a slot or a program may have its number, a slot while a program has it, results while there is their function. All of
-//! that is found by going through what is kept, which is done between two runs, when nothing else is there.
+//! Values are reference-counted. State that they refer to by number is not: a name is needed while a value, a slot or
+//! a program has its number, a slot while a program has it, memoized results while their function exists. A search
+//! through the retained values finds what is needed. It runs between two runs, when no other values exist.
 //!
-//! When it is done follows from what was committed alone, so no program can tell what was rolled back. It is paid for by
-//! what was added since the last time: as much as there was then, or half of what room there was.
+//! When it runs depends only on what was committed, so programs cannot observe rollbacks. Its cost is amortised over
+//! the bytes added since the last sweep: as many as there were then, or half of the room.
 
 use super::World;
 use crate::bytecode::CombinatorKind;
@@ -16,16 +16,16 @@ use crate::value::map::MapNode;
 use crate::value::symbol::Symbol;
 use std::collections::{BTreeSet, HashSet};
 
-/// Logical bytes that may be added before it is worth looking, however few there are.
+/// Logical bytes that must be added before a sweep is worthwhile.
 const SLACK: u64 = 16 << 10;
 
-/// The same where there is hardly room.
+/// The same if there is hardly any room.
 const LEAST: u64 = 4 << 10;
 
-/// Values looked at between two points at which others may run.
+/// Values examined between two points of preemption.
 const STEP: usize = 1 << 14;
 
-/// What is reached, by numbers.
+/// The reachable numbers.
 struct Reached {
     symbols: Vec<bool>,
     slots: Vec<bool>,
@@ -43,7 +43,7 @@ impl Reached {
 }
 
 impl World {
-    /// Enough was committed since the last time.
+    /// Whether enough was committed since the last sweep.
     pub(super) fn sweep_is_due(&self, most_bytes: u64) -> bool {
         if most_bytes == u64::MAX {
             return false;
@@ -53,7 +53,7 @@ impl World {
         account::live() >= self.swept.saturating_add(worth)
     }
 
-    /// Frees what is not reached. No run is under way.
+    /// Frees unreachable state. No run is active.
     pub(super) fn sweep(&mut self) {
         self.context_shape.forget();
         let reached = self.reached();
@@ -66,14 +66,14 @@ impl World {
         self.swept = account::live();
     }
 
-    /// Logical bytes that sweeping frees at least once the run is committed.
+    /// Logical bytes that a sweep would free at least once the run is committed.
     pub(super) fn unreached_bytes(&self) -> u64 {
         let reached = self.reached();
         self.globals.unreached_bytes(|slot| reached.has_slot(slot))
             + self.cx.symbols.unheld_bytes(|symbol| reached.has_symbol(symbol))
     }
 
-    /// What is reached if the run is committed, and if it is rolled back.
+    /// The state that is reachable after a commit or after a rollback of the run.
     fn reached(&self) -> Reached {
         let cx = &self.cx;
         let reached = Reached {
@@ -108,13 +108,13 @@ impl World {
     }
 }
 
-/// A search through values. Nothing recurses, and what is shared is looked at once.
+/// A search through values. It does not recurse, and visits shared values once.
 struct Search<'w> {
     cx: &'w Context,
     reached: Reached,
-    /// Where the parts begin that were found.
+    /// The first value of each part that was found.
     seen: HashSet<*const Value, foldhash::fast::RandomState>,
-    /// Parts that were found and not looked at.
+    /// Parts that were found but not searched yet.
     left: Vec<&'w [Value]>,
 }
 
@@ -131,7 +131,7 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// Values that lie together: one node's.
+    /// A part: the consecutive values of one node.
     fn part(&mut self, values: &'w [Value]) {
         if !values.is_empty() && self.seen.insert(values.as_ptr()) {
             self.left.push(values);
@@ -158,7 +158,7 @@ impl<'w> Search<'w> {
                     self.results(node.parts());
                 }
             }
-            // A string that knows its symbol holds the node of the name.
+            // A string with a symbol holds the node of the name.
             Value::Str(_)
             | Value::Nil
             | Value::Bool(_)
@@ -173,7 +173,7 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// The results of a memoized function, whose table stands among its parts.
+    /// The results of a memoized function, which has its table number among its parts.
     fn results(&mut self, parts: &[Value]) {
         let cx = self.cx;
         for part in parts {

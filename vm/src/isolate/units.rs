@@ -1,4 +1,4 @@
-//! The programs that are loaded: numbers of functions are given again when nothing reaches their program any more.
+//! The loaded programs of an isolate; function numbers are reused once nothing reaches their program.
 
 use super::link::Linked;
 use super::places::Places;
@@ -10,21 +10,21 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What is known of the numbers of programs.
+/// The bookkeeping of program numbers.
 #[derive(Default)]
 pub(super) struct Units {
-    /// Free places among the functions.
+    /// Free rows of the function table.
     places: Places,
-    /// Programs.
+    /// Number of programs.
     count: usize,
     /// Programs that this run has loaded.
     loaded: Vec<UnitId>,
-    /// Programs that lost a closure which may have been their last.
+    /// Programs that lost a closure, possibly their last.
     released: Rc<Released>,
 }
 
 impl Units {
-    /// A reference to the next program, which has so many functions, for linking it.
+    /// The code reference of the next program, which has `functions` functions, for linking it.
     pub(super) fn next(&self, cx: &Context, functions: usize) -> CodeRef {
         CodeRef::new(UnitId(self.places.find(functions, cx.functions.len())), self.released.clone())
     }
@@ -48,7 +48,7 @@ impl Units {
         id
     }
 
-    /// The next commit finds out whether something reaches the program.
+    /// Makes the next commit check whether something reaches the program.
     pub(super) fn look_at(&self, unit: UnitId) {
         self.released.add(unit);
     }
@@ -63,20 +63,20 @@ impl Units {
         Function::programs(&cx.functions).filter(|unit| !is_unreachable(unit))
     }
 
-    /// Logical bytes that the programs of this run need when they stay.
+    /// Logical bytes that the programs of this run need if they stay.
     pub(super) fn added_bytes(&self, cx: &Context) -> usize {
         let units = self.loaded.iter().filter_map(|unit| cx.unit(*unit));
         units.filter(|unit| !unit.code.is_only() && !unit.is_attached.get()).map(|unit| unit.bytes()).sum()
     }
 
-    /// Keeps the programs of the run that something reaches, and forgets all that nothing reaches any more.
+    /// Keeps the reachable programs of the run, and removes all unreachable ones.
     pub(super) fn commit(&mut self, cx: &mut Context) {
         let mut looked_at = self.released.take();
         looked_at.append(&mut self.loaded);
         for unit in looked_at {
             let Some(loaded) = cx.unit(unit) else { continue };
             loaded.code.unlist();
-            // Not always the one that was listed: its number may have been given again.
+            // Not necessarily the listed program: its number may have been reused.
             let unit = loaded.code.unit();
             if is_unreachable(loaded) {
                 self.remove(cx, unit);
@@ -86,7 +86,7 @@ impl Units {
         }
     }
 
-    /// Forgets the programs of the run.
+    /// Removes the programs of the run.
     pub(super) fn roll_back(&mut self, cx: &mut Context) {
         if !self.released.is_empty() {
             for unit in self.released.take() {
@@ -103,7 +103,7 @@ impl Units {
     fn remove(&mut self, cx: &mut Context, unit: UnitId) {
         let functions = Rc::make_mut(&mut cx.functions);
         let first = unit.0 as usize;
-        // Its number was given back before.
+        // Its number was freed before.
         let Some(function) = functions.get(first).filter(|function| !function.is_vacant()) else { return };
         let rows = unit.0..unit.0 + function.unit.program.protos.len() as u32;
         self.count -= 1;
@@ -120,7 +120,7 @@ fn is_unreachable(unit: &Unit) -> bool {
     unit.code.is_only() && !unit.is_attached.get()
 }
 
-/// What stands for a program that is gone.
+/// The program of free rows.
 fn no_unit() -> Unit {
     let program = Program {
         source_bytes: 0,

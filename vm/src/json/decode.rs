@@ -1,11 +1,11 @@
 //! A single-pass decoder from JSON bytes straight into values: RFC 8259, strict.
 //!
-//! Finished elements of open arrays, and keys and values of open objects, lie on one stack, so a
-//! collection is built with exactly its size. The first of duplicate keys wins.
+//! Finished elements of open arrays, and keys and values of open objects, lie on one stack, so a collection is built
+//! with exactly its size. The first of duplicate keys wins.
 //!
-//! Rows of data look alike: a key is first compared with the one that came after the same key last time,
-//! and short strings that have been met lately are shared. Both save more than the parsing costs. In a small
-//! text a key is compared with the one at its place in the row before: symbols would cost more than they save.
+//! Rows of data look alike. A key is first compared with the key that came after the same predecessor last time, and
+//! recent short strings are shared; both save more than the parsing costs. In a small text, a key is compared with
+//! the key at the same position in the row before: symbols would cost more than they save.
 
 use super::known_keys::{KnownKeys, Siblings};
 use super::{number, text};
@@ -68,11 +68,11 @@ pub(super) fn invalid<T>(offset: usize, message: &'static str) -> Outcome<T> {
     Err(DecodeFailure::Invalid(DecodeError { offset, message }))
 }
 
-/// An array or object whose end has not been read.
+/// An array or object that is still open.
 enum Open {
-    /// Its elements are on the stack from here on.
+    /// Its elements start here on the stack.
     Array(usize),
-    /// Its keys and values are on the stack from `start` on; `last` is the symbol of the last key.
+    /// Its keys and values start at `start` on the stack; `last` is the symbol of the last key.
     Object { start: usize, last: Option<Symbol> },
 }
 
@@ -84,31 +84,31 @@ struct Decoder<'b> {
     paid: usize,
     open: Vec<Open>,
     elements: Vec<Value>,
-    /// The key that came after each key last time, by symbol; objects begin with the key after none.
+    /// The key that followed each key last time, by symbol; the first key of an object follows none.
     successors: Vec<Option<Symbol>>,
     recent: RecentStrings,
     known_keys: KnownKeys,
-    /// What a small text has instead of successors and known keys.
+    /// Replaces successors and known keys in a small text.
     siblings: Option<Siblings>,
-    /// Open arrays.
+    /// Number of open arrays.
     rows: usize,
-    /// Elements until memory is looked at again.
+    /// Elements until the next memory check.
     unchecked: u32,
 }
 
-/// Elements between two looks at memory.
+/// Elements between two memory checks.
 const CHECK_EVERY: u32 = 256;
 
-/// Bytes checked for being UTF-8 for a unit of fuel.
+/// Bytes of UTF-8 validation for a unit of fuel.
 const VALIDATED: usize = 64;
 
 /// Bytes that are read between two polls.
 pub(super) const STRIDE: usize = 1 << 16;
 
-/// Strings from this length on ask for memory before they are built.
+/// Strings from this length on reserve memory before they are built.
 const LONG: usize = 1_024;
 
-/// Values of an earlier program that are freed between two looks at the deadline.
+/// Values of an earlier program that are freed between two checks of the deadline.
 const DRAIN_STEP: usize = 1 << 14;
 
 /// Decodes a JSON text.
@@ -128,7 +128,7 @@ pub fn decode(cx: &mut Context, bytes: &[u8]) -> Result<Value, DecodeFailure> {
 /// # Errors
 /// Text that is not JSON; limits of the program.
 pub(crate) fn decode_text(cx: &mut Context, text: &str) -> Result<Value, DecodeFailure> {
-    // What an earlier program has left is freed first: its memory serves this value.
+    // Garbage of an earlier program is freed first: its memory serves this value.
     while garbage::drain_waiting(DRAIN_STEP) {
         cx.fuel.poll()?;
     }
@@ -159,7 +159,7 @@ pub(crate) fn decode_text(cx: &mut Context, text: &str) -> Result<Value, DecodeF
 }
 
 impl Decoder<'_> {
-    /// Between two tokens there is mostly no blank, or one.
+    /// Between two tokens there is usually no blank, or one.
     #[inline]
     fn skip_blanks(&mut self, cx: &Context) -> FaultResult<()> {
         if !self.is_at_blank() {
@@ -187,7 +187,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Pays for the bytes read since the last payment, and checks memory now and then.
+    /// Pays for the bytes read since the last payment, and regularly checks memory.
     fn pay(&mut self, cx: &mut Context) -> FaultResult<()> {
         cx.tick((self.at - self.paid) as u64)?;
         self.paid = self.at;
@@ -199,15 +199,15 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Bytes of the stacks, which no node accounts for yet.
+    /// Bytes of the stacks, which no node is charged for yet.
     fn held(&self) -> usize {
         self.elements.capacity() * size_of::<Value>() + self.open.capacity() * size_of::<Open>()
     }
 
-    /// Every value is put on the stack where it is read, so that it is written there in parts.
+    /// Every value is pushed to the stack right where it is read, so that it is written there in parts.
     fn document(&mut self, cx: &mut Context) -> Outcome<Value> {
         loop {
-            // One value begins here.
+            // A value begins here.
             self.skip_blanks(cx)?;
             let Some(&byte) = self.bytes.get(self.at) else {
                 return invalid(self.at, "unexpected end of text");
@@ -257,7 +257,7 @@ impl Decoder<'_> {
                 _ => return invalid(self.at, "expected a value"),
             }
             self.pay(cx)?;
-            // It is finished, and perhaps what encloses it is too.
+            // It is finished, and possibly the collections around it are too.
             while self.finished(cx)? {
                 if self.open.is_empty() {
                     return Ok(self.elements.pop().unwrap_or_default());
@@ -294,7 +294,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// A number that is more than a few digits.
+    /// A number other than one of a few digits.
     #[inline(never)]
     fn number(&mut self, cx: &mut Context) -> Outcome<()> {
         let (value, next) = number::read(cx, self.bytes, self.at)?;
@@ -355,7 +355,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// The key that came here last time, if it comes now too; reads it. A small text has no successors.
+    /// Reads the key that came here last time, if it comes now too. A small text has no successors.
     fn expected_key(&mut self, cx: &Context, last: Option<Symbol>) -> Option<Symbol> {
         let symbol = (*self.successors.get(place(last))?)?;
         let text = cx.symbols.text(symbol).as_bytes();
@@ -368,7 +368,7 @@ impl Decoder<'_> {
         Some(symbol)
     }
 
-    /// The key at this place of the row before, in a small text, if it comes now too.
+    /// The key at this position in the row before, in a small text, if it comes now too.
     #[inline(never)]
     fn key_of_row(&self, siblings: &Siblings) -> Option<Rc<StringNode>> {
         let Some(Open::Object { start, .. }) = self.open.last() else { return None };
@@ -388,7 +388,7 @@ impl Decoder<'_> {
         }
         let (text, next) = text::read(cx, self.text, self.at + 1)?;
         self.at = next;
-        // Only a key that stands in the input as it is can be recognised by its bytes.
+        // Only a key without escapes can be recognised by its bytes.
         let plain = matches!(text, text::Text::Plain(_));
         let text = text.as_str();
         if text.len() >= LONG {
@@ -397,7 +397,7 @@ impl Decoder<'_> {
         Ok(self.key_of(cx, last, text, plain))
     }
 
-    /// The node and the symbol of a key that comes after another one.
+    /// The node and the symbol of a key, given its predecessor.
     fn key_of(
         &mut self,
         cx: &mut Context,
@@ -405,7 +405,7 @@ impl Decoder<'_> {
         text: &str,
         plain: bool,
     ) -> (Rc<StringNode>, Option<Symbol>) {
-        // Only rows of an array have the same keys again.
+        // Only rows of an array repeat their keys.
         let has_successors = self.rows > 0 && self.siblings.is_none();
         let symbol = if has_successors { cx.symbols.intern_key(text) } else { cx.symbols.find_key(text) };
         let Some(symbol) = symbol else {
@@ -446,8 +446,8 @@ impl Decoder<'_> {
         self.push(cx, bool.map_or(Value::Nil, Value::Bool))
     }
 
-    /// Puts a value on the stack. What is frequent has a function of its own, so that the value is written
-    /// there in parts: a copy as a whole would wait for the parts.
+    /// Pushes a value to the stack. Frequent kinds have functions of their own, so that the value is written in
+    /// parts: loading it as a whole would wait for the stores.
     #[inline(always)]
     fn push(&mut self, cx: &mut Context, value: Value) -> FaultResult<()> {
         if self.elements.len() == self.elements.capacity() {
@@ -466,8 +466,8 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Reads what follows a finished value. True when that finished another one, which is on the stack then,
-    /// or when there is nothing to follow: the value is the document.
+    /// Reads what follows a finished value. True if that finished another value, which is then on the stack, or if
+    /// nothing can follow because the value is the whole document.
     fn finished(&mut self, cx: &mut Context) -> Outcome<bool> {
         let Some(open) = self.open.last() else { return Ok(true) };
         let (is_object, start) = match *open {
@@ -493,7 +493,7 @@ impl Decoder<'_> {
                 Ok(true)
             }
             (Some(b'}'), true) => {
-                // A node and its entries are larger than the stack's part.
+                // A node with its entries is larger than its part of the stack.
                 cx.reserve(self.held() + (self.elements.len() - start) * size_of::<Value>() + 256)?;
                 let pairs = self.elements.get_mut(start..).unwrap_or_default();
                 let map = match &mut self.siblings {
@@ -501,7 +501,7 @@ impl Decoder<'_> {
                     None => self.known_keys.map(cx, pairs)?,
                     Some(siblings) => siblings.map(cx, self.open.len(), pairs)?,
                 };
-                // Only the values of repeated keys are left to be dropped.
+                // Only the values of repeated keys are left to drop.
                 self.elements.truncate(start);
                 self.open.pop();
                 self.push_map(cx, map)?;
@@ -514,23 +514,23 @@ impl Decoder<'_> {
     }
 }
 
-/// Where the successor of a key is kept.
+/// Index of a key's successor.
 fn place(last: Option<Symbol>) -> usize {
     last.map_or(0, |symbol| symbol.index() as usize + 1)
 }
 
-/// Short strings met lately.
+/// A table of recent short strings.
 pub(super) struct RecentStrings {
     kept: Vec<Option<Rc<StringNode>>>,
-    /// How many bits of a hash choose a place.
+    /// Number of hash bits that select a slot.
     bits: u32,
 }
 
 impl RecentStrings {
-    /// Most strings are kept for texts of 2 to this power of bytes and more, and 512 of them.
+    /// The table is largest, 512 strings, for texts of at least 2 to this power of bytes.
     const LARGE: u32 = 13;
 
-    /// For a JSON text of this length: one place for every 16 bytes; a small answer is not worth a table.
+    /// For a JSON text of this length: one slot for every 16 bytes; a small answer is not worth a table.
     fn for_text(length: usize) -> RecentStrings {
         let bits = match length.checked_ilog2().unwrap_or(0).min(Self::LARGE) {
             few if few < Self::SMALL => 0,
@@ -539,7 +539,7 @@ impl RecentStrings {
         RecentStrings { kept: Vec::new(), bits }
     }
 
-    /// Texts this short share none of their strings.
+    /// Texts shorter than this share no strings.
     pub(super) const UNSHARED: usize = 1 << Self::SMALL;
 
     const SMALL: u32 = 9;
@@ -563,7 +563,7 @@ impl RecentStrings {
         }
     }
 
-    /// A cheap hash, whose high bits are good: of the first and the last bytes and the length.
+    /// A cheap hash of the first and last bytes and the length; its high bits are good.
     fn hash(text: &[u8]) -> u64 {
         let word = match (text.first_chunk::<8>(), text.last_chunk::<8>()) {
             (Some(first), Some(last)) => {

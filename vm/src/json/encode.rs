@@ -1,4 +1,4 @@
-//! Values as JSON text, with an explicit work list.
+//! Encodes values as JSON text, with an explicit work list.
 
 use crate::context::Context;
 use crate::fault::Result;
@@ -11,13 +11,13 @@ use crate::value::set::SetNode;
 use crate::value::vector::VectorNode;
 use std::fmt;
 
-/// Which keys have a JSON form. In both, keywords and symbols are their names, sets are arrays, dates and instants
-/// are ISO 8601 texts, durations milliseconds.
+/// The keys that have a JSON form. In both modes, keywords and symbols become their names, sets become arrays, dates
+/// and instants ISO 8601 texts, durations milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// Results for the host: keywords and strings.
+    /// For results to the host: keywords and strings.
     Names,
-    /// Text for a program, as arguments of a tool: integers as well.
+    /// For text of a program and arguments of tools: integers as well.
     NamesAndIntegers,
 }
 
@@ -26,16 +26,16 @@ pub enum Keys {
 pub enum EncodeFailure {
     /// A value without a JSON form.
     NotJson {
-        /// Where it is: `rows[0].ts`, or `<root>`.
+        /// Its path: `rows[0].ts`, or `<root>`.
         path: String,
-        /// What it is.
+        /// Its type.
         kind: &'static str,
     },
     /// Two keys of a map that JSON cannot tell apart, such as `:n` and `"n"`.
     SameName {
-        /// Where the value of one of them is.
+        /// The path of one of the values.
         path: String,
-        /// One key as the program writes it.
+        /// One key in program notation.
         key: String,
         /// The other one.
         other: String,
@@ -44,7 +44,7 @@ pub enum EncodeFailure {
     TooLarge {
         /// The limit in bytes.
         limit: usize,
-        /// Bytes of the whole text; one more than are counted when it has more.
+        /// Bytes of the whole text; one more than the counted maximum if it is longer.
         bytes: usize,
     },
 }
@@ -64,10 +64,10 @@ impl fmt::Display for EncodeFailure {
 /// Bytes shown of a key.
 const SHOWN_BYTES: usize = 256;
 
-/// An integer of 64 bits has no more.
+/// A 64-bit integer has at most this many characters.
 const INTEGER_BYTES: usize = 20;
 
-/// A collection whose first elements are written.
+/// A collection that is partly written.
 enum Open<'v> {
     Vector(&'v VectorNode, usize),
     Map(&'v MapNode, &'v [u32], usize),
@@ -183,7 +183,7 @@ struct Encoder {
     keys: Keys,
 }
 
-/// What became of a key.
+/// The outcome of writing a key.
 enum Key {
     Written,
     NotJson,
@@ -196,7 +196,7 @@ impl Encoder {
         if index > 0 { self.buffer.push(cx, ",") } else { Ok(()) }
     }
 
-    /// Writes a leaf, or the opening bracket of a collection; false when the value has no JSON form.
+    /// Writes a leaf, or the opening bracket of a collection; false if the value has no JSON form.
     fn begin<'v>(&mut self, cx: &mut Context, open: &mut List<Open<'v>>, value: &'v Value) -> Result<bool> {
         match value {
             Value::Nil => self.buffer.push(cx, "null")?,
@@ -234,8 +234,8 @@ impl Encoder {
         Ok(true)
     }
 
-    /// Writes a key, unless it has no JSON form or another key has the same. Of two such keys the string, which
-    /// comes last, is the one that is refused.
+    /// Writes a key, unless it has no JSON form or shares its name with another key. Of two such keys the string is
+    /// refused, since it comes last.
     fn key(&mut self, cx: &mut Context, map: &MapNode, key: &Value) -> Result<Key> {
         match key {
             Value::Str(node) => {
@@ -281,7 +281,7 @@ impl Encoder {
     }
 }
 
-/// The escape of a byte that may not stand in a JSON string.
+/// The escape of a byte that is not allowed in a JSON string.
 #[inline]
 fn escape(byte: u8) -> Option<&'static str> {
     const CONTROL: [&str; 32] = [
@@ -293,18 +293,18 @@ fn escape(byte: u8) -> Option<&'static str> {
     match byte {
         b'"' => Some("\\\""),
         b'\\' => Some("\\\\"),
-        // Most bytes are none of these.
+        // Most bytes need no escape.
         0x20.. => None,
         control => CONTROL.get(usize::from(control)).copied(),
     }
 }
 
-/// The failure of a value, reached through these collections.
+/// The failure for a value inside these collections.
 fn not_json(cx: &Context, open: &[Open<'_>], value: &Value) -> EncodeFailure {
     EncodeFailure::NotJson { path: path_of(cx, open), kind: value.type_word() }
 }
 
-/// A key as the program writes it.
+/// A key in program notation.
 fn shown(cx: &Context, key: &Value) -> String {
     let name = || {
         let name = cx.name(key).unwrap_or_default();
@@ -317,9 +317,9 @@ fn shown(cx: &Context, key: &Value) -> String {
     }
 }
 
-/// Where the encoder is, as in `rows[0].ts`.
+/// The encoder's position, such as `rows[0].ts`.
 fn path_of(cx: &Context, open: &[Open<'_>]) -> String {
-    /// Levels shown of a path.
+    /// Path levels that are shown.
     const SHOWN: usize = 16;
     let mut path = String::new();
     for (level, innermost) in open.iter().enumerate() {
@@ -328,7 +328,7 @@ fn path_of(cx: &Context, open: &[Open<'_>]) -> String {
             break;
         }
         match innermost {
-            // Positions stand after the element they are at.
+            // A position is already past its current element.
             Open::Vector(_, at) | Open::Set(_, _, at) => {
                 path.push_str(&format!("[{}]", at.saturating_sub(1)))
             }

@@ -1,4 +1,4 @@
-//! Keys of the objects met lately: rows of data have the same keys, which their maps share.
+//! Remembers the keys of recent objects: rows of data have the same keys, which their maps then share.
 
 use super::shape::are_plain;
 use crate::context::Context;
@@ -10,13 +10,14 @@ use crate::value::string::StringNode;
 use std::mem::take;
 use std::rc::Rc;
 
-/// Lists of keys remembered, a power of two: one replaces another in its place.
+/// Number of remembered key lists, a power of two; a new one replaces the one in its slot.
 const PLACES: usize = 64;
 
-/// Keys and values of the largest object whose keys are remembered: others are compared with them in one step.
+/// Largest number of keys and values of an object with remembered keys: a new object is compared with them in one
+/// step.
 const LARGEST: usize = 4_096;
 
-/// Lists of keys by their number and ends.
+/// Key lists, by their length and their first and last key.
 #[derive(Default)]
 pub(super) struct KnownKeys(Vec<Option<Rc<SetNode>>>);
 
@@ -43,12 +44,12 @@ impl KnownKeys {
     }
 }
 
-/// Keys of the row before in a small text, by how many objects and lists are around them.
+/// Keys of the row before in a small text, by nesting depth.
 #[derive(Default)]
 pub(super) struct Siblings(Vec<Option<Rc<SetNode>>>);
 
 impl Siblings {
-    /// The key at this place.
+    /// The key at a position.
     #[inline]
     pub(super) fn key(&self, depth: usize, at: usize) -> Option<&Rc<StringNode>> {
         match self.0.get(depth)?.as_ref()?.members().get(at)? {
@@ -68,7 +69,7 @@ impl Siblings {
             return Ok(MapNode::from_keys(keys.clone(), values_of(pairs)));
         }
         let map = MapNode::from_pairs(cx, pairs)?;
-        // Only a key that stands in the text as it is can be recognised by its bytes.
+        // Only a key without escapes can be recognised by its bytes.
         if are_plain(map.key_set()) {
             if self.0.len() <= depth {
                 self.0.resize(depth + 1, None);
@@ -83,8 +84,8 @@ fn values_of(pairs: &mut [Value]) -> impl ExactSizeIterator<Item = Value> {
     pairs.iter_mut().skip(1).step_by(2).map(take)
 }
 
-/// Where these keys are remembered; `None` when an end is not an interned name. Not by address: whether maps
-/// share their keys shows in the memory account, which is the same in every run.
+/// The slot of these keys; `None` if the first or last is not an interned name. It does not depend on addresses:
+/// whether maps share keys shows in the memory account, which must be the same in every run.
 fn place(pairs: &[Value]) -> Option<usize> {
     if pairs.len() > LARGEST {
         return None;

@@ -1,7 +1,7 @@
-//! JSON text to values and back, without a tree in between and without recursion.
+//! Converts JSON text to values and back, without an intermediate tree and without recursion.
 //!
-//! Both directions pay a unit of fuel for every byte and look at memory before they allocate, so text and
-//! values of any size, depth or sharing end in a result or in a typed fault.
+//! Both directions pay a unit of fuel for every byte and check memory before they allocate, so text and values of any
+//! size, depth or sharing end in a result or in a typed fault.
 
 mod decode;
 mod encode;

@@ -1,4 +1,4 @@
-//! Numbers of JSON.
+//! Parses JSON numbers.
 
 use super::decode::{Outcome, invalid};
 use crate::context::Context;
@@ -8,10 +8,10 @@ use num_bigint::BigInt;
 /// Most digits of an integer: reading one takes time that grows with their square.
 const MOST_DIGITS: usize = 4_096;
 
-/// Most characters of any number: it is read in one step.
+/// Most characters of any number, since it is parsed in one step.
 const MOST_CHARACTERS: usize = 1 << 16;
 
-/// Reads an integer of at most 18 digits; gives it and the position after it. Anything else is for [`read`].
+/// Parses an integer of at most 18 digits; gives it and the position after it. [`read`] handles everything else.
 #[inline]
 pub(super) fn small(bytes: &[u8], start: usize) -> Option<(i64, usize)> {
     const MOST: usize = 18;
@@ -23,7 +23,7 @@ pub(super) fn small(bytes: &[u8], start: usize) -> Option<(i64, usize)> {
         if digit > 9 {
             break;
         }
-        // Wraps only for numbers that are not used.
+        // Wraps only for numbers that are discarded.
         value = value.wrapping_mul(10).wrapping_add(i64::from(digit));
         at += 1;
     }
@@ -32,7 +32,7 @@ pub(super) fn small(bytes: &[u8], start: usize) -> Option<(i64, usize)> {
     (is_plain && starts_well && at - whole <= MOST).then(|| (if negative { -value } else { value }, at))
 }
 
-/// Reads a number that starts at `start`, of any length and form; gives it and the position after it.
+/// Parses a number of any length and form that starts at `start`; gives it and the position after it.
 pub(super) fn read(cx: &mut Context, bytes: &[u8], start: usize) -> Outcome<(Value, usize)> {
     let end_of_text = bytes.len();
     let bytes = &bytes[..end_of_text.min(start + MOST_CHARACTERS)];
@@ -58,7 +58,7 @@ pub(super) fn read(cx: &mut Context, bytes: &[u8], start: usize) -> Outcome<(Val
     if end == at {
         return Ok((long_integer(cx, bytes, start, at, digits)?, at));
     }
-    // The grammar has been checked: this is ASCII that the standard library reads too.
+    // The grammar has been checked: this is ASCII that the standard library parses too.
     match std::str::from_utf8(&bytes[start..end]).ok().and_then(|text| text.parse::<f64>().ok()) {
         Some(value) if value.is_finite() => Ok((Value::Float(value), end)),
         _ => invalid(start, "number out of range"),

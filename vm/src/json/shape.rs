@@ -1,4 +1,4 @@
-//! What a small JSON text was like: the keys of its objects, in a tree like the text's own.
+//! The shape of a small JSON text: the keys of its objects, in a tree of the same structure.
 
 use super::decode::RecentStrings;
 use crate::value::Value;
@@ -7,32 +7,32 @@ use crate::value::set::SetNode;
 use crate::value::string::StringNode;
 use std::rc::Rc;
 
-/// Most keys of an object that is remembered, and most objects with keys of their own.
+/// Most keys of a remembered object, and most objects with distinct keys.
 const MOST: usize = 16;
 
-/// Objects and lists around each other: a text is read along its shape by functions that call themselves.
+/// Deepest nesting of a shape; texts are read along it recursively.
 const DEEPEST: usize = 8;
 
-/// What a value is like.
+/// The shape of a value.
 pub(crate) enum Shape {
     /// Neither list nor object.
     Scalar,
-    /// Elements that are all like this one; there are some unless it is a scalar.
+    /// A list of elements with this shape; it is empty only if the shape is a scalar.
     List(Box<Shape>),
-    /// These keys, names that need no escapes, and what their values are like.
+    /// An object with these keys, which need no escapes, and the shapes of its values.
     Map(Rc<SetNode>, Box<[Shape]>),
 }
 
-/// The shape of an object, and what its keys take.
+/// The shape of an object, and the size of its keys.
 pub(crate) struct ObjectShape {
     pub(super) keys: Rc<SetNode>,
     pub(super) members: Box<[Shape]>,
-    /// Logical bytes of all keys in it that are on nobody else's account.
+    /// Logical bytes of its keys, without those charged to another account.
     pub(crate) bytes: usize,
 }
 
 impl ObjectShape {
-    /// Texts from this length on have no shape: their strings are shared.
+    /// Texts from this length on have no shape, since their strings are shared.
     const UNSHAPED: usize = RecentStrings::UNSHARED;
 
     /// Whether a text may have a shape.
@@ -40,7 +40,7 @@ impl ObjectShape {
         json.len() < Self::UNSHAPED
     }
 
-    /// The shape of what has been read; `None` when it is none that comes again as it is.
+    /// The shape of a decoded value; `None` if it is not worth remembering.
     pub(crate) fn of(value: &Value) -> Option<ObjectShape> {
         let mut sets = Vec::new();
         let Shape::Map(keys, members) = Shape::of(value, &mut sets, DEEPEST)? else { return None };
@@ -49,7 +49,7 @@ impl ObjectShape {
         for set in &sets {
             bytes += set.bytes();
             for key in set.members() {
-                // The table of names holds, and has paid for, those that have a symbol.
+                // The symbol table holds, and has paid for, names with a symbol.
                 if let Value::Str(node) = key
                     && node.symbol().is_none()
                     && !seen.iter().any(|other| Rc::ptr_eq(other, node))
@@ -64,7 +64,7 @@ impl ObjectShape {
 }
 
 impl Shape {
-    /// `sets` takes the keys that it holds, each once.
+    /// Adds each set of keys once to `sets`.
     fn of(value: &Value, sets: &mut Vec<Rc<SetNode>>, depth: usize) -> Option<Shape> {
         let inside = depth.checked_sub(1)?;
         match value {
@@ -90,7 +90,7 @@ impl Shape {
         }
     }
 
-    /// The value has this shape, with the same keys in the same places of memory.
+    /// Whether the value has this shape, with the very same key nodes.
     fn fits(&self, value: &Value) -> bool {
         match (self, value) {
             (Shape::Scalar, _) => !value.is_composite(),
@@ -105,21 +105,22 @@ impl Shape {
         }
     }
 
-    /// Whether a list of this many has them all: the keys of no element are not there.
+    /// Whether a list with elements of this shape may have `count` of them: an empty list has no element keys, so it fits
+    /// scalars only.
     #[inline]
     pub(super) fn may_be_absent(&self, count: usize) -> bool {
         count > 0 || matches!(self, Shape::Scalar)
     }
 }
 
-/// The keys of a map that has had no more of them, and that stand in JSON as they are.
+/// The keys of a map that never had more of them and need no escapes.
 fn remembered_keys(map: &MapNode) -> Option<&Rc<SetNode>> {
     let keys = map.key_set();
     let is_usual = !keys.is_empty() && keys.len() <= MOST && keys.is_tight();
     (is_usual && are_plain(keys)).then_some(keys)
 }
 
-/// Texts that stand in JSON as they are.
+/// Whether all keys are texts without escapes.
 pub(super) fn are_plain(keys: &SetNode) -> bool {
     let is_plain = |text: &str| !text.bytes().any(|byte| matches!(byte, ..0x20 | b'"' | b'\\'));
     keys.members().iter().all(|key| key.as_str().is_some_and(is_plain))

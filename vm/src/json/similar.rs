@@ -1,8 +1,8 @@
-//! Small objects of a known shape: what programs get as context time after time. Nothing need be found out about their
-//! keys, which are compared with those that are there.
+//! Decodes small objects of a known shape, which programs get as context repeatedly: keys are only compared with the
+//! remembered ones.
 //!
-//! It reads less than the decoder and never something else: whatever it leaves alone is read from its beginning by the
-//! decoder, which also says what is wrong with it.
+//! It accepts less than the decoder, and never gives another result. Text that it does not accept is decoded from the
+//! beginning by the decoder, which also reports errors.
 
 use super::shape::{ObjectShape, Shape};
 use super::{number, text};
@@ -15,12 +15,12 @@ use crate::value::string::StringNode;
 use crate::value::vector::VectorNode;
 use std::rc::Rc;
 
-/// Logical bytes for one of text, more than its value takes and more than the decoder asks for on the way: an attempt that
-/// has this room has that of the decoder too.
+/// Logical bytes to reserve for a byte of text: more than its value takes and more than the decoder reserves on the
+/// way. If this room is available, the decoder would have had enough as well.
 const ROOM: usize = 64;
 
-/// Decodes an object of this shape, keys in this order. `None`, with nothing paid, when it has to be decoded in general. The
-/// value, its fuel and its memory are those of [`super::decode_text`], without the keys.
+/// Decodes an object of this shape, with the keys in this order. `None`, with nothing paid, if the general decoder
+/// must do it. The value, its fuel and its memory equal those of [`super::decode_text`], without the keys.
 ///
 /// # Errors
 /// Limits of the program.
@@ -40,14 +40,14 @@ struct Reader<'t> {
     at: usize,
 }
 
-/// The values of the members of an object, read as they are asked for.
+/// An iterator over the values of an object's members, parsed on demand.
 struct Members<'r, 't, 'k> {
     reader: &'r mut Reader<'t>,
     keys: std::slice::Iter<'k, Value>,
     shapes: std::slice::Iter<'k, Shape>,
-    /// What comes before the next member.
+    /// The character before the next member.
     before: u8,
-    /// Everything was as expected. If not, what is given from then on is nil.
+    /// Everything fitted the shape so far. Otherwise all further values are nil.
     is_known: bool,
 }
 
@@ -115,7 +115,7 @@ impl Reader<'_> {
         let mut items = self.cx.take_stack();
         let is_whole = self.elements(element, &mut items);
         let list = (is_whole && element.may_be_absent(items.len())).then(|| {
-            // It has exactly its size, as everything that is decoded.
+            // It has exactly its size, like every decoded collection.
             let mut held = Vec::with_capacity(items.len());
             held.append(&mut items);
             Value::Vector(VectorNode::new(held))
@@ -176,7 +176,7 @@ impl Reader<'_> {
         Some(Value::Str(StringNode::new(text.as_str())))
     }
 
-    /// A number that is not an integer of a few digits, but takes no longer to read than one.
+    /// A number other than a short integer that can be parsed as quickly.
     #[cold]
     fn number(&mut self) -> Option<Value> {
         const MOST: usize = 18;
@@ -211,7 +211,7 @@ impl Reader<'_> {
         is_next
     }
 
-    /// Skips blanks and takes this character, if it comes next.
+    /// Skips blanks and this character, if it comes next.
     #[inline]
     fn takes(&mut self, character: u8) -> bool {
         self.skip_blanks();
@@ -222,7 +222,7 @@ impl Reader<'_> {
 
     #[inline]
     fn skip_blanks(&mut self) {
-        // Every blank is below what else may stand between tokens, so one comparison says that there is none.
+        // Every blank is below all other characters between tokens, so one comparison detects it.
         while let Some(byte) = self.text.as_bytes().get(self.at)
             && *byte <= b' '
             && matches!(byte, b' ' | b'\n' | b'\r' | b'\t')

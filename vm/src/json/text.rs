@@ -1,16 +1,16 @@
-//! Strings of JSON: from the quote on, strict, with escapes and surrogate pairs.
+//! Parses JSON strings: from the quote on, strict, with escapes and surrogate pairs.
 
 use super::decode::{DecodeFailure, Outcome, STRIDE, invalid};
 use crate::context::Context;
 
-/// Up to here a string is short.
+/// Longest short string.
 const SHORT: usize = 64;
 
 /// A string of the text.
 pub(super) enum Text<'b> {
-    /// As it stands in the input.
+    /// A slice of the input.
     Plain(&'b str),
-    /// With its escapes replaced.
+    /// A copy with escapes replaced.
     Built(String),
 }
 
@@ -23,12 +23,12 @@ impl Text<'_> {
     }
 }
 
-/// Where the run of ordinary bytes ends that begins at `start`: no quote, backslash or control character.
+/// The end of the run of ordinary bytes that begins at `start`: no quote, backslash or control character.
 #[inline]
 fn ordinary(bytes: &[u8], start: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
-    // The classic test for a zero byte; a byte below 0x20 borrows in the same way.
+    // The classic test for a zero byte, which also finds bytes below 0x20 by their borrow.
     let zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
     let special = |word: u64| {
         let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
@@ -45,7 +45,8 @@ fn ordinary(bytes: &[u8], start: usize) -> usize {
     }
     match bytes.last_chunk() {
         Some(word) if !rest.is_empty() => {
-            // What was looked at goes out, and the zeros that come in are control characters: the end.
+            // Bytes that were examined are shifted out; the zeros shifted in count as control characters and end the
+            // run.
             let word = u64::from_le_bytes(*word) >> (8 * (8 - rest.len()));
             bytes.len() - rest.len() + (special(word).trailing_zeros() / 8) as usize
         }
@@ -56,8 +57,8 @@ fn ordinary(bytes: &[u8], start: usize) -> usize {
     }
 }
 
-/// Reads a string that is short and stands in the input as it is, as most do; gives it and the position after its closing
-/// quote. Anything else is for [`read`].
+/// Reads a short string without escapes, the common case; gives it and the position after its closing quote. [`read`]
+/// handles everything else.
 #[inline]
 pub(super) fn short(text: &str, start: usize) -> Option<(&str, usize)> {
     let bytes = text.as_bytes();
@@ -65,9 +66,9 @@ pub(super) fn short(text: &str, start: usize) -> Option<(&str, usize)> {
     (bytes.get(end) == Some(&b'"')).then(|| (part(text, start, end), end + 1))
 }
 
-/// Reads a string; `start` is the position after the opening quote. Gives the string and the position
-/// after the closing one. The caller pays for the bytes; long ones are paid for here as well, because they
-/// are scanned in strides.
+/// Reads a string; `start` is the position after the opening quote. Gives the string and the position after the
+/// closing one. The caller pays for the bytes. Long strings are paid for here as well, since they are scanned in
+/// strides.
 #[inline]
 pub(super) fn read<'b>(cx: &mut Context, text: &'b str, start: usize) -> Outcome<(Text<'b>, usize)> {
     let bytes = text.as_bytes();
@@ -95,7 +96,7 @@ fn part(text: &str, start: usize, end: usize) -> &str {
     text.get(start..end).unwrap_or_default()
 }
 
-/// Reads on from the first backslash.
+/// Continues at the first backslash.
 fn escaped<'b>(cx: &mut Context, source: &'b str, start: usize, slash: usize) -> Outcome<(Text<'b>, usize)> {
     let bytes = source.as_bytes();
     let mut text = String::new();
@@ -161,7 +162,7 @@ fn unicode(bytes: &[u8], at: usize) -> Outcome<(char, usize)> {
     if let Some(character) = char::from_u32(first) {
         return Ok((character, at + 4));
     }
-    // A high surrogate and a low one make a character; alone they mean nothing.
+    // A high surrogate and a low one make a character; alone they are invalid.
     if first < 0xDC00 && bytes.get(at + 4) == Some(&b'\\') && bytes.get(at + 5) == Some(&b'u') {
         let second = hex(bytes, at + 6)?;
         if (0xDC00..0xE000).contains(&second)

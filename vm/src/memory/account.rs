@@ -1,32 +1,32 @@
-//! The account of logical memory.
+//! The account of logical memory: charges and releases logical bytes, and knows the limit.
 //!
-//! Memory means *logical bytes*: a fixed size per node kind plus its capacity, charged when a node is
-//! built or grows and released when it is dropped. It is the same in every build and on every
-//! platform, which makes the memory limit part of the language's contract.
+//! Memory means *logical bytes*: a fixed size per node kind plus its capacity, charged when a node is built or grows
+//! and released when it is dropped. It is the same in every build and on every platform, which makes the memory limit
+//! part of the language's contract.
 //!
-//! The counters are thread-local because `Drop` of a node has no argument to reach its isolate by. An
-//! isolate lives on one thread, and every touch of its values happens between `enter` and `leave`, which swap
-//! its counters in and out. Architecture invariant: no value outlives or leaves the scope of its account.
+//! The counters are thread-local, since `Drop` of a node has no argument for its isolate. An isolate lives on one
+//! thread, and all work on its values happens between `enter` and `leave`, which swap its counters in and out.
+//! Architecture invariant: no value outlives or leaves the scope of its account.
 
 use std::cell::Cell;
 
-/// Items freed in one go while the program runs on; what is left waits for the next safepoint.
+/// Items freed at once while the program runs; the others wait for the next safepoint.
 pub(crate) const DRAIN_STEP: usize = 4_096;
 
-/// Copied elements after which whoever copies looks at deadline and cancellation.
+/// Number of copied elements after which the copying code checks deadline and cancellation.
 const COPY_STEP: u64 = 1 << 14;
 
-/// What waits on the thread to be freed, beside the account: it counts until it is gone. What it is made of is no
-/// matter of the account's.
+/// The thread's backlog of values to be freed, which count until they are gone. The account does not know what they
+/// are.
 pub(crate) trait Backlog: Sync {
-    /// Frees up to `budget` items; true when some are left.
+    /// Frees up to `budget` items; true if some are left.
     fn drain(&self, budget: usize) -> bool;
 
-    /// Takes everything off the thread while `work` runs.
+    /// Takes the backlog off the thread while `work` runs.
     fn parked(&self, work: &mut dyn FnMut());
 }
 
-/// Nothing waits.
+/// An empty backlog.
 struct Nothing;
 
 impl Backlog for Nothing {
@@ -80,12 +80,12 @@ impl Account {
         Account { limit, ..Account::default() }
     }
 
-    /// Logical bytes alive.
+    /// Live logical bytes.
     pub(crate) fn live(&self) -> u64 {
         self.live
     }
 
-    /// Most logical bytes alive at once.
+    /// Peak of live logical bytes.
     pub(crate) fn peak(&self) -> u64 {
         self.peak
     }
@@ -95,8 +95,8 @@ impl Account {
         self.copied
     }
 
-    /// Makes this the account of the current thread until [`Account::leave`]; scopes do not nest. `waiting` says
-    /// that the backlog is not empty.
+    /// Makes this the account of the current thread until [`Account::leave`]; scopes do not nest. `waiting` says that
+    /// the backlog is not empty.
     pub(crate) fn enter(&mut self, backlog: &'static dyn Backlog, waiting: bool) {
         COUNTERS.with(|counters| {
             counters.live.set(self.live);
@@ -122,8 +122,8 @@ impl Account {
     }
 }
 
-/// Takes the account that is on this thread off it while `work` runs, which is told how much is alive and may
-/// enter other accounts. Not for use while the backlog is drained.
+/// Takes the current account off this thread while `work` runs. `work` gets the number of live bytes, and may enter
+/// other accounts. Not for use while the backlog is drained.
 pub(crate) fn parked(work: impl FnOnce(u64)) {
     let (limit, copy_mark, attention, backlog) = COUNTERS.with(|counters| {
         debug_assert!(!counters.draining.get(), "dropping a value does not poll");
@@ -145,7 +145,7 @@ pub(crate) fn parked(work: impl FnOnce(u64)) {
 }
 
 impl Account {
-    /// Begins to look at peak and copies anew; what is alive stays.
+    /// Resets the peak and the number of copies; live bytes stay.
     pub(crate) fn restart(&mut self) {
         self.peak = self.live;
         self.copied = 0;
@@ -157,17 +157,17 @@ impl Account {
     }
 }
 
-/// Logical bytes alive.
+/// Live logical bytes.
 pub(crate) fn live() -> u64 {
     COUNTERS.with(|counters| counters.live.get())
 }
 
-/// Most logical bytes alive at once.
+/// Peak of live logical bytes.
 pub(crate) fn peak() -> u64 {
     COUNTERS.with(|counters| counters.peak.get())
 }
 
-/// Runs `work`, which was looked at before, without a limit.
+/// Runs `work`, which was checked before, without a limit.
 pub(crate) fn unlimited<T>(work: impl FnOnce() -> T) -> T {
     let limit = COUNTERS.with(|counters| counters.limit.replace(u64::MAX));
     let done = work();
@@ -180,7 +180,7 @@ pub(crate) fn limit() -> u64 {
     COUNTERS.with(|counters| counters.limit.get())
 }
 
-/// Adds logical bytes to the account. Never fails: the limit is looked at by [`over_limit`].
+/// Adds logical bytes to the account. Never fails: [`over_limit`] checks the limit.
 #[inline]
 pub(crate) fn charge(bytes: usize) {
     COUNTERS.with(|counters| {
@@ -195,7 +195,7 @@ pub(crate) fn charge(bytes: usize) {
     });
 }
 
-/// Adds bytes to the account that do not count as the program's peak, until they are released.
+/// Adds bytes that do not count towards the program's peak until they are released.
 pub(crate) fn hold(bytes: usize) {
     COUNTERS.with(|counters| counters.live.set(counters.live.get() + bytes as u64));
 }
@@ -216,8 +216,8 @@ pub(crate) fn recharge(before: usize, after: usize) {
     }
 }
 
-/// Notes that elements of a shared collection were copied: work that fuel, which counts semantic
-/// events only, does not see. True when it is time for a poll.
+/// Notes that elements of a shared collection were copied. Fuel, which counts semantic events only, does not include
+/// this work. True if a poll is due.
 #[inline]
 pub(crate) fn count_copy(elements: usize) -> bool {
     COUNTERS.with(|counters| {
@@ -231,23 +231,23 @@ pub(crate) fn count_copy(elements: usize) -> bool {
     })
 }
 
-/// True when the next safepoint has something to do: memory over the limit, or a backlog.
+/// True if the next safepoint has something to do: memory over the limit, or a backlog.
 #[inline]
 pub(crate) fn attention() -> bool {
     COUNTERS.with(|counters| counters.attention.get())
 }
 
-/// What a safepoint finds after [`attention`].
+/// The result of a safepoint after [`attention`].
 pub(crate) enum Finding {
     /// Nothing left to do.
     Fine,
-    /// Time to look at deadline and cancellation.
+    /// Deadline and cancellation must be checked.
     Poll,
     /// Over the memory limit: live bytes and limit.
     OverLimit(u64, u64),
 }
 
-/// Works off some of the backlog and says what else needs attention.
+/// Frees some of the backlog. Gives what else needs attention.
 pub(crate) fn attend() -> Finding {
     let left = drain(DRAIN_STEP);
     COUNTERS.with(|counters| {
@@ -262,7 +262,7 @@ pub(crate) fn attend() -> Finding {
     })
 }
 
-/// True when `bytes` more would pass the limit, given the whole backlog is freed first.
+/// The live bytes and the limit if `bytes` more would exceed it even after the whole backlog is freed.
 pub(crate) fn would_exceed(bytes: u64) -> Option<(u64, u64)> {
     COUNTERS.with(|counters| {
         let needed = |counters: &Counters| counters.live.get().saturating_add(bytes);
@@ -273,17 +273,17 @@ pub(crate) fn would_exceed(bytes: u64) -> Option<(u64, u64)> {
     })
 }
 
-/// Frees up to `budget` items of the backlog; true when some are left.
+/// Frees up to `budget` items of the backlog; true if some are left.
 fn drain(budget: usize) -> bool {
     COUNTERS.with(|counters| counters.backlog.get()).drain(budget)
 }
 
-/// A backlog begins to be worked off; false when it is under way already, which it must not be twice.
+/// Marks the backlog as being drained; false if it already is, since draining must not nest.
 pub(crate) fn begin_draining() -> bool {
     !COUNTERS.with(|counters| counters.draining.replace(true))
 }
 
-/// Ends [`begin_draining`]; `left` says that the next safepoint has to go on.
+/// Ends [`begin_draining`]; `left` makes the next safepoint continue.
 pub(crate) fn end_draining(left: bool) {
     COUNTERS.with(|counters| {
         counters.draining.set(false);

@@ -1,9 +1,9 @@
-//! Copies that an update makes because somebody else holds a collection, and other moves of many items at once.
+//! Counts and paces copies of shared collections, and other moves of many items at once.
 //!
-//! Copies cost no fuel. Whether there is one depends on what the compiler knows of last uses and on what tables hold
-//! that only make programs faster, and fuel must depend on neither: programs run with all of that off, and compare fuel.
-//! So copies are counted instead, and every [`STEP`] elements there is a poll. A long copy has polls inside of it,
-//! and many short ones have them too; what a unit of fuel can make a program copy is bounded by its memory limit.
+//! Copies cost no fuel. Whether a copy is made depends on the compiler's knowledge of last uses and on caches that
+//! only speed up programs. Fuel must depend on neither: tests run programs with all of that off and compare fuel. So
+//! copies are counted instead, with a poll every [`STEP`] elements, also inside a long copy. The amount that a unit
+//! of fuel can make a program copy is bounded by its memory limit.
 
 use super::account;
 use super::meter::Meter;
@@ -13,7 +13,7 @@ use crate::fault::Result;
 pub(crate) const STEP: usize = 16 << 10;
 
 impl Meter {
-    /// Counts elements copied because a collection was shared, and polls when it is time to.
+    /// Counts elements copied because a collection was shared, and polls if it is time.
     ///
     /// # Errors
     /// Deadline and cancellation.
@@ -22,7 +22,7 @@ impl Meter {
         if account::count_copy(elements) { self.fuel.poll() } else { Ok(()) }
     }
 
-    /// Adds copies of items that somebody else holds to a collection that has room for them.
+    /// Adds copies of shared items to a collection that has room for them.
     ///
     /// # Errors
     /// Deadline and cancellation.

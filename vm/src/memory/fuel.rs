@@ -1,9 +1,9 @@
-//! Fuel and interruption.
+//! Fuel and interruption of a run.
 //!
-//! Fuel counts semantic events: a call, a back-edge, an element visited, a byte produced. It is
-//! granted in slices; between slices the isolate goes back to its driver. Work inside one native
-//! operation cannot be cut into slices, so it *polls* whenever a slice would have ended: it looks at the
-//! [`Interrupt`], at the memory limit, and lets the driver preempt it.
+//! Fuel counts semantic events: a call, a back-edge, an element visited, a byte produced. It is granted in slices;
+//! between slices the isolate returns to its driver. Work inside one native operation cannot be cut into slices, so
+//! it *polls* whenever a slice would have ended: it checks the [`Interrupt`] and the memory limit, and lets the
+//! driver preempt it.
 
 use super::account;
 use super::interrupt::{Interrupt, InterruptKind, Preemption};
@@ -15,7 +15,7 @@ const NATIVE_SLICE: u64 = 16_384;
 /// The fuel of one run.
 #[derive(Debug)]
 pub struct Fuel {
-    /// Left of the current slice; negative when a bulk operation overdrew it.
+    /// Left of the current slice; negative if a bulk operation overdrew it.
     pub(crate) slice: i64,
     /// Not yet granted.
     left: u64,
@@ -25,20 +25,20 @@ pub struct Fuel {
 }
 
 impl Fuel {
-    /// Gives everything back that was spent, for another run.
+    /// Restores all fuel for another run.
     pub(crate) fn refill_all(&mut self) {
         self.slice = 0;
         self.left = self.limit;
     }
 
-    /// Spends units of work that was done before the run; what there is not fails at the next safepoint.
+    /// Charges work that was done before the run; a shortage fails at the next safepoint.
     pub(crate) fn spend(&mut self, units: u64) {
         let of_slice = units.saturating_sub(self.left);
         self.left = self.left.saturating_sub(units);
         self.slice = self.slice.saturating_sub_unsigned(of_slice);
     }
 
-    /// A full tank.
+    /// All fuel is left.
     pub fn new(limit: u64, interrupt: Interrupt) -> Fuel {
         Fuel { slice: 0, left: limit, limit, interrupt, preemption: Preemption::default() }
     }
@@ -59,7 +59,7 @@ impl Fuel {
         if self.slice < 0 { self.refill() } else { Ok(()) }
     }
 
-    /// Grants native work another slice, within the limits: what it has charged since the last one counts.
+    /// Grants native work another slice, within the limits; its charges since the last one count.
     #[cold]
     fn refill(&mut self) -> Result<()> {
         self.poll()?;
@@ -78,12 +78,12 @@ impl Fuel {
         self.slice = self.slice.saturating_add_unsigned(granted);
     }
 
-    /// Nothing left to grant, and the slice is overdrawn.
+    /// Nothing is left to grant, and the slice is overdrawn.
     pub(crate) fn is_empty(&self) -> bool {
         self.left == 0 && self.slice < 0
     }
 
-    /// Gives an unused rest of the slice back.
+    /// Returns the unused rest of the slice.
     pub(crate) fn surrender(&mut self) {
         if self.slice > 0 {
             self.left += self.slice as u64;
@@ -91,13 +91,13 @@ impl Fuel {
         }
     }
 
-    /// Looks at deadline and cancellation, after others have had their turn if the driver wishes so.
+    /// Checks deadline and cancellation, after a preemption if the driver wants one.
     ///
     /// # Errors
     /// `timeout` and `cancelled`.
     #[inline]
     pub fn poll(&self) -> Result<()> {
-        // First: what was suspended for long is told at once when it has become too late.
+        // First, so that a long preemption that passed the deadline is noticed at once.
         self.preemption.point();
         match self.interrupt.get() {
             None => Ok(()),

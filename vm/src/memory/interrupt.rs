@@ -1,11 +1,11 @@
-//! How a driver ends a program, and how it takes the thread away from one.
+//! How a driver ends a program or preempts it.
 
 use super::account;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Why the driver wants a program to stop.
+/// Why the driver stops a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterruptKind {
     /// The deadline passed.
@@ -14,7 +14,7 @@ pub enum InterruptKind {
     Cancelled,
 }
 
-/// A flag that any thread may raise and the program looks at.
+/// A flag that any thread may raise; the program polls it.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<AtomicU8>);
 
@@ -25,7 +25,7 @@ impl Interrupt {
             InterruptKind::Deadline => 1,
             InterruptKind::Cancelled => 2,
         };
-        // Losing the race means another reason was first.
+        // Losing the race means that another reason was first.
         let _ = self.0.compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed);
     }
 
@@ -40,32 +40,32 @@ impl Interrupt {
     }
 }
 
-/// How a driver takes the thread away from native work at a poll and gives it back later. The one way for a
-/// native operation to be suspended half-way, and the same for all of them: whatever polls can be preempted.
+/// Lets a driver preempt native work at a poll and resume it later. This is the only way to suspend a native
+/// operation half-way, and the same for all of them: code that polls can be preempted.
 ///
-/// The operation stays where it is on the native stack, so the driver has to run isolates on stacks of their
-/// own to make use of this.
+/// The operation stays on the native stack, so the driver must run isolates on stacks of their own to make use of
+/// this.
 pub trait Preempt: Sync {
-    /// Somebody else should run now. Asked at every poll, so it must be cheap.
+    /// Whether another task should run now. Asked at every poll, so it must be cheap.
     fn is_due(&self) -> bool;
 
-    /// Suspends the caller, whose isolate has this many live bytes, and returns when it is its turn again. Its
-    /// memory account is off the thread meanwhile: other isolates may run there.
+    /// Suspends the caller and returns when it is to continue; its isolate has this many live bytes. Its memory
+    /// account is off the thread meanwhile: other isolates may run there.
     fn suspend(&self, live_bytes: u64);
 }
 
-/// The [`Preempt`] of an isolate; the default is none.
+/// The [`Preempt`] of an isolate; none by default.
 #[derive(Clone, Copy, Default)]
 pub struct Preemption(Option<&'static dyn Preempt>);
 
 impl Preemption {
-    /// Asks this at polls.
+    /// Calls `preempt` at polls.
     pub const fn by(preempt: &'static dyn Preempt) -> Preemption {
         Preemption(Some(preempt))
     }
 
-    /// A point at which the work under way may be suspended. Nothing that other isolates on this thread use may
-    /// be borrowed here.
+    /// A point at which the current work may be suspended. State that other isolates on this thread use must not be
+    /// borrowed here.
     #[inline]
     pub fn point(self) {
         if let Some(preempt) = self.0

@@ -7,13 +7,13 @@ use crate::fault::Result;
 use std::mem::take;
 use std::ops::{Deref, DerefMut};
 
-/// What a list may hold: something that is freed at once, however many there are of it, or in steps.
+/// An element type of lists: its drop is cheap even for many elements, or it is freed in steps.
 pub trait Item: Sized {
     /// Frees the items of a list that is dropped.
     fn discard(dropped: Dropped<Self>);
 }
 
-/// What a dropped list held.
+/// The items of a dropped list.
 pub struct Dropped<T> {
     pub(crate) items: Vec<T>,
     /// On the account until the items are gone.
@@ -21,7 +21,7 @@ pub struct Dropped<T> {
 }
 
 impl<T> Dropped<T> {
-    /// Frees items that own nothing, or of which there are few.
+    /// Frees items that own nothing, or that are few.
     #[inline]
     pub fn at_once(self) {
         drop(self.items);
@@ -29,7 +29,7 @@ impl<T> Dropped<T> {
     }
 }
 
-/// Says of items how they are freed: a method of [`Dropped`].
+/// Implements [`Item`] with a method of [`Dropped`].
 macro_rules! items {
     ($free:ident: $($item:ty),+ $(,)?) => {$(
         impl $crate::memory::Item for $item {
@@ -45,12 +45,12 @@ pub(crate) use items;
 
 items!(at_once: u8, u32, usize);
 
-/// A growing list: of values, or of what an operation keeps on a stack of its own.
+/// A growing list of values, or of an operation's own stack.
 ///
 /// Invariant: its capacity is charged from the moment it is allocated, and was within the limit then.
 pub struct List<T: Item>(Vec<T>);
 
-/// Items that a list has room for when it gets its first one.
+/// Room of a list with its first item.
 const FIRST: usize = 4;
 
 impl<T: Item> Default for List<T> {
@@ -80,7 +80,7 @@ impl<T: Item> List<T> {
         List(items)
     }
 
-    /// Adds items that were paid for and that the list was made with room for, which is all that it takes of them.
+    /// Adds items that were paid for, as far as the list was made with room for them.
     ///
     /// # Errors
     /// Deadline and cancellation.
@@ -96,7 +96,7 @@ impl<T: Item> List<T> {
         }
     }
 
-    /// Adds copies of items that somebody else holds; the list was made with room for them.
+    /// Adds copies of shared items; the list was made with room for them.
     ///
     /// # Errors
     /// Deadline and cancellation.
@@ -127,7 +127,7 @@ impl<T: Item> List<T> {
     fn grow(&mut self, cx: &mut Meter, more: usize) -> Result<()> {
         let before = self.0.capacity();
         let capacity = self.0.len().saturating_add(more).max(before.saturating_mul(2)).max(FIRST);
-        // While the items move there are both.
+        // While the items move, both copies exist.
         cx.reserve(capacity.saturating_mul(size_of::<T>()))?;
         self.0.reserve_exact(capacity - self.0.len());
         account::recharge(before * size_of::<T>(), self.0.capacity() * size_of::<T>());
@@ -152,7 +152,7 @@ impl<T: Item> List<T> {
         Ok(())
     }
 
-    /// Makes room for `more` items, so that adding as many makes no more than that.
+    /// Makes exactly enough room for `more` items.
     ///
     /// # Errors
     /// `memory_exceeded`.
@@ -161,7 +161,7 @@ impl<T: Item> List<T> {
         if more > self.0.capacity() - self.0.len() { self.grow(cx, more) } else { Ok(()) }
     }
 
-    /// Adds items that somebody has paid for.
+    /// Adds items that were paid for elsewhere.
     ///
     /// # Errors
     /// `memory_exceeded`.
@@ -175,13 +175,13 @@ impl<T: Item> List<T> {
         Ok(())
     }
 
-    /// True when the next item needs no memory.
+    /// True if the next item needs no memory.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         self.0.len() < self.0.capacity()
     }
 
-    /// Adds an item only where the list [has room](List::has_room).
+    /// Adds an item; the list must [have room](List::has_room).
     #[inline(always)]
     pub(crate) fn push_within(&mut self, item: T) {
         debug_assert!(self.has_room(), "room was made before");

@@ -1,19 +1,19 @@
-//! The meter of an isolate: what every operation pays with, whatever it works on.
+//! The meter of an isolate, with which every operation pays.
 
 use super::account::{self, Finding};
 use super::fuel::Fuel;
 use super::list::{Item, List};
 use crate::fault::{Fault, Result};
 
-/// What work draws on: fuel, and the memory account of the thread.
+/// The resources of work: fuel, and the memory account of the thread.
 pub struct Meter {
     /// Fuel, deadline and cancellation.
     pub fuel: Fuel,
-    /// Which run of the isolate this is.
+    /// The current run of the isolate.
     pub(crate) run: Run,
 }
 
-/// A run of an isolate; the default one is none.
+/// The number of a run of an isolate; the default is no run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Run(u32);
 
@@ -21,7 +21,7 @@ impl Run {
     /// The first one.
     pub(crate) const FIRST: Run = Run(1);
 
-    /// The one after it.
+    /// The next run.
     pub(crate) fn next(self) -> Run {
         Run(self.0.wrapping_add(1).max(1))
     }
@@ -55,7 +55,7 @@ impl Meter {
         }
     }
 
-    /// The items in a list; each costs a unit of fuel.
+    /// Collects items into a list; each costs a unit of fuel.
     ///
     /// # Errors
     /// Fuel and memory.

@@ -1,4 +1,5 @@
-//! What a program may use up: logical bytes, fuel and time, and how it is told to stop. Nothing here knows a value.
+//! The resources of a program (logical bytes, fuel and time), and how it is stopped. This module does not know
+//! values.
 
 pub(crate) mod account;
 mod copy;

@@ -1,4 +1,4 @@
-//! Calls of combinators that call more than one function, or look at the result.
+//! A machine for combinators that call more than one function, or use a call's result.
 
 use super::Action;
 use crate::bytecode::CombinatorKind;
@@ -14,7 +14,7 @@ use std::rc::Rc;
 pub struct Combine {
     combinator: Rc<Combinator>,
     arguments: Arguments,
-    /// Functions called so far.
+    /// Number of functions called so far.
     called: usize,
     out: List<Value>,
 }
@@ -25,14 +25,14 @@ impl Combine {
         Combine { combinator, arguments, called: 0, out: List::default() }
     }
 
-    /// A plain call: the start of a fiber.
+    /// A plain call, with which a fiber starts.
     pub(crate) fn call(function: Value, arguments: Arguments) -> Combine {
         Combine::new(Combinator::of(CombinatorKind::Comp, [function]), arguments)
     }
 
     pub(super) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
         match self.combinator.kind {
-            // The start of a fiber; elsewhere `comp` is a chain of frames.
+            // Only at the start of a fiber; elsewhere `comp` is a chain of frames.
             CombinatorKind::Comp => Ok(Action::TailCall(self.part(0), std::mem::take(&mut self.arguments))),
             CombinatorKind::Juxt => self.juxt(cx, returned),
             CombinatorKind::Complement => Ok(match returned {
@@ -41,7 +41,7 @@ impl Combine {
             }),
             CombinatorKind::EveryPred => Ok(self.predicates(returned, false)),
             CombinatorKind::SomeFn => Ok(self.predicates(returned, true)),
-            // The others are opened without a machine.
+            // The others need no machine.
             CombinatorKind::Partial
             | CombinatorKind::Constantly
             | CombinatorKind::Fnil
@@ -71,7 +71,7 @@ impl Combine {
         Ok(Action::Call(function, arguments))
     }
 
-    /// Every predicate on every argument, until one decides.
+    /// Calls every predicate on every argument, until one decides.
     fn predicates(&mut self, returned: Option<Value>, stop_on: bool) -> Action {
         let predicates = self.combinator.parts().len();
         let total = predicates * self.arguments.len();
@@ -79,7 +79,7 @@ impl Combine {
             Some(value) if value.is_truthy() == stop_on => {
                 return Action::Return(if stop_on { value } else { Value::Bool(false) });
             }
-            // What the last predicate said, as `or` does.
+            // The last predicate's result, as with `or`.
             Some(value) if self.called == total && stop_on => return Action::Return(value),
             _ if self.called == total => {
                 return Action::Return(if stop_on { Value::Nil } else { Value::Bool(true) });

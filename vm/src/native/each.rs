@@ -1,5 +1,5 @@
-//! One function over one collection: `map`, `filter`, `group-by`, `min-by` and their relatives differ
-//! only in what they do with the results, so they are one machine with a closed set of kinds.
+//! A machine for one function over one collection: `map`, `filter`, `group-by`, `min-by` and their relatives differ
+//! only in the use of the results, so they are one machine with a closed set of kinds.
 
 use super::forward::Forward;
 use super::sort::{self, Sort};
@@ -21,7 +21,7 @@ use std::cmp::Ordering;
 use std::mem::take;
 use std::rc::Rc;
 
-/// What is done with the result of each call.
+/// How the result of each call is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Keep all results.
@@ -54,9 +54,9 @@ pub enum Kind {
     SplitWith,
     /// Runs of items with equal results.
     PartitionBy,
-    /// A map from result to the items that gave it.
+    /// A map from each result to the items with that result.
     GroupBy,
-    /// Items whose result has not come before.
+    /// Items with a result that no earlier item had.
     DistinctBy,
     /// The item with the smallest result.
     MinBy,
@@ -85,7 +85,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The function gives a key, so that a key or a path can stand for it.
+    /// The function gives a key, so a key or a path may replace it.
     pub(crate) const fn takes_key(self) -> bool {
         matches!(
             self,
@@ -109,20 +109,20 @@ pub struct Each {
     input: Rc<VectorNode>,
     /// Index of the next item.
     next: usize,
-    /// The item that the running call is about.
+    /// The item of the running call.
     item: Value,
     out: List<Value>,
-    /// The function is one of the program that takes an item as it is.
+    /// The function is one of the program and takes the item unchanged.
     takes_window: bool,
-    /// The function, when all it does is call a builtin.
+    /// The function, if it only calls a builtin.
     forward: Option<Box<Forward>>,
-    /// What only some kinds need.
+    /// State that only some kinds need.
     extra: Option<Box<Extra>>,
 }
 
 #[derive(Default)]
 struct Extra {
-    /// Items split off (`split-with`) or the run under way (`partition-by`).
+    /// Items split off (`split-with`), or the current run (`partition-by`).
     aside: List<Value>,
     /// The accumulated map, set, sum or best item.
     state: Value,
@@ -189,8 +189,8 @@ impl Each {
         })
     }
 
-    /// The next call in the window of the last one, which returns what is in the register: the usual case of
-    /// [`Each::again`], for the most frequent kinds. False, and nothing done, in other cases.
+    /// Makes the next call in the window of the last one, which returns the value in the register: the common case of
+    /// [`Each::again`], for the most frequent kinds. False, and nothing changed, in other cases.
     #[inline(always)]
     pub(crate) fn next_call(&mut self, window: &mut [Value; WINDOW], returned: Src) -> bool {
         let from = usize::from(returned.reg);
@@ -257,7 +257,7 @@ impl Each {
         Ok(false)
     }
 
-    /// Calls a function that needs no frame for item after item.
+    /// Calls a function that needs no frame for every item.
     fn run(&mut self, cx: &mut Context) -> Result<Action> {
         loop {
             if cx.fuel.slice < 0 {
@@ -281,7 +281,7 @@ impl Each {
         }
     }
 
-    /// [`Each::run`] for `(map :key rows)` and `(group-by :key rows)`: a row is looked at where it is.
+    /// [`Each::run`] for `(map :key rows)` and `(group-by :key rows)`: reads rows in place.
     fn run_keyword(&mut self, cx: &mut Context) -> Result<Action> {
         let Value::Keyword(symbol) = self.function else { return self.run(cx) };
         loop {
@@ -321,7 +321,7 @@ impl Each {
     #[inline]
     fn next_arguments(&mut self) -> Option<(Value, Option<Value>)> {
         let item = match self.kind {
-            // These need the items again in the end.
+            // These kinds need the items again at the end.
             Kind::DropWhile | Kind::SplitWith | Kind::SortBy | Kind::SortByDescending => {
                 self.input.get(self.next)
             }
@@ -352,7 +352,7 @@ impl Each {
         })
     }
 
-    /// Takes the result of one call in; `Some` when the rest does not matter.
+    /// Uses the result of one call; `Some` if the machine is finished.
     fn accept(&mut self, cx: &mut Context, value: Value) -> Result<Option<Action>> {
         let truthy = value.is_truthy();
         match self.kind {
@@ -466,7 +466,7 @@ impl Each {
             Some(mark) => match (order::compare(cx, &value, mark)?, self.kind) {
                 (Ordering::Less, Kind::MinBy | Kind::MinKey) => true,
                 (Ordering::Greater, Kind::MaxBy | Kind::MaxKey) => true,
-                // On a tie the first wins by, the last wins key.
+                // On a tie the first item wins for `min-by`, the last for `min-key`.
                 (Ordering::Equal, Kind::MinKey | Kind::MaxKey) => true,
                 _ => false,
             },
@@ -530,7 +530,7 @@ impl Each {
     }
 }
 
-/// Sums fault as arithmetic, whatever the operand was.
+/// Faults of sums are arithmetic errors, whatever the operand.
 fn sum_fault(mut fault: Box<Fault>) -> Box<Fault> {
     if fault.reason == crate::Reason::TypeError {
         fault.reason = crate::Reason::ArithmeticError;
@@ -538,7 +538,7 @@ fn sum_fault(mut fault: Box<Fault>) -> Box<Fault> {
     fault
 }
 
-/// Which group of a map of groups has this key.
+/// The index of the group with this key.
 #[inline]
 fn find_group(cx: &mut Context, groups: &Value, key: &Value) -> Result<Option<usize>> {
     match groups {
@@ -547,7 +547,7 @@ fn find_group(cx: &mut Context, groups: &Value, key: &Value) -> Result<Option<us
     }
 }
 
-/// Adds an item to the group found, or to a new one. Nobody else holds the map nor the group, which grows in
+/// Adds an item to the group found, or to a new one. Neither the map nor the group is shared, so the group grows in
 /// place.
 #[inline]
 fn add_to_group(

@@ -1,9 +1,9 @@
-//! Functions of the program that do nothing but call a builtin with their parameters, keys of them and
-//! constants: `(fn [m word] (update m word (fnil inc 0)))`, `#(str "t" %)`. A machine calls the builtin
-//! itself, item after item, without a frame.
+//! Functions of the program that only call a builtin with their parameters, keys of these and constants:
+//! `(fn [m word] (update m word (fnil inc 0)))`, `#(str "t" %)`. A machine calls the builtin itself for each item,
+//! without a frame.
 //!
-//! No program can tell: such a call costs the fuel of the two calls that it is, and a fault is reported from
-//! inside the function ([`Action::Failed`]).
+//! Programs cannot observe this: such a call costs the fuel of both calls, and a fault is located inside the function
+//! ([`Action::Failed`]).
 
 use super::Action;
 use crate::apply::is_direct;
@@ -24,13 +24,13 @@ use std::mem::take;
 /// Most arguments of the builtin.
 const MOST: usize = 4;
 
-/// Registers of the functions that are looked at: larger ones do more than forward.
+/// Most registers of a forwarding function: one with more does other work as well.
 const REGISTERS: usize = 16;
 
-/// Where an argument of the builtin comes from.
+/// The source of an argument of the builtin.
 #[derive(Clone)]
 enum Operand {
-    /// A parameter of the function, which nothing else needs.
+    /// A parameter of the function, used only here.
     Parameter(usize),
     /// The value of a key in a parameter.
     Field(usize, Symbol),
@@ -42,12 +42,12 @@ enum Operand {
 pub struct Forward {
     run: DirectFunction,
     operands: SmallVec<[Operand; MOST]>,
-    /// It counts: `(update accumulator key inc)`, perhaps with `fnil`.
+    /// The function counts: `(update accumulator key inc)`, possibly with `fnil`.
     count: Option<Count>,
     site: Site,
 }
 
-/// What [`Forward::count`] adds, and the fuel of the calls that do so.
+/// The increment of [`Forward::count`], and the fuel of its calls.
 #[derive(Clone, Copy)]
 struct Count {
     step: i64,
@@ -158,10 +158,10 @@ impl Forward {
     /// [`Forward::failed`].
     #[inline]
     pub(crate) fn call(&self, cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-        // Without fuel the function is not entered, so the builtin must not get the chance to fault.
+        // Without fuel the function is not entered, so the builtin must not run and fault.
         cx.tick(1)?;
         let mut all = [const { Value::Nil }; MOST];
-        // What is read goes before what is given away.
+        // Operands that are read come before operands that are moved.
         for (slot, operand) in all.iter_mut().zip(&self.operands) {
             if let Operand::Field(parameter, key) = operand
                 && let Value::Map(map) = &arguments[*parameter]
@@ -184,8 +184,8 @@ impl Forward {
         Ok(value)
     }
 
-    /// Counts an item where the accumulator stands: values that are moved about cost more than all else here.
-    /// False when that needs [`Forward::call`]; nothing has changed or was paid for.
+    /// Counts an item in the accumulator in place, since moving values would be most of the cost. False if
+    /// [`Forward::call`] is needed; nothing was changed or paid then.
     ///
     /// # Errors
     /// As [`Forward::call`].
@@ -220,14 +220,14 @@ impl Forward {
         Ok(true)
     }
 
-    /// The end of the machine after a fault of [`Forward::call`].
+    /// The machine's action after a fault of [`Forward::call`].
     #[cold]
     pub(crate) fn failed(&self, fault: Box<Fault>) -> Action {
         Action::Failed(fault, self.site)
     }
 }
 
-/// What a function of one number adds, when it is `inc` or `dec`.
+/// The increment of a function of one number, if it is `inc` or `dec`.
 fn count_of(cx: &Store, function: &Value) -> Option<Count> {
     let (builtin, calls) = match function {
         Value::Builtin(builtin) => (builtin, 1),

@@ -1,4 +1,4 @@
-//! `map` and `mapcat` over several collections: stops at the shortest.
+//! A machine for `map` and `mapcat` over several collections; it stops at the shortest.
 
 use super::Action;
 use crate::context::Context;

@@ -1,5 +1,5 @@
-//! Calls of memoized functions. Values are immutable and functions keep nothing, so the results are kept by
-//! the isolate, in a table for each `memoize`.
+//! A machine for calls of memoized functions. Values are immutable and functions have no state, so the isolate caches
+//! the results, in one table for each `memoize`.
 
 use super::Action;
 use crate::context::{Context, Memos};

@@ -1,4 +1,4 @@
-//! `merge-with`: the function joins values of the same key.
+//! A machine for `merge-with`: the function joins the values of equal keys.
 
 use super::Action;
 use crate::context::Context;
@@ -14,7 +14,7 @@ pub struct Merge {
     function: Value,
     /// The result so far.
     merged: Rc<MapNode>,
-    /// Entries of the maps to come, as key and value alternating, last first.
+    /// Remaining entries, key and value alternating, last first.
     entries: List<Value>,
     /// Key of the running call.
     key: Value,

@@ -1,6 +1,6 @@
-//! Builtins that call functions of the program, as resumable state machines (architecture invariant
-//! 3). A machine never calls: it says what to call next, and gets the result back by `resume`. So a host call inside
-//! a callback suspends like any other, at any depth, and nothing recurses on the native stack.
+//! Builtins that call functions of the program, as resumable state machines (architecture invariant 3). A machine
+//! never calls: it requests a call, and gets the result by `resume`. A host call inside a callback so suspends like
+//! any other, at any depth, and nothing recurses on the native stack.
 //!
 //! The state of a machine is plain data (architecture invariant 10).
 
@@ -27,7 +27,7 @@ use crate::value::Value;
 use crate::value::build::Arguments;
 use std::rc::Rc;
 
-/// What a machine wants next.
+/// A machine's next action.
 pub enum Action {
     /// It is finished.
     Return(Value),
@@ -39,9 +39,9 @@ pub enum Action {
     Call(Value, Arguments),
     /// Finish with the result of this call.
     TailCall(Value, Arguments),
-    /// Go on later: the slice is used up.
+    /// Continue later: the slice is used up.
     Pause,
-    /// Go on as this machine.
+    /// Continue as this machine.
     Become(Native),
     /// Run its branches as fibers (only [`parallel::Parallel`]).
     Fork,
@@ -49,17 +49,17 @@ pub enum Action {
     Failed(Box<Fault>, forward::Site),
 }
 
-/// What a callback builtin wants next.
+/// A callback builtin's next step.
 pub enum Step {
     /// It is finished.
     Return(Value),
-    /// Call this function with these arguments in its place (as `apply` does).
+    /// Replace the call by a call of this function with these arguments (as `apply` does).
     TailCall(Value, Arguments),
     /// Run this state machine.
     Enter(Native),
 }
 
-/// The closed set of machines. The large and rare ones are boxed: the others are moved often.
+/// The closed set of machines. Large and rare ones are boxed, since the others are moved often.
 pub enum Native {
     /// One function over one collection.
     Each(each::Each),
@@ -96,7 +96,7 @@ pub enum Native {
 }
 
 impl Native {
-    /// Goes on with the result of the last call (`None` at the start).
+    /// Continues with the result of the last call (`None` at the start).
     pub(crate) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
         match self {
             Native::Each(machine) => machine.resume(cx, returned),
@@ -120,10 +120,9 @@ impl Native {
 }
 
 impl Native {
-    /// [`Native::resume`] after a function of the program has returned to the machine, while its window is
-    /// still there (register 0 holds the function). A machine that calls the same function for every item
-    /// puts the next arguments into the window and says true: no frame has to be made. Otherwise `action`
-    /// says what it wants.
+    /// [`Native::resume`] after a function of the program has returned to the machine, while its window still exists
+    /// (register 0 holds the function). A machine that calls the same function for every item puts the next arguments
+    /// into the window and returns true: no new frame is needed. Otherwise `action` is the machine's next action.
     #[inline]
     pub(crate) fn again(
         &mut self,
@@ -143,7 +142,7 @@ impl Native {
     }
 }
 
-/// Whether the window belongs to a call of this very function.
+/// Whether the window belongs to a call of this function.
 #[inline]
 pub(crate) fn is_running(function: &Value, window: &[Value]) -> bool {
     match (function, window.first()) {
@@ -152,8 +151,8 @@ pub(crate) fn is_running(function: &Value, window: &[Value]) -> bool {
     }
 }
 
-/// Whether a function is one of the program that takes exactly this many arguments, which its call puts into
-/// the first registers as they are.
+/// Whether a function is one of the program that takes exactly this many arguments, passed unchanged in the first
+/// registers.
 fn takes_as_they_are(cx: &Context, function: &Value, count: u8) -> bool {
     matches!(function, Value::Closure(closure)
         if cx.function(closure).is_some_and(|function| function.entry.arguments == count))

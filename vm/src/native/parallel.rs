@@ -1,5 +1,5 @@
-//! `pmap` and `pcalls`: each branch is a fiber of the same isolate, so that the host calls of all branches
-//! overlap. The isolate's scheduler starts the branches and fills the results in.
+//! A machine for `pmap` and `pcalls`: each branch is a fiber of the same isolate, so the host calls of all branches
+//! overlap. The isolate's scheduler starts the branches and stores the results.
 
 use super::Action;
 use crate::context::{Context, Prints};
@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 /// The machine.
 pub struct Parallel {
-    /// The function of `pmap`; `None` for `pcalls`, whose input holds the functions.
+    /// The function of `pmap`; `None` for `pcalls`, where the input holds the functions.
     function: Option<Value>,
     inputs: List<Rc<VectorNode>>,
     total: usize,
@@ -21,7 +21,7 @@ pub struct Parallel {
     /// Branches started and not finished.
     pub(crate) running: usize,
     results: List<Value>,
-    /// Lines printed by each branch, kept in index order.
+    /// Lines printed by each branch, in index order.
     prints: List<Option<Prints>>,
 }
 
@@ -58,8 +58,8 @@ impl Parallel {
     /// The call of the next branch to start, with its index.
     ///
     /// # Errors
-    /// Fuel and memory; deadline and cancellation, because making a fiber takes far longer than what a tiny branch costs
-    /// in fuel.
+    /// Fuel and memory; deadline and cancellation, since making a fiber takes far longer than the fuel of a tiny
+    /// branch suggests.
     pub(crate) fn next_branch(&mut self, cx: &mut Context) -> Result<Option<(usize, Value, Arguments)>> {
         if self.started == self.total {
             return Ok(None);
@@ -75,7 +75,7 @@ impl Parallel {
         }))
     }
 
-    /// A branch has returned. True when all have.
+    /// Handles the return of a branch. True if all have returned.
     ///
     /// # Errors
     /// Fuel and memory.
@@ -101,10 +101,10 @@ impl Parallel {
         (self.results.take_vector(), std::mem::take(&mut self.prints).into_iter().flatten())
     }
 
-    /// The fault of the whole form when a branch has failed.
+    /// The fault of the whole form after a failed branch.
     pub(crate) fn branch_fault(&self, index: usize, cause: Box<Fault>) -> Box<Fault> {
         let reason = match cause.reason {
-            // The program's own limits end the program, not the branch.
+            // Limits of the program end the program, not the branch.
             Reason::Timeout | Reason::Cancelled | Reason::FuelExceeded | Reason::MemoryExceeded => {
                 return cause;
             }

@@ -1,4 +1,4 @@
-//! `reduce`, `reduce-kv` and `reductions`.
+//! A machine for `reduce`, `reduce-kv` and `reductions`.
 
 use super::forward::Forward;
 use super::{Action, is_running, takes_as_they_are};
@@ -24,12 +24,12 @@ pub struct Reduce {
     accumulator: Value,
     /// The items are [key value] pairs, passed as two arguments.
     pairs: bool,
-    /// The function is one of the program that takes accumulator and item as they are, and nothing else has to
-    /// be done between two calls.
+    /// The function is one of the program that takes accumulator and item unchanged, and nothing else must be done
+    /// between two calls.
     takes_window: bool,
-    /// Every accumulator so far, for `reductions`.
+    /// All accumulators so far, for `reductions`.
     trail: Option<List<Value>>,
-    /// The function, when all it does is call a builtin.
+    /// The function, if it only calls a builtin.
     forward: Option<Box<Forward>>,
 }
 
@@ -48,7 +48,7 @@ impl Reduce {
         Reduce { function, input, next, accumulator, pairs, takes_window, trail: None, forward }
     }
 
-    /// The same machine, whose result is all accumulators.
+    /// The same machine, with all accumulators as its result.
     #[must_use]
     pub fn with_trail(mut self) -> Reduce {
         self.trail = Some(List::default());
@@ -79,8 +79,8 @@ impl Reduce {
         Ok(self.call(accumulator, item))
     }
 
-    /// The next call in the window of the last one, which returns what is in the register: the usual case of
-    /// [`Reduce::again`]. False, and nothing done, in other cases.
+    /// Makes the next call in the window of the last one, which returns the value in the register: the common case of
+    /// [`Reduce::again`]. False, and nothing changed, in other cases.
     #[inline(always)]
     pub(crate) fn next_call(&mut self, window: &mut [Value; WINDOW], returned: Src) -> bool {
         let from = usize::from(returned.reg);
@@ -143,7 +143,7 @@ impl Reduce {
         Ok(false)
     }
 
-    /// Calls a function that needs no frame for item after item. `None` when the slice is used up.
+    /// Calls a function that needs no frame for every item. `None` if the slice is used up.
     fn run(&mut self, cx: &mut Context, accumulator: Value) -> Result<Option<Value>> {
         let mut accumulator = accumulator;
         loop {
@@ -160,7 +160,7 @@ impl Reduce {
                 && forward.count(cx, &mut accumulator, item)?
             {
                 if Rc::strong_count(&self.input) == 1 {
-                    // As elsewhere the last user of a collection frees it on the way.
+                    // As elsewhere, the last user of a collection frees it on the way.
                     drop(VectorNode::take_item(&mut self.input, self.next));
                 }
                 self.next += 1;
@@ -191,7 +191,7 @@ impl Reduce {
         }
     }
 
-    /// The accumulator that a call gave; the function may end the reduction.
+    /// Handles the accumulator that a call returned; the function may end the reduction.
     #[inline]
     fn accept(&mut self, returned: Value) -> Value {
         match returned {

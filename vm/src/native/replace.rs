@@ -1,4 +1,4 @@
-//! `replace` of the matches of a regex by what a function makes of them.
+//! A machine for `replace` of the matches of a regex by a function's results.
 
 use super::Action;
 use crate::context::Context;
@@ -16,15 +16,15 @@ pub struct Replace {
     regex: Rc<RegexNode>,
     function: Value,
     first_only: bool,
-    /// The result so far: the text up to `copied` with its replacements.
+    /// The result so far: the text up to `copied`, with replacements.
     result: Text,
     copied: usize,
-    /// Where the next search begins; beyond the text when there is none.
+    /// Start of the next search; beyond the text if there is none.
     at: usize,
 }
 
 impl Replace {
-    /// Replaces matches in `text` by `(function match)`, where a match is as in `re-find`.
+    /// Replaces matches in `text` by `(function match)`, with matches as `re-find` gives them.
     pub fn new(text: Rc<StringNode>, regex: Rc<RegexNode>, function: Value, first_only: bool) -> Replace {
         Replace { text, regex, function, first_only, result: Text::new(), copied: 0, at: 0 }
     }

@@ -1,4 +1,4 @@
-//! `tree-seq`: the nodes of a tree, parents first.
+//! A machine for `tree-seq`: the nodes of a tree, parents first.
 
 use super::Action;
 use crate::collection::seq::to_vector;
@@ -10,10 +10,10 @@ use crate::value::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
 
-/// Which call the machine waits for.
+/// The call that the machine waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
-    /// Whether the node may have children.
+    /// The test whether the node may have children.
     Branch,
     /// Its children.
     Children,
@@ -23,10 +23,10 @@ enum Waiting {
 pub struct Tree {
     branch: Value,
     children: Value,
-    /// The node that the running call is about.
+    /// The node of the running call.
     node: Value,
     waiting: Waiting,
-    /// Children still to visit, with the index of the next, from the root's down.
+    /// Remaining children, each list with the index of the next, from the root down.
     levels: List<(Rc<VectorNode>, usize)>,
     out: List<Value>,
 }

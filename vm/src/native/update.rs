@@ -1,4 +1,4 @@
-//! `update` and `update-in`: the path is taken apart on the way down, so that an unshared structure is
+//! A machine for `update` and `update-in`: it takes the path apart on the way down, so that an unshared structure is
 //! updated in place on the way back.
 
 use super::{Action, Native, Step};
@@ -16,7 +16,7 @@ use std::rc::Rc;
 /// A container on the way down.
 struct Parent {
     container: Value,
-    /// The key it is changed at.
+    /// The key of the child.
     key: Value,
     /// Position of the key, if the container is a map that has it.
     row: Option<usize>,
@@ -27,17 +27,18 @@ items!(in_steps: Parent);
 /// The machine.
 pub struct Update {
     function: Value,
-    /// The first is what is found at the end of the path.
+    /// The first one is the value at the end of the path.
     arguments: Arguments,
     target: Value,
     path: Arguments,
     parents: List<Parent>,
-    /// Strings read by the flexible key rule (`update-in`), though they write exactly.
+    /// Strings are read by the flexible key rule (`update-in`), though they are written exactly.
     flexible: bool,
 }
 
 impl Update {
-    /// Changes what is at `path` in `target` to `(function old extra …)`; the first argument is a place for `old`.
+    /// Changes the value at `path` in `target` to `(function old extra …)`; the first argument is a placeholder for
+    /// `old`.
     pub fn new(
         function: Value,
         arguments: Arguments,
@@ -48,10 +49,10 @@ impl Update {
         Update { function, arguments, target, path, parents: List::default(), flexible }
     }
 
-    /// Makes the change at once where the function needs no frame.
+    /// Makes the change at once if the function needs no frame.
     ///
     /// # Errors
-    /// What lies on the path is no collection; what the function faults with.
+    /// A value on the path is no collection; the function faults.
     pub fn start(mut self, cx: &mut Context) -> Result<Step> {
         if is_direct(cx, &self.function)
             && let Action::Return(value) = self.resume(cx, None)?
@@ -82,7 +83,7 @@ impl Update {
         }
     }
 
-    /// Puts the new value in, and the containers around it back together.
+    /// Stores the new value, and rebuilds the containers around it.
     fn ascend(&mut self, cx: &mut Context, value: Value) -> Result<Value> {
         let mut value = value;
         while let Some(Parent { container, key, row }) = self.parents.pop() {
@@ -95,7 +96,7 @@ impl Update {
         Ok(value)
     }
 
-    /// Walks down the path; containers that nobody else holds give their child away.
+    /// Walks down the path; unshared containers give their child away.
     fn descend(&mut self, cx: &mut Context) -> Result<Value> {
         let mut here = take(&mut self.target);
         for key in take(&mut self.path) {
@@ -172,7 +173,7 @@ fn store_item(cx: &mut Context, vector: Rc<VectorNode>, index: usize, value: Val
     Ok(Value::Vector(vector))
 }
 
-/// `(update map key f)` where f needs no frame: the usual case, in place and with one lookup.
+/// `(update map key f)` with an f that needs no frame: the common case, in place and with one lookup.
 fn update_at_once(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     let (Value::Map(mut map), key) = (take(&mut arguments[0]), take(&mut arguments[1])) else {
         return Ok(Step::Return(Value::Nil));
@@ -249,7 +250,7 @@ fn update_path(
         return Err(Fault::type_error(format_args!("{name}: arg 1 expected map, got {word}")));
     }
     let function = take(&mut rest[0]);
-    // The first is what will be found at the end of the path.
+    // A placeholder for the value at the end of the path.
     let mut all = Arguments::of([Value::Nil]);
     all.extend(cx, rest[1..].iter_mut().map(take))?;
     if let Value::Builtin(builtin) = function {

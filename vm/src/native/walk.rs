@@ -1,5 +1,5 @@
-//! `walk`, `prewalk`, `postwalk`: a collection is taken apart, its items go through a function, and a
-//! collection of the same type is built of the results.
+//! A machine for `walk`, `prewalk`, `postwalk`: it takes a collection apart, passes its items through a function, and
+//! builds a collection of the same type from the results.
 
 use super::Action;
 use crate::collection::adding::add_entries;
@@ -18,7 +18,7 @@ use std::rc::Rc;
 /// How far down, and in which order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// One level: `inner` on the items, `outer` on what they make.
+    /// One level: `inner` on the items, `outer` on the rebuilt collection.
     Once,
     /// A collection before its items.
     Pre,
@@ -28,7 +28,7 @@ pub enum Direction {
 
 /// A collection that is being rebuilt.
 struct Level {
-    /// Items still to visit; a map's are `[key value]` pairs.
+    /// Remaining items; those of a map are `[key value]` pairs.
     input: Rc<VectorNode>,
     next: usize,
     output: Output,
@@ -36,7 +36,7 @@ struct Level {
 
 items!(in_steps: Level);
 
-/// What has been built of a collection.
+/// The rebuilt part of a collection.
 enum Output {
     Vector(List<Value>),
     Map(Rc<MapNode>),
@@ -101,7 +101,7 @@ impl Walk {
         self.step(cx)
     }
 
-    /// Goes on until there is a call to make or nothing left.
+    /// Continues until there is a call to make or nothing is left.
     fn step(&mut self, cx: &mut Context) -> Result<Action> {
         loop {
             let Some(level) = self.levels.last_mut() else { return Ok(Action::Return(Value::Nil)) };
@@ -147,13 +147,13 @@ impl Walk {
         self.levels.push(cx, Level { input, next: 0, output })
     }
 
-    /// Adds a finished value to the collection it belongs to; gives it back when it is the whole form.
+    /// Adds a finished value to its collection; gives it back if it is the whole form.
     fn accept(&mut self, cx: &mut Context, value: Value) -> Result<Option<Value>> {
         let name = self.name();
         let Some(level) = self.levels.last_mut() else { return Ok(Some(value)) };
         match &mut level.output {
             Output::Vector(items) => items.push(cx, value)?,
-            // Taken out and put back, so that the only holder changes it in place.
+            // Moved out and back in, so that the map is unshared and changes in place.
             Output::Map(map) => {
                 let whole = std::mem::replace(map, MapNode::empty());
                 *map = add_entries(cx, whole, value, name)?;

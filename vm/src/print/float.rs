@@ -1,5 +1,5 @@
-//! The text of floats: the shortest digits that read back as the same float, plain between 1e-4 and 1e16,
-//! with an exponent beyond (`1.0e20`).
+//! Prints floats: the shortest digits that read back as the same float, plain between 1e-4 and 1e16, with an exponent
+//! beyond (`1.0e20`).
 
 /// Writes a finite float.
 pub(crate) fn float_text(value: f64) -> String {
@@ -24,7 +24,7 @@ pub(crate) struct Decimal {
     pub(crate) negative: bool,
     /// Significant digits without zeros at either end; none for zero.
     digits: String,
-    /// Where the decimal point stands, relative to the first digit: 0.0012 is "12" and -2.
+    /// Position of the decimal point relative to the first digit: 0.0012 is "12" and -2.
     point: i32,
 }
 
@@ -73,7 +73,7 @@ impl Decimal {
         let up = self.digits.as_bytes()[count] >= b'5';
         self.digits.truncate(count);
         if up {
-            // Nines turn to zeros, which fall off the end.
+            // Nines become zeros, which are dropped at the end.
             let kept = self.digits.trim_end_matches('9').len();
             self.digits.truncate(kept);
             match self.digits.pop() {

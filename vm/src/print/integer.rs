@@ -1,4 +1,4 @@
-//! The decimal text of big integers, in steps short enough to look at the deadline between them.
+//! Prints big integers in decimal, in steps short enough to check the deadline between them.
 
 use crate::context::Context;
 use crate::fault::Result;
@@ -65,7 +65,7 @@ pub(crate) fn write_radix(cx: &mut Context, out: &mut Text, value: i64, radix: u
 /// Fuel, deadline, cancellation, memory.
 pub(crate) fn write_big_radix(cx: &mut Context, out: &mut Text, node: &BigIntNode, radix: u32) -> Result<()> {
     let value = cx.limbs(node)?;
-    // Digits of these radixes are groups of bits: as fast to write as to read.
+    // Digits of these radixes are groups of bits, so writing takes linear time.
     cx.reserve((value.bits() / 3) as usize)?;
     if node.is_negative() {
         out.push(cx, "-")?;

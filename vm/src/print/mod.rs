@@ -1,7 +1,7 @@
 //! Printing: `pr-str` text, the text of `str`, and the line of `println`.
 //!
-//! One writer serves all three. It keeps an explicit work list, pays fuel for every byte and checks memory
-//! as the text grows, so deep and shared values print or end in a typed fault.
+//! One writer serves all three. It has an explicit work list, pays fuel for every byte and checks memory as the text
+//! grows, so deep and shared values print or end in a typed fault.
 
 mod float;
 mod integer;
@@ -27,9 +27,9 @@ pub struct Printed {
     pub text: String,
     /// The text was cut.
     pub truncated: bool,
-    /// Bytes of the whole text; one more than are counted when it has more.
+    /// Bytes of the whole text; one more than the counted maximum if it is longer.
     pub bytes: usize,
-    /// Bytes that it is shorter by because it is brief.
+    /// Bytes saved by abbreviating.
     pub saved: usize,
 }
 
@@ -38,9 +38,9 @@ pub struct Printed {
 pub struct Extent {
     /// The text was cut.
     pub truncated: bool,
-    /// Bytes of the whole text; one more than are counted when it has more.
+    /// Bytes of the whole text; one more than the counted maximum if it is longer.
     pub bytes: usize,
-    /// Bytes that it is shorter by because it is brief.
+    /// Bytes saved by abbreviating.
     pub saved: usize,
 }
 
@@ -54,7 +54,7 @@ pub fn pr_str(cx: &mut Context, value: &Value, limit: impl Into<TextLimit>) -> R
     Ok(Printed { text, truncated, bytes, saved })
 }
 
-/// [`pr_str`] into memory that its caller keeps: whatever `text` holds is replaced.
+/// [`pr_str`] into the caller's memory, which replaces the content of `text`.
 ///
 /// # Errors
 /// Those of [`pr_str`]; `text` is empty then.
@@ -66,7 +66,7 @@ pub fn pr_str_into(cx: &mut Context, value: &Value, limit: TextLimit, text: &mut
     Ok(Extent { truncated, bytes, saved })
 }
 
-/// The text of `str`: strings raw, nil empty, infinities in words; what is inside collections reads as in
+/// The text of `str`: strings raw, nil empty, infinities in words. Values inside collections are written as by
 /// [`pr_str`].
 ///
 /// # Errors
@@ -100,8 +100,8 @@ pub fn println_text(cx: &mut Context, values: &[Value]) -> Result<String> {
     Ok(buffer.into_text())
 }
 
-/// True for what sequence functions make of a string: printed as the text it was.
-/// Writing the items pays for having looked at them.
+/// True for the vectors that sequence functions make of a string, which print as that text. Writing the items pays
+/// for reading them here.
 fn is_characters(cx: &Context, node: &VectorNode) -> Result<bool> {
     let items = node.as_slice().unwrap_or_default();
     for some in items.chunks(STEP) {
@@ -138,19 +138,19 @@ pub(crate) fn write_display(cx: &mut Context, buffer: &mut Text, value: &Value) 
     }
 }
 
-/// A collection whose first elements are written.
+/// A collection that is partly written.
 enum Open<'v> {
     Items(&'v [Value], bool),
     Range(&'v VectorNode, usize),
     Map(&'v MapNode, &'v [u32], usize),
     Set(&'v SetNode, &'v [u32], usize),
-    /// The value of the map entry whose key is written.
+    /// The value of a map entry; its key is written.
     Value(&'v Value),
 }
 
 items!(at_once: Open<'_>);
 
-/// Writes the text of `pr-str`; stops early when the buffer is full.
+/// Writes the text of `pr-str`; stops early if the buffer is full.
 pub(crate) fn write_readable(cx: &mut Context, buffer: &mut Text, value: &Value) -> Result<()> {
     if !matches!(value, Value::Vector(_) | Value::Map(_) | Value::Set(_)) {
         return if buffer.is_full() { Ok(()) } else { write_leaf(cx, buffer, value) };
@@ -234,7 +234,7 @@ pub(crate) fn write_readable(cx: &mut Context, buffer: &mut Text, value: &Value)
     Ok(())
 }
 
-/// Writes a value that holds no others.
+/// Writes a value without parts.
 fn write_leaf(cx: &mut Context, buffer: &mut Text, value: &Value) -> Result<()> {
     match value {
         Value::Nil => buffer.push(cx, "nil"),
@@ -264,11 +264,11 @@ fn write_leaf(cx: &mut Context, buffer: &mut Text, value: &Value) -> Result<()> 
             let text = readable_pattern(node.pattern());
             buffer.push(cx, &text)
         }
-        // Dates read as the strings that they are parsed from.
+        // Dates print as the strings from which they are parsed.
         Value::LocalDate(date) => buffer.push(cx, &format!("\"{date}\"")),
         Value::DateTime(date_time) => buffer.push(cx, &format!("\"{date_time}\"")),
         Value::Duration(duration) => buffer.push(cx, &duration.to_string()),
-        // Collections are taken apart by the caller.
+        // The caller takes collections apart.
         Value::Vector(_) | Value::Map(_) | Value::Set(_) => Ok(()),
     }
 }
@@ -284,8 +284,8 @@ pub(crate) fn write_int(cx: &mut Context, buffer: &mut Text, value: i64) -> Resu
     buffer.push(cx, itoa::Buffer::new().format(value))
 }
 
-/// A pattern as a literal. The reader keeps the backslash of most escapes, so most patterns read as they are;
-/// one that it would take as an escape of its own is doubled.
+/// A pattern as a literal. The reader keeps the backslash of most escapes, so most patterns are written unchanged. A
+/// backslash that the reader would interpret itself is doubled.
 fn readable_pattern(pattern: &str) -> String {
     let mut text = String::with_capacity(pattern.len() + 3);
     text.push_str("#\"");

@@ -1,4 +1,4 @@
-//! The characters of a pattern's programs, as classes that no instruction and no assertion can tell apart.
+//! Partitions all characters into classes that no instruction and no assertion of a pattern can distinguish.
 
 use super::class::Set;
 use super::look::Side;
@@ -10,7 +10,7 @@ use crate::memory::Meter;
 #[derive(Debug)]
 pub(super) struct Alphabet {
     ascii: [u16; 128],
-    /// First characters of the ranges that belong to one class each, and their classes.
+    /// First characters of the ranges, each with its class.
     starts: Vec<u32>,
     classes: Vec<u16>,
     /// One character of each class.
@@ -18,7 +18,7 @@ pub(super) struct Alphabet {
 }
 
 impl Alphabet {
-    /// The coarsest partition that a program and its sets need; `also` are told apart, too.
+    /// The coarsest partition that a program and its sets need; `also` are distinguished as well.
     ///
     /// # Errors
     /// Fuel for the ranges of the sets.
@@ -38,12 +38,12 @@ impl Alphabet {
         characters.sort_unstable();
         characters.dedup();
         let mut starts: Vec<u32> = characters.iter().flat_map(|&code| [code, code + 1]).collect();
-        // The end of the plane of surrogates is a boundary of every alphabet: none of them is a member.
+        // The surrogate range has boundaries in every alphabet, so that none of it is a member of a class.
         starts.extend([0, 0xD800, 0xE000, 0x11_0000]);
         for set in sets.iter().chain(also) {
             starts
                 .extend(set.ranges().iter().flat_map(|&(start, end)| [u32::from(start), u32::from(end) + 1]));
-            // Two runs that are in order are merged in one pass.
+            // Two sorted runs are merged in one pass.
             starts.sort();
             starts.dedup();
             meter.tick(starts.len() as u64)?;
@@ -67,7 +67,7 @@ impl Alphabet {
         Ok(alphabet)
     }
 
-    /// Numbers the classes in the order of their first characters, and notes these.
+    /// Numbers the classes in the order of their first characters, and stores these.
     fn number(&mut self) {
         let mut numbers = vec![u16::MAX; usize::from(self.top()) + 1];
         for (start, class) in self.starts.iter().zip(&mut self.classes) {
@@ -117,7 +117,7 @@ impl Alphabet {
     }
 }
 
-/// Splits the classes by whether a set holds them; the new number of classes.
+/// Splits the classes by membership in a set. Gives the new number of classes.
 fn split(starts: &[u32], classes: &mut [u16], count: u16, set: &Set) -> u16 {
     let mut inside = vec![u16::MAX; usize::from(count)];
     let mut next = count;

@@ -1,8 +1,8 @@
-//! Search by trying: the ways through a program one after the other, in the order of preference.
+//! Search by backtracking: tries the paths through a program one after the other, in the order of preference.
 //!
-//! Programs without look-around and back-references are searched this way only in short texts: a table of the splits
-//! that were passed at each place keeps the work to the size of the program times the length of the text. For the other programs
-//! there is no such bound, so each step is paid for, and a search has a limit of steps. The stack of ways not yet tried is on
+//! Programs without look-around and back-references are searched this way only in short texts: a table of visited
+//! splits at each position bounds the work by the size of the program times the length of the text. Other programs
+//! have no such bound, so each step is paid for, and a search has a limit of steps. The stack of untried paths is on
 //! the heap and on the memory account.
 
 use super::class::Set;
@@ -13,58 +13,59 @@ use crate::fault::{Fault, Result};
 use crate::memory::Meter;
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
-/// A slot that holds no place.
+/// A slot without a position.
 pub(super) const NOWHERE: usize = usize::MAX;
 
-/// Steps of one search with a program that has no bound of its own.
+/// Steps of one search with a program that has no other bound.
 const MOST_STEPS: u64 = 10_000_000;
 
 /// Steps between two payments.
 const PAID_AT_ONCE: u64 = 2_048;
 
-/// Frames that are not on the account: every search may have them.
+/// Frames that are not charged: every search may have them.
 const FREE_FRAMES: usize = 1_024;
 
-/// What to go back to.
+/// An entry of the backtracking stack.
 #[derive(Clone, Copy)]
 enum Frame {
-    /// A way not yet tried.
+    /// A path not yet tried.
     Way { pc: u16, at: usize },
-    /// What a slot held before.
+    /// The former value of a slot.
     Undo { slot: u16, old: usize },
-    /// The body of an `Enter` has not matched yet; it was entered at `at`, for a look-behind `back` characters before it.
+    /// The body of an `Enter` has not matched yet; it was entered at `at`, for a look-behind `back` characters
+    /// earlier.
     Enclosure { pc: u16, back: u32, at: usize },
 }
 
-/// Memory that searches use one after the other.
+/// Memory that consecutive searches reuse.
 #[derive(Default)]
 pub(super) struct Scratch {
     frames: Vec<Frame>,
-    /// Positions of the enclosures among the frames.
+    /// Positions of the enclosures on the stack.
     enclosures: Vec<usize>,
-    /// A bit for each split at each place.
+    /// A bit for each split at each position.
     visited: Vec<u64>,
 }
 
 impl Scratch {
-    /// Small enough to be kept without an account.
+    /// Small enough to be retained without a charge.
     pub(super) fn is_small(&self) -> bool {
         self.frames.capacity() <= FREE_FRAMES && self.visited.capacity() <= 1_024
     }
 }
 
-/// A search to be done.
+/// The parameters of a search.
 pub(super) struct Search<'s> {
     pub(super) program: &'s Program,
     pub(super) sets: &'s [Set],
     pub(super) text: &'s str,
     /// Where it begins.
     pub(super) at: usize,
-    /// The match begins there.
+    /// The match must begin there.
     pub(super) anchored: bool,
-    /// The match ends where the text does.
+    /// The match must end at the end of the text.
     pub(super) whole: bool,
-    /// Splits are passed once at each place.
+    /// Each split is visited once at each position.
     pub(super) bounded: bool,
     pub(super) first: &'s FirstBytes,
 }
@@ -74,7 +75,7 @@ struct Run<'s> {
     slots: Vec<usize>,
     scratch: &'s mut Scratch,
     charge: Charge,
-    /// Frames that are paid for.
+    /// Number of frames that are charged.
     room: usize,
     /// Steps not yet paid.
     steps: u64,
@@ -83,7 +84,7 @@ struct Run<'s> {
 }
 
 impl Search<'_> {
-    /// The first match, as the places of its groups.
+    /// The first match, as the positions of its groups.
     ///
     /// # Errors
     /// Fuel for each step, memory for the stack, deadline, cancellation; too many steps.
@@ -97,7 +98,7 @@ impl Search<'_> {
             scratch,
             charge: Charge::default(),
             room: FREE_FRAMES,
-            // Beside what it does: the slots have to be made.
+            // In addition to its steps: the slots must be initialised.
             steps: self.program.slots as u64 / 8,
             paid: 0,
         };
@@ -128,7 +129,7 @@ impl Run<'_> {
                 }
                 match bytes.get(at) {
                     None => return Ok(false),
-                    // As far as was looked, which may be within a character.
+                    // The search may have stopped inside a character.
                     Some(&byte) if !search.first.has(byte) => continue,
                     Some(_) => {}
                 }
@@ -171,7 +172,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// True the first time that a split is passed at a place.
+    /// True on the first visit of a split at a position.
     #[inline]
     fn first_visit(&mut self, number: u16, at: usize) -> bool {
         let bit = (at - self.search.at) * self.search.program.splits + usize::from(number);
@@ -184,7 +185,7 @@ impl Run<'_> {
         !known
     }
 
-    /// The match that begins at a place.
+    /// The match that begins at a position.
     fn attempt(&mut self, meter: &mut Meter, start: usize) -> Result<bool> {
         let Search { program, sets, text, whole, bounded, .. } = *self.search;
         let bytes = text.as_bytes();
@@ -247,7 +248,7 @@ impl Run<'_> {
                 Instruction::Match if whole && at != text.len() => false,
                 Instruction::Match => {
                     self.slots[1] = at;
-                    // `\K` within a look-ahead puts the beginning behind the end.
+                    // `\K` inside a look-ahead moves the beginning behind the end.
                     self.slots[0] = self.slots[0].min(at);
                     return Ok(true);
                 }
@@ -313,7 +314,7 @@ impl Run<'_> {
         self.push(meter, Frame::Undo { slot, old })
     }
 
-    /// Goes back to the latest way not yet tried.
+    /// Backtracks to the latest untried path.
     fn back(&mut self, meter: &mut Meter) -> Result<Option<(usize, usize)>> {
         while let Some(frame) = self.scratch.frames.pop() {
             self.steps += 1;
@@ -342,8 +343,8 @@ impl Run<'_> {
         Ok(None)
     }
 
-    /// Begins the body of the `Enter` at `pc`, `back` characters before `at`. Where there are not as many, or the look-behind
-    /// reaches no further, its body fails.
+    /// Begins the body of the `Enter` at `pc`, `back` characters before `at`. If there are not as many, or the
+    /// look-behind reaches no further, its body fails.
     fn enter(
         &mut self,
         meter: &mut Meter,
@@ -375,7 +376,7 @@ impl Run<'_> {
         Ok(Some((pc + 1, place)))
     }
 
-    /// Ends the body that was entered last: where the search goes on, unless it goes back.
+    /// Ends the innermost body. Gives where the search continues, unless it backtracks.
     fn leave(&mut self, at: usize) -> Option<usize> {
         let index = *self.scratch.enclosures.last()?;
         let Frame::Enclosure { pc, at: entered, .. } = self.scratch.frames[index] else { return None };
@@ -395,7 +396,7 @@ impl Run<'_> {
             }
             return None;
         }
-        // The ways not taken are given up; what the groups held before is still needed.
+        // Untried paths of the body are dropped; former values of the groups are still needed.
         let mut kept = index;
         for frame in index + 1..self.scratch.frames.len() {
             if let undo @ Frame::Undo { .. } = self.scratch.frames[frame] {
@@ -407,7 +408,7 @@ impl Run<'_> {
         Some(if matches!(kind, Enclosed::Atomic | Enclosed::Test) { at } else { entered })
     }
 
-    /// The place after the text of a group, if that text comes next. The text of a group that has not matched never does.
+    /// The position after the text of a group, if that text comes next; never for a group that has not matched.
     fn after_reference(
         &mut self,
         meter: &mut Meter,
@@ -451,7 +452,7 @@ fn same_letter(one: char, other: char) -> bool {
         && cases.ranges().iter().any(|range| (range.start()..=range.end()).contains(&other))
 }
 
-/// The character at a place.
+/// The character at a position.
 #[inline]
 fn character(text: &str, at: usize) -> Option<char> {
     match text.as_bytes().get(at) {

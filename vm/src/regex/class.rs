@@ -1,15 +1,15 @@
-//! Sets of characters, made in small steps: folding the case of one large class takes milliseconds in one piece.
+//! Sets of characters, built in small steps: folding the case of one large class at once takes milliseconds.
 
 use super::syntax::{Flags, Wrong};
 use regex_syntax::ast::{self, Ast, ClassSet, ClassSetBinaryOpKind, ClassSetItem};
 use regex_syntax::hir::translate::TranslatorBuilder;
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 
-/// A set of characters, ready to be asked.
+/// A set of characters with fast membership tests.
 #[derive(Debug)]
 pub(super) struct Set {
     ascii: u128,
-    /// All ranges in order, those of ASCII included.
+    /// All sorted ranges, including ASCII.
     ranges: Box<[(char, char)]>,
 }
 
@@ -51,10 +51,10 @@ fn is_in(ranges: &[(char, char)], character: char) -> bool {
 /// Characters between two payments while the case of a range is folded.
 const FOLD_STEP: u32 = 8_192;
 
-/// Makes the classes of one pattern, each kind once.
+/// Builds the character classes of one pattern, each kind once.
 pub(super) struct Classes<'p> {
     pattern: &'p str,
-    /// Classes as written in the pattern, with the flag that ignores case.
+    /// Classes by their notation and the flag that ignores case.
     known: Vec<(&'p str, bool, ClassUnicode)>,
 }
 
@@ -71,7 +71,7 @@ impl<'p> Classes<'p> {
         pay: &mut impl FnMut(u64) -> Result<(), E>,
     ) -> Result<ClassUnicode, Wrong<E>> {
         match node {
-            // There are only 256 bytes in the classes without Unicode.
+            // Classes without Unicode contain only 256 bytes.
             _ if !flags.unicode => self.plain(node, flags),
             Ast::ClassBracketed(bracket) => self.bracket(bracket, flags, pay),
             Ast::ClassUnicode(class) => {
@@ -86,7 +86,7 @@ impl<'p> Classes<'p> {
         }
     }
 
-    /// The class as the parser's own translator makes it, in one piece.
+    /// The class as the parser's own translator builds it, in one step.
     fn plain<E>(&self, node: &Ast, flags: Flags) -> Result<ClassUnicode, Wrong<E>> {
         let hir = TranslatorBuilder::new()
             .unicode(flags.unicode)
@@ -176,7 +176,7 @@ impl<'p> Classes<'p> {
         };
         let span = item.span();
         let text = self.pattern.get(span.start.offset..span.end.offset).unwrap_or_default();
-        // A literal and a range are written differently from every shorthand and property.
+        // Literals and ranges never have the notation of a shorthand or a property.
         let known = self.known.iter().find(|known| known.0 == text && known.1 == flags.ignore_case);
         if let Some((_, _, class)) = known {
             return Ok(class.clone());
@@ -188,7 +188,7 @@ impl<'p> Classes<'p> {
         });
         let mut class = self.plain(&alone, Flags { ignore_case: false, ..flags })?;
         pay(class.ranges().len() as u64 / 8 + 1).map_err(Wrong::Stopped)?;
-        // The shorthands hold every case of their letters.
+        // The shorthands contain every case of their letters.
         if flags.ignore_case && !matches!(item, ClassSetItem::Perl(_)) {
             if negated {
                 class.negate();
@@ -215,7 +215,7 @@ fn folded<E>(
         let (mut start, end) = (u32::from(range.start()), u32::from(range.end()));
         while start <= end {
             let last = end.min(start + FOLD_STEP - 1);
-            // A piece that begins or ends between the surrogates loses nothing by being shortened.
+            // A piece that begins or ends among the surrogates can be shortened without loss.
             if let (Some(first), Some(last)) = (at_least(start), at_most(last))
                 && first <= last
             {
@@ -237,7 +237,7 @@ fn folded<E>(
 
 fn fold_some(all: &mut ClassUnicode, some: &mut Vec<ClassUnicodeRange>) {
     let mut more = ClassUnicode::new(some.drain(..));
-    // Fails only in builds of the parser without the tables of cases, which this is not.
+    // Fails only if the parser is built without case tables, which this one is not.
     if more.try_case_fold_simple().is_ok() {
         all.union(&more);
     }

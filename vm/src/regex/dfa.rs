@@ -1,8 +1,8 @@
-//! A deterministic automaton whose states are made when a search first needs them.
+//! A deterministic automaton with states that are made when a search first needs them.
 //!
-//! A state is the ways through the program that are open before a character, in the order of preference, and what
-//! assertions can see of the character passed last. Making one is paid for by the instructions looked at. The automaton is on the
-//! memory account and begins anew when it has reached its bound, so a search is slow at worst, never large.
+//! A state is the list of open paths through the program before a character, in the order of preference, and what
+//! assertions can see of the previous character. Making a state is paid for by the instructions examined. The
+//! automaton is on the memory account and is reset at its size limit, so a search is slow at worst, never large.
 
 use super::alphabet::Alphabet;
 use super::class::Set;
@@ -14,29 +14,29 @@ use crate::memory::Meter;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Logical bytes after which an automaton begins anew.
+/// Logical bytes at which an automaton is reset.
 const MOST_BYTES: usize = 512 << 10;
 
-/// Logical bytes of a state beside its ways and its row of the table.
+/// Logical bytes of a state in addition to its paths and its row of the table.
 const STATE_BYTES: usize = 96;
 
 /// Bytes of text between two payments.
 const PAID_AT_ONCE: usize = 4_096;
 
-/// An entry of the table: the row of the next state and what was seen on the way there.
+/// An entry of the table: the row of the next state, and flags.
 type Entry = u32;
 
 /// A match ends before the character.
 const MATCH: Entry = 1 << 31;
-/// No match comes after the character.
+/// No match can follow the character.
 const DEAD: Entry = 1 << 30;
-/// Nothing but the beginning of a match is open after the character.
+/// Only the beginning of a match is open after the character.
 const START: Entry = 1 << 29;
 /// Not yet known.
 const UNKNOWN: Entry = 1 << 28;
 const ROW: Entry = UNKNOWN - 1;
 
-/// What a search needs beside the automaton.
+/// The inputs of a search other than the automaton.
 #[derive(Clone, Copy)]
 pub(super) struct View<'s> {
     pub(super) program: &'s Program,
@@ -75,19 +75,19 @@ pub(super) struct Dfa {
     /// A row of entries for each state: one for each class of characters, the last for the end of the text.
     table: Vec<Entry>,
     stride: usize,
-    /// What each state is; the first item is the side of the character passed last.
+    /// The content of each state; the first item is the side of the previous character.
     states: Vec<Rc<[u16]>>,
-    /// Rows of states.
+    /// Rows by state.
     rows: BTreeMap<Rc<[u16]>, Entry>,
-    /// Rows of the states that searches begin in, by side.
+    /// Rows of the start states, by side.
     starts: [Entry; Side::COUNT],
     charge: Charge,
     bytes: usize,
-    /// How often it began anew.
+    /// Number of resets.
     generation: u32,
-    /// Searches pass places where no match can begin without the automaton.
+    /// Searches skip positions where no match can begin, without the automaton.
     skips: bool,
-    /// Work space: instructions reached, those to look at, and the next state.
+    /// Work space: reached instructions, those still to examine, and the next state.
     reached: Ways,
     open: Vec<u16>,
     next: Ways,
@@ -112,7 +112,7 @@ impl Dfa {
         }
     }
 
-    /// The row of the state that a search begins in.
+    /// The row of the start state of a search.
     fn start(&mut self, meter: &mut Meter, view: View<'_>, side: Side) -> Result<Entry> {
         let side = side.seen_by(view.program.mask);
         let known = self.starts[usize::from(side.bits())];
@@ -128,7 +128,7 @@ impl Dfa {
         Ok(row)
     }
 
-    /// The row of a state, a new one if need be.
+    /// The row of a state, added if necessary.
     fn row(&mut self, meter: &mut Meter, state: Rc<[u16]>) -> Result<Entry> {
         if let Some(&row) = self.rows.get(&state) {
             return Ok(row);
@@ -151,7 +151,7 @@ impl Dfa {
         Ok(row)
     }
 
-    /// What comes of a state and a class of characters; the class after the last one is the end of the text.
+    /// The entry for a state and a class of characters; the class after the last one is the end of the text.
     #[cold]
     #[inline(never)]
     fn step(&mut self, meter: &mut Meter, view: View<'_>, row: Entry, class: u16) -> Result<Entry> {
@@ -204,13 +204,13 @@ impl Dfa {
                     Instruction::Match => {
                         entry |= MATCH;
                         if self.direction == Direction::Forward {
-                            // The ways after this one are worse.
+                            // Paths after this one have lower preference.
                             self.open.clear();
                             break 'ways;
                         }
                         continue;
                     }
-                    // What only the backtracking search knows is in no program that comes here.
+                    // Programs for this search contain no backtracking-only instructions.
                     _ => continue,
                 };
                 if passes {
@@ -223,7 +223,7 @@ impl Dfa {
             entry |= DEAD;
         } else {
             if self.direction == Direction::Backward {
-                // All matches count, so their order does not.
+                // All matches count, so their order is irrelevant.
                 self.next.order.sort_unstable();
             }
             let side = coming.seen_by(program.mask);
@@ -231,13 +231,13 @@ impl Dfa {
             state.push(u16::from(side.bits()));
             state.extend_from_slice(&self.next.order);
             if self.skips && state[1..] == [2] {
-                // The way past a character, which goes back to the beginning.
+                // The path past a character, which leads back to the beginning.
                 entry |= START;
             }
             let generation = self.generation;
             entry |= self.row(meter, state.into())?;
             if self.generation != generation {
-                // The state that this was about has gone.
+                // The state of this step was dropped by a reset.
                 return Ok(entry);
             }
         }
@@ -265,7 +265,7 @@ impl Dfa {
         loop {
             if skip {
                 at = first.next(bytes, at, at + PAID_AT_ONCE);
-                // The place up to which was looked may be within a character.
+                // The skipping search may have stopped inside a character.
                 skip = bytes.get(at).is_some_and(|&byte| !first.has(byte));
                 if !skip {
                     row = self.start(meter, view, Side::of_any(text[..at].chars().next_back()))?;
@@ -273,7 +273,7 @@ impl Dfa {
             } else {
                 let end = bytes.len().min(at + PAID_AT_ONCE);
                 while at < end {
-                    // What most characters need, with nothing else to keep in mind.
+                    // The common case, which needs no other state.
                     let (table, alphabet) = (&*self.table, view.alphabet);
                     for &byte in &bytes[at..end] {
                         if byte >= 128 {
@@ -334,7 +334,7 @@ impl Dfa {
         Ok(found)
     }
 
-    /// The first place from `start` on where a match that ends at `end` begins.
+    /// The first position from `start` on at which a match that ends at `end` begins.
     ///
     /// # Errors
     /// As [`Dfa::forward`].
@@ -367,7 +367,7 @@ impl Dfa {
                 meter.tick((paid - at) as u64)?;
                 paid = at;
             }
-            // The character before `start` is not passed, but assertions look at it.
+            // The character before `start` is not consumed, but assertions look at it.
             let (class, width) = match at.checked_sub(1).map(|before| bytes[before]) {
                 None => (view.alphabet.len() as u16, 0),
                 Some(byte) if byte < 128 => (view.alphabet.of_ascii(byte), 1),

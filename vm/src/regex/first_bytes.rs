@@ -1,23 +1,23 @@
-//! The bytes that a match can begin with: places before any other byte need not be tried.
+//! The possible first bytes of a match: positions before other bytes need not be tried.
 
 use super::class::Set;
 use super::program::{Enclosed, Instruction, Program};
 use memchr::memmem::Finder;
 use memchr::{memchr, memchr2, memchr3};
 
-/// The bytes that matches of a program begin with.
+/// The possible first bytes of a program's matches.
 #[derive(Debug)]
 pub(super) struct FirstBytes {
     /// `None`: a match may be empty.
     bytes: Option<Box<[bool; 256]>>,
-    /// Those bytes when they are few.
+    /// The bytes, if they are few.
     few: Vec<u8>,
-    /// The text that every match begins with, when it is longer than a byte.
+    /// The common prefix of all matches, if it is longer than a byte.
     prefix: Option<Finder<'static>>,
 }
 
 impl FirstBytes {
-    /// Looks at what is reached without a character.
+    /// Collects what is reachable without consuming a character.
     pub(super) fn new(program: &Program, sets: &[Set]) -> FirstBytes {
         let mut bytes = Box::new([false; 256]);
         let mut seen = vec![false; program.code.len()];
@@ -44,7 +44,7 @@ impl FirstBytes {
                 Instruction::Jump(target) => open.push(target),
                 Instruction::Look(_) | Instruction::Save(_) | Instruction::Continue => open.push(pc + 1),
                 Instruction::Fail => {}
-                // What is looked for elsewhere says nothing about what comes next.
+                // The body of a look-around does not restrict the next character.
                 Instruction::Enter { kind: Enclosed::Ahead { .. } | Enclosed::Behind { .. }, exit } => {
                     open.push(exit);
                 }
@@ -66,23 +66,23 @@ impl FirstBytes {
         FirstBytes { bytes: Some(bytes), few, prefix: prefix(program) }
     }
 
-    /// No match begins before another byte or at the end of the text.
+    /// Whether every match begins with one of the bytes, so not at the end of the text.
     pub(super) fn is_needed(&self) -> bool {
         self.bytes.is_some()
     }
 
-    /// True when a match can begin with this byte.
+    /// True if a match can begin with this byte.
     #[inline]
     pub(super) fn has(&self, byte: u8) -> bool {
         self.bytes.as_ref().is_none_or(|bytes| bytes[usize::from(byte)])
     }
 
-    /// Those bytes are few, so that they are found faster than a program runs.
+    /// The bytes are few enough for a byte search, which is faster than running a program.
     pub(super) fn are_few(&self) -> bool {
         !self.few.is_empty()
     }
 
-    /// The first place from `at` on where a match can begin, `end` at the latest.
+    /// The first position from `at` on at which a match can begin, at most `end`.
     pub(super) fn next(&self, text: &[u8], at: usize, end: usize) -> usize {
         let end = end.min(text.len());
         let Some(bytes) = &self.bytes else { return at };
@@ -101,7 +101,7 @@ impl FirstBytes {
     }
 }
 
-/// The text that every match begins with, when it is longer than a byte.
+/// The common prefix of all matches, if it is longer than a byte.
 fn prefix(program: &Program) -> Option<Finder<'static>> {
     let mut text = String::new();
     for instruction in &program.code[usize::from(program.start)..] {

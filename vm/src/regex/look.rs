@@ -1,14 +1,14 @@
-//! Assertions about the place between two characters.
+//! Assertions about the position between two characters.
 
 use regex_syntax::ast::AssertionKind;
 use regex_syntax::is_word_character;
 
-/// What an assertion can see of the character on one side of a place: bits.
+/// What assertions can see of the character on one side of a position, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Side(u8);
 
 impl Side {
-    /// There is no character: the text begins or ends.
+    /// No character: the beginning or end of the text.
     pub(super) const EDGE: Side = Side(1);
     const LINE_FEED: Side = Side(2);
     const CARRIAGE_RETURN: Side = Side(4);
@@ -25,7 +25,7 @@ impl Side {
         Side(self.0 | bits.0)
     }
 
-    /// What of it the assertions behind `mask` can tell.
+    /// The bits that the assertions of `mask` can distinguish.
     pub(super) fn seen_by(self, mask: Side) -> Side {
         Side(self.0 & mask.0)
     }
@@ -39,7 +39,7 @@ impl Side {
         Side(bits)
     }
 
-    /// The side that shows this character.
+    /// The side with this character.
     pub(super) fn of(character: char) -> Side {
         match character {
             '\n' => Side::LINE_FEED,
@@ -50,7 +50,7 @@ impl Side {
         }
     }
 
-    /// The side that shows this character, or the end of the text.
+    /// The side with this character, or the edge of the text.
     pub(super) fn of_any(character: Option<char>) -> Side {
         character.map_or(Side::EDGE, Side::of)
     }
@@ -66,7 +66,7 @@ pub(super) enum Look {
     /// Lines that end in `\r\n`, too.
     StartLineCrlf,
     EndLineCrlf,
-    /// `true`: of ASCII words only.
+    /// `true`: only ASCII characters are word characters.
     Word(WordEdge, bool),
 }
 
@@ -103,7 +103,7 @@ impl Look {
         }
     }
 
-    /// True at a place between these sides.
+    /// Whether the assertion holds between these sides.
     pub(super) fn holds(self, before: Side, after: Side) -> bool {
         let line = Side::EDGE.or(Side::LINE_FEED);
         match self {
@@ -133,7 +133,7 @@ impl Look {
         }
     }
 
-    /// What the assertion looks at.
+    /// The bits that the assertion uses.
     pub(super) fn mask(self) -> Side {
         match self {
             Look::Start | Look::End => Side::EDGE,
@@ -146,13 +146,13 @@ impl Look {
         }
     }
 
-    /// The assertions of a whole program together.
+    /// The bits that all assertions of a program use.
     pub(super) fn masks(looks: impl Iterator<Item = Look>) -> Side {
         looks.fold(Side::default(), |mask, look| mask.or(look.mask()))
     }
 }
 
-/// The sides of the place before byte `at`.
+/// The sides of the position before byte `at`.
 pub(super) fn sides(text: &str, at: usize) -> (Side, Side) {
     (Side::of_any(text[..at].chars().next_back()), Side::of_any(text[at..].chars().next()))
 }

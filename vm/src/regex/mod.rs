@@ -1,23 +1,23 @@
-//! Regular expressions: searches whose work is paid for while it is done.
+//! Regular expressions with metered searches, which pay for their work as they go.
 //!
 //! ```text
 //! text --translate--> parser's dialect --syntax--> tree with sets --program--> instructions
 //! ```
 //!
-//! A [`Pattern`] is compiled once and shared; a [`RegexNode`] is a pattern in one isolate, with what its searches remember.
+//! A [`Pattern`] is compiled once and shared; a [`RegexNode`] is a pattern in one isolate, with the state of its
+//! searches.
 //! One program serves four searches:
 //!
 //! | search | for |
 //! |---|---|
 //! | literal | patterns that are the text itself |
 //! | `backtrack` | short texts, groups of short matches, and all patterns that look around or refer back |
-//! | `dfa` | the place of a match in a long text |
+//! | `dfa` | the position of a match in a long text |
 //! | `pike` | the groups of a long match |
 //!
-//! Which one runs depends on the pattern, the text, and how much the run has searched with the pattern, so that fuel does, too.
-//! Architecture invariant: no search goes on
-//! for more than a few thousand steps without paying, and nothing but the fuel and the memory limit bounds it, save the steps of
-//! patterns that backtrack.
+//! The choice depends on the pattern, the text, and how much the run has searched with the pattern, and so does fuel.
+//! Architecture invariant: no search makes more than a few thousand steps without paying. Only fuel and the memory
+//! limit bound a search, and the limit of steps for patterns that backtrack.
 
 mod alphabet;
 mod backtrack;
@@ -50,29 +50,29 @@ pub use syntax::Wrong;
 /// Longest pattern in bytes.
 pub const LONGEST_PATTERN: usize = 256;
 
-/// Longest input of a pattern that backtracks, in bytes.
+/// Longest input for a pattern that backtracks, in bytes.
 pub const LONGEST_BACKTRACKED: usize = 32_768;
 
-/// Compiled patterns kept per isolate.
+/// Number of compiled patterns cached per isolate.
 const CACHED: usize = 32;
 
 /// Logical bytes of a pattern in an isolate.
 const REGEX_BYTES: usize = 128;
 
-/// Instructions times bytes up to which a program without look-around and back-references is searched by trying.
+/// Limits, in instructions times bytes, for backtracking with a program without look-around and back-references.
 #[derive(Clone, Copy)]
 pub(crate) struct Tried {
-    /// Up to here that is faster than making an automaton.
+    /// Below this limit it is faster than making an automaton.
     pub(crate) text: usize,
-    /// The same for an automaton that other searches use, too.
+    /// The same for an automaton that other searches use as well.
     pub(crate) often: usize,
-    /// The same for the groups of a match whose place is known.
+    /// The same for the groups of a match with known position.
     pub(crate) groups: usize,
 }
 
 const TRIED: Tried = Tried { text: 32 << 10, often: 256, groups: 256 << 10 };
 
-/// Instructions times bytes that one run searches by trying with one pattern before it makes an automaton.
+/// Instructions times bytes that one run may spend on backtracking with one pattern before it makes an automaton.
 const TRIED_IN_ALL: usize = 256 << 10;
 
 /// Bytes of a search for a literal between two payments.
@@ -134,7 +134,7 @@ impl Automata {
         }))
     }
 
-    /// The place of the first match that begins at `at` or later.
+    /// The position of the first match that begins at `at` or later.
     fn find(
         &mut self,
         meter: &mut Meter,
@@ -159,7 +159,7 @@ impl Automata {
     }
 }
 
-/// The sets of word characters, where a program asks about words.
+/// The sets of word characters, if a program has word assertions.
 fn word_sets(meter: &mut Meter, program: &Program) -> Result<Vec<Set>> {
     let asks = program
         .code
@@ -179,7 +179,7 @@ fn word_sets(meter: &mut Meter, program: &Program) -> Result<Vec<Set>> {
     Ok(vec![Set::new(&all), Set::new(&ascii)])
 }
 
-/// The automata of a pattern: made by the first search of a long text, taken out while a search runs, and dropped at the
+/// The automata of a pattern: made by the first search of a long text, moved out during a search, and dropped at the
 /// end of the run.
 type Kept = RefCell<Option<Box<Automata>>>;
 
@@ -187,13 +187,14 @@ type Kept = RefCell<Option<Box<Automata>>>;
 pub struct RegexNode {
     pattern: Arc<Pattern>,
     automata: Rc<Kept>,
-    /// What was searched by trying, and the run in which: an earlier run of the isolate must not show.
+    /// The work of backtracking, and its run: it must not depend on earlier runs of the isolate.
     tried: Cell<(Run, usize)>,
     bytes: usize,
 }
 
 impl RegexNode {
-    /// A compiled pattern, paid for as if it were compiled here: what a program pays does not depend on who compiled it.
+    /// A node for a compiled pattern, paid for as if it was compiled here: the cost must not depend on where it was
+    /// compiled.
     ///
     /// # Errors
     /// Fuel and memory.
@@ -303,7 +304,7 @@ impl RegexNode {
         self.with_groups(meter, cache, text, (0, text.len()), true, tried).map(Some)
     }
 
-    /// How a text of so many bytes is searched.
+    /// Whether a text of this length is searched by backtracking.
     fn is_to_be_tried(&self, meter: &Meter, bytes: usize, limits: Tried) -> bool {
         let work = bytes.saturating_mul(self.pattern.program().code.len());
         let (run, before) = self.tried.get();
@@ -360,7 +361,7 @@ impl RegexNode {
         Ok(found?.map(|slots| self.spans(&slots)))
     }
 
-    /// The groups of the match at a known place.
+    /// The groups of the match at a known position.
     fn with_groups(
         &self,
         meter: &mut Meter,
@@ -397,7 +398,7 @@ impl Drop for RegexNode {
     }
 }
 
-/// How a text is searched by trying.
+/// Parameters of a backtracking search.
 #[derive(Clone, Copy)]
 struct Try {
     at: usize,
@@ -439,7 +440,7 @@ fn literal(
     }
 }
 
-/// Where the search goes on after a match: an empty one is passed by a character.
+/// Where the search continues after a match; an empty match is skipped by one character.
 pub(crate) fn after(text: &str, start: usize, end: usize) -> usize {
     if end > start { end } else { end + text[end..].chars().next().map_or(1, char::len_utf8) }
 }
@@ -451,12 +452,12 @@ fn fault(wrong: Wrong<Box<Fault>>) -> Box<Fault> {
     }
 }
 
-/// The compiled patterns of an isolate, the latest used last.
+/// The compiled patterns of an isolate, the most recently used last.
 #[derive(Default)]
 pub struct RegexCache {
     rows: Vec<Rc<RegexNode>>,
     scratch: Scratch,
-    /// The automata of this run, of patterns that may have gone since.
+    /// The automata of this run; their patterns may be gone.
     automata: Vec<Weak<Kept>>,
 }
 
@@ -468,7 +469,7 @@ impl RegexCache {
         self.automata.push(Rc::downgrade(automata));
     }
 
-    /// Forgets what the run has remembered of its searches, so that neither fuel nor memory of the next shows it.
+    /// Drops the run's search state, so that neither fuel nor memory of the next run depends on it.
     pub(crate) fn end_run(&mut self) {
         self.rows.clear();
         while let Some(automata) = self.automata.pop() {
@@ -479,7 +480,7 @@ impl RegexCache {
     }
 }
 
-/// The regex of a pattern that a program has made. It costs the same whether the isolate has it already or not.
+/// The regex of a pattern made at run time. The cost is the same whether the isolate has it cached or not.
 ///
 /// # Errors
 /// A pattern that is too long or does not compile; fuel, memory, deadline, cancellation.
@@ -501,7 +502,7 @@ pub(crate) fn compile(meter: &mut Meter, cache: &mut RegexCache, pattern: &str) 
     Ok(node)
 }
 
-/// Checks a pattern, at whatever cost; the error is one line without the pattern's own rendering.
+/// Checks a pattern, without metering; the error is one line without the pattern's own rendering.
 ///
 /// # Errors
 /// What is wrong with the pattern.
@@ -513,7 +514,7 @@ pub fn check_pattern(pattern: &str) -> Result<(), String> {
     }
 }
 
-/// The pattern as the parser gets it, and whether only the backtracking search knows it: for tests.
+/// For tests: the pattern as the parser gets it, and whether it needs the backtracking search.
 #[doc(hidden)]
 pub fn translated(pattern: &str) -> (String, bool) {
     let translated = translate::translate(pattern);

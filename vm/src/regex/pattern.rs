@@ -1,4 +1,4 @@
-//! Patterns as compiled once, with everything about them that a search does not change.
+//! Compiled patterns, with all their parts that do not change during searches.
 
 use super::LONGEST_PATTERN;
 use super::class::Set;
@@ -7,10 +7,10 @@ use super::program::{Direction, Program};
 use super::syntax::{self, Node, Syntax, Wrong};
 use super::translate::translate;
 
-/// Deepest nesting of groups: the compiler recurses over it.
+/// Deepest nesting of groups, since the compiler recurses over it.
 const MOST_NESTED: u32 = 32;
 
-/// Logical bytes of a compiled pattern beside its tree, sets and programs.
+/// Logical bytes of a compiled pattern in addition to its tree, sets and programs.
 const PATTERN_BYTES: usize = 768;
 
 /// Logical bytes of a node of the tree for each byte of the pattern.
@@ -23,13 +23,13 @@ pub struct Pattern {
     syntax: Syntax,
     program: Program,
     first: FirstBytes,
-    /// The text that the pattern stands for, when it is one without choices.
+    /// The text that the pattern matches, if it is a single text.
     literal: Option<memchr::memmem::Finder<'static>>,
-    /// What compiling it cost.
+    /// The cost of compiling it.
     units: u64,
 }
 
-/// Two patterns are the same when they are written the same.
+/// Patterns are equal if their notation is.
 impl PartialEq for Pattern {
     fn eq(&self, other: &Pattern) -> bool {
         self.text == other.text
@@ -37,11 +37,11 @@ impl PartialEq for Pattern {
 }
 
 impl Pattern {
-    /// Compiles a pattern. `pay` hears of the work as it is done: a unit is some nanoseconds, and there are never more than a
-    /// few thousand between two payments.
+    /// Compiles a pattern. `pay` is called with the work as it is done: a unit is some nanoseconds, and there are
+    /// never more than a few thousand between two payments.
     ///
     /// # Errors
-    /// A pattern that is too long or malformed; what `pay` says.
+    /// A pattern that is too long or malformed; the error of `pay`.
     pub fn new<E>(text: &str, pay: &mut impl FnMut(u64) -> Result<(), E>) -> Result<Pattern, Wrong<E>> {
         if text.len() > LONGEST_PATTERN {
             return Err(Wrong::Pattern(format!(
@@ -80,17 +80,18 @@ impl Pattern {
             + self.syntax.sets.iter().map(Set::bytes).sum::<usize>()
     }
 
-    /// What compiling it cost, in units of fuel.
+    /// The cost of compiling it, in units of fuel.
     pub fn units(&self) -> u64 {
         self.units
     }
 
-    /// It looks around or refers back, or must not backtrack: only the backtracking search knows that.
+    /// Whether it contains look-around, back-references or atomic groups, which only the backtracking search
+    /// supports.
     pub fn is_backtracking(&self) -> bool {
         self.syntax.backtracking
     }
 
-    /// Number of groups that it captures.
+    /// Number of capturing groups.
     pub(super) fn groups(&self) -> usize {
         usize::from(self.syntax.groups)
     }
@@ -122,7 +123,7 @@ impl Pattern {
     }
 }
 
-/// Collects the characters of a tree that is nothing but characters.
+/// Collects the characters of a tree that consists only of characters.
 fn is_plain(node: &Node, plain: &mut String) -> bool {
     match node {
         Node::Char(character) => {

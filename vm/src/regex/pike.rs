@@ -1,6 +1,6 @@
-//! The groups of a match in a long text: all ways through the program at once, character by character.
+//! Finds the groups of a match in a long text: follows all paths through the program at once, character by character.
 //!
-//! Costs the program times the length of the match at most, whatever the pattern, and no more memory than the program
+//! Takes at most the size of the program times the length of the match, for any pattern, and memory for the program
 //! times the groups.
 
 use super::Charge;
@@ -14,20 +14,20 @@ use crate::memory::Meter;
 /// Steps between two payments.
 const PAID_AT_ONCE: u64 = 2_048;
 
-/// The ways open before a character, in the order of preference, each with the places of its groups.
+/// The open paths before a character, in the order of preference, each with the positions of its groups.
 #[derive(Default)]
 struct Threads {
     ways: Vec<u16>,
-    /// A row of slots for each way.
+    /// A row of slots for each path.
     slots: Vec<usize>,
-    /// For each instruction, the place up to which it was reached last, plus one.
+    /// For each instruction, the last position at which it was reached, plus one.
     reached: Vec<usize>,
 }
 
-/// What to look at next when following a way without passing a character.
+/// An entry of the stack for following a path without consuming a character.
 enum Open {
     Way(u16),
-    /// Groups that the ways before this one have set.
+    /// Restores groups that the paths before this one have set.
     Undo {
         slot: u16,
         old: usize,
@@ -49,7 +49,8 @@ struct Run<'s> {
 }
 
 impl Groups<'_> {
-    /// The places of the groups of the match that begins at `start`; with `whole` the one that ends with the text.
+    /// The positions of the groups of the match that begins at `start`; with `whole`, of the one that ends with the
+    /// text.
     ///
     /// # Errors
     /// Fuel for each step, memory, deadline, cancellation.
@@ -80,7 +81,7 @@ impl Groups<'_> {
                         let mut groups = row.to_vec();
                         groups[1] = at;
                         found = Some(groups);
-                        // The ways after this one are worse.
+                        // Paths after this one have lower preference.
                         break;
                     }
                     _ => false,
@@ -108,7 +109,7 @@ impl Groups<'_> {
 }
 
 impl Run<'_> {
-    /// Adds the ways that lead from an instruction to the next character.
+    /// Adds the paths from an instruction to the next character.
     fn follow(
         &mut self,
         meter: &mut Meter,
@@ -151,7 +152,7 @@ impl Run<'_> {
                     threads.ways.push(pc);
                     if threads.slots.len() + slots.len() > threads.slots.capacity() {
                         let more = threads.slots.len().max(16 * slots.len());
-                        // Both lists of threads, and the ways to follow.
+                        // Both lists of threads, and the stack.
                         self.charge.grow(
                             meter,
                             program.code.len() * 2 * size_of::<usize>()
@@ -161,7 +162,7 @@ impl Run<'_> {
                     }
                     threads.slots.extend_from_slice(slots);
                 }
-                // What only the backtracking search knows is in no program that comes here.
+                // Programs for this search contain no backtracking-only instructions.
                 _ => {}
             }
         }

@@ -1,15 +1,15 @@
-//! Patterns as instructions, one for each thing that can happen at a place of the text.
+//! Compiles patterns to instructions, one for each kind of step in a search.
 //!
-//! Repetitions with bounds are written out, so that a state of a search is a place in the program and nothing else.
-//! The order of ways through the program is the order of preference.
+//! Bounded repetitions are unrolled, so that the state of a search is only a position in the program. The order of
+//! paths through the program is the order of preference.
 
 use super::look::{Look, Side};
 use super::syntax::{Node, Test, Wrong};
 
-/// Most instructions of a program: their numbers fit 16 bits.
+/// Most instructions of a program: their numbers have 16 bits.
 const MOST_INSTRUCTIONS: usize = 60_000;
 
-/// An instruction; where nothing else is said, the next one follows.
+/// An instruction; the next one follows unless stated otherwise.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Instruction {
     /// One character.
@@ -19,19 +19,19 @@ pub(super) enum Instruction {
     /// Any one.
     Any,
     Look(Look),
-    /// Two ways, the first preferred; splits are numbered.
+    /// Two paths, the first preferred; splits are numbered.
     Split {
         first: u16,
         second: u16,
         number: u16,
     },
     Jump(u16),
-    /// Notes the place in a slot.
+    /// Stores the position in a slot.
     Save(u16),
     Match,
     Fail,
-    // The rest is in programs for the backtracking search only.
-    /// Goes on at `exit` when nothing was matched since the place was noted in the slot, else at the target.
+    // The instructions below are only in programs for the backtracking search. Continues at `exit` if nothing was
+    // matched since the slot stored a position, else at the target.
     Again {
         slot: u16,
         target: u16,
@@ -40,36 +40,37 @@ pub(super) enum Instruction {
         group: u16,
         ignore_case: bool,
     },
-    /// A body follows up to its `Leave`; then, or for the negative kinds when it fails, the search goes on at `exit`.
+    /// A body follows up to its `Leave`. After it, or for the negative kinds after its failure, the search continues
+    /// at `exit`.
     Enter {
         kind: Enclosed,
         exit: u16,
     },
-    /// The body of the latest `Enter` has matched.
+    /// The body of the innermost `Enter` has matched.
     Leave,
-    /// Fails where the search did not begin.
+    /// Fails except where the search began.
     Continue,
-    /// Goes on at the target unless the group has matched.
+    /// Continues at the target unless the group has matched.
     UnlessGroup {
         group: u16,
         target: u16,
     },
 }
 
-/// What an `Enter` begins.
+/// The kind of an `Enter`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Enclosed {
     Ahead {
         negative: bool,
     },
-    /// The lengths to try are in a table of the program.
+    /// The program has a table with the lengths to try.
     Behind {
         negative: bool,
         lengths: u8,
     },
-    /// The first way through the body is kept, and so are its characters.
+    /// Only the first path through the body is tried, and its characters are consumed.
     Atomic,
-    /// As above; when the body fails, the search goes on at `exit`.
+    /// As above; if the body fails, the search continues at `exit`.
     Test,
 }
 
@@ -77,19 +78,19 @@ pub(super) enum Enclosed {
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) code: Vec<Instruction>,
-    /// Where a match begins; what stands before is the way past the characters before a match.
+    /// Where a match begins; the instructions before it skip the characters before a match.
     pub(super) start: u16,
     /// Number of `Split` instructions.
     pub(super) splits: usize,
     /// Number of slots: two for each group, then those of loops.
     pub(super) slots: usize,
-    /// Fewest and most characters of look-behinds.
+    /// Minimal and maximal lengths of look-behinds, in characters.
     pub(super) behind: Vec<(u32, u32)>,
-    /// What all assertions together look at.
+    /// What all assertions together use.
     pub(super) mask: Side,
 }
 
-/// Which way a program goes through the text.
+/// The direction in which a program reads the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     Forward,
@@ -104,7 +105,7 @@ struct Compiler<'m, P> {
     behind: Vec<(u32, u32)>,
     direction: Direction,
     backtracking: bool,
-    /// Nodes compiled, counting each copy.
+    /// Number of compiled nodes, counting each copy.
     nodes: usize,
     pay: &'m mut P,
 }
@@ -113,7 +114,7 @@ impl Program {
     /// Compiles a tree.
     ///
     /// # Errors
-    /// A program that grows too long; what `pay` says.
+    /// A program that grows too long; the error of `pay`.
     pub(super) fn new<E>(
         root: &Node,
         groups: u16,
@@ -131,7 +132,7 @@ impl Program {
             nodes: 0,
             pay,
         };
-        // Before a match: prefer to begin it, else pass a character.
+        // Before a match: prefer to begin it, else skip a character.
         let split = compiler.split()?;
         compiler.emit(Instruction::Any)?;
         compiler.emit(Instruction::Jump(0))?;
@@ -169,7 +170,7 @@ where
         Ok(self.here() - 1)
     }
 
-    /// Two ways that are decided later.
+    /// A split with targets to be set later.
     fn split(&mut self) -> Result<u16, Wrong<E>> {
         let number = self.splits as u16;
         self.splits += 1;
@@ -182,7 +183,7 @@ where
         }
     }
 
-    /// Decides where an instruction goes on.
+    /// Sets the target of an instruction.
     fn aim(&mut self, at: u16, to: u16) {
         match &mut self.code[usize::from(at)] {
             Instruction::Jump(target)
@@ -282,7 +283,7 @@ where
         Ok(())
     }
 
-    /// The way that goes on repeating and the one that does not.
+    /// Sets the paths that continue and that end a repetition.
     fn choose(&mut self, split: u16, more: u16, end: u16, greedy: bool) {
         if greedy { self.ways(split, more, end) } else { self.ways(split, end, more) }
     }
@@ -303,7 +304,7 @@ where
             let split = self.split()?;
             self.choose(split, start, split + 1, greedy);
         } else if may_be_empty {
-            // `(?:x+)?`: with `x*` the order of preference would depend on how often nothing was matched.
+            // `(?:x+)?`: with `x*` the order of preference would depend on the number of empty matches.
             let optional = self.split()?;
             self.node(body)?;
             let split = self.split()?;
@@ -319,7 +320,7 @@ where
         Ok(())
     }
 
-    /// A loop that ends when a round has matched nothing: backtracking does not remember where it has been.
+    /// A loop that ends after a round with an empty match: backtracking has no memory of earlier positions.
     fn checked_loop(&mut self, body: &Node, greedy: bool) -> Result<(), Wrong<E>> {
         let slot = self.slots as u16;
         self.slots += 1;
@@ -333,7 +334,7 @@ where
     }
 
     fn behind(&mut self, negative: bool, lengths: (u32, u32), body: &Node) -> Result<(), Wrong<E>> {
-        // The lengths differ only where the pattern is written differently: a byte counts them.
+        // Lengths differ only if the notation does, so a byte counts them.
         let known = self.behind.iter().position(|known| *known == lengths);
         let row = known.unwrap_or(self.behind.len()) as u8;
         if known.is_none() {

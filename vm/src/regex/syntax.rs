@@ -1,4 +1,4 @@
-//! The meaning of a pattern as a tree: flags and names are resolved, classes are sets.
+//! Builds the syntax tree of a pattern: flags and names are resolved, classes are sets.
 
 use super::class::{Classes, Set};
 use super::look::Look;
@@ -8,9 +8,9 @@ use regex_syntax::ast::{Ast, Flag, Flags as AstFlags, GroupKind, RepetitionKind,
 /// Why there is no compiled pattern.
 #[derive(Debug)]
 pub enum Wrong<E> {
-    /// What is wrong with the pattern, in one line.
+    /// The error in the pattern, in one line.
     Pattern(String),
-    /// The payer refused.
+    /// `pay` refused.
     Stopped(E),
 }
 
@@ -20,7 +20,7 @@ impl<E> Wrong<E> {
     }
 }
 
-/// Flags in force at a place of the pattern.
+/// The flags in force at a position of the pattern.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flags {
     pub(super) ignore_case: bool,
@@ -60,17 +60,17 @@ impl Flags {
 #[derive(Debug)]
 pub(super) enum Node {
     Empty,
-    /// Matches nowhere.
+    /// Never matches.
     Fail,
     Char(char),
-    /// A character of a set, by its number.
+    /// A character of a set, by the set's number.
     Set(u16),
     Look(Look),
     Concat(Vec<Node>),
     Alternation(Vec<Node>),
     Repeat {
         min: u32,
-        /// `None`: without bound.
+        /// `None`: unbounded.
         max: Option<u32>,
         greedy: bool,
         /// The body can match the empty text.
@@ -78,23 +78,23 @@ pub(super) enum Node {
         body: Box<Node>,
     },
     Group(u16, Box<Node>),
-    /// Everything below is known to the backtracking search only.
+    /// Only the backtracking search supports everything below.
     Ahead {
         negative: bool,
         body: Box<Node>,
     },
     Behind {
         negative: bool,
-        /// Fewest and most characters of the body.
+        /// Minimal and maximal length of the body, in characters.
         lengths: (u32, u32),
         body: Box<Node>,
     },
     Atomic(Box<Node>),
     /// The text of a group, cases ignored or not.
     Backreference(u16, bool),
-    /// The match begins here.
+    /// `\K`: the match begins here.
     Keep,
-    /// Where the search began.
+    /// `\G`: the position where the search began.
     Continue,
     Condition {
         test: Test,
@@ -103,7 +103,7 @@ pub(super) enum Node {
     },
 }
 
-/// What a conditional asks.
+/// The condition of a conditional.
 #[derive(Debug)]
 pub(super) enum Test {
     /// The group has matched.
@@ -111,7 +111,7 @@ pub(super) enum Test {
     Node(Box<Node>),
 }
 
-/// How many characters a part matches, the most being `None` when there is no bound.
+/// The length of a part's matches in characters; the maximum is `None` if unbounded.
 #[derive(Clone, Copy, Debug)]
 struct Length {
     min: u32,
@@ -143,39 +143,39 @@ impl Length {
     }
 }
 
-/// A pattern understood.
+/// The tree of a pattern.
 #[derive(Debug)]
 pub(super) struct Syntax {
     pub(super) root: Node,
     pub(super) sets: Vec<Set>,
     /// Names of groups and their numbers.
     pub(super) names: Vec<(Box<str>, u16)>,
-    /// Groups that capture.
+    /// Number of capturing groups.
     pub(super) groups: u16,
-    /// Only the backtracking search knows all of its parts.
+    /// Only the backtracking search supports all of its parts.
     pub(super) backtracking: bool,
 }
 
 struct Lowering<'p, 'm, P> {
     pattern: &'p str,
     kinds: &'p [Kind],
-    /// Numbers of the program's groups by the parser's.
+    /// The program's group numbers, by the parser's.
     numbers: Vec<u16>,
     classes: Classes<'p>,
     sets: Vec<Set>,
-    /// Sets as written in the pattern.
+    /// Sets by their notation.
     written: Vec<(&'p str, Flags, u16)>,
     names: Vec<(Box<str>, u16)>,
-    /// Lengths of the groups so far.
+    /// Lengths of the groups before this position.
     lengths: Vec<Option<Length>>,
     groups_seen: usize,
     pay: &'m mut P,
 }
 
-/// Understands a translated pattern.
+/// Builds the tree of a translated pattern.
 ///
 /// # Errors
-/// A malformed pattern; what `pay` says.
+/// A malformed pattern; the error of `pay`.
 pub(super) fn parse<E>(
     translated: &Translated,
     most_nested: u32,
@@ -299,7 +299,7 @@ where
         Ok((Node::Alternation(nodes), length.unwrap_or(Length::ZERO)))
     }
 
-    /// A set, or the one character that it holds.
+    /// A set, or its only character.
     fn class(&mut self, ast: &'p Ast, flags: Flags) -> Result<Node, Wrong<E>> {
         let span = ast.span();
         let text = self.pattern.get(span.start.offset..span.end.offset).unwrap_or_default();
@@ -321,7 +321,7 @@ where
         }
     }
 
-    /// A group that the parser takes for a capturing one.
+    /// A group that the parser takes for a capturing group.
     fn captured(
         &mut self,
         index: u32,
@@ -379,7 +379,7 @@ where
                 Ok(condition(test, body, length, empty))
             }
             Kind::IfMatches => {
-                // The test is the first part of the first alternative.
+                // The condition is the first part of the first alternative.
                 let (mut body, length) = self.node(body, flags)?;
                 let first = match &mut body {
                     Node::Alternation(parts) => parts.first_mut(),
@@ -409,10 +409,10 @@ where
     }
 }
 
-/// A conditional of its two branches, written as alternatives.
+/// A conditional with two branches, written as alternatives.
 fn condition(test: Test, body: Node, length: Length, empty: bool) -> (Node, Length) {
     let (yes, no) = match body {
-        // `(?(1))` asks and does nothing else.
+        // `(?(1))` only tests.
         _ if empty => (Node::Empty, Node::Fail),
         Node::Alternation(mut parts) if !parts.is_empty() => {
             let yes = parts.remove(0);
@@ -429,7 +429,7 @@ fn condition(test: Test, body: Node, length: Length, empty: bool) -> (Node, Leng
 }
 
 impl Flags {
-    /// They make the same of a class.
+    /// Whether both flags have the same effect on a class.
     fn same(self, other: Flags) -> bool {
         (self.ignore_case, self.dot_all, self.unicode, self.crlf)
             == (other.ignore_case, other.dot_all, other.unicode, other.crlf)

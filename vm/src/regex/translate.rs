@@ -1,17 +1,17 @@
-//! Patterns in the dialect that people write (Java's and PCRE's) to the dialect of the parser.
+//! Translates patterns from the dialect that people write (Java's and PCRE's) to the parser's dialect.
 //!
-//! What both know passes unchanged. `$` matches at the end of the text only, not before a final newline. What
-//! the parser does not know (looking around, referring back, not backtracking) becomes a capturing group: the
-//! parser numbers groups in the order of their parentheses, and the list of kinds says what each of them is.
+//! Common syntax passes unchanged. `$` matches at the end of the text only, not before a final newline. Syntax that
+//! the parser does not know (look-around, back-references, atomic groups) becomes a capturing group: the parser
+//! numbers groups in the order of their parentheses, and the list of kinds gives the meaning of each.
 
 /// A pattern for the parser.
 pub(super) struct Translated {
     pub(super) pattern: String,
-    /// What the capturing groups of the pattern stand for, in the order of their parentheses.
+    /// The meanings of the capturing groups of the pattern, in the order of their parentheses.
     pub(super) kinds: Vec<Kind>,
 }
 
-/// What a group that the parser takes for a capturing one is.
+/// The meaning of a group that the parser takes for a capturing group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Capture,
@@ -20,19 +20,19 @@ pub(super) enum Kind {
         negative: bool,
     },
     Atomic,
-    /// The body means nothing.
+    /// The body has no meaning.
     Backreference(Reference),
-    /// As above: the match begins here.
+    /// As above; `\K`: the match begins here.
     Keep,
-    /// As above: where the search began.
+    /// As above; `\G`: the position where the search began.
     Continue,
     /// The body is one alternative or two.
     IfGroup(Reference),
-    /// The same; the test is the first thing in the first alternative.
+    /// The same; the condition is the first part of the first alternative.
     IfMatches,
 }
 
-/// A group that is referred to.
+/// A reference to a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reference {
     Number(u16),
@@ -48,10 +48,10 @@ impl std::fmt::Display for Reference {
     }
 }
 
-/// What stands for a part that is not made of others. It may be repeated like any text that is not always empty.
+/// Replaces a part without subparts. Like any text that is not always empty, it may be repeated.
 const PLACEHOLDER: &str = "(a*)";
 
-/// Where something begins in the output, and in the list of kinds.
+/// The start of a part in the output, and in the list of kinds.
 #[derive(Clone, Copy, Default)]
 struct Start {
     output: usize,
@@ -63,17 +63,17 @@ struct Translator {
     at: usize,
     output: String,
     kinds: Vec<Kind>,
-    /// Open brackets of character classes.
+    /// Number of open brackets of character classes.
     class: usize,
-    /// What precedes is a quantifier, so that `+` makes it possessive.
+    /// The previous token is a quantifier, so `+` makes it possessive.
     quantified: bool,
-    /// The part that a quantifier would apply to.
+    /// The part to which a quantifier would apply.
     part: Start,
     /// Open groups.
     open: Vec<Start>,
 }
 
-/// Translates a pattern; what is wrong with it is for the engine to say.
+/// Translates a pattern; the parser reports its errors.
 pub(super) fn translate(pattern: &str) -> Translated {
     let mut translator = Translator {
         input: pattern.chars().collect(),
@@ -158,7 +158,7 @@ impl Translator {
         self.kinds.push(kind);
     }
 
-    /// A part without parts that the parser does not know.
+    /// A part without subparts that the parser does not know.
     fn placeholder(&mut self, kind: Kind) {
         self.output.push_str(PLACEHOLDER);
         self.kinds.push(kind);
@@ -173,7 +173,7 @@ impl Translator {
         comes
     }
 
-    /// The name or number of a group up to `end`, relative numbers counted from here.
+    /// The name or number of a group up to `end`; relative numbers count from here.
     fn reference(&mut self, end: &str) -> Option<Reference> {
         let before = self.at;
         let mut name = String::new();
@@ -218,7 +218,7 @@ impl Translator {
         self.peek(ahead) == Some('}')
     }
 
-    /// After an opening parenthesis.
+    /// Handles the text after an opening parenthesis.
     fn group(&mut self) {
         if self.skip("?#") {
             while !matches!(self.take(), Some(')') | None) {}
@@ -252,7 +252,7 @@ impl Translator {
             if named {
                 self.kinds.push(Kind::Capture);
             }
-            // What follows is no quantifier.
+            // No quantifier follows.
             if let Some(character @ ('<' | 'P')) = self.peek(0) {
                 self.output.push(character);
                 self.at += 1;
@@ -260,7 +260,7 @@ impl Translator {
         }
     }
 
-    /// Before `?(`, after an opening parenthesis.
+    /// Handles `?(` after an opening parenthesis.
     fn conditional(&mut self) {
         if self.peek(2) == Some('?') {
             self.at += 1;
@@ -279,12 +279,12 @@ impl Translator {
         };
         match reference {
             Some(reference) => self.open(Kind::IfGroup(reference)),
-            // For the parser to refuse.
+            // The parser will refuse it.
             None => self.output.push_str("(?("),
         }
     }
 
-    /// After an opening bracket.
+    /// Handles the text after an opening bracket.
     fn open_class(&mut self) {
         self.class += 1;
         self.output.push('[');
@@ -292,7 +292,7 @@ impl Translator {
             self.at += 1;
             self.output.push('^');
         }
-        // A bracket in first place is a plain character.
+        // A first bracket is a plain character.
         if self.peek(0) == Some(']') {
             self.at += 1;
             self.output.push_str("\\]");
@@ -311,7 +311,7 @@ impl Translator {
                 self.class -= 1;
                 self.output.push(']');
             }
-            // Difference of classes in the engine, plain characters here.
+            // A difference of classes in the parser's dialect, plain characters in ours.
             Some(sign @ ('-' | '~')) if self.peek(0) == Some(sign) => {
                 self.output.push('\\');
                 self.output.push(sign);
@@ -321,7 +321,7 @@ impl Translator {
         }
     }
 
-    /// After a backslash.
+    /// Handles the text after a backslash.
     fn escape(&mut self) {
         let in_class = self.class > 0;
         let Some(character) = self.take() else {
@@ -399,7 +399,7 @@ impl Translator {
         self.output.push_str(&format!("\\x{{{code:X}}}"));
     }
 
-    /// After `\Q`: plain characters up to `\E`.
+    /// Handles the text after `\Q`: plain characters up to `\E`.
     fn quoted(&mut self) {
         while let Some(character) = self.take() {
             if character == '\\' && self.peek(0) == Some('E') {

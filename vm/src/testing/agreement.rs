@@ -1,11 +1,12 @@
-//! Random patterns on random texts: each search finds what the regex engines that people know find.
+//! Random patterns on random texts: each search finds what the established regex engines find.
 
 use super::with_context;
 use crate::regex::{Spans, Tried, after};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
-/// Each way to search: by trying, by automaton with groups by trying, by automaton with groups of all ways at once.
+/// The search strategies: backtracking; automaton with groups by backtracking; automaton with groups by all paths at
+/// once.
 const WAYS: [Tried; 3] = [
     Tried { text: usize::MAX, often: usize::MAX, groups: usize::MAX },
     Tried { text: 0, often: 0, groups: usize::MAX },
@@ -35,7 +36,7 @@ fn one_of(items: &'static [&'static str]) -> BoxedStrategy<String> {
     prop::sample::select(items).prop_map(str::to_owned).boxed()
 }
 
-/// What engines of every kind know.
+/// Syntax that all engines know.
 fn atom() -> BoxedStrategy<String> {
     one_of(&[
         "a",
@@ -144,7 +145,7 @@ fn linear_patterns_find_what_the_regex_crate_finds() {
             let expected = all(&text, |at| {
                 theirs.captures_at(&text, at).map(|groups| {
                     let spans = groups.iter().map(|group| group.map(|group| (group.start(), group.end())));
-                    // The groups of a part that is repeated no times are not known to them.
+                    // Other engines do not report the groups of a part that is repeated zero times.
                     spans.chain(std::iter::repeat(None)).take(ours.groups() + 1).collect()
                 })
             });
@@ -171,8 +172,8 @@ fn linear_patterns_find_what_the_regex_crate_finds() {
     });
 }
 
-/// Patterns that look around, refer back or do not backtrack. Loops over what may be empty are left out, and groups within
-/// look-around: engines differ.
+/// Patterns with look-around, back-references or atomic groups. They have no loops over possibly empty parts, and no
+/// groups within look-around: engines differ there.
 fn backtracking() -> BoxedStrategy<String> {
     let part = one_of(&[
         "a",
@@ -233,7 +234,7 @@ fn backtracking() -> BoxedStrategy<String> {
 fn backtracking_patterns_find_what_fancy_regex_finds() {
     for_all(1_000, (backtracking(), text()), |(pattern, text)| {
         with_context(move |cx| {
-            // A pattern of several parts may refer to the group of another part, which they allow in some cases.
+            // A pattern of several parts may refer to the group of another part, which other engines sometimes allow.
             let numbered = pattern.matches("\\1").count() + pattern.matches("(1)").count();
             if numbered + pattern.matches("(?<n>").count() > 1 {
                 return;

@@ -1,4 +1,4 @@
-//! Promotion, the three divisions, and the bound on the size of integers.
+//! Tests of arithmetic: promotion, the three divisions, and the limit on the size of integers.
 
 use super::{with_context, with_limits};
 use crate::arith::*;

@@ -1,4 +1,4 @@
-//! The collection builtins called as the interpreter calls them: through their rows, under limits.
+//! Tests of the collection builtins, called through their rows as the interpreter does, under limits.
 
 use super::{with_context, with_limits};
 use crate::builtins::{Implementation, lookup};
@@ -44,7 +44,7 @@ fn shown(name: &'static str, arguments: &'static [&'static str]) -> String {
     })
 }
 
-/// The reason a call fails for under 1 MiB and ten million units of fuel.
+/// The reason for which a call fails under 1 MiB and ten million units of fuel.
 fn refused(name: &'static str, arguments: impl FnOnce() -> Vec<Value> + Send + 'static) -> Option<Reason> {
     with_limits(10_000_000, MEGABYTE, move |cx| {
         let arguments = arguments();
@@ -134,7 +134,7 @@ fn what_cannot_fit_is_refused_before_it_is_built() {
     }
     for name in ["interleave", "concat", "zipmap", "zip", "into"] {
         assert_eq!(refused(name, || vec![Value::vector(vec![Value::Nil]), long_range()]), {
-            // These two stop at the shorter one.
+            // These two stop at the shorter collection.
             if matches!(name, "interleave" | "zipmap" | "zip") { None } else { memory }
         });
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The decoder against serde_json, the encoder against the decoder, and what both do at their limits.
+//! Tests of JSON: the decoder against serde_json, the encoder against the decoder, and both at their limits.
 
 use super::{with_context, with_limits};
 use crate::context::Context;
@@ -16,7 +16,7 @@ fn printed(cx: &mut Context, text: &str) -> Option<String> {
     }
 }
 
-/// The same value as serde_json sees it, through our own encoder.
+/// The value as serde_json decodes it equals ours, through our own encoder.
 fn agrees(cx: &mut Context, bytes: &[u8]) {
     let theirs: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
     match decode(cx, bytes) {

@@ -1,4 +1,4 @@
-//! What maps share, and that nothing but memory shows it.
+//! Tests of the sharing between maps: only memory may show it.
 
 use super::with_context;
 use crate::context::Context;
@@ -65,10 +65,10 @@ fn a_name_is_found_as_keyword_before_it_is_found_as_string() {
         let text = rows(cx, 1).remove(0);
         let keyword = cx.keyword("id");
         let Value::Keyword(symbol) = keyword else { panic!("a keyword") };
-        // The place of the string key is remembered …
+        // The position of the string key is remembered …
         assert_eq!(text.find_named(cx, symbol), Some(0));
         let both = MapNode::insert(text.clone(), cx, keyword, Value::Nil).expect("inserts");
-        // … and of no use where there is a keyword.
+        // … and is not used for a map with the keyword.
         assert_eq!(both.find_named(cx, symbol), Some(2));
         assert_eq!(text.find_named(cx, symbol), Some(0));
     });
@@ -97,7 +97,7 @@ fn the_order_of_keys_costs_the_same_in_every_run() {
     });
 }
 
-/// What is remembered must not keep what the program has dropped.
+/// Caches must not retain what the program has dropped.
 #[test]
 fn keys_that_are_not_names_are_not_remembered() {
     with_context(|cx| {

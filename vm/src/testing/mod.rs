@@ -1,5 +1,5 @@
-//! Unit tests of what more than one room has to do with, on top of all rooms, and what they share: a context without
-//! an isolate, on a small native stack.
+//! Unit tests across several modules, and their shared helpers: a context without an isolate, on a small native
+//! stack.
 
 mod agreement;
 mod arith;

@@ -1,4 +1,4 @@
-//! What a pipeline leaves is freed in steps.
+//! Tests that the remains of a pipeline are freed in steps.
 
 use super::with_context;
 use crate::bytecode::{CombinatorKind, StageKind};

@@ -1,4 +1,4 @@
-//! What patterns mean, and what bounds them.
+//! Tests of the meaning of patterns, and of their limits.
 
 use super::{with_context, with_limits};
 use crate::regex::check_pattern;
@@ -67,7 +67,7 @@ fn nesting_up_to_the_limit_fits_a_small_stack() {
         }
         for times in ["*", "+", "?", "{1}", "{1,}", "{0,}?", "{,1}", "*+"] {
             let pattern = format!("a{}", times.repeat(255 / times.len() + 1));
-            // As deep as the parser allows, then beyond it.
+            // As deep as the parser allows, and deeper.
             for bytes in (1..256).step_by(5).filter(|&bytes| pattern.is_char_boundary(bytes)) {
                 let _ = check_pattern(&pattern[..bytes]);
                 let _ = check_pattern(&format!("(?=){}", &pattern[..bytes.min(250)]));
@@ -103,7 +103,7 @@ fn whole_matches_try_every_alternative() {
     assert_eq!(whole, Ok(Some((0, 2))));
 }
 
-/// The fuel that a search takes, or the error.
+/// The fuel of a search, or the error.
 fn fuel_of(pattern: &'static str, text: String, before: Option<&'static str>) -> Result<u64, String> {
     with_limits(2_000_000, 10 << 20, move |cx| {
         let regex = cx.compile_regex(pattern).map_err(|fault| fault.message)?;
@@ -116,7 +116,7 @@ fn fuel_of(pattern: &'static str, text: String, before: Option<&'static str>) ->
     })
 }
 
-/// A text of `a` and `b` in which few things come twice.
+/// A text of `a` and `b` with few repetitions.
 fn uneven(length: usize) -> String {
     let mut state = 1u32;
     let mut next = || {
@@ -132,13 +132,13 @@ fn every_search_pays_for_what_it_does() {
     for (pattern, text) in [
         // A new state of the automaton for most bytes.
         ("[ab]*a[ab]{2000}c", uneven(200_000)),
-        // All ways at once, for a long match.
+        // All paths at once, for a long match.
         ("((a)|(b))*", text("ab", 500_000)),
-        // Trying.
+        // Backtracking.
         ("(?:(?=.*x)a)+y", text("a", 30_000)),
         (r"(.*)(.*)\1\2x", text("a", 30_000)),
         ("(?<=c(?:a|aa){40})a", text("a", 30_000)),
-        // A literal, and places where no match can begin.
+        // A literal, and positions where no match can begin.
         ("xyz", text("x", 3_000_000)),
         (r"x\d", text("y", 3_000_000)),
     ] {
@@ -156,7 +156,7 @@ fn fuel_depends_on_pattern_and_text() {
         assert_eq!(first, fuel_of(pattern, text.to_owned(), None), "{pattern}");
         assert_eq!(first, fuel_of(pattern, text.to_owned(), Some("aab a@b xcab")), "{pattern}");
     }
-    // Compiling costs the same again, whether the pattern is known or not.
+    // Compiling costs the same again, whether the pattern is cached or not.
     with_context(|cx| {
         let mut costs = Vec::new();
         for _ in 0..2 {
@@ -182,7 +182,7 @@ fn what_searches_remember_is_on_the_account() {
         live_bytes() - before
     });
     assert!((10_000..3 << 20).contains(&remembered), "{remembered}");
-    // The stack of ways not yet tried.
+    // The stack of untried paths.
     let refused = with_limits(1_000_000_000, 200_000, |cx| {
         let regex = cx.compile_regex("(?:a|b)*(?=c)").expect("compiles");
         cx.find_match(&regex, &"ab".repeat(10_000), 0).map_err(|fault| fault.message)

@@ -1,4 +1,4 @@
-//! String and regex builtins, called with arguments written as JSON; `#"…"` in a string makes a regex.
+//! Tests of string and regex builtins, with arguments written as JSON; `#"…"` in a string makes a regex.
 
 use super::{with_context, with_limits};
 use crate::builtins::{Implementation, lookup};

@@ -1,3 +1,5 @@
+//! Tests of dates, instants and durations.
+
 use super::with_context;
 use crate::json::{Keys, encode};
 use crate::print;
@@ -49,7 +51,7 @@ fn days_are_counted_from_1970_and_end_with_the_calendar() {
     assert_eq!(last.plus_days(1), None);
     assert_eq!(last.plus_days(i64::MAX), None);
     assert_eq!(LocalDate::from_epoch_day(i64::MIN), None);
-    // What can be reached prints, and reads back.
+    // Values at the limits print and read back.
     let early = LocalDate::parse("0000-01-01").unwrap().plus_days(-1).unwrap();
     assert_eq!(LocalDate::parse(&early.to_string()), Some(early));
 }
@@ -125,7 +127,7 @@ fn values_order_by_time_and_are_keys() {
         let day = |text| Value::LocalDate(LocalDate::parse(text).unwrap());
         let time = |text| Value::DateTime(DateTime::parse(text).unwrap());
         let second = DateTime::from_millis(0).unwrap().until(DateTime::from_millis(1_000).unwrap());
-        // By the fields of a date, or as texts, some of these would be the other way round.
+        // By the fields of a date, or as texts, some of these would be in a different order.
         let ascending = [
             Value::Int(1),
             cx.keyword("k"),

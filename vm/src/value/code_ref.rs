@@ -1,16 +1,16 @@
-//! How a value refers to code: the number of a function, and what keeps its program in the isolate.
+//! References from values to code: the number of a function, and a reference that keeps its program loaded.
 
 use crate::bytecode::ProtoIndex;
 use crate::fault::UnitId;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Number of a function in its isolate: its place in the table of them.
+/// Number of a function in its isolate: its index in the function table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FunctionId(pub(crate) u32);
 
 impl FunctionId {
-    /// The place in the table.
+    /// The index in the table.
     #[inline(always)]
     pub(crate) fn place(self) -> usize {
         self.0 as usize
@@ -18,47 +18,48 @@ impl FunctionId {
 }
 
 impl UnitId {
-    /// A function of this program: those of one lie together, and the number of the first is that of the program.
+    /// A function of this program. The functions of a program are adjacent, and the number of the first is the
+    /// program's.
     #[inline(always)]
     pub(crate) fn function(self, proto: ProtoIndex) -> FunctionId {
         FunctionId(self.0 + u32::from(proto.0))
     }
 }
 
-/// A reference to the code of a loaded program: its unit has one, and each of its closures.
+/// A reference to the code of a loaded program, held by its unit and by each of its closures.
 #[derive(Clone)]
 pub(crate) struct CodeRef(Rc<Code>);
 
 struct Code {
     unit: UnitId,
     released: Rc<Released>,
-    /// It is among the released.
+    /// It is in the list of released programs.
     is_listed: Cell<bool>,
 }
 
-/// Programs whose last closure has gone at some time; others may have come since.
+/// Programs that lost their last closure at some time; others may have been made since.
 #[derive(Default)]
 pub(crate) struct Released(RefCell<Vec<UnitId>>);
 
 impl Released {
-    /// Takes them out.
+    /// Takes the list.
     pub(crate) fn take(&self) -> Vec<UnitId> {
         self.0.take()
     }
 
-    /// Adds one.
+    /// Adds a program.
     pub(crate) fn add(&self, unit: UnitId) {
         self.0.borrow_mut().push(unit);
     }
 
-    /// There is none.
+    /// The list is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.borrow().is_empty()
     }
 }
 
 impl CodeRef {
-    /// The reference of a unit itself.
+    /// The reference of the unit itself.
     pub(crate) fn new(unit: UnitId, released: Rc<Released>) -> CodeRef {
         CodeRef(Rc::new(Code { unit, released, is_listed: Cell::new(false) }))
     }
@@ -73,7 +74,7 @@ impl CodeRef {
         Rc::strong_count(&self.0) == 1
     }
 
-    /// The next closure to go lists the program again.
+    /// Lets the next dropped closure list the program again.
     pub(crate) fn unlist(&self) {
         self.0.is_listed.set(false);
     }
@@ -81,7 +82,7 @@ impl CodeRef {
 
 impl Drop for CodeRef {
     fn drop(&mut self) {
-        // The one of the unit is left.
+        // Only the unit's own reference is left.
         if Rc::strong_count(&self.0) == 2 && !self.0.is_listed.replace(true) {
             self.0.released.add(self.0.unit);
         }

@@ -1,4 +1,4 @@
-//! Functions made by functions: a closed set, so that calling one is data for the interpreter.
+//! Functions that other functions make: a closed set, so that calling one is data for the interpreter.
 
 use crate::bytecode::{Builtins, CombinatorKind};
 use crate::fault::{Fault, Result};
@@ -9,14 +9,14 @@ use std::rc::Rc;
 
 /// A function made of other values.
 pub struct Combinator {
-    /// Which function.
+    /// Its kind.
     pub kind: CombinatorKind,
     parts: Vec<Value>,
-    /// How deep combinators nest in it when calling it needs no frame.
+    /// Nesting depth of its combinators, if calling it needs no frame.
     direct_depth: Option<u8>,
 }
 
-/// Logical bytes beside the parts.
+/// Logical bytes in addition to the parts.
 const COMBINATOR_BYTES: usize = 48;
 
 impl Combinator {
@@ -40,7 +40,7 @@ impl Combinator {
         Rc::new(Combinator { kind, parts, direct_depth })
     }
 
-    /// The functions and values it is made of.
+    /// The functions and values that it is made of.
     pub fn parts(&self) -> &[Value] {
         &self.parts
     }
@@ -53,7 +53,7 @@ impl Drop for Combinator {
     }
 }
 
-/// How deep combinators nest in a function that needs no frame; `None` for other functions.
+/// Nesting depth of combinators in a function that needs no frame; `None` for other functions.
 #[inline]
 pub(crate) fn direct_depth(builtins: Builtins, function: &Value) -> Option<u8> {
     match function {
@@ -64,8 +64,8 @@ pub(crate) fn direct_depth(builtins: Builtins, function: &Value) -> Option<u8> {
     }
 }
 
-/// The same for a combinator of these parts. It is asked for when the combinator is made, because machines
-/// ask before every call.
+/// The same for a combinator of these parts. Computed when the combinator is made, since machines need it before
+/// every call.
 fn depth_of(cx: &Store, kind: CombinatorKind, parts: &[Value]) -> Result<Option<u8>> {
     let called = match kind {
         CombinatorKind::Reduced
@@ -75,7 +75,7 @@ fn depth_of(cx: &Store, kind: CombinatorKind, parts: &[Value]) -> Result<Option<
         | CombinatorKind::Completing
         | CombinatorKind::Memoize => return Ok(None),
         CombinatorKind::Constantly => return Ok(Some(0)),
-        // Its other parts are arguments.
+        // The other parts are arguments.
         CombinatorKind::Partial | CombinatorKind::Fnil => parts.get(..1).unwrap_or_default(),
         CombinatorKind::Comp
         | CombinatorKind::Juxt

@@ -1,8 +1,8 @@
-//! Which keys come of adding a key to others.
+//! Caches which key set results from adding a key to another key set.
 //!
-//! Rows that get the same key added have the same keys again afterwards: `(map #(assoc % :total 0) rows)`.
-//! The last few steps are remembered for as long as a program runs. Only keys with a symbol take part, beside
-//! others of that kind: they are compared by number, and a step that is remembered holds nothing but names.
+//! Rows that get the same key added have equal keys again afterwards: `(map #(assoc % :total 0) rows)`. The last few
+//! steps are remembered while a program runs. Only key sets of keys with symbols take part: they are compared by
+//! number, and a remembered step holds only names.
 
 use crate::fault::Result;
 use crate::value::set::SetNode;
@@ -10,10 +10,10 @@ use crate::value::symbol::Symbol;
 use crate::value::{Store, Value};
 use std::rc::Rc;
 
-/// Steps remembered, a power of two: a step replaces another one in its place.
+/// Number of remembered steps, a power of two; a new step replaces the one in its slot.
 const PLACES: usize = 64;
 
-/// The steps of the program that runs.
+/// The steps of the running program.
 #[derive(Default)]
 pub(crate) struct Extensions(Vec<Option<Step>>);
 
@@ -24,18 +24,18 @@ struct Step {
 }
 
 impl Extensions {
-    /// Forgets all of them.
+    /// Drops all steps.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Not by address: what is remembered is on the memory account, which is the same in every run.
+    /// Independent of addresses: remembered steps are on the memory account, which must be the same in every run.
     fn place(from: &SetNode, symbol: Symbol) -> usize {
         (symbol.index() as usize).wrapping_mul(7).wrapping_add(from.len()) % PLACES
     }
 }
 
-/// The symbol of a key that takes part.
+/// The symbol of a key, if it has one.
 fn symbol_of(key: &Value) -> Option<Symbol> {
     match key {
         Value::Keyword(symbol) => Some(*symbol),

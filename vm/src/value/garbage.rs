@@ -1,5 +1,5 @@
-//! Freeing values: never recurses. A dropped collection hands its children to a work list, and the list is worked off
-//! in bounded steps, the rest at the next safepoint.
+//! Frees values without recursion. A dropped collection hands its children to a work list, which is processed in
+//! bounded steps; the rest waits for the next safepoint.
 
 use super::Value;
 use crate::memory::account::{self, Account, Backlog, DRAIN_STEP};
@@ -7,7 +7,7 @@ use crate::memory::{Dropped, Item};
 use std::cell::RefCell;
 use std::mem;
 
-/// What a dropped collection or an operation's list held, and the logical bytes to release when it is gone.
+/// The content of a dropped collection or list, and the logical bytes to release when it is gone.
 struct Garbage {
     items: Items,
     bytes: u64,
@@ -15,13 +15,13 @@ struct Garbage {
 
 enum Items {
     Values(Vec<Value>),
-    /// Items of an operation's own kind.
+    /// Items of a type private to an operation.
     Others(Box<dyn Shed>),
 }
 
 /// Frees its items one by one.
 trait Shed {
-    /// Frees an item; false when none was left.
+    /// Frees an item; false if none was left.
     fn shed(&mut self) -> bool;
 }
 
@@ -32,7 +32,7 @@ impl<T> Shed for Vec<T> {
 }
 
 impl Items {
-    /// Frees an item; false when none was left. Collections that are dropped here push their children instead of
+    /// Frees an item; false if none was left. Collections that are dropped here push their children instead of
     /// recursing.
     #[inline]
     fn shed(&mut self) -> bool {
@@ -44,7 +44,7 @@ impl Items {
 }
 
 thread_local! {
-    // Apart from the counters of the account: a thread-local without a destructor is reached without a check.
+    // Separate from the counters of the account: a thread-local without a destructor is accessed without a check.
     static GARBAGE: RefCell<Vec<Garbage>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -64,7 +64,7 @@ impl Backlog for WorkList {
     }
 }
 
-/// The memory of one isolate while it is not running: its account, and what of it waits to be freed.
+/// The memory of one isolate while it is not running: its account, and its garbage.
 #[derive(Default)]
 pub(crate) struct Heap {
     account: Account,
@@ -77,12 +77,12 @@ impl Heap {
         Heap { account: Account::new(limit), garbage: Vec::new() }
     }
 
-    /// Logical bytes alive.
+    /// Live logical bytes.
     pub(crate) fn live(&self) -> u64 {
         self.account.live()
     }
 
-    /// Most logical bytes alive at once.
+    /// Peak of live logical bytes.
     pub(crate) fn peak(&self) -> u64 {
         self.account.peak()
     }
@@ -95,7 +95,7 @@ impl Heap {
     /// Makes this the memory of the current thread until [`Heap::leave`]; scopes do not nest.
     pub(crate) fn enter(&mut self) {
         self.account.enter(&WorkList, !self.garbage.is_empty());
-        // Between scopes the thread has no garbage, only room for it.
+        // Between scopes the thread has only an empty list.
         if !self.garbage.is_empty() {
             self.swap();
         }
@@ -104,7 +104,7 @@ impl Heap {
     /// Ends [`Heap::enter`].
     pub(crate) fn leave(&mut self) {
         self.account.leave();
-        // While a thread ends there is no list any more.
+        // A thread that ends has no list any more.
         if GARBAGE.try_with(|garbage| !garbage.borrow().is_empty()).unwrap_or_default() {
             self.swap();
         }
@@ -115,22 +115,22 @@ impl Heap {
         let _ = GARBAGE.try_with(|garbage| mem::swap(&mut self.garbage, &mut garbage.borrow_mut()));
     }
 
-    /// Another run begins: peak and copies are its own, what is alive stays.
+    /// Begins another run: resets peak and copies; live bytes stay.
     pub(crate) fn restart(&mut self) {
         self.account.restart();
     }
 
-    /// Sets the most logical bytes alive.
+    /// Sets the limit of live logical bytes.
     pub(crate) fn set_limit(&mut self, limit: u64) {
         self.account.set_limit(limit);
     }
 }
 
-/// Drops the children of a collection without recursion: those that may cascade go to the work list.
+/// Drops the children of a collection without recursion: children that may cascade go to the work list.
 pub(crate) fn drop_children(children: Vec<Value>, bytes: usize) {
     const DIRECT: usize = 1_024;
     if !children.iter().any(Value::is_heap) {
-        // Numbers, or the nils that are left where items were taken out: looked at, but not dropped one by one.
+        // Numbers, or the nils left where items were moved out: checked, but not dropped one by one.
         children.into_iter().for_each(mem::forget);
         account::release(bytes);
     } else if children.len() <= DIRECT && !children.iter().any(Value::is_composite) {
@@ -141,7 +141,7 @@ pub(crate) fn drop_children(children: Vec<Value>, bytes: usize) {
     }
 }
 
-/// Its drop frees a handful of values at most and goes no deeper.
+/// Whether its drop frees at most a handful of values and goes no deeper.
 #[inline]
 pub(crate) fn is_shallow(value: &Value) -> bool {
     const FEW: usize = 8;
@@ -153,7 +153,7 @@ pub(crate) fn is_shallow(value: &Value) -> bool {
     held.is_some_and(|held| held.len() <= FEW && !held.iter().any(Value::is_composite))
 }
 
-/// Hands the children of a dropped collection over. `bytes` are released when they are gone.
+/// Hands over the children of a dropped collection. `bytes` are released when they are gone.
 pub(crate) fn discard(values: Vec<Value>, bytes: usize) {
     discard_items(Items::Values(values), bytes);
 }
@@ -165,7 +165,7 @@ impl<T> Dropped<T> {
     where
         T: 'static,
     {
-        /// Items that are freed at once.
+        /// Number of items that are freed at once.
         const FEW: usize = 256;
         if self.items.len() <= FEW {
             self.at_once();
@@ -183,7 +183,7 @@ impl Item for Value {
 }
 
 fn discard_items(items: Items, bytes: usize) {
-    // While a thread ends there is no list any more, and nothing to account to.
+    // A thread that ends has neither a list nor an account.
     let listed =
         GARBAGE.try_with(|garbage| garbage.borrow_mut().push(Garbage { items, bytes: bytes as u64 })).is_ok();
     if listed {
@@ -191,13 +191,13 @@ fn discard_items(items: Items, bytes: usize) {
     }
 }
 
-/// [`drain`] where mostly nothing waits: the account says so in a step. Not for use while something is drained.
+/// [`drain`] for the case that there is usually nothing to free: the account knows that. Not for use while draining.
 #[inline]
 pub(crate) fn drain_waiting(budget: usize) -> bool {
     account::attention() && drain(budget)
 }
 
-/// Frees up to `budget` values; true when some are left.
+/// Frees up to `budget` values; true if some are left.
 pub(crate) fn drain(budget: usize) -> bool {
     if !account::begin_draining() {
         return false;

@@ -1,8 +1,8 @@
-//! Maps: values beside keys that maps with the same keys share.
+//! Maps: values in the order of keys, which maps with the same keys share.
 //!
-//! Rows of data have the same keys, so a row is a reference to them and its values, and a lookup scans
-//! keys that are in the cache already. Small maps that add the same key to the same keys share the result
-//! (`extensions.rs`); a map that grows larger gets keys of its own, which grow in place.
+//! Rows of data have the same keys, so a row is a reference to them and its values, and a lookup scans keys that are
+//! in the cache already. Small maps that add the same key to the same keys share the result (`extensions.rs`). A map
+//! that grows larger gets keys of its own, which grow in place.
 
 use crate::fault::Result;
 use crate::memory::{Run, STEP, account};
@@ -15,19 +15,19 @@ use std::cell::Cell;
 use std::mem::take;
 use std::rc::Rc;
 
-/// Logical bytes of a map node, room for four values included. Its keys are on the account for themselves.
+/// Logical bytes of a map node with room for four values. Its keys are charged separately.
 pub const MAP_BYTES: usize = 96;
 
 /// Logical bytes of one more key and value.
 pub const ENTRY_BYTES: usize = 2 * size_of::<Value>();
 
-/// Up to this many values live in the node.
+/// Most values that are stored in the node.
 const INLINE: usize = 4;
 
-/// Keys that others hold too are extended together with them below this number, and copied from it on.
+/// Shared keys below this number are extended as a shared set; from it on they are copied.
 const SHARED: usize = 16;
 
-/// A map. What is read first comes first: a small map fills a cache line and a half.
+/// A map. The fields that are read first come first: a small map fills one and a half cache lines.
 #[repr(C)]
 pub struct MapNode {
     keys: Rc<SetNode>,
@@ -38,7 +38,7 @@ pub struct MapNode {
 
 /// As many values as there are keys.
 enum Values {
-    /// Those beyond the number of keys are nil.
+    /// Slots beyond the number of keys are nil.
     Few([Value; INLINE]),
     Many(Vec<Value>),
 }
@@ -71,7 +71,7 @@ impl Values {
         }
     }
 
-    /// The values, and nil up to the room in the node.
+    /// The values, followed by nil in the room of the node.
     #[inline]
     fn held(&self) -> &[Value] {
         match self {
@@ -104,7 +104,7 @@ impl Values {
         }
     }
 
-    /// Removes the value at `row` of `len`; the last one takes its place.
+    /// Removes the value at `row` of `len`; the last value moves to its row.
     fn swap_remove(&mut self, len: usize, row: usize) -> Value {
         match self {
             Values::Many(values) => values.swap_remove(row),
@@ -161,7 +161,7 @@ impl MapNode {
         map
     }
 
-    /// The same of values that are found on the way; `None` when `is_whole` says afterwards that they are none.
+    /// [`MapNode::from_keys`] with values made on the fly; `None` if `is_whole` rejects them afterwards.
     #[inline]
     pub(crate) fn from_keys_if<V: ExactSizeIterator<Item = Value>>(
         keys: Rc<SetNode>,
@@ -173,7 +173,7 @@ impl MapNode {
             account::charge(map.bytes());
             return Some(map);
         }
-        // It releases what it takes, and has never been there.
+        // It releases its charge, which was never made.
         account::hold(map.bytes());
         None
     }
@@ -182,7 +182,7 @@ impl MapNode {
     fn uncharged(keys: Rc<SetNode>, values: &mut impl ExactSizeIterator<Item = Value>) -> Rc<MapNode> {
         debug_assert_eq!(keys.len(), values.len());
         let len = values.len();
-        // Filled where it is going to stay: a node is large to move.
+        // Filled in place: a node is expensive to move.
         let mut this = Rc::new(MapNode {
             keys,
             order_paid: Cell::default(),
@@ -193,7 +193,7 @@ impl MapNode {
                 Values::Few(few) if len <= INLINE => {
                     for slot in few {
                         let Some(value) = values.next() else { break };
-                        // Nothing is there yet.
+                        // The slot is still empty.
                         std::mem::forget(std::mem::replace(slot, value));
                     }
                 }
@@ -237,7 +237,7 @@ impl MapNode {
         self.keys.len()
     }
 
-    /// Reads the far end of the node, which brings it into the cache.
+    /// Reads the far end of the node to bring it into the cache.
     #[inline]
     pub(crate) fn prefetch(&self) -> usize {
         match &self.values {
@@ -257,7 +257,7 @@ impl MapNode {
         self.keys.members()
     }
 
-    /// The keys as others may share them.
+    /// The keys as a shareable set.
     pub(crate) fn key_set(&self) -> &Rc<SetNode> {
         &self.keys
     }
@@ -274,7 +274,7 @@ impl MapNode {
         self.keys().iter().zip(self.values()).map(|(key, value)| Entry { key, value })
     }
 
-    /// The entry at a position that a `find` or the order gave.
+    /// The entry at a position from a `find` or from the order.
     #[inline]
     pub fn entry(&self, row: usize) -> Entry<'_> {
         Entry { key: self.key(row), value: self.value(row) }
@@ -320,7 +320,7 @@ impl MapNode {
         self.keys.find(cx, key)
     }
 
-    /// Position of the key that a write to this key goes to: see [`SetNode::find_written`].
+    /// Position of the key that a write to this key replaces: see [`SetNode::find_written`].
     ///
     /// # Errors
     /// Comparing collections as keys pays fuel.
@@ -329,7 +329,7 @@ impl MapNode {
         self.keys.find_written(cx, key)
     }
 
-    /// Position of a key with the flexible rule: see [`SetNode::find_flexible`].
+    /// Position of a key by the flexible rule: see [`SetNode::find_flexible`].
     ///
     /// # Errors
     /// Comparing collections as keys pays fuel.
@@ -352,8 +352,8 @@ impl MapNode {
         Ok(self.find_flexible(cx, key)?.map(|row| self.value(row)))
     }
 
-    /// Writes an entry as programs do (`assoc` and its kin): a keyword meets the string key of its name, see
-    /// [`SetNode::find_written`]. What makes a map of given keys uses [`MapNode::insert`].
+    /// Writes an entry as programs do (`assoc` and its relatives): a keyword replaces the string key of its name, see
+    /// [`SetNode::find_written`]. [`MapNode::insert`] makes maps with given keys.
     ///
     /// # Errors
     /// Comparing collections as keys pays fuel.
@@ -362,8 +362,7 @@ impl MapNode {
         MapNode::put(this, cx, row, key, value)
     }
 
-    /// Adds or replaces an entry of exactly this key (the stored key stays): in place when nobody else holds
-    /// the map.
+    /// Adds or replaces an entry of exactly this key (the stored key stays); in place if the map is not shared.
     ///
     /// # Errors
     /// Comparing collections as keys pays fuel.
@@ -382,7 +381,7 @@ impl MapNode {
         value: Value,
     ) -> Result<Rc<MapNode>> {
         let mut this = MapNode::unique(this, cx)?;
-        // `unique` has just made sure that nobody else holds it.
+        // `unique` has just made sure that it is not shared.
         if let Some(map) = Rc::get_mut(&mut this) {
             match row {
                 Some(row) => map.values.held_mut()[row] = value,
@@ -392,10 +391,10 @@ impl MapNode {
         Ok(this)
     }
 
-    /// Replaces the value at a position that a `find` gave.
+    /// Replaces the value at a position from a `find`.
     ///
     /// # Errors
-    /// Memory, deadline and cancellation, if somebody else holds the map.
+    /// Memory, deadline and cancellation, if the map is shared.
     pub fn replace_at(this: Rc<MapNode>, cx: &mut Store, row: usize, value: Value) -> Result<Rc<MapNode>> {
         let mut this = MapNode::unique(this, cx)?;
         if let Some(map) = Rc::get_mut(&mut this) {
@@ -404,10 +403,10 @@ impl MapNode {
         Ok(this)
     }
 
-    /// Adds an entry whose key is known to be absent.
+    /// Adds an entry; its key is known to be absent.
     ///
     /// # Errors
-    /// As [`SetNode::push_new`]; the entry has not been added then.
+    /// As [`SetNode::push_new`]; the entry is not added then.
     pub(crate) fn push_new(&mut self, cx: &mut Store, key: Value, value: Value) -> Result<()> {
         let (before, len) = (self.values.bytes(), self.len());
         if let Values::Many(values) = &self.values
@@ -426,7 +425,7 @@ impl MapNode {
         Ok(())
     }
 
-    /// Removes what a write to this key would replace: see [`SetNode::find_written`].
+    /// Removes the entry that a write to this key would replace: see [`SetNode::find_written`].
     ///
     /// # Errors
     /// Comparing collections as keys pays fuel.
@@ -437,7 +436,7 @@ impl MapNode {
         }
     }
 
-    /// Removes exactly this key if it is there: in place when nobody else holds the map.
+    /// Removes exactly this key if it is there; in place if the map is not shared.
     ///
     /// # Errors
     /// Comparing collections as keys pays fuel.
@@ -467,19 +466,19 @@ impl MapNode {
         Ok(())
     }
 
-    /// Takes the value at a position out, leaving nil, so that an update of it can happen in place. `None`
-    /// when somebody else holds the map.
+    /// Moves the value at a position out, leaving nil, so that it can be updated in place. `None` if the map is
+    /// shared.
     pub fn take_at(this: &mut Rc<MapNode>, row: usize) -> Option<Value> {
         MapNode::value_mut(this, row).map(take)
     }
 
-    /// The value at a position, to be changed in place. `None` when somebody else holds the map.
+    /// The value at a position, for changes in place. `None` if the map is shared.
     #[inline]
     pub(crate) fn value_mut(this: &mut Rc<MapNode>, row: usize) -> Option<&mut Value> {
         Rc::get_mut(this)?.values.held_mut().get_mut(row)
     }
 
-    /// The map itself when nobody else holds it, else a copy with the same keys.
+    /// The map itself if it is not shared, else a copy with the same keys.
     #[inline]
     fn unique(this: Rc<MapNode>, cx: &mut Store) -> Result<Rc<MapNode>> {
         let mut this = this;
@@ -490,11 +489,11 @@ impl MapNode {
     fn copy(&self, cx: &mut Store) -> Result<Rc<MapNode>> {
         let copy = MapNode {
             keys: self.keys.clone(),
-            // The order goes with the copy, or the program would pay for it again.
+            // The payment for the order is copied, or the program would pay for it again.
             order_paid: self.order_paid.clone(),
             values: self.values.copy(cx)?,
         };
-        // Keys count, too: they were read.
+        // Keys count as well: they were read.
         cx.copied(self.len() * 2)?;
         account::charge(copy.bytes());
         Ok(Rc::new(copy))
@@ -519,8 +518,8 @@ impl MapNode {
     }
 }
 
-/// True for keys and values, alternating, whose keys are short strings, all different, and so few that maps scan them: they
-/// need not be looked for one after the other.
+/// True for alternating keys and values if the keys are short distinct strings and few enough for maps to scan; they
+/// need no lookups then.
 fn are_few_names(pairs: &[Value]) -> bool {
     if pairs.len() > 2 * SCAN {
         return false;
@@ -542,7 +541,7 @@ impl Drop for MapNode {
     fn drop(&mut self) {
         let bytes = self.bytes();
         match &mut self.values {
-            // The values go with the node.
+            // The values are dropped with the node.
             Values::Few(values)
                 if !values.iter().any(Value::is_composite) || values.iter().all(is_shallow) =>
             {

@@ -1,4 +1,4 @@
-//! Values: 16 bytes, immutable, counted without atomics, acyclic.
+//! The values of the language: 16 bytes, immutable, reference-counted without atomics, acyclic.
 //!
 //! A value never holds a pointer to itself: closures capture by value, a named function reaches itself
 //! through register 0, and globals are slots. Counting therefore frees everything.
@@ -90,7 +90,7 @@ pub enum Value {
 const _: () = assert!(size_of::<Value>() == 16);
 
 impl Clone for Value {
-    /// The frequent kinds inline, the others in a call.
+    /// Frequent kinds inline, the others in a call.
     #[inline]
     fn clone(&self) -> Value {
         match self {
@@ -199,7 +199,7 @@ impl Value {
         }
     }
 
-    /// True when both are one and the same node of strings, vectors, maps or sets.
+    /// True if both are the same node of a string, vector, map or set.
     pub(crate) fn is_node(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Str(a), Value::Str(b)) => Rc::ptr_eq(a, b),
@@ -222,7 +222,7 @@ impl Value {
         }
     }
 
-    /// What kind of endless sequence the value is, and its parts.
+    /// The kind and the parts of an endless sequence.
     pub(crate) fn endless(&self) -> Option<(Endless, &[Value])> {
         match self {
             Value::Combinator(node) => match node.kind {
@@ -261,7 +261,7 @@ impl Value {
 #[derive(Debug)]
 pub struct BigIntNode(BigInt);
 
-/// Logical bytes of a big integer beside its digits.
+/// Logical bytes of a big integer in addition to its digits.
 pub const BIGINT_BYTES: usize = 48;
 
 impl BigIntNode {
@@ -300,14 +300,14 @@ impl Drop for BigIntNode {
 
 /// A function of a program with the values it captured.
 pub struct Closure {
-    /// The function; further arities hang on it.
+    /// The function; it refers to further arities.
     pub(crate) function: FunctionId,
     captures: Vec<Value>,
-    /// Keeps the program.
+    /// Keeps the program loaded.
     _code: CodeRef,
 }
 
-/// Logical bytes of a closure beside its captures.
+/// Logical bytes of a closure in addition to its captures.
 pub const CLOSURE_BYTES: usize = 56;
 
 impl Closure {

@@ -1,4 +1,4 @@
-//! Matches as values.
+//! Regex matches as values.
 
 use super::Value;
 use crate::fault::Result;

@@ -1,6 +1,6 @@
-//! Sets, which are also the keys of maps: members in the order of insertion, an index above a handful
-//! of them, and key order on demand (maps and sets iterate and print in key order at every size).
-//! `find` looks for members.
+//! Sets, which are also the keys of maps: members in the order of insertion, an index for more than a handful of
+//! members, and key order on demand (maps and sets iterate and print in key order at every size). `find` has the
+//! lookups.
 
 mod find;
 #[cfg(test)]
@@ -18,46 +18,46 @@ use smallvec::SmallVec;
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
-/// Logical bytes of a node, room for four members included.
+/// Logical bytes of a node with room for four members.
 pub const SET_BYTES: usize = 104;
 
-/// Up to this many members live in the node.
+/// Most members that are stored in the node.
 const INLINE: usize = 4;
 
-/// Up to this many members a scan beats hashing.
+/// Number of members up to which a scan beats hashing.
 pub(crate) const SCAN: usize = 16;
 
-/// Logical bytes of index and order for one member. The order is counted whether it is known or not: finding it
-/// must not show in the account, which goes back to what it was when a run is rolled back.
+/// Logical bytes of index and order for one member. The order is charged whether it is known or not: computing it
+/// must not show in the account, which is restored when a run is rolled back.
 const INDEX_BYTES: usize = 8 + size_of::<u32>();
 
 /// A set.
 pub struct SetNode {
     members: SmallVec<[Value; INLINE]>,
-    /// False when none of them is a keyword.
+    /// False if no member is a keyword.
     has_keyword: bool,
-    /// False when none of them is a string.
+    /// False if no member is a string.
     has_text: bool,
-    /// What small sets that nobody iterates do without.
+    /// State that small sets which are never iterated do without.
     extra: OnceCell<Box<Extra>>,
 }
 
 #[derive(Default)]
 struct Extra {
-    /// The position of every member, once there are more than [`SCAN`]; never much larger than that takes.
+    /// The position of every member, once there are more than [`SCAN`]; never much larger than needed.
     index: Option<Index>,
-    /// Made when first asked for; forgotten by updates.
+    /// Computed on demand; dropped by updates.
     order: OnceCell<Order>,
 }
 
 /// Positions in key order.
 struct Order {
     rows: Vec<u32>,
-    /// The fuel that finding it takes. `None` when a member is a collection: comparing it may need orders of its
-    /// own, and whether those have been paid for is found out by comparing again.
+    /// The fuel for computing it. `None` if a member is a collection: comparing it may need orders of its own, and
+    /// whether these were paid for is found out by comparing again.
     fuel: Option<u64>,
-    /// The run in which the program has paid for it; constants and values of a session are paid for in every
-    /// run, so that a run costs the same whatever ran before.
+    /// The run in which the program has paid for it. Constants and values of a session are paid for in every run, so
+    /// that a run costs the same whatever ran before.
     paid: Cell<Run>,
 }
 
@@ -83,7 +83,7 @@ impl SetNode {
         Rc::new(set)
     }
 
-    /// A set of members that are all different, no more than are scanned.
+    /// A set of distinct members, few enough to be scanned.
     pub(crate) fn from_distinct(members: impl ExactSizeIterator<Item = Value>) -> Rc<SetNode> {
         debug_assert!(members.len() <= SCAN);
         let mut held = SmallVec::with_capacity(members.len());
@@ -94,7 +94,7 @@ impl SetNode {
         Rc::new(set)
     }
 
-    /// No room is left over that a set of as many members need not have.
+    /// Whether it has no more room than a new set of this size.
     pub(crate) fn is_tight(&self) -> bool {
         !self.members.spilled() || self.members.capacity() == self.members.len()
     }
@@ -106,7 +106,7 @@ impl SetNode {
         SET_BYTES + spilled + indexed
     }
 
-    /// The index where it is worth asking. A small set is scanned, even one that was large.
+    /// The index, if it is worth using. A small set is scanned, even one that was large.
     #[inline]
     fn index(&self) -> Option<&Index> {
         if self.members.len() <= SCAN { None } else { self.extra.get()?.index.as_ref() }
@@ -135,13 +135,13 @@ impl SetNode {
         &self.members
     }
 
-    /// The member at a position that a `find` or the order gave.
+    /// The member at a position from a `find` or from the order.
     #[inline]
     pub fn member(&self, row: usize) -> &Value {
         &self.members[row]
     }
 
-    /// Adds a member: in place when nobody else holds the set.
+    /// Adds a member; in place if the set is not shared.
     ///
     /// # Errors
     /// Comparing collections pays fuel.
@@ -159,11 +159,11 @@ impl SetNode {
     /// Adds a member that is known to be absent.
     ///
     /// # Errors
-    /// Hashing and comparing collections and long texts pays fuel; the member has not been added then.
+    /// Hashing and comparing collections and long texts pays fuel; the member is not added then.
     pub(crate) fn push_new(&mut self, cx: &mut Store, member: Value) -> Result<()> {
         let before = self.bytes();
         if self.len() > SCAN && self.len() == self.members.capacity() {
-            // While they move there are both, and so with the index.
+            // While the members move, both copies exist, and so with the index.
             cx.reserve(2 * self.len() * (size_of::<Value>() + INDEX_BYTES))?;
         }
         self.forget_order();
@@ -181,7 +181,7 @@ impl SetNode {
         indexed
     }
 
-    /// Brings the index up to date with a member that has just been added.
+    /// Updates the index with a member that was just added.
     #[inline]
     fn index_last(&mut self, cx: &mut Store) -> Result<()> {
         let SetNode { members, extra, .. } = self;
@@ -204,7 +204,7 @@ impl SetNode {
         Ok(())
     }
 
-    /// Removes a member if it is there: in place when nobody else holds the set.
+    /// Removes a member if it is there; in place if the set is not shared.
     ///
     /// # Errors
     /// Comparing collections pays fuel.
@@ -217,7 +217,7 @@ impl SetNode {
         Ok(this)
     }
 
-    /// Removes the member at a position; the last one takes its place.
+    /// Removes the member at a position; the last member moves there.
     ///
     /// # Errors
     /// As [`SetNode::push_new`]; the member is still there then.
@@ -247,8 +247,8 @@ impl SetNode {
         Ok(())
     }
 
-    /// Copies have an index as large as the set's, on the account for their own members: a set that was large
-    /// must not hand the room it had on to them. Done on removal, so that copies and originals stay alike.
+    /// Copies have an index as large as the set's, charged for their own members: a set that was large must not pass
+    /// its unused room on to them. Done on removal, so that copies and originals stay alike.
     fn shrink_index(&mut self, cx: &mut Store) {
         let len = self.members.len();
         let Some(extra) = self.extra.get_mut() else { return };
@@ -259,7 +259,7 @@ impl SetNode {
         }
     }
 
-    /// The set, replaced by a copy with room for `more` members when somebody else holds it. Never `None`.
+    /// The set, replaced by a copy with room for `more` members if it is shared. Never `None`.
     ///
     /// # Errors
     /// Memory, deadline and cancellation.
@@ -288,7 +288,7 @@ impl SetNode {
         let extra = OnceCell::new();
         if let Some(index) = self.extra.get().and_then(|extra| extra.index.as_ref()) {
             let index = Some(index.copy(cx)?);
-            // A copy is made to be changed, which the order would not outlive.
+            // A copy is made to be changed, which would drop the order.
             extra.get_or_init(|| Box::new(Extra { index, order: OnceCell::new() }));
         }
         let copy = SetNode { members, has_keyword: self.has_keyword, has_text: self.has_text, extra };
@@ -307,7 +307,7 @@ impl SetNode {
         Ok(&order.rows)
     }
 
-    /// [`SetNode::order`] for a map with these keys, which has paid for it or not.
+    /// [`SetNode::order`] for a map with these keys, which may have paid for it.
     ///
     /// # Errors
     /// Fuel.
@@ -363,10 +363,10 @@ fn index_of(cx: &mut Store, members: &[Value]) -> Result<Index> {
     Ok(index)
 }
 
-/// The index of members that have flooded the usual one.
+/// The index of members that have flooded a table.
 #[cold]
 fn sorted_index(cx: &mut Store, members: &[Value]) -> Result<Index> {
-    // The hashes, the rows, and the entries that come of them, twice.
+    // The hashes, the rows, and their entries, twice.
     cx.reserve(members.len().saturating_mul(3 * size_of::<Entry>()))?;
     let mut hashes: Vec<u32> = Vec::with_capacity(members.len());
     for member in members {
@@ -386,7 +386,7 @@ impl Drop for SetNode {
     fn drop(&mut self) {
         let bytes = self.bytes();
         if self.members.len() <= 512 && !self.members.iter().any(Value::is_composite) {
-            // The members go with the node.
+            // The members are dropped with the node.
             account::release(bytes);
             return;
         }

@@ -1,8 +1,8 @@
-//! Writing values where they stay: into registers and items.
+//! Writes values directly into registers and items.
 //!
-//! A value is 16 bytes, written as a tag and a payload. Loading it whole soon after makes the processor
-//! wait for the stores, longer than most instructions take. So what is computed goes straight into its
-//! register, scalars are moved in the two parts they were written in, and nothing is built aside first.
+//! A value is 16 bytes, written as a tag and a payload. Loading it as a whole soon after makes the processor wait for
+//! both stores, longer than most instructions take. So results are written directly into their register, scalars are
+//! moved in the two parts in which they were written, and no temporary is built first.
 
 use super::Value;
 
@@ -28,7 +28,7 @@ pub(crate) fn fill_copy(slot: &mut Value, value: &Value) {
     }
 }
 
-/// Fills an empty slot with a value at hand.
+/// Fills an empty slot with a given value.
 #[inline(always)]
 pub(crate) fn fill_value(slot: &mut Value, value: Value) {
     match value {
@@ -39,7 +39,7 @@ pub(crate) fn fill_value(slot: &mut Value, value: Value) {
     }
 }
 
-/// Drops what is in a slot, if that is more than a scalar.
+/// Drops the content of a slot, unless it is a scalar.
 #[inline(always)]
 pub(crate) fn clear(slot: &mut Value) {
     if slot.is_heap() {

@@ -1,5 +1,5 @@
-//! What values of an isolate need: a meter to pay with, the names that keywords and symbols are numbers of, and what operations
-//! on values keep from one to the next.
+//! The shared state of an isolate's values: a meter to pay with, the interned names of keywords and symbols, and
+//! caches of operations on values.
 
 use super::Value;
 use super::extensions::Extensions;
@@ -10,17 +10,17 @@ use crate::memory::Meter;
 use std::mem;
 use std::ops::{Deref, DerefMut};
 
-/// What the values of one isolate need.
+/// The shared state of the values of one isolate.
 pub struct Store {
-    /// What work is paid with.
+    /// The meter that pays for work.
     pub(crate) meter: Meter,
     /// Interned names.
     pub symbols: Symbols,
-    /// What is known of builtins.
+    /// Facts about builtins.
     pub(crate) builtins: Builtins,
-    /// How deep collections used as map keys nest in the comparison under way.
+    /// Current nesting of collections used as map keys in a comparison.
     pub(crate) key_depth: u32,
-    /// Keys that came of adding a key to others.
+    /// The cache of key sets with an added key.
     pub(crate) extensions: Extensions,
     /// Memory for short texts under construction.
     pub(crate) scratch: String,
@@ -28,11 +28,11 @@ pub struct Store {
     stack: Vec<Value>,
 }
 
-/// Values that a stack has room for in the beginning.
+/// Initial room of a stack, in values.
 const STACK: usize = 16;
 
-/// Deepest nesting of collections used as keys that ordering and equality follow: the only place
-/// where an operation on values calls itself.
+/// Deepest nesting of collections used as keys that ordering and equality follow: the only recursion of an operation
+/// on values.
 const KEY_DEPTH: u32 = 24;
 
 impl Deref for Store {
@@ -65,14 +65,14 @@ impl Store {
         }
     }
 
-    /// A stack for values under construction, which is not on the account. It begins with the same room whether it was
-    /// kept or not, so that no program can tell.
+    /// A stack for values under construction, which is not on the account. It has the same initial room whether it
+    /// was reused or not, so that programs cannot observe the reuse.
     pub(crate) fn take_stack(&mut self) -> Vec<Value> {
         let kept = mem::take(&mut self.stack);
         if kept.capacity() > 0 { kept } else { Vec::with_capacity(STACK) }
     }
 
-    /// Keeps a stack for the next time if it is empty and has not grown.
+    /// Stores a stack for the next use if it is empty and has not grown.
     pub(crate) fn keep_stack(&mut self, stack: Vec<Value>) {
         if stack.is_empty() && stack.capacity() == STACK {
             self.stack = stack;
@@ -89,7 +89,7 @@ impl Store {
         self.symbols.text(symbol)
     }
 
-    /// The name behind a keyword, string or symbol value.
+    /// The name of a keyword, string or symbol value.
     pub fn name<'v>(&'v self, value: &'v Value) -> Option<&'v str> {
         match value {
             Value::Keyword(symbol) | Value::Symbol(symbol) => Some(self.symbols.text(*symbol)),

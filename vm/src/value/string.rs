@@ -1,4 +1,4 @@
-//! String nodes: UTF-8 text with what is known about it.
+//! String nodes: UTF-8 text with cached facts about it.
 
 use crate::memory::account;
 use crate::value::symbol::Symbol;
@@ -11,7 +11,7 @@ use unicode_segmentation::UnicodeSegmentation;
 /// Logical bytes of a string node with up to [`INLINE`] bytes of text.
 pub const STRING_BYTES: usize = 56;
 
-/// Text up to this length lives in the node.
+/// Longest text that is stored in the node.
 pub const INLINE: usize = 24;
 
 /// Bytes of a preview.
@@ -55,7 +55,7 @@ impl StringNode {
         STRING_BYTES + if self.text.is_heap_allocated() { self.text.capacity() } else { 0 }
     }
 
-    /// True when every character is one byte; graphemes are bytes then, but for CR LF pairs.
+    /// True if every character is one byte; then graphemes are bytes as well, except for CR LF pairs.
     pub fn is_ascii(&self) -> bool {
         match self.ascii.get() {
             UNKNOWN => {
@@ -68,7 +68,7 @@ impl StringNode {
         }
     }
 
-    /// [`StringNode::is_ascii`] takes no time.
+    /// Whether [`StringNode::is_ascii`] is cached.
     pub(crate) fn knows_ascii(&self) -> bool {
         self.ascii.get() != UNKNOWN
     }
@@ -83,32 +83,32 @@ impl StringNode {
         self.text.is_empty()
     }
 
-    /// Whether it begins with a text, which takes no longer than reading that.
+    /// Whether it begins with a text; takes no longer than reading that text.
     pub(crate) fn starts_with(&self, part: &str) -> bool {
         self.text.starts_with(part)
     }
 
-    /// Whether it ends with a text, which takes no longer than reading that.
+    /// Whether it ends with a text; takes no longer than reading that text.
     pub(crate) fn ends_with(&self, part: &str) -> bool {
         self.text.ends_with(part)
     }
 
-    /// The byte at an index, as text, of a string of which every grapheme is one.
+    /// The byte at an index, as text, of a string in which every grapheme is a byte.
     pub(crate) fn ascii_at(&self, index: usize) -> Option<&str> {
         self.text.get(index..index.checked_add(1)?)
     }
 
-    /// The text, if it has at most so many bytes.
+    /// The text, if it has at most this many bytes.
     pub fn short(&self, most: usize) -> Option<&str> {
         (self.text.len() <= most).then_some(&*self.text)
     }
 
-    /// One grapheme. Longer ones than any script has do not count.
+    /// True for a single grapheme, up to the length that real scripts need.
     pub fn is_character(&self) -> bool {
         self.text.len() <= SHOWN && self.graphemes() == 1
     }
 
-    /// The beginning of the text, for messages and for telling short words apart.
+    /// The beginning of the text, for messages and for distinguishing short words.
     pub fn preview(&self) -> &str {
         &self.text[..self.text.floor_char_boundary(SHOWN)]
     }
@@ -118,7 +118,7 @@ impl StringNode {
         if self.is_ascii() { self.text.len() } else { self.text.graphemes(true).count() }
     }
 
-    /// The symbol of the same text, if the text is interned.
+    /// The symbol of the same text, if it is interned.
     pub fn symbol(&self) -> Option<Symbol> {
         let symbol = self.symbol.get();
         (symbol != NO_SYMBOL).then(|| Symbol::from_index(symbol))
@@ -139,7 +139,7 @@ impl StringNode {
         hash
     }
 
-    /// Appends in place when nobody else holds the node, else to a copy.
+    /// Appends in place if the node is not shared, else to a copy.
     pub fn append(this: Rc<StringNode>, more: &str) -> Rc<StringNode> {
         let mut this = this;
         if let Some(node) = Rc::get_mut(&mut this)
@@ -185,11 +185,11 @@ impl Drop for StringNode {
     }
 }
 
-/// Longest text whose hash looks at all of it, and that is compared without paying for its bytes.
+/// Longest text that is hashed completely and compared without payment.
 pub const SHORT_TEXT: usize = 256;
 
-/// Hash of a key's text; never 0, which means "not computed yet". The same in every process and on every platform.
-/// It takes constant time: of a text longer than [`SHORT_TEXT`] it looks at parts.
+/// Hash of a key's text; never 0, which means "not computed yet". The same in every process and on every platform. It
+/// takes constant time: only parts of a text longer than [`SHORT_TEXT`] are hashed.
 pub fn hash_text(text: &str) -> u32 {
     let bytes = text.as_bytes();
     let state = (bytes.len() as u64 ^ FACTORS[0]).wrapping_mul(FACTORS[1]);
@@ -197,7 +197,7 @@ pub fn hash_text(text: &str) -> u32 {
     ((fold(state, FACTORS[3]) >> 16) as u32).max(1)
 }
 
-/// Odd numbers without a pattern: the fractions of the roots of the first primes.
+/// Odd random-looking constants: the fractional parts of the roots of the first primes.
 const FACTORS: [u64; 4] =
     [0x6A09_E667_F3BC_C909, 0xBB67_AE85_84CA_A73B, 0x3C6E_F372_FE94_F82B, 0xA54F_F53A_5F1D_36F1];
 
@@ -221,7 +221,7 @@ fn hash_bytes(mut state: u64, bytes: &[u8]) -> u64 {
         state = fold(state ^ word(bytes, at), FACTORS[2] ^ word(bytes, at + 8));
         at += 16;
     }
-    // What is left is read from both its ends, which overlap.
+    // The rest is read from both its ends, which overlap.
     let (a, b) = match len {
         16.. => (word(bytes, len - 16), word(bytes, len - 8)),
         8..16 => (word(bytes, 0), word(bytes, len - 8)),

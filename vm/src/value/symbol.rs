@@ -1,5 +1,5 @@
-//! Symbols: interned names of an isolate. A keyword is a symbol; a string key of the same text knows
-//! its symbol, so `(:name row)` on a JSON row compares two numbers.
+//! Symbols: the interned names of an isolate. A keyword is a symbol; a string key of the same text caches its symbol,
+//! so `(:name row)` on a JSON row compares two numbers.
 
 use crate::bytecode::LONGEST_NAME;
 use crate::memory::account;
@@ -32,46 +32,46 @@ pub const LONGEST_DYNAMIC: usize = 32;
 /// Most names interned on the fly by one isolate.
 pub const MOST_DYNAMIC: usize = 4_096;
 
-/// Logical bytes of a table entry beside its string node.
+/// Logical bytes of a table entry in addition to its string node.
 const ENTRY_BYTES: usize = 24;
 
-/// How many names earlier runs have left.
+/// The number of names of earlier runs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Kept {
     rows: usize,
     dynamic: usize,
 }
 
-/// A name, and whether it was met in data.
+/// A name, and whether it came from data.
 struct Name {
     node: Rc<StringNode>,
     is_dynamic: bool,
 }
 
-/// The names of an isolate, by their numbers.
+/// The names of an isolate, by number.
 ///
-/// Invariant: a number that a value, a program or a slot holds has its name; a string that knows its symbol is the node
-/// of that name.
+/// Invariant: a number that a value, a program or a slot holds has its name; a string with a symbol is the node of
+/// that name.
 #[derive(Default)]
 pub struct Symbols {
-    /// `None` for numbers that are free.
+    /// `None` for free numbers.
     names: Vec<Option<Name>>,
-    /// Where each name was found last among the keys of a map. Only a guess: rows of data have the same keys.
+    /// The last position of each name among the keys of a map. Only a guess: rows of data have the same keys.
     places: Vec<Cell<u32>>,
-    /// None when there are no names.
+    /// `None` without names.
     index: Option<Index>,
     dynamic: usize,
-    /// Free numbers, the lowest last: numbers follow from what was committed and what the run has named.
+    /// Free numbers, the lowest last: numbers depend only on committed names and on the names of the run.
     free: Vec<u32>,
-    /// Those of them that the run has given out, in that order.
+    /// Free numbers that the run has assigned, in that order.
     reused: Vec<u32>,
     kept: Kept,
-    /// Keys met in data stay strings without a symbol.
+    /// Keys from data stay strings without a symbol.
     pub(crate) plain_keys: bool,
 }
 
 fn node(names: &[Option<Name>], row: usize) -> &Rc<StringNode> {
-    // Numbers are freed when nothing holds them.
+    // Numbers are freed only if nothing holds them.
     &names[row].as_ref().expect("a number that is held has its name").node
 }
 
@@ -85,7 +85,7 @@ impl Symbols {
         }
     }
 
-    /// The symbol of a text met in data, unless it is too long or there are too many.
+    /// The symbol of a text from data, unless it is too long or there are too many names.
     pub fn intern_dynamic(&mut self, text: &str) -> Option<Symbol> {
         if text.len() > LONGEST_DYNAMIC {
             return None;
@@ -101,12 +101,12 @@ impl Symbols {
         Some(self.insert(text, hash, true))
     }
 
-    /// The symbol of a key met in data, which is only faster than a string with the same text.
+    /// The symbol of a key from data, which is equivalent to a string with the same text, only faster.
     pub fn intern_key(&mut self, text: &str) -> Option<Symbol> {
         if self.plain_keys { None } else { self.intern_dynamic(text) }
     }
 
-    /// The symbol of a key met in data, if the text has one.
+    /// The symbol of a key from data, if the text has one.
     pub(crate) fn find_key(&self, text: &str) -> Option<Symbol> {
         if self.plain_keys { None } else { self.find(text) }
     }
@@ -154,7 +154,7 @@ impl Symbols {
         symbol
     }
 
-    /// False when names collide too often.
+    /// False if names collide too often.
     fn add_to_index(&mut self, text: &str, entry: Entry) -> bool {
         let (names, index) = (&self.names, self.index.get_or_insert_with(|| Index::with_room(0)));
         let order = |_: &mut (), row: usize| Ok::<_, Infallible>(node(names, row).as_str().cmp(text));
@@ -162,19 +162,19 @@ impl Symbols {
         inserted.is_ok()
     }
 
-    /// True when the run has named nothing.
+    /// True if the run has named nothing.
     #[inline]
     pub(crate) fn are_committed(&self) -> bool {
         self.names.len() == self.kept.rows && self.reused.is_empty()
     }
 
-    /// Keeps the names of the run.
+    /// Commits the names of the run.
     pub(crate) fn commit(&mut self) {
         self.kept = Kept { rows: self.names.len(), dynamic: self.dynamic };
         self.reused.clear();
     }
 
-    /// Forgets the names of the run, which no value has any more.
+    /// Removes the names of the run, which no value has any more.
     pub(crate) fn roll_back(&mut self) {
         self.dynamic = self.kept.dynamic;
         while self.names.len() > self.kept.rows {
@@ -201,23 +201,23 @@ impl Symbols {
         account::release(ENTRY_BYTES);
     }
 
-    /// How many numbers there are, those that are free included.
+    /// The number of rows, free ones included.
     pub(crate) fn rows(&self) -> usize {
         self.names.len()
     }
 
-    /// The names whose number nothing holds: neither is it reached nor is there a string with their node.
+    /// The names that nothing holds: unreachable, and without a string that has their node.
     fn unheld(&self, is_reached: impl Fn(Symbol) -> bool) -> impl Iterator<Item = (usize, &Name)> {
         let named = self.names.iter().enumerate().filter_map(|(row, name)| Some((row, name.as_ref()?)));
         named.filter(move |(row, name)| Rc::strong_count(&name.node) == 1 && !is_reached(Symbol(*row as u32)))
     }
 
-    /// Logical bytes of the names that are held by nothing.
+    /// Logical bytes of the names that nothing holds.
     pub(crate) fn unheld_bytes(&self, is_reached: impl Fn(Symbol) -> bool) -> u64 {
         self.unheld(is_reached).map(|(_, name)| (ENTRY_BYTES + name.node.bytes()) as u64).sum()
     }
 
-    /// Between two runs: forgets the names that are held by nothing. Their numbers are given again.
+    /// Removes the names that nothing holds, between two runs. Their numbers are reused.
     pub(crate) fn sweep(&mut self, is_reached: impl Fn(Symbol) -> bool) {
         let gone: Vec<usize> = self.unheld(is_reached).map(|(row, _)| row).collect();
         if gone.is_empty() {
@@ -237,7 +237,7 @@ impl Symbols {
         self.index_all();
     }
 
-    /// Makes the index of what names there are.
+    /// Builds the index of all names.
     fn index_all(&mut self) {
         let count = self.names.iter().flatten().count();
         self.index = (count > 0).then(|| Index::with_room(count));
@@ -250,7 +250,7 @@ impl Symbols {
         }
     }
 
-    /// Goes on with a sorted index: names collide too often.
+    /// Switches to a sorted index, since names collide too often.
     #[cold]
     fn sort_index(&mut self) {
         let named = self.names.iter().enumerate();
@@ -272,13 +272,13 @@ impl Symbols {
         node(&self.names, symbol.0 as usize)
     }
 
-    /// Where the name was found last among the keys of a map.
+    /// The last position of the name among the keys of a map.
     #[inline]
     pub(crate) fn place(&self, symbol: Symbol) -> usize {
         self.places.get(symbol.0 as usize).map_or(0, |place| place.get() as usize)
     }
 
-    /// Notes where the name was found.
+    /// Stores the position of the name.
     pub(crate) fn set_place(&self, symbol: Symbol, place: usize) {
         if let Some(last) = self.places.get(symbol.0 as usize) {
             last.set(place as u32);

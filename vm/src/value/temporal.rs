@@ -1,10 +1,10 @@
 //! Dates, instants and durations: scalars without a heap node.
 //!
-//! There is no time zone data and no clock here: an offset in a text is applied, a text without one is
-//! UTC, and the current time is a host call.
+//! There is no time zone data and no clock here: an offset in a text is applied, a text without one is UTC, and the
+//! current time is a host call.
 //!
-//! Invariant: a [`LocalDate`] and a [`DateTime`] are always within the years that their texts can name, so
-//! printing them cannot fail; whatever would leave that range gives `None`.
+//! Invariant: a [`LocalDate`] and a [`DateTime`] are always within the years that their texts can name, so printing
+//! them cannot fail. An operation that would leave that range gives `None`.
 
 pub mod calendar;
 
@@ -15,7 +15,7 @@ use jiff::tz::Offset;
 use jiff::{SignedDuration, Timestamp};
 use std::fmt;
 
-/// The longest text that is looked at; every valid one is shorter.
+/// Longest text that is parsed; every valid one is shorter.
 const LONGEST_TEXT: usize = 64;
 
 const MICROS_PER_MILLI: i64 = 1_000;
@@ -23,7 +23,7 @@ const MICROS_PER_SECOND: i64 = 1_000_000;
 const MILLIS_PER_SECOND: i64 = 1_000;
 const MILLIS_PER_DAY: i64 = 86_400_000;
 
-/// Integers below this are seconds since 1970 where both seconds and milliseconds are understood.
+/// Integers below this are seconds since 1970, if both seconds and milliseconds are accepted.
 const FIRST_MILLIS: u64 = 1_000_000_000_000;
 
 const EPOCH: Date = Date::constant(1970, 1, 1);
@@ -36,18 +36,18 @@ pub struct LocalDate(i32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DateTime(i64);
 
-/// A length of time in milliseconds, negative when it goes back.
+/// A length of time in milliseconds; may be negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Duration(i64);
 
 impl LocalDate {
-    /// Reads `YYYY-MM-DD`, and nothing else that ISO 8601 allows.
+    /// Parses `YYYY-MM-DD`, and no other ISO 8601 form.
     pub fn parse(text: &str) -> Option<LocalDate> {
         if text.len() > LONGEST_TEXT {
             return None;
         }
         let date = LocalDate::of(text.parse().ok()?)?;
-        // Compact, week and annotated forms are dates too for the library.
+        // The library also accepts compact, week and annotated forms.
         (date.to_string() == text).then_some(date)
     }
 
@@ -84,7 +84,7 @@ fn civil(days: i32) -> Option<Date> {
 }
 
 impl DateTime {
-    /// Reads `YYYY-MM-DDTHH:MM:SS` with an optional fraction and offset; without one it is UTC.
+    /// Parses `YYYY-MM-DDTHH:MM:SS` with an optional fraction and offset; without an offset it is UTC.
     pub fn parse(text: &str) -> Option<DateTime> {
         // A zone in brackets would need zone data.
         if text.len() > LONGEST_TEXT || text.contains('[') {
@@ -96,8 +96,8 @@ impl DateTime {
         DateTime::of(offset.to_timestamp(pieces.date().to_datetime(pieces.time()?)).ok()?)
     }
 
-    /// Reads the date of a mail header, `Wed, 8 Jan 2026 14:30:00 +0000`; without an offset it is UTC, and
-    /// the day of the week is not checked.
+    /// Parses the date of a mail header, `Wed, 8 Jan 2026 14:30:00 +0000`; without an offset it is UTC, and the day
+    /// of the week is not checked.
     pub fn parse_mail(text: &str) -> Option<DateTime> {
         const PARSER: rfc2822::DateTimeParser = rfc2822::DateTimeParser::new().relaxed_weekday(true);
         if text.len() > LONGEST_TEXT {

@@ -1,4 +1,4 @@
-//! A heap and a store without an isolate, for unit tests of what lies below the builtins.
+//! A heap and a store without an isolate, for unit tests of the layers below the builtins.
 
 use crate::bytecode::{Builtins, Facts};
 use crate::memory::{Fuel, Interrupt, Meter};
@@ -6,10 +6,10 @@ use crate::value::Store;
 use crate::value::garbage::{self, Heap};
 use crate::value::symbol::Symbols;
 
-/// Native stack of a test: what recurses over values does not fit.
+/// Native stack of a test, too small for recursion over values.
 const STACK: usize = 256 * 1024;
 
-/// Runs `work` with a store of these limits and builtins, and checks that it leaves no bytes behind.
+/// Runs `work` with a store of these limits and builtins, and checks that it leaves no memory behind.
 pub(crate) fn on_heap<T: Send + 'static>(
     fuel: u64,
     bytes: u64,

@@ -1,8 +1,8 @@
 //! Vectors: one node type for vectors and all sequences.
 //!
-//! A vector is owned items, a slice of another vector (`rest`, `subvec`, `take` cost nothing but the
-//! node), or an arithmetic range that has no items at all. Which one it is stays private: readers use
-//! [`VectorNode::get`], [`VectorNode::iter`] and [`VectorNode::as_slice`].
+//! A vector is owned items, a slice of another vector (`rest`, `subvec`, `take` cost only a node), or an arithmetic
+//! range, which stores no items. The representation is private: readers use [`VectorNode::get`], [`VectorNode::iter`]
+//! and [`VectorNode::as_slice`].
 
 use crate::fault::{Fault, Result};
 use crate::memory::{List, STEP, account};
@@ -11,7 +11,7 @@ use crate::value::slot::{fill, fill_copy};
 use crate::value::{Store, Value};
 use std::rc::Rc;
 
-/// Logical bytes of a vector node beside its items (16 bytes for each of its capacity).
+/// Logical bytes of a vector node in addition to its items (16 bytes for each of its capacity).
 pub const VECTOR_BYTES: usize = 56;
 
 /// A vector.
@@ -20,7 +20,7 @@ pub struct VectorNode {
 }
 
 enum Repr {
-    /// `items[start..]`; what is before `start` is nil.
+    /// `items[start..]`; items before `start` are nil.
     Owned { items: Vec<Value>, start: usize },
     /// Part of an owned vector.
     Slice { base: Rc<VectorNode>, start: usize, len: usize },
@@ -65,7 +65,7 @@ impl VectorNode {
         }
     }
 
-    /// One item, moved out when nobody else holds the vector (nil stays behind), else copied.
+    /// One item, moved out if the vector is not shared (nil stays behind), else copied.
     #[inline]
     pub(crate) fn take_item(this: &mut Rc<VectorNode>, index: usize) -> Option<Value> {
         if let Some(VectorNode { repr: Repr::Owned { items, start } }) = Rc::get_mut(this) {
@@ -75,8 +75,8 @@ impl VectorNode {
         this.get(index)
     }
 
-    /// [`VectorNode::take_item`] into a slot that is empty: the value is written where it stays. False when
-    /// there is no such item.
+    /// [`VectorNode::take_item`] into an empty slot: the value is written directly to its final place. False if there
+    /// is no such item.
     #[inline(always)]
     pub(crate) fn take_into(this: &mut Rc<VectorNode>, index: usize, slot: &mut Value) -> bool {
         match &this.repr {
@@ -107,27 +107,27 @@ impl VectorNode {
         }
     }
 
-    /// The items in memory; `None` for a range.
+    /// The stored items; `None` for a range.
     #[inline]
     pub fn as_slice(&self) -> Option<&[Value]> {
         match &self.repr {
             Repr::Owned { items, start } => items.get(*start..),
             Repr::Slice { base, start, len } => match &base.repr {
                 Repr::Owned { items, start: skipped } => items.get(skipped + start..skipped + start + len),
-                // A slice is always made of an owned vector.
+                // A slice always refers to an owned vector.
                 _ => None,
             },
             Repr::Range { .. } => None,
         }
     }
 
-    /// All items that it keeps alive: for a part of a vector those of the whole.
+    /// All items that it keeps alive: for a slice those of the whole vector.
     pub(crate) fn stored(&self) -> &[Value] {
         match &self.repr {
             Repr::Owned { items, .. } => items,
             Repr::Slice { base, .. } => match &base.repr {
                 Repr::Owned { items, .. } => items,
-                // A slice is always made of an owned vector.
+                // A slice always refers to an owned vector.
                 _ => &[],
             },
             Repr::Range { .. } => &[],
@@ -163,7 +163,7 @@ impl VectorNode {
         Rc::new(VectorNode { repr })
     }
 
-    /// Everything but the first item: in place when nobody else holds the vector.
+    /// Everything but the first item; in place if the vector is not shared.
     pub fn rest(this: Rc<VectorNode>) -> Rc<VectorNode> {
         let mut this = this;
         if let Some(VectorNode { repr: Repr::Owned { items, start } }) = Rc::get_mut(&mut this) {
@@ -176,7 +176,7 @@ impl VectorNode {
         VectorNode::slice(&this, 1, usize::MAX)
     }
 
-    /// A copy of the items with room for `more`. A range has no items in memory: its copy may be of any size.
+    /// A copy of the items with room for `more`. A range stores no items, so its copy may be of any size.
     ///
     /// # Errors
     /// Memory, deadline and cancellation.
@@ -196,8 +196,8 @@ impl VectorNode {
         }
     }
 
-    /// The items for changes in place, with room for `more`: those of a copy when somebody else holds the
-    /// vector or they are not in memory.
+    /// The items for changes in place, with room for `more`: those of a copy if the vector is shared or its items are
+    /// not stored.
     ///
     /// # Errors
     /// `memory_exceeded`.
@@ -227,7 +227,7 @@ impl VectorNode {
     fn make_ready(this: &mut Rc<VectorNode>, cx: &mut Store, more: usize) -> Result<()> {
         if let Some(VectorNode { repr: Repr::Owned { items, start } }) = Rc::get_mut(this) {
             if *start > 0 {
-                // What is before the first item is nil. A poll that fails ends the program.
+                // Items before the first are nil. A failing poll ends the program.
                 let len = items.len() - *start;
                 for at in 0..len {
                     items.swap(at, *start + at);
@@ -242,7 +242,7 @@ impl VectorNode {
         Ok(())
     }
 
-    /// Appends one item: amortised constant time when nobody else holds the vector.
+    /// Appends one item, in amortised constant time if the vector is not shared.
     ///
     /// # Errors
     /// `memory_exceeded`.
@@ -253,13 +253,13 @@ impl VectorNode {
         Ok(this)
     }
 
-    /// [`VectorNode::push`] where the vector stands.
+    /// [`VectorNode::push`] in place.
     ///
     /// # Errors
     /// `memory_exceeded`.
     #[inline]
     pub(crate) fn append(this: &mut Rc<VectorNode>, cx: &mut Store, item: Value) -> Result<()> {
-        // What is before the first item stays: a queue takes from the front and appends.
+        // Items before the first stay: a queue takes from the front and appends.
         if let Some(VectorNode { repr: Repr::Owned { items, .. } }) = Rc::get_mut(this) {
             if items.len() == items.capacity() {
                 make_room(cx, items, 1)?;
@@ -294,8 +294,8 @@ impl VectorNode {
         Ok(())
     }
 
-    /// Puts one item in front: amortised constant time when nobody else holds the vector, as a program
-    /// that collects with `cons` needs.
+    /// Prepends one item, in amortised constant time if the vector is not shared, as a program that collects with
+    /// `cons` needs.
     ///
     /// # Errors
     /// `memory_exceeded`.
@@ -331,7 +331,7 @@ fn make_room(cx: &mut Store, items: &mut Vec<Value>, more: usize) -> Result<()> 
     let needed = items.len().saturating_add(more);
     if needed > before {
         let capacity = needed.max(before.saturating_mul(2)).max(4);
-        // While the items move there are both.
+        // While the items move, both copies exist.
         cx.reserve_items(capacity)?;
         items.reserve_exact(capacity - items.len());
         account::recharge(before * size_of::<Value>(), items.capacity() * size_of::<Value>());
@@ -339,11 +339,11 @@ fn make_room(cx: &mut Store, items: &mut Vec<Value>, more: usize) -> Result<()> 
     Ok(())
 }
 
-/// Items that are brought into the cache together.
+/// Number of items that are prefetched together.
 const TOGETHER: usize = 32;
 
-/// Brings the nodes of the next items into the cache, every [`TOGETHER`] items. One after the other, with a
-/// callback between them, the processor would wait for each; a short loop of loads has them all under way.
+/// Prefetches the nodes of the next items, every [`TOGETHER`] items. One after the other, with a callback in between,
+/// the processor would wait for each load; in a short loop all loads overlap.
 #[inline]
 fn prefetch(items: &[Value], index: usize) {
     if index.is_multiple_of(TOGETHER) {
@@ -370,7 +370,7 @@ impl Drop for VectorNode {
                 let bytes = VECTOR_BYTES + items.capacity() * size_of::<Value>();
                 drop_children(items, bytes);
             }
-            // The base is an owned vector, whose own drop does not recurse.
+            // The base is an owned vector; its drop does not recurse.
             Repr::Slice { .. } | Repr::Range { .. } => account::release(VECTOR_BYTES),
         }
     }

@@ -1,4 +1,4 @@
-//! `clojure.core`: functions.
+//! Examples of the functions of `clojure.core`.
 
 use super::Table;
 

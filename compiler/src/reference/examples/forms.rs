@@ -1,4 +1,4 @@
-//! Special forms, the history of a session, and what reaches the host.
+//! Examples of special forms, the history of a session, and host forms.
 
 use super::Table;
 

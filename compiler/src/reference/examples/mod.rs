@@ -1,4 +1,4 @@
-//! One example or more for every documented name.
+//! Examples for every documented name, at least one for each.
 
 mod core;
 mod forms;

@@ -1,4 +1,4 @@
-//! Sets, walks, numbers, methods and dates.
+//! Examples of functions on sets, walks, numbers and dates, and of methods.
 
 use super::Table;
 

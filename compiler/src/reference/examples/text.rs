@@ -1,4 +1,4 @@
-//! Strings, regular expressions, JSON.
+//! Examples of functions on strings, regular expressions and JSON.
 
 use super::Table;
 

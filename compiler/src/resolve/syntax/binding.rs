@@ -1,4 +1,4 @@
-//! `let`, `loop` and `recur`.
+//! Resolves `let`, `loop` and `recur`.
 
 use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
 use crate::form::{Form, FormKind, walk};
@@ -45,8 +45,8 @@ impl<'a> Resolver<'a, '_> {
         Ok(self.let_expr(span, bindings, body))
     }
 
-    /// Binds pair after pair; later values see earlier names. Goes on after an error, so that one bad
-    /// pattern does not make the names after it unbound.
+    /// Binds one pair after the other; later values see earlier names. Continues after an error, so that a bad
+    /// pattern does not make later names unbound.
     pub(crate) fn let_bindings(
         &mut self,
         items: &'a [Form<'a>],
@@ -64,7 +64,7 @@ impl<'a> Resolver<'a, '_> {
         first_error
     }
 
-    /// Binds every name that a refused pattern mentions, so that its uses are no further errors.
+    /// Binds every name in a refused pattern, so that its uses cause no further errors.
     fn bind_anyway(&mut self, pattern: &'a Form<'a>) {
         for form in walk(self.meter, std::slice::from_ref(pattern)) {
             if let Some(name) = form.symbol()
@@ -88,8 +88,8 @@ impl<'a> Resolver<'a, '_> {
         let (items, body) = pairs(Special::Loop, "loop", span, rest)?;
         let count = items.len() / 2;
         let mark = self.scopes.mark();
-        // Destructuring variables: the first values are bound and taken apart outside, because later
-        // initial values may use the parts; the body takes each round's values apart again.
+        // Destructured variables: the first values are bound and destructured outside, because later initial values
+        // may use the parts; the body destructures each round's values again.
         let simple = items.iter().step_by(2).all(|pattern| pattern.symbol().is_some());
         let mut outer = self.list(0);
         let mut wholes = Vec::new();
@@ -192,8 +192,8 @@ impl<'a> Resolver<'a, '_> {
     }
 }
 
-/// Puts first what other arguments do not need the old value of: in `(recur (inc i) (+ acc i))` the sum comes
-/// first, so that both go straight into their variables. Only for arguments without effects.
+/// Moves arguments to the front if no other argument needs the old value of their variable: in `(recur (inc i) (+ acc i))` the sum comes
+/// first, so that both go directly into their variables. Only for arguments without effects.
 fn order_arguments(arguments: &mut [RecurArg<'_>]) {
     const MOST: usize = 16;
     if arguments.len() > MOST {

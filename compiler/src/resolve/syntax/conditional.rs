@@ -1,4 +1,4 @@
-//! Conditionals and logic.
+//! Resolves conditionals and logic.
 
 use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
 use crate::form::{Form, FormKind};
@@ -25,7 +25,7 @@ impl<'a> Resolver<'a, '_> {
         )
     }
 
-    /// A conditional with one clause that binds what it tests.
+    /// A conditional with one clause that binds the tested value.
     fn bound_cond(
         &self,
         span: Span,
@@ -38,7 +38,7 @@ impl<'a> Resolver<'a, '_> {
         self.cond(span, self.slice([clause(binding, test, then)]), otherwise)
     }
 
-    /// A conditional with one clause; a negated test swaps its branches where both are written.
+    /// A conditional with one clause; a negated test swaps its branches if both exist.
     fn choose(&self, span: Span, test: Test<'a>, then: Ref<'a>, otherwise: Option<Ref<'a>>) -> Ref<'a> {
         match otherwise {
             Some(otherwise) if test.negated => {
@@ -113,7 +113,7 @@ impl<'a> Resolver<'a, '_> {
         }
     }
 
-    /// A body that sees the value of a slot through a pattern, which is taken apart after the test.
+    /// A body that sees the value of a slot through a pattern, which is destructured after the test.
     fn bound_body(
         &mut self,
         pattern: &'a Form<'a>,
@@ -145,7 +145,7 @@ impl<'a> Resolver<'a, '_> {
         Test { negated: false, kind }
     }
 
-    /// `if-let`, `when-let` and those of `some`.
+    /// `if-let`, `when-let`, `if-some` and `when-some`.
     #[inline(never)]
     pub(crate) fn test_binding_form(
         &mut self,
@@ -166,7 +166,7 @@ impl<'a> Resolver<'a, '_> {
         let slot = self.new_slot(span)?;
         let test = self.bound_test(special, value.span, slot);
         let then = self.bound_body(pattern, slot, span, body, tail)?;
-        // The name is not in scope in the other branch, but its slot is taken until the test is over.
+        // The name is not in scope in the other branch, but its slot stays allocated until the test is over.
         self.scopes.hide(mark);
         let otherwise = otherwise.map(|form| self.branch(form, tail));
         self.scopes.release(mark);

@@ -1,4 +1,4 @@
-//! `def`, `defonce` and `defn`.
+//! Resolves `def`, `defonce` and `defn`.
 
 use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
 use crate::form::duplicate::form_text;
@@ -44,7 +44,7 @@ impl<'a> Resolver<'a, '_> {
             [doc, rest @ ..] if matches!(doc.kind, FormKind::Str(_)) => rest,
             _ => rest,
         };
-        // What Clojure keeps as metadata says nothing here.
+        // Metadata of Clojure is ignored here.
         let rest = match rest {
             [attributes, rest @ ..] if matches!(attributes.kind, FormKind::Map(_)) && !rest.is_empty() => {
                 rest
@@ -58,7 +58,7 @@ impl<'a> Resolver<'a, '_> {
         let text = self.names.text(name);
         let closure = self.fn_arities("defn", span, None, text, rest);
         self.globals.end_definition();
-        // A definition that failed still makes its name known, so that one mistake is reported once.
+        // A failed definition still makes its name known, so that one mistake is reported once.
         let closure = self.recover(span, closure);
         self.define(special, span, name, closure)
     }
@@ -87,7 +87,7 @@ impl<'a> Resolver<'a, '_> {
         Ok(self.expr(span, kind))
     }
 
-    /// The function of a definition of a namespace: `[params] body …`, or one such list for each arity.
+    /// The function of a namespace's definition: `[params] body …`, or one such list for each arity.
     pub(crate) fn exported_function(
         &mut self,
         name: Name,

@@ -1,4 +1,4 @@
-//! `fn`, `#()` and what `defn` and `letfn` share with them.
+//! Resolves `fn` and `#()`, and the function parts of `defn` and `letfn`.
 
 use crate::diagnostic::{Failed, HintBoxed, invalid_form, too_many_locals};
 use crate::form::{Form, FormKind, walk};
@@ -78,7 +78,7 @@ impl<'a> Resolver<'a, '_> {
         self.closure(span, name, arities, failure)
     }
 
-    /// Ends the innermost function and makes the expression that creates it.
+    /// Ends the innermost function. Gives the expression that creates it.
     fn closure(
         &mut self,
         span: Span,
@@ -160,7 +160,7 @@ impl<'a> Resolver<'a, '_> {
         })
     }
 
-    /// `#( … )`. The placeholders are names that only this function binds, so they capture nothing.
+    /// `#( … )`. Only this function binds the placeholder names, so they capture nothing.
     #[inline(never)]
     pub(crate) fn short_function(&mut self, form: &'a Form<'a>, items: &'a [Form<'a>]) -> Resolved<'a> {
         let (highest, uses_rest, placeholders) = self.placeholders(items)?;
@@ -214,7 +214,7 @@ impl<'a> Resolver<'a, '_> {
         })
     }
 
-    /// The parameters of a short function as it is shown.
+    /// The parameters of a short function, as they are shown.
     fn short_parameters(&self, highest: usize, uses_rest: bool) -> &'a str {
         match (highest, uses_rest) {
             (0, false) => "",
@@ -289,7 +289,7 @@ fn not_parameters(form_name: &str, form: &Form<'_>) -> Failed {
         ))
 }
 
-/// Arities of one function must differ, and a variadic one must come after all it could shadow.
+/// Arities of one function must differ, and a variadic one must come after all that it could shadow.
 fn check_arities(arities: &[Arity<'_>], span: Span) -> Result<(), Failed> {
     let variadic = arities.iter().filter(|arity| arity.variadic).count();
     if variadic > 1 {

@@ -1,4 +1,4 @@
-//! Forms that reach outside the program: tools and early ends.
+//! Resolves forms that reach outside the program: tools and early ends.
 
 use crate::diagnostic::{Failed, HintBoxed, error};
 use crate::form::Form;
@@ -10,7 +10,7 @@ use ptc_vm::bytecode::instruction::Signal;
 use ptc_vm::bytecode::{Const, Known};
 use ptc_vm::{Reason, Span};
 
-/// Something outside of the program that a text names.
+/// A host operation that a text names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Operation<'a> {
     /// A tool of an upstream server.
@@ -109,7 +109,7 @@ impl<'a> Resolver<'a, '_> {
         }
     }
 
-    /// A granted tool, or one of the two that always exist.
+    /// Checks a granted tool, or one of the two that always exist.
     fn check_tool(&self, tool: &str, span: Span) -> Result<(), Failed> {
         if self.externals.private_tools.contains(&tool) {
             let message = format!("Private tool '{tool}' cannot be called directly");

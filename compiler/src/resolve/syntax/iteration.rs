@@ -1,4 +1,4 @@
-//! `for`, `doseq` and `dotimes`.
+//! Resolves `for`, `doseq` and `dotimes`.
 
 use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
 use crate::form::{Form, FormKind};
@@ -11,10 +11,10 @@ use ptc_vm::bytecode::Known;
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
 
-/// Collections in one form. Each level needs registers and native stack while it is compiled.
+/// Most collections in one form. Each level needs registers, and native stack during compilation.
 const MAX_LEVELS: usize = 16;
 
-/// What `:while` over a collection that may be endless becomes.
+/// The expansion of `:while` over a collection that may be endless.
 struct WhileItems<'a> {
     bindings: List<'a, Binding<'a>>,
     /// Reads whether the collection was endless.
@@ -99,8 +99,8 @@ impl<'a> Resolver<'a, '_> {
         form.keyword().is_some_and(|keyword| self.names.text(keyword) == "while")
     }
 
-    /// `x coll :while test` over what may be endless: such a collection is cut where the test first fails, and
-    /// the test is not asked again; any other stays as it is.
+    /// `x coll :while test` over a collection that may be endless: an endless one is cut where the test first fails,
+    /// and the test is not repeated; any other stays unchanged.
     fn while_items(
         &mut self,
         span: Span,
@@ -144,7 +144,7 @@ impl<'a> Resolver<'a, '_> {
         each
     }
 
-    /// Iteration over one collection that is resolved.
+    /// Iteration over one resolved collection.
     fn over(
         &mut self,
         special: Special,

@@ -1,8 +1,7 @@
-//! `letfn`: functions that see each other, in whatever order they are written.
+//! Resolves `letfn`: functions that see each other, in any order.
 //!
-//! Values hold no cycles, so two functions that need each other cannot hold each other. Those are made by
-//! makers: a maker gets all makers of the group and makes its function, which makes the others anew where it
-//! needs them.
+//! Values have no cycles, so two functions that need each other cannot hold each other. They are created by makers: a
+//! maker gets all makers of the group and creates its function, which creates the others anew where it needs them.
 
 use crate::diagnostic::Failed;
 use crate::form::{Form, FormKind, walk};
@@ -14,7 +13,7 @@ use crate::resolve::{Resolved, Resolver, wrong_shape};
 use ptc_vm::Span;
 use std::collections::{HashMap, HashSet};
 
-/// The numbers of the names that are symbols somewhere in the forms.
+/// The numbers of the names that occur as symbols in the forms.
 fn mentioned(meter: &Meter<'_>, forms: &[Form<'_>], numbers: &HashMap<Name, usize>) -> HashSet<usize> {
     walk(meter, forms).filter_map(|form| numbers.get(&form.symbol()?)).copied().collect()
 }
@@ -23,7 +22,7 @@ fn mentioned(meter: &Meter<'_>, forms: &[Form<'_>], numbers: &HashMap<Name, usiz
 struct Written<'a> {
     name: Bindable,
     form: &'a Form<'a>,
-    /// What follows the name.
+    /// The part after the name.
     rest: &'a [Form<'a>],
 }
 
@@ -58,8 +57,7 @@ impl<'a> Resolver<'a, '_> {
         Ok(self.let_expr(span, bindings, body))
     }
 
-    /// Binds the functions: each after those it mentions, as long as there is such an order; the rest as
-    /// a group.
+    /// Binds the functions: each after those it mentions, while there is such an order; the rest as a group.
     fn letfn_functions(
         &mut self,
         functions: Vec<Written<'a>>,
@@ -93,7 +91,7 @@ impl<'a> Resolver<'a, '_> {
         self.bind_name(name, closure, bindings).map(|_| ())
     }
 
-    /// Functions that need each other.
+    /// Binds functions that need each other.
     fn letfn_group(
         &mut self,
         group: &[Written<'a>],
@@ -136,7 +134,7 @@ impl<'a> Resolver<'a, '_> {
         let mut inner = vec![head, symbol(function.name)];
         for (at, arity) in arities.iter().enumerate() {
             let Some((parameters, body)) = arity.split_first() else {
-                // Not an arity: resolving it says so.
+                // Not an arity; resolving it reports that.
                 inner.extend(function.rest.get(at).copied());
                 continue;
             };
@@ -164,7 +162,7 @@ impl<'a> Resolver<'a, '_> {
         *self.list_form(span, &[head, parameters, inner])
     }
 
-    /// `(maker makers …)`: the function of this number.
+    /// `(maker makers …)`: creates the function of this number.
     fn made(&mut self, span: Span, number: usize, makers: &[Bindable]) -> Form<'a> {
         let symbol = |name: Bindable| Form::new(span, FormKind::Symbol(name.name()));
         let mut call = vec![symbol(makers[number])];

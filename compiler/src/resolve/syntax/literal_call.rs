@@ -1,5 +1,5 @@
-//! What a `tool/call` says literally: its server for whoever starts servers, and the whole call for a host
-//! that can judge it.
+//! Collects the literal parts of a `tool/call`: the server, so that it can be started early, and the whole call, for
+//! a host that can check it.
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::form::{Form, FormKind, walk};
@@ -11,11 +11,11 @@ use crate::resolve::syntax::host::Operation;
 use crate::tool_catalog::{Literal, LiteralCall, LiteralEntry, LiteralKind};
 use ptc_vm::{Reason, Span};
 
-/// Names that a program uses to look at what there is.
+/// Names with which a program looks up servers and tools.
 const LOOKS: [&str; 5] = ["tool/servers", "apropos", "dir", "doc", "meta"];
 
 impl<'a> Resolver<'a, '_> {
-    /// Notes the server of a call, and shows the call to the host.
+    /// Notes the server of a call, and has the host check the call.
     pub(crate) fn look_at_call(&mut self, span: Span, arguments: &'a [Form<'a>]) {
         let Some(call) = literal_call(self.meter, self.names, span, arguments) else {
             self.servers.dynamic = true;
@@ -31,9 +31,9 @@ impl<'a> Resolver<'a, '_> {
             self.check_server(call.server);
             return;
         };
-        // A program that looks at the servers itself may know better than the catalog of this moment.
+        // A program that looks up the servers itself may know better than the current catalog.
         let is_exempt = self.looks_at_servers && (!self.certain || self.may_have_ended);
-        // An error that would not be kept need not be looked for.
+        // An error that would not be listed need not be found.
         if self.has_enough_errors() {
             return;
         }
@@ -48,8 +48,8 @@ impl<'a> Resolver<'a, '_> {
         }
     }
 
-    /// Without a catalog: a server that is not among the configured ones is a fault at the call; `ptc check` can
-    /// say so before.
+    /// Without a catalog: a server that is not configured causes a fault at the call; `ptc check` can report it
+    /// before.
     fn check_server(&mut self, (server, span): (&str, Span)) {
         let known = self.externals.servers;
         if known.is_empty() || known.contains(&server) {
@@ -66,7 +66,7 @@ impl<'a> Resolver<'a, '_> {
     }
 }
 
-/// True when the program mentions a form that looks at servers and tools.
+/// True if the program mentions a form that looks up servers and tools.
 pub(crate) fn looks_at_servers(meter: &Meter<'_>, forms: &[Form<'_>], names: &Names<'_>) -> bool {
     if !LOOKS.iter().any(|look| names.find(look).is_some()) {
         return false;
@@ -75,7 +75,7 @@ pub(crate) fn looks_at_servers(meter: &Meter<'_>, forms: &[Form<'_>], names: &Na
     walk(meter, forms).any(|form| form.symbol().is_some_and(|name| looks.contains(&Some(name))))
 }
 
-/// Reads a call whose server is a literal; `None` when the server is computed, or the call is no call.
+/// Parses a call with a literal server; `None` if the server is computed, or the call is malformed.
 fn literal_call<'a>(
     meter: &Meter<'_>,
     names: &Names<'a>,
@@ -141,7 +141,7 @@ fn key_text<'a>(names: &Names<'a>, form: &Form<'a>) -> Option<(&'a str, bool)> {
     }
 }
 
-/// A form as far as it is literal. The reader bounds how deep forms nest.
+/// The literal parts of a form. The reader bounds the nesting of forms.
 fn literal<'a>(meter: &Meter<'_>, names: &Names<'a>, form: &'a Form<'a>) -> Literal<'a> {
     if meter.step().is_err() {
         return Literal { span: form.span, kind: LiteralKind::Computed };

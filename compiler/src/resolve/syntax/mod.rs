@@ -1,4 +1,4 @@
-//! The special forms, one module for each family.
+//! Resolves the special forms, one module for each family.
 
 pub(crate) mod binding;
 pub(crate) mod conditional;
@@ -17,7 +17,7 @@ use crate::form::Form;
 use crate::names::{Name, Special};
 
 impl<'a> Resolver<'a, '_> {
-    /// The special form that a name means in call position here.
+    /// The special form that a name in call position means here.
     pub(crate) fn special(&mut self, name: Name) -> Option<Special> {
         let special = self.names.special(name)?;
         if special.can_be_shadowed() && self.scopes.is_bound(name) {

@@ -1,4 +1,4 @@
-//! Destructuring: a pattern becomes a list of bindings.
+//! Resolves destructuring: a pattern becomes a list of bindings.
 
 use crate::diagnostic::{Failed, HintBoxed, error};
 use crate::form::{Form, FormKind};
@@ -79,7 +79,7 @@ impl<'a> Resolver<'a, '_> {
     /// A name that a program binds.
     ///
     /// # Errors
-    /// It is qualified: what a namespace has is not for programs to bind.
+    /// It is qualified: programs cannot bind names of a namespace.
     pub(crate) fn bindable(&self, name: Name, span: Span) -> Result<Bindable, Failed> {
         Bindable::of(&*self.names, name).ok_or_else(|| {
             let text = self.names.text(name);
@@ -88,7 +88,7 @@ impl<'a> Resolver<'a, '_> {
         })
     }
 
-    /// The name after `:as`, which stands for the value from here on.
+    /// The name after `:as`, which refers to the value from here on.
     fn bind_whole(
         &mut self,
         span: Span,
@@ -158,7 +158,7 @@ impl<'a> Resolver<'a, '_> {
         Ok(())
     }
 
-    /// Binds what `&` collects: a map pattern takes it as keyword arguments.
+    /// Binds the rest that `&` collects: a map pattern takes it as keyword arguments.
     pub(crate) fn bind_rest(
         &mut self,
         pattern: &'a Form<'a>,

@@ -1,9 +1,8 @@
-//! Threading. Every step binds the same slot to its value, so a chain of any length is one flat `let`.
+//! Resolves threading forms. Every step binds the same slot to its value, so a chain of any length is one flat `let`.
 //!
-//! What this must not change is the order of evaluation: in `(->> x (f (g)))`, that is `(f (g) x)`, the
-//! call `(g)` comes before `x`. Arguments before the threaded one that could have an effect are therefore
-//! evaluated first, and a special form as a step gets the steps before it as a form, because it may not
-//! evaluate them at all.
+//! The order of evaluation must not change: in `(->> x (f (g)))`, that is `(f (g) x)`, the call `(g)` comes before
+//! `x`. Arguments with possible effects before the threaded one are therefore evaluated first. A special form as a
+//! step gets the previous steps as a form, because it may not evaluate them at all.
 
 use super::conditional::clause;
 use crate::diagnostic::{Failed, error};
@@ -66,7 +65,7 @@ impl<'a> Resolver<'a, '_> {
     ) -> Resolved<'a> {
         let mark = self.scopes.mark();
         let mut bindings = self.list(before.len() + 1);
-        // The last step's arguments come first, as they would in nested calls.
+        // The last step's arguments come first, as in nested calls.
         let end = self.hoist(end, last, &mut bindings)?;
         let mut steps = self.list(before.len());
         for step in before.iter().rev().take_while(self.goes_on()) {
@@ -86,7 +85,7 @@ impl<'a> Resolver<'a, '_> {
         Ok(self.let_expr(span, bindings, body))
     }
 
-    /// A step whose arguments before the threaded value have no effect; others are bound first.
+    /// A step with only inert arguments before the threaded value; others are bound first.
     fn hoist(
         &mut self,
         step: &'a Form<'a>,
@@ -111,7 +110,7 @@ impl<'a> Resolver<'a, '_> {
         Ok(self.list_of(step.span, rewritten))
     }
 
-    /// Evaluating the form has no effect but a fault. Looks only a few levels deep.
+    /// Whether evaluating the form has no effect but a fault. Looks only a few levels deep.
     fn is_inert_form(&mut self, form: &Form<'a>, levels: u32) -> bool {
         let Some(levels) = levels.checked_sub(1) else { return false };
         let FormKind::List(items) = form.kind else {
@@ -143,7 +142,7 @@ impl<'a> Resolver<'a, '_> {
                 .is_some_and(|builtin| matches!(builtin.info().purity, Purity::Total | Purity::Pure))
     }
 
-    /// The step is a special form (as a list or as its bare name).
+    /// Whether the step is a special form (as a list or as its bare name).
     fn is_special_step(&mut self, step: &Form<'a>) -> bool {
         let head = match step.kind {
             FormKind::List(items) => items.first(),
@@ -152,7 +151,7 @@ impl<'a> Resolver<'a, '_> {
         head.and_then(Form::symbol).is_some_and(|name| self.special(name).is_some())
     }
 
-    /// The call of a step with the threaded value put in.
+    /// The call of a step with the threaded value inserted.
     fn step_form(&self, step: &Form<'a>, value: Form<'a>, last: bool) -> &'a Form<'a> {
         let items = match step.kind {
             FormKind::List(items) if !items.is_empty() => {
@@ -189,7 +188,7 @@ impl<'a> Resolver<'a, '_> {
         Ok(self.let_expr(span, bindings, body))
     }
 
-    /// `(doto expr step …)`: every step gets the same value, which is the result.
+    /// `(doto expr step …)`: every step gets the same value, which is also the result.
     #[inline(never)]
     pub(crate) fn doto_form(&mut self, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
         let Some((first, steps)) = rest.split_first() else { return Err(wrong_shape(Special::Doto, span)) };

@@ -1,4 +1,4 @@
-//! Sections 1, 5 and 7 of the guide: agents whose programs have a prelude.
+//! Sections 1, 5 and 7 of the guide: agents with a prelude for their programs.
 
 use super::QUICK_START;
 use crate::attach::{entries, with_servers};

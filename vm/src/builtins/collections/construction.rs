@@ -133,7 +133,7 @@ fn concat(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let mut all = List::default().into_vector();
     for (at, coll) in arguments.iter_mut().enumerate() {
         if coll.endless().is_some() {
-            // What follows a sequence without an end is never reached.
+            // Collections after an endless sequence are never reached.
             return Ok(endless::after(all, take(coll)));
         }
         all = append(cx, all, take(coll), "concat", at + 1)?;
@@ -234,7 +234,7 @@ fn as_float(value: &Value) -> Option<f64> {
     }
 }
 
-/// A range of integers has no items in memory.
+/// A range of integers does not store its items.
 fn integer_range(start: i64, end: i128, step: i64) -> Result<Value> {
     if step == 0 {
         return Err(zero_step());
@@ -243,7 +243,7 @@ fn integer_range(start: i64, end: i128, step: i64) -> Result<Value> {
     let distance = if step > 0 { end.saturating_sub(start_wide) } else { start_wide.saturating_sub(end) };
     let stride = i128::from(step.unsigned_abs());
     let steps = distance.max(0).saturating_add(stride - 1) / stride;
-    // Where end does not fit 64 bits the last items may not either.
+    // If the end does not fit 64 bits, the last items may not either.
     let last = i128::from(start).saturating_add(i128::from(step).saturating_mul((steps - 1).max(0)));
     match (usize::try_from(steps), i64::try_from(steps), i64::try_from(last)) {
         (Ok(0), _, _) => Ok(Value::row([])),
@@ -252,7 +252,7 @@ fn integer_range(start: i64, end: i128, step: i64) -> Result<Value> {
     }
 }
 
-/// Floats accumulate, as adding the step by hand would.
+/// Floats accumulate, as repeated addition of the step would.
 fn float_range(cx: &mut Context, start: Value, from: f64, to: f64, by: f64) -> Result<Value> {
     if by == 0.0 {
         return Err(zero_step());

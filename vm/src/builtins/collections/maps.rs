@@ -39,7 +39,7 @@ pub(crate) const TABLE: &[Builtin] = &[
     direct("val", CORE, "1", "(val entry)", "The value of a [key value] pair.", val),
 ];
 
-/// Refuses what has no elements to get.
+/// Faults for values that have no elements.
 fn readable(coll: &Value, key: &Value) -> Result<()> {
     match coll {
         Value::Nil | Value::Map(_) | Value::Vector(_) | Value::Set(_) => Ok(()),
@@ -59,7 +59,7 @@ fn get(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     if let (None, Value::Map(_), Value::Vector(path)) = (&found, coll, key)
         && !path.is_empty()
     {
-        // A vector that is no key itself is a path.
+        // A vector that is not itself a key is a path.
         found = element_at(cx, coll, path)?;
     }
     Ok(match found {
@@ -216,8 +216,8 @@ fn entries(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     }
 }
 
-/// One part of every entry, in key order; nil when there is none, as in Clojure. A list of `[key value]` pairs, which
-/// is what filtering a map gives, counts as its entries.
+/// One part of every entry, in key order; nil if there is none, as in Clojure. A list of `[key value]` pairs, the
+/// result of filtering a map, counts as its entries.
 fn column(
     cx: &mut Context,
     map: &Value,

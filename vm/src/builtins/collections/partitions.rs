@@ -91,7 +91,7 @@ fn partition(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(parts.into_value())
 }
 
-/// Parts of an endless sequence, size and start to start.
+/// Parts of an endless sequence with `size` items, each starting `step` items after the one before.
 fn endless_parts(kind: StageKind, size: usize, step: usize, sequence: Value) -> Value {
     let number = |count: usize| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
     staged(sequence, kind, [number(size), number(step)])
@@ -117,7 +117,7 @@ fn partition_all(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(parts.into_value())
 }
 
-/// Parts share the items of the whole, so a part costs one node.
+/// A part shares the items of the whole, so it costs one node.
 fn push_part(cx: &mut Context, parts: &mut List<Value>, part: Rc<VectorNode>) -> Result<()> {
     seq::check_memory(cx)?;
     cx.tick(1)?;
@@ -170,7 +170,7 @@ fn flatten(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         other => return Err(seq::expected("flatten", 1, "list", &other)),
     };
     let mut flat = List::default();
-    // Vectors entered and not yet left, each with the position to go on at.
+    // Open vectors, each with the position at which to resume.
     let mut open = List::of([(root, 0)]);
     while let Some((vector, at)) = open.last_mut() {
         let item = vector.get(*at);
@@ -185,7 +185,7 @@ fn flatten(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(flat.into_value())
 }
 
-/// `(replace replacements coll)`: items that are keys become their values.
+/// `(replace replacements coll)`: replaces items that are keys of the map by their values.
 pub(crate) fn replace(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     if let Some(value) = short_of_items(cx, "replace", StageKind::Replace, arguments)? {
         return Ok(value);
@@ -213,7 +213,7 @@ fn combinations(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     if size > vector.len() {
         return Ok(Value::row([]));
     }
-    // Positions of the items chosen, rising; the rightmost that can still move moves next.
+    // Ascending positions of the chosen items; the rightmost one that can still move moves next.
     let mut chosen = cx.collect(0..size)?;
     let mut subsets = List::default();
     loop {

@@ -45,7 +45,7 @@ fn subset(cx: &mut Context, name: &'static str, small: &mut Value, large: &mut V
     Ok(Value::Bool(true))
 }
 
-/// A set of what `change` makes of every row.
+/// The set of the results of `change` for every row.
 fn rows(
     cx: &mut Context,
     name: &'static str,
@@ -186,7 +186,7 @@ fn join(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(Value::Set(joined))
 }
 
-/// The keys that the first rows have in common, each mapped to itself.
+/// The keys that the first rows share, each mapped to itself.
 fn common_keys(cx: &mut Context, left: Option<Value>, right: Option<Value>) -> Result<Rc<MapNode>> {
     let mut keys: Rc<MapNode> = MapNode::empty();
     if let (Some(Value::Map(left)), Some(Value::Map(right))) = (left, right) {
@@ -200,7 +200,7 @@ fn common_keys(cx: &mut Context, left: Option<Value>, right: Option<Value>) -> R
     Ok(keys)
 }
 
-/// What a row has at the keys (left names) or the values (right names) of a map, in its order.
+/// The values of a row at the keys (left names) or the values (right names) of a map, in its order.
 fn values_at(cx: &mut Context, row: &Value, keys: &MapNode, position: usize, left: bool) -> Result<Value> {
     let Value::Map(map) = row else { return Err(expected("join", position, "collection of maps", row)) };
     let mut values = List::with_capacity(cx, keys.len())?;

@@ -108,12 +108,12 @@ pub(crate) fn nth(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     }
 }
 
-/// The sequence without its first item, in place when nobody else holds it.
+/// The sequence without its first item; in place if it is not shared.
 fn tail(cx: &mut Context, coll: Value, name: &'static str) -> Result<Rc<VectorNode>> {
     Ok(VectorNode::rest(seq::positional(cx, coll, name)?))
 }
 
-/// nil in place of an empty sequence.
+/// nil instead of an empty sequence.
 fn or_nil(vector: Rc<VectorNode>) -> Value {
     if vector.is_empty() { Value::Nil } else { Value::Vector(vector) }
 }

@@ -1,4 +1,4 @@
-//! `sort` and `sort-by`.
+//! The builtins `sort` and `sort-by`.
 
 use crate::apply::is_direct;
 use crate::builtins::functions::callbacks::{collection, key_function};
@@ -22,11 +22,11 @@ pub(crate) const TABLE: &[Builtin] = &[
     callback("sort-by", Category::Core, "2-3", "(sort-by key comparator? coll)", "The items in the order of their keys.", sort_by),
 ];
 
-/// The order that a comparator argument asks for.
+/// The order that the comparator argument selects.
 enum Order {
     Ascending,
     Descending,
-    /// `compare`, which is the order of sorting but for nil.
+    /// A call of `compare`, which differs from the sort order only for nil.
     Compare(Value),
     By(Value),
 }
@@ -44,7 +44,7 @@ fn order(cx: &mut Context, name: &str, comparator: Value) -> Result<Order> {
                 .hint("Use (fn [a b] (compare a b)), > or <, or sort-by with a key function."))
         }
         value if value.is_function() => Ok(match value {
-            // The usual comparators need no calls.
+            // The standard comparators need no calls.
             Value::Builtin(builtin) if matches!(builtin.info().known, Some(Known::Less)) => Order::Ascending,
             Value::Builtin(builtin) if builtin.info().known == Some(Known::Greater) => Order::Descending,
             Value::Builtin(builtin) if builtin.info().known == Some(Known::Compare) => {

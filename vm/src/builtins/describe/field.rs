@@ -1,4 +1,4 @@
-//! One field of a summary: all values that one key, or one path, has.
+//! Summarises one field for `describe`: all values of one key or path.
 
 use super::{Caps, MOST_KEYS, Name, Options, Summary, Types, histogram, keyword_map, text_map, type_name};
 use crate::builtins::numbers::convert::parse_double;
@@ -19,26 +19,26 @@ use unicode_segmentation::UnicodeSegmentation;
 
 /// Characters of one example.
 const EXAMPLE_CHARS: usize = 120;
-/// Bytes of one example: a character of a text that nobody wrote may be of any length.
+/// Bytes of one example: a single grapheme may be of any length.
 const EXAMPLE_BYTES: usize = 4_096;
-/// Different values that are counted.
+/// Distinct values that are counted.
 const MOST_DISTINCT: usize = 50;
 /// Longest text that may count as a number.
 const NUMBER_CHARS: usize = 64;
 
-/// What is known about the values of a field.
+/// Statistics of the values of a field.
 #[derive(Default)]
 pub(super) struct Field {
     types: Types,
     examples: List<Value>,
-    /// Some value has a length; how many are not empty.
+    /// Whether some value has a length; `non_empty` counts those with items.
     countable: bool,
     non_empty: i64,
     /// Smallest and largest number, numbers in text included.
     range: Option<(Value, Value)>,
     distinct: Option<Rc<SetNode>>,
     distinct_capped: bool,
-    /// Owners that have the field. Values come owner by owner.
+    /// Number of owners that have the field. Values come owner by owner.
     present: i64,
     last_owner: Option<usize>,
     pub(super) values: i64,
@@ -130,7 +130,7 @@ impl Field {
         Ok(())
     }
 
-    /// The entries of the summary; with the number of owners, also how many have the field.
+    /// The entries of the summary; given the number of owners, also how many have the field.
     pub(super) fn finish(self, cx: &mut Context, owners: Option<usize>) -> Result<Summary> {
         let types = histogram(cx, &self.types)?;
         let mut summary = Summary::of([("types", types), ("examples", self.examples.into_value())]);
@@ -224,8 +224,8 @@ impl Fields {
     }
 }
 
-/// The text of each key. Keys with the same text are told apart by their type, and by a number if that
-/// does not do.
+/// The text of each key. Keys with the same text are distinguished by their type and, if that is not enough, by a
+/// number.
 pub(super) fn key_names(cx: &mut Context, keys: &[Value]) -> Result<List<Name>> {
     let mut texts = List::with_capacity(cx, keys.len())?;
     for key in keys {
@@ -266,7 +266,7 @@ pub(super) fn key_names(cx: &mut Context, keys: &[Value]) -> Result<List<Name>> 
     Ok(names)
 }
 
-/// A value as an example: scalars as they are, collections as text, both of bounded length.
+/// A value as an example: scalars unchanged, collections as text, both of bounded length.
 pub(super) fn example(cx: &mut Context, value: &Value) -> Result<Value> {
     match value {
         Value::Str(node) => {

@@ -1,5 +1,5 @@
-//! `describe`: what a value looks like, in a map of bounded size, so that a program can learn the shape of
-//! data without printing it.
+//! The builtin `describe`: summarises a value in a map of bounded size, so that a program can learn the shape of data
+//! without printing it.
 
 mod field;
 mod paths;
@@ -26,9 +26,9 @@ pub(super) const TABLE: &[Builtin] = &[direct(
     describe,
 )];
 
-/// Items of a collection that are looked at.
+/// Items of a collection that are examined.
 const MOST_ITEMS: usize = 1_000;
-/// Keys of one map, and of all maps of a collection, that are told apart.
+/// Keys, of one map or of all maps of a collection, that are listed separately.
 const MOST_KEYS: usize = 100;
 /// Examples of one field.
 const MOST_EXAMPLES: i64 = 3;
@@ -49,7 +49,7 @@ type Summary = List<(&'static str, Value)>;
 /// The text of a key or of a path.
 type Name = Rc<StringNode>;
 
-/// What was left out, by the name of the bound that was hit.
+/// The names of the limits that were hit.
 type Caps = BTreeSet<&'static str>;
 
 /// How often each type occurs.
@@ -78,7 +78,7 @@ fn describe(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
                 caps.insert("max_items");
             }
             let (mut types, mut fields, mut maps) = (Types::new(), Fields::default(), 0);
-            // From the last item to the first: the examples of a log are its newest rows.
+            // From the last item to the first: the newest rows of a log come last and make the best examples.
             for owner in (0..scanned).rev() {
                 let item = items.get(owner).unwrap_or_default();
                 cx.tick(1)?;
@@ -138,7 +138,7 @@ fn options(cx: &mut Context, given: Option<&Value>) -> Result<Options> {
     Ok(options)
 }
 
-/// The type of a value in the words of a summary.
+/// The name of a value's type in summaries.
 fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Int(_) | Value::BigInt(_) => "integer",

@@ -1,4 +1,4 @@
-//! The paths of a summary: every way of keys down to a value, vectors on the way looked through.
+//! Lists the paths of a summary: every sequence of keys down to a value, looking through vectors on the way.
 
 use super::field::{Field, key_names};
 use super::{Caps, MOST_ITEMS, MOST_KEYS, Name, Options, keyword_map, text_map};
@@ -9,11 +9,11 @@ use crate::value::Value;
 use crate::value::build::Text;
 use std::collections::BTreeMap;
 
-/// Paths that are told apart.
+/// Paths that are listed separately.
 const MOST_PATHS: usize = 300;
-/// Values looked at over all paths.
+/// Values examined over all paths.
 const MOST_VALUES: i64 = 10_000;
-/// Vectors inside vectors that are looked through.
+/// Levels of nested vectors that are looked through.
 const MOST_NESTED: usize = 5;
 
 /// Paths under construction. The native stack holds one call for each level of maps and vectors, and both
@@ -124,13 +124,13 @@ impl Paths<'_> {
         Ok(())
     }
 
-    /// Takes one value in; false when a bound is hit.
+    /// Adds one value; false if a limit is hit.
     fn add(&mut self, cx: &mut Context, path: &Name, value: &Value, owner: usize) -> Result<bool> {
         if self.values >= MOST_VALUES {
             self.caps.insert("max_path_values");
             return Ok(false);
         }
-        // Looked up by comparing texts: one after another as deep as there are paths.
+        // The lookup compares texts: as many as the logarithm of the number of paths.
         cx.tick(path.len() as u64)?;
         if !self.fields.contains_key(path) {
             if self.fields.len() >= MOST_PATHS {

@@ -1,5 +1,5 @@
-//! Builtins that call functions of the program: each row checks its arguments and hands over to a
-//! machine of [`crate::native`].
+//! Builtins that call functions of the program: each row checks its arguments and starts a machine of
+//! [`crate::native`].
 
 use crate::builtins::functions::endless::{bounded, stage_of};
 use crate::builtins::functions::transducers::transducer;
@@ -25,7 +25,7 @@ use std::rc::Rc;
 
 type Arguments<'a> = &'a mut [Value];
 
-/// A row whose machine is [`Each`] over one collection.
+/// A row for the machine [`Each`] over one collection.
 macro_rules! each {
     ($($name:literal $arity:literal $kind:ident $usage:literal $doc:literal;)+) => {
         &[$(callback($name, Category::Core, $arity, $usage, $doc, |cx, arguments| {
@@ -106,7 +106,7 @@ pub(crate) fn key_function(cx: &mut Context, name: &str, function: Value) -> Res
     Ok(Value::Combinator(Combinator::new(cx, CombinatorKind::Partial, List::of(parts))?))
 }
 
-/// Checks a function that folds: a vector is none.
+/// Checks a function that folds; a vector is not accepted.
 fn folding(name: &str, function: Value) -> Result<Value> {
     if is_callable(&function) { Ok(function) } else { Err(not_a_function(name, "callable", &function)) }
 }
@@ -191,7 +191,7 @@ fn mapcat(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     Ok(Step::Enter(Native::MapMany(MapMany::new(function, inputs, true))))
 }
 
-/// `reduce`, and `reductions`, which keeps the trail of what there was after every item.
+/// `reduce`, and `reductions`, which collects every intermediate accumulator.
 fn reduce(cx: &mut Context, name: &'static str, keeps_trail: bool, arguments: Arguments<'_>) -> Result<Step> {
     let last = arguments.len() - 1;
     if !keeps_trail && arguments[last].endless().is_some() {
@@ -231,7 +231,7 @@ fn reduce_kv(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     Ok(Step::Enter(Native::Reduce(Reduce::new(cx, function, items, 0, init, true))))
 }
 
-/// The items of a vector as pairs with their indexes.
+/// The items of a vector, each paired with its index.
 fn indexed(cx: &mut Context, vector: &VectorNode) -> Result<Rc<VectorNode>> {
     const PAIR_BYTES: usize = crate::value::vector::VECTOR_BYTES + 2 * size_of::<Value>();
     cx.reserve(vector.len().saturating_mul(PAIR_BYTES + size_of::<Value>()))?;
@@ -242,7 +242,7 @@ fn indexed(cx: &mut Context, vector: &VectorNode) -> Result<Rc<VectorNode>> {
 fn merge_with(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     let function = take(&mut arguments[0]);
     if arguments.len() == 2 && !arguments[1].is_nil() {
-        // One collection is the result, whatever it is.
+        // A single collection is the result, whatever its type.
         return Ok(Step::Return(take(&mut arguments[1])));
     }
     let mut merged = None;
@@ -292,7 +292,7 @@ fn update_entries(
     let pairs = match take(&mut arguments[0]) {
         Value::Nil => return Ok(Step::Return(Value::Map(MapNode::empty()))),
         value @ Value::Map(_) => to_vector(cx, value, name)?,
-        // A vector is a map of its indexes: its values change in place, its keys make a map.
+        // A vector acts as a map from its indexes: values change in place, changed keys give a map.
         value @ Value::Vector(_) if kind == Kind::UpdateVals => {
             arguments.swap(0, 1);
             arguments[1] = value;
@@ -320,7 +320,7 @@ fn extreme(cx: &mut Context, name: &'static str, kind: Kind, arguments: Argument
 
 fn extreme_of(cx: &mut Context, name: &'static str, kind: Kind, arguments: Arguments<'_>) -> Result<Step> {
     if arguments.len() == 2 {
-        // As in Clojure, the only item is the answer and the function is not called.
+        // As in Clojure, a single item is the result without a call of the function.
         return Ok(Step::Return(take(&mut arguments[1])));
     }
     let function = function_of(cx, name, kind, take(&mut arguments[0]))?;
@@ -361,12 +361,12 @@ fn pcalls(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     Ok(Step::Enter(Native::Parallel(Parallel::calls(List::of([functions])))))
 }
 
-/// Follows a path of keys: what a vector or a string as key function means.
+/// Follows a path of keys, which a vector or a string as key function means.
 fn get_path(cx: &mut Context, arguments: Arguments<'_>) -> Result<Value> {
     let Value::Vector(path) = take(&mut arguments[0]) else { return Ok(Value::Nil) };
     let mut here = take(&mut arguments[1]);
     if let Value::Int(index) = here {
-        // An integer has no keys: the vector is meant as a function of its indexes.
+        // An integer has no keys: here the vector is a function of its indexes.
         return Ok(usize::try_from(index).ok().and_then(|index| path.get(index)).unwrap_or_default());
     }
     for key in path.iter() {

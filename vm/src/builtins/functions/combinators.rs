@@ -11,7 +11,7 @@ use crate::value::Value;
 use crate::value::combinator::Combinator;
 use std::mem::take;
 
-/// A row whose calls make a combinator of their arguments, whatever these are.
+/// A row for a builtin that makes a combinator of any arguments.
 macro_rules! combinator {
     ($name:literal $arity:literal $kind:ident $usage:literal $doc:literal) => {
         direct($name, Category::Core, $arity, $usage, $doc, |cx, a| combine(cx, CombinatorKind::$kind, a))

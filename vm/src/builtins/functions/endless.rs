@@ -1,4 +1,4 @@
-//! Sequences without an end: `iterate`, `repeat`, `cycle`, `repeatedly`, and what becomes of them.
+//! Builtins for sequences without an end: `iterate`, `repeat`, `cycle`, `repeatedly`, and their consumers.
 //!
 //! Nothing is computed until a consumer that needs a bounded number of items pulls them: `take`,
 //! `take-while`, `first`, `nth`, `some` … Every other consumer is an error that says how to bound the
@@ -24,8 +24,8 @@ use std::rc::Rc;
 
 const CORE: Category = Category::Core;
 
-/// The rows of this module. `%first` and its relatives stand for the usual builtins in programs that make
-/// endless sequences.
+/// The rows of this module. `%first` and its relatives replace the usual builtins in programs that make endless
+/// sequences.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
     direct("repeat", CORE, "1-2", "(repeat n x)", "x, n times; without n endlessly.", repeat).known(Known::Repeat),
@@ -99,12 +99,12 @@ fn first_items(cx: &mut Context, sequence: &Value, count: i64) -> Result<Step> {
     pull_through(cx, sequence.clone(), StageKind::Take, Value::Int(count.max(0)), Sink::Vector)
 }
 
-/// An endless sequence whose items pass a transducer.
+/// An endless sequence behind a transducer.
 pub(crate) fn through(sequence: Value, transducer: Value) -> Value {
     endless(Endless::Through, [sequence, transducer])
 }
 
-/// An endless sequence whose items pass one stage.
+/// An endless sequence behind one stage.
 pub(crate) fn staged<const N: usize>(sequence: Value, kind: StageKind, parts: [Value; N]) -> Value {
     through(sequence, Value::Combinator(Combinator::of(CombinatorKind::Transducer(kind), parts)))
 }
@@ -125,8 +125,8 @@ pub(crate) fn drop_first(count: i64, sequence: Value) -> Value {
     staged(sequence, StageKind::Drop, [Value::Int(count.max(0))])
 }
 
-/// Whether folding with this function can end before the items do. Only `reduced` ends it, so a builtin cannot,
-/// nor can anything in programs that never say `reduced`.
+/// Whether folding with this function can end before the items do. Only `reduced` ends it, so neither a builtin can
+/// end it nor a program that does not mention `reduced`.
 ///
 /// # Errors
 /// Fuel for reading the programs.
@@ -162,7 +162,7 @@ pub(crate) fn reduce(
     }
 }
 
-/// `first`, `second` and `nth`, whatever the sequence is.
+/// `first`, `second` and `nth` of any sequence.
 fn positional(
     cx: &mut Context,
     run: DirectFunction,
@@ -183,8 +183,8 @@ fn positional(
     pull_through(cx, arguments[0].clone(), StageKind::Drop, count, Sink::First)
 }
 
-/// What a sequential pattern takes apart: of an endless sequence the first items, as many as the pattern names;
-/// a pattern with a rest names more than there can be (-1).
+/// The items that a sequential pattern destructures: of an endless sequence as many as the pattern names. A pattern
+/// with a rest asks for all of them (-1).
 fn pattern_items(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     match (&arguments[0], &arguments[1]) {
         (source, Value::Int(count)) if source.endless().is_some() => match *count {
@@ -224,7 +224,7 @@ pub(crate) fn each(
     }
 }
 
-/// The stage that does to one item what a function of collections does to all.
+/// The stage that corresponds to a function over collections.
 pub(crate) fn stage_of(kind: Kind) -> Option<StageKind> {
     Some(match kind {
         Kind::Map => StageKind::Map,
@@ -242,8 +242,8 @@ pub(crate) fn stage_of(kind: Kind) -> Option<StageKind> {
     })
 }
 
-/// Among collections that are walked side by side, cuts the endless ones to the shortest that ends and
-/// calls the builtin again. `None` when all end. The collections are the arguments from `from` on.
+/// Among collections that are walked in parallel, cuts the endless ones to the length of the shortest finite one and
+/// calls the builtin again. `None` if all are finite. The collections are the arguments from `from` on.
 pub(crate) fn bounded(
     cx: &mut Context,
     which: Known,

@@ -1,4 +1,4 @@
-//! Transducers: what `map`, `filter`, `take` and their relatives are without a collection, and the functions
+//! Builtins of transducers (`map`, `filter`, `take` and their relatives without a collection), and of the functions
 //! that send items through them.
 
 use crate::builtins::collections::partitions::positive;
@@ -40,8 +40,7 @@ fn combinator<const N: usize>(kind: CombinatorKind, parts: [Value; N]) -> Value 
     Value::Combinator(Combinator::of(kind, parts))
 }
 
-/// The transducer that a function of sequences is without its sequence; `argument` is what stands before
-/// the sequence.
+/// The transducer of a sequence function without its sequence; `argument` is its other argument.
 pub(crate) fn transducer(
     cx: &mut Context,
     name: &'static str,
@@ -66,8 +65,8 @@ pub(crate) fn transducer(
     Ok(combinator(kind_of, [part]))
 }
 
-/// What a function of one argument and a collection gives when there is nothing to do yet: a transducer without
-/// the collection, another endless sequence of an endless one.
+/// The result of a function of one argument and a collection that need not run yet: a transducer if the collection is
+/// missing, another endless sequence for an endless one.
 pub(crate) fn short_of_items(
     cx: &mut Context,
     name: &'static str,
@@ -84,7 +83,7 @@ pub(crate) fn short_of_items(
     }
 }
 
-/// The same for a function of nothing but a collection.
+/// The same for a function of only a collection.
 pub(crate) fn short_of_all(kind: StageKind, arguments: &mut [Value]) -> Option<Value> {
     match arguments {
         [] => Some(combinator(CombinatorKind::Transducer(kind), [])),
@@ -98,7 +97,7 @@ pub(crate) fn short_of_all(kind: StageKind, arguments: &mut [Value]) -> Option<V
 /// The reducing function that a transducer makes of another one.
 ///
 /// # Errors
-/// A transducer that remembers items cannot become a function, which remembers nothing.
+/// A stateful transducer cannot become a function, since functions have no state.
 pub(crate) fn reducer(transducer: &Rc<Combinator>, function: Value) -> Result<Value> {
     if let CombinatorKind::Transducer(kind) = transducer.kind
         && !kind.is_stateless()
@@ -132,7 +131,7 @@ pub(crate) fn reducer_step(cx: &mut Context, reducer: &Combinator, arguments: Ar
     Ok(Step::Enter(Native::Pipeline(Box::new(Pipeline::over_items(item, stages, sink)))))
 }
 
-/// Checks that a value can stand where a transducer is wanted.
+/// Checks that a value is a transducer.
 fn check(name: &'static str, position: usize, value: &Value) -> Result<()> {
     let data = matches!(value, Value::Builtin(_)) || !value.is_function();
     if !data {
@@ -142,7 +141,7 @@ fn check(name: &'static str, position: usize, value: &Value) -> Result<()> {
         .hint("A transducer is (map f), (filter pred), (take n) … without a collection, or a comp of them."))
 }
 
-/// Whether a function can be called with so many arguments, as far as it says so.
+/// Whether a function accepts `count` arguments, as far as its declared arity tells.
 ///
 /// # Errors
 /// Fuel: a `partial` of a `partial` may be any number deep.
@@ -190,7 +189,7 @@ fn transduce(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     let function = callable(cx, "transduce", take(&mut arguments[1]))?;
     let transducer = take(&mut arguments[0]);
     let stages = Stage::of(cx, &transducer)?;
-    // A function of two arguments only is as good as (completing f).
+    // A function that takes only two arguments works like `(completing f)`.
     let completes = accepts(cx, &function, 1)?;
     let Some(stages) = stages else {
         check("transduce", 1, &transducer)?;
@@ -210,7 +209,7 @@ fn transduce(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
             pipeline(cx, "transduce", source, stages, Sink::Fold { function, accumulator, finish })
         }
         None => {
-            // The machine starts without an accumulator: it asks the function for one.
+            // The machine starts without an accumulator and calls the function for one.
             let sink = Sink::Start { function, finish };
             pipeline(cx, "transduce", source, stages, sink)
         }
@@ -261,7 +260,7 @@ fn eduction(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     through(cx, "eduction", transducer, source)
 }
 
-/// What a transducer makes of the items, as a vector, or of an endless sequence as another one.
+/// The items after a transducer, as a vector; for an endless sequence another one.
 fn through(cx: &mut Context, name: &'static str, transducer: Value, source: Value) -> Result<Step> {
     let Some(stages) = Stage::of(cx, &transducer)? else {
         check(name, 1, &transducer)?;
@@ -285,7 +284,7 @@ fn reduced(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(combinator(CombinatorKind::Reduced, [take(&mut arguments[0])]))
 }
 
-/// What a reduced value holds.
+/// The content of a reduced value.
 fn held(value: &Value) -> Option<Value> {
     match value {
         Value::Combinator(node) if node.kind == CombinatorKind::Reduced => node.parts().first().cloned(),

@@ -46,7 +46,7 @@ fn keys(function: Known, arguments: &mut [Value]) -> Step {
 
 fn keyword_keys(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     change_keys(cx, take(&mut arguments[0]), |cx, key| match key {
-        // Names beyond what an isolate interns stay strings, which lookups treat alike.
+        // Texts that an isolate does not intern stay strings; lookups treat both alike.
         Value::Str(text) => {
             let text = cx.read(text)?;
             Ok(cx.symbols.intern_dynamic(text).map(Value::Keyword))
@@ -62,7 +62,7 @@ fn string_keys(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     })
 }
 
-/// A map with the keys that `change` has an answer for; any other value as it is.
+/// A map with the keys replaced for which `change` has an answer; any other value unchanged.
 fn change_keys(
     cx: &mut Context,
     value: Value,

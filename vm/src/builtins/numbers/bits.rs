@@ -1,4 +1,4 @@
-//! Operations on the bits of integers of any size, in two's complement.
+//! Builtins on the bits of integers of any size, in two's complement.
 
 use crate::arith::{charge, charge_linear};
 use crate::builtins::{Builtin, Category, direct};
@@ -77,7 +77,7 @@ fn not(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(Value::integer(!value))
 }
 
-/// The second argument: how many places, or which one. `None` when it is larger than any integer has bits.
+/// The second argument: a number of bits, or a bit index. `None` if it is larger than any integer's length.
 fn places(arguments: &[Value], name: &str) -> Result<Option<u64>> {
     match &arguments[1] {
         Value::Int(places) if *places >= 0 => Ok(places.to_u64()),

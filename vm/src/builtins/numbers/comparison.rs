@@ -1,4 +1,4 @@
-//! Equality and order.
+//! Builtins for equality and order.
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::bytecode::Known;
@@ -48,7 +48,7 @@ fn is_nan(value: &Value) -> bool {
     matches!(value, Value::Float(value) if value.is_nan())
 }
 
-/// Nothing is below, above or level with NaN.
+/// NaN is neither below, above nor equal to anything.
 fn ordered(cx: &mut Context, arguments: &[Value], test: fn(Ordering) -> bool) -> Result<Value> {
     for pair in arguments.windows(2) {
         let (a, b) = (&pair[0], &pair[1]);
@@ -66,7 +66,7 @@ fn compare(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         return Ok(Value::Int(0));
     }
     if a.is_nil() != b.is_nil() {
-        // As in Clojure; in the order of sorting nil comes after numbers and false.
+        // As in Clojure. The sort order differs: there nil comes after numbers and false.
         return Ok(Value::Int(if a.is_nil() { -1 } else { 1 }));
     }
     Ok(Value::Int(order::compare(cx, a, b)? as i64))

@@ -1,4 +1,4 @@
-//! Text to numbers and booleans: nil when the text is something else, or is no text.
+//! Builtins that convert text to numbers and booleans: nil if the text is something else, or no text.
 
 use crate::builtins::{Builtin, Category, direct};
 use crate::context::Context;

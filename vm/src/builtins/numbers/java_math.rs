@@ -1,4 +1,4 @@
-//! Functions of Java's `Math` that Clojure's core has under no name of its own.
+//! Builtins for functions of Java's `Math` that have no name of their own in Clojure's core.
 
 use crate::arith::{self, not_numbers};
 use crate::builtins::{Builtin, Category, direct};
@@ -45,7 +45,7 @@ fn of_two(arguments: &[Value], name: &str, function: fn(f64, f64) -> f64) -> Res
     }
 }
 
-/// What is left when the rest of floored division is taken away divides without a rest.
+/// Subtracting the modulus first makes the division exact.
 fn floor_div(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let (number, divisor) = (take(&mut arguments[0]), take(&mut arguments[1]));
     let rest = arith::modulo(cx, number.clone(), divisor.clone())?;

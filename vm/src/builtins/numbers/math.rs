@@ -1,4 +1,4 @@
-//! Arithmetic and the functions of `Math`.
+//! Builtins for arithmetic and the functions of `Math`.
 
 use crate::arith::{self, not_numbers};
 use crate::builtins::{Builtin, Category, direct};
@@ -55,7 +55,7 @@ fn fold(cx: &mut Context, first: Value, rest: &mut [Value], operation: Operation
     rest.iter_mut().try_fold(first, |result, argument| operation(cx, result, take(argument)))
 }
 
-/// `+` and `*`: the identity for no arguments; one argument has to be a number too.
+/// `+` and `*`: the identity for no arguments; a single argument must be a number too.
 fn fold_or_identity(
     cx: &mut Context,
     arguments: &mut [Value],
@@ -149,7 +149,7 @@ fn float_argument(arguments: &[Value], index: usize, name: &str) -> Result<f64> 
 fn pow(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let base = float_argument(arguments, 0, "pow")?;
     let exponent = float_argument(arguments, 1, "pow")?;
-    // The two rows of Java's table that differ from IEEE's recommendation.
+    // The two cases in which Java differs from the IEEE recommendation.
     let undefined = exponent.is_nan() || (base.abs() == 1.0 && exponent.is_infinite());
     Ok(Value::Float(if undefined { f64::NAN } else { base.powf(exponent) }))
 }
@@ -180,7 +180,7 @@ fn integer(arguments: &mut [Value], name: &str) -> Result<Value> {
     })
 }
 
-/// [`integer`], which has to be in a range.
+/// [`integer`], which must be in a range.
 fn within(arguments: &mut [Value], name: &str, range: RangeInclusive<i64>) -> Result<Value> {
     match integer(arguments, name)? {
         Value::Int(value) if range.contains(&value) => Ok(Value::Int(value)),

@@ -1,4 +1,4 @@
-//! Builtins about numbers, and how values compare.
+//! Builtins on numbers, and comparison of values.
 
 pub(crate) mod bits;
 pub(crate) mod comparison;

@@ -1,4 +1,4 @@
-//! Strings made of the characters of others.
+//! Builtins that make a string by changing another one.
 
 use super::string_argument;
 use crate::arith::invalid_types;
@@ -10,7 +10,7 @@ use crate::value::build::{Case, Text};
 use crate::value::read::Graphemes;
 use std::mem::take;
 
-/// The string that `write` makes of the text of the argument.
+/// The string that `write` makes of the argument's text.
 pub(in crate::builtins) fn map_text(
     cx: &mut Context,
     arguments: &mut [Value],
@@ -50,7 +50,7 @@ pub(in crate::builtins) fn reverse(cx: &mut Context, changed: &mut Text, text: &
     Ok(())
 }
 
-/// The part of the argument that `choose` keeps.
+/// The part of the argument's text that `choose` selects.
 pub(in crate::builtins) fn part(
     cx: &mut Context,
     arguments: &mut [Value],
@@ -67,7 +67,7 @@ pub(in crate::builtins) fn part(
     cx.copy_text(kept)
 }
 
-/// `(escape s replacements)`: characters that are keys of the map become their values.
+/// `(escape s replacements)`: replaces characters that are keys of the map by their values.
 pub(in crate::builtins) fn escape(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let text = string_argument(arguments, 0, "escape")?;
     let Value::Map(map) = &arguments[1] else {

@@ -1,4 +1,4 @@
-//! `format`: templates with `%` specifiers, as in Java's `String.format`.
+//! The builtin `format`: templates with `%` specifiers, as in Java's `String.format`.
 
 use crate::arith;
 use crate::context::Context;
@@ -69,7 +69,7 @@ fn unsupported(template: &StringNode) -> Box<Fault> {
     )
 }
 
-/// Reads what follows a `%`; gives the specifier and the text after it.
+/// Parses the text after a `%`; gives the specifier and the remaining text.
 fn parse(text: &str) -> Option<(Specifier, &str)> {
     let mut specifier = Specifier::default();
     let mut rest = text;
@@ -109,22 +109,22 @@ fn parse(text: &str) -> Option<(Specifier, &str)> {
     Some((specifier, characters.as_str()))
 }
 
-/// The number at the start, and what follows it.
+/// The number at the start, and the remaining text.
 fn number(text: &str) -> (Option<usize>, &str) {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let number = match digits {
         0 => None,
-        // One that is too large is refused by its size.
+        // A number that does not fit is refused later for its size.
         _ => Some(text[..digits].parse().unwrap_or(usize::MAX)),
     };
     (number, &text[digits..])
 }
 
-/// Writes a value as its specifier says.
+/// Writes a value according to its specifier.
 fn convert(cx: &mut Context, out: &mut Text, value: &Value, specifier: &Specifier) -> Result<()> {
     let mut text = Text::new();
     match specifier.conversion {
-        // As in Java; only `str` leaves nil out.
+        // As in Java; only `str` omits nil.
         's' | 'S' if value.is_nil() => text.push(cx, "null")?,
         's' | 'S' => write_display(cx, &mut text, value)?,
         'b' | 'B' => text.push(cx, if value.is_truthy() { "true" } else { "false" })?,
@@ -153,7 +153,7 @@ fn convert(cx: &mut Context, out: &mut Text, value: &Value, specifier: &Specifie
     padded(cx, out, whole, specifier)
 }
 
-/// Bytes of the first graphemes of a text, and how many these are: at most `most`.
+/// Number and bytes of the first graphemes of a text, at most `most` of them.
 fn count(cx: &mut Context, text: &str, most: usize) -> Result<(usize, usize)> {
     let mut graphemes = Graphemes::of(text);
     let mut count = 0;
@@ -163,9 +163,9 @@ fn count(cx: &mut Context, text: &str, most: usize) -> Result<(usize, usize)> {
     Ok((graphemes.at(), count))
 }
 
-/// Writes a text and fills it up to the width with blanks.
+/// Writes a text and pads it with blanks to the width.
 fn padded(cx: &mut Context, out: &mut Text, text: &str, specifier: &Specifier) -> Result<()> {
-    // A grapheme has a byte at least, and as far as anybody writes them no more than 64.
+    // A grapheme has at least one byte, and in practice at most 64.
     let missing = if specifier.width == 0 || text.len() > specifier.width.saturating_mul(64) {
         0
     } else {
@@ -244,7 +244,7 @@ fn integer_digits(cx: &mut Context, out: &mut Text, value: &Value) -> Result<()>
     }
 }
 
-/// An integer, or a float without fraction as one.
+/// An integer, or a float without fraction as an integer.
 fn whole(value: &Value) -> Option<Value> {
     match value {
         Value::Int(_) | Value::BigInt(_) => Some(value.clone()),
@@ -271,7 +271,7 @@ fn float(cx: &mut Context, out: &mut Text, value: &Value, specifier: &Specifier)
         write_display(cx, &mut text, &Value::Float(float))?;
         return padded(cx, out, text.as_str(), specifier);
     }
-    // At most the digits of a float and as many as the widest precision has.
+    // At most the digits of a float plus the widest precision.
     let decimal = Decimal::of(float);
     let digits = match specifier.conversion {
         'f' => decimal.rounded(places).fixed(places),

@@ -1,4 +1,4 @@
-//! Methods of Java strings and the parsers of Java's number classes, by the names that models write.
+//! Builtins for methods of Java strings and the parsers of Java's number classes, by the names that models write.
 
 use super::{change, output, parts, replace, search, string_argument};
 use crate::arith;
@@ -13,7 +13,7 @@ use crate::value::relation::equal::equal;
 use crate::value::relation::order::compare;
 use crate::value::string::StringNode;
 
-/// Longer text is no integer.
+/// Longer text is not an integer.
 const LONGEST_DIGITS: usize = 512;
 
 const INTEROP: Category = Category::Interop;
@@ -110,7 +110,7 @@ fn parse_integer(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(number.and_then(|(text, radix)| i64::from_str_radix(text, radix).ok()).map_or(Value::Nil, Value::Int))
 }
 
-/// Makes a regex of a pattern that is a string, as these methods take it in Java.
+/// Compiles a string argument to a regex, as these methods do in Java.
 fn pattern(cx: &mut Context, arguments: &mut [Value]) -> Result<()> {
     if let Value::Str(node) = &arguments[1] {
         let text = cx.read(node)?;

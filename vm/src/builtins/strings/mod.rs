@@ -1,4 +1,4 @@
-//! Strings. Indexes count graphemes; ASCII text is indexed by byte.
+//! Builtins on strings. Indexes count graphemes; ASCII text is indexed by byte.
 
 mod change;
 mod format;

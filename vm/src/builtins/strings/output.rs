@@ -1,4 +1,4 @@
-//! Values as text: `str`, `pr-str`, `join`, `println`.
+//! Builtins that turn values into text: `str`, `pr-str`, `join`, `println`.
 
 use crate::collection::seq;
 use crate::context::Context;
@@ -9,8 +9,8 @@ use crate::value::build::{Text, append, append_node};
 use std::mem::take;
 use std::rc::Rc;
 
-/// Appends to the first argument in place when nobody else holds it: building a text step by step takes
-/// time in proportion to its length.
+/// Appends to the first argument in place if it is not shared, so that building a text step by step takes time
+/// proportional to its length.
 pub(in crate::builtins) fn str(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let mut text = match arguments {
         [] => return cx.copy_text(""),

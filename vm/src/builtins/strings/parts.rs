@@ -1,4 +1,4 @@
-//! Splitting strings.
+//! Builtins that split strings.
 
 use super::string_argument;
 use crate::arith::invalid_types_of;
@@ -38,15 +38,15 @@ pub(in crate::builtins) fn split(cx: &mut Context, arguments: &mut [Value]) -> R
     }
 }
 
-/// The pieces between the matches of a regex. Limit 0 drops empty pieces at the end, a negative one keeps
-/// them, a positive one is the most pieces there may be.
+/// The pieces between the matches of a regex. Limit 0 drops trailing empty pieces, a negative limit keeps them, a
+/// positive one is the maximal number of pieces.
 pub(crate) fn split_by(cx: &mut Context, text: &str, regex: &RegexNode, limit: i64) -> Result<Value> {
     pieces(cx, text, limit, |cx, at| {
         Ok(cx.find_match(regex, text, at)?.and_then(|spans| spans.first().copied().flatten()))
     })
 }
 
-/// The pieces between what `next` finds from a position on.
+/// The pieces between the matches that `next` finds from a position on.
 fn pieces(
     cx: &mut Context,
     text: &str,

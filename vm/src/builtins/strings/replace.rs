@@ -1,4 +1,4 @@
-//! Replacing parts of strings.
+//! Builtins that replace parts of strings.
 
 use super::string_argument;
 use crate::arith::invalid_types;
@@ -14,7 +14,7 @@ use crate::value::read::Graphemes;
 use crate::value::string::StringNode;
 use std::mem::take;
 
-/// `(replace s pattern with)`; with fewer it is the `replace` of collections.
+/// `(replace s pattern with)`; with fewer arguments it is the `replace` of collections.
 pub(in crate::builtins) fn replace(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     if arguments.len() <= 2 {
         return partitions::replace(cx, arguments).map(Step::Return);
@@ -168,10 +168,10 @@ enum Piece<'w> {
     Group(usize),
 }
 
-/// Takes the first piece off a replacement: `$1`, `$12` (as long as there is such a group), `${name}`, a backslash
-/// that makes the next character plain, or what comes before any of these. A `$` before anything else is plain.
+/// Splits off the first piece of a replacement: `$1`, `$12` (if there is such a group), `${name}`, a backslash that
+/// makes the next character plain, or the text before any of these. A `$` before anything else is plain.
 ///
-/// A replacement is read again for every match, which costs what writing it costs: nothing of it is kept.
+/// A replacement is parsed again for every match, which costs no more than writing it.
 fn piece<'w>(regex: &RegexNode, with: &'w str) -> Result<(Piece<'w>, &'w str)> {
     let plain = |end: usize, from: usize| Ok((Piece::Text(&with[from..end]), &with[end..]));
     let special = |text: &str, from: usize| text[from..].find(['\\', '$']).map_or(text.len(), |at| at + from);
@@ -201,12 +201,12 @@ fn piece<'w>(regex: &RegexNode, with: &'w str) -> Result<(Piece<'w>, &'w str)> {
             }
             Ok((Piece::Group(group), &with[end..]))
         }
-        // A special character that means nothing here stands for itself.
+        // A special character without a meaning here stands for itself.
         _ => plain(special(with, with.chars().next().map_or(0, char::len_utf8)), 0),
     }
 }
 
-/// Faults for groups that the regex does not have, whether anything matches or not.
+/// Faults for groups that the regex does not have, even without a match.
 fn check_template(cx: &mut Context, regex: &RegexNode, with: &str) -> Result<()> {
     let mut rest = with;
     while !rest.is_empty() {

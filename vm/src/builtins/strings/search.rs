@@ -1,4 +1,4 @@
-//! Looking for parts of strings, and taking them out.
+//! Builtins that find or extract parts of strings.
 
 use super::string_argument;
 use crate::arith::invalid_types_of;
@@ -8,7 +8,7 @@ use crate::value::Value;
 use crate::value::read::Graphemes;
 use crate::value::string::StringNode;
 
-/// The byte where a grapheme begins; the length of the text for indexes beyond.
+/// The byte offset of a grapheme; the length of the text for indexes beyond it.
 fn byte_offset(cx: &mut Context, node: &StringNode, index: usize) -> Result<usize> {
     if cx.is_ascii(node)? {
         return Ok(index.min(node.len()));
@@ -23,7 +23,7 @@ fn byte_offset(cx: &mut Context, node: &StringNode, index: usize) -> Result<usiz
     Ok(graphemes.at())
 }
 
-/// The index of the grapheme at a byte.
+/// The index of the grapheme at a byte offset.
 fn grapheme_index(cx: &mut Context, node: &StringNode, at: usize) -> Result<usize> {
     if cx.is_ascii(node)? {
         return Ok(at);
@@ -71,7 +71,7 @@ fn two<'v>(arguments: &'v [Value], name: &str) -> Result<(&'v StringNode, &'v St
     Ok((string_argument(arguments, 0, name)?, string_argument(arguments, 1, name)?))
 }
 
-/// Whether the two strings of a call are in a relation that looks at no more than the length of the second.
+/// Whether a relation of the two strings holds that reads at most as many bytes as the second has.
 pub(in crate::builtins) fn related(
     cx: &mut Context,
     arguments: &[Value],

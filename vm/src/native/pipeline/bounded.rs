@@ -1,5 +1,5 @@
-//! Collections walked side by side, some of them endless: those are cut to the shortest that ends, and the
-//! builtin is called again.
+//! A machine for collections that are walked in parallel, some of them endless: cuts these to the length of the
+//! shortest finite one, and calls the builtin again.
 
 use crate::bytecode::BuiltinId;
 use crate::fault::Result;
@@ -14,9 +14,9 @@ pub struct Bounded {
     /// `take`.
     take: BuiltinId,
     arguments: Arguments,
-    /// Items that each endless argument is cut to.
+    /// Number of items that remain of each endless argument.
     count: i64,
-    /// The argument being cut.
+    /// The argument that is being cut.
     at: Option<usize>,
 }
 

@@ -1,8 +1,8 @@
-//! Items on their way from a source through stages into a sink, one by one: `transduce`, `into` and
-//! `sequence` with a transducer, and everything that pulls items out of an endless sequence.
+//! A machine that sends items from a source through stages into a sink, one by one: `transduce`, `into` and
+//! `sequence` with a transducer, and everything that pulls items from an endless sequence.
 //!
-//! Nothing is held between the stages, so a stage that has enough (`take`) ends the work of all before it, and
-//! a source without an end is no special case.
+//! Nothing is buffered between the stages, so a stage that has enough items (`take`) ends the work of all stages
+//! before it, and an endless source is no special case.
 
 pub mod bounded;
 pub mod stage;
@@ -23,26 +23,26 @@ use crate::value::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
 
-/// Where items come from.
+/// The source of items.
 enum Source {
     /// A collection, and the index of its next item.
     Items(Rc<VectorNode>, usize),
-    /// An endless sequence that depends on no other: see [`Endless`] for function and seed.
+    /// An endless sequence of its own: see [`Endless`] for function and seed.
     Endless { kind: Endless, function: Value, seed: Value, given: usize },
 }
 
 /// How a fold ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// With what the function makes of the accumulator alone.
+    /// With the function's result for the accumulator alone.
     Complete,
     /// With the accumulator.
     Plain,
-    /// With the accumulator, marked when nothing more may come: one step of an outer fold.
+    /// With the accumulator, marked if the fold must stop: one step of an outer fold.
     Step,
 }
 
-/// Where items go.
+/// The destination of items.
 pub enum Sink {
     /// Into a vector.
     Vector,
@@ -52,19 +52,19 @@ pub enum Sink {
     Fold {
         /// The function.
         function: Value,
-        /// What it has made so far.
+        /// The accumulator so far.
         accumulator: Value,
         /// How it ends.
         finish: Finish,
     },
-    /// The same, but the function called without arguments gives the first accumulator.
+    /// The same; a call of the function without arguments gives the first accumulator.
     Start {
         /// The function.
         function: Value,
         /// How it ends.
         finish: Finish,
     },
-    /// The same, but the first item is the first accumulator; without any, the function gives the result.
+    /// The same; the first item is the first accumulator. Without items, the function gives the result.
     Fold1 {
         /// The function.
         function: Value,
@@ -75,16 +75,16 @@ pub enum Sink {
     Until {
         /// The function.
         function: Value,
-        /// What it stops at.
+        /// The truth value that stops it.
         truthy: bool,
-        /// The answer then; `None` for what the function gave.
+        /// The result then; `None` for the function's result.
         found: Option<Value>,
-        /// The answer when it never stops.
+        /// The result if it never stops.
         otherwise: Value,
     },
 }
 
-/// Items that go on one by one, to this stage.
+/// Items that continue one by one at this stage.
 struct Spread {
     items: Rc<VectorNode>,
     next: usize,
@@ -93,14 +93,14 @@ struct Spread {
 
 items!(in_steps: Spread);
 
-/// What the running call is for.
+/// What the running call computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// There is none.
+    /// No call is running.
     Between,
     /// The next item of the source.
     Source,
-    /// What this stage does with its item.
+    /// The result of this stage for its item.
     Stage(usize),
     /// The sink.
     Sink,
@@ -112,12 +112,12 @@ pub struct Pipeline {
     stages: List<Stage>,
     sink: Sink,
     place: Place,
-    /// The item that the running call is about.
+    /// The item of the running call.
     item: Value,
     spreads: List<Spread>,
-    /// Stages before this one take nothing in any more.
+    /// Stages before this one accept no more items.
     closed: usize,
-    /// Stages before this one have given what was left over.
+    /// Stages before this one have released their remaining items.
     flushed: usize,
     out: List<Value>,
 }
@@ -128,10 +128,10 @@ impl Pipeline {
         Pipeline::new(Source::Items(items, 0), stages, sink)
     }
 
-    /// A machine over an endless sequence, which may have passed stages of its own.
+    /// A machine over an endless sequence, which may have stages of its own.
     ///
     /// # Errors
-    /// Fuel: any number of stages.
+    /// Fuel: there may be any number of stages.
     pub fn over_endless(
         cx: &mut Context,
         sequence: &Value,
@@ -139,7 +139,7 @@ impl Pipeline {
         sink: Sink,
     ) -> Result<Pipeline> {
         let mut own: List<Stage> = List::default();
-        // Vectors in front, each with the number of stages outside of it; the outermost first.
+        // Leading vectors, each with the number of stages around it; the outermost first.
         let mut fronts: List<(Rc<VectorNode>, usize)> = List::default();
         let mut here = sequence.clone();
         let source = loop {
@@ -287,7 +287,7 @@ impl Pipeline {
         Ok(Some(self.finish()))
     }
 
-    /// Hands an item to the stages from `to` on, then to the sink. `None`: on to the next item.
+    /// Passes an item to the stages from `to` on, then to the sink. `None`: continue with the next item.
     fn pass(&mut self, cx: &mut Context, to: usize, item: Value) -> Result<Option<Action>> {
         match self.stages.get_mut(to) {
             Some(stage) => {
@@ -298,7 +298,7 @@ impl Pipeline {
         }
     }
 
-    /// Goes on with what a stage has made of its item.
+    /// Continues with a stage's outcome for its item.
     fn follow(&mut self, cx: &mut Context, at: usize, outcome: Outcome) -> Result<Option<Action>> {
         let (mut at, mut outcome) = (at, outcome);
         loop {
@@ -342,7 +342,7 @@ impl Pipeline {
         self.stages.get(at).map(Stage::function).unwrap_or_default()
     }
 
-    /// Hands an item to the sink.
+    /// Passes an item to the sink.
     fn give(&mut self, cx: &mut Context, item: Value) -> Result<Option<Action>> {
         match &mut self.sink {
             Sink::Vector => self.out.push(cx, item)?,
@@ -352,7 +352,7 @@ impl Pipeline {
                 return Ok(Some(Action::Call2(function.clone(), take(accumulator), item)));
             }
             Sink::First => return Ok(Some(Action::Return(item))),
-            // A start becomes a fold before the first item comes.
+            // A start becomes a fold before the first item.
             Sink::Start { .. } => {}
             Sink::Fold1 { function } => {
                 let function = take(function);
@@ -366,7 +366,7 @@ impl Pipeline {
         Ok(None)
     }
 
-    /// Takes the result of the sink's call in.
+    /// Handles the result of the sink's call.
     fn absorb(&mut self, result: Value) -> Option<Action> {
         match &mut self.sink {
             Sink::Start { function, finish } => {

@@ -1,4 +1,4 @@
-//! The stages of a pipeline: what one of them does with one item.
+//! The stages of a pipeline: each handles one item at a time.
 
 use crate::bytecode::{CombinatorKind, Known, StageKind};
 use crate::collection::lookup::element;
@@ -13,40 +13,40 @@ use crate::value::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
 
-/// One stage with what it remembers.
+/// One stage with its state.
 pub struct Stage {
     kind: StageKind,
     /// Function, separator or replacements.
     part: Value,
-    /// The count that `take`, `drop`, `take-nth` and `partition` name.
+    /// The count of `take`, `drop`, `take-nth` and `partition`.
     size: usize,
-    /// `partition`: from the start of one part to the start of the next.
+    /// `partition`: the distance between the starts of two parts.
     step: usize,
-    /// Items that came in, as far as the stage cares.
+    /// Number of items so far, as far as the stage needs it.
     count: usize,
-    /// Items to leave out before the next part.
+    /// Number of items to skip before the next part.
     skip: usize,
-    /// The item or key before, or the set of those that have been.
+    /// The previous item or key, or the set of all previous ones.
     memory: Option<Value>,
-    /// The part under way.
+    /// The current part.
     buffer: List<Value>,
 }
 
 items!(in_steps: Stage);
 
-/// What becomes of an item.
+/// A stage's outcome for an item.
 pub(crate) enum Outcome {
-    /// This goes on to the next stage.
+    /// Passes this to the next stage.
     Pass(Value),
-    /// This goes on, and nothing more comes in here.
+    /// Passes this on, and accepts no more items.
     Last(Value),
-    /// Nothing goes on.
+    /// Passes nothing on.
     Drop,
-    /// Nothing goes on, and nothing more comes in here.
+    /// Passes nothing on, and accepts no more items.
     Close,
-    /// These go on one by one.
+    /// Passes these on one by one.
     Spread(Rc<VectorNode>),
-    /// First the result of the stage's function is needed: its argument, and the item it is about.
+    /// The stage's function must be called first, with this argument, for this item.
     Call1(Value, Value),
     /// The same with two arguments.
     Call2(Value, Value),
@@ -75,8 +75,8 @@ impl Stage {
         }
     }
 
-    /// The stages of a transducer, first to last: `comp` of transducers is as many as it has. `None` when
-    /// a function of the program is among them, which may do anything.
+    /// The stages of a transducer, first to last; `comp` of transducers has those of all. `None` if it contains a
+    /// function of the program, which may do anything.
     ///
     /// # Errors
     /// Fuel.
@@ -107,17 +107,17 @@ impl Stage {
         self.kind.is_bounding()
     }
 
-    /// The function that [`Outcome::Call1`] and [`Outcome::Call2`] are for.
+    /// The function for [`Outcome::Call1`] and [`Outcome::Call2`].
     pub(crate) fn function(&self) -> Value {
         self.part.clone()
     }
 
-    /// Nothing may come in at all.
+    /// The stage accepts no items from the start.
     pub(crate) fn is_closed(&self) -> bool {
         self.kind == StageKind::Take && self.size == 0
     }
 
-    /// Takes an item in.
+    /// Handles an item.
     pub(crate) fn enter(&mut self, cx: &mut Context, item: Value) -> Result<Outcome> {
         let count = self.count;
         Ok(match self.kind {
@@ -173,7 +173,7 @@ impl Stage {
         })
     }
 
-    /// Goes on with the result of the call that [`Stage::enter`] asked for about this item.
+    /// Continues with the result of the call that [`Stage::enter`] requested for this item.
     pub(crate) fn decide(&mut self, cx: &mut Context, item: Value, result: Value) -> Result<Outcome> {
         let truthy = result.is_truthy();
         Ok(match self.kind {
@@ -204,13 +204,13 @@ impl Stage {
         })
     }
 
-    /// What is left over when nothing more comes in.
+    /// The remaining items, when no more come.
     pub(crate) fn rest(&mut self) -> Option<Value> {
         let keeps = matches!(self.kind, StageKind::PartitionAll | StageKind::PartitionBy);
         (keeps && !self.buffer.is_empty()).then(|| self.buffer.take_vector())
     }
 
-    /// The item goes on when its key has not been before.
+    /// Passes the item on if its key is new.
     fn admit(&mut self, cx: &mut Context, key: Value, item: Value) -> Result<Outcome> {
         let Some(Value::Set(seen)) = self.memory.take() else { return Ok(Outcome::Pass(item)) };
         let before = seen.len();
@@ -220,7 +220,7 @@ impl Stage {
         Ok(if new { Outcome::Pass(item) } else { Outcome::Drop })
     }
 
-    /// Adds an item to the part under way.
+    /// Adds an item to the current part.
     fn collect(&mut self, cx: &mut Context, item: Value) -> Result<Outcome> {
         if self.skip > 0 {
             self.skip -= 1;

@@ -1,5 +1,5 @@
-//! `transduce` with a transducer that is a function of the program: called once with the reducing function,
-//! it gives the function to reduce with.
+//! A machine for `transduce` with a transducer that is a function of the program: it is called once with the reducing
+//! function, and gives the function to reduce with.
 
 use crate::fault::Result;
 use crate::native::pipeline::{Finish, Pipeline, Sink};
@@ -14,10 +14,10 @@ use std::rc::Rc;
 pub struct Transduce {
     transducer: Value,
     function: Value,
-    /// The first accumulator; without one the reducing function gives it.
+    /// The first accumulator; without it, the reducing function gives one.
     init: Option<Value>,
     input: Rc<VectorNode>,
-    /// What the transducer made of the function.
+    /// The reducing function that the transducer made.
     reducer: Option<Value>,
 }
 

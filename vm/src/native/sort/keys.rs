@@ -1,5 +1,5 @@
-//! `sort-by` in the natural order of several keys, `(sort-by (juxt :a :b) rows)`, where no key needs a frame:
-//! the keys of a row stay side by side in one list, instead of a vector each.
+//! A machine for `sort-by` in the natural order of several keys, `(sort-by (juxt :a :b) rows)`, if no key function
+//! needs a frame: the keys of a row are adjacent in one list, instead of a vector each.
 
 use crate::apply::apply;
 use crate::context::Context;
@@ -19,7 +19,7 @@ pub struct SortKeys {
     input: Rc<VectorNode>,
     /// Index of the next item.
     next: usize,
-    /// As many as there are functions for each item.
+    /// The keys of each item, one for each function.
     keys: List<Value>,
     descending: bool,
 }

@@ -1,7 +1,7 @@
-//! Sorting: by the natural order at once, by a comparator as a resumable bottom-up merge sort.
+//! Sorting: in the natural order at once, by a comparator with a resumable bottom-up merge sort.
 //!
-//! The comparator may be any function, so it may suspend, and it may contradict itself; a merge sort does
-//! not care. It is stable: on ties the left item goes first.
+//! The comparator may be any function, so it may suspend or be inconsistent; a merge sort tolerates both. It is
+//! stable: on ties the left item goes first.
 
 pub mod keys;
 
@@ -16,7 +16,7 @@ use crate::value::relation::sort;
 use crate::value::vector::VectorNode;
 use std::rc::Rc;
 
-/// The items in the natural order of their keys. Equal items stay in their order, descending too.
+/// Sorts items by the natural order of their keys. Equal items stay in their order, descending too.
 ///
 /// # Errors
 /// Fuel, memory.
@@ -24,7 +24,7 @@ pub fn by_keys(cx: &mut Context, input: &VectorNode, keys: &[Value], descending:
     in_order(cx, input, descending, |cx, rows| sort::sort_by_key(cx, rows, |&row| &keys[row as usize]))
 }
 
-/// The items in the natural order of several keys each, of which there are `width` an item.
+/// Sorts items by the natural order of several keys, `width` for each item.
 ///
 /// # Errors
 /// Fuel, memory.
@@ -54,7 +54,7 @@ fn in_order(
 ) -> Result<Value> {
     let mut rows = rows_of(cx, input)?;
     if descending {
-        // Stable and descending: the reversed items ascending, and that reversed.
+        // Stable and descending: reverse the items, sort ascending, reverse the result.
         rows.reverse();
     }
     sort(cx, &mut rows)?;
@@ -64,17 +64,17 @@ fn in_order(
     picked(cx, input, &rows)
 }
 
-/// The numbers of the items.
+/// The row numbers of the items.
 fn rows_of(cx: &mut Context, input: &VectorNode) -> Result<List<u32>> {
     if u32::try_from(input.len()).is_err() {
-        // No memory limit is as large as that.
+        // No memory limit admits that many items.
         cx.reserve_items(input.len())?;
         return Err(Fault::runtime("too many items to sort"));
     }
     cx.collect(0..input.len() as u32)
 }
 
-/// The items in the order of their numbers.
+/// The items in the order of their row numbers.
 fn picked(cx: &mut Context, input: &VectorNode, rows: &[u32]) -> Result<Value> {
     let items = cx.collect(rows.iter().map(|&row| input.get(row as usize).unwrap_or_default()))?;
     Ok(items.into_value())
@@ -96,7 +96,7 @@ pub struct Sort {
 }
 
 impl Sort {
-    /// A machine over the items, or over keys of the same number.
+    /// A machine over the items, or over keys, one for each item.
     ///
     /// # Errors
     /// Memory.
@@ -161,7 +161,7 @@ impl Sort {
         }
     }
 
-    /// Takes the answer to (comparator right left): does the right item go first?
+    /// Handles the result of (comparator right left): whether the right item goes first.
     fn accept(&mut self, cx: &mut Context, answer: Value) -> Result<()> {
         let right_first = match answer {
             Value::Int(number) => number < 0,
@@ -172,7 +172,7 @@ impl Sort {
         if right_first { self.take_right(cx) } else { self.take_left(cx) }
     }
 
-    /// One of the two runs is used up: the rest of the other follows, and the next pair begins.
+    /// One of the two runs is used up: appends the rest of the other, and starts the next pair.
     fn close_pair(&mut self, cx: &mut Context) -> Result<()> {
         while self.left < self.middle() {
             cx.tick(1)?;

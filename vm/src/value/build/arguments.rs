@@ -1,4 +1,4 @@
-//! Arguments of a call: a few stand in place, and more are on the account as long as the call has them.
+//! Arguments of a call: a few are stored inline, more are on the account while the call has them.
 
 use crate::fault::Result;
 use crate::memory::account;
@@ -9,13 +9,12 @@ use std::iter::FusedIterator;
 use std::mem::take;
 use std::ops::{Deref, DerefMut};
 
-/// Arguments that need no memory of their own.
+/// Number of arguments stored inline.
 const FEW: usize = 3;
 
 /// Arguments of a call.
 ///
-/// Invariant: memory that they have of their own is charged from the moment it is allocated, and was within the limit
-/// then.
+/// Invariant: their heap memory is charged from the moment it is allocated, and was within the limit then.
 #[derive(Default)]
 pub struct Arguments(SmallVec<[Value; FEW]>);
 
@@ -33,7 +32,7 @@ impl Arguments {
         Arguments(items.into_iter().collect())
     }
 
-    /// The values of these slots, which are empty afterwards. They have been paid for.
+    /// The values of these slots, which are empty afterwards. They were paid for.
     ///
     /// # Errors
     /// `memory_exceeded`.
@@ -102,7 +101,7 @@ impl Arguments {
         let before = self.bytes();
         let doubled = if self.0.spilled() { self.0.capacity().saturating_mul(2) } else { 0 };
         let capacity = self.0.len().saturating_add(more).max(doubled);
-        // While the arguments move there are both.
+        // While the arguments move, both copies exist.
         cx.reserve_items(capacity)?;
         self.0.grow(capacity);
         account::recharge(before, self.bytes());
@@ -179,7 +178,7 @@ impl IntoIterator for Arguments {
     }
 }
 
-/// Arguments taken out one by one. Their memory is on the account until the last one has been.
+/// An iterator over arguments. Their memory is on the account until the last one is taken.
 pub struct IntoIter {
     arguments: Arguments,
     next: usize,

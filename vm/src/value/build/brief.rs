@@ -1,18 +1,18 @@
-//! Base64 inside texts: thousands of letters that nobody reads.
+//! Abbreviates base64 inside texts: thousands of letters of no use to a reader.
 
-/// The shortest run of base64 letters that is taken for data: names and words are shorter.
+/// Shortest run of base64 letters that counts as data: names and words are shorter.
 pub(super) const LEAST: usize = 256;
 
-/// Letters of it that are shown: enough to know an image or a sound by.
+/// Letters that are shown: enough to recognise an image or a sound.
 const SHOWN: usize = 24;
 
-/// Different letters that data has at least, whatever it is: `(repeat 1000 "Ab1")` has three.
+/// Least number of distinct letters in data: `(repeat 1000 "Ab1")` has three.
 const VARIED: u32 = 16;
 
 /// A part of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part<'t> {
-    /// As it is.
+    /// Other text.
     Plain(&'t str),
     /// Base64.
     Data(&'t str),
@@ -29,7 +29,7 @@ pub(super) fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
             let plain = std::mem::take(&mut rest);
             return (!plain.is_empty()).then_some(Part::Plain(plain));
         };
-        // What is base64 is ASCII, and so is where it begins and ends.
+        // Base64 is ASCII, so both ends are character boundaries.
         let (plain, run, after) = (&rest[..start], &rest[start..end], &rest[end..]);
         rest = after;
         if plain.is_empty() {
@@ -40,7 +40,7 @@ pub(super) fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
     })
 }
 
-/// A text with what is base64 in it shortened to its beginning and its size; `None` when there is none.
+/// The text with its base64 runs abbreviated to their beginning and size; `None` if there are none.
 pub fn brief(text: &str) -> Option<String> {
     first_run(text.as_bytes())?;
     let mut short = String::new();
@@ -53,20 +53,20 @@ pub fn brief(text: &str) -> Option<String> {
     Some(short)
 }
 
-/// What stands for base64.
+/// The abbreviation of base64.
 pub(super) fn shortened(data: &str) -> String {
     format!("{}…[{} bytes of base64]", &data[..SHOWN.min(data.len())], data.len())
 }
 
-/// What files of pictures and sounds begin with: they are data however little is in them.
+/// The beginnings of image and sound files: they count as data however little variety they have.
 const BEGINNINGS: [&[u8]; 10] =
     [b"iVBORw0KGgo", b"/9j/", b"R0lGOD", b"UklGR", b"Qk0", b"Qk1", b"Qk2", b"Qk3", b"SUQz", b"T2dnUw"];
 
-/// Letters in a line of base64 that is wrapped: 64 and 76 by the rules of PEM and MIME (RFC 7468, RFC 2045).
+/// Line lengths of wrapped base64: 64 and 76 by the rules of PEM and MIME (RFC 7468, RFC 2045).
 const WRAPPED: std::ops::RangeInclusive<usize> = 60..=128;
 
-/// The first run of base64, which may be wrapped. Any run that is long enough has a letter at each multiple of [`LEAST`],
-/// or beside it, so most of a text is not looked at.
+/// The first run of base64, which may be wrapped. A run that is long enough has a letter at a multiple of [`LEAST`],
+/// or next to it, so most of a text is not read.
 fn first_run(bytes: &[u8]) -> Option<(usize, usize)> {
     let (mut at, mut floor) = (LEAST - 1, 0);
     while at < bytes.len() {
@@ -90,7 +90,7 @@ fn first_run(bytes: &[u8]) -> Option<(usize, usize)> {
     None
 }
 
-/// Where the run around `at` begins, not before `floor`.
+/// The start of the run around `at`, not before `floor`.
 fn run_start(bytes: &[u8], floor: usize, at: usize) -> usize {
     let line = |end: usize| {
         bytes[floor..end]
@@ -111,7 +111,7 @@ fn run_start(bytes: &[u8], floor: usize, at: usize) -> usize {
     }
 }
 
-/// Where the run around `at` ends.
+/// The end of the run around `at`.
 fn run_end(bytes: &[u8], at: usize) -> usize {
     let letters = |from: usize| bytes[from..].iter().take_while(|&&byte| is_letter(byte)).count();
     let line_start =
@@ -147,7 +147,7 @@ fn is_data(run: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// As varied as what is in images.
+    /// Data as varied as the bytes of images.
     fn data(bytes: usize) -> String {
         let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
         (0..bytes).map(|n| char::from(letters[n * 37 % 64])).collect()

@@ -1,4 +1,4 @@
-//! Lists of values.
+//! Lists of values, and their conversion to vectors.
 
 use crate::fault::Result;
 use crate::memory::{List, Meter, items};
@@ -22,7 +22,7 @@ items!(in_steps:
 );
 
 impl List<Value> {
-    /// The values of a call's arguments, which were paid for when they became that.
+    /// The arguments of a call, which were paid for when they became arguments.
     ///
     /// # Errors
     /// Memory, deadline and cancellation.
@@ -32,8 +32,8 @@ impl List<Value> {
         Ok(items)
     }
 
-    /// Adds the value of a slot, which is empty afterwards. Integers go in the two parts they were written in.
-    /// Only where the list [has room](List::has_room).
+    /// Moves the value of a slot to the end; the slot is empty afterwards. Integers are moved in the two parts in
+    /// which they were written. The list must [have room](List::has_room).
     #[inline]
     pub(crate) fn push_taken(&mut self, from: &mut Value) {
         match *from {
@@ -42,7 +42,7 @@ impl List<Value> {
         }
     }
 
-    /// Adds a copy of a value, which is written where it stays.
+    /// Adds a copy of a value, written directly into its final place.
     ///
     /// # Errors
     /// `memory_exceeded`.
@@ -79,7 +79,7 @@ mod tests {
 
     const MANY: usize = 100_000;
 
-    /// Steps in which what was dropped is freed.
+    /// The number of steps in which a dropped value is freed.
     fn steps_to_free(dropped: impl Sized) -> usize {
         drop(dropped);
         let mut steps = 1;

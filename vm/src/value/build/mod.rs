@@ -1,20 +1,21 @@
-//! How values are built within limits.
+//! Metered construction of values: how builtins and machines allocate, and how they read values of unbounded size.
 //!
-//! Metering: how builtins and machines allocate, and how they look at values whose size nobody has bounded.
+//! Architecture invariant: `builtins` and `native` have no other way. The collections and strings of the standard
+//! library, and direct access to text and big integers, are disallowed there (`vm/clippy.toml`), so code there pays
+//! by construction:
+//! - [`List`](crate::memory::List), `Text` and [`Arguments`] grow only as far as the memory limit allows and are on
+//!   the account while they exist;
+//! - [`Store::read`] and [`Store::limbs`] pay for a leaf's length before they show it: one pass over it is paid for
+//!   then;
+//! - `Graphemes` walks a text in steps, since one grapheme may be all of it;
+//! - the remains of a list or of [`Arguments`] are freed in steps, like those of collections
+//!   ([`Item`](crate::memory::Item));
+//! - [`Meter::tick`](crate::memory::Meter::tick) pays for everything else, by the element, and checks deadline and
+//!   cancellation.
 //!
-//! Architecture invariant: in `builtins` and `native` there is no other way. The collections and strings of the
-//! standard library, and direct looks into text and big integers, are disallowed there (`vm/clippy.toml`), so what is
-//! written there pays by construction:
-//! - [`List`](crate::memory::List), `Text` and [`Arguments`] grow only as far as the memory limit allows and are on the account while they exist;
-//! - [`Store::read`] and [`Store::limbs`] pay for a leaf's length before they show it: whatever
-//!   is done with it once, from end to end, is paid for then;
-//! - `Graphemes` goes through a text in steps: one grapheme may be all of it;
-//! - what a list or [`Arguments`] leave is freed in steps, as what collections leave is ([`Item`](crate::memory::Item));
-//! - [`Meter::tick`](crate::memory::Meter::tick) pays for everything else, by the element. It looks at deadline and cancellation, too.
-//!
-//! What is not so by construction: the rooms that this is built on, and `print`, `json`, `regex`, `arith` and the
-//! relations of values, pay or poll by hand. And one payment is one poll: a text that was paid for by [`Store::read`]
-//! is looked at in one go. docs/design/memory-and-fuel.md lists what still is one step.
+//! Exceptions: the modules below this one, and `print`, `json`, `regex`, `arith` and the relations of values, pay or
+//! poll explicitly. One payment is one poll: a text paid for by [`Store::read`] is read in one go.
+//! docs/design/memory-and-fuel.md lists the remaining single steps.
 
 mod arguments;
 mod brief;
@@ -30,7 +31,7 @@ use crate::fault::Result;
 use crate::value::{Store, Value};
 
 impl Store {
-    /// A string value of this text, which is copied and paid for.
+    /// A string value with a copy of this text, which is paid for.
     ///
     /// # Errors
     /// Fuel and memory.
@@ -46,7 +47,7 @@ impl Store {
         Ok(Value::string(text))
     }
 
-    /// A string value of a text of the host's, which is paid for as what is looked at: it was there before.
+    /// A string value of an existing text of the host, paid for as text that is read.
     ///
     /// # Errors
     /// Fuel and memory.

@@ -1,5 +1,5 @@
-//! Text under construction: grows only as far as fuel, memory and its own limit allow, and is on the account
-//! while it exists.
+//! Text under construction: it grows only as far as fuel, memory and its own limit allow, and is on the account while
+//! it exists.
 
 use super::brief;
 use crate::fault::Result;
@@ -8,10 +8,10 @@ use crate::value::string::StringNode;
 use crate::value::{Store, Value};
 use std::rc::Rc;
 
-/// Most bytes of memory kept from one text to the next.
+/// Most bytes of memory retained from one text to the next.
 const KEPT: usize = 1 << 10;
 
-/// Bytes that are moved between two polls.
+/// Bytes moved between two polls.
 pub(super) const LONG: usize = 256 << 10;
 
 /// A text in parts that are moved in one step each.
@@ -34,16 +34,16 @@ pub(crate) enum Case {
 /// How much of a text is written, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextLimit {
-    /// Bytes that are kept.
+    /// Bytes that are stored.
     pub bytes: usize,
-    /// Bytes up to which it is written, so that its size is known, though no more are kept.
+    /// Bytes that are counted, though no more than `bytes` are stored.
     pub counted: usize,
-    /// What is base64 in a string stands there by its beginning and its size.
+    /// Base64 in strings is abbreviated to its beginning and size.
     pub brief: bool,
 }
 
 impl From<usize> for TextLimit {
-    /// Everything as it is, up to so many bytes.
+    /// The full text, up to this many bytes.
     fn from(bytes: usize) -> TextLimit {
         TextLimit { bytes, counted: bytes, brief: false }
     }
@@ -51,20 +51,20 @@ impl From<usize> for TextLimit {
 
 /// A text that is being written.
 ///
-/// Invariant: what it has grown by is charged, and was within the limit when it was allocated.
+/// Invariant: its growth is charged, and was within the limit when it was allocated.
 pub(crate) struct Text {
     text: String,
-    /// Logical bytes on the account: those beyond what is `free`.
+    /// Logical bytes on the account: those beyond `free`.
     charged: usize,
-    /// Bytes that are not the program's: whether they are there already must not show in its account.
+    /// Bytes that do not belong to the program, so that reused memory does not show in its account.
     free: usize,
     limit: usize,
-    /// Bytes that were written and not kept. Once there are some, nothing more is kept.
+    /// Number of bytes that were counted but not stored. After the first of these, nothing more is stored.
     beyond: usize,
-    /// Bytes after which nothing is written any more, kept or not.
+    /// Bytes after which nothing is written any more, not even counted.
     counted: usize,
     brief: bool,
-    /// Bytes that a brief text is shorter by.
+    /// Bytes saved by abbreviating.
     saved: usize,
 }
 
@@ -84,26 +84,26 @@ impl Text {
         Text { text, charged: 0, free, limit, beyond: 0, counted: counted.max(limit), brief, saved: 0 }
     }
 
-    /// An empty text of at most `limit` bytes, in memory of the host's.
+    /// An empty text of at most `limit` bytes, in memory of the host.
     pub(crate) fn within(memory: String, limit: TextLimit) -> Text {
         let mut text = memory;
         text.clear();
         Text::with(text, usize::MAX, limit)
     }
 
-    /// An empty text in memory that the last one left, for texts that are mostly short.
+    /// An empty text in the memory of the last one, for texts that are mostly short.
     pub(crate) fn reuse(cx: &mut Store) -> Text {
         let text = std::mem::take(&mut cx.scratch);
         Text::with(text, KEPT, usize::MAX.into())
     }
 
-    /// Begins with a copy of a string value that somebody else holds too. Copies are counted, not paid for:
-    /// whether there is one is no matter of the program's.
+    /// Begins with a copy of a shared string value. Copies are counted, not paid for: whether one is needed must not
+    /// depend on the program.
     pub(crate) fn copy(&mut self, cx: &mut Store, text: &StringNode) -> Result<()> {
         self.grow(cx, text.len())?;
         for part in parts(text.as_str()) {
             self.add(cx, part)?;
-            // A value's worth of bytes counts as one element copied.
+            // The bytes of one value count as one copied element.
             cx.copied(part.len() / size_of::<Value>())?;
         }
         Ok(())
@@ -119,7 +119,7 @@ impl Text {
         StringNode::new(self.into_text())
     }
 
-    /// The text as a string node; the memory is kept for the next text.
+    /// The text as a string node; the memory is retained for the next text.
     pub(crate) fn into_string(self, cx: &mut Store) -> Rc<StringNode> {
         if self.text.capacity() > KEPT {
             return StringNode::new(self.into_text());
@@ -129,7 +129,7 @@ impl Text {
         node
     }
 
-    /// Keeps the memory for the next text.
+    /// Retains the memory for the next text.
     pub(crate) fn give_back(self, cx: &mut Store) {
         if self.text.capacity() <= KEPT {
             cx.scratch = self.into_text();
@@ -137,8 +137,8 @@ impl Text {
         }
     }
 
-    /// Adds text, up to the limit. Every byte costs a unit of fuel, and memory is checked before the text
-    /// grows: shared structure has few nodes and very many paths.
+    /// Adds text, up to the limit. Every byte costs a unit of fuel, and memory is checked before the text grows:
+    /// shared structure has few nodes and very many paths.
     #[inline]
     pub(crate) fn push(&mut self, cx: &mut Store, more: &str) -> Result<()> {
         if more.len() > LONG {
@@ -177,7 +177,7 @@ impl Text {
         };
         if !beyond.is_empty() {
             self.beyond += beyond.len();
-            // From here on everything comes this way.
+            // From here on every call takes this path.
             self.limit = 0;
         }
         self.grow(cx, more.len())?;
@@ -189,7 +189,7 @@ impl Text {
         let needed = self.text.len().saturating_add(more);
         if needed > self.text.capacity() {
             let capacity = needed.max(self.text.capacity().saturating_mul(2)).max(32);
-            // While the text moves there are both.
+            // While the text moves, both copies exist.
             cx.reserve(capacity)?;
             self.text.reserve_exact(capacity - self.text.len());
             let charged = self.text.capacity().saturating_sub(self.free);
@@ -209,7 +209,7 @@ impl Text {
         Ok(text)
     }
 
-    /// Adds a text in upper or lower case, piece by piece. Pieces end where words do, unless these are longer
+    /// Adds a text in upper or lower case, piece by piece. Pieces end at word boundaries, except for words longer
     /// than any language has.
     pub(crate) fn push_cased(&mut self, cx: &mut Store, more: &str, case: Case) -> Result<()> {
         const LONGEST: usize = 4 << 10;
@@ -273,7 +273,7 @@ impl Text {
         more: &str,
         escape: impl Fn(u8) -> Option<&'static str>,
     ) -> Result<()> {
-        /// Bytes looked through before they are paid for.
+        /// Bytes searched before they are paid for.
         const STEP: usize = 16 << 10;
         let (bytes, mut plain, mut at) = (more.as_bytes(), 0, 0);
         while at < bytes.len() {
@@ -310,17 +310,17 @@ impl Text {
         self.beyond > 0 && self.written() > self.counted
     }
 
-    /// True once something was not kept.
+    /// True once something was not stored.
     pub(crate) fn is_cut(&self) -> bool {
         self.beyond > 0
     }
 
-    /// Bytes that a brief text is shorter by than the whole one, as far as it was written.
+    /// Bytes saved by abbreviating, as far as the text was written.
     pub(crate) fn saved(&self) -> usize {
         self.saved
     }
 
-    /// Bytes written, kept or not; one more than are counted when there would have been more.
+    /// Bytes written, stored or not; one more than the counted maximum if the text is longer.
     pub(crate) fn written(&self) -> usize {
         (self.text.len() + self.beyond).min(self.counted.saturating_add(1))
     }
@@ -345,10 +345,10 @@ impl Drop for Text {
     }
 }
 
-/// Adds a string to a string value that nobody else holds, in place: for as much as a copy of both would cost.
+/// Adds a string to an unshared string value in place, for the cost of a copy of both.
 pub(crate) fn append_node(cx: &mut Store, text: Rc<StringNode>, more: &StringNode) -> Result<Rc<StringNode>> {
     if more.len() <= LONG {
-        // Also nothing: the node forgets what it knows of its text, as a copy would not know it.
+        // Even for an empty text: the node drops its cached facts, as a copy would not have them.
         cx.tick(more.len() as u64)?;
         return append(cx, text, more.as_str());
     }
@@ -360,9 +360,9 @@ pub(crate) fn append_node(cx: &mut Store, text: Rc<StringNode>, more: &StringNod
     Ok(text)
 }
 
-/// Adds text to a string value that nobody else holds, in place. The text is paid for.
+/// Adds text to an unshared string value in place. The text is paid for.
 pub(crate) fn append(cx: &mut Store, text: Rc<StringNode>, more: &str) -> Result<Rc<StringNode>> {
-    // Growing in place takes half as much again.
+    // Growing in place allocates half as much again.
     cx.reserve(text.as_str().len() / 2 + more.len())?;
     Ok(StringNode::append(text, more))
 }

@@ -1,12 +1,11 @@
-//! From the hash of a key to the row where it stands: the index of sets, maps and the table of names.
+//! The index of sets, maps and the symbol table: from the hash of a key to the row of the key.
 //!
-//! Everybody can compute the hash of a key, because it is the same in every process, so everybody can make keys
-//! that collide. Therefore no search looks at more than [`slots::PROBES`] slots: an index that would need more
-//! is *flooded* and becomes a sorted list, searched by hash first and among equal hashes by the order of keys.
-//! Which of the two it is depends on the hashes that were added and removed and on nothing else.
+//! Hashes are the same in every process, so an attacker can compute them and make keys that collide. Therefore no
+//! search probes more than [`slots::PROBES`] slots. An index that would need more is *flooded* and becomes a sorted
+//! list, which is searched by hash, and among equal hashes by the order of keys. Which of the two it is depends only
+//! on the hashes that were added and removed.
 //!
-//! The index holds neither keys nor hashes of its own making; its owner says how a row compares with what is
-//! looked for, and pays for it.
+//! The index holds neither keys nor computes hashes. Its owner compares a row with the sought key, and pays for that.
 
 mod slots;
 mod sorted;
@@ -20,12 +19,12 @@ use sorted::Sorted;
 use std::cmp::Ordering;
 use std::convert::Infallible;
 
-/// Whoever changes an index: a change that takes long looks at deadline and cancellation in between.
+/// Lets a long change of an index check deadline and cancellation.
 pub(crate) trait Pace<E> {
-    /// Looks.
+    /// Checks.
     ///
     /// # Errors
-    /// It is time to end.
+    /// The change must end.
     fn poll(&mut self) -> Result<(), E>;
 }
 
@@ -35,23 +34,23 @@ impl Pace<Box<Fault>> for Store {
     }
 }
 
-/// Nobody who could be told to end.
+/// Never ends a change.
 impl Pace<Infallible> for () {
     fn poll(&mut self) -> Result<(), Infallible> {
         Ok(())
     }
 }
 
-/// The rows of keys by their hashes.
+/// The rows of keys, by hash.
 #[derive(Debug)]
 pub(crate) enum Index {
     /// An open-addressing table.
     Hashed(Slots),
-    /// What a table becomes that was flooded.
+    /// The form of a flooded table.
     Sorted(Sorted),
 }
 
-/// An index of this kind has no place for a row within its bounds.
+/// The index has no slot for a row within its bounds.
 #[derive(Debug)]
 pub(crate) struct Flooded;
 
@@ -79,16 +78,16 @@ impl Index {
         Index::Hashed(Slots::with_room(rows))
     }
 
-    /// An index of entries that ascend by hash and then in the order of their keys.
+    /// An index of entries sorted by hash and then by the order of their keys.
     pub(crate) fn sorted(entries: &[Entry]) -> Index {
         Index::Sorted(Sorted::of(entries))
     }
 
-    /// The row of this hash for which `is_it` holds. A sorted index asks `order` instead: how a row compares with
-    /// what is looked for.
+    /// The row of this hash for which `is_it` holds. A sorted index uses `order` instead, which compares a row with
+    /// the sought key.
     ///
     /// # Errors
-    /// What comparing fails with.
+    /// Those of comparing.
     #[inline]
     pub(crate) fn find<C, E>(
         &self,
@@ -110,10 +109,10 @@ impl Index {
         }
     }
 
-    /// Adds a row whose key is not there. `order` as in [`Index::find`].
+    /// Adds a row with a new key. `order` as in [`Index::find`].
     ///
     /// # Errors
-    /// What comparing fails with; nothing has changed then.
+    /// Those of comparing; the index is unchanged then.
     #[inline]
     pub(crate) fn insert<C: Pace<E>, E>(
         &mut self,
@@ -127,11 +126,11 @@ impl Index {
         }
     }
 
-    /// Removes the entry `gone`, and gives the row `moved` of another one a new number. `order` says how a row
-    /// compares with `gone`, `order_moved` with the other.
+    /// Removes the entry `gone`, and gives the row `moved` of another entry a new number. `order` compares a row with
+    /// the key of `gone`, `order_moved` with the key of the other entry.
     ///
     /// # Errors
-    /// What comparing fails with; nothing has changed then.
+    /// Those of comparing; the index is unchanged then.
     pub(crate) fn remove<C, E>(
         &mut self,
         cx: &mut C,
@@ -159,7 +158,7 @@ impl Index {
         Ok(())
     }
 
-    /// Gives back room that so few rows do not need.
+    /// Releases room that so few rows do not need.
     pub(crate) fn shrink<C: Pace<E>, E>(&mut self, cx: &mut C, rows: usize) {
         if let Index::Hashed(slots) = self {
             slots.shrink(cx, rows);
@@ -169,7 +168,7 @@ impl Index {
     /// An index of the same rows.
     ///
     /// # Errors
-    /// What the pace fails with.
+    /// Those of the pace.
     pub(crate) fn copy<C: Pace<E>, E>(&self, cx: &mut C) -> Result<Index, E> {
         Ok(match self {
             Index::Hashed(slots) => Index::Hashed(slots.copy(cx)?),
@@ -177,7 +176,7 @@ impl Index {
         })
     }
 
-    /// Rows that fit before it grows.
+    /// Number of rows that fit before it grows.
     #[cfg(test)]
     pub(crate) fn room(&self) -> usize {
         match self {

@@ -1,19 +1,19 @@
-//! An open-addressing table of which no search looks at more than [`PROBES`] slots.
+//! An open-addressing table in which no search probes more than [`PROBES`] slots.
 //!
-//! Our own one, because what a search costs must be the same on every platform (tables that look at groups of
-//! slots look at as many as the processor likes) and because it must say when it is flooded.
+//! Made for this purpose, since the cost of a search must be the same on every platform (tables that probe groups of
+//! slots depend on the processor), and since it must report flooding.
 
 use super::{Entry, Flooded, Pace};
 use crate::memory::STEP;
 
-/// Slots that a search looks at, at most. A table as full as [`room_of`] allows has a free slot among the first 64 of
-/// a search but for one time in 10^13, unless the hashes were chosen.
+/// Most slots that a search probes. In a table filled up to [`room_of`], all but one search in 10^13 find a free slot
+/// among the first 64, unless the hashes were chosen.
 pub(super) const PROBES: usize = 64;
 
-/// No entry, and none behind it. The low half of a slot is the row, counted from 1.
+/// A free slot, which ends a search. The low half of a used slot is the row, counted from 1.
 const EMPTY: u64 = 0;
 
-/// The entry was removed; searches go on behind it.
+/// The entry was removed; searches continue behind it.
 const REMOVED: u64 = 1 << 32;
 
 /// Entries by their hashes.
@@ -21,18 +21,18 @@ const REMOVED: u64 = 1 << 32;
 pub(crate) struct Slots {
     /// A power of two.
     slots: Vec<u64>,
-    /// Slots that are not [`EMPTY`].
+    /// Number of slots that are not [`EMPTY`].
     used: usize,
-    /// Slots that hold an entry.
+    /// Number of slots with an entry.
     len: usize,
 }
 
-/// Slots for so many entries.
+/// Number of slots for this many entries.
 fn size_for(rows: usize) -> usize {
     (rows * 8 / 5 + 1).next_power_of_two().max(8)
 }
 
-/// Entries that fit so many slots.
+/// Number of entries that fit this many slots.
 fn room_of(size: usize) -> usize {
     size * 5 / 8
 }
@@ -49,7 +49,7 @@ fn unpack(slot: u64) -> Entry {
     Entry(slot - 1)
 }
 
-/// A search: the nth slot is n places behind the one before.
+/// An iterator over the slots of a search: the nth slot is n positions behind the one before.
 struct Probe<'s> {
     slots: &'s [u64],
     at: usize,
@@ -57,7 +57,7 @@ struct Probe<'s> {
 }
 
 impl Iterator for Probe<'_> {
-    /// A place, and what is there.
+    /// A slot's index and content.
     type Item = (usize, u64);
 
     #[inline]
@@ -72,7 +72,7 @@ impl Iterator for Probe<'_> {
     }
 }
 
-/// The rows of one hash.
+/// An iterator over the rows of one hash.
 pub(crate) struct Candidates<'s> {
     hash: u32,
     probe: Probe<'s>,
@@ -95,7 +95,7 @@ impl Iterator for Candidates<'_> {
     }
 }
 
-/// A poll after a whole step.
+/// Polls after a whole step.
 fn step<C: Pace<E>, E>(cx: &mut C, slots: usize) -> Result<(), E> {
     if slots == STEP { cx.poll() } else { Ok(()) }
 }
@@ -105,7 +105,7 @@ impl Slots {
         Slots { slots: vec![EMPTY; size_for(rows)], used: 0, len: 0 }
     }
 
-    /// The slots of a search, in the order it looks at them.
+    /// The slots of a search, in probing order.
     #[inline]
     fn probe(&self, hash: u32) -> Probe<'_> {
         Probe { slots: &self.slots, at: hash as usize, step: 0 }
@@ -117,10 +117,10 @@ impl Slots {
         Candidates { hash, probe: self.probe(hash) }
     }
 
-    /// Adds an entry. When there is no place for it, nothing has changed but the size of the table.
+    /// Adds an entry. If there is no slot for it, only the size of the table may have changed.
     ///
     /// # Errors
-    /// What the pace fails with.
+    /// Those of the pace.
     #[inline]
     pub(super) fn insert<C: Pace<E>, E>(
         &mut self,
@@ -145,7 +145,7 @@ impl Slots {
         Ok(())
     }
 
-    /// The entries in a table of this size, in the order they stand in.
+    /// Moves the entries into a table of this size, in their current order.
     #[cold]
     #[inline(never)]
     fn rebuild<C: Pace<E>, E>(&mut self, cx: &mut C, size: usize) -> Result<Result<(), Flooded>, E> {
@@ -162,10 +162,10 @@ impl Slots {
         Ok(Ok(()))
     }
 
-    /// A table with the same entries in the same places.
+    /// A table with the same entries in the same slots.
     ///
     /// # Errors
-    /// What the pace fails with.
+    /// Those of the pace.
     pub(super) fn copy<C: Pace<E>, E>(&self, cx: &mut C) -> Result<Slots, E> {
         let mut slots = Vec::with_capacity(self.slots.len());
         for part in self.slots.chunks(STEP) {
@@ -196,13 +196,13 @@ impl Slots {
     /// Makes the table smaller when it is much larger than `rows` need.
     pub(super) fn shrink<C: Pace<E>, E>(&mut self, cx: &mut C, rows: usize) {
         if self.room() > 4 * rows {
-            // A smaller table may be flooded by what the larger one holds: then that stays. It stays as well when it
-            // is time to end, which the next poll finds, too.
+            // The entries of the larger table may flood a smaller one; then the larger one stays. It also stays if
+            // the change must end, which the next poll finds as well.
             let _ = self.rebuild(cx, size_for(2 * rows));
         }
     }
 
-    /// Entries that fit before it grows.
+    /// Number of entries that fit before it grows.
     pub(super) fn room(&self) -> usize {
         room_of(self.slots.len())
     }

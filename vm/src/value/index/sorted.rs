@@ -1,16 +1,16 @@
-//! A sorted list in chunks: what an index becomes whose hashes collide too often.
+//! A sorted list in chunks, which replaces a table with too many collisions.
 //!
-//! Entries ascend by hash, and those of one hash in the order of their keys, so that a search compares keys only
-//! where hashes are equal, and no more than the logarithm of their number.
+//! Entries are sorted by hash, and those of one hash by the order of their keys, so a search compares keys only if
+//! hashes are equal, and no more than the logarithm of their number.
 
 use super::{Entry, Pace};
 use crate::memory::STEP;
 use std::cmp::Ordering;
 
-/// Most entries of a chunk: as many are moved to make room for one.
+/// Most entries of a chunk; an insertion moves up to as many.
 const MOST: usize = 512;
 
-/// A chunk with fewer is joined with its neighbour.
+/// A chunk with fewer entries is joined with its neighbour.
 const FEW: usize = MOST / 8;
 
 /// Entries in order.
@@ -20,7 +20,7 @@ pub(crate) struct Sorted {
     chunks: Vec<Vec<Entry>>,
 }
 
-/// Where an entry stands, or would stand.
+/// The position of an entry, or where it would be inserted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     chunk: usize,
@@ -50,10 +50,10 @@ impl Sorted {
         Sorted { chunks: entries.chunks(MOST / 2).map(<[Entry]>::to_vec).collect() }
     }
 
-    /// Where the entry stands of this hash and the key that `order` compares rows with.
+    /// The position of the entry with this hash and with the key that `order` compares rows with.
     ///
     /// # Errors
-    /// What comparing fails with.
+    /// Those of comparing.
     pub(super) fn place<C, E>(
         &self,
         cx: &mut C,
@@ -64,7 +64,7 @@ impl Sorted {
             Ordering::Equal => order(cx, entry.row()),
             decided => Ok(decided),
         };
-        // The chunk whose last entry is the first that is not before it; behind all of them, the last chunk.
+        // The chunk with the first last entry that is not before it; if there is none, the last chunk.
         let (chunk, is_last) = first_not_less(self.chunks.len(), |chunk| match self.chunks[chunk].last() {
             Some(&last) => compare(last),
             None => Ok(Ordering::Less),
@@ -81,7 +81,7 @@ impl Sorted {
     /// A list of the same entries.
     ///
     /// # Errors
-    /// What the pace fails with.
+    /// Those of the pace.
     pub(super) fn copy<C: Pace<E>, E>(&self, cx: &mut C) -> Result<Sorted, E> {
         let mut chunks = Vec::with_capacity(self.chunks.len());
         for part in self.chunks.chunks(STEP / MOST) {
@@ -95,10 +95,10 @@ impl Sorted {
         self.chunks.get(place.chunk)?.get(place.at).copied().filter(|_| place.is_there)
     }
 
-    /// The row of this hash and the key that `order` compares rows with.
+    /// The row of this hash and of the key that `order` compares rows with.
     ///
     /// # Errors
-    /// What comparing fails with.
+    /// Those of comparing.
     #[cold]
     #[inline(never)]
     pub(super) fn find<C, E>(
@@ -111,10 +111,10 @@ impl Sorted {
         Ok(self.entry(place).map(Entry::row))
     }
 
-    /// Adds an entry whose key is not there.
+    /// Adds an entry with a new key.
     ///
     /// # Errors
-    /// What comparing fails with.
+    /// Those of comparing.
     pub(super) fn insert<C, E>(
         &mut self,
         cx: &mut C,
@@ -151,7 +151,7 @@ impl Sorted {
         }
     }
 
-    /// Puts a chunk of few entries behind the one before it, or the next one behind it.
+    /// Joins a chunk of few entries with the one before it, or the next one with it.
     fn join(&mut self, at: usize) {
         let left = at.saturating_sub(1);
         if self.chunks[at].is_empty() {

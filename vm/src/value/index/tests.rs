@@ -1,4 +1,4 @@
-//! Both kinds of index against a model, with hashes that collide.
+//! Tests of both kinds of index against a model, with colliding hashes.
 
 use super::slots::PROBES;
 use super::{Entry, Index};
@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-/// Numbers without a pattern, the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -21,7 +21,7 @@ impl Numbers {
     }
 }
 
-/// Keys with a hash each, as the owner of an index keeps them.
+/// The owner of an index: keys with their hashes.
 struct Owner {
     keys: Vec<u64>,
     index: Index,
@@ -82,7 +82,7 @@ impl Owner {
 
 type Hash = fn(u64) -> u32;
 
-/// A hash, and whether keys with it flood an index.
+/// Hash functions, and whether their keys flood an index.
 const HASHES: &[(&str, bool, Hash)] = &[
     ("all different", false, |key| (key as u32).wrapping_mul(0x9E37_79B1)),
     ("in pairs", false, |key| (key as u32 / 2).wrapping_mul(0x9E37_79B1)),
@@ -129,7 +129,7 @@ fn finds_what_is_there_and_nothing_else() {
     }
 }
 
-/// Keys as programs have them do not flood, however many there are.
+/// Typical keys of programs do not flood, however many there are.
 #[test]
 fn usual_keys_do_not_flood() {
     type Make = fn(u32) -> Value;
@@ -160,7 +160,7 @@ fn usual_keys_do_not_flood() {
     }
 }
 
-/// The hash of a text is part of what a program costs: it is the same everywhere, and for good.
+/// The hash of a text is part of the cost of programs: it must be the same everywhere, and never change.
 #[test]
 fn hashes_are_known() {
     let long = "0123456789".repeat(100);
@@ -189,7 +189,7 @@ fn hashes_are_known() {
     });
 }
 
-/// A list that was long is searched as quickly as one that never was.
+/// A list that has shrunk is searched as quickly as one that was never long.
 #[test]
 fn a_sorted_list_joins_what_is_left_of_it() {
     let mut owner = Owner::new(|_| 1);

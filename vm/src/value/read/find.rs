@@ -1,18 +1,18 @@
-//! Searching text for text, within the budget: the text is looked at in pieces, each paid for before.
+//! Searches text for text, within the budget: the text is read in windows, each of which is paid for first.
 
 use super::BYTES;
 use crate::fault::Result;
 use crate::value::Store;
 use crate::value::string::StringNode;
 
-/// Bytes searched in one go: windows overlap, so they are at least twice as long as what is looked for.
+/// Length of a window: windows overlap, so they are at least twice as long as the sought text.
 fn window(part: &str) -> usize {
     const LEAST: usize = 64 << 10;
     part.len().saturating_mul(2).max(LEAST)
 }
 
 impl Store {
-    /// Where `part` begins first, at byte `from` or later.
+    /// The first position of `part` at byte `from` or later.
     ///
     /// # Errors
     /// Fuel, deadline and cancellation.
@@ -21,7 +21,7 @@ impl Store {
         let text = node.as_str().as_bytes();
         let mut from = from;
         loop {
-            // A window overlaps the next by all but a byte of what is looked for.
+            // A window overlaps the next one by the length of the sought text less a byte.
             let end = from.saturating_add(window(part)).min(text.len());
             let found = finder.find(&text[from..end]);
             let seen = found.map_or(end - from, |at| at + part.len());
@@ -34,7 +34,7 @@ impl Store {
         }
     }
 
-    /// Where `part` begins last and ends before byte `end`.
+    /// The last position of `part` that ends before byte `end`.
     ///
     /// # Errors
     /// Fuel, deadline and cancellation.

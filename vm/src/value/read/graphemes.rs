@@ -1,29 +1,29 @@
-//! The graphemes of a text, one after the other, found in steps: one grapheme may be a megabyte of combining marks.
+//! Iterates over the graphemes of a text in steps, since one grapheme may be a megabyte of combining marks.
 //!
-//! A cursor looks at a window of the text at a time, and there is a poll whenever it needs the next one. What is found
-//! costs nothing here: whoever goes through a text pays for its bytes.
+//! A cursor sees one window of the text at a time, with a poll whenever it needs the next one. Finding graphemes
+//! costs nothing here: the caller pays for the bytes of the text.
 
 use crate::fault::Result;
 use crate::memory::{Meter, STEP};
 use std::ops::Range;
 use unicode_segmentation::{GraphemeCursor, GraphemeIncomplete};
 
-/// Goes through a text by graphemes, forwards from its beginning or backwards from its end.
+/// Iterates over the graphemes of a text, forwards from its beginning or backwards from its end.
 pub(crate) struct Graphemes<'s> {
     text: &'s str,
     cursor: GraphemeCursor,
-    /// What the cursor looks at: more than a character, unless the text ends there.
+    /// The window of the cursor: more than a character, unless the text ends there.
     window: Range<usize>,
-    /// Bytes of a window.
+    /// Length of a window.
     step: usize,
     /// The last boundary that was found.
     at: usize,
-    /// Bytes of the windows but the first one.
+    /// Bytes of all windows but the first one.
     looked: usize,
 }
 
 impl<'s> Graphemes<'s> {
-    /// From the beginning.
+    /// Starts at the beginning.
     #[inline]
     pub(crate) fn of(text: &'s str) -> Graphemes<'s> {
         Graphemes::in_steps(text, STEP)
@@ -36,9 +36,9 @@ impl<'s> Graphemes<'s> {
         Graphemes { text, cursor, window, step, at: 0, looked: 0 }
     }
 
-    /// From the end. The first window is short: one grapheme is usually found there.
+    /// Starts at the end. The first window is short: one grapheme is usually found there.
     pub(crate) fn from_end(text: &'s str) -> Graphemes<'s> {
-        /// Bytes of the first window.
+        /// Length of the first window.
         const FIRST: usize = 256;
         Graphemes::back_in_steps(text, FIRST, STEP)
     }
@@ -50,13 +50,13 @@ impl<'s> Graphemes<'s> {
         Graphemes { text, cursor, window, step, at: end, looked: 0 }
     }
 
-    /// The byte where the next grapheme begins, or where the last one began on the way back.
+    /// The byte where the next grapheme begins or, going backwards, where the last one began.
     #[inline]
     pub(crate) fn at(&self) -> usize {
         self.at
     }
 
-    /// Bytes that were looked at beside the first window, some of them twice.
+    /// Bytes read beyond the first window, some of them twice.
     pub(crate) fn looked(&self) -> usize {
         self.looked
     }
@@ -96,8 +96,8 @@ impl<'s> Graphemes<'s> {
         }
     }
 
-    /// Shows the cursor what it wants to see. A window overlaps the one before by a character: what the cursor knows
-    /// of the characters before it must not be counted again from the beginning of a window.
+    /// Gives the cursor the window that it needs. A window overlaps the one before by a character: the cursor's state
+    /// about earlier characters must not be counted again from the beginning of a window.
     #[cold]
     #[inline(never)]
     fn look(&mut self, cx: &mut Meter, wanted: GraphemeIncomplete) -> Result<()> {
@@ -119,7 +119,7 @@ impl<'s> Graphemes<'s> {
                 self.cursor.provide_context(&self.text[start..end], start);
                 self.looked += end - start;
             }
-            // Of cursors outside of their window.
+            // Errors of cursors outside of their window.
             GraphemeIncomplete::InvalidOffset => {
                 debug_assert!(false, "the cursor is in its window");
                 self.cursor.set_cursor(self.text.len());
@@ -135,7 +135,8 @@ mod tests {
     use crate::value::testing::with_store;
     use unicode_segmentation::UnicodeSegmentation;
 
-    /// What decides where graphemes end: letters, marks, joiners, flags, emoji, conjuncts, jamo, line ends.
+    /// The characters that decide where graphemes end: letters, marks, joiners, flags, emoji, conjuncts, jamo, line
+    /// ends.
     const PIECES: &[&str] = &[
         "a",
         "e",

@@ -1,4 +1,4 @@
-//! Looking at values whose size nobody has bounded: what is looked at is paid for first.
+//! Metered reading of values of unbounded size: reading is paid for first.
 
 mod find;
 mod graphemes;
@@ -9,14 +9,14 @@ use super::string::{SHORT_TEXT, StringNode};
 use super::{BigIntNode, Store};
 use crate::fault::Result;
 
-/// Bytes of text looked at for a unit of fuel.
+/// Bytes of text read for a unit of fuel.
 const BYTES: usize = 16;
 
-/// Limbs of 64 bits of a big integer looked at for a unit of fuel.
+/// 64-bit limbs of a big integer read for a unit of fuel.
 const LIMBS: u64 = 8;
 
 impl Store {
-    /// The text of a string, to be looked at once from end to end.
+    /// The text of a string, for one pass over it.
     ///
     /// # Errors
     /// Fuel, deadline and cancellation.
@@ -25,7 +25,7 @@ impl Store {
         self.look(node.as_str())
     }
 
-    /// A text that was come by without [`Store::read`], or one that is looked at again.
+    /// A text that did not come from [`Store::read`], or another pass over one.
     ///
     /// # Errors
     /// Fuel, deadline and cancellation.
@@ -48,16 +48,16 @@ impl Store {
         let mut graphemes = Graphemes::of(node.as_str());
         let mut count = 0;
         while let Some(grapheme) = graphemes.next(self)? {
-            // Finding where graphemes end takes several times as long as reading.
+            // Finding grapheme boundaries takes several times as long as reading.
             self.tick(grapheme.len() as u64)?;
             count += 1;
         }
         Ok(count)
     }
 
-    /// The last grapheme of a string. Where it begins may depend on all that is before it: whether the last two of
-    /// many regional indicators are one flag. So more and more of the end is looked at, until that is enough; what
-    /// is beyond the first few bytes is paid for.
+    /// The last grapheme of a string. Its beginning may depend on the whole text before it: the last two of many
+    /// regional indicators may or may not be one flag. So growing parts of the end are examined until one suffices;
+    /// everything beyond the first few bytes is paid for.
     ///
     /// # Errors
     /// Fuel, deadline and cancellation.
@@ -68,9 +68,9 @@ impl Store {
         Ok(last)
     }
 
-    /// Whether every grapheme of a string is a byte. The string remembers it. What may be shared behind the program's
-    /// back (names, keys, constants, and through these whatever ran before) costs nothing: names are short, and
-    /// constants are looked at when they are linked.
+    /// Whether every grapheme of a string is a byte. The string caches the answer. Strings that may be shared without
+    /// the program's knowledge (names, keys and constants, possibly with earlier programs) cost nothing: names are
+    /// short, and constants are examined when they are linked.
     ///
     /// # Errors
     /// Fuel, deadline and cancellation.
@@ -82,7 +82,7 @@ impl Store {
         Ok(node.is_ascii())
     }
 
-    /// A big integer, to be worked on in time linear in its length.
+    /// A big integer, for work in time linear in its length.
     ///
     /// # Errors
     /// Fuel, deadline and cancellation.

@@ -1,8 +1,8 @@
-//! Equality, in its two forms, with an explicit work list.
+//! Equality of values, in its two forms, with an explicit work list.
 //!
-//! `=` compares numbers by value, also inside vectors and map values; keys and set members are compared
-//! strictly. Every pair of nodes costs a unit of fuel: shared structure has few nodes and very many
-//! paths. Long texts and integers pay for what is looked at of them.
+//! `=` compares numbers by value, also inside vectors and map values; keys and set members are compared strictly.
+//! Every pair of nodes costs a unit of fuel, since shared structure has few nodes and very many paths. Long texts and
+//! integers cost fuel by the bytes that are compared.
 
 use crate::fault::Result;
 use crate::memory::{List, items};
@@ -135,7 +135,7 @@ fn push_vectors<'v>(
         work.push(cx, Work::Items(left, right))?;
         return Ok(true);
     }
-    // One of them is a range: its items are integers, so the comparison does not go deeper.
+    // At least one is a range: its items are integers, so the comparison goes no deeper.
     for (left, right) in a.iter().zip(b.iter()) {
         cx.tick(1)?;
         if !equal_leaf(cx, &left, &right, mode)? {
@@ -145,7 +145,7 @@ fn push_vectors<'v>(
     Ok(true)
 }
 
-/// Finds each entry of `a` in `b`; the values are left to the work list.
+/// Finds each entry of `a` in `b`; the values go to the work list.
 fn push_maps<'v>(cx: &mut Store, work: &mut List<Work<'v>>, a: &'v MapNode, b: &'v MapNode) -> Result<bool> {
     if a.len() != b.len() {
         return Ok(false);
@@ -206,7 +206,7 @@ fn equal_leaf(cx: &mut Store, a: &Value, b: &Value, mode: Mode) -> Result<bool> 
 /// The float nearest to an integer.
 fn to_float(integer: &BigInt) -> f64 {
     if is_long_integer(integer) {
-        // Beyond the largest float; converting looks at every digit.
+        // Beyond the largest float; converting would read every digit.
         return if integer.sign() == Sign::Minus { f64::NEG_INFINITY } else { f64::INFINITY };
     }
     integer.to_f64().unwrap_or(f64::NAN)

@@ -1,9 +1,9 @@
-//! Hashing of keys, consistent with [`crate::value::relation::equal::same_key`] and the same in every process, on every platform and
-//! in every build, so that what a program costs depends on the program alone.
+//! Hashes keys, consistently with [`crate::value::relation::equal::same_key`] and equally in every process, on every
+//! platform and in every build, so that the cost of a program depends only on the program.
 //!
-//! A hash looks at the first few elements of the first few levels only, so it takes bounded time for
-//! any value, however deep or shared. Equal keys hash equal. Different keys may collide, and anybody can compute
-//! keys that do: an index (`index`) bounds what that costs.
+//! A hash reads only the first few elements of the first few levels, so it takes bounded time for any value, however
+//! deep or shared. Equal keys hash equal. Different keys may collide, and an attacker can compute such keys: an index
+//! (`index`) bounds the cost of collisions.
 
 use crate::fault::Result;
 use crate::value::{Store, Value};
@@ -11,13 +11,13 @@ use crate::value::{Store, Value};
 const DEPTH: u32 = 3;
 const WIDTH: usize = 8;
 
-/// Elements looked at for a unit of fuel.
+/// Elements read for a unit of fuel.
 const ELEMENTS: u64 = 16;
 
 /// The hash of a key.
 ///
 /// # Errors
-/// Looking at many elements of a collection pays fuel.
+/// Reading many elements of a collection pays fuel.
 #[inline]
 pub fn hash_value(cx: &mut Store, value: &Value) -> Result<u32> {
     if !value.is_composite() {
@@ -57,7 +57,7 @@ fn hash_at(cx: &Store, value: &Value, depth: u32, seen: &mut u64) -> u32 {
             };
             mix(bits as u32, (bits >> 32) as u32 ^ 0x77)
         }
-        // A keyword and a string of the same text hash the same: one probe finds both kinds.
+        // A keyword and a string of the same text hash the same, so one probe finds both kinds.
         Value::Keyword(symbol) => cx.symbols.hash(*symbol),
         Value::Str(node) => node.hash(),
         Value::Symbol(symbol) => mix(cx.symbols.hash(*symbol), 11),

@@ -1,10 +1,9 @@
-//! The one total order of the language: it serves `<`, `compare`, `sort`, `max`, map
-//! key order and printing.
+//! The total order of all values: it serves `<`, `compare`, `sort`, `max`, map key order and printing.
 //!
-//! number < false < true < nil … the bands are in `band`; within a band values compare by value,
-//! vectors element by element, maps by size, then keys, then values. NaN sorts after all numbers.
+//! number < false < true < nil … the bands are in `band`; within a band values compare by value, vectors element by
+//! element, maps by size, then keys, then values. NaN sorts after all numbers.
 //!
-//! Long texts and integers pay for what is looked at of them.
+//! Long texts and integers cost fuel by the bytes that are compared.
 
 use crate::fault::Result;
 use crate::memory::{List, STEP, items};
@@ -19,7 +18,7 @@ use std::rc::Rc;
 const KEYWORDS: u8 = 4;
 const STRINGS: u8 = 15;
 
-/// Bands of the order, low to high.
+/// The band of a value in the order, low to high.
 fn band(value: &Value) -> u8 {
     match value {
         Value::Int(_) | Value::Float(_) | Value::BigInt(_) => 0,
@@ -59,7 +58,7 @@ pub fn compare(cx: &mut Store, a: &Value, b: &Value) -> Result<Ordering> {
 /// Bytes that are compared for a unit of fuel.
 const UNIT_BYTES: usize = 64;
 
-/// Pays for looking at so many bytes of a long text or integer.
+/// Pays for reading this many bytes of a long text or integer.
 ///
 /// # Errors
 /// Fuel, deadline, cancellation.
@@ -100,12 +99,12 @@ fn compare_long(cx: &mut Store, a: &[u8], b: &[u8]) -> Result<Ordering> {
     }
 }
 
-/// An integer that takes more than 256 bytes, and is further from 0 than any float.
+/// True for an integer of more than 256 bytes, which is further from 0 than any float.
 pub(crate) fn is_long_integer(integer: &BigInt) -> bool {
     integer.bits() > 8 * SHORT_TEXT as u64
 }
 
-/// Pays for comparing two integers: digits are looked at when there are as many of each.
+/// Pays for comparing two integers: their digits are compared only if both have as many.
 ///
 /// # Errors
 /// Fuel, deadline, cancellation.
@@ -118,7 +117,7 @@ pub(crate) fn pay_integers(cx: &mut Store, a: &BigInt, b: &BigInt) -> Result<()>
     pay_bytes(cx, (bits / 8) as usize)
 }
 
-/// True when comparing the value with any other looks at a few bytes.
+/// True if comparing the value with any other reads only a few bytes.
 pub(crate) fn is_short(value: &Value) -> bool {
     match value {
         Value::Str(node) => node.as_str().len() <= SHORT_TEXT,
@@ -187,13 +186,13 @@ fn compare_big_float(a: &BigInt, b: f64) -> Ordering {
     }
 }
 
-/// Which values are equal in the order.
+/// The values that are equal in the order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ties {
     /// Numbers of one value, functions of one text: the order that programs see.
     Equal,
-    /// The same keys only ([`crate::value::relation::equal::same_key`]): an integer comes before the float of its value. The order of
-    /// keys must not depend on which came first, and an index finds keys by it.
+    /// Only the same keys ([`crate::value::relation::equal::same_key`]): an integer comes before the float of its
+    /// value. The order of keys must not depend on which came first, and an index finds keys by it.
     ByType,
 }
 
@@ -205,7 +204,7 @@ pub fn compare_keys(cx: &mut Store, a: &Value, b: &Value) -> Result<Ordering> {
     compare_nested(cx, a, b, Ties::ByType)
 }
 
-/// A key against a short string of this text, in the order of keys.
+/// Compares a key with a short string of this text, in the order of keys.
 pub(crate) fn compare_with_text(key: &Value, text: &str) -> Ordering {
     match key {
         Value::Str(node) => node.as_str().cmp(text),
@@ -213,7 +212,7 @@ pub(crate) fn compare_with_text(key: &Value, text: &str) -> Ordering {
     }
 }
 
-/// A key against a keyword, in the order of keys.
+/// Compares a key with a keyword, in the order of keys.
 pub(crate) fn compare_with_keyword(cx: &Store, key: &Value, symbol: Symbol) -> Ordering {
     match key {
         Value::Keyword(key) => cx.text(*key).cmp(cx.text(symbol)),
@@ -224,7 +223,7 @@ pub(crate) fn compare_with_keyword(cx: &Store, key: &Value, symbol: Symbol) -> O
 enum Work<'v> {
     Pair(&'v Value, &'v Value),
     Items(&'v [Value], &'v [Value]),
-    /// The rest of a comparison is decided by lengths.
+    /// The lengths decide the rest of a comparison.
     Lengths(usize, usize),
 }
 
@@ -330,7 +329,7 @@ fn compare_with_range(
     Ok(a.len().cmp(&b.len()))
 }
 
-/// Sizes, then the members in order.
+/// Compares sizes, then the members in order.
 fn compare_members(
     cx: &mut Store,
     (a, left): (&[Value], &[u32]),
@@ -355,7 +354,7 @@ pub(crate) fn compare_nested(cx: &mut Store, a: &Value, b: &Value, ties: Ties) -
     }
 }
 
-/// Compares two values of which one at least is no collection.
+/// Compares two values, at least one of which is no collection.
 fn compare_any_leaf(cx: &mut Store, a: &Value, b: &Value, ties: Ties) -> Result<Ordering> {
     match (a, b) {
         (Value::Str(a), Value::Str(b)) => return compare_text(cx, a.as_str(), b.as_str()),
@@ -366,7 +365,7 @@ fn compare_any_leaf(cx: &mut Store, a: &Value, b: &Value, ties: Ties) -> Result<
     Ok(compare_leaf(cx, a, b, ties))
 }
 
-/// Compares two values of which one at least is short ([`is_short`]).
+/// Compares two values, at least one of which is short ([`is_short`]).
 pub(crate) fn compare_leaf(cx: &Store, a: &Value, b: &Value, ties: Ties) -> Ordering {
     if let Some(order) = number_order(a, b) {
         let is_float = |value: &Value| matches!(value, Value::Float(_));
@@ -388,7 +387,7 @@ pub(crate) fn compare_leaf(cx: &Store, a: &Value, b: &Value, ties: Ties) -> Orde
         (Value::Builtin(a), Value::Builtin(b)) => {
             cx.builtins.of(*a).name.cmp(cx.builtins.of(*b).name).then_with(|| a.index().cmp(&b.index()))
         }
-        // A function type of its own order keeps the order total.
+        // A rank for each function type keeps the order total.
         (a, b) => band(a).cmp(&band(b)).then_with(|| function_rank(a).cmp(&function_rank(b))),
     }
 }

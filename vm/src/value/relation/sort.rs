@@ -1,9 +1,9 @@
-//! Sorting rows by keys in the natural order: stable, no panic whatever the keys are.
+//! Sorts rows by keys in the natural order: stable, and without a panic for any keys.
 //!
-//! What kinds of keys there are is looked at once. Integers are sorted as integers, strings by their
-//! first eight bytes first, short vectors of leaves item by item; only keys that hold collections or are long need
-//! comparisons that pay fuel and can fault. Where comparisons cannot fault, blocks of rows are sorted by the standard library and
-//! merged, so that a sort pays as it goes.
+//! The kinds of the keys are determined first. Integers are sorted as integers, strings by their first eight bytes
+//! first, short vectors of leaves item by item; only keys that hold collections or are long need comparisons that pay
+//! fuel and can fault. If comparisons cannot fault, the standard library sorts blocks of rows, which are then merged,
+//! so that a sort pays as it goes.
 
 use crate::fault::Result;
 use crate::value::relation::order::{Ties, compare_leaf, compare_nested, is_short};
@@ -11,10 +11,10 @@ use crate::value::string::SHORT_TEXT;
 use crate::value::{Store, Value};
 use std::cmp::Ordering;
 
-/// Rows sorted in one go: about a millisecond.
+/// Rows sorted at once, in about a millisecond.
 const BLOCK: usize = 16_384;
 
-/// Sorts rows by a key that borrows from elsewhere.
+/// Sorts rows by a borrowed key.
 ///
 /// # Errors
 /// Fuel, deadline, cancellation.
@@ -26,7 +26,7 @@ pub(crate) fn sort_by_key<'v>(
     sort_rows(cx, rows, key, Ties::Equal)
 }
 
-/// [`sort_by_key`] for the keys of a map or the members of a set: no two of them are equal in this order.
+/// [`sort_by_key`] for the keys of a map or the members of a set, which are distinct in this order.
 ///
 /// # Errors
 /// Fuel, deadline, cancellation.
@@ -91,7 +91,7 @@ fn sort_rows<'v>(
     }
 }
 
-/// Sorts rows by several keys each: those of a row are `width` neighbours in `parts`. All are short.
+/// Sorts rows by several keys each: `width` adjacent items of `parts` for each row. All are short.
 ///
 /// # Errors
 /// Fuel, deadline, cancellation.
@@ -129,7 +129,7 @@ pub(crate) fn sort_by_parts(cx: &mut Store, rows: &mut [u32], parts: &[Value], w
     }
 }
 
-/// Sorts blocks one after the other and merges them.
+/// Sorts blocks one after the other, and merges them.
 fn in_blocks(
     cx: &mut Store,
     rows: &mut [u32],
@@ -148,7 +148,7 @@ fn in_blocks(
 }
 
 fn reserve(cx: &mut Store, rows: usize) -> Result<()> {
-    // The widest copy of a key with its places.
+    // The widest copy of a key with its row.
     const COPY_BYTES: usize = 24;
     cx.reserve(rows.saturating_mul(size_of::<u32>()).saturating_add(rows.min(BLOCK) * COPY_BYTES))
 }
@@ -158,17 +158,17 @@ fn pay_block(cx: &mut Store, rows: usize) -> Result<()> {
     cx.tick(rows as u64 * u64::from(levels))
 }
 
-/// What all keys are.
+/// The common kind of all keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Integers,
-    /// Short ones.
+    /// Short strings.
     Strings,
     /// Short values, no collections: their order is total and comparing them cannot fault.
     Leaves,
     /// Vectors of two integers.
     IntegerPairs,
-    /// Vectors of such values.
+    /// Vectors of short values.
     Vectors,
     Any,
 }
@@ -209,7 +209,7 @@ fn kind_of<'v>(cx: &Store, keys: impl Iterator<Item = &'v Value>) -> Result<Kind
     Ok(whole.unwrap_or(Kind::Leaves))
 }
 
-/// Sorts by keys that are copied once; the place of a row decides ties, which keeps the sort stable.
+/// Sorts by copied keys; the row number decides ties, which keeps the sort stable.
 fn by_small_key<K: Ord + Copy>(rows: &mut [u32], key: impl Fn(&u32) -> K) {
     by_small_key_then(rows, key, |_, _| Ordering::Equal);
 }
@@ -268,8 +268,8 @@ fn compare_items(cx: &Store, a: &[Value], b: &[Value], ties: Ties) -> Ordering {
     a.len().cmp(&b.len())
 }
 
-/// A bottom-up merge sort of rows of which each `sorted` neighbours are in order. It stops at the first fault: the sort of the
-/// standard library may panic when a comparison cannot answer.
+/// A bottom-up merge sort of rows in which each group of `sorted` neighbours is in order. It stops at the first
+/// fault; the standard library's sort may panic if a comparison has no answer.
 fn merge_sort(
     cx: &mut Store,
     rows: &mut [u32],

@@ -1,7 +1,7 @@
-//! Looking for members: by value, by name, and by the flexible rule for keys.
+//! Looks up members of sets: by value, by name, and by the flexible rule for keys.
 //!
-//! Names and other short texts are compared for nothing, so that looking for them cannot fail; the time that
-//! takes is bounded, because an index bounds the number of comparisons.
+//! Comparing names and other short texts costs no fuel, so looking them up cannot fail. The time is bounded, since an
+//! index bounds the number of comparisons.
 
 use super::SetNode;
 use crate::fault::Result;
@@ -33,7 +33,7 @@ impl SetNode {
         found
     }
 
-    /// Position of a string of this text, which has `hash` and perhaps a symbol.
+    /// Position of a string of this text, which has `hash` and possibly a symbol.
     ///
     /// # Errors
     /// Comparing long texts pays fuel.
@@ -52,7 +52,7 @@ impl SetNode {
         }
     }
 
-    /// [`SetNode::find_text`] for a text that is compared for nothing.
+    /// [`SetNode::find_text`] for a short text, without payment.
     fn find_short(&self, text: &str, hash: u32, symbol: Option<Symbol>) -> Option<usize> {
         let is_same = |member: &Value| match member {
             Value::Str(node) => match (node.symbol(), symbol) {
@@ -108,7 +108,7 @@ impl SetNode {
         self.find_node(cx, node)
     }
 
-    /// [`SetNode::find_string`] among few members, in a sorted index, or of a long one.
+    /// [`SetNode::find_string`] among few members, in a sorted index, or for a long string.
     #[inline(never)]
     fn find_node(&self, cx: &mut Store, node: &Rc<StringNode>) -> Result<Option<usize>> {
         if self.index().is_none() {
@@ -153,8 +153,8 @@ impl SetNode {
         )
     }
 
-    /// Position of a key with the flexible rule: the exact key, the other of keyword
-    /// and string, then the name with `-` replaced by `_`.
+    /// Position of a key by the flexible rule: the exact key, then its counterpart of keyword and string, then the
+    /// name with `-` replaced by `_`.
     ///
     /// # Errors
     /// Comparing collections as keys pays fuel.
@@ -191,7 +191,7 @@ impl SetNode {
             return Ok(Some(row));
         }
         if text.len() > SHORT_TEXT {
-            // Looked through, copied and hashed below.
+            // Searched, copied and hashed below.
             pay_bytes(cx, text.len())?;
             cx.reserve(text.len())?;
         }
@@ -206,21 +206,21 @@ impl SetNode {
         })
     }
 
-    /// [`SetNode::find_flexible`] for a keyword: looks first where the name was found last.
+    /// [`SetNode::find_flexible`] for a keyword: tries first where the name was found last.
     #[inline]
     pub fn find_named(&self, cx: &Store, symbol: Symbol) -> Option<usize> {
         let place = cx.symbols.place(symbol);
         let found = match self.members.get(place) {
             Some(Value::Keyword(key)) => *key == symbol,
-            // The exact key would come first.
+            // The exact key would take precedence.
             Some(Value::Str(node)) => !self.has_keyword && node.symbol() == Some(symbol),
             _ => false,
         };
         if found { Some(place) } else { self.search_named(cx, symbol) }
     }
 
-    /// Position of the key that a write to `key` goes to: the exact key; else, for a keyword, the string key
-    /// that reading by it finds. So a keyword changes rows of JSON, whose keys are strings, as it reads them.
+    /// Position of the key that a write to `key` replaces: the exact key; else, for a keyword, the string key that a
+    /// read finds. A keyword so changes rows of JSON, which have string keys, as it reads them.
     ///
     /// # Errors
     /// Comparing collections as keys pays fuel.
@@ -228,7 +228,7 @@ impl SetNode {
     pub fn find_written(&self, cx: &mut Store, key: &Value) -> Result<Option<usize>> {
         match key {
             Value::Keyword(symbol) if self.has_text => Ok(self.find_named(cx, *symbol).filter(|&row| {
-                // Names with `-` and `_` are the same to a reader; as keywords they stay two keys.
+                // Names with `-` and `_` are the same for a read; as keywords they stay two keys.
                 !matches!(self.members.get(row), Some(Value::Keyword(other)) if other != symbol)
             })),
             other => self.find(cx, other),

@@ -1,4 +1,4 @@
-//! What a set that was large hands on.
+//! Tests that copies of a set that was large get no room of it.
 
 use super::{SCAN, SetNode};
 use crate::value::testing::with_store;

@@ -1,14 +1,14 @@
-//! Parts of dates, and steps of the calendar.
+//! Parts of dates, and calendar arithmetic.
 
 use super::{DateTime, Duration, LocalDate, MICROS_PER_MILLI, MILLIS_PER_DAY, civil};
 use jiff::Span;
 use jiff::civil::Date;
 
-/// Monday first, as Java spells them.
+/// Names of weekdays, Monday first, as Java spells them.
 pub const WEEKDAYS: [&str; 7] =
     ["MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"];
 
-/// January first, as Java spells them.
+/// Names of months, as Java spells them.
 pub const MONTHS: [&str; 12] = [
     "JANUARY",
     "FEBRUARY",
@@ -24,7 +24,7 @@ pub const MONTHS: [&str; 12] = [
     "DECEMBER",
 ];
 
-/// A part of a date that is a number.
+/// A numeric part of a date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatePart {
     /// The year.
@@ -39,9 +39,9 @@ pub enum DatePart {
     Weekday,
     /// The week of ISO 8601, 1 to 53.
     IsoWeek,
-    /// The year that this week belongs to.
+    /// The year of that week.
     IsoWeekYear,
-    /// Days of the month.
+    /// Number of days of the month.
     MonthLength,
 }
 
@@ -54,7 +54,7 @@ impl LocalDate {
 
     /// A part of the date.
     pub fn part(self, part: DatePart) -> i64 {
-        // Every day that there is has a calendar form.
+        // Every valid day has a calendar form.
         let date = civil(self.0).unwrap_or_default();
         i64::from(match part {
             DatePart::Year => date.year(),
@@ -73,7 +73,7 @@ impl LocalDate {
         civil(self.0).is_some_and(Date::in_leap_year)
     }
 
-    /// The day so many months later, or the last one of that month.
+    /// The day this many months later, or the last one of that month.
     pub fn plus_months(self, months: i64) -> Option<LocalDate> {
         let span = Span::new().try_months(months).ok()?;
         LocalDate::of(civil(self.0)?.checked_add(span).ok()?)
@@ -81,9 +81,9 @@ impl LocalDate {
 }
 
 impl DateTime {
-    /// The day it is in UTC.
+    /// Its day in UTC.
     pub fn date(self) -> LocalDate {
-        // An instant is within the years of dates.
+        // Instants are within the range of dates.
         LocalDate(self.millis().div_euclid(MILLIS_PER_DAY) as i32)
     }
 
@@ -92,7 +92,7 @@ impl DateTime {
         self.millis().rem_euclid(MILLIS_PER_DAY)
     }
 
-    /// The instant so many milliseconds later.
+    /// The instant this many milliseconds later.
     pub fn plus_millis(self, millis: i64) -> Option<DateTime> {
         let micros = self.0.checked_add(millis.checked_mul(MICROS_PER_MILLI)?)?;
         let instant = DateTime::from_millis(micros.div_euclid(MICROS_PER_MILLI))?;
