@@ -1,7 +1,7 @@
 //! Benchmark of JSON decoding and encoding, compared with `serde_json::Value`.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use ptc_benches::roomy;
+use ptc_benches::large_budget;
 use ptc_vm::Isolate;
 use ptc_vm::json::{Keys, decode, encode};
 use std::fmt::Write as _;
@@ -32,7 +32,7 @@ fn json(criterion: &mut Criterion) {
     group.throughput(Throughput::Bytes(text.len() as u64));
     group.bench_function("decode", |bencher| {
         bencher.iter(|| {
-            let mut isolate = Isolate::new(roomy());
+            let mut isolate = Isolate::new(large_budget());
             isolate.with(|cx| black_box(decode(cx, text.as_bytes()).is_ok()))
         });
     });
@@ -40,7 +40,7 @@ fn json(criterion: &mut Criterion) {
         bencher.iter(|| black_box(serde_json::from_str::<serde_json::Value>(&text).is_ok()));
     });
     group.bench_function("encode", |bencher| {
-        let mut isolate = Isolate::new(roomy());
+        let mut isolate = Isolate::new(large_budget());
         isolate.with(|cx| {
             let Ok(value) = decode(cx, text.as_bytes()) else { return };
             bencher.iter(|| black_box(encode(cx, &value, Keys::Names, usize::MAX).is_ok()));

@@ -1,14 +1,14 @@
 //! Benchmark of a host call that the host answers at once: the VM's share of a tool call.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use ptc_benches::{SLICE, compiled, roomy};
+use ptc_benches::{SLICE, compiled, large_budget};
 use ptc_vm::bytecode::Program;
 use ptc_vm::{CallId, Exit, Isolate, Value};
 use std::sync::Arc;
 
 /// Runs a program and answers all its host calls with 1. Calls are answered together, once every fiber waits.
 fn run_answering(program: &Arc<Program>) {
-    let mut isolate = Isolate::new(roomy());
+    let mut isolate = Isolate::new(large_budget());
     let Ok(unit) = isolate.load(program.clone()) else { panic!("does not load") };
     isolate.start(unit);
     let mut waiting: Vec<CallId> = Vec::new();

@@ -3,7 +3,7 @@
 mod scripts;
 
 use crate::measure::memory::{sessions, suspended, values};
-use crate::measure::overhead::WAYS;
+use crate::measure::overhead::CALL_PATTERNS;
 use crate::measure::pmap::{self as pmap_measure, Sides, Transport};
 use crate::measure::workload::WORKLOADS;
 use crate::measure::{
@@ -423,7 +423,8 @@ fn fair(args: &FairnessArgs) -> Result<Exit, Abort> {
         args.programs, args.others
     ))?;
     for (name, program) in fairness::KINDS {
-        let fairness::Beside { in_turn, at_once } = fairness::beside(program, args.others, args.programs)?;
+        let fairness::WaitsUnderLoad { in_turn, at_once } =
+            fairness::under_load(program, args.others, args.programs)?;
         let cells: Vec<String> = [in_turn, at_once]
             .iter()
             .flat_map(|waits| [0.5, 0.99, 1.0].map(|part| millis(waits.at(part))))
@@ -526,8 +527,8 @@ async fn pmap(args: PmapArgs) -> Result<Exit, Abort> {
 
 async fn overhead(args: OverheadArgs) -> Result<Exit, Abort> {
     let mut entries: Vec<ServerEntry> = Vec::new();
-    for way in WAYS {
-        let entry = way.entry()?;
+    for pattern in CALL_PATTERNS {
+        let entry = pattern.entry()?;
         if !entries.iter().any(|known| known.name == entry.name) {
             entries.push(entry);
         }
@@ -537,13 +538,13 @@ async fn overhead(args: OverheadArgs) -> Result<Exit, Abort> {
     console::write_line(
         "| calls | bare client | ptc | more a call | more CPU a call |\n|---|---|---|---|---|",
     )?;
-    for way in WAYS {
-        let measured = way.measure(&runtime, args.rounds).await?;
-        let (more, more_cpu) = measured.more_micros(way.calls);
+    for pattern in CALL_PATTERNS {
+        let measured = pattern.measure(&runtime, args.rounds).await?;
+        let (more, more_cpu) = measured.more_micros(pattern.calls);
         console::write_line(&format!(
             "| {}: {} | {} | {} | {:.1} µs | {:.1} µs |",
-            way.calls,
-            way.name,
+            pattern.calls,
+            pattern.name,
             millis(measured.bare.wall),
             millis(measured.ptc.wall),
             more,

@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub const SLICE: u64 = 1_000_000;
 
 /// Budgets that no benchmark exhausts.
-pub fn roomy() -> Budget {
+pub fn large_budget() -> Budget {
     Budget { memory_bytes: 1 << 30, fuel: u64::MAX >> 1, ..Budget::default() }
 }
 
@@ -39,7 +39,7 @@ pub fn compiled(source: &str) -> Arc<Program> {
 /// # Panics
 /// When the program fails.
 pub fn run(program: &Arc<Program>) {
-    let mut isolate = Isolate::new(roomy());
+    let mut isolate = Isolate::new(large_budget());
     let unit = match isolate.load(program.clone()) {
         Ok(unit) => unit,
         Err(fault) => panic!("{fault:?}"),

@@ -38,7 +38,7 @@ impl Waits {
 
 /// Waiting times of new programs while long ones run.
 #[derive(Debug)]
-pub struct Beside {
+pub struct WaitsUnderLoad {
     /// Each new program was sent when the one before was answered.
     pub in_turn: Waits,
     /// All new programs were sent at once.
@@ -58,7 +58,7 @@ pub struct Flood {
 ///
 /// # Errors
 /// A server that does not start, or that answers something else.
-pub fn beside(program: &str, others: usize, programs: usize) -> io::Result<Beside> {
+pub fn under_load(program: &str, others: usize, programs: usize) -> io::Result<WaitsUnderLoad> {
     // Limits that hold the large values of the long programs: the waiting time is measured, not the refusal.
     let mut server = FairnessServer::start(&[
         "serve",
@@ -78,7 +78,7 @@ pub fn beside(program: &str, others: usize, programs: usize) -> io::Result<Besid
         waits.sort_unstable();
         Waits(waits)
     };
-    Ok(Beside { in_turn: sorted(in_turn), at_once: sorted(at_once) })
+    Ok(WaitsUnderLoad { in_turn: sorted(in_turn), at_once: sorted(at_once) })
 }
 
 /// Pipelines distinct new programs to a server with default flags.

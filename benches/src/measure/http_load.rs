@@ -75,8 +75,8 @@ pub fn report<E: From<io::Error>>(
     say("\n| a quiet client | p50 | p99 | p99 of that alone |\n|---|---|---|---|")?;
     let waits = fairness(args.connections, args.quiet)?;
     let alone = waits.first().map_or(0.0, |wait| wait.p99);
-    for QuietWait { beside, p50, p99 } in waits {
-        say(&format!("| {beside} | {p50:.0} µs | {p99:.0} µs | {:.2} |", p99 / alone))?;
+    for QuietWait { load, p50, p99 } in waits {
+        say(&format!("| {load} | {p50:.0} µs | {p99:.0} µs | {:.2} |", p99 / alone))?;
     }
     let idle = idle(args.idle, args.sessions)?;
     say(&format!(
@@ -168,7 +168,7 @@ pub fn rates(connections: usize, rounds: usize) -> io::Result<Rates> {
 #[derive(Debug)]
 pub struct QuietWait {
     /// The other load on the server.
-    pub beside: &'static str,
+    pub load: &'static str,
     /// The median, in microseconds.
     pub p50: f64,
     /// The 99th percentile, in microseconds.
@@ -210,7 +210,7 @@ pub fn fairness(connections: usize, requests: usize) -> io::Result<Vec<QuietWait
         ("beside a flood of long programs", Some(long)),
     ];
     let mut waits = Vec::new();
-    for (beside, body) in floods {
+    for (load, body) in floods {
         let (stop, count) = (AtomicBool::new(false), AtomicU64::new(0));
         let measured = std::thread::scope(|scope| {
             let flood = body.map(|body| {
@@ -237,7 +237,7 @@ pub fn fairness(connections: usize, requests: usize) -> io::Result<Vec<QuietWait
         times.sort_by(f64::total_cmp);
         let at = |part: f64| times.get((times.len().saturating_sub(1) as f64 * part) as usize).copied();
         let (p50, p99) = (at(0.5).unwrap_or(f64::NAN), at(0.99).unwrap_or(f64::NAN));
-        waits.push(QuietWait { beside, p50, p99 });
+        waits.push(QuietWait { load, p50, p99 });
     }
     Ok(waits)
 }

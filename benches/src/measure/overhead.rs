@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// One pattern of calls.
 #[derive(Clone, Copy, Debug)]
-pub struct Way {
+pub struct CallPattern {
     /// What it is called.
     pub name: &'static str,
     /// Time of one call in the server, in milliseconds.
@@ -25,10 +25,22 @@ pub struct Way {
 }
 
 /// The patterns that are measured.
-pub const WAYS: &[Way] = &[
-    Way { name: "one after the other, answered at once", delay_ms: 0, calls: 2_000, width: 1, form: "map" },
-    Way { name: "100 in flight, answered at once", delay_ms: 0, calls: 100, width: 100, form: "pmap" },
-    Way { name: "100 in flight, 200 ms each", delay_ms: 200, calls: 100, width: 100, form: "pmap" },
+pub const CALL_PATTERNS: &[CallPattern] = &[
+    CallPattern {
+        name: "one after the other, answered at once",
+        delay_ms: 0,
+        calls: 2_000,
+        width: 1,
+        form: "map",
+    },
+    CallPattern {
+        name: "100 in flight, answered at once",
+        delay_ms: 0,
+        calls: 100,
+        width: 100,
+        form: "pmap",
+    },
+    CallPattern { name: "100 in flight, 200 ms each", delay_ms: 200, calls: 100, width: 100, form: "pmap" },
 ];
 
 /// Cost of all calls of one side.
@@ -67,7 +79,7 @@ impl Comparison {
     }
 }
 
-impl Way {
+impl CallPattern {
     /// Arguments that make this binary the delay server.
     pub fn server(&self) -> [String; 3] {
         ["bench".to_owned(), "delay-server".to_owned(), self.delay_ms.to_string()]

@@ -54,7 +54,7 @@ pub fn measure(runtime: &Arc<Runtime>) -> Sizes {
 
 /// Our `tools/list` result.
 pub fn tool_list(runtime: &Arc<Runtime>, mode: CatalogMode) -> Value {
-    let catalog = CatalogView::of(&runtime.catalog());
+    let catalog = CatalogView::from_catalog(&runtime.catalog());
     let catalog_style = CatalogStyle { mode, ..CatalogStyle::default() };
     let facts = Facts {
         catalog,

@@ -464,7 +464,11 @@ impl Booted {
     pub async fn clash(&self) -> Abort {
         let table = FunctionTable::default();
         let clash = || {
-            table.of(&self.runtime.catalog()).clashes().first().map(|clash| Abort::usage(clash.to_string()))
+            table
+                .for_catalog(&self.runtime.catalog())
+                .clashes()
+                .first()
+                .map(|clash| Abort::usage(clash.to_string()))
         };
         let mut changes = self.runtime.catalog_changes();
         let mut started = pin!(self.runtime.settle());
@@ -486,6 +490,6 @@ impl Booted {
 
     /// The catalog for the description of `lisp_eval`.
     pub fn catalog(&self) -> CatalogView {
-        CatalogView::of(&self.runtime.catalog())
+        CatalogView::from_catalog(&self.runtime.catalog())
     }
 }

@@ -48,13 +48,13 @@ pub async fn run(args: ExecArgs) -> Result<Exit, Abort> {
     let booted = boot(&args.upstreams, need, 1).await?;
     let limits = args.python.limits(&args.limits, booted.has_upstreams, booted.execution)?;
     let functions = Arc::<FunctionTable>::default();
-    if let Some(clash) = functions.of(&booted.runtime.catalog()).clashes().first() {
+    if let Some(clash) = functions.for_catalog(&booted.runtime.catalog()).clashes().first() {
         booted.runtime.shutdown().await;
         return Err(Abort::usage(clash.to_string()));
     }
     let engine = args.python.engine(&limits).await?;
     let script = Script { code: code.into(), output_bytes: limits.output_bytes };
-    let run = ScriptRun { engine, broker: booted.runtime.broker().clone(), functions, script, turn: None };
+    let run = ScriptRun { engine, broker: booted.runtime.broker().clone(), functions, script, permit: None };
     let outcome = booted.runtime.run_guest(limits.limits, run.guest()).await;
     booted.runtime.shutdown().await;
     let (text, exit) = match outcome.result {

@@ -6,7 +6,7 @@ use crate::server::{Handler, Surface};
 use crate::tools::execute_program::{ExecuteProgram, ScriptLimits, ScriptSessions};
 use crate::tools::lisp_debug::LispDebug;
 use crate::tools::lisp_task::Tasks;
-use crate::tools::proxy::{ProxyDispatch, ProxyPlace};
+use crate::tools::proxy::{ProxyDispatch, ProxyStorage};
 use crate::tools::registry::MoreTools;
 use crate::tools::session::{SessionQuotas, SessionTable, StoreAccess};
 use crate::tools::{Facts, Registry, execute_program, lisp_eval, lisp_task};
@@ -63,7 +63,7 @@ impl Toolset {
     pub(super) fn handler(&self, runtime: &Arc<Runtime>, facts: Facts) -> serde_json::Result<Handler> {
         let mut more = MoreTools::default();
         if let Some(ScriptParts { engine, limits, sessions }) = &self.scripts {
-            let engine = if runtime.is_part() { engine.clone().apart() } else { engine.clone() };
+            let engine = if runtime.is_part() { engine.clone().for_other_owners() } else { engine.clone() };
             let tool = ExecuteProgram::new(runtime.clone(), engine, *limits);
             more.scripts = Some(match sessions {
                 Some(quotas) => tool.with_sessions(ScriptSessions::new(*quotas)),
@@ -71,14 +71,14 @@ impl Toolset {
             });
         }
         if let Some(ProxyParts { store, roots, rules }) = &self.proxy {
-            let place = ProxyPlace::new(store.clone(), roots.clone(), *rules);
-            more.proxy = Some(ProxyDispatch::new(runtime.clone(), self.limits, place));
+            let storage = ProxyStorage::new(store.clone(), roots.clone(), *rules);
+            more.proxy = Some(ProxyDispatch::new(runtime.clone(), self.limits, storage));
         }
-        if let Some((quotas, kept, stores)) = &self.sessions {
+        if let Some((quotas, sizes, stores)) = &self.sessions {
             let stores = stores.clone();
-            more.sessions = Some(SessionTable::new(runtime.clone(), *quotas, *kept, self.limits, stores));
+            more.sessions = Some(SessionTable::new(runtime.clone(), *quotas, *sizes, self.limits, stores));
         }
-        more.tasks = self.tasks.as_ref().map(|tasks| tasks.of(runtime.clone()));
+        more.tasks = self.tasks.as_ref().map(|tasks| tasks.with_runtime(runtime.clone()));
         more.debug = self
             .recorder
             .clone()

@@ -109,7 +109,7 @@ pub const PYTHON: Wording = Wording {
 
 impl CatalogView {
     /// Converts the runtime's catalog. Its texts hold no secrets: they are redacted when a list is read.
-    pub fn of(catalog: &ptc_runtime::tools::Catalog) -> CatalogView {
+    pub fn from_catalog(catalog: &ptc_runtime::tools::Catalog) -> CatalogView {
         let servers = catalog.servers().map(|server| ServerView {
             name: server.name.to_string(),
             description: server.about().unwrap_or_default().into_owned(),

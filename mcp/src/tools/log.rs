@@ -7,7 +7,7 @@ use serde_json::json;
 
 /// The messages about a run at `level` and above: each upstream call, then the end. The outcome is already
 /// redacted.
-pub fn of_run(level: LogLevel, outcome: &Outcome) -> Vec<LogMessage> {
+pub fn run_messages(level: LogLevel, outcome: &Outcome) -> Vec<LogMessage> {
     /// Most messages about calls. The debug profile of an answer has all calls.
     const MOST: usize = 50;
     let mut messages = Vec::new();

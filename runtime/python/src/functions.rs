@@ -147,7 +147,7 @@ fn cut(text: &str, characters: usize) -> &str {
 
 impl Functions {
     /// Makes the functions of a catalog. Two tools with the same name are both left out.
-    pub fn of(catalog: &Catalog) -> Functions {
+    pub fn from_catalog(catalog: &Catalog) -> Functions {
         let mut functions = Functions { version: catalog.version(), ..Functions::default() };
         for server in catalog.servers() {
             let Some(tools) = &server.tools else { continue };
@@ -231,11 +231,11 @@ pub struct FunctionTable {
 
 impl FunctionTable {
     /// The functions of this catalog.
-    pub fn of(&self, catalog: &Catalog) -> Arc<Functions> {
+    pub fn for_catalog(&self, catalog: &Catalog) -> Arc<Functions> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         // Version 0 has no tool list, and the initial functions are empty too.
         if last.version != catalog.version() {
-            *last = Arc::new(Functions::of(catalog));
+            *last = Arc::new(Functions::from_catalog(catalog));
             for clash in &last.clashes {
                 tracing::warn!("{clash}");
             }
@@ -267,7 +267,7 @@ mod tests {
         catalog.publish("a-b", list("a-b", &["x", "y.z", "gone"], &policy), SnapshotMode::Live);
         catalog.publish("a_b", list("a_b", &["x"], &policy), SnapshotMode::Live);
         let table = FunctionTable::default();
-        let functions = table.of(&catalog.snapshot());
+        let functions = table.for_catalog(&catalog.snapshot());
         let names: Vec<&str> = functions.iter().map(|function| function.name.as_str()).collect();
         assert_eq!(names, ["mcp__a_b__y_z"]);
         assert_eq!(functions.unavailable(), ["mcp__a_b__gone", "mcp__a_b__x"]);
@@ -280,8 +280,8 @@ mod tests {
         assert_eq!((&only.params[..], only.required), (&["b".to_owned(), "a".to_owned()][..], 1));
         let doc = "Does it\n\nParameters:\n  b (string, required)\n  a (integer or null, optional): How many";
         assert_eq!(only.doc, doc);
-        assert!(Arc::ptr_eq(&functions, &table.of(&catalog.snapshot())));
+        assert!(Arc::ptr_eq(&functions, &table.for_catalog(&catalog.snapshot())));
         catalog.outdate("a_b");
-        assert!(!Arc::ptr_eq(&functions, &table.of(&catalog.snapshot())));
+        assert!(!Arc::ptr_eq(&functions, &table.for_catalog(&catalog.snapshot())));
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! The engine does the work in another process.
 
-use crate::engine::{Engine, Namespace, Printed, Script};
+use crate::engine::{Engine, Namespace, Script, ScriptOutput};
 use crate::functions::FunctionTable;
-use crate::heard::{Heard, Output};
 use crate::host::Host;
-use crate::kept::KeptResults;
 use crate::output;
+use crate::received::{Output, ReceivedOutput};
+use crate::retained::RetainedResults;
 use ptc_runtime::broker::ToolBroker;
 use ptc_runtime::guest::{MakeGuest, outside};
 use ptc_runtime::limits::Limits;
@@ -29,13 +29,13 @@ pub struct ScriptRun {
     /// The code and its limits.
     pub script: Script,
     /// The permit to use a shared namespace; `None` for a namespace of its own.
-    pub turn: Option<NamespaceTurn>,
+    pub permit: Option<NamespacePermit>,
 }
 
 /// A namespace that scripts use one after the other. The first script starts it. It is over when a script is
 /// interrupted in it or its process ends. Results that are retained for its scripts go with it.
 #[derive(Default)]
-pub struct KeptNamespace(Mutex<NamespaceState>);
+pub struct SharedNamespace(Mutex<NamespaceState>);
 
 #[derive(Default)]
 enum NamespaceState {
@@ -48,14 +48,14 @@ enum NamespaceState {
 
 /// Why a script gets no permit for a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoTurn {
+pub enum NoPermit {
     /// Another script is running in it.
     Busy,
     /// The namespace is over.
     Over,
 }
 
-impl KeptNamespace {
+impl SharedNamespace {
     fn state(&self) -> MutexGuard<'_, NamespaceState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -64,17 +64,17 @@ impl KeptNamespace {
     ///
     /// # Errors
     /// Another script has it, or the namespace is over.
-    pub fn turn(self: &Arc<KeptNamespace>) -> Result<NamespaceTurn, NoTurn> {
+    pub fn permit(self: &Arc<SharedNamespace>) -> Result<NamespacePermit, NoPermit> {
         let mut state = self.state();
         let before = match std::mem::replace(&mut *state, NamespaceState::Busy) {
-            NamespaceState::Busy => return Err(NoTurn::Busy),
+            NamespaceState::Busy => return Err(NoPermit::Busy),
             NamespaceState::Over => {
                 *state = NamespaceState::Over;
-                return Err(NoTurn::Over);
+                return Err(NoPermit::Over);
             }
             before => before,
         };
-        Ok(NamespaceTurn { kept: self.clone(), left: before })
+        Ok(NamespacePermit { namespace: self.clone(), left: before })
     }
 
     /// Ends the namespace. A running script goes on to its end.
@@ -97,12 +97,12 @@ impl KeptNamespace {
 }
 
 /// The permit of one script to use a namespace. Dropping it sets the namespace's state to `left`.
-pub struct NamespaceTurn {
-    kept: Arc<KeptNamespace>,
+pub struct NamespacePermit {
+    namespace: Arc<SharedNamespace>,
     left: NamespaceState,
 }
 
-impl NamespaceTurn {
+impl NamespacePermit {
     /// Runs the script; `host` is called with the results retained so far. If the future is dropped before
     /// its end, the namespace is over.
     async fn run(
@@ -110,7 +110,7 @@ impl NamespaceTurn {
         engine: &dyn Engine,
         script: &Script,
         host: impl FnOnce(OwnedSpills) -> Arc<Host>,
-    ) -> Result<Printed, Failure> {
+    ) -> Result<ScriptOutput, Failure> {
         let before = std::mem::replace(&mut self.left, NamespaceState::Over);
         let (namespace, spills) = match before {
             NamespaceState::Idle(namespace, spills) => (Some(namespace), spills),
@@ -123,51 +123,51 @@ impl NamespaceTurn {
         };
         let result = namespace.run(script, &host).await;
         if namespace.is_alive() {
-            self.left = NamespaceState::Idle(namespace, host.kept.take());
+            self.left = NamespaceState::Idle(namespace, host.retained.take());
         }
         result
     }
 }
 
-impl Drop for NamespaceTurn {
+impl Drop for NamespacePermit {
     fn drop(&mut self) {
-        *self.kept.state() = std::mem::replace(&mut self.left, NamespaceState::Over);
+        *self.namespace.state() = std::mem::replace(&mut self.left, NamespaceState::Over);
     }
 }
 
 impl ScriptRun {
     /// Makes a guest of this script.
     pub fn guest(self) -> MakeGuest {
-        let heard = Arc::new(Heard::new(self.script.output_bytes));
-        let until_then = heard.clone();
+        let received = Arc::new(ReceivedOutput::new(self.script.output_bytes));
+        let until_then = received.clone();
         let interrupted = move |kind, limits: &Limits| failed(interrupted(kind, limits), &until_then);
-        outside(interrupted, move |account| self.end(account, heard))
+        outside(interrupted, move |account| self.end(account, received))
     }
 
-    async fn end(self, account: Arc<RunAccount>, heard: Arc<Heard>) -> Ending {
+    async fn end(self, account: Arc<RunAccount>, received: Arc<ReceivedOutput>) -> Ending {
         account.be_patient();
         let code = self.script.code.clone();
         // A script that lists or searches functions needs all servers.
         let is_named = |server: &str| code.contains("tools(") || code.contains(&qualified_name(server, ""));
         self.broker.start(&account, is_named).await;
-        let functions = self.functions.of(&self.broker.catalog().snapshot());
+        let functions = self.functions.for_catalog(&self.broker.catalog().snapshot());
         let limit = self.script.output_bytes;
         let broker = self.broker;
         let asked = broker.clone();
         let host = |spills| {
-            let kept = KeptResults::new(spills, account.limits().fuel);
-            Arc::new(Host { broker, account, functions, kept, heard: heard.clone() })
+            let retained = RetainedResults::new(spills, account.limits().fuel);
+            Arc::new(Host { broker, account, functions, retained, received: received.clone() })
         };
-        let result = match self.turn {
+        let result = match self.permit {
             None => self.engine.run(self.script, host(OwnedSpills::default())).await,
-            Some(mut turn) => turn.run(&*self.engine, &self.script, host).await,
+            Some(mut permit) => permit.run(&*self.engine, &self.script, host).await,
         };
         match result {
-            Err(failure) => failed(about_server(failure, &asked), &heard),
+            Err(failure) => failed(about_server(failure, &asked), &received),
             Ok(printed) => {
                 let text = output::printed(&printed.text, printed.cut, limit, &printed.notes);
                 let answer = RenderedValue { truncated: printed.cut, ..RenderedValue::of(text) };
-                Ending { stderr: stderr(&heard), ..Ending::of(Ok(answer)) }
+                Ending { stderr: stderr(&received), ..Ending::of(Ok(answer)) }
             }
         }
     }
@@ -191,14 +191,14 @@ fn about_server(failure: Failure, broker: &ToolBroker) -> Failure {
 }
 
 /// The ending of a failed script, with its output.
-fn failed(failure: Failure, heard: &Heard) -> Ending {
-    let prints = heard.lines(Output::Stdout);
-    Ending { prints, stderr: stderr(heard), ..Ending::failed(failure) }
+fn failed(failure: Failure, received: &ReceivedOutput) -> Ending {
+    let prints = received.lines(Output::Stdout);
+    Ending { prints, stderr: stderr(received), ..Ending::failed(failure) }
 }
 
 /// The script's standard error, which goes to the server's log.
-fn stderr(heard: &Heard) -> Vec<String> {
-    heard.lines(Output::Stderr)
+fn stderr(received: &ReceivedOutput) -> Vec<String> {
+    received.lines(Output::Stderr)
 }
 
 fn interrupted(kind: InterruptKind, limits: &Limits) -> Failure {

@@ -2,8 +2,8 @@
 //! discovery.
 
 use crate::functions::Functions;
-use crate::heard::Heard;
-use crate::kept::{self, KeptResults};
+use crate::received::ReceivedOutput;
+use crate::retained::{self, RetainedResults};
 use ptc_runtime::broker::{CallError, PayloadValue, ToolBroker, ToolCall, looks_like_json};
 use ptc_runtime::outcome::CallFault;
 use ptc_runtime::run::account::RunAccount;
@@ -25,23 +25,23 @@ pub struct Host {
     /// The functions that the script can call.
     pub functions: Arc<Functions>,
     /// Results that are retained for the script.
-    pub kept: KeptResults,
+    pub retained: RetainedResults,
     /// The script's output so far.
-    pub heard: Arc<Heard>,
+    pub received: Arc<ReceivedOutput>,
 }
 
 /// The result of a call.
-pub enum Given {
+pub enum CallValue {
     /// JSON text, on one line.
     Value(String),
     /// A description of a result that is too large to carry, as JSON text on one line.
-    Kept(String),
+    Spilled(String),
 }
 
 /// A discovery request.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Look {
+pub enum DiscoveryRequest {
     /// Names of functions. With words, only those that contain each of them in name or description.
     Tools(String),
     /// Documentation of one function.
@@ -53,16 +53,16 @@ impl Host {
     ///
     /// # Errors
     /// The message to raise: the discovery budget is used up, or there is no such function.
-    pub fn look(&self, look: &Look) -> Result<String, String> {
+    pub fn discover(&self, request: &DiscoveryRequest) -> Result<String, String> {
         if !self.account.take_discovery() {
             let limit = self.account.limits().max_catalog_ops;
             return Err(format!(
                 "the discovery budget of {limit} operations is used up; keep what tools() and help() have said"
             ));
         }
-        let found = match look {
-            Look::Tools(words) => serde_json::to_string(&self.functions.search(words)),
-            Look::Help(name) => {
+        let found = match request {
+            DiscoveryRequest::Tools(words) => serde_json::to_string(&self.functions.search(words)),
+            DiscoveryRequest::Help(name) => {
                 let function =
                     self.functions.get(name).ok_or_else(|| format!("there is no function {name}"))?;
                 serde_json::to_string(&function.help())
@@ -112,7 +112,7 @@ impl Host {
     /// # Errors
     /// The message of the `ToolError`, without secrets: the tool failed, could not be reached, or was called
     /// wrongly.
-    pub async fn call(&self, function: &str, arguments: &RawValue, keeps: bool) -> Result<Given, String> {
+    pub async fn call(&self, function: &str, arguments: &RawValue, keeps: bool) -> Result<CallValue, String> {
         let Some(target) = self.functions.target(function) else {
             return Err(format!("'{function}' is not available in execute_program"));
         };
@@ -125,7 +125,7 @@ impl Host {
         let payload = match self.broker.call_keeping(&self.account, call, keeps).await {
             Ok(payload) => payload,
             Err(CallError::World(fault)) if fault.reason == CallFault::ResponseTooLarge => {
-                return Err(failed(&(fault.message + kept::ADVICE)));
+                return Err(failed(&(fault.message + retained::ADVICE)));
             }
             Err(CallError::World(fault)) if fault.message == CallFault::CapExhausted.name() => {
                 let most = self.account.limits().max_upstream_calls;
@@ -145,7 +145,7 @@ impl Host {
             return Err(failed(fault.1));
         }
         if let Some(spilled) = payload.spilled() {
-            return Ok(Given::Kept(self.kept.keep(spilled.clone())));
+            return Ok(CallValue::Spilled(self.retained.retain(spilled.clone())));
         }
         let value = match payload.value() {
             PayloadValue::Json(text) => {
@@ -165,6 +165,6 @@ impl Host {
             }
             PayloadValue::Nothing => "null".to_owned(),
         };
-        Ok(Given::Value(value))
+        Ok(CallValue::Value(value))
     }
 }

@@ -8,8 +8,8 @@
 //! - [`engine`]: executes scripts in processes of their own; `engine/cpython`: the machine's `python3` in a
 //!   jail; `engine/monty`: an interpreter for a subset, in workers.
 //! - [`host`]: the host functions of a script: tool calls through the broker, and discovery.
-//! - [`heard`]: the output that a running script has sent so far.
-//! - [`kept`]: spilled results that scripts read in parts.
+//! - [`received`]: the output that a running script has sent so far.
+//! - [`retained`]: spilled results that scripts read in parts.
 //! - [`functions`]: the tools as Python functions, with names and parameters.
 //! - [`output`]: the texts of answers to the client.
 //!
@@ -21,7 +21,7 @@
 pub mod engine;
 pub mod functions;
 pub mod guest;
-pub mod heard;
 pub mod host;
-pub mod kept;
 pub mod output;
+pub mod received;
+pub mod retained;

@@ -1,7 +1,7 @@
 //! The cases of the instruction counter, as a table: name, default size, warm-up runs and the function that
 //! prepares the case.
 
-use ptc_benches::{SLICE, roomy};
+use ptc_benches::{SLICE, large_budget};
 use ptc_compiler::{CompileOptions, Externals, SessionName, compile, inspect};
 use ptc_vm::bytecode::{Program, verify};
 use ptc_vm::json::{Keys, decode, encode};
@@ -145,7 +145,7 @@ fn workload(source: &str, literal: &str, size: usize) -> Result<Prepared, String
         "" => source.to_owned(),
         literal => source.replace(literal, &size.to_string()),
     };
-    let mut isolate = Isolate::new(Budget { memory_bytes: 4 << 30, ..roomy() });
+    let mut isolate = Isolate::new(Budget { memory_bytes: 4 << 30, ..large_budget() });
     if source.contains("data/issues") {
         let context = serde_json::json!({ "issues": issues()? }).to_string();
         isolate.set_context(&context).map_err(|fault| fault.message)?;
@@ -166,7 +166,7 @@ const FUNCTION: &str = "(defn f [x] [x 0])";
 
 /// Calls a function that the program defines itself, or that another program defined.
 fn calling(own: &str, other: &str, size: usize) -> Result<Prepared, String> {
-    let mut isolate = Isolate::new(roomy());
+    let mut isolate = Isolate::new(large_budget());
     evaluate(&mut isolate, other, &[])?;
     let source = format!("{own} (loop [i 0] (if (< i {size}) (do (f i) (recur (inc i))) i))");
     let session = [SessionName { name: "f", arity: None }];
@@ -225,7 +225,7 @@ fn run_only() -> Result<Prepared, String> {
 
 fn json_decode(_: usize) -> Result<Prepared, String> {
     let text = issues()?;
-    let mut isolate = Isolate::new(roomy());
+    let mut isolate = Isolate::new(large_budget());
     Ok(Box::new(move || {
         isolate.with(|cx| decode(cx, text.as_bytes()).map(drop).map_err(|error| format!("{error:?}")))
     }))
@@ -233,7 +233,7 @@ fn json_decode(_: usize) -> Result<Prepared, String> {
 
 fn json_encode(_: usize) -> Result<Prepared, String> {
     let text = issues()?;
-    let mut isolate = Isolate::new(roomy());
+    let mut isolate = Isolate::new(large_budget());
     let value = isolate.with(|cx| decode(cx, text.as_bytes()).map_err(|error| format!("{error:?}")))?;
     Ok(Box::new(move || {
         isolate.with(|cx| match encode(cx, &value, Keys::Names, usize::MAX) {
@@ -250,7 +250,7 @@ fn json_encode(_: usize) -> Result<Prepared, String> {
 /// JSON inside a JSON string, as tools without structured content answer.
 fn json_text(_: usize) -> Result<Prepared, String> {
     let block = serde_json::Value::String(issues()?).to_string();
-    let mut isolate = Isolate::new(roomy());
+    let mut isolate = Isolate::new(large_budget());
     Ok(Box::new(move || {
         isolate.with(|cx| {
             let text = decode(cx, block.as_bytes()).map_err(|error| format!("{error:?}"))?;

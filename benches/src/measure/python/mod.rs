@@ -142,7 +142,7 @@ pub async fn gather(
             broker: runtime.broker().clone(),
             functions: functions.clone(),
             script: Script { code: code.as_str().into(), output_bytes: 1 << 16 },
-            turn: None,
+            permit: None,
         };
         let limits =
             Limits { timeout_ms: 600_000, max_upstream_calls: calls as u64, ..Limits::with_upstreams() };

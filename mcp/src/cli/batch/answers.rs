@@ -41,14 +41,14 @@ impl Answers {
     }
 
     /// Reserves a slot for an answer that comes later, and returns its number.
-    pub(super) fn leave_place(&mut self) -> usize {
+    pub(super) fn reserve_slot(&mut self) -> usize {
         self.behind.push_back(None);
         self.first + self.behind.len() - 1
     }
 
     /// Fills a reserved slot.
-    pub(super) fn fill(&mut self, place: usize, text: Vec<u8>) {
-        if let Some(empty) = place.checked_sub(self.first).and_then(|index| self.behind.get_mut(index)) {
+    pub(super) fn fill(&mut self, slot: usize, text: Vec<u8>) {
+        if let Some(empty) = slot.checked_sub(self.first).and_then(|index| self.behind.get_mut(index)) {
             *empty = Some(text);
         }
         while let Some(Some(text)) = self.behind.front() {
@@ -67,15 +67,15 @@ mod tests {
     fn answers_wait_for_those_before_them() {
         let mut answers = Answers::default();
         answers.write(|out| out.push(b'0'));
-        let places = [answers.leave_place(), answers.leave_place()];
+        let slots = [answers.reserve_slot(), answers.reserve_slot()];
         answers.write(|out| out.push(b'3'));
-        answers.fill(places[1], b"2".to_vec());
+        answers.fill(slots[1], b"2".to_vec());
         assert_eq!((answers.take(), answers.behind()), (b"0".to_vec(), 3));
-        answers.fill(places[0], b"1".to_vec());
+        answers.fill(slots[0], b"1".to_vec());
         answers.write(|out| out.push(b'4'));
         assert_eq!((answers.take(), answers.behind()), (b"1234".to_vec(), 0));
-        let place = answers.leave_place();
-        answers.fill(place, b"5".to_vec());
+        let slot = answers.reserve_slot();
+        answers.fill(slot, b"5".to_vec());
         assert_eq!(answers.take(), b"5");
     }
 }

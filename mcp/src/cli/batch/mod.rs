@@ -108,8 +108,8 @@ impl BatchRun<'_> {
         let mut unread: Option<(Vec<u8>, usize)> = None;
         let mut open = true;
         loop {
-            for (place, text) in self.ended.take() {
-                self.answers.fill(place, text);
+            for (slot, text) in self.ended.take() {
+                self.answers.fill(slot, text);
             }
             if let Some((lines, at)) = unread.take() {
                 unread = self.take_while_room(&lines[at..]).map(|next| (lines, at + next));
@@ -190,8 +190,8 @@ impl BatchRun<'_> {
             answers.write(|out| write(&OutcomeJson::of(Some(id), outcome), out));
         });
         if !ran {
-            let (place, ended) = (answers.leave_place(), self.ended.clone());
-            let watcher = LineWatcher { id: id.to_owned(), place, ended, told: false };
+            let (slot, ended) = (answers.reserve_slot(), self.ended.clone());
+            let watcher = LineWatcher { id: id.to_owned(), slot, ended, answered: false };
             let options = RunOptions { context: context.map(str::to_owned), ..options.clone() };
             // A batch never cancels its programs.
             drop(evaluator.submit(program.into_owned(), options, Box::new(watcher)));
@@ -212,31 +212,31 @@ impl BatchRun<'_> {
 /// Writes the answer of one program on the thread where it ends.
 struct LineWatcher {
     id: Box<RawValue>,
-    place: usize,
+    slot: usize,
     ended: Arc<Ended>,
-    told: bool,
+    answered: bool,
 }
 
 impl LineWatcher {
-    fn tell(&mut self, answer: impl FnOnce(&RawValue, &mut Vec<u8>)) {
+    fn answer_with(&mut self, answer: impl FnOnce(&RawValue, &mut Vec<u8>)) {
         let mut line = Vec::new();
         answer(&self.id, &mut line);
-        self.told = true;
-        self.ended.push((self.place, line));
+        self.answered = true;
+        self.ended.push((self.slot, line));
     }
 }
 
 impl RunWatcher for LineWatcher {
     fn ended(mut self: Box<Self>, outcome: Outcome) {
-        self.tell(|id, line| write(&OutcomeJson::of(Some(id), &outcome), line));
+        self.answer_with(|id, line| write(&OutcomeJson::of(Some(id), &outcome), line));
     }
 }
 
 impl Drop for LineWatcher {
     // A panic while the answer is written must not block the later answers for ever.
     fn drop(&mut self) {
-        if !self.told {
-            self.tell(|id, line| write(&OutcomeJson::refused(id, "the program was lost"), line));
+        if !self.answered {
+            self.answer_with(|id, line| write(&OutcomeJson::refused(id, "the program was lost"), line));
         }
     }
 }

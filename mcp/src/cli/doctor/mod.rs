@@ -93,7 +93,7 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
     let files = args.upstreams.files();
     let (mut configuration, entries) = look_at_files(&args.upstreams, &files)?;
     let is_readable = configuration.level() < Level::Error;
-    configuration.findings.push(match args.python.look().await {
+    configuration.findings.push(match args.python.describe().await {
         Ok(engine) => Finding::ok("scripts", engine),
         Err(why) => {
             let remedy = "only execute_program needs it; --python names another interpreter, --python-unsandboxed runs \

@@ -318,8 +318,8 @@ mod tests {
             ("[]", "must be a JSON object"),
         ];
         for (text, want) in cases {
-            let told = SubagentFile::parse(text, "a.json").err().unwrap();
-            assert_eq!(told, format!("agentic_subagent_config: a.json {want}"));
+            let message = SubagentFile::parse(text, "a.json").err().unwrap();
+            assert_eq!(message, format!("agentic_subagent_config: a.json {want}"));
         }
     }
 }

@@ -77,7 +77,7 @@ pub struct HttpFlags {
 
 /// The address in the value of `--http`.
 #[derive(Debug, Default)]
-struct GivenAddress {
+struct ListenAddress {
     host: Option<String>,
     port: Option<u16>,
 }
@@ -138,16 +138,16 @@ impl HttpFlags {
     }
 
     /// Host and port in the value of `--http`.
-    fn given(&self) -> Result<Option<GivenAddress>, Abort> {
+    fn given(&self) -> Result<Option<ListenAddress>, Abort> {
         let given = variables::given_or_read(self.http.clone(), "http", variables::text)?;
         let Some(given) = given else { return Ok(None) };
         if let Ok(asked) = variables::boolean(&given) {
-            return Ok(asked.then(GivenAddress::default));
+            return Ok(asked.then(ListenAddress::default));
         }
         let wrong = || Abort::usage(format!("--http: expected HOST:PORT, got: {given:?}"));
         let (host, port) = given.rsplit_once(':').ok_or_else(wrong)?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        Ok(Some(GivenAddress { host: Some(host), port: Some(port.parse().map_err(|_| wrong())?) }))
+        Ok(Some(ListenAddress { host: Some(host), port: Some(port.parse().map_err(|_| wrong())?) }))
     }
 
     fn tls(&self) -> Result<Option<Tls>, Abort> {

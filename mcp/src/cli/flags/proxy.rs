@@ -4,7 +4,7 @@ use super::limits::{FlagTable, LimitFlags};
 use super::variables;
 use crate::console::exit::Abort;
 use crate::files::FileRoots;
-use crate::tools::proxy::KeepingRules;
+use crate::tools::proxy::SpillRules;
 use ptc_runtime::limit_table;
 use ptc_runtime::spill::{SpillPlace, SpillStore};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub struct ProxyParts {
     /// Files that calls may name.
     pub roots: Arc<FileRoots>,
     /// Rules for large results.
-    pub rules: KeepingRules,
+    pub rules: SpillRules,
 }
 
 impl ProxyFlags {
@@ -58,7 +58,7 @@ impl ProxyFlags {
         let store = spills.store()?;
         let toon = variables::switch(self.proxy_toon, "proxy-toon")?;
         let most_age = Some(Duration::from_millis(most_age_ms)).filter(|most| !most.is_zero());
-        let rules = KeepingRules { threshold, toon, most_age, shows_arguments: !is_http };
+        let rules = SpillRules { threshold, toon, most_age, shows_arguments: !is_http };
         Ok(ProxyParts { store, roots: Arc::new(roots), rules })
     }
 }

@@ -96,11 +96,11 @@ impl PythonFlags {
         if !says_call_timeout {
             programs.upstream_call_timeout_ms = u64::MAX;
         }
-        self.beside(programs, configured)
+        self.with_programs(programs, configured)
     }
 
     /// The limits of scripts with these limits of calls.
-    fn beside(&self, programs: Limits, configured: ScriptSettings) -> Result<ScriptLimits, Abort> {
+    fn with_programs(&self, programs: Limits, configured: ScriptSettings) -> Result<ScriptLimits, Abort> {
         let mut defaults = PythonLimits::default();
         if let Some(timeout) = configured.timeout {
             defaults.timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
@@ -118,9 +118,10 @@ impl PythonFlags {
     ///
     /// # Errors
     /// Why scripts cannot run.
-    pub async fn look(&self) -> Result<String, String> {
-        let limits =
-            self.beside(Limits::default(), ScriptSettings::default()).map_err(|abort| abort.message)?;
+    pub async fn describe(&self) -> Result<String, String> {
+        let limits = self
+            .with_programs(Limits::default(), ScriptSettings::default())
+            .map_err(|abort| abort.message)?;
         let ChosenEngine { engine, instead_of } = self.choose(&limits).await?;
         let why = instead_of.map(|why| format!("; not CPython: {why}")).unwrap_or_default();
         Ok(engine.describe() + &why)

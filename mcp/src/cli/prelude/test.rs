@@ -53,7 +53,7 @@ pub(super) async fn run(args: TestPreludeArgs) -> Result<Exit, Abort> {
         Some(file) => args.programs.boot_servers(recorded_servers(file)?).await?,
         None => args.programs.boot(Need::OnDemand, 1).await?,
     };
-    let mut told = TestRun {
+    let mut run = TestRun {
         booted: &booted,
         options: RunOptions { limits, ..RunOptions::default() },
         held: 0,
@@ -61,10 +61,10 @@ pub(super) async fn run(args: TestPreludeArgs) -> Result<Exit, Abort> {
     };
     for (source, tests) in &files {
         for test in tests {
-            told.test(source, test).await?;
+            run.test(source, test).await?;
         }
     }
-    let TestRun { held, failed, .. } = told;
+    let TestRun { held, failed, .. } = run;
     booted.runtime.shutdown().await;
     console::write_line(&format!("{held} held, {failed} failed"))?;
     Ok(if failed == 0 { Exit::Ok } else { Exit::ProgramFailed })

@@ -14,7 +14,7 @@ pub(super) enum Brackets {
 
 /// The syntactic context of the next character.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Inside {
+enum InputContext {
     #[default]
     Code,
     /// After a backslash in code.
@@ -32,7 +32,7 @@ enum Inside {
 pub(super) struct InputBalance {
     /// Closing brackets of those that are open.
     open: Vec<char>,
-    part: Inside,
+    part: InputContext,
 }
 
 impl InputBalance {
@@ -42,31 +42,35 @@ impl InputBalance {
             self.part = self.next(c);
         }
         match self.part {
-            Inside::Text | Inside::Escape => Brackets::OpenText,
-            Inside::Wrong => Brackets::Whole,
+            InputContext::Text | InputContext::Escape => Brackets::OpenText,
+            InputContext::Wrong => Brackets::Whole,
             _ if self.open.is_empty() => Brackets::Whole,
             _ => Brackets::Open,
         }
     }
 
-    fn next(&mut self, c: char) -> Inside {
+    fn next(&mut self, c: char) -> InputContext {
         match (self.part, c) {
-            (Inside::Wrong, _) => return Inside::Wrong,
-            (Inside::Escape, _) | (Inside::Text, _) if c != '"' && c != '\\' => return Inside::Text,
-            (Inside::Escape, _) => return Inside::Text,
-            (Inside::Text, '\\') => return Inside::Escape,
-            (Inside::Comment, _) if c != '\n' => return Inside::Comment,
-            (Inside::Text | Inside::Comment | Inside::Character, _) => {}
-            (Inside::Code, '\\') => return Inside::Character,
-            (Inside::Code, ';') => return Inside::Comment,
-            (Inside::Code, '"') => return Inside::Text,
-            (Inside::Code, '(') => self.open.push(')'),
-            (Inside::Code, '[') => self.open.push(']'),
-            (Inside::Code, '{') => self.open.push('}'),
-            (Inside::Code, ')' | ']' | '}') if self.open.pop() != Some(c) => return Inside::Wrong,
-            (Inside::Code, _) => {}
+            (InputContext::Wrong, _) => return InputContext::Wrong,
+            (InputContext::Escape, _) | (InputContext::Text, _) if c != '"' && c != '\\' => {
+                return InputContext::Text;
+            }
+            (InputContext::Escape, _) => return InputContext::Text,
+            (InputContext::Text, '\\') => return InputContext::Escape,
+            (InputContext::Comment, _) if c != '\n' => return InputContext::Comment,
+            (InputContext::Text | InputContext::Comment | InputContext::Character, _) => {}
+            (InputContext::Code, '\\') => return InputContext::Character,
+            (InputContext::Code, ';') => return InputContext::Comment,
+            (InputContext::Code, '"') => return InputContext::Text,
+            (InputContext::Code, '(') => self.open.push(')'),
+            (InputContext::Code, '[') => self.open.push(']'),
+            (InputContext::Code, '{') => self.open.push('}'),
+            (InputContext::Code, ')' | ']' | '}') if self.open.pop() != Some(c) => {
+                return InputContext::Wrong;
+            }
+            (InputContext::Code, _) => {}
         }
-        Inside::Code
+        InputContext::Code
     }
 }
 

@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// The result of reading at a terminal.
-pub(super) enum Typed {
+pub(super) enum TerminalInput {
     /// An input.
     Text(String),
     /// No input: Ctrl-C.
@@ -58,7 +58,7 @@ impl Terminal {
     }
 
     /// Reads an input of one or more lines.
-    pub(super) fn read(&mut self, words: Words) -> Result<Typed, Abort> {
+    pub(super) fn read(&mut self, words: Words) -> Result<TerminalInput, Abort> {
         if let Some(language) = self.editor.helper_mut() {
             language.words = words;
         }
@@ -66,10 +66,10 @@ impl Terminal {
             Ok(text) => {
                 // A history that cannot be stored is not fatal.
                 let _ = self.editor.add_history_entry(text.as_str());
-                Ok(Typed::Text(text))
+                Ok(TerminalInput::Text(text))
             }
-            Err(ReadlineError::Interrupted) => Ok(Typed::Nothing),
-            Err(ReadlineError::Eof) => Ok(Typed::End),
+            Err(ReadlineError::Interrupted) => Ok(TerminalInput::Nothing),
+            Err(ReadlineError::Eof) => Ok(TerminalInput::End),
             Err(error) => Err(std::io::Error::other(error).into()),
         }
     }

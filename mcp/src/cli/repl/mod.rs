@@ -24,7 +24,7 @@ use crate::console::style::Style;
 use crate::edge::visible_line;
 use balance::{Brackets, InputBalance};
 use commands::{COMMANDS, ReplCommand};
-use editor::{Terminal, Typed};
+use editor::{Terminal, TerminalInput};
 use ptc_runtime::history::{TurnHistory, introspection};
 use ptc_runtime::limits::{LimitTable, Limits};
 use ptc_runtime::options::RunOptions;
@@ -103,10 +103,10 @@ pub async fn run(args: ReplArgs) -> Result<Exit, Abort> {
         // Hashes identify calls with the same arguments.
         booted.runtime.broker().hash_arguments();
     }
-    let place = place(&booted, prelude.as_ref(), history.as_ref())?;
-    let (session, files) = (place.session(kept), args.prelude.clone());
+    let scope = scope(&booted, prelude.as_ref(), history.as_ref())?;
+    let (session, files) = (scope.session(kept), args.prelude.clone());
     let mut repl =
-        Repl { booted, place, prelude, history, files, session, limits, last: None, tells_costs: false };
+        Repl { booted, scope, prelude, history, files, session, limits, last: None, tells_costs: false };
     let done = repl.all(&args).await;
     repl.session.close(ptc_runtime::session::SessionEnd::Closed);
     repl.booted.runtime.shutdown().await;
@@ -125,7 +125,7 @@ fn with_history(files: Option<Arc<Prelude>>, history: Option<&Arc<TurnHistory>>)
 }
 
 /// The scope in which programs have the namespaces of a prelude.
-fn place(
+fn scope(
     booted: &Booted,
     prelude: Option<&Arc<Prelude>>,
     history: Option<&Arc<TurnHistory>>,
@@ -137,7 +137,7 @@ fn place(
 
 struct Repl {
     booted: Booted,
-    place: Scope,
+    scope: Scope,
     prelude: Option<Arc<Prelude>>,
     /// The history, if programs can read it.
     history: Option<Arc<TurnHistory>>,
@@ -197,9 +197,9 @@ impl Repl {
             let (back, typed) = read.await.ok_or_else(|| Abort::usage("the terminal could not be read"))?;
             terminal = back;
             let text = match typed? {
-                Typed::Text(text) => text,
-                Typed::Nothing => continue,
-                Typed::End => break,
+                TerminalInput::Text(text) => text,
+                TerminalInput::Nothing => continue,
+                TerminalInput::End => break,
             };
             if !self.input(&text).await? {
                 break;
@@ -403,7 +403,7 @@ impl Repl {
         let options =
             RunOptions { limits: self.limits, source_name: "command".into(), ..RunOptions::default() };
         tokio::select! {
-            outcome = self.place.run(program, options) => self.show("command", &outcome, false),
+            outcome = self.scope.run(program, options) => self.show("command", &outcome, false),
             _ = tokio::signal::ctrl_c() => Ok(()),
         }
     }
@@ -426,9 +426,9 @@ impl Repl {
         let history = self.history.as_ref();
         let read = self.files.prelude().and_then(|prelude| {
             let prelude = with_history(prelude, history);
-            Ok((place(&self.booted, prelude.as_ref(), history)?, prelude))
+            Ok((scope(&self.booted, prelude.as_ref(), history)?, prelude))
         });
-        let (place, prelude) = match read {
+        let (scope, prelude) = match read {
             Ok(read) => read,
             Err(abort) => {
                 console::complain(&abort.message);
@@ -436,12 +436,12 @@ impl Repl {
             }
         };
         let (done, moved) = oneshot::channel::<()>();
-        if place.take_over(&self.session, move || drop(done)).is_err() {
+        if scope.take_over(&self.session, move || drop(done)).is_err() {
             return Err(Abort::usage("a program is under way"));
         }
         // The sender is dropped when the session has moved.
         let _ = moved.await;
-        (self.place, self.prelude) = (place, prelude);
+        (self.scope, self.prelude) = (scope, prelude);
         self.show_prelude()
     }
 

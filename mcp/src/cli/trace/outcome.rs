@@ -1,6 +1,6 @@
 //! Makes a trace from the outcome of a run that has just ended.
 
-use super::read::{DrawnCall, DrawnRun, ShownPayload, Trace};
+use super::read::{Trace, TraceCall, TracePayload, TraceRun};
 use crate::answer::outcome::fault_of;
 use ptc_runtime::outcome::{CallRecord, Outcome};
 use std::time::Duration;
@@ -19,7 +19,7 @@ impl Trace {
             reason: failure.map(|failure| failure.reason.raw().to_owned()),
             message: failure.map(|failure| failure.message.clone()),
             micros,
-            run: Some(DrawnRun {
+            run: Some(TraceRun {
                 begun: 0,
                 micros,
                 fuel: outcome.usage.fuel,
@@ -27,7 +27,7 @@ impl Trace {
                 prelude: outcome.prelude_trace.as_deref().map(super::read::prelude_line),
                 calls: calls.into_iter().map(drawn).collect(),
             }),
-            program: ShownPayload::Whole(program.trim().to_owned()),
+            program: TracePayload::Whole(program.trim().to_owned()),
             answer_bytes: answer.map(|answer| answer.text.len() as u64),
             prints: outcome.prints.clone(),
             ..Trace::default()
@@ -35,8 +35,8 @@ impl Trace {
     }
 }
 
-fn drawn(call: &CallRecord) -> DrawnCall {
-    DrawnCall {
+fn drawn(call: &CallRecord) -> TraceCall {
+    TraceCall {
         name: format!("{}/{}", call.server, call.tool),
         begun: micros(call.begun),
         micros: micros(call.duration),

@@ -1,6 +1,6 @@
 //! Draws a trace as one self-contained page of HTML, without scripts, other files or fonts.
 
-use super::read::{DrawnCall, Trace};
+use super::read::{Trace, TraceCall};
 use super::timeline::numbers;
 use super::units::{bytes, time};
 use crate::edge::visible;
@@ -92,7 +92,7 @@ fn chart(out: &mut String, trace: &Trace) {
     out.push_str("</svg>\n");
 }
 
-fn row(out: &mut String, at: usize, call: &DrawnCall, offset: u64, all: u64) {
+fn row(out: &mut String, at: usize, call: &TraceCall, offset: u64, all: u64) {
     let y = TOP + ROW * at as f64;
     let (begin, end) = (place(offset + call.begun, all), place(offset + call.begun + call.micros, all));
     let width = (end - begin).max(2.0);

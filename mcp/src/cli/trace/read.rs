@@ -17,17 +17,17 @@ pub(super) struct Trace {
     /// Time from the request to the answer.
     pub(super) micros: u64,
     /// The run; `None` when nothing ran.
-    pub(super) run: Option<DrawnRun>,
-    pub(super) program: ShownPayload,
-    pub(super) context: ShownPayload,
-    pub(super) answer: ShownPayload,
+    pub(super) run: Option<TraceRun>,
+    pub(super) program: TracePayload,
+    pub(super) context: TracePayload,
+    pub(super) answer: TracePayload,
     pub(super) answer_bytes: Option<u64>,
     pub(super) prints: Vec<String>,
 }
 
 /// The run of a program.
 #[derive(Debug, Default)]
-pub(super) struct DrawnRun {
+pub(super) struct TraceRun {
     /// Its start, counted from the request.
     pub(super) begun: u64,
     pub(super) micros: u64,
@@ -36,12 +36,12 @@ pub(super) struct DrawnRun {
     /// A short description of its prelude.
     pub(super) prelude: Option<String>,
     /// Its upstream calls, in the order of their starts.
-    pub(super) calls: Vec<DrawnCall>,
+    pub(super) calls: Vec<TraceCall>,
 }
 
 /// An upstream call.
 #[derive(Debug, Default)]
-pub(super) struct DrawnCall {
+pub(super) struct TraceCall {
     pub(super) name: String,
     /// Its start, counted from the start of the run.
     pub(super) begun: u64,
@@ -53,7 +53,7 @@ pub(super) struct DrawnCall {
 
 /// A payload, or the part of it that the policy recorded.
 #[derive(Debug, Default)]
-pub(super) enum ShownPayload {
+pub(super) enum TracePayload {
     /// There was none.
     #[default]
     Nothing,
@@ -63,24 +63,24 @@ pub(super) enum ShownPayload {
     Part(String, u64),
 }
 
-impl ShownPayload {
-    fn of(value: &Value) -> ShownPayload {
+impl TracePayload {
+    fn parse(value: &Value) -> TracePayload {
         match value {
-            Value::Null => ShownPayload::Nothing,
+            Value::Null => TracePayload::Nothing,
             Value::String(text) => match serde_json::from_str::<Value>(text) {
                 // A summary of a program, recorded as text.
-                Ok(summary) if summary.get("sha256").is_some() => ShownPayload::of(&summary),
-                _ => ShownPayload::Whole(text.clone()),
+                Ok(summary) if summary.get("sha256").is_some() => TracePayload::parse(&summary),
+                _ => TracePayload::Whole(text.clone()),
             },
             value => match (value.get("sha256"), value["bytes"].as_u64()) {
                 (Some(_), Some(bytes)) => {
                     let preview = value["preview"].as_str().unwrap_or_default();
                     match preview.len() as u64 == bytes {
-                        true => ShownPayload::Whole(preview.to_owned()),
-                        false => ShownPayload::Part(preview.to_owned(), bytes),
+                        true => TracePayload::Whole(preview.to_owned()),
+                        false => TracePayload::Part(preview.to_owned(), bytes),
                     }
                 }
-                _ => ShownPayload::Whole(format!("{value:#}")),
+                _ => TracePayload::Whole(format!("{value:#}")),
             },
         }
     }
@@ -88,9 +88,9 @@ impl ShownPayload {
     /// The text, followed by the size when it is not complete.
     pub(super) fn text(&self) -> Option<String> {
         match self {
-            ShownPayload::Nothing => None,
-            ShownPayload::Whole(text) => Some(text.clone()),
-            ShownPayload::Part(text, bytes) => Some(format!("{text}… ({})", super::units::bytes(*bytes))),
+            TracePayload::Nothing => None,
+            TracePayload::Whole(text) => Some(text.clone()),
+            TracePayload::Part(text, bytes) => Some(format!("{text}… ({})", super::units::bytes(*bytes))),
         }
     }
 }
@@ -128,28 +128,28 @@ impl Trace {
     }
 
     fn take(&mut self, event: &Value) {
-        let (measured, told) = (&event["measurements"], &event["metadata"]);
+        let (measured, metadata) = (&event["measurements"], &event["metadata"]);
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let micros = |value: &Value| value.as_u64().unwrap_or(0) / 1_000;
         match event["event"].as_str().unwrap_or_default() {
             "trace.start" => {
-                self.program = ShownPayload::of(&event["query"]);
+                self.program = TracePayload::parse(&event["query"]);
                 self.begun = text(&event["timestamp"]).unwrap_or_default();
             }
             "ptc_lisp.call.start" => {
-                self.request_id = text(&told["request_id"]).unwrap_or_default();
-                self.tool = text(&told["tool_name"]).unwrap_or_default();
-                self.context = ShownPayload::of(&event["context"]);
+                self.request_id = text(&metadata["request_id"]).unwrap_or_default();
+                self.tool = text(&metadata["tool_name"]).unwrap_or_default();
+                self.context = TracePayload::parse(&event["context"]);
             }
             "ptc_lisp.upstream_call" => {
-                let name = |key: &str| told[key].as_str().unwrap_or("?");
-                let call = DrawnCall {
+                let name = |key: &str| metadata[key].as_str().unwrap_or("?");
+                let call = TraceCall {
                     name: format!("{}/{}", name("server"), name("tool")),
                     begun: micros(&measured["offset"]),
                     micros: micros(&measured["duration"]),
                     bytes: measured["result_bytes"].as_u64(),
-                    fault: text(&told["reason"])
-                        .map(|reason| (reason, text(&told["error"]).unwrap_or_default())),
+                    fault: text(&metadata["reason"])
+                        .map(|reason| (reason, text(&metadata["error"]).unwrap_or_default())),
                 };
                 self.run.get_or_insert_default().calls.push(call);
             }
@@ -158,14 +158,15 @@ impl Trace {
                 run.micros = micros(&measured["duration"]);
                 run.fuel = measured["fuel"].as_u64();
                 run.peak_bytes = measured["peak_bytes"].as_u64();
-                run.prelude = Some(&told["prelude_trace"]).filter(|trace| !trace.is_null()).map(prelude_line);
+                run.prelude =
+                    Some(&metadata["prelude_trace"]).filter(|trace| !trace.is_null()).map(prelude_line);
             }
             "ptc_lisp.call.stop" => {
                 self.micros = micros(&measured["duration"]);
                 self.answer_bytes = measured["result_bytes"].as_u64();
-                self.is_error = told["is_error"] == true;
-                (self.reason, self.message) = (text(&told["reason"]), text(&told["message"]));
-                self.answer = ShownPayload::of(&event["result"]);
+                self.is_error = metadata["is_error"] == true;
+                (self.reason, self.message) = (text(&metadata["reason"]), text(&metadata["message"]));
+                self.answer = TracePayload::parse(&event["result"]);
                 let lines = event["prints"].as_array().or_else(|| event["prints"]["items"].as_array());
                 // An answer for models contains the prints.
                 let is_shown = self.answer.text().is_some_and(|answer| answer.contains("<prints>\n"));
@@ -179,7 +180,7 @@ impl Trace {
     }
 
     /// The upstream calls.
-    pub(super) fn calls(&self) -> &[DrawnCall] {
+    pub(super) fn calls(&self) -> &[TraceCall] {
         self.run.as_ref().map_or(&[], |run| &run.calls)
     }
 

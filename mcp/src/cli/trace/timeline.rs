@@ -1,6 +1,6 @@
 //! Draws a trace as text with a timeline of its upstream calls.
 
-use super::read::{DrawnCall, Trace};
+use super::read::{Trace, TraceCall};
 use super::units::{bytes, count, time, whole};
 use crate::console::style::Style;
 use crate::edge::visible_line;
@@ -129,7 +129,7 @@ fn chart(out: &mut String, trace: &Trace, width: usize, style: Style) {
 }
 
 /// The columns of a call's bar, at least one: the first, and the one after the last.
-fn cells(call: &DrawnCall, offset: u64, all: u64, columns: usize) -> (usize, usize) {
+fn cells(call: &TraceCall, offset: u64, all: u64, columns: usize) -> (usize, usize) {
     let place = |micros: u64| (micros as f64 / all as f64 * columns as f64).min(columns as f64);
     let begun = offset + call.begun;
     let first = (place(begun).floor() as usize).min(columns - 1);

@@ -38,7 +38,7 @@ impl OwnerEngines {
         &*self.first
     }
 
-    pub(super) fn of(&self, owner: CallOwner) -> Arc<dyn Engine> {
+    pub(super) fn for_owner(&self, owner: CallOwner) -> Arc<dyn Engine> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let number = match state.numbers.get(&owner) {
             Some(number) => *number,
@@ -54,7 +54,7 @@ impl OwnerEngines {
         };
         let Some(number) = number.checked_sub(1) else { return self.first.clone() };
         while state.others.len() <= number {
-            state.others.push(self.first.clone().apart());
+            state.others.push(self.first.clone().for_other_owners());
         }
         state.others[number].clone()
     }

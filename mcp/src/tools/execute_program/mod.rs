@@ -19,7 +19,7 @@ use crate::protocol::arguments::GivenArguments;
 use engines::OwnerEngines;
 use ptc_python::engine::{Engine, Script};
 use ptc_python::functions::FunctionTable;
-use ptc_python::guest::{NamespaceTurn, ScriptRun};
+use ptc_python::guest::{NamespacePermit, ScriptRun};
 use ptc_python::output::{self, FAILED, SUCCEEDED};
 use ptc_runtime::Runtime;
 use ptc_runtime::guest::{asking, traced};
@@ -79,23 +79,23 @@ struct ScriptArguments {
 }
 
 /// A checked script, ready to run.
-struct AskedScript {
+struct CheckedScript {
     code: String,
-    shared: Option<SessionPlace>,
-    turn: Option<NamespaceTurn>,
+    shared: Option<SharedSession>,
+    permit: Option<NamespacePermit>,
 }
 
 /// The session of a script, and whether the script ends it.
-struct SessionPlace {
+struct SharedSession {
     sessions: Arc<ScriptSessions>,
     session: Arc<ScriptSession>,
     ends: bool,
 }
 
-impl SessionPlace {
+impl SharedSession {
     /// Ends the script's use of the session. Returns the session's id if it goes on, which the answer shows.
     fn goes_on(self) -> Option<String> {
-        let SessionPlace { sessions, session, ends } = self;
+        let SharedSession { sessions, session, ends } = self;
         session.touch();
         // A session that is still busy had its script cut off, and cannot go on.
         if ends || session.namespace.is_over() || session.namespace.is_busy() {
@@ -117,11 +117,11 @@ impl ExecuteProgram {
     ///
     /// # Errors
     /// The message about the first fault.
-    fn asked(
+    fn check(
         &self,
         arguments: Option<&GivenArguments<'_>>,
         call: &CallContext,
-    ) -> Result<AskedScript, String> {
+    ) -> Result<CheckedScript, String> {
         let text = arguments.map_or("{}", |arguments| arguments.text());
         let ScriptArguments { code, session_id, end_session } = serde_json::from_str(text)
             .map_err(|error| format!("execute_program takes {{\"code\": \"…\"}}: {error}"))?;
@@ -129,14 +129,14 @@ impl ExecuteProgram {
         if code.len() as u64 > most {
             return Err(format!("code exceeds max_program_bytes ({} > {most})", code.len()));
         }
-        let Some(id) = session_id else { return Ok(AskedScript { code, shared: None, turn: None }) };
+        let Some(id) = session_id else { return Ok(CheckedScript { code, shared: None, permit: None }) };
         let sessions =
             self.sessions.as_ref().ok_or("this server keeps no sessions; --sessions is the flag")?;
-        let (session, turn) = ScriptSessions::turn(sessions, call.owner, &id).map_err(|fault| {
+        let (session, permit) = ScriptSessions::permit(sessions, call.owner, &id).map_err(|fault| {
             format!("{}: {}; session_id \"{NEW}\" begins one", fault.reason.name(), fault.message)
         })?;
-        let shared = SessionPlace { sessions: sessions.clone(), session, ends: end_session };
-        Ok(AskedScript { code, shared: Some(shared), turn: Some(turn) })
+        let shared = SharedSession { sessions: sessions.clone(), session, ends: end_session };
+        Ok(CheckedScript { code, shared: Some(shared), permit: Some(permit) })
     }
 
     /// Lets scripts use these sessions.
@@ -186,14 +186,14 @@ impl Tool for ExecuteProgram {
         call: &CallContext,
         reply: Responder<'_>,
     ) -> Begun {
-        let asked = match self.asked(arguments, call) {
+        let asked = match self.check(arguments, call) {
             Ok(asked) => asked,
             Err(message) => return reply.with(&refused(call.profile, EdgeReason::ArgsError, message)),
         };
-        let AskedScript { code, shared, turn } = asked;
+        let CheckedScript { code, shared, permit } = asked;
         let script = Script { code: code.into(), output_bytes: self.limits.output_bytes };
-        let (engine, broker) = (self.engines.of(call.owner), self.runtime.broker().clone());
-        let run = ScriptRun { engine, broker, functions: self.functions.clone(), script, turn };
+        let (engine, broker) = (self.engines.for_owner(call.owner), self.runtime.broker().clone());
+        let run = ScriptRun { engine, broker, functions: self.functions.clone(), script, permit };
         let (runtime, limits, call) = (self.runtime.clone(), self.limits.limits, call.clone());
         Begun::Run(Job::new(self.limits.process_bytes, move |reporter| -> Cancel {
             let guest = asking(traced(run.guest(), call.trace.clone()), reporter.caller());
@@ -201,8 +201,8 @@ impl Tool for ExecuteProgram {
                 for line in &outcome.stderr {
                     tracing::info!("a script wrote to stderr: {line}");
                 }
-                let session = shared.map(SessionPlace::goes_on);
-                let log = call.log.map(|level| log::of_run(level, &outcome)).unwrap_or_default();
+                let session = shared.map(SharedSession::goes_on);
+                let log = call.log.map(|level| log::run_messages(level, &outcome)).unwrap_or_default();
                 let record = record(&outcome);
                 let summary = CallSummary::of(&record);
                 let result = result(call.profile, &outcome, &record, session.as_ref());

@@ -4,7 +4,7 @@
 use crate::tools::CallOwner;
 use crate::tools::session::arguments::{SessionFault, SessionReason};
 use crate::tools::session::{SessionQuotas, random_id};
-use ptc_python::guest::{KeptNamespace, NamespaceTurn, NoTurn};
+use ptc_python::guest::{NamespacePermit, NoPermit, SharedNamespace};
 use ptc_runtime::tasks::{self, TaskOwner};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -23,7 +23,7 @@ pub struct ScriptSessions {
 pub(super) struct ScriptSession {
     pub(super) id: String,
     owner: CallOwner,
-    pub(super) namespace: Arc<KeptNamespace>,
+    pub(super) namespace: Arc<SharedNamespace>,
     expires: Instant,
     used: Mutex<Instant>,
 }
@@ -40,11 +40,11 @@ impl ScriptSessions {
 
     /// Takes a permit to run in the session `id`. [`NEW`] starts a session, which needs a tokio runtime for
     /// its expiry.
-    pub(super) fn turn(
+    pub(super) fn permit(
         sessions: &Arc<ScriptSessions>,
         owner: CallOwner,
         id: &str,
-    ) -> Result<(Arc<ScriptSession>, NamespaceTurn), SessionFault> {
+    ) -> Result<(Arc<ScriptSession>, NamespacePermit), SessionFault> {
         let session = match id {
             NEW => ScriptSessions::begin(sessions, owner)?,
             id => {
@@ -55,15 +55,15 @@ impl ScriptSessions {
                 })?
             }
         };
-        match session.namespace.turn() {
-            Ok(turn) => {
+        match session.namespace.permit() {
+            Ok(permit) => {
                 session.touch();
-                Ok((session, turn))
+                Ok((session, permit))
             }
-            Err(NoTurn::Busy) => {
+            Err(NoPermit::Busy) => {
                 Err(SessionFault::new(SessionReason::Busy, "a script is already running in this session"))
             }
-            Err(NoTurn::Over) => {
+            Err(NoPermit::Over) => {
                 sessions.close(&session.id);
                 Err(SessionFault::new(SessionReason::Closed, "the process of this session has ended"))
             }

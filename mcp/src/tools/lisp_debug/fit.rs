@@ -9,7 +9,7 @@ pub(super) type Answer = Map<String, Value>;
 const AROUND: usize = br#"{"content":[{"type":"text","text":}],"structuredContent":,"isError":false}"#.len();
 
 /// Parts of `stats` that are removed, in this order, when it is too large.
-const LESS: [&[&str]; 6] = [
+const REMOVABLE: [&[&str]; 6] = [
     &["payload_reduction", "top_reducers"],
     &["payload_reduction"],
     &["upstream_calls", "by_server"],
@@ -28,7 +28,7 @@ pub(super) fn fits(answer: &Answer, room: usize) -> bool {
 
 /// Removes parts until the answer fits.
 pub(super) fn stats(mut answer: Answer, room: usize) -> Answer {
-    for part in LESS {
+    for part in REMOVABLE {
         if fits(&answer, room) {
             break;
         }
@@ -119,7 +119,7 @@ mod tests {
         }));
         let has = |answer: &Answer| {
             let value = Value::from(answer.clone());
-            LESS.map(|path| {
+            REMOVABLE.map(|path| {
                 let pointer: String =
                     path.iter().map(|part| format!("/{}", part.replace('*', "t"))).collect();
                 value.pointer(&pointer).is_some()

@@ -98,7 +98,7 @@ impl Tool for LispDebug {
             tasks::spawn(
                 TaskOwner::Run,
                 tasks::blocking(TaskOwner::Run, move |_| {
-                    reporter.ended(&told(report::answer(&recorder, owner, &question, room), false));
+                    reporter.ended(&data_answer(report::answer(&recorder, owner, &question, room), false));
                 }),
             );
             Box::new(|| {})
@@ -133,7 +133,7 @@ fn output_schema() -> Value {
 }
 
 /// An answer as data, repeated as text.
-fn told(answer: Map<String, Value>, is_error: bool) -> ToolAnswer<'static> {
+fn data_answer(answer: Map<String, Value>, is_error: bool) -> ToolAnswer<'static> {
     let structured = Value::from(answer);
     let content = Content::Text(structured.to_string().into());
     ToolResult { is_error, content, structured: Some(structured) }.into()
@@ -146,5 +146,5 @@ fn refused(message: &str) -> ToolAnswer<'static> {
     map.insert("reason".into(), reason.into());
     map.insert("message".into(), message.into());
     map.insert("feedback".into(), message.into());
-    ToolAnswer { summary: CallSummary::failed(reason), ..told(map, true) }
+    ToolAnswer { summary: CallSummary::failed(reason), ..data_answer(map, true) }
 }

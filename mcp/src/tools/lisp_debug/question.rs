@@ -26,16 +26,16 @@ const REPEATED_CHARS: usize = 80;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Question {
     /// Statistics over calls.
-    Stats(Which),
+    Stats(CallFilter),
     /// The last calls, at most this many.
-    Recent(Which, usize),
+    Recent(CallFilter, usize),
     /// The call with this request id.
     Get(String),
 }
 
 /// A filter of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Which {
+pub(super) struct CallFilter {
     /// Only calls that ended in the last seconds, this many.
     pub(super) since_seconds: Option<u64>,
     /// Only calls that failed.
@@ -75,7 +75,7 @@ impl Question {
                 return Err(format!("argument `request_id` must be a string (got: {})", repeated(other)));
             }
         };
-        let which = Which { since_seconds, errors_only };
+        let which = CallFilter { since_seconds, errors_only };
         Ok(match op {
             "stats" => Question::Stats(which),
             "recent" => {
@@ -145,7 +145,7 @@ mod tests {
         }
         let wrong = read(json!({ "op": long })).expect_err("wrong");
         assert!(wrong.len() < 200, "{wrong}");
-        let which = Which { since_seconds: None, errors_only: true };
+        let which = CallFilter { since_seconds: None, errors_only: true };
         assert_eq!(read(json!({ "op": "recent", "errors_only": true })), Ok(Question::Recent(which, 20)));
         assert_eq!(read(json!({ "op": "get", "request_id": "4" })), Ok(Question::Get("4".into())));
     }

@@ -1,7 +1,7 @@
 //! Answers of `lisp_debug`, made from the recorded calls.
 
 use super::fit::{self, Answer};
-use super::question::{Question, Which};
+use super::question::{CallFilter, Question};
 use crate::observe::CallRecorder;
 use crate::observe::entry::{CallEntry, RecordedCall};
 use crate::observe::payload::PayloadPolicy;
@@ -36,7 +36,7 @@ fn begun(recorder: &CallRecorder, op: &str) -> Answer {
 }
 
 /// Keeps the calls that pass the filter.
-fn choose(calls: &mut Vec<RecordedCall>, which: Which) {
+fn choose(calls: &mut Vec<RecordedCall>, which: CallFilter) {
     let since =
         which.since_seconds.and_then(|seconds| SystemTime::now().checked_sub(Duration::from_secs(seconds)));
     calls.retain(|call| {
@@ -44,7 +44,7 @@ fn choose(calls: &mut Vec<RecordedCall>, which: Which) {
     });
 }
 
-fn stats(recorder: &CallRecorder, mut calls: Vec<RecordedCall>, which: Which, room: usize) -> Answer {
+fn stats(recorder: &CallRecorder, mut calls: Vec<RecordedCall>, which: CallFilter, room: usize) -> Answer {
     let count = calls.len();
     choose(&mut calls, which);
     let calls: Vec<&CallEntry> = calls.iter().map(|call| &*call.entry).collect();
@@ -76,7 +76,7 @@ fn stats(recorder: &CallRecorder, mut calls: Vec<RecordedCall>, which: Which, ro
 fn recent(
     recorder: &CallRecorder,
     mut calls: Vec<RecordedCall>,
-    which: Which,
+    which: CallFilter,
     limit: usize,
     room: usize,
 ) -> Answer {

@@ -48,7 +48,7 @@ pub fn read<'a>(arguments: Option<&GivenArguments<'a>>, limits: &Limits) -> Resu
     let members = arguments.and_then(GivenArguments::members);
     let arguments: EvalArguments<'_> = match arguments.map(GivenArguments::text) {
         None | Some("null") => EvalArguments::default(),
-        Some(text) if text.starts_with('{') => match members.and_then(usual) {
+        Some(text) if text.starts_with('{') => match members.and_then(read_common) {
             Some(arguments) => arguments,
             None => serde_json::from_str(text).map_err(|error| format!("arguments are invalid: {error}"))?,
         },
@@ -69,7 +69,7 @@ pub fn read<'a>(arguments: Option<&GivenArguments<'a>>, limits: &Limits) -> Resu
 
 /// Reads arguments of the common shape without serde; `None` means that serde has to read them.
 #[inline]
-fn usual<'a>(members: &[ArgumentMember<'a>]) -> Option<EvalArguments<'a>> {
+fn read_common<'a>(members: &[ArgumentMember<'a>]) -> Option<EvalArguments<'a>> {
     let mut arguments = EvalArguments::default();
     for member in members {
         let ArgumentMember { key, value, .. } = member;

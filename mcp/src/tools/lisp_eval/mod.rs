@@ -39,20 +39,20 @@ pub struct LispEval {
     evaluator: Arc<dyn Evaluator>,
     limits: Limits,
     /// Options of a call with no argument but a program, for each of [`Profile::ALL`].
-    usual: [RunOptions; Profile::ALL.len()],
+    common: [RunOptions; Profile::ALL.len()],
 }
 
 impl LispEval {
     /// Runs programs on this evaluator, each within these limits.
     pub fn new(evaluator: Arc<dyn Evaluator>, limits: Limits) -> LispEval {
-        let usual = Profile::ALL.map(|profile| {
+        let common = Profile::ALL.map(|profile| {
             // Only the debug profile shows the duration of a program that ends at once.
             let timed = profile == Profile::Debug;
             let mut options = RunOptions { strict_data: true, limits, timed, ..RunOptions::default() };
             run_options(profile, None, &mut options);
             options
         });
-        LispEval { evaluator, limits, usual }
+        LispEval { evaluator, limits, common }
     }
 }
 
@@ -77,7 +77,7 @@ impl Tool for LispEval {
                 return reply.with(&refused(call.profile, EdgeReason::ArgsError, message));
             }
         };
-        let mut options = Cow::Borrowed(&self.usual[call.profile as usize]);
+        let mut options = Cow::Borrowed(&self.common[call.profile as usize]);
         if schema.is_some() || call.log.is_some() {
             let options = options.to_mut();
             options.timed |= call.log.is_some();
@@ -127,7 +127,7 @@ fn render<T>(
     outcome: &Outcome,
     show: impl FnOnce(&ToolAnswer<'_>) -> T,
 ) -> T {
-    let log = call.log.map(|level| log::of_run(level, outcome)).unwrap_or_default();
+    let log = call.log.map(|level| log::run_messages(level, outcome)).unwrap_or_default();
     let record = Record::of(outcome, schema);
     let summary = CallSummary::of(&record);
     show(&ToolAnswer { result: apply(call.profile, &record), log, summary })

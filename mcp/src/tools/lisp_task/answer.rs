@@ -19,7 +19,7 @@ pub(super) fn failed(reason: &str, message: &str) -> Value {
 }
 
 /// The answer to a task that has ended.
-pub(super) fn of(
+pub(super) fn from_step(
     step: &AgentStep,
     summary: &mut TaskSummary,
     settings: &TaskSettings,
@@ -49,8 +49,8 @@ pub(super) fn of(
             put("status", "ok".into());
             let answer = Value::from(edge::excerpt(&text, Cut::Bytes(settings.result_bytes)));
             let structured = if truncated || value.is_string() { Value::Null } else { value };
-            let told = json!({ "answer": &answer, "structured_result": &structured });
-            summary.planner.final_bytes = told.to_string().len() as u64;
+            let shown = json!({ "answer": &answer, "structured_result": &structured });
+            summary.planner.final_bytes = shown.to_string().len() as u64;
             put("answer", answer);
             put("structured_result", structured);
         }

@@ -26,7 +26,7 @@ use crate::answer::caps::Profile;
 use crate::answer::{CallSummary, Content, TaskSummary, ToolAnswer, ToolResult};
 use crate::observe::payload::sha256;
 use crate::protocol::arguments::GivenArguments;
-use prompts::PromptKeeper;
+use prompts::PromptRecorder;
 use ptc_runtime::Runtime;
 use ptc_runtime::agent::{Agent, AgentLimits, Llm};
 use ptc_runtime::limits::Limits;
@@ -93,7 +93,7 @@ impl Tasks {
 
     /// The same tasks with the servers of another runtime. A restricted view replaces the operator's text
     /// about the servers by a generated one.
-    pub fn of(&self, runtime: Arc<Runtime>) -> Arc<Tasks> {
+    pub fn with_runtime(&self, runtime: Arc<Runtime>) -> Arc<Tasks> {
         let mut settings = self.settings.clone();
         if runtime.is_part() {
             settings.summary = settings.summary.made();
@@ -138,15 +138,15 @@ impl Tasks {
             agent = agent.system_suffix(suffix);
         }
         let begun = std::time::Instant::now();
-        let kept = self.settings.trace_prompts.then(|| Arc::new(PromptKeeper::of(self.llm.clone())));
-        let llm = kept.clone().map_or_else(|| self.llm.clone(), |kept| kept as Arc<dyn Llm>);
+        let recorder = self.settings.trace_prompts.then(|| Arc::new(PromptRecorder::new(self.llm.clone())));
+        let llm = recorder.clone().map_or_else(|| self.llm.clone(), |recorder| recorder as Arc<dyn Llm>);
         let step = agent.run(&self.runtime, llm, &request.context).await;
         let mut summary = TaskSummary::of(&step, self.llm.model(), begun.elapsed());
-        summary.prompts = kept.map(|kept| kept.take()).unwrap_or_default();
+        summary.prompts = recorder.map(|recorder| recorder.take()).unwrap_or_default();
         if let Some(trace) = trace {
             summary.planner.trace_id = trace.trace_id().to_owned();
         }
-        let answer = answer::of(&step, &mut summary, &self.settings, request);
+        let answer = answer::from_step(&step, &mut summary, &self.settings, request);
         SolvedTask { answer, is_ok: step.result.is_ok(), summary }
     }
 }
@@ -220,7 +220,7 @@ impl Tool for LispTask {
         let request = match TaskRequest::read(arguments.map_or("{}", |arguments| arguments.text()), most) {
             Ok(request) => request,
             Err(message) => {
-                return reply.with(&told(answer::failed("args_error", &message), Some("args_error")));
+                return reply.with(&data_answer(answer::failed("args_error", &message), Some("args_error")));
             }
         };
         let (tasks, trace, profile) = (self.0.clone(), call.trace.clone(), call.profile);
@@ -231,11 +231,11 @@ impl Tool for LispTask {
             let shows_prelude = profile == Profile::Debug;
             tasks::spawn(TaskOwner::Run, async move {
                 let answer = tokio::select! {
-                    solved = tasks.solve(&request, trace, client) => told_of(solved, shows_prelude),
+                    solved = tasks.solve(&request, trace, client) => solved_answer(solved, shows_prelude),
                     // A cancelled client expects no answer, and a sender that is dropped without a message
                     // does not cancel.
                     Ok(()) = cancelled => {
-                        told(answer::failed("cancelled", "the task was cancelled"), Some("cancelled"))
+                        data_answer(answer::failed("cancelled", "the task was cancelled"), Some("cancelled"))
                     }
                 };
                 reporter.ended(&answer);
@@ -247,19 +247,19 @@ impl Tool for LispTask {
     }
 }
 
-fn told_of(solved: SolvedTask, shows_prelude: bool) -> ToolAnswer<'static> {
+fn solved_answer(solved: SolvedTask, shows_prelude: bool) -> ToolAnswer<'static> {
     let SolvedTask { mut answer, is_ok, summary } = solved;
     if let Some(trace) = summary.prelude.as_ref().filter(|_| shows_prelude) {
         answer["prelude_trace"] = (**trace).clone();
     }
     let reason = (!is_ok).then(|| answer["reason"].as_str().unwrap_or_default().to_owned());
-    let mut told = told(answer, reason.as_deref());
-    told.summary.task = Some(Box::new(summary));
-    told
+    let mut answer = data_answer(answer, reason.as_deref());
+    answer.summary.task = Some(Box::new(summary));
+    answer
 }
 
 /// The answer as data, repeated as text.
-fn told(answer: Value, reason: Option<&str>) -> ToolAnswer<'static> {
+fn data_answer(answer: Value, reason: Option<&str>) -> ToolAnswer<'static> {
     let summary = match reason {
         Some(reason) => CallSummary::failed(reason.to_owned()),
         None => {

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A model that records the prompt of each request.
-pub(super) struct PromptKeeper {
+pub(super) struct PromptRecorder {
     llm: Arc<dyn Llm>,
     prompts: Mutex<Vec<Value>>,
 }
 
-impl PromptKeeper {
-    pub(super) fn of(llm: Arc<dyn Llm>) -> PromptKeeper {
-        PromptKeeper { llm, prompts: Mutex::default() }
+impl PromptRecorder {
+    pub(super) fn new(llm: Arc<dyn Llm>) -> PromptRecorder {
+        PromptRecorder { llm, prompts: Mutex::default() }
     }
 
     /// Takes the prompts recorded so far, in order.
@@ -23,7 +23,7 @@ impl PromptKeeper {
 }
 
 #[async_trait]
-impl Llm for PromptKeeper {
+impl Llm for PromptRecorder {
     fn model(&self) -> &str {
         self.llm.model()
     }

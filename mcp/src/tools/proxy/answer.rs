@@ -68,7 +68,7 @@ impl ProxyAnswer {
     }
 
     /// Reads the answer from the outcome of its run.
-    pub(super) fn of(outcome: &mut Outcome) -> ProxyAnswer {
+    pub(super) fn from_outcome(outcome: &mut Outcome) -> ProxyAnswer {
         match &mut outcome.result {
             Err(failure) => ProxyAnswer::error(failure.reason.class().name(), failure.message.clone()),
             Ok(answer) => {
@@ -83,10 +83,10 @@ impl ProxyAnswer {
     /// The summary for records of calls.
     pub(super) fn summary<'o>(&self, outcome: &'o Outcome) -> CallSummary<'o> {
         let failed = outcome.result.as_ref().err().map(|failure| failure.reason.class().name().into());
-        let told =
+        let own_reason =
             || self.members.get("reason").and_then(Value::as_str).map(|reason| reason.to_owned().into());
         CallSummary {
-            reason: failed.or_else(told).filter(|_| self.is_error),
+            reason: failed.or_else(own_reason).filter(|_| self.is_error),
             run: Some(outcome),
             result_bytes: Some(self.text.len() as u64).filter(|_| !self.is_error),
             ..CallSummary::default()

@@ -2,9 +2,9 @@
 
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::connection::{self, Connection};
-use super::fields::Given;
-use super::kept::Caller;
-use super::place::ProxyPlace;
+use super::fields::CallFields;
+use super::retained::Caller;
+use super::storage::ProxyStorage;
 use crate::answer::EdgeReason;
 use ptc_runtime::Runtime;
 use ptc_runtime::broker::{CallError, CallPayload, PayloadValue, ToolCall};
@@ -16,25 +16,25 @@ use std::sync::Arc;
 pub(super) async fn call(
     runtime: &Runtime,
     account: &Arc<RunAccount>,
-    (place, caller): (&ProxyPlace, Caller),
-    given: &Given,
+    (storage, caller): (&ProxyStorage, Caller),
+    given: &CallFields,
 ) -> Result<ProxyAnswer, String> {
     let tool = given.text("tool").unwrap_or_default();
     let connection = connection_of(runtime, account, given.text("connection"), &tool).await?;
     let server = connection.status.name.to_string();
     let file = given.text("argumentsFile");
     let arguments = match &file {
-        Some(file) => place.arguments(caller, file, account.limits().max_context_bytes).await?,
+        Some(file) => storage.arguments(caller, file, account.limits().max_context_bytes).await?,
         None => given.raw("arguments").unwrap_or("{}").to_owned(),
     };
     // A message is one line, and a line break between JSON tokens is whitespace.
     let arguments =
         if arguments.contains(['\n', '\r']) { arguments.replace(['\n', '\r'], " ") } else { arguments };
-    let store = place.store.clone();
-    let about = place.results.named_in(caller, &arguments);
+    let store = storage.store.clone();
+    let about = storage.results.named_in(caller, &arguments);
     let call = ToolCall { server, tool: tool.clone(), arguments };
     let answer = match runtime.broker().call_spilling(account, call, Some(store)).await {
-        Ok(payload) => place.answer(caller, payload, given, about).await?,
+        Ok(payload) => storage.answer(caller, payload, given, about).await?,
         Err(CallError::Wrong(wrong)) => {
             let lines = std::iter::once(wrong.message).chain(wrong.hints);
             ProxyAnswer::error(EdgeReason::ArgsError.name(), lines.collect::<Vec<_>>().join("\n"))

@@ -7,23 +7,24 @@ use std::fmt::Write as _;
 
 /// The action of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum ProxyAction {
     List,
     Search,
     Call,
     ReadResult,
 }
 
-impl Act {
-    pub(super) const ALL: [Act; 4] = [Act::List, Act::Search, Act::Call, Act::ReadResult];
+impl ProxyAction {
+    pub(super) const ALL: [ProxyAction; 4] =
+        [ProxyAction::List, ProxyAction::Search, ProxyAction::Call, ProxyAction::ReadResult];
 
     /// Its name on the wire.
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Act::List => "list",
-            Act::Search => "search",
-            Act::Call => "call",
-            Act::ReadResult => "readresult",
+            ProxyAction::List => "list",
+            ProxyAction::Search => "search",
+            ProxyAction::Call => "call",
+            ProxyAction::ReadResult => "readresult",
         }
     }
 }
@@ -46,14 +47,14 @@ const OPS: [&str; 6] = ["stat", "head", "tail", "slice", "grep", "read"];
 struct Field {
     name: &'static str,
     holds: Holds,
-    acts: &'static [Act],
+    acts: &'static [ProxyAction],
     /// Operations of `readresult` that take the field; empty for all.
     ops: &'static [&'static str],
     is_required: bool,
     about: &'static str,
 }
 
-const fn field(name: &'static str, holds: Holds, acts: &'static [Act], about: &'static str) -> Field {
+const fn field(name: &'static str, holds: Holds, acts: &'static [ProxyAction], about: &'static str) -> Field {
     Field { name, holds, acts, ops: &[], is_required: false, about }
 }
 
@@ -62,52 +63,52 @@ const fn required(field: Field) -> Field {
 }
 
 /// A field of `readresult` for these operations only.
-const fn of_ops(
+const fn for_ops(
     ops: &'static [&'static str],
     name: &'static str,
     holds: Holds,
     about: &'static str,
 ) -> Field {
-    Field { ops, ..field(name, holds, &[Act::ReadResult], about) }
+    Field { ops, ..field(name, holds, &[ProxyAction::ReadResult], about) }
 }
 
 #[rustfmt::skip]
 const FIELDS: &[Field] = &[
-    field("connection", Holds::Text, &[Act::List, Act::Search, Act::Call], "Alias (c1), id or name of one connection; call needs it only for a tool that several have"),
-    field("includeTools", Holds::Flag, &[Act::List], "With tools (default true)"),
-    field("includeInputSchema", Holds::Flag, &[Act::List, Act::Search], "With input schemas (default false)"),
-    field("includeAnnotations", Holds::Flag, &[Act::List, Act::Search], "With annotations (default true)"),
-    required(field("query", Holds::Text, &[Act::Search], "Words to look for in names and descriptions")),
-    field("limit", Holds::Number(1), &[Act::Search], "Most results (default 10)"),
-    required(field("tool", Holds::Text, &[Act::Call], "Name of the tool to call")),
-    field("arguments", Holds::Object, &[Act::Call], "Arguments of the tool"),
-    field("argumentsFile", Holds::Text, &[Act::Call], "Instead of arguments: a JSON file that holds them, or the resultFile of an earlier call"),
-    field("resultToFile", Holds::Flag, &[Act::Call], "Keep the result in a file and show its size, keys and beginning"),
-    field("resultSizeThreshold", Holds::Number(0), &[Act::Call], "Bytes beyond which the result is kept in a file (0 = never), in place of the server's own threshold"),
-    required(field("resultFile", Holds::Text, &[Act::ReadResult], "The resultFile of a call")),
-    field("op", Holds::Choice(&OPS), &[Act::ReadResult], "stat (default): bytes, lines, tokens; head, tail, slice, grep: lines; read: all, so look at stat first"),
-    of_ops(&["head", "tail"], "lines", Holds::Number(1), "How many (default 50)"),
-    of_ops(&["slice"], "fromLine", Holds::Number(1), "First line, from 1"),
-    of_ops(&["slice"], "toLine", Holds::Number(1), "Last line, included"),
-    required(of_ops(&["grep"], "pattern", Holds::Text, "Regular expression; case does not count")),
-    of_ops(&["grep"], "context", Holds::Number(0), "Lines around each match (default 0)"),
-    of_ops(&["head", "tail", "slice", "grep", "read"], "maxBytes", Holds::Number(0), "Cut the text (0 = do not)"),
+    field("connection", Holds::Text, &[ProxyAction::List, ProxyAction::Search, ProxyAction::Call], "Alias (c1), id or name of one connection; call needs it only for a tool that several have"),
+    field("includeTools", Holds::Flag, &[ProxyAction::List], "With tools (default true)"),
+    field("includeInputSchema", Holds::Flag, &[ProxyAction::List, ProxyAction::Search], "With input schemas (default false)"),
+    field("includeAnnotations", Holds::Flag, &[ProxyAction::List, ProxyAction::Search], "With annotations (default true)"),
+    required(field("query", Holds::Text, &[ProxyAction::Search], "Words to look for in names and descriptions")),
+    field("limit", Holds::Number(1), &[ProxyAction::Search], "Most results (default 10)"),
+    required(field("tool", Holds::Text, &[ProxyAction::Call], "Name of the tool to call")),
+    field("arguments", Holds::Object, &[ProxyAction::Call], "Arguments of the tool"),
+    field("argumentsFile", Holds::Text, &[ProxyAction::Call], "Instead of arguments: a JSON file that holds them, or the resultFile of an earlier call"),
+    field("resultToFile", Holds::Flag, &[ProxyAction::Call], "Keep the result in a file and show its size, keys and beginning"),
+    field("resultSizeThreshold", Holds::Number(0), &[ProxyAction::Call], "Bytes beyond which the result is kept in a file (0 = never), in place of the server's own threshold"),
+    required(field("resultFile", Holds::Text, &[ProxyAction::ReadResult], "The resultFile of a call")),
+    field("op", Holds::Choice(&OPS), &[ProxyAction::ReadResult], "stat (default): bytes, lines, tokens; head, tail, slice, grep: lines; read: all, so look at stat first"),
+    for_ops(&["head", "tail"], "lines", Holds::Number(1), "How many (default 50)"),
+    for_ops(&["slice"], "fromLine", Holds::Number(1), "First line, from 1"),
+    for_ops(&["slice"], "toLine", Holds::Number(1), "Last line, included"),
+    required(for_ops(&["grep"], "pattern", Holds::Text, "Regular expression; case does not count")),
+    for_ops(&["grep"], "context", Holds::Number(0), "Lines around each match (default 0)"),
+    for_ops(&["head", "tail", "slice", "grep", "read"], "maxBytes", Holds::Number(0), "Cut the text (0 = do not)"),
 ];
 
 /// Checked fields of one call: their names and types fit its action.
 #[derive(Debug)]
-pub(super) struct Given {
-    pub(super) act: Act,
+pub(super) struct CallFields {
+    pub(super) act: ProxyAction,
     op: &'static str,
     values: BTreeMap<String, Box<RawValue>>,
 }
 
-impl Given {
+impl CallFields {
     /// Reads the arguments of a call.
     ///
     /// # Errors
     /// The message about the fault, with the fields that the action takes.
-    pub(super) fn read(text: &str) -> Result<Given, String> {
+    pub(super) fn read(text: &str) -> Result<CallFields, String> {
         let mut values: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text)
             .map_err(|error| format!("the arguments are no JSON object ({error}); {}", all_actions()))?;
         // Models write null for absent fields.
@@ -116,24 +117,28 @@ impl Given {
             values.remove("action").ok_or_else(|| format!("`action` is missing; {}", all_actions()))?;
         let name: String = serde_json::from_str(action.get())
             .map_err(|_| format!("`action` is no string; {}", all_actions()))?;
-        let act = Act::ALL.into_iter().find(|act| act.name() == name);
+        let act = ProxyAction::ALL.into_iter().find(|act| act.name() == name);
         let act = act.ok_or_else(|| format!("there is no action {name:?}; {}", all_actions()))?;
         let op = values.get("op").and_then(|op| serde_json::from_str::<String>(op.get()).ok());
         let op = op.and_then(|op| OPS.into_iter().find(|known| *known == op)).unwrap_or(OPS[0]);
         for (name, value) in &values {
-            let field = of(act).find(|field| field.name == *name).ok_or_else(|| unknown(act, name))?;
+            let field =
+                fields_for(act).find(|field| field.name == *name).ok_or_else(|| unknown(act, name))?;
             field.holds.check(value).map_err(|what| format!("`{name}` must be {what}; {}", takes(act)))?;
         }
-        if let Some(field) = of(act).find(|field| values.contains_key(field.name) && !field.is_of(op)) {
+        if let Some(field) = fields_for(act).find(|field| values.contains_key(field.name) && !field.is_of(op))
+        {
             let ops = field.ops.join(" and ");
             return Err(format!("`{}` belongs to op {ops}, not to op {op}; {}", field.name, takes(act)));
         }
         if values.contains_key("arguments") && values.contains_key("argumentsFile") {
             return Err(format!("`arguments` and `argumentsFile` are alternatives; {}", takes(act)));
         }
-        match of(act).find(|field| field.is_required && field.is_of(op) && !values.contains_key(field.name)) {
+        match fields_for(act)
+            .find(|field| field.is_required && field.is_of(op) && !values.contains_key(field.name))
+        {
             Some(field) => Err(format!("`{}` is missing; {}", field.name, takes(act))),
-            None => Ok(Given { act, op, values }),
+            None => Ok(CallFields { act, op, values }),
         }
     }
 
@@ -197,18 +202,18 @@ impl Holds {
     }
 }
 
-fn of(act: Act) -> impl Iterator<Item = &'static Field> {
+fn fields_for(act: ProxyAction) -> impl Iterator<Item = &'static Field> {
     FIELDS.iter().filter(move |field| field.acts.contains(&act))
 }
 
 fn all_actions() -> String {
-    let each: Vec<String> = Act::ALL.into_iter().map(takes).collect();
+    let each: Vec<String> = ProxyAction::ALL.into_iter().map(takes).collect();
     each.join("; ")
 }
 
-fn takes(act: Act) -> String {
+fn takes(act: ProxyAction) -> String {
     let mut text = format!("{} takes ", act.name());
-    for (at, field) in of(act).enumerate() {
+    for (at, field) in fields_for(act).enumerate() {
         let optional = if field.is_required { "" } else { "?" };
         let _ = write!(text, "{}{}{optional}", if at == 0 { "" } else { ", " }, field.name);
         if !field.ops.is_empty() {
@@ -218,7 +223,7 @@ fn takes(act: Act) -> String {
     text
 }
 
-fn unknown(act: Act, name: &str) -> String {
+fn unknown(act: ProxyAction, name: &str) -> String {
     let others = FIELDS.iter().find(|field| field.name == name);
     match others {
         Some(field) => {
@@ -233,16 +238,16 @@ fn unknown(act: Act, name: &str) -> String {
 /// clients refuse schemas with `oneOf`, `anyOf` or `allOf` at their top.
 pub(super) fn schema() -> Value {
     let mut properties = Map::new();
-    let names: Vec<&str> = Act::ALL.iter().map(|act| act.name()).collect();
+    let names: Vec<&str> = ProxyAction::ALL.iter().map(|act| act.name()).collect();
     properties.insert("action".into(), json!({ "type": "string", "enum": names }));
     for field in FIELDS {
         properties.insert(field.name.into(), field.holds.schema(field.about));
     }
     let variants: Map<String, Value> =
-        Act::ALL.into_iter().map(|act| (act.name().to_owned(), variant(act))).collect();
+        ProxyAction::ALL.into_iter().map(|act| (act.name().to_owned(), variant(act))).collect();
     let mut schema = json!({ "type": "object", "properties": properties, "required": ["action"] });
-    let reference = |act: Act| json!({ "$ref": format!("#/$defs/{}", act.name()) });
-    let [rest @ .., last] = Act::ALL;
+    let reference = |act: ProxyAction| json!({ "$ref": format!("#/$defs/{}", act.name()) });
+    let [rest @ .., last] = ProxyAction::ALL;
     let branches = rest.into_iter().rev().fold(reference(last), |otherwise, act| {
         let is_it = json!({ "properties": { "action": { "const": act.name() } } });
         json!({ "if": is_it, "then": reference(act), "else": otherwise })
@@ -254,11 +259,12 @@ pub(super) fn schema() -> Value {
     schema
 }
 
-fn variant(act: Act) -> Value {
+fn variant(act: ProxyAction) -> Value {
     let mut properties = Map::new();
     properties.insert("action".into(), json!({ "const": act.name() }));
-    properties.extend(of(act).map(|field| (field.name.to_owned(), Value::Bool(true))));
-    let required = of(act).filter(|field| field.is_required && field.ops.is_empty()).map(|field| field.name);
+    properties.extend(fields_for(act).map(|field| (field.name.to_owned(), Value::Bool(true))));
+    let required =
+        fields_for(act).filter(|field| field.is_required && field.ops.is_empty()).map(|field| field.name);
     let required: Vec<&str> = std::iter::once("action").chain(required).collect();
     json!({ "properties": properties, "required": required, "additionalProperties": false })
 }
@@ -268,7 +274,7 @@ mod tests {
     use super::*;
 
     fn wrong(arguments: &Value) -> String {
-        Given::read(&arguments.to_string()).expect_err("it is wrong")
+        CallFields::read(&arguments.to_string()).expect_err("it is wrong")
     }
 
     #[test]
@@ -321,11 +327,12 @@ mod tests {
         }
         let both = json!({ "action": "call", "tool": "t", "arguments": {}, "argumentsFile": "f" });
         assert_eq!(wrong(&both), format!("`arguments` and `argumentsFile` are alternatives; {call}"));
-        let given = Given::read(r#"{"action":"call","tool":"t","arguments":{"n":1e400},"connection":null}"#);
+        let given =
+            CallFields::read(r#"{"action":"call","tool":"t","arguments":{"n":1e400},"connection":null}"#);
         let given = given.expect("it is right");
         assert_eq!(
             (given.act, given.raw("arguments"), given.text("connection")),
-            (Act::Call, Some(r#"{"n":1e400}"#), None)
+            (ProxyAction::Call, Some(r#"{"n":1e400}"#), None)
         );
     }
 
@@ -333,11 +340,11 @@ mod tests {
     fn the_schema_has_a_closed_variant_for_each_action() {
         let schema = schema();
         let mut branch = &schema;
-        for act in Act::ALL {
+        for act in ProxyAction::ALL {
             let variant = &schema["$defs"][act.name()];
             assert_eq!(variant["properties"]["action"]["const"], act.name());
             assert_eq!(variant["additionalProperties"], false);
-            for field in of(act) {
+            for field in fields_for(act) {
                 assert!(
                     variant["properties"].get(field.name).is_some()
                         && schema["properties"].get(field.name).is_some()

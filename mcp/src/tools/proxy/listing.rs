@@ -2,7 +2,7 @@
 
 use super::answer::ProxyAnswer;
 use super::connection::{self, Connection, Shown, tool_entry};
-use super::fields::Given;
+use super::fields::CallFields;
 use ptc_runtime::Runtime;
 use ptc_runtime::discovery::matching_tools;
 use ptc_runtime::run::account::RunAccount;
@@ -15,7 +15,7 @@ const RESULTS: u64 = 10;
 pub(super) async fn list(
     runtime: &Runtime,
     account: &RunAccount,
-    given: &Given,
+    given: &CallFields,
     shows_arguments: bool,
 ) -> Result<ProxyAnswer, String> {
     let shown = given.flag("includeTools").unwrap_or(true).then(|| shown(given));
@@ -30,7 +30,7 @@ pub(super) async fn list(
 pub(super) async fn search(
     runtime: &Runtime,
     account: &RunAccount,
-    given: &Given,
+    given: &CallFields,
 ) -> Result<ProxyAnswer, String> {
     let query = given.text("query").unwrap_or_default();
     let all = loaded(runtime, account, given).await?;
@@ -64,7 +64,7 @@ pub(super) async fn search(
     Ok(ProxyAnswer::data(&answer).with("action", "search"))
 }
 
-fn shown(given: &Given) -> Shown {
+fn shown(given: &CallFields) -> Shown {
     Shown {
         schemas: given.flag("includeInputSchema").unwrap_or(false),
         annotations: given.flag("includeAnnotations").unwrap_or(true),
@@ -72,7 +72,11 @@ fn shown(given: &Given) -> Shown {
 }
 
 /// All connections, after an attempt to start those that the call refers to.
-async fn loaded(runtime: &Runtime, account: &RunAccount, given: &Given) -> Result<Vec<Connection>, String> {
+async fn loaded(
+    runtime: &Runtime,
+    account: &RunAccount,
+    given: &CallFields,
+) -> Result<Vec<Connection>, String> {
     let all = Connection::all(runtime);
     let only = match given.text("connection") {
         Some(word) => Some(connection::find(&all, &word)?.status.name.clone()),

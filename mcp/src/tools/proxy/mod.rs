@@ -7,7 +7,7 @@
 //!
 //! - `fields`: the fields of a call as one table, and its schema.
 //! - `connection`: the servers with aliases and ids. `listing`: `list` and `search`. `call`: `call`.
-//! - `place`: large results, and files of arguments. `kept`: results retained for clients. `read_result`:
+//! - `storage`: large results, and files of arguments. `retained`: results retained for clients. `read_result`:
 //!   `readresult`.
 //! - `toon`: results in TOON notation.
 //! - `answer`: answers, which pass through a run.
@@ -19,13 +19,13 @@ mod answer;
 mod call;
 mod connection;
 mod fields;
-mod kept;
 mod listing;
-mod place;
 mod read_result;
+mod retained;
+mod storage;
 mod toon;
 
-pub use place::{KeepingRules, ProxyPlace};
+pub use storage::{ProxyStorage, SpillRules};
 
 use super::job::{Cancel, Job, follow};
 use super::{
@@ -34,13 +34,13 @@ use super::{
 use crate::answer::{CallSummary, EdgeReason};
 use crate::protocol::arguments::GivenArguments;
 use answer::ProxyAnswer;
-use fields::{Act, Given};
-use kept::Caller;
+use fields::{CallFields, ProxyAction};
 use ptc_runtime::Runtime;
 use ptc_runtime::guest::{asking, interrupted, outside, traced};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::run::account::RunAccount;
 use ptc_runtime::tasks::{self, TaskOwner};
+use retained::Caller;
 use std::fmt::Write as _;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -66,26 +66,26 @@ const SWEEP: Duration = Duration::from_secs(30);
 pub struct ProxyDispatch {
     runtime: Arc<Runtime>,
     limits: Limits,
-    place: Arc<ProxyPlace>,
+    storage: Arc<ProxyStorage>,
 }
 
 impl ProxyDispatch {
     /// Makes the tool for the servers of this runtime. Each call has the limits of a program and the time of
     /// one upstream call. Must be called within a tokio runtime.
-    pub fn new(runtime: Arc<Runtime>, limits: Limits, place: ProxyPlace) -> ProxyDispatch {
+    pub fn new(runtime: Arc<Runtime>, limits: Limits, storage: ProxyStorage) -> ProxyDispatch {
         let timeout_ms = limits.timeout_ms.max(limits.upstream_call_timeout_ms.saturating_add(BEYOND_MS));
-        let place = Arc::new(place);
-        tasks::spawn(TaskOwner::Connection, sweep(Arc::downgrade(&place)));
-        ProxyDispatch { runtime, limits: Limits { timeout_ms, ..limits }, place }
+        let storage = Arc::new(storage);
+        tasks::spawn(TaskOwner::Connection, sweep(Arc::downgrade(&storage)));
+        ProxyDispatch { runtime, limits: Limits { timeout_ms, ..limits }, storage }
     }
 }
 
 /// Removes expired results as long as the tool exists.
-async fn sweep(place: Weak<ProxyPlace>) {
+async fn sweep(storage: Weak<ProxyStorage>) {
     loop {
         tokio::time::sleep(SWEEP).await;
-        match place.upgrade() {
-            Some(place) => place.results.sweep(),
+        match storage.upgrade() {
+            Some(storage) => storage.results.sweep(),
             None => return,
         }
     }
@@ -121,7 +121,7 @@ impl Tool for ProxyDispatch {
     }
 
     fn session_ended(&self, session: SessionTag) {
-        self.place.results.end(session);
+        self.storage.results.end(session);
     }
 
     fn begin(
@@ -130,7 +130,7 @@ impl Tool for ProxyDispatch {
         call: &CallContext,
         reply: Responder<'_>,
     ) -> Begun {
-        let given = match Given::read(arguments.map_or("{}", |arguments| arguments.text())) {
+        let given = match CallFields::read(arguments.map_or("{}", |arguments| arguments.text())) {
             Ok(given) => given,
             Err(message) => {
                 let answer = ProxyAnswer::error(EdgeReason::ArgsError.name(), message);
@@ -139,15 +139,15 @@ impl Tool for ProxyDispatch {
             }
         };
         let (runtime, limits, profile) = (self.runtime.clone(), self.limits, call.profile);
-        let (place, caller, trace) = (self.place.clone(), Caller::of(call), call.trace.clone());
+        let (storage, caller, trace) = (self.storage.clone(), Caller::from_call(call), call.trace.clone());
         Begun::Run(Job::new(0, move |reporter| -> Cancel {
             let worker = runtime.clone();
             let guest = outside(interrupted, move |account| async move {
-                act(&worker, &account, (&place, caller), &given).await.ending()
+                act(&worker, &account, (&storage, caller), &given).await.ending()
             });
             let guest = asking(traced(guest, trace), reporter.caller());
             let watcher = follow(reporter, move |reporter, mut outcome| {
-                let answer = ProxyAnswer::of(&mut outcome);
+                let answer = ProxyAnswer::from_outcome(&mut outcome);
                 let summary = answer.summary(&outcome);
                 let result = answer.result(profile, &outcome);
                 reporter.ended(&ToolAnswer { summary, ..result.into() });
@@ -161,14 +161,14 @@ impl Tool for ProxyDispatch {
 async fn act(
     runtime: &Runtime,
     account: &Arc<RunAccount>,
-    (place, caller): (&ProxyPlace, Caller),
-    given: &Given,
+    (storage, caller): (&ProxyStorage, Caller),
+    given: &CallFields,
 ) -> ProxyAnswer {
     let answer = match given.act {
-        Act::List => listing::list(runtime, account, given, place.shows_arguments).await,
-        Act::Search => listing::search(runtime, account, given).await,
-        Act::Call => call::call(runtime, account, (place, caller), given).await,
-        Act::ReadResult => read_result::read_result(&place.results, caller, given).await,
+        ProxyAction::List => listing::list(runtime, account, given, storage.shows_arguments).await,
+        ProxyAction::Search => listing::search(runtime, account, given).await,
+        ProxyAction::Call => call::call(runtime, account, (storage, caller), given).await,
+        ProxyAction::ReadResult => read_result::read_result(&storage.results, caller, given).await,
     };
     answer.unwrap_or_else(|message| {
         ProxyAnswer::error(EdgeReason::ArgsError.name(), message).with("action", given.act.name())

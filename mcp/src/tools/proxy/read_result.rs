@@ -1,8 +1,8 @@
 //! The action `readresult`, which reads parts of a retained result by its name. It opens no other files.
 
 use super::answer::{ProxyAnswer, estimated_tokens};
-use super::fields::Given;
-use super::kept::{Caller, ClientResults};
+use super::fields::CallFields;
+use super::retained::{Caller, ClientResults};
 use ptc_runtime::spill::{
     DEFAULT_LINES, Grep, GrepMatches, KeptPart, LookError, MOST_CONTEXT, Spilled, Stat,
 };
@@ -20,7 +20,7 @@ const MOST_BYTES: usize = 64 << 20;
 pub(super) async fn read_result(
     results: &ClientResults,
     caller: Caller,
-    given: &Given,
+    given: &CallFields,
 ) -> Result<ProxyAnswer, String> {
     let name = given.text("resultFile").unwrap_or_default();
     let spilled = results.find(caller, &name).ok_or_else(|| {

@@ -16,7 +16,7 @@ pub(super) struct Toon {
 }
 
 /// Converts a list or an object to TOON, including one that a server returned as text.
-pub(super) fn of(value: PayloadValue<'_>) -> Option<Toon> {
+pub(super) fn to_toon(value: PayloadValue<'_>) -> Option<Toon> {
     let value: Value = match value {
         PayloadValue::Json(json) => serde_json::from_slice(json).ok()?,
         PayloadValue::Text(text) if looks_like_json(text) => serde_json::from_str(text).ok()?,

@@ -43,7 +43,7 @@ pub struct SessionEval {
 }
 
 /// Checked arguments of a call.
-struct Asked {
+struct CheckedCall {
     session: Arc<OpenSession>,
     program: String,
     context: Option<String>,
@@ -56,7 +56,11 @@ impl SessionEval {
         SessionEval { table }
     }
 
-    fn asked(&self, owner: CallOwner, arguments: Option<&GivenArguments<'_>>) -> Result<Asked, SessionFault> {
+    fn check(
+        &self,
+        owner: CallOwner,
+        arguments: Option<&GivenArguments<'_>>,
+    ) -> Result<CheckedCall, SessionFault> {
         let fields = Fields::read(arguments)?;
         let id = fields.session_id()?;
         let Limits { max_program_bytes, max_context_bytes, .. } = self.table.programs;
@@ -74,7 +78,7 @@ impl SessionEval {
             SessionFault::arguments(format!("argument `output_schema` is invalid: {error}"))
         })?;
         let session = self.table.find(owner, id)?;
-        Ok(Asked { session, program: program.to_owned(), context, schema })
+        Ok(CheckedCall { session, program: program.to_owned(), context, schema })
     }
 }
 
@@ -128,15 +132,15 @@ impl Tool for SessionEval {
         call: &CallContext,
         reply: Responder<'_>,
     ) -> Begun {
-        let Asked { session, program, context, schema } = match self.asked(call.owner, arguments) {
+        let CheckedCall { session, program, context, schema } = match self.check(call.owner, arguments) {
             Ok(asked) => asked,
             Err(fault) => return reply.with(&refused(&fault)),
         };
         let turn = match (session.session().turn(), session.session().turn_after_cancelled()) {
-            (Ok(turn), _) => EvalTurn::Now(turn),
+            (Ok(turn), _) => EvalStart::Now(turn),
             // A client may send the next program right after it cancels one, so the call waits for the
             // cancelled program's end.
-            (Err(SessionBusy), Some(later)) => EvalTurn::Later(Box::pin(later)),
+            (Err(SessionBusy), Some(later)) => EvalStart::Later(Box::pin(later)),
             (Err(SessionBusy), None) => return reply.with(&refused(&SessionFault::busy(session.id()))),
         };
         session.touch();
@@ -158,14 +162,14 @@ impl Tool for SessionEval {
                     })
                 })
             });
-            let logged = call.logs_turns.then(|| LoggedTurn {
+            let logged = call.logs_turns.then(|| PendingLogEntry {
                 program: program.clone(),
                 attempt: session.session().contents(|contents| contents.attempts) + 1,
             });
             let options = RunOptions { client: reporter.caller(), ..options };
             let watcher = follow(reporter, move |reporter, outcome| {
                 session.touch();
-                let log = call.log.map(|level| log::of_run(level, &outcome)).unwrap_or_default();
+                let log = call.log.map(|level| log::run_messages(level, &outcome)).unwrap_or_default();
                 let mut record = Record::of(&outcome, schema.as_ref());
                 if let EvalEnding::Error(error) = &mut record.ending
                     && let Some(kind) = error.kind
@@ -182,11 +186,11 @@ impl Tool for SessionEval {
         };
         Begun::Run(Job::new(0, move |reporter| -> Cancel {
             match turn {
-                EvalTurn::Now(turn) => {
+                EvalStart::Now(turn) => {
                     let submitted = begin(turn, reporter);
                     Box::new(move || submitted.cancel())
                 }
-                EvalTurn::Later(turn) => {
+                EvalStart::Later(turn) => {
                     let (cancel, cancelled) = oneshot::channel::<()>();
                     tasks::spawn(TaskOwner::Run, async move {
                         let submitted = begin(turn.await, reporter);
@@ -205,21 +209,21 @@ impl Tool for SessionEval {
 }
 
 /// When a program may begin.
-enum EvalTurn {
+enum EvalStart {
     Now(SessionTurn),
     /// Once the cancelled program has ended.
     Later(Pin<Box<dyn Future<Output = SessionTurn> + Send>>),
 }
 
 /// Facts about a program for the log, apart from its end.
-struct LoggedTurn {
+struct PendingLogEntry {
     program: String,
     attempt: u64,
 }
 
-impl LoggedTurn {
+impl PendingLogEntry {
     fn ended(self, session: &OpenSession, outcome: &Outcome) -> TurnSummary {
-        let LoggedTurn { program, attempt } = self;
+        let PendingLogEntry { program, attempt } = self;
         let committed = outcome.result.is_ok();
         let (turn, changed) = session.session().contents(|contents| {
             let changed = contents.changed.iter().filter(|_| committed).filter_map(|name| {

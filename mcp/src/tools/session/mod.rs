@@ -25,7 +25,7 @@ use crate::answer::{CallSummary, Content, ToolResult};
 use crate::edge;
 use crate::protocol::arguments::GivenArguments;
 use arguments::{Fields, SessionFault, SessionReason};
-use preludes::AskedPreludes;
+use preludes::RequestedPreludes;
 use ptc_runtime::secrets::Cut;
 use ptc_runtime::session::{Bindings, Forget, SessionBusy, SessionEnd};
 use ptc_runtime::tasks::{self, StopFlag, TaskOwner};
@@ -243,7 +243,7 @@ impl Tool for BoundTool {
             .map(SimpleAnswer::Now)
         });
         match answer {
-            Ok(SimpleAnswer::Now(answer)) => reply.with(&told(answer)),
+            Ok(SimpleAnswer::Now(answer)) => reply.with(&data_answer(answer)),
             Ok(SimpleAnswer::Later(job)) => Begun::Run(job),
             Err(fault) => reply.with(&refused(&fault)),
         }
@@ -259,7 +259,7 @@ impl BoundTool {
     /// Starts a session: at once, or in a job where preludes of the store must be compiled.
     fn start(&self, owner: CallOwner, fields: &Fields) -> Result<SimpleAnswer, SessionFault> {
         fields.only("lisp_session_start", &["title", "ttl_ms", "preludes", "mode"])?;
-        let preludes = AskedPreludes::read(fields)?;
+        let preludes = RequestedPreludes::read(fields)?;
         let title = fields.text("title");
         let title = title.map(|title| edge::excerpt(title, Cut::Chars(LONGEST_TITLE)).into_owned());
         let (table, ttl) = (self.table.clone(), fields.whole("ttl_ms"));
@@ -282,7 +282,7 @@ impl BoundTool {
                 };
                 let started =
                     started.unwrap_or_else(|| Err(SessionFault::arguments("the session was not started")));
-                reporter.ended(&started.map_or_else(|fault| refused(&fault), told));
+                reporter.ended(&started.map_or_else(|fault| refused(&fault), data_answer));
             });
             Box::new(move || {
                 let _ = cancel.send(());
@@ -333,7 +333,9 @@ impl BoundTool {
         let turn = session.session().turn().map_err(|SessionBusy| SessionFault::busy(session.id()))?;
         session.touch();
         Ok(Job::new(0, move |reporter| -> Cancel {
-            turn.forget(forget, move |gone| reporter.ended(&told(view::forgotten(&session, gone, cleared))));
+            turn.forget(forget, move |gone| {
+                reporter.ended(&data_answer(view::forgotten(&session, gone, cleared)))
+            });
             Box::new(|| {})
         }))
     }
@@ -355,7 +357,7 @@ fn ok<const N: usize>(entries: [(&str, Value); N]) -> Map<String, Value> {
 }
 
 /// An answer that no profile shortens: data, repeated as text.
-fn told(answer: Map<String, Value>) -> ToolAnswer<'static> {
+fn data_answer(answer: Map<String, Value>) -> ToolAnswer<'static> {
     let is_error = answer.get("status").is_some_and(|status| status == "error");
     let structured = Value::from(answer);
     let content = Content::Text(structured.to_string().into());
@@ -374,5 +376,5 @@ fn refused(fault: &SessionFault) -> ToolAnswer<'static> {
     {
         map.insert("session_id".into(), id.as_str().into());
     }
-    ToolAnswer { summary: CallSummary::failed(fault.reason.name()), ..told(map) }
+    ToolAnswer { summary: CallSummary::failed(fault.reason.name()), ..data_answer(map) }
 }

@@ -21,7 +21,7 @@ pub struct StoreAccess {
 
 /// The preludes and mode that a session requests.
 #[derive(Default)]
-pub(super) struct AskedPreludes {
+pub(super) struct RequestedPreludes {
     pub(super) references: Option<Vec<PreludeRef>>,
     may_write: bool,
 }
@@ -39,8 +39,8 @@ pub(super) struct FrozenPreludes {
     pub(super) namespaces: Option<Value>,
 }
 
-impl AskedPreludes {
-    pub(super) fn read(fields: &Fields) -> Result<AskedPreludes, SessionFault> {
+impl RequestedPreludes {
+    pub(super) fn read(fields: &Fields) -> Result<RequestedPreludes, SessionFault> {
         let may_write = match fields.get("mode") {
             None | Some(Value::Null) => false,
             Some(mode) => match mode.as_str() {
@@ -57,7 +57,7 @@ impl AskedPreludes {
             }
             Some(_) => return Err(SessionFault::arguments("preludes must be an array when supplied")),
         };
-        Ok(AskedPreludes { references, may_write })
+        Ok(RequestedPreludes { references, may_write })
     }
 }
 
@@ -99,7 +99,7 @@ impl StoreAccess {
     pub(super) fn place(
         &self,
         runtime: &Runtime,
-        asked: AskedPreludes,
+        asked: RequestedPreludes,
         stop: &StopFlag,
     ) -> Result<(Scope, FrozenPreludes), SessionFault> {
         let (mut frozen, mut preludes, mut tools) = (FrozenPreludes::default(), Vec::new(), Vec::new());

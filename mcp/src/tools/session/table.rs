@@ -1,7 +1,7 @@
 //! The table of open Lisp sessions, with quotas per owner and expiry by age and idle time.
 
 use super::arguments::{SessionFault, SessionReason};
-use super::preludes::{AskedPreludes, FrozenPreludes, StoreAccess};
+use super::preludes::{FrozenPreludes, RequestedPreludes, StoreAccess};
 use crate::observe::entry::moment;
 use crate::tools::CallOwner;
 use base64::Engine as _;
@@ -98,7 +98,7 @@ impl SessionTable {
         owner: CallOwner,
         title: Option<String>,
         ttl_ms: Option<u64>,
-        preludes: AskedPreludes,
+        preludes: RequestedPreludes,
         stop: &StopFlag,
     ) -> Result<Arc<OpenSession>, SessionFault> {
         let quotas = table.quotas;

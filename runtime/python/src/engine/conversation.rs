@@ -3,9 +3,9 @@
 //! What the script writes is untrusted: lines are bounded, calls count against the run's budget, and replies
 //! that it does not read are bounded.
 
-use super::{Printed, Script};
-use crate::heard::Output;
-use crate::host::{Given, Host, Look};
+use super::{Script, ScriptOutput};
+use crate::host::{CallValue, DiscoveryRequest, Host};
+use crate::received::Output;
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde::Deserialize;
@@ -30,15 +30,15 @@ const LOOKS: usize = 10_000;
 
 /// How a script ended. After a proper end its process exits by itself. A script that forged the end is
 /// stopped at the deadline of the run.
-pub(super) enum Said {
+pub(super) enum ScriptEnd {
     /// It ended without an error.
-    Printed(Printed),
+    Printed(ScriptOutput),
     /// It raised an exception.
     Raised(String),
     /// Its process closed the channel without an end.
-    Gone,
+    Closed,
     /// It sent an invalid line.
-    Nonsense,
+    InvalidLine,
 }
 
 /// A line of any kind.
@@ -46,7 +46,7 @@ pub(super) enum Said {
 #[serde(default)]
 struct Line<'a> {
     call: u64,
-    look: Option<Look>,
+    look: Option<DiscoveryRequest>,
     tool: Option<String>,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
@@ -65,16 +65,16 @@ struct Line<'a> {
 }
 
 /// How a script ended, and whether the channel is still in step.
-pub(super) struct Talk {
+pub(super) struct Served {
     /// How the script ended.
-    pub(super) said: Said,
+    pub(super) end: ScriptEnd,
     /// Whether nothing followed the end, and no reply was sent in part. Then the channel can carry another
     /// script.
-    pub(super) is_even: bool,
+    pub(super) in_step: bool,
 }
 
 /// Sends the lines of `first`, then serves the script until its end.
-pub(super) async fn hold(channel: &mut UnixStream, first: String, host: &Arc<Host>) -> Talk {
+pub(super) async fn serve_script(channel: &mut UnixStream, first: String, host: &Arc<Host>) -> Served {
     let (mut reader, mut writer) = channel.split();
     let mut unread = first.into_bytes();
     let mut unsent = 0;
@@ -85,7 +85,7 @@ pub(super) async fn hold(channel: &mut UnixStream, first: String, host: &Arc<Hos
     loop {
         tokio::select! {
             written = writer.write(&unread[unsent..]), if unsent < unread.len() => {
-                let Ok(bytes) = written else { return Talk::over(Said::Gone) };
+                let Ok(bytes) = written else { return Served::broken(ScriptEnd::Closed) };
                 unsent += bytes;
                 if unsent == unread.len() {
                     (unread, unsent) = (Vec::new(), 0);
@@ -95,12 +95,12 @@ pub(super) async fn hold(channel: &mut UnixStream, first: String, host: &Arc<Hos
                 unread.extend_from_slice(reply(number, result).as_bytes());
             }
             read = reader.read(&mut chunk), if calls.len() < CALLS => {
-                let Some(bytes) = read.ok().filter(|&bytes| bytes > 0) else { return Talk::over(Said::Gone) };
+                let Some(bytes) = read.ok().filter(|&bytes| bytes > 0) else { return Served::broken(ScriptEnd::Closed) };
                 let mut rest = &chunk[..bytes];
                 while let Some(end) = memchr::memchr(b'\n', rest) {
                     line.extend_from_slice(&rest[..end]);
                     rest = &rest[end + 1..];
-                    let is_even = rest.is_empty() && unsent == unread.len();
+                    let in_step = rest.is_empty() && unsent == unread.len();
                     match serde_json::from_slice(&line) {
                         Ok(Line { call, tool: Some(tool), arguments: Some(arguments), keep, .. }) => {
                             let (host, arguments) = (host.clone(), arguments.to_owned());
@@ -110,43 +110,43 @@ pub(super) async fn hold(channel: &mut UnixStream, first: String, host: &Arc<Hos
                         Ok(Line { call, kept: Some(kept), method: Some(method), arguments: Some(arguments), .. }) => {
                             let (host, arguments) = (host.clone(), arguments.to_owned());
                             let looked = async move {
-                                let found = host.kept.look(&host.account, &kept, &method, &arguments).await;
-                                (call, found.map(Given::Value))
+                                let found = host.retained.look(&host.account, &kept, &method, &arguments).await;
+                                (call, found.map(CallValue::Value))
                             };
                             calls.push(looked.boxed());
                         }
-                        Ok(Line { call, look: Some(look), .. }) if looks < LOOKS => {
+                        Ok(Line { call, look: Some(request), .. }) if looks < LOOKS => {
                             looks += 1;
-                            unread.extend_from_slice(reply(call, host.look(&look).map(Given::Value)).as_bytes());
+                            unread.extend_from_slice(reply(call, host.discover(&request).map(CallValue::Value)).as_bytes());
                         }
-                        Ok(Line { printed: Some(text), .. }) => host.heard.add(Output::Stdout, &text),
-                        Ok(Line { warned: Some(text), .. }) => host.heard.add(Output::Stderr, &text),
+                        Ok(Line { printed: Some(text), .. }) => host.received.add(Output::Stdout, &text),
+                        Ok(Line { warned: Some(text), .. }) => host.received.add(Output::Stderr, &text),
                         Ok(Line { output: Some(text), cut, notes, .. }) => {
-                            return Talk { said: Said::Printed(Printed { text, cut, notes }), is_even };
+                            return Served { end: ScriptEnd::Printed(ScriptOutput { text, cut, notes }), in_step };
                         }
                         Ok(Line { error: Some(error), cut, .. }) => {
                             if cut {
-                                host.heard.cut(Output::Stdout);
+                                host.received.cut(Output::Stdout);
                             }
-                            return Talk { said: Said::Raised(error), is_even };
+                            return Served { end: ScriptEnd::Raised(error), in_step };
                         }
-                        _ => return Talk::over(Said::Nonsense),
+                        _ => return Served::broken(ScriptEnd::InvalidLine),
                     }
                     line.clear();
                 }
                 line.extend_from_slice(rest);
                 if line.len() > LINE_BYTES {
-                    return Talk::over(Said::Nonsense);
+                    return Served::broken(ScriptEnd::InvalidLine);
                 }
             }
         }
     }
 }
 
-impl Talk {
+impl Served {
     /// The result for a channel that cannot be used any more.
-    fn over(said: Said) -> Talk {
-        Talk { said, is_even: false }
+    fn broken(end: ScriptEnd) -> Served {
+        Served { end, in_step: false }
     }
 }
 
@@ -156,10 +156,10 @@ pub(super) fn task(script: &Script, keep: bool) -> String {
     format!("{task}\n")
 }
 
-fn reply(number: u64, result: Result<Given, String>) -> String {
+fn reply(number: u64, result: Result<CallValue, String>) -> String {
     match result {
-        Ok(Given::Value(json)) => format!("{{\"reply\":{number},\"value\":{json}}}\n"),
-        Ok(Given::Kept(json)) => format!("{{\"reply\":{number},\"kept\":{json}}}\n"),
+        Ok(CallValue::Value(json)) => format!("{{\"reply\":{number},\"value\":{json}}}\n"),
+        Ok(CallValue::Spilled(json)) => format!("{{\"reply\":{number},\"kept\":{json}}}\n"),
         Err(error) => format!("{}\n", json!({ "reply": number, "error": error })),
     }
 }

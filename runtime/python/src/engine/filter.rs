@@ -61,7 +61,7 @@ mod numbers {
 
 /// A condition on an argument, given by its index.
 #[derive(Clone, Copy)]
-enum Must {
+enum Condition {
     Be(u8, u64),
     /// None of these bits is set.
     Lack(u8, u64),
@@ -76,33 +76,33 @@ const MAP_ANONYMOUS: u64 = 0x20;
 const SIGABRT: u64 = 6;
 
 /// Calls that are allowed only with these arguments.
-const BY_ARGUMENTS: &[(i64, &[&[Must]])] = &[
+const BY_ARGUMENTS: &[(i64, &[&[Condition]])] = &[
     (
         numbers::FCNTL,
         &[
             // F_DUPFD F_GETFD F_SETFD F_GETFL F_DUPFD_CLOEXEC
-            &[Must::Be(1, 0)],
-            &[Must::Be(1, 1)],
-            &[Must::Be(1, 2)],
-            &[Must::Be(1, 3)],
-            &[Must::Be(1, 1030)],
-            &[Must::Be(1, F_SETFL), Must::Lack(2, O_ASYNC)],
+            &[Condition::Be(1, 0)],
+            &[Condition::Be(1, 1)],
+            &[Condition::Be(1, 2)],
+            &[Condition::Be(1, 3)],
+            &[Condition::Be(1, 1030)],
+            &[Condition::Be(1, F_SETFL), Condition::Lack(2, O_ASYNC)],
         ],
     ),
     (
         numbers::MMAP,
         &[
-            &[Must::Lack(2, PROT_EXEC)],
+            &[Condition::Lack(2, PROT_EXEC)],
             // Shared libraries of the interpreter.
-            &[Must::Lack(2, PROT_WRITE), Must::Lack(3, MAP_ANONYMOUS)],
+            &[Condition::Lack(2, PROT_WRITE), Condition::Lack(3, MAP_ANONYMOUS)],
         ],
     ),
-    (numbers::MPROTECT, &[&[Must::Lack(2, PROT_EXEC)]]),
+    (numbers::MPROTECT, &[&[Condition::Lack(2, PROT_EXEC)]]),
 ];
 
 /// The kind of process that the filter is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Held {
+pub(super) enum ProcessKind {
     /// A child of the machine's Python. Its channel is a plain descriptor.
     Script,
     /// A process of this binary. It uses a socket, and may abort itself.
@@ -114,50 +114,50 @@ pub(super) enum Held {
 ///
 /// # Errors
 /// The architecture is not supported.
-pub(super) fn program(held: Held) -> Result<BpfProgram, String> {
+pub(super) fn program(kind: ProcessKind) -> Result<BpfProgram, String> {
     const EPERM: u32 = 1;
     let arch: TargetArch = numbers::ARCH;
-    let compiled = rules(held).and_then(|rules| {
+    let compiled = rules(kind).and_then(|rules| {
         SeccompFilter::new(rules, SeccompAction::Errno(EPERM), SeccompAction::Allow, arch)?.try_into()
     });
     compiled.map_err(|error| format!("seccomp: {error}"))
 }
 
-fn rules(held: Held) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
+fn rules(kind: ProcessKind) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
     let mut rules: BTreeMap<i64, Vec<_>> =
         numbers::ALLOWED.iter().map(|&number| (number, Vec::new())).collect();
     for (number, ways) in BY_ARGUMENTS {
         rules.insert(*number, ways.iter().map(|way| rule(way)).collect::<Result<_, _>>()?);
     }
-    if held == Held::Worker {
+    if kind == ProcessKind::Worker {
         for (number, address) in numbers::TALK {
-            rules.insert(number, vec![rule(&[Must::Be(address, 0)])?]);
+            rules.insert(number, vec![rule(&[Condition::Be(address, 0)])?]);
         }
         // Without memory the process ends with an abort.
         let own = u64::from(std::process::id());
-        rules.insert(numbers::TGKILL, vec![rule(&[Must::Be(0, own), Must::Be(2, SIGABRT)])?]);
+        rules.insert(numbers::TGKILL, vec![rule(&[Condition::Be(0, own), Condition::Be(2, SIGABRT)])?]);
     }
     Ok(rules)
 }
 
-fn rule(way: &[Must]) -> Result<SeccompRule, seccompiler::BackendError> {
-    let condition = |must: &Must| match *must {
-        Must::Be(place, value) => {
-            SeccompCondition::new(place, SeccompCmpArgLen::Qword, SeccompCmpOp::Eq, value)
+fn rule(conditions: &[Condition]) -> Result<SeccompRule, seccompiler::BackendError> {
+    let seccomp_condition = |condition: &Condition| match *condition {
+        Condition::Be(index, value) => {
+            SeccompCondition::new(index, SeccompCmpArgLen::Qword, SeccompCmpOp::Eq, value)
         }
-        Must::Lack(place, bits) => {
-            SeccompCondition::new(place, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits), 0)
+        Condition::Lack(index, bits) => {
+            SeccompCondition::new(index, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits), 0)
         }
     };
-    SeccompRule::new(way.iter().map(condition).collect::<Result<_, _>>()?)
+    SeccompRule::new(conditions.iter().map(seccomp_condition).collect::<Result<_, _>>()?)
 }
 
 /// The filter in the kernel's format: eight bytes an instruction.
 ///
 /// # Errors
 /// As [`program`].
-pub(super) fn bytes(held: Held) -> Result<Vec<u8>, String> {
-    let program = program(held)?;
+pub(super) fn bytes(kind: ProcessKind) -> Result<Vec<u8>, String> {
+    let program = program(kind)?;
     let mut bytes = Vec::with_capacity(program.len() * 8);
     for instruction in program {
         bytes.extend_from_slice(&instruction.code.to_ne_bytes());

@@ -29,7 +29,7 @@ pub struct Script {
 
 /// The output of a script that succeeded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Printed {
+pub struct ScriptOutput {
     /// The text.
     pub text: String,
     /// Whether the output was longer than the limit.
@@ -51,13 +51,13 @@ pub trait Engine: Send + Sync {
 
     /// An engine for other owners. What a script can read of its initial memory holds nothing of this
     /// engine's scripts.
-    fn apart(self: Arc<Self>) -> Arc<dyn Engine>;
+    fn for_other_owners(self: Arc<Self>) -> Arc<dyn Engine>;
 
     /// Executes a script to its end. Dropping the future ends its process.
     ///
     /// # Errors
     /// Why there is no output: the script raised, was killed, or could not be started.
-    async fn run(&self, script: Script, host: Arc<Host>) -> Result<Printed, Failure>;
+    async fn run(&self, script: Script, host: Arc<Host>) -> Result<ScriptOutput, Failure>;
 
     /// Starts a process with a shared namespace and the current functions.
     ///
@@ -73,7 +73,7 @@ pub trait Namespace: Send {
     ///
     /// # Errors
     /// As [`Engine::run`]. Definitions made before the error remain.
-    async fn run(&mut self, script: &Script, host: &Arc<Host>) -> Result<Printed, Failure>;
+    async fn run(&mut self, script: &Script, host: &Arc<Host>) -> Result<ScriptOutput, Failure>;
 
     /// Whether the process can run another script.
     fn is_alive(&self) -> bool;

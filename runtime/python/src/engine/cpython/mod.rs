@@ -14,8 +14,8 @@
 mod control;
 mod zygote;
 
-use super::conversation::{self, Said};
-use super::{Engine, Namespace, Printed, Script};
+use super::conversation::{self, ScriptEnd};
+use super::{Engine, Namespace, Script, ScriptOutput};
 use crate::host::Host;
 use crate::output;
 use async_trait::async_trait;
@@ -55,8 +55,8 @@ impl CPython {
     pub async fn start(options: Options) -> Result<CPython, String> {
         let zygote = Zygote::start(&options).await?;
         let Ready { version, layers } = zygote.ready();
-        let held = if layers.is_empty() { "without a jail".to_owned() } else { layers.join(", ") };
-        let description = format!("CPython {version}, {held}");
+        let isolation = if layers.is_empty() { "without a jail".to_owned() } else { layers.join(", ") };
+        let description = format!("CPython {version}, {isolation}");
         Ok(CPython { options, description, zygote: Mutex::new(Some(Arc::new(zygote))) })
     }
 
@@ -83,55 +83,57 @@ impl Engine for CPython {
 
     /// The copy has a warm process of its own, because a script inherits the memory of the process that it is
     /// forked from.
-    fn apart(self: Arc<Self>) -> Arc<dyn Engine> {
+    fn for_other_owners(self: Arc<Self>) -> Arc<dyn Engine> {
         let (options, description) = (self.options.clone(), self.description.clone());
         Arc::new(CPython { options, description, zygote: Mutex::default() })
     }
 
-    async fn run(&self, script: Script, host: Arc<Host>) -> Result<Printed, Failure> {
+    async fn run(&self, script: Script, host: Arc<Host>) -> Result<ScriptOutput, Failure> {
         let (process, mut channel) = self.fork(&host).await?;
-        let said = conversation::hold(&mut channel, conversation::task(&script, false), &host).await.said;
+        let end =
+            conversation::serve_script(&mut channel, conversation::task(&script, false), &host).await.end;
         // The other end reads the end of the channel.
         drop(channel);
-        ended(process, said).await
+        ended(process, end).await
     }
 
     async fn namespace(&self, host: &Host) -> Result<Box<dyn Namespace>, Failure> {
         let (process, channel) = self.fork(host).await?;
-        Ok(Box::new(KeptProcess { process: Some(process), channel }))
+        Ok(Box::new(RetainedProcess { process: Some(process), channel }))
     }
 }
 
 /// A child that waits for its next script. It is stopped in between.
-struct KeptProcess {
+struct RetainedProcess {
     /// `None` when the process cannot be used any more.
     process: Option<Process>,
     channel: UnixStream,
 }
 
 #[async_trait]
-impl Namespace for KeptProcess {
-    async fn run(&mut self, script: &Script, host: &Arc<Host>) -> Result<Printed, Failure> {
+impl Namespace for RetainedProcess {
+    async fn run(&mut self, script: &Script, host: &Arc<Host>) -> Result<ScriptOutput, Failure> {
         let Some(process) = &self.process else {
             return Err(output::raised("RuntimeError: the process of the session has ended"));
         };
         process.resume();
-        let talk = conversation::hold(&mut self.channel, conversation::task(script, true), host).await;
-        match talk.said {
-            Said::Printed(printed) if talk.is_even => {
+        let served =
+            conversation::serve_script(&mut self.channel, conversation::task(script, true), host).await;
+        match served.end {
+            ScriptEnd::Printed(printed) if served.in_step => {
                 process.pause();
                 Ok(printed)
             }
-            Said::Raised(traceback) if talk.is_even => {
+            ScriptEnd::Raised(traceback) if served.in_step => {
                 process.pause();
                 Err(output::raised(traceback))
             }
-            said => match self.process.take() {
+            end => match self.process.take() {
                 Some(process) => {
                     // The process should wait for its next script, so a script that ended it has broken the
                     // protocol.
-                    let said = if matches!(said, Said::Gone) { said } else { Said::Nonsense };
-                    ended(process, said).await
+                    let end = if matches!(end, ScriptEnd::Closed) { end } else { ScriptEnd::InvalidLine };
+                    ended(process, end).await
                 }
                 None => Err(output::raised("RuntimeError: the process of the session has ended")),
             },
@@ -144,16 +146,16 @@ impl Namespace for KeptProcess {
 }
 
 /// The result of a script after its last line, with the exit status of its process.
-async fn ended(process: Process, said: Said) -> Result<Printed, Failure> {
-    let status = match &said {
-        Said::Printed(_) | Said::Raised(_) => process.ended().await,
+async fn ended(process: Process, end: ScriptEnd) -> Result<ScriptOutput, Failure> {
+    let status = match &end {
+        ScriptEnd::Printed(_) | ScriptEnd::Raised(_) => process.ended().await,
         // A process that has closed the channel, but lives on, is killed.
-        Said::Gone | Said::Nonsense => process.kill().await,
+        ScriptEnd::Closed | ScriptEnd::InvalidLine => process.kill().await,
     };
-    match (status, said) {
-        (Some(0), Said::Printed(printed)) => Ok(printed),
-        (Some(1), Said::Raised(traceback)) => Err(output::raised(traceback)),
-        (Some(_), Said::Nonsense) => {
+    match (status, end) {
+        (Some(0), ScriptEnd::Printed(printed)) => Ok(printed),
+        (Some(1), ScriptEnd::Raised(traceback)) => Err(output::raised(traceback)),
+        (Some(_), ScriptEnd::InvalidLine) => {
             Err(output::raised("RuntimeError: the script wrote into the channel of its tool calls"))
         }
         (Some(signal), _) if signal < 0 => Err(output::ended_by(-signal)),

@@ -28,7 +28,7 @@ FILE = "<program>"
 OURS = "<ptc>"
 
 # Most characters of a traceback.
-MOST_TOLD = 1 << 16
+LONGEST_TRACEBACK = 1 << 16
 
 LIBRARY = sysconfig.get_paths()["stdlib"] + "/"
 
@@ -52,7 +52,7 @@ class Output:
 
     def __init__(self, name, word, limit):
         self.name, self.word, self.limit = name, word, limit
-        self.bytes, self.cut, self.parts, self.told, self.times, self.last = 0, False, [], 0, 0, 0.0
+        self.bytes, self.cut, self.parts, self.sent, self.times, self.last = 0, False, [], 0, 0, 0.0
 
     def write(self, text):
         if not isinstance(text, str):
@@ -70,9 +70,9 @@ class Output:
         return len(text)
 
     def tell(self):
-        if self.told < len(self.parts):
-            text = "".join(self.parts[self.told:])
-            self.told, self.times, self.last = len(self.parts), self.times + 1, time.monotonic()
+        if self.sent < len(self.parts):
+            text = "".join(self.parts[self.sent:])
+            self.sent, self.times, self.last = len(self.parts), self.times + 1, time.monotonic()
             Script.channel.send({self.word: text})
 
     def writelines(self, lines):
@@ -370,7 +370,7 @@ def compiled(code, file):
     return body.replace(**names)
 
 
-def told(error):
+def format_traceback(error):
     """The traceback without frames of ours."""
     if getattr(error, "bare", False) and isinstance(error, ToolError):
         return f"ToolError: {error}"
@@ -518,7 +518,7 @@ def run_one(loop, namespace, task, file):
     except BaseException as error:
         status = 1
         try:
-            message = told(error)
+            message = format_traceback(error)
         except BaseException:
             message = type(error).__name__
     try:
@@ -530,7 +530,7 @@ def run_one(loop, namespace, task, file):
             notes = [f"RuntimeWarning: {name}(…) was never awaited, so it was not called: write `await {name}(…)`" for name in never]
             channel.send({"output": text, "cut": output.cut, "notes": notes})
         else:
-            channel.send({"error": message[:MOST_TOLD], "cut": output.cut})
+            channel.send({"error": message[:LONGEST_TRACEBACK], "cut": output.cut})
     except BaseException:
         status = 1
     if task["keep"]:

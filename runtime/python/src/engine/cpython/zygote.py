@@ -59,7 +59,7 @@ class Zygote:
         gc.collect()
         gc.freeze()
         version = ".".join(map(str, sys.version_info[:3]))
-        self.tell({"ready": {"version": version, "layers": self.settings["layers"]}})
+        self.report({"ready": {"version": version, "layers": self.settings["layers"]}})
         while True:
             for descriptor, _ in poll.poll(0 if self.waiting else None):
                 if descriptor == self.alarm:
@@ -97,12 +97,12 @@ class Zygote:
                 self.waiting[int(rest)] = (self.channels.popleft(), self.functions)
             else:
                 # The system had no free descriptor for the channel.
-                self.tell({"ended": int(rest), "status": 71})
+                self.report({"ended": int(rest), "status": 71})
         elif word == b"kill":
             number = int(rest)
             if number in self.waiting:
                 os.close(self.waiting.pop(number)[0])
-                self.tell({"ended": number, "status": -9})
+                self.report({"ended": number, "status": -9})
             elif number in self.running:
                 os.kill(self.running[number], signal.SIGKILL)
         elif word in (b"pause", b"resume") and int(rest) in self.running:
@@ -147,8 +147,8 @@ class Zygote:
             for number, child in self.running.items():
                 if child == ended:
                     del self.running[number]
-                    self.tell({"ended": number, "status": os.waitstatus_to_exitcode(status)})
+                    self.report({"ended": number, "status": os.waitstatus_to_exitcode(status)})
                     break
 
-    def tell(self, message):
+    def report(self, message):
         self.control.sendall(json.dumps(message).encode() + b"\n")

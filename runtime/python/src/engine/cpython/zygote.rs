@@ -1,8 +1,10 @@
-//! The warm process, seen from this side. Its control socket carries lines, none of which a script wrote.
+//! Starts and controls the warm Python process that forks a child for each script.
+//!
+//! Its control socket carries lines, none of which a script wrote.
 
 use super::Options;
 use super::control::{Order, Orders};
-use crate::engine::filter::{self, Held};
+use crate::engine::filter::{self, ProcessKind};
 use crate::functions::Functions;
 use ptc_runtime::tasks::{self, TaskOwner};
 use ptc_runtime::upstream::{forget_companion, spawn_companion};
@@ -93,7 +95,7 @@ impl Zygote {
     /// Starts the process and waits until it can fork.
     pub(super) async fn start(options: &Options) -> Result<Zygote, String> {
         let failed = |error: io::Error| format!("python: {error}");
-        let filter = filter::bytes(Held::Script)?;
+        let filter = filter::bytes(ProcessKind::Script)?;
         let (ours, theirs) = StdStream::pair().map_err(failed)?;
         let mut command = Command::new(&options.python);
         command.args(["-I", "-S", "-c", BOOT]).env_clear().stdin(Stdio::from(OwnedFd::from(theirs)));

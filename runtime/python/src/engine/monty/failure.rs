@@ -13,13 +13,17 @@ pub(super) const HELP: &str =
 pub(super) const WORKAROUND: &str = "The engine monty has not all of Python; `--python-engine cpython` runs scripts with the machine's python3.";
 
 /// Most bytes of a traceback.
-const MOST_TOLD: usize = 1 << 16;
+const LONGEST_TRACEBACK: usize = 1 << 16;
 
 /// The file name of every script.
 const FILE: &str = "<program>";
 
 /// The traceback of an error.
-pub(super) fn told(error: &MontyException, tool_errors: &HashSet<String>, functions: &FunctionSet) -> String {
+pub(super) fn traceback(
+    error: &MontyException,
+    tool_errors: &HashSet<String>,
+    functions: &FunctionSet,
+) -> String {
     let message = error.message().unwrap_or_default();
     let is_tool_error = error.exc_type() == TOOL_ERROR && tool_errors.contains(message);
     if is_tool_error && message.ends_with(" is not available in execute_program") {
@@ -49,7 +53,7 @@ pub(super) fn told(error: &MontyException, tool_errors: &HashSet<String>, functi
         text.push('\n');
         text.push_str(WORKAROUND);
     }
-    text.truncate(text.floor_char_boundary(MOST_TOLD));
+    text.truncate(text.floor_char_boundary(LONGEST_TRACEBACK));
     text
 }
 

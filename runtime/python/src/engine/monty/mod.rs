@@ -19,8 +19,8 @@ mod worker;
 
 pub use worker::serve;
 
-use super::conversation::{self, Said};
-use super::{Engine, Namespace, Printed, Script};
+use super::conversation::{self, ScriptEnd};
+use super::{Engine, Namespace, Script, ScriptOutput};
 use crate::host::Host;
 use crate::output;
 use async_trait::async_trait;
@@ -65,11 +65,11 @@ impl Engine for Monty {
     }
 
     /// The same engine: a script only sees its own namespace.
-    fn apart(self: Arc<Self>) -> Arc<dyn Engine> {
+    fn for_other_owners(self: Arc<Self>) -> Arc<dyn Engine> {
         self
     }
 
-    async fn run(&self, script: Script, host: Arc<Host>) -> Result<Printed, Failure> {
+    async fn run(&self, script: Script, host: Arc<Host>) -> Result<ScriptOutput, Failure> {
         let mut worker = Some(self.pool.take().map_err(|error| output::no_engine(&error.to_string()))?);
         let result = execute(&mut worker, &script, false, &host).await;
         if let Some(worker) = worker {
@@ -80,16 +80,16 @@ impl Engine for Monty {
 
     async fn namespace(&self, _: &Host) -> Result<Box<dyn Namespace>, Failure> {
         let worker = self.pool.take().map_err(|error| output::no_engine(&error.to_string()))?;
-        Ok(Box::new(KeptWorker(Some(worker))))
+        Ok(Box::new(RetainedWorker(Some(worker))))
     }
 }
 
 /// A worker with a retained namespace, which never goes back to the pool.
-struct KeptWorker(Option<Worker>);
+struct RetainedWorker(Option<Worker>);
 
 #[async_trait]
-impl Namespace for KeptWorker {
-    async fn run(&mut self, script: &Script, host: &Arc<Host>) -> Result<Printed, Failure> {
+impl Namespace for RetainedWorker {
+    async fn run(&mut self, script: &Script, host: &Arc<Host>) -> Result<ScriptOutput, Failure> {
         execute(&mut self.0, script, true, host).await
     }
 
@@ -104,17 +104,19 @@ async fn execute(
     script: &Script,
     keep: bool,
     host: &Arc<Host>,
-) -> Result<Printed, Failure> {
+) -> Result<ScriptOutput, Failure> {
     let Some(mut worker) = place.take() else {
         return Err(output::raised("RuntimeError: the process of the session has ended"));
     };
     let first = worker.news(&host.functions) + &conversation::task(script, keep);
-    let talk = conversation::hold(&mut worker.channel, first, host).await;
-    let result = match talk.said {
-        Said::Printed(printed) => Ok(printed),
-        Said::Raised(traceback) => Err(output::raised(traceback)),
-        Said::Nonsense => Err(output::raised("RuntimeError: the process of the script made no sense")),
-        Said::Gone => {
+    let served = conversation::serve_script(&mut worker.channel, first, host).await;
+    let result = match served.end {
+        ScriptEnd::Printed(printed) => Ok(printed),
+        ScriptEnd::Raised(traceback) => Err(output::raised(traceback)),
+        ScriptEnd::InvalidLine => {
+            Err(output::raised("RuntimeError: the process of the script made no sense"))
+        }
+        ScriptEnd::Closed => {
             return Err(match worker.end().await {
                 // Running out of memory aborts the process. Writing the abort's message may hit the file size
                 // limit first (SIGXFSZ).
@@ -124,7 +126,7 @@ async fn execute(
             });
         }
     };
-    if talk.is_even {
+    if served.in_step {
         *place = Some(worker);
     }
     result

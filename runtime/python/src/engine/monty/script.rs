@@ -2,7 +2,7 @@
 
 use super::failure;
 use super::rounding;
-use super::values::{json_of, kept_name, kept_of, now, value_of};
+use super::values::{json_of, now, spilled_name, spilled_object, value_of};
 use super::worker::{Answer, Channel, FunctionSet};
 use monty::{
     MontyRepl, ReplFunctionCall, ReplNameLookup, ReplOsCall, ReplProgress, ReplResolveFutures, ReplStartError,
@@ -37,22 +37,30 @@ pub(super) struct Output<'a> {
     limit: usize,
     cut: bool,
     /// Bytes that were sent, the number of sends, and the time of the last one.
-    told: usize,
+    sent_bytes: usize,
     times: u32,
     last: Instant,
 }
 
 impl<'a> Output<'a> {
     fn new(channel: &'a Channel, limit: usize) -> Output<'a> {
-        Output { channel, text: String::new(), limit, cut: false, told: 0, times: 0, last: Instant::now() }
+        Output {
+            channel,
+            text: String::new(),
+            limit,
+            cut: false,
+            sent_bytes: 0,
+            times: 0,
+            last: Instant::now(),
+        }
     }
 
     /// Sends the new output.
     fn tell(&mut self) {
-        let new = &self.text[self.told..];
+        let new = &self.text[self.sent_bytes..];
         if !new.is_empty() {
             self.channel.send(&json!({ "printed": new }));
-            (self.told, self.times, self.last) = (self.text.len(), self.times + 1, Instant::now());
+            (self.sent_bytes, self.times, self.last) = (self.text.len(), self.times + 1, Instant::now());
         }
     }
 
@@ -134,7 +142,7 @@ impl<'a> Script<'a> {
                 Ok(ReplProgress::Complete { repl, .. }) => return (repl, self.printed()),
                 Err(ended) => {
                     let ReplStartError { repl, error } = *ended;
-                    let text = failure::told(&error, &self.tool_errors, self.functions);
+                    let text = failure::traceback(&error, &self.tool_errors, self.functions);
                     self.output.tell();
                     return (repl, json!({ "error": text, "cut": self.output.cut }));
                 }
@@ -166,7 +174,7 @@ impl<'a> Script<'a> {
                 || self.functions.is_unavailable(name)
         };
         let answer = match &*lookup.name {
-            "value_kind" if lookup.object_id().and_then(kept_name).is_some() => {
+            "value_kind" if lookup.object_id().and_then(spilled_name).is_some() => {
                 MontyObject::String("spilled".to_owned()).into()
             }
             _ if lookup.object_id().is_some() => NameLookupResult::Undefined,
@@ -182,7 +190,7 @@ impl<'a> Script<'a> {
     fn call(&mut self, call: ReplFunctionCall) -> Step {
         let name = call.function_name.clone();
         let answer = match &*name {
-            _ if let Some(id) = call.object_id => match kept_call(id, &call) {
+            _ if let Some(id) = call.object_id => match spilled_call(id, &call) {
                 Ok(made) => {
                     self.made.insert(call.call_id, made);
                     return call.resume_pending(PrintWriter::Callback(&mut self.output));
@@ -238,7 +246,7 @@ impl<'a> Script<'a> {
         loop {
             if let Some(answer) = self.answers.remove(&number) {
                 return match answer {
-                    Ok(Answer::Value(value) | Answer::Kept(value)) => Ok(value),
+                    Ok(Answer::Value(value) | Answer::Spilled(value)) => Ok(value),
                     Err(why) => Err(MontyException::runtime_error(why)),
                 };
             }
@@ -290,7 +298,9 @@ impl<'a> Script<'a> {
             Answer::Value(value) => {
                 value_of(&value.to_string()).map_err(|why| format!("the result cannot be read: {why}"))
             }
-            Answer::Kept(known) => kept_of(&known).ok_or_else(|| "the kept result cannot be read".to_owned()),
+            Answer::Spilled(known) => {
+                spilled_object(&known).ok_or_else(|| "the kept result cannot be read".to_owned())
+            }
         });
         match value {
             Ok(value) => ExtFunctionResult::Return(value),
@@ -332,8 +342,8 @@ impl<'a> Script<'a> {
 }
 
 /// A call of a method of a spilled result.
-fn kept_call(id: MontyUuid, call: &ReplFunctionCall) -> Result<Made, String> {
-    let kept = kept_name(id).ok_or("no such method")?;
+fn spilled_call(id: MontyUuid, call: &ReplFunctionCall) -> Result<Made, String> {
+    let kept = spilled_name(id).ok_or("no such method")?;
     let method = &call.function_name;
     let positional = call.args.iter().map(json_of).collect::<Result<Vec<Value>, String>>()?;
     let mut named = serde_json::Map::new();

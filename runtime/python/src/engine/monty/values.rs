@@ -33,22 +33,22 @@ fn object(json: JsonValue<'_>) -> MontyObject {
 }
 
 /// The id of the class of spilled results. The lower half of an object's id is the number of the result.
-const KEPT: u128 = 0x7074_632d_6b65_7074 << 64;
+const SPILLED: u128 = 0x7074_632d_6b65_7074 << 64;
 
 /// The object of a spilled result: `{"spill": "r1", …}` as attributes. The host executes its methods.
-pub(super) fn kept_of(known: &Value) -> Option<MontyObject> {
+pub(super) fn spilled_object(known: &Value) -> Option<MontyObject> {
     let number: u64 = known["spill"].as_str()?.strip_prefix('r')?.parse().ok()?;
     let attr =
         |name: &str| Some((MontyObject::String(name.to_owned()), value_of(&known[name].to_string()).ok()?));
     let attrs = ["spill", "bytes", "lines", "preview"].into_iter().map(attr).collect::<Option<Vec<_>>>()?;
     let class_type = MontyClassType {
         name: "Spilled".to_owned(),
-        id: MontyUuid::from_u128(KEPT),
+        id: MontyUuid::from_u128(SPILLED),
         host_defined: true,
         is_dataclass: false,
         attrs: Vec::new().into(),
     };
-    let instance_id = MontyUuid::from_u128(KEPT | u128::from(number));
+    let instance_id = MontyUuid::from_u128(SPILLED | u128::from(number));
     Some(MontyObject::ClassInstance(Box::new(MontyClassInstance {
         class_type,
         instance_id,
@@ -57,8 +57,8 @@ pub(super) fn kept_of(known: &Value) -> Option<MontyObject> {
 }
 
 /// The name of the spilled result with this id.
-pub(super) fn kept_name(id: MontyUuid) -> Option<String> {
-    let number = u128::from_be_bytes(*id.as_bytes()).checked_sub(KEPT).filter(|&number| number > 0)?;
+pub(super) fn spilled_name(id: MontyUuid) -> Option<String> {
+    let number = u128::from_be_bytes(*id.as_bytes()).checked_sub(SPILLED).filter(|&number| number > 0)?;
     u64::try_from(number).ok().map(|number| format!("r{number}"))
 }
 

@@ -2,7 +2,7 @@
 //! `conversation`.
 
 use super::script::{NAME_TOOL_ERROR, Script};
-use crate::engine::filter::{self, Held};
+use crate::engine::filter::{self, ProcessKind};
 use monty::MontyRepl;
 use monty_types::{AssertMessageAnnotations, CompileOptions, PrintWriter, ResourceTracker};
 use ptc_runtime::{files, process};
@@ -27,7 +27,7 @@ const DESCRIPTORS: u64 = 16;
 /// A line from the parent process.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Told {
+enum ParentLine {
     Task {
         code: String,
         output_bytes: usize,
@@ -48,7 +48,7 @@ pub(super) enum Answer {
     /// A value.
     Value(Value),
     /// The description of a spilled result.
-    Kept(Value),
+    Spilled(Value),
 }
 
 /// The functions that scripts can call.
@@ -97,7 +97,7 @@ impl FunctionSet {
 /// The channel to the parent process.
 pub(super) struct Channel {
     socket: UnixStream,
-    told: Receiver<Told>,
+    inbox: Receiver<ParentLine>,
 }
 
 impl Channel {
@@ -108,15 +108,15 @@ impl Channel {
         }
     }
 
-    fn receive(&self) -> Told {
-        self.told.recv().unwrap_or_else(|_| exit(0))
+    fn receive(&self) -> ParentLine {
+        self.inbox.recv().unwrap_or_else(|_| exit(0))
     }
 
     /// Waits for the next reply to a call.
     pub(super) fn reply(&self) -> (u64, Result<Answer, String>) {
         loop {
-            if let Told::Reply { reply, value, kept, error } = self.receive() {
-                let answer = kept.map_or(Answer::Value(value), Answer::Kept);
+            if let ParentLine::Reply { reply, value, kept, error } = self.receive() {
+                let answer = kept.map_or(Answer::Value(value), Answer::Spilled);
                 return (reply, error.map_or(Ok(answer), Err));
             }
         }
@@ -131,8 +131,8 @@ impl Channel {
 pub fn serve(memory_bytes: u64) -> io::Result<()> {
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let lines = BufReader::new(socket.try_clone()?);
-    let (sender, told) = channel();
-    let channel = Channel { socket, told };
+    let (sender, inbox) = channel();
+    let channel = Channel { socket, inbox };
     // Done before other files and threads exist: the confinement of a thread also applies to threads that it
     // starts.
     let pages = files::open("/proc/self/statm".as_ref()).ok();
@@ -144,11 +144,11 @@ pub fn serve(memory_bytes: u64) -> io::Result<()> {
     exit(0)
 }
 
-fn listen(mut lines: BufReader<UnixStream>, sender: &Sender<Told>) {
+fn listen(mut lines: BufReader<UnixStream>, sender: &Sender<ParentLine>) {
     let mut line = String::new();
     while let Ok(1..) = lines.read_line(&mut line) {
-        let Ok(told) = serde_json::from_str(&line) else { return };
-        if sender.send(told).is_err() {
+        let Ok(message) = serde_json::from_str(&line) else { return };
+        if sender.send(message).is_err() {
             return;
         }
         line.clear();
@@ -160,15 +160,15 @@ fn run_scripts(channel: &Channel) {
     let mut kept = None;
     loop {
         match channel.receive() {
-            Told::Functions(set) => functions = set.indexed(),
-            Told::Task { code, output_bytes, keep } => {
+            ParentLine::Functions(set) => functions = set.indexed(),
+            ParentLine::Task { code, output_bytes, keep } => {
                 let namespace = kept.take().filter(|_| keep).unwrap_or_else(fresh);
                 let (namespace, last) = Script::new(channel, &functions, output_bytes).run(namespace, &code);
                 kept = keep.then_some(namespace);
                 channel.send(&last);
             }
             // A reply to a call of an earlier script.
-            Told::Reply { .. } => {}
+            ParentLine::Reply { .. } => {}
         }
     }
 }
@@ -192,7 +192,7 @@ fn confine(memory_bytes: u64, pages: Option<File>) -> io::Result<()> {
         most(Resource::As, base.saturating_add(memory_bytes))?;
     }
     #[cfg(target_os = "linux")]
-    seccompiler::apply_filter_all_threads(&filter::program(Held::Worker).map_err(io::Error::other)?)
+    seccompiler::apply_filter_all_threads(&filter::program(ProcessKind::Worker).map_err(io::Error::other)?)
         .map_err(io::Error::other)?;
     Ok(())
 }

@@ -32,15 +32,15 @@ const METHODS: [(&str, &[&str]); 7] = [
 ];
 
 /// The retained results of a script, and the fuel that reading them may still use.
-pub struct KeptResults {
+pub struct RetainedResults {
     own: Mutex<OwnedSpills>,
     fuel: AtomicU64,
 }
 
-impl KeptResults {
+impl RetainedResults {
     /// Makes a set of the session's earlier results, with fuel for reading.
-    pub(crate) fn new(own: OwnedSpills, fuel: u64) -> KeptResults {
-        KeptResults { own: Mutex::new(own), fuel: AtomicU64::new(fuel) }
+    pub(crate) fn new(own: OwnedSpills, fuel: u64) -> RetainedResults {
+        RetainedResults { own: Mutex::new(own), fuel: AtomicU64::new(fuel) }
     }
 
     fn own(&self) -> MutexGuard<'_, OwnedSpills> {
@@ -53,7 +53,7 @@ impl KeptResults {
     }
 
     /// Retains a result. Returns its description as JSON text.
-    pub(crate) fn keep(&self, spilled: Arc<Spilled>) -> String {
+    pub(crate) fn retain(&self, spilled: Arc<Spilled>) -> String {
         let stat = spilled.stat();
         let preview = spilled.read(PREVIEW).map(|part| part.text).unwrap_or_default();
         let name = self.own().keep(spilled);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// The retained results of all clients. A result is removed with its client session, after `most_age`
 /// without use, and when newer results need its room.
 pub(super) struct ClientResults {
-    kept: Mutex<Vec<ClientResult>>,
+    results: Mutex<Vec<ClientResult>>,
     /// How long an unused result is retained; `None` for no limit.
     most_age: Option<Duration>,
 }
@@ -22,7 +22,7 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    pub(super) fn of(call: &CallContext) -> Caller {
+    pub(super) fn from_call(call: &CallContext) -> Caller {
         Caller { owner: call.owner, session: call.session }
     }
 }
@@ -36,11 +36,11 @@ struct ClientResult {
 impl ClientResults {
     /// Makes an empty set with this limit of age.
     pub(super) fn new(most_age: Option<Duration>) -> ClientResults {
-        ClientResults { kept: Mutex::default(), most_age }
+        ClientResults { results: Mutex::default(), most_age }
     }
 
     /// Retains a result for a client.
-    pub(super) fn keep(&self, caller: Caller, spilled: Arc<Spilled>) {
+    pub(super) fn retain(&self, caller: Caller, spilled: Arc<Spilled>) {
         self.lock().push(ClientResult { caller, spilled, used: Instant::now() });
         self.sweep();
     }
@@ -48,9 +48,10 @@ impl ClientResults {
     /// Finds the client's result by its path or file name. Opens no file.
     pub(super) fn find(&self, caller: Caller, name: &str) -> Option<Arc<Spilled>> {
         self.sweep();
-        let mut kept = self.lock();
-        let found =
-            kept.iter_mut().find(|kept| kept.caller.owner == caller.owner && kept.spilled.is_named(name))?;
+        let mut retained = self.lock();
+        let found = retained
+            .iter_mut()
+            .find(|result| result.caller.owner == caller.owner && result.spilled.is_named(name))?;
         found.used = Instant::now();
         Some(found.spilled.clone())
     }
@@ -62,16 +63,16 @@ impl ClientResults {
 
     /// Removes the results of a client session.
     pub(super) fn end(&self, session: SessionTag) {
-        self.lock().retain(|kept| kept.caller.session != session);
+        self.lock().retain(|result| result.caller.session != session);
     }
 
     /// Removes expired results, and those that the store has removed.
     pub(super) fn sweep(&self) {
-        let is_over = |kept: &ClientResult| self.most_age.is_some_and(|most| kept.used.elapsed() >= most);
-        self.lock().retain(|kept| !kept.spilled.is_gone() && !is_over(kept));
+        let is_over = |result: &ClientResult| self.most_age.is_some_and(|most| result.used.elapsed() >= most);
+        self.lock().retain(|result| !result.spilled.is_gone() && !is_over(result));
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<ClientResult>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,8 +2,8 @@
 
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::call::inline;
-use super::fields::Given;
-use super::kept::{Caller, ClientResults};
+use super::fields::CallFields;
+use super::retained::{Caller, ClientResults};
 use super::toon;
 use crate::answer::EdgeReason;
 use crate::edge;
@@ -20,7 +20,7 @@ use std::time::Duration;
 const PREVIEW: usize = 200;
 
 /// Storage and settings of the tool.
-pub struct ProxyPlace {
+pub struct ProxyStorage {
     /// Where results are written.
     pub(super) store: SpillStore,
     /// Results that are retained for clients.
@@ -34,7 +34,7 @@ pub struct ProxyPlace {
 
 /// Rules for large results.
 #[derive(Clone, Copy, Debug)]
-pub struct KeepingRules {
+pub struct SpillRules {
     /// Results of more bytes than this are spilled; 0 for no threshold.
     pub threshold: u64,
     /// Whether lists and objects are shown and spilled as TOON, where there is a threshold.
@@ -45,11 +45,11 @@ pub struct KeepingRules {
     pub shows_arguments: bool,
 }
 
-impl ProxyPlace {
+impl ProxyStorage {
     /// Makes the storage; calls may name files in `roots`.
-    pub fn new(store: SpillStore, roots: Arc<FileRoots>, rules: KeepingRules) -> ProxyPlace {
-        let KeepingRules { threshold, toon, most_age, shows_arguments } = rules;
-        ProxyPlace { store, results: ClientResults::new(most_age), roots, threshold, toon, shows_arguments }
+    pub fn new(store: SpillStore, roots: Arc<FileRoots>, rules: SpillRules) -> ProxyStorage {
+        let SpillRules { threshold, toon, most_age, shows_arguments } = rules;
+        ProxyStorage { store, results: ClientResults::new(most_age), roots, threshold, toon, shows_arguments }
     }
 
     /// Reads the arguments of a call from a file or a retained result.
@@ -59,11 +59,13 @@ impl ProxyPlace {
         name: &str,
         most_bytes: u64,
     ) -> Result<String, String> {
-        let (kept, roots, path) = (self.results.find(caller, name), self.roots.clone(), name.to_owned());
+        let (retained, roots, path) = (self.results.find(caller, name), self.roots.clone(), name.to_owned());
         let is_toon = self.toon;
-        let read = move || match kept {
-            Some(kept) if kept.bytes() > most_bytes => Err(format!("it has more than {most_bytes} bytes")),
-            Some(kept) => kept
+        let read = move || match retained {
+            Some(retained) if retained.bytes() > most_bytes => {
+                Err(format!("it has more than {most_bytes} bytes"))
+            }
+            Some(retained) => retained
                 .read(usize::MAX)
                 .map(|part| is_toon.then(|| toon::to_json(&part.text)).flatten().unwrap_or(part.text))
                 .map_err(|error| error.to_string()),
@@ -82,7 +84,7 @@ impl ProxyPlace {
         &self,
         caller: Caller,
         payload: CallPayload,
-        given: &Given,
+        given: &CallFields,
         about: Option<Arc<Spilled>>,
     ) -> Result<ProxyAnswer, String> {
         let threshold = given.number("resultSizeThreshold").unwrap_or(self.threshold);
@@ -92,7 +94,7 @@ impl ProxyPlace {
             false => (payload, None),
             true => {
                 let convert = move || {
-                    let toon = toon::of(payload.value());
+                    let toon = toon::to_toon(payload.value());
                     (payload, toon)
                 };
                 let converted = tasks::blocking(TaskOwner::Run, move |_| convert()).await;
@@ -112,7 +114,7 @@ impl ProxyPlace {
             return Ok(ProxyAnswer::error(EdgeReason::ArgsError.name(), text));
         }
         if let Some(spilled) = payload.spilled().cloned() {
-            self.results.keep(caller, spilled.clone());
+            self.results.retain(caller, spilled.clone());
             let answer = shown(spilled, Some(exceeded), None).await;
             return Ok(match payload.failure() {
                 Some((reason, _)) => answer.failed(reason.name()),
@@ -123,17 +125,17 @@ impl ProxyPlace {
             return Ok(inline(&payload, toon));
         }
         let store = self.store.clone();
-        let keep = move || match (toon, payload.value(), payload.blocks()) {
+        let write = move || match (toon, payload.value(), payload.blocks()) {
             (Some(toon), ..) => store.keep(toon.as_bytes()),
             (None, _, Some(blocks)) => store.keep(blocks),
             (None, PayloadValue::Json(json), None) => store.keep(json),
             (None, PayloadValue::Text(text), None) => store.keep(text.as_bytes()),
             (None, PayloadValue::Nothing, None) => store.keep(b""),
         };
-        let kept = tasks::blocking(TaskOwner::Run, move |_| keep()).await;
-        let spilled = kept.ok_or("the result could not be kept")?;
+        let written = tasks::blocking(TaskOwner::Run, move |_| write()).await;
+        let spilled = written.ok_or("the result could not be kept")?;
         let spilled = spilled.map_err(|error| error.to_string())?;
-        self.results.keep(caller, spilled.clone());
+        self.results.retain(caller, spilled.clone());
         Ok(shown(spilled, exceeded.map(Some), top_level).await)
     }
 }

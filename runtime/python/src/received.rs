@@ -7,7 +7,7 @@ const MORE: &str = "... (truncated)";
 
 /// The two output streams of a script. The process is untrusted, so each is bounded here too.
 #[derive(Debug)]
-pub struct Heard {
+pub struct ReceivedOutput {
     limit: usize,
     streams: Mutex<[Stream; 2]>,
 }
@@ -27,10 +27,10 @@ pub enum Output {
     Stderr,
 }
 
-impl Heard {
+impl ReceivedOutput {
     /// Makes empty streams with at most `limit` bytes each.
-    pub fn new(limit: usize) -> Heard {
-        Heard { limit, streams: Mutex::default() }
+    pub fn new(limit: usize) -> ReceivedOutput {
+        ReceivedOutput { limit, streams: Mutex::default() }
     }
 
     fn streams(&self) -> MutexGuard<'_, [Stream; 2]> {
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn streams_are_bounded_and_apart() {
-        let heard = Heard::new(4);
+        let heard = ReceivedOutput::new(4);
         heard.add(Output::Stdout, "a\n");
         heard.add(Output::Stdout, "b\u{e4}\n");
         heard.add(Output::Stdout, "c");
