@@ -6,8 +6,7 @@ A *room* is a top-level module of a crate. What is checked:
 - imports between the rooms of a crate run one way: no circles,
 - imports between crates run one way (CRATES, from top to bottom),
 - a folder holds few source files, a file is one idea,
-- docs/design/rooms.md shows the picture that is printed,
-- no two types of DISTINCT crates have the same name.
+- docs/design/rooms.md shows the picture that is printed.
 
 The print shows the rooms of each crate in layers: a room imports only rooms below it. A line names the
 rooms that a room imports, without those that it also reaches through another one.
@@ -27,8 +26,6 @@ import sys
 CRATES = ["ptc", "benches", "mcp", "python", "runtime", "compiler", "vm", "similar"]
 # Crates that are not in a folder of their name at the top.
 FOLDERS = {"python": "runtime/python"}
-# Crates whose types have names of their own, together: they are read side by side.
-DISTINCT = ["mcp", "runtime"]
 PICTURE = os.path.join("docs", "design", "rooms.md")
 MOST_FILES = 15
 MOST_LINES = 600
@@ -200,12 +197,6 @@ class Crate:
             if count > MOST_FILES:
                 yield f"{self.name}: {count} files in {folder}, more than {MOST_FILES}"
 
-    def types(self):
-        """Names of types, each with its file."""
-        for file in self.sources:
-            for found in re.finditer(r"\b(?:struct|enum|trait|union)\s+([A-Z]\w*)", self.texts[file]):
-                yield found.group(1), file
-
     def upward(self):
         for above in CRATES[: CRATES.index(self.name)]:
             name = re.compile(rf"\bptc_{above}::")
@@ -218,7 +209,7 @@ def main():
     files = sorted({file for file in files if os.path.exists(file)})
     with open(PICTURE, encoding="utf8") as text:
         shown = text.read()
-    breaches, types = [], collections.defaultdict(list)
+    breaches = []
     for name in sys.argv[1:] or CRATES:
         crate = Crate(name, files)
         print(f"{name}: {len(crate.rooms)} rooms, {len(crate.files)} files")
@@ -227,11 +218,6 @@ def main():
         if picture and "\n".join([name, *picture, ""]) not in shown:
             breaches.append(f"{PICTURE} shows another picture of {name} than this")
         breaches += [*crate.breaches(), *crate.upward()]
-        for type_name, file in crate.types() if name in DISTINCT else ():
-            types[type_name].append(file)
-    for type_name, places in sorted(types.items()):
-        if len(places) > 1:
-            breaches.append(f"{len(places)} types have the name {type_name}: {' '.join(places)}")
     for file in files:
         with open(file, encoding="utf8") as source:
             lines = sum(1 for _ in source)

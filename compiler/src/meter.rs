@@ -69,7 +69,7 @@ pub struct Stopped;
 
 /// The reason for stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
+enum StopReason {
     Interrupted(InterruptKind),
     Memory,
     Steps,
@@ -87,7 +87,7 @@ pub struct Meter<'a> {
     /// Bytes on the heap that passes have reported.
     held: Cell<u64>,
     budget: &'a CompileBudget,
-    stopped: Cell<Option<Why>>,
+    stopped: Cell<Option<StopReason>>,
 }
 
 impl<'a> Meter<'a> {
@@ -169,7 +169,7 @@ impl<'a> Meter<'a> {
     fn reserve_much(&self, bytes: usize) -> Result<(), Stopped> {
         self.work(bytes / BYTES_MADE_PER_STEP)?;
         if self.bytes() + bytes as u64 > self.budget.memory_bytes {
-            self.stop(Some(Why::Memory));
+            self.stop(Some(StopReason::Memory));
             return Err(Stopped);
         }
         Ok(())
@@ -202,9 +202,9 @@ impl<'a> Meter<'a> {
         let done = self.steps().saturating_add(steps);
         self.budget.preemption.point();
         let why = match self.budget.interrupt.as_ref().and_then(Interrupt::get) {
-            Some(kind) => Some(Why::Interrupted(kind)),
-            None if self.bytes() > self.budget.memory_bytes => Some(Why::Memory),
-            None if done > self.most_steps => Some(Why::Steps),
+            Some(kind) => Some(StopReason::Interrupted(kind)),
+            None if self.bytes() > self.budget.memory_bytes => Some(StopReason::Memory),
+            None if done > self.most_steps => Some(StopReason::Steps),
             None => None,
         };
         self.granted.set(done.saturating_add(SLICE));
@@ -213,7 +213,7 @@ impl<'a> Meter<'a> {
         if why.is_none() { Ok(()) } else { Err(Stopped) }
     }
 
-    fn stop(&self, why: Option<Why>) {
+    fn stop(&self, why: Option<StopReason>) {
         self.stopped.set(why);
         if why.is_some() {
             // Nothing is granted any more: each further step checks and finds the reason.
@@ -245,17 +245,17 @@ impl<'a> Meter<'a> {
         let Some(why) = self.stopped.get() else { return Ok(()) };
         let limit = self.budget.memory_bytes;
         let (reason, message) = match why {
-            Why::Interrupted(InterruptKind::Deadline) => {
+            StopReason::Interrupted(InterruptKind::Deadline) => {
                 (Reason::CompileTimeout, "compiling the program took longer than its time limit".to_owned())
             }
-            Why::Interrupted(InterruptKind::Cancelled) => {
+            StopReason::Interrupted(InterruptKind::Cancelled) => {
                 (Reason::Cancelled, "the program was cancelled".to_owned())
             }
-            Why::Steps => (
+            StopReason::Steps => (
                 Reason::CompileTimeout,
                 format!("compiling the program takes more than {} steps", self.most_steps),
             ),
-            Why::Memory => (
+            StopReason::Memory => (
                 Reason::CompileMemoryExceeded,
                 format!("compiling the program needs more memory than the limit of {limit} bytes"),
             ),

@@ -6,7 +6,7 @@ use ptc_compiler::{CompileOptions, Diagnostic, Externals, compile};
 use std::path::Path;
 
 fn rendered(source: &str, findings: &[Diagnostic]) -> String {
-    let text = |finding| Report::of_diagnostic(finding, source).text("program", Palette::PLAIN);
+    let text = |finding| Report::from_diagnostic(finding, source).text("program", Palette::PLAIN);
     findings.iter().map(|finding| format!("{}\n", text(finding))).collect()
 }
 

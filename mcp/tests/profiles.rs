@@ -63,7 +63,7 @@ fn bad() -> Outcome {
         reason: Reason::UnboundVar.into(),
         message: "Undefined variable: fooo".into(),
         value: None,
-        reports: vec![Report::of_diagnostic(&finding, "(+ fooo 1)")],
+        reports: vec![Report::from_diagnostic(&finding, "(+ fooo 1)")],
         more: 0,
     }))
 }

@@ -176,7 +176,7 @@ fn answer(isolate: &mut Isolate, call: CallId) {
 
 fn ending_of(cx: &mut ptc_vm::Context, exit: &Exit, value: &Value) -> Ending {
     let fault = |fault: &ptc_vm::Fault| {
-        let place = fault.place.map(|(_, span)| span);
+        let place = fault.location.map(|(_, span)| span);
         Ending::Fault(fault.reason, fault.message.clone(), place, fault.hints.clone())
     };
     let wrap = match exit {

@@ -34,12 +34,12 @@ pub(crate) fn apply(cx: &mut Context, function: &Value, arguments: &mut [Value])
         Value::Combinator(node) => apply_combinator(cx, node, arguments),
         data => call_data(cx, data, arguments),
     };
-    if account::attention() { attended(cx, result) } else { result }
+    if account::attention() { with_safepoint(cx, result) } else { result }
 }
 
 /// The safepoint after a call.
 #[cold]
-fn attended(cx: &mut Context, result: Result<Value>) -> Result<Value> {
+fn with_safepoint(cx: &mut Context, result: Result<Value>) -> Result<Value> {
     let value = result?;
     cx.attend()?;
     Ok(value)
@@ -62,7 +62,11 @@ fn call_direct(cx: &mut Context, builtin: BuiltinId, arguments: &mut [Value]) ->
 ///
 /// # Errors
 /// Fuel and memory.
-pub(crate) fn given_first(cx: &mut Context, parts: &[Value], arguments: &mut [Value]) -> Result<Arguments> {
+pub(crate) fn partial_arguments(
+    cx: &mut Context,
+    parts: &[Value],
+    arguments: &mut [Value],
+) -> Result<Arguments> {
     let given = parts[1..].iter().cloned();
     cx.arguments(given.chain(arguments.iter_mut().map(std::mem::take)))
 }
@@ -74,7 +78,7 @@ fn apply_combinator(cx: &mut Context, node: &Combinator, arguments: &mut [Value]
     match node.kind {
         CombinatorKind::Constantly => Ok(parts.first().cloned().unwrap_or_default()),
         CombinatorKind::Partial => {
-            let mut all = given_first(cx, parts, arguments)?;
+            let mut all = partial_arguments(cx, parts, arguments)?;
             apply(cx, &parts[0], &mut all)
         }
         CombinatorKind::Fnil => {
@@ -140,12 +144,16 @@ fn apply_combinator(cx: &mut Context, node: &Combinator, arguments: &mut [Value]
 /// Checks the number of arguments of a builtin.
 #[inline]
 pub(crate) fn check_arity(cx: &Store, builtin: BuiltinId, count: usize) -> Result<()> {
-    if cx.builtins.of(builtin).arity.accepts(count) { Ok(()) } else { Err(arity_fault(cx, builtin, count)) }
+    if cx.builtins.facts(builtin).arity.accepts(count) {
+        Ok(())
+    } else {
+        Err(arity_fault(cx, builtin, count))
+    }
 }
 
 #[cold]
 fn arity_fault(cx: &Store, builtin: BuiltinId, count: usize) -> Box<Fault> {
-    let info = cx.builtins.of(builtin);
+    let info = cx.builtins.facts(builtin);
     Fault::new(Reason::ArityError, info.arity.message(info.name, count))
         .hint(format_args!("Usage: {}", info.usage))
 }

@@ -27,7 +27,7 @@ pub(crate) trait HintBoxed {
 
 impl HintBoxed for Failed {
     fn hint_boxed(mut self, hint: impl Display) -> Failed {
-        self.hints.push(BoundedText::of(hint));
+        self.hints.push(BoundedText::new(hint));
         self
     }
 }

@@ -2,19 +2,19 @@
 //!
 //! # Layout
 //! - this file: [`Diagnostic`], a finding of the compiler with a span of its source
-//! - `place`: a span of a source text as line, column and snippet
+//! - `location`: a span of a source text as line, column and snippet
 //! - `report`: [`Report`], a diagnostic or a fault with resolved locations; its renderings for people and for models
 //!   (JSON is written from the same fields at the edge)
-//! - `habit`: hints about notations of other languages
+//! - `notation`: hints about notations of other languages
 
 mod failed;
-mod habit;
-mod place;
+mod location;
+mod notation;
 mod report;
 
 pub(crate) use failed::{Failed, HintBoxed, error, invalid_form, too_many_locals};
-pub(crate) use place::Lines;
-pub use place::{Place, Position, line_column};
+pub(crate) use location::Lines;
+pub use location::{Location, Position, line_column};
 pub use report::{Call, Palette, Report};
 
 use ptc_vm::{BoundedText, Reason, Span};
@@ -66,7 +66,7 @@ impl Diagnostic {
         Diagnostic {
             severity: Severity::Error,
             reason,
-            message: BoundedText::of(message),
+            message: BoundedText::new(message),
             span,
             hints: Vec::new(),
         }
@@ -80,7 +80,7 @@ impl Diagnostic {
     /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Display) -> Diagnostic {
-        self.hints.push(BoundedText::of(hint));
+        self.hints.push(BoundedText::new(hint));
         self
     }
 }

@@ -1,7 +1,7 @@
 //! Reports: findings with resolved locations, as plain data that needs no source text any more.
 
-use super::place::{Place, Position};
-use super::{Diagnostic, Severity, habit};
+use super::location::{Location, Position};
+use super::{Diagnostic, Severity, notation};
 use ptc_vm::{Fault, Reason, Span};
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ pub struct Call {
     /// The function that was called; empty for one without a name.
     pub function: String,
     /// The call.
-    pub place: Place,
+    pub location: Location,
 }
 
 /// An error or a warning, ready to be shown.
@@ -24,7 +24,7 @@ pub struct Report {
     /// One line that says what is wrong.
     pub message: String,
     /// The location; `None` only without a source, such as for a program that is cancelled before it starts.
-    pub place: Option<Place>,
+    pub location: Option<Location>,
     /// The calls of program functions that led there, the innermost first.
     pub calls: Vec<Call>,
     /// The types of the wrong values, if types are the problem.
@@ -38,19 +38,19 @@ pub struct Report {
 pub struct Palette {
     error: &'static str,
     warning: &'static str,
-    place: &'static str,
+    location: &'static str,
     hint: &'static str,
     end: &'static str,
 }
 
 impl Palette {
     /// No marks.
-    pub const PLAIN: Palette = Palette { error: "", warning: "", place: "", hint: "", end: "" };
+    pub const PLAIN: Palette = Palette { error: "", warning: "", location: "", hint: "", end: "" };
     /// Colours of a terminal.
     pub const COLOUR: Palette = Palette {
         error: "\x1b[31m",
         warning: "\x1b[33m",
-        place: "\x1b[2m",
+        location: "\x1b[2m",
         hint: "\x1b[36m",
         end: "\x1b[0m",
     };
@@ -58,7 +58,7 @@ impl Palette {
 
 impl Report {
     /// A finding of the compiler.
-    pub fn of_diagnostic(finding: &Diagnostic, source: &str) -> Report {
+    pub fn from_diagnostic(finding: &Diagnostic, source: &str) -> Report {
         let mut report = Report::new(finding.reason, finding.message.as_str());
         report.severity = finding.severity;
         report.hints = finding.hints.iter().map(ToString::to_string).collect();
@@ -70,16 +70,16 @@ impl Report {
     }
 
     /// A fault of a running program.
-    pub fn of_fault(fault: &Fault, source: &str) -> Report {
+    pub fn from_fault(fault: &Fault, source: &str) -> Report {
         let mut report = Report::new(fault.reason, fault.message.as_str());
         report.hints = fault.hints.iter().map(ToString::to_string).collect();
         report.types = fault.types.clone();
-        if let Some((_, span)) = fault.place {
+        if let Some((_, span)) = fault.location {
             report.set_place(source, span);
         }
         let call = |call: &ptc_vm::CallSite| Call {
             function: call.function.to_string(),
-            place: Place::of(source, call.span),
+            location: Location::resolve(source, call.span),
         };
         report.calls = fault.calls.iter().map(call).collect();
         report
@@ -91,7 +91,7 @@ impl Report {
             severity: Severity::Error,
             reason,
             message: message.into(),
-            place: None,
+            location: None,
             calls: Vec::new(),
             types: Vec::new(),
             hints: Vec::new(),
@@ -106,13 +106,13 @@ impl Report {
     }
 
     fn set_place(&mut self, source: &str, span: Span) {
-        self.place = Some(Place::of(source, span));
-        habit::advise(source, span, self.reason, &mut self.hints);
+        self.location = Some(Location::resolve(source, span));
+        notation::advise(source, span, self.reason, &mut self.hints);
     }
 
     /// The start of its location.
     pub fn position(&self) -> Option<Position> {
-        self.place.as_ref().map(|place| place.start)
+        self.location.as_ref().map(|location| location.start)
     }
 
     /// `reason: message`, without repeating the reason.
@@ -136,23 +136,24 @@ impl Report {
     /// hint: Did you mean `foo`?
     /// ```
     pub fn text(&self, source_name: &str, palette: Palette) -> String {
-        let Palette { error, warning, place: dim, hint, end } = palette;
+        let Palette { error, warning, location: dim, hint, end } = palette;
         let mut out = match self.severity {
             Severity::Error => format!("{error}{}{end}", self.headline()),
             Severity::Warning => format!("{warning}warning: {}{end}", self.headline()),
         };
-        if let Some(place) = &self.place {
-            let Position { line, column } = place.start;
+        if let Some(location) = &self.location {
+            let Position { line, column } = location.start;
             let width = line.to_string().len();
             let _ = write!(out, "\n{dim}{:width$}--> {source_name}:{line}:{column}", " ");
-            let _ = write!(out, "\n{:width$} |\n{line} |{end} {}", "", place.line_text);
-            let _ = write!(out, "\n{dim}{:width$} |{end} {:indent$}", "", "", indent = place.indent);
-            let _ = write!(out, "{error}{}{end}", "^".repeat(place.width));
+            let _ = write!(out, "\n{:width$} |\n{line} |{end} {}", "", location.line_text);
+            let _ = write!(out, "\n{dim}{:width$} |{end} {:indent$}", "", "", indent = location.indent);
+            let _ = write!(out, "{error}{}{end}", "^".repeat(location.width));
         }
         for call in &self.calls {
-            let Position { line, column } = call.place.start;
+            let Position { line, column } = call.location.start;
             let name = if call.function.is_empty() { "a function" } else { &call.function };
-            let _ = write!(out, "\n{dim}in {name}, called at {line}:{column}:{end} {}", call.place.excerpt);
+            let _ =
+                write!(out, "\n{dim}in {name}, called at {line}:{column}:{end} {}", call.location.excerpt);
         }
         for line in &self.hints {
             let _ = write!(out, "\n{hint}hint:{end} {line}");
@@ -169,14 +170,14 @@ impl Report {
     /// ```
     pub fn compact(&self) -> String {
         let mut out = self.headline();
-        if let Some(place) = &self.place {
-            let Position { line, column } = place.start;
-            let _ = write!(out, "\nat {line}:{column}: {}", place.excerpt);
+        if let Some(location) = &self.location {
+            let Position { line, column } = location.start;
+            let _ = write!(out, "\nat {line}:{column}: {}", location.excerpt);
         }
         // The outermost call is the one that passed the program's own data.
         if let Some(call) = self.calls.last() {
-            let Position { line, column } = call.place.start;
-            let _ = write!(out, "\ncalled from {line}:{column}: {}", call.place.excerpt);
+            let Position { line, column } = call.location.start;
+            let _ = write!(out, "\ncalled from {line}:{column}: {}", call.location.excerpt);
         }
         for hint in &self.hints {
             let _ = write!(out, "\nhint: {hint}");

@@ -85,7 +85,7 @@ pub(crate) fn find_duplicate<'a>(
     meter.hold(held);
     texts.sort();
     meter.release(held);
-    let repeated = texts.parts.windows(2).filter(|pair| texts.of(&pair[0]) == texts.of(&pair[1]));
+    let repeated = texts.parts.windows(2).filter(|pair| texts.text(&pair[0]) == texts.text(&pair[1]));
     items.get(repeated.map(|pair| pair[1].0).min()?)
 }
 
@@ -108,7 +108,7 @@ impl Texts {
         is_there
     }
 
-    fn of(&self, (_, range): &(usize, Range<usize>)) -> &[u8] {
+    fn text(&self, (_, range): &(usize, Range<usize>)) -> &[u8] {
         &self.buffer[range.clone()]
     }
 
@@ -174,7 +174,7 @@ fn encode_unordered(meter: &Meter<'_>, mark: u8, items: &[Form<'_>], step: usize
     }
     texts.sort();
     out.push(mark);
-    texts.parts.iter().for_each(|part| out.extend_from_slice(texts.of(part)));
+    texts.parts.iter().for_each(|part| out.extend_from_slice(texts.text(part)));
     out.push(b')');
     true
 }

@@ -6,7 +6,7 @@ use crate::meter::{Meter, Stopped};
 use crate::names::{HashState, Index, Name};
 use compact_str::CompactString;
 use ptc_vm::bytecode::{Const, GlobalName};
-use ptc_vm::regex::{Pattern, Wrong};
+use ptc_vm::regex::{Pattern, PatternError};
 use ptc_vm::{Reason, Span};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -146,7 +146,7 @@ impl<'m> Tables<'m> {
     }
 
     /// The row of a regex literal. Each pattern is compiled once, and their total work is limited.
-    pub(crate) fn pattern(&mut self, span: Span, text: &str) -> Result<u16, Wrong<Diagnostic>> {
+    pub(crate) fn pattern(&mut self, span: Span, text: &str) -> Result<u16, PatternError<Diagnostic>> {
         if let Some(&row) = self.patterns.rows.get(text) {
             return Ok(row);
         }
@@ -161,9 +161,9 @@ impl<'m> Tables<'m> {
         patterns.bytes += pattern.bytes();
         meter.hold(text.len() + pattern.bytes());
         if patterns.bytes > MOST_PATTERN_BYTES {
-            return Err(Wrong::Stopped(full(span, "regexes")));
+            return Err(PatternError::Stopped(full(span, "regexes")));
         }
-        let row = self.constant(span, Const::Regex(Arc::new(pattern))).map_err(Wrong::Stopped)?;
+        let row = self.constant(span, Const::Regex(Arc::new(pattern))).map_err(PatternError::Stopped)?;
         self.patterns.rows.insert(text.into(), row);
         Ok(row)
     }

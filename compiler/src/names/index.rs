@@ -4,31 +4,31 @@
 //! control bytes, and no rehashing of texts on growth.
 
 /// A hash and a row, which is counted from 1: 0 marks a free slot.
-type Place = (u32, u32);
+type Bucket = (u32, u32);
 
 /// Rows by their hashes.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     /// A power of two, or empty.
-    places: Vec<Place>,
+    buckets: Vec<Bucket>,
     used: usize,
 }
 
 impl Index {
     /// A table with room for this many rows.
     pub(crate) fn with_room(rows: usize) -> Index {
-        let places = (rows + rows / 2 + 1).next_power_of_two();
-        Index { places: vec![(0, 0); places], used: 0 }
+        let buckets = (rows + rows / 2 + 1).next_power_of_two();
+        Index { buckets: vec![(0, 0); buckets], used: 0 }
     }
 
     /// The row of this hash for which `is_it` holds.
     pub(crate) fn find(&self, hash: u64, mut is_it: impl FnMut(usize) -> bool) -> Option<usize> {
         let hash = hash as u32;
-        let mask = self.places.len().checked_sub(1)?;
+        let mask = self.buckets.len().checked_sub(1)?;
         let mut at = hash as usize & mask;
         // There is always a free slot, so the search ends.
         loop {
-            let &(known, row) = self.places.get(at)?;
+            let &(known, row) = self.buckets.get(at)?;
             let row = (row as usize).checked_sub(1)?;
             if known == hash && is_it(row) {
                 return Some(row);
@@ -46,17 +46,17 @@ impl Index {
         mut is_it: impl FnMut(usize) -> bool,
     ) -> Option<usize> {
         // At least a quarter stays free, so the search ends.
-        if self.used * 4 >= self.places.len() * 3 {
+        if self.used * 4 >= self.buckets.len() * 3 {
             self.grow();
         }
         let hash = hash as u32;
-        let mask = self.places.len() - 1;
+        let mask = self.buckets.len() - 1;
         let mut at = hash as usize & mask;
         loop {
-            let place = &mut self.places[at];
-            let (known, row) = *place;
+            let bucket = &mut self.buckets[at];
+            let (known, row) = *bucket;
             if row == 0 {
-                *place = (hash, new as u32 + 1);
+                *bucket = (hash, new as u32 + 1);
                 self.used += 1;
                 return None;
             }
@@ -69,8 +69,8 @@ impl Index {
 
     #[cold]
     fn grow(&mut self) {
-        let grown = vec![(0, 0); (self.places.len() * 2).max(8)];
-        for (hash, row) in std::mem::replace(&mut self.places, grown) {
+        let grown = vec![(0, 0); (self.buckets.len() * 2).max(8)];
+        for (hash, row) in std::mem::replace(&mut self.buckets, grown) {
             if row != 0 {
                 self.put(hash, row);
             }
@@ -78,12 +78,12 @@ impl Index {
     }
 
     fn put(&mut self, hash: u32, row: u32) {
-        let mask = self.places.len() - 1;
+        let mask = self.buckets.len() - 1;
         let mut at = hash as usize & mask;
-        while self.places[at].1 != 0 {
+        while self.buckets[at].1 != 0 {
             at = (at + 1) & mask;
         }
-        self.places[at] = (hash, row);
+        self.buckets[at] = (hash, row);
     }
 }
 

@@ -59,7 +59,7 @@ impl Declared<'_> {
 }
 
 /// The context in which forms are read.
-pub(super) struct Reading<'r, 'a> {
+pub(super) struct ReadContext<'r, 'a> {
     pub(super) source: &'a str,
     pub(super) names: &'r Names<'a>,
     /// A namespace that may be declared although it is reserved.
@@ -67,7 +67,7 @@ pub(super) struct Reading<'r, 'a> {
     pub(super) warnings: Vec<Diagnostic>,
 }
 
-impl<'a> Reading<'_, 'a> {
+impl<'a> ReadContext<'_, 'a> {
     /// The text of a form, cut.
     pub(super) fn shown(&self, form: &Form<'_>) -> String {
         form_text(self.source, form.span).to_string()
@@ -86,7 +86,7 @@ pub(super) fn declare<'a>(
     forms: &'a [Form<'a>],
     allowed: Option<&str>,
 ) -> Declarations<'a> {
-    let mut reading = Reading { source, names, allowed, warnings: Vec::new() };
+    let mut reading = ReadContext { source, names, allowed, warnings: Vec::new() };
     let (mut namespaces, mut definitions, mut errors) = (Vec::new(), Vec::<Declared<'a>>::new(), Vec::new());
     let mut seen: HashMap<(usize, Name), Span> = HashMap::new();
     // After a refused declaration the namespace of definitions is unknown: further errors are not reported.
@@ -148,7 +148,7 @@ pub(super) fn head_of<'a>(names: &Names<'a>, form: &Form<'a>) -> Option<(&'a str
     Some((names.text(head.symbol()?), rest))
 }
 
-fn unsupported(reading: &Reading<'_, '_>, form: &Form<'_>) -> Failed {
+fn unsupported(reading: &ReadContext<'_, '_>, form: &Form<'_>) -> Failed {
     let message = format!("unsupported top-level prelude form: {}", reading.shown(form));
     error(Reason::CompileError, form.span, message).hint_boxed(
         "At the top level stand (ns …), (defn …), (defn- …) and (def …); what else is to be done belongs into a function.",
@@ -156,7 +156,7 @@ fn unsupported(reading: &Reading<'_, '_>, form: &Form<'_>) -> Failed {
 }
 
 fn twice(
-    reading: &Reading<'_, '_>,
+    reading: &ReadContext<'_, '_>,
     namespace: &DeclaredNamespace,
     declared: &Declared<'_>,
     first: Span,
@@ -173,7 +173,7 @@ fn twice(
 
 /// `(ns name "doc"? {meta}?)`.
 fn namespace<'a>(
-    reading: &mut Reading<'_, 'a>,
+    reading: &mut ReadContext<'_, 'a>,
     form: &Form<'a>,
     rest: &'a [Form<'a>],
     earlier: &[DeclaredNamespace],
@@ -223,7 +223,7 @@ fn namespace<'a>(
 }
 
 /// The name of a definition.
-fn name_of<'a>(reading: &Reading<'_, 'a>, form: &Form<'a>) -> Result<(Name, &'a str), Failed> {
+fn name_of<'a>(reading: &ReadContext<'_, 'a>, form: &Form<'a>) -> Result<(Name, &'a str), Failed> {
     let name = form.symbol().map(|name| (name, reading.names.text(name)));
     match name {
         Some((name, text)) if !text.contains('/') || text == "/" => Ok((name, text)),
@@ -237,7 +237,7 @@ fn name_of<'a>(reading: &Reading<'_, 'a>, form: &Form<'a>) -> Result<(Name, &'a 
 
 /// `(defn name "doc"? {meta}? [params] body …)`.
 fn function<'a>(
-    reading: &mut Reading<'_, 'a>,
+    reading: &mut ReadContext<'_, 'a>,
     form: &Form<'a>,
     rest: &'a [Form<'a>],
     is_private: bool,
@@ -285,7 +285,7 @@ fn function<'a>(
 
 /// `(def name "doc"? value)`.
 fn constant<'a>(
-    reading: &Reading<'_, 'a>,
+    reading: &ReadContext<'_, 'a>,
     form: &Form<'a>,
     rest: &'a [Form<'a>],
 ) -> Result<Declared<'a>, Failed> {

@@ -1,6 +1,6 @@
 //! Parses the metadata of a definition: a map of keywords.
 
-use super::declare::Reading;
+use super::declare::ReadContext;
 use crate::diagnostic::{Diagnostic, Failed, HintBoxed, error};
 use crate::form::{Form, FormKind};
 use ptc_similar::nearest;
@@ -64,7 +64,7 @@ const KEYS: [&str; 4] = ["visibility", "effect", "requires", "provider-ref"];
 impl Metadata {
     /// Parses a map; that of a namespace may only have a visibility.
     pub(super) fn read(
-        reading: &mut Reading<'_, '_>,
+        reading: &mut ReadContext<'_, '_>,
         form: Option<&Form<'_>>,
         of_namespace: bool,
     ) -> Result<Metadata, Failed> {
@@ -90,7 +90,7 @@ impl Metadata {
     }
 }
 
-impl Reading<'_, '_> {
+impl ReadContext<'_, '_> {
     fn unknown_key(&mut self, key: &str, form: &Form<'_>, of_namespace: bool) {
         let message = format!("metadata :{key} has no meaning here");
         let warning = Diagnostic::warning(Reason::InvalidMetadata, form.span, message);
@@ -103,7 +103,7 @@ impl Reading<'_, '_> {
     }
 }
 
-fn visibility(reading: &Reading<'_, '_>, form: &Form<'_>) -> Result<Visibility, Failed> {
+fn visibility(reading: &ReadContext<'_, '_>, form: &Form<'_>) -> Result<Visibility, Failed> {
     let keyword = form.keyword().map(|keyword| reading.names.text(keyword));
     match keyword {
         Some("prompt") => Ok(Visibility::Prompt),
@@ -121,7 +121,7 @@ fn visibility(reading: &Reading<'_, '_>, form: &Form<'_>) -> Result<Visibility, 
 }
 
 /// An invalid effect is ignored.
-fn effect(reading: &mut Reading<'_, '_>, form: &Form<'_>) -> Option<ExportEffect> {
+fn effect(reading: &mut ReadContext<'_, '_>, form: &Form<'_>) -> Option<ExportEffect> {
     let text = match form.kind {
         FormKind::Keyword(name) => reading.names.text(name),
         FormKind::Str(text) => text,
@@ -137,7 +137,7 @@ fn effect(reading: &mut Reading<'_, '_>, form: &Form<'_>) -> Option<ExportEffect
     found
 }
 
-fn requires(reading: &Reading<'_, '_>, form: &Form<'_>) -> Result<Vec<Box<str>>, Failed> {
+fn requires(reading: &ReadContext<'_, '_>, form: &Form<'_>) -> Result<Vec<Box<str>>, Failed> {
     let invalid = |form: &Form<'_>, message: String| {
         error(Reason::InvalidRequires, form.span, message)
             .hint_boxed("Write {:requires [\"upstream:server/tool\" \"tool:name\"]}.")
@@ -160,7 +160,7 @@ fn requires(reading: &Reading<'_, '_>, form: &Form<'_>) -> Result<Vec<Box<str>>,
     Ok(items.iter().filter_map(text).collect())
 }
 
-fn provider(reading: &Reading<'_, '_>, form: &Form<'_>) -> Result<Box<str>, Failed> {
+fn provider(reading: &ReadContext<'_, '_>, form: &Form<'_>) -> Result<Box<str>, Failed> {
     match form.kind {
         FormKind::Str(text) => Ok(text.into()),
         _ => {

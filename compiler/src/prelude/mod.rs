@@ -127,7 +127,7 @@ fn compile_in(pass: Pass<'_, '_>, allowed: Option<&str>) -> Result<CompiledPrelu
     let mut names = names::Names::for_text(arena, source);
     let (forms, mut read) = reader::read(arena, meter, source, &mut names, options.max_symbols);
     for error in &mut read.errors {
-        error.message = ptc_vm::BoundedText::of(format_args!("prelude parse error: {}", error.message));
+        error.message = ptc_vm::BoundedText::new(format_args!("prelude parse error: {}", error.message));
     }
     if read.in_doubt {
         return Err(read.errors.into());
@@ -139,7 +139,7 @@ fn compile_in(pass: Pass<'_, '_>, allowed: Option<&str>) -> Result<CompiledPrelu
 
     let externals = Externals::default();
     let (mut errors, mut more) = (Vec::new(), 0);
-    let mut compiled: Vec<(&Declared<'_>, Coded)> = Vec::with_capacity(definitions.len());
+    let mut compiled: Vec<(&Declared<'_>, CompiledDefinition)> = Vec::with_capacity(definitions.len());
     for (number, namespace) in namespaces.iter().enumerate() {
         let own = || definitions.iter().filter(|declared| declared.namespace == number);
         let defined: Vec<_> = own().map(|declared| declared.name).collect();
@@ -167,7 +167,7 @@ fn compile_in(pass: Pass<'_, '_>, allowed: Option<&str>) -> Result<CompiledPrelu
     for error in errors.iter_mut().filter(|error| error.reason == Reason::InvalidForm) {
         let name = error.message.strip_prefix("unknown namespace ").and_then(|name| name.strip_suffix('/'));
         if namespaces.iter().any(|namespace| Some(&*namespace.name) == name) {
-            error.hints = vec![ptc_vm::BoundedText::of(
+            error.hints = vec![ptc_vm::BoundedText::new(
                 "Definitions see the names of their own namespace alone: put both into one, or write what they share in each.",
             )];
         }
@@ -175,7 +175,7 @@ fn compile_in(pass: Pass<'_, '_>, allowed: Option<&str>) -> Result<CompiledPrelu
     for error in errors.iter_mut().filter(|error| error.reason == Reason::UnboundVar) {
         let name = error.message.split_once(": ").map_or("", |(_, name)| name).to_owned();
         error.message =
-            ptc_vm::BoundedText::of(format_args!("prelude body references undefined variable(s): {name}"));
+            ptc_vm::BoundedText::new(format_args!("prelude body references undefined variable(s): {name}"));
         error.reason = Reason::CompileError;
     }
     errors.sort_by_key(|error| error.span.start);
@@ -191,7 +191,7 @@ fn compile_in(pass: Pass<'_, '_>, allowed: Option<&str>) -> Result<CompiledPrelu
 }
 
 /// The code of a definition.
-struct Coded {
+struct CompiledDefinition {
     program: Arc<Program>,
     body: DefinitionBody,
     parameters: Vec<Box<str>>,
@@ -204,7 +204,7 @@ fn code_of<'a>(
     declared: &Declared<'a>,
     buffers: &mut Vec<crate::codegen::Buffers>,
     options: &CompileOptions,
-) -> Result<Coded, Rejection> {
+) -> Result<CompiledDefinition, Rejection> {
     let value = match declared.body {
         DeclaredBody::Function(parts) => resolver.exported_function(declared.name, declared.span, parts),
         DeclaredBody::Constant(form) => resolver.resolve(form, false),
@@ -227,8 +227,8 @@ fn code_of<'a>(
         DeclaredBody::Function(parts) => parameters(resolver.names, parts),
         DeclaredBody::Constant(_) => Vec::new(),
     };
-    let backing = Backing::of(operations, servers.dynamic);
-    Ok(Coded { program, body, parameters, backing })
+    let backing = Backing::from_operations(operations, servers.dynamic);
+    Ok(CompiledDefinition { program, body, parameters, backing })
 }
 
 /// The function that the main function makes.

@@ -2,7 +2,7 @@
 
 use super::declare::{Declared, DeclaredNamespace};
 use super::metadata::ExportEffect;
-use super::{Coded, PreludeDefinition};
+use super::{CompiledDefinition, PreludeDefinition};
 use crate::meter::Meter;
 use crate::resolve::syntax::host::Operation;
 use ptc_vm::Span;
@@ -19,7 +19,7 @@ pub(super) struct Backing {
 }
 
 impl Backing {
-    pub(super) fn of(operations: Vec<Operation<'_>>, is_dynamic: bool) -> Backing {
+    pub(super) fn from_operations(operations: Vec<Operation<'_>>, is_dynamic: bool) -> Backing {
         let text = |operation: &Operation<'_>| match operation {
             Operation::Upstream { server, tool } => format!("upstream:{server}/{tool}").into_boxed_str(),
             Operation::Tool(name) => format!("tool:{name}").into(),
@@ -43,7 +43,7 @@ impl Backing {
 pub(super) fn complete(
     meter: &Meter<'_>,
     namespaces: &[DeclaredNamespace],
-    coded: Vec<(&Declared<'_>, Coded)>,
+    coded: Vec<(&Declared<'_>, CompiledDefinition)>,
     on_one_line: impl Fn(Span) -> Box<str>,
 ) -> Vec<PreludeDefinition> {
     let numbers: HashMap<(usize, &str), usize> = coded

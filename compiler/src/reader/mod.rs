@@ -58,7 +58,7 @@ pub(crate) struct Findings {
     pub(crate) errors: Vec<Diagnostic>,
     /// The names after `def` and its relatives, at any depth.
     pub(crate) defined: Vec<Name>,
-    /// After an error the forms may not be the intended ones: looking for more errors in them would find noise.
+    /// Recovery an error the forms may not be the intended ones: looking for more errors in them would find noise.
     pub(crate) in_doubt: bool,
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn read<'a>(
         counted_names: 0,
         open: List::with_capacity_in(16, arena),
         items: List::with_capacity_in((source.len() / 8).clamp(8, 256), arena),
-        lines: Lines::of(source),
+        lines: Lines::new(source),
         findings: Findings::default(),
         suspect: None,
     };
@@ -93,7 +93,7 @@ pub(crate) fn read<'a>(
 
 /// How to continue after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum After {
+enum Recovery {
     /// The forms are as intended except for a detail: continue, and look for errors in them too.
     Sound,
     /// Continue reading, but the forms may not be the intended ones.
@@ -103,32 +103,32 @@ enum After {
 }
 
 /// An error of the text.
-struct Broken {
+struct ReadError {
     error: Box<Diagnostic>,
-    after: After,
+    after: Recovery,
 }
 
-impl Broken {
+impl ReadError {
     #[cold]
-    fn new(reason: Reason, after: After, span: Span, message: impl Display) -> Broken {
-        Broken { error: Box::new(Diagnostic::error(reason, span, message)), after }
+    fn new(reason: Reason, after: Recovery, span: Span, message: impl Display) -> ReadError {
+        ReadError { error: Box::new(Diagnostic::error(reason, span, message)), after }
     }
 
-    fn hint(mut self, hint: impl Display) -> Broken {
-        self.error.hints.push(BoundedText::of(hint));
+    fn hint(mut self, hint: impl Display) -> ReadError {
+        self.error.hints.push(BoundedText::new(hint));
         self
     }
 }
 
-fn parse_error(after: After, span: Span, message: impl Display) -> Broken {
-    Broken::new(Reason::ParseError, after, span, message)
+fn parse_error(after: Recovery, span: Span, message: impl Display) -> ReadError {
+    ReadError::new(Reason::ParseError, after, span, message)
 }
 
 #[cold]
 #[inline(never)]
-fn long_name(span: Span, text: &str) -> Broken {
+fn long_name(span: Span, text: &str) -> ReadError {
     let message = format!("this name has {} bytes; the longest possible has {LONGEST_NAME}", text.len());
-    parse_error(After::Doubt, span, message).hint("Use a string for text that is data.")
+    parse_error(Recovery::Doubt, span, message).hint("Use a string for text that is data.")
 }
 
 /// The beginning of the message for text without a meaning.
@@ -168,7 +168,7 @@ impl<'a> Reader<'a, '_> {
 
     /// A quote and the form after it, if that can be quoted.
     #[cold]
-    fn quote(&mut self, token: Token, span: Span, lexer: &mut Lexer<'a, Token>) -> Result<(), Broken> {
+    fn quote(&mut self, token: Token, span: Span, lexer: &mut Lexer<'a, Token>) -> Result<(), ReadError> {
         let mut ahead = lexer.clone();
         let next = ahead.next();
         let range = ahead.span();
@@ -180,28 +180,28 @@ impl<'a> Reader<'a, '_> {
 
     /// Records an error; true if reading must end.
     #[cold]
-    fn note(&mut self, broken: Broken) -> bool {
-        let Broken { error, after } = broken;
-        self.findings.in_doubt |= after != After::Sound;
+    fn note(&mut self, broken: ReadError) -> bool {
+        let ReadError { error, after } = broken;
+        self.findings.in_doubt |= after != Recovery::Sound;
         let errors = &mut self.findings.errors;
         // A repeated mistake is reported once.
-        let is_known = after == After::Doubt && errors.iter().any(|known| known.hints == error.hints);
+        let is_known = after == Recovery::Doubt && errors.iter().any(|known| known.hints == error.hints);
         if !is_known {
             errors.push(*error);
         }
-        after == After::End || errors.len() >= MAX_ERRORS
+        after == Recovery::End || errors.len() >= MAX_ERRORS
     }
 
     fn text(&self, span: Span) -> &'a str {
         self.source.get(span.start as usize..span.end as usize).unwrap_or("")
     }
 
-    fn token(&mut self, token: Token, span: Span, text: &'a str) -> Result<(), Broken> {
+    fn token(&mut self, token: Token, span: Span, text: &'a str) -> Result<(), ReadError> {
         match token {
             Token::OpenList | Token::OpenVector | Token::OpenMap | Token::OpenSet | Token::OpenShortFn => {
                 if self.open.len() >= MAX_NESTING {
                     let message = format!("nesting depth exceeds limit of {MAX_NESTING}");
-                    return Err(parse_error(After::End, span, message)
+                    return Err(parse_error(Recovery::End, span, message)
                         .hint("Split the program into functions with `defn`, or bind parts with `let`."));
                 }
                 if token == Token::OpenList && !self.open.is_empty() && self.is_in_first_column(span) {
@@ -230,39 +230,41 @@ impl<'a> Reader<'a, '_> {
             Token::Symbol => self.symbol(span, text),
             Token::UnclosedStr => Err(self.unclosed_string(span)),
             Token::Discard => Err(parse_error(
-                After::Doubt,
+                Recovery::Doubt,
                 span,
                 "reader discard syntax (#_) is not supported. Use ; for comments",
             )
             .hint("Delete the form behind #_, or write (comment …) around it.")),
             Token::Deref => Err(parse_error(
-                After::Sound,
+                Recovery::Sound,
                 span,
                 "deref syntax (@var) is not supported. Atoms and refs are not available",
             )
             .hint(
                 "Use the name without @; carry changing values through (reduce f init coll) or loop/recur.",
             )),
-            Token::SyntaxQuote => {
-                Err(parse_error(After::Doubt, span, "syntax quote (`) is not supported. There are no macros")
-                    .hint("Write a function with `defn`; text is put together with (str a b)."))
-            }
+            Token::SyntaxQuote => Err(parse_error(
+                Recovery::Doubt,
+                span,
+                "syntax quote (`) is not supported. There are no macros",
+            )
+            .hint("Write a function with `defn`; text is put together with (str a b).")),
             Token::Unquote => {
-                Err(parse_error(After::Doubt, span, "unquote (~) is not supported. There are no macros")
+                Err(parse_error(Recovery::Doubt, span, "unquote (~) is not supported. There are no macros")
                     .hint("Write a function with `defn`."))
             }
-            Token::Metadata => Err(parse_error(After::Doubt, span, "metadata (^) is not supported")
+            Token::Metadata => Err(parse_error(Recovery::Doubt, span, "metadata (^) is not supported")
                 .hint("Delete it: types are not declared, documentation is (defn f \"text\" [x] …).")),
             Token::Quote | Token::VarQuote => self.quoted(token, span, None, span),
         }
     }
 
-    fn push(&mut self, span: Span, kind: FormKind<'a>) -> Result<(), Broken> {
+    fn push(&mut self, span: Span, kind: FormKind<'a>) -> Result<(), ReadError> {
         self.items.push(Form::new(span, kind));
         Ok(())
     }
 
-    fn intern(&mut self, span: Span, text: &'a str) -> Result<Name, Broken> {
+    fn intern(&mut self, span: Span, text: &'a str) -> Result<Name, ReadError> {
         if text.len() > LONGEST_NAME {
             return Err(long_name(span, text));
         }
@@ -273,14 +275,14 @@ impl<'a> Reader<'a, '_> {
             if self.counted_names > self.max_names {
                 let message =
                     format!("program has more than {} distinct symbols and keywords", self.max_names);
-                return Err(Broken::new(Reason::SymbolLimitExceeded, After::End, span, message)
+                return Err(ReadError::new(Reason::SymbolLimitExceeded, Recovery::End, span, message)
                     .hint("Use strings for keys that are data, or pass the data as context."));
             }
         }
         Ok(name)
     }
 
-    fn symbol(&mut self, span: Span, text: &'a str) -> Result<(), Broken> {
+    fn symbol(&mut self, span: Span, text: &'a str) -> Result<(), ReadError> {
         let kind = match text {
             "nil" => FormKind::Nil,
             "true" => FormKind::Bool(true),
@@ -297,7 +299,7 @@ impl<'a> Reader<'a, '_> {
         span: Span,
         next: Option<Result<Token, ()>>,
         next_span: Span,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ReadError> {
         let is_symbol = next == Some(Ok(Token::Symbol));
         let text = self.text(next_span);
         if !is_symbol || next_span.start != span.end || matches!(text, "nil" | "true" | "false") {
@@ -307,11 +309,11 @@ impl<'a> Reader<'a, '_> {
             );
             return Err(match token {
                 Token::VarQuote => {
-                    parse_error(After::Doubt, span, "#' needs the name of a var, as in #'total")
+                    parse_error(Recovery::Doubt, span, "#' needs the name of a var, as in #'total")
                         .hint("Write the name alone: functions are values.")
                 }
                 _ if is_collection => parse_error(
-                    After::Doubt,
+                    Recovery::Doubt,
                     span,
                     "quoted collections are not supported; only quoted symbols like 'github are allowed",
                 )
@@ -321,16 +323,18 @@ impl<'a> Reader<'a, '_> {
                     }
                     false => "Write a vector `[a b]` or `(list a b)` instead of a quoted list.",
                 }),
-                _ => {
-                    parse_error(After::Doubt, span, "a quote must stand before a symbol, as in 'server/tool")
-                        .hint("Text stands in double quotes: \"…\".")
-                }
+                _ => parse_error(
+                    Recovery::Doubt,
+                    span,
+                    "a quote must stand before a symbol, as in 'server/tool",
+                )
+                .hint("Text stands in double quotes: \"…\"."),
             });
         }
         if text.ends_with('\'') {
             let whole = span.to(next_span);
             let words = text.trim_end_matches('\'');
-            return Err(parse_error(After::Doubt, whole, "text in single quotes is not supported")
+            return Err(parse_error(Recovery::Doubt, whole, "text in single quotes is not supported")
                 .hint(format!("Write it in double quotes: \"{words}\".")));
         }
         let name = self.intern(next_span, text)?;
@@ -338,7 +342,7 @@ impl<'a> Reader<'a, '_> {
         self.push(span.to(next_span), kind)
     }
 
-    fn close(&mut self, token: Token, span: Span) -> Result<(), Broken> {
+    fn close(&mut self, token: Token, span: Span) -> Result<(), ReadError> {
         let Some(open) = self.open.last() else {
             if self.findings.warnings.len() < MAX_WARNINGS {
                 let message = format!("extra '{}' skipped", self.text(span));
@@ -362,7 +366,7 @@ impl<'a> Reader<'a, '_> {
                 self.text(span)
             );
             let expected = closer(open.token);
-            return Err(parse_error(After::End, span, message).hint(format!(
+            return Err(parse_error(Recovery::End, span, message).hint(format!(
                 "Put '{expected}' before this '{got}', or delete the '{got}'.",
                 got = self.text(span)
             )));
@@ -385,12 +389,14 @@ impl<'a> Reader<'a, '_> {
                     items.iter().step_by(2).rev().find(|form| form.keyword().is_some()).or(items.last());
                 let text = key.map_or("", |key| form_text(self.source, key.span));
                 self.push(whole, FormKind::Map(&items[..items.len() - 1]))?;
-                return Err(parse_error(After::Sound, whole, message).hint(match key.map(|key| key.kind) {
-                    Some(FormKind::List(_)) => {
-                        format!("Braces are maps: several expressions stand in (do {text} …).")
-                    }
-                    _ => format!("Every key needs a value: look at {text}; a set is written #{{a b}}."),
-                }));
+                return Err(parse_error(Recovery::Sound, whole, message).hint(
+                    match key.map(|key| key.kind) {
+                        Some(FormKind::List(_)) => {
+                            format!("Braces are maps: several expressions stand in (do {text} …).")
+                        }
+                        _ => format!("Every key needs a value: look at {text}; a set is written #{{a b}}."),
+                    },
+                ));
             }
             Token::OpenMap => FormKind::Map(items),
             Token::OpenShortFn => FormKind::ShortFn(items),
@@ -442,20 +448,20 @@ impl<'a> Reader<'a, '_> {
     }
 
     #[cold]
-    fn unclosed_string(&mut self, span: Span) -> Broken {
+    fn unclosed_string(&mut self, span: Span) -> ReadError {
         let (line, column) = self.lines.position(span.start);
-        parse_error(After::End, span, format!("unclosed string at line {line}, column {column}"))
+        parse_error(Recovery::End, span, format!("unclosed string at line {line}, column {column}"))
             .hint("Close it with \"; inside of text a quote is written \\\" and a backslash \\\\.")
     }
 
     /// The error for text without a meaning; `None` if it was reported before.
     #[cold]
-    fn unreadable(&mut self, span: Span) -> Option<Broken> {
+    fn unreadable(&mut self, span: Span) -> Option<ReadError> {
         let rest = self.source.get(span.start as usize..).unwrap_or("");
         if rest.starts_with('\\') {
             let (line, column) = self.lines.position(span.start);
             let message = format!("invalid character literal at line {line}, column {column}");
-            let broken = parse_error(After::Doubt, span, message);
+            let broken = parse_error(Recovery::Doubt, span, message);
             return Some(
                 broken.hint("Write one character as text: \"a\"; a backslash stands only inside of \"…\"."),
             );
@@ -476,10 +482,10 @@ impl<'a> Reader<'a, '_> {
         }
         let (line, column) = self.lines.position(span.start);
         let message = format!("{UNREADABLE}: could not parse expression at line {line}, column {column}");
-        Some(parse_error(After::Doubt, span, message).hint(hint))
+        Some(parse_error(Recovery::Doubt, span, message).hint(hint))
     }
 
-    fn integer(&mut self, span: Span, text: &'a str) -> Result<(), Broken> {
+    fn integer(&mut self, span: Span, text: &'a str) -> Result<(), ReadError> {
         let digits = text.strip_prefix('-').unwrap_or(text);
         if digits.len() < ALWAYS_SMALL {
             let value = digits.bytes().fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
@@ -489,7 +495,7 @@ impl<'a> Reader<'a, '_> {
         if digits.len() > MAX_DIGITS {
             self.push(span, FormKind::Int(0))?;
             let message = format!("integer literal exceeds {MAX_DIGITS} digit limit");
-            return Err(parse_error(After::Sound, span, message)
+            return Err(parse_error(Recovery::Sound, span, message)
                 .hint(format!("It has {} digits: write a float such as 1e120, or text.", digits.len())));
         }
         let kind = match text.parse::<i64>() {
@@ -503,18 +509,18 @@ impl<'a> Reader<'a, '_> {
         self.push(span, kind)
     }
 
-    fn float(&mut self, span: Span) -> Result<(), Broken> {
+    fn float(&mut self, span: Span) -> Result<(), ReadError> {
         match self.text(span).parse::<f64>() {
             Ok(value) if value.is_finite() => self.push(span, FormKind::Float(value)),
             _ => {
                 self.push(span, FormKind::Float(0.0))?;
-                Err(parse_error(After::Sound, span, "float literal is out of range")
+                Err(parse_error(Recovery::Sound, span, "float literal is out of range")
                     .hint("The largest float is about 1.8e308; infinity is written ##Inf."))
             }
         }
     }
 
-    fn special_float(&mut self, span: Span) -> Result<(), Broken> {
+    fn special_float(&mut self, span: Span) -> Result<(), ReadError> {
         let after = self.source.get(span.end as usize..).and_then(|rest| rest.chars().next());
         if after.is_some_and(is_symbol_char) {
             return self.unreadable(span).map_or(Ok(()), Err);
@@ -527,7 +533,7 @@ impl<'a> Reader<'a, '_> {
         self.push(span, FormKind::Float(value))
     }
 
-    fn character(&mut self, span: Span) -> Result<(), Broken> {
+    fn character(&mut self, span: Span) -> Result<(), ReadError> {
         let body = match &self.text(span)[1..] {
             "newline" => "\n",
             "space" => " ",

@@ -126,7 +126,7 @@ fn namespace(category: Category) -> &'static str {
 static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     let mut all: Vec<Entry> = Vec::new();
     let mut add = |namespace, name: &'static str, kind, signature, doc| {
-        let examples = examples::of(namespace, name);
+        let examples = examples::find(namespace, name);
         all.push(Entry { namespace, name, kind, signature, doc, examples });
     };
     for (_, row) in builtins::all().filter(|(_, row)| row.category != Category::Internal) {

@@ -1,7 +1,7 @@
 //! Resolves calls.
 
 use super::symbol::{Meaning, is_placeholder};
-use super::{Resolved, Resolver, absent};
+use super::{Resolved, Resolver, foreign_names};
 use crate::diagnostic::{Diagnostic, Failed, HintBoxed, Severity, error};
 use crate::form::{Form, FormKind};
 use crate::ir::{Callee, Function, Kind, Literal, Ref};
@@ -71,13 +71,13 @@ impl<'a> Resolver<'a, '_> {
             Meaning::Builtin(builtin) => self.call_builtin(span, builtin, rest),
             Meaning::Tool => self.tool_call(span, name, head, rest),
             Meaning::Unbound => {
-                if !absent::is_syntax(self.names.text(name)) {
+                if !foreign_names::is_syntax(self.names.text(name)) {
                     self.all(rest);
                 }
                 Ok(self.nil(span))
             }
-            Meaning::Local(place) => {
-                let callee = self.place(head, place);
+            Meaning::Local(variable) => {
+                let callee = self.variable(head, variable);
                 let arguments = self.all(rest);
                 self.make_call(span, Callee::Value(callee), arguments)
             }

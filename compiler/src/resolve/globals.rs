@@ -17,12 +17,12 @@ struct Global<'a> {
     /// Number of definitions that precede the current form on every path to it.
     visible: u32,
     /// Its value, if it has only one definition.
-    value: Held<'a>,
+    value: KnownValue<'a>,
 }
 
 /// Known facts about the value of a name.
 #[derive(Clone, Copy, Debug, Default)]
-enum Held<'a> {
+enum KnownValue<'a> {
     #[default]
     Unknown,
     /// A function of this program.
@@ -38,7 +38,7 @@ enum Held<'a> {
 pub(crate) struct Globals<'a> {
     known: Vec<(Name, Global<'a>)>,
     /// By the number of a name: its index in `known`, counted from 1; 0 for none.
-    places: Vec<u32>,
+    indexes: Vec<u32>,
     visible: Vec<Name>,
     /// Names with a definition in progress, and how many functions enclose the definition: functions inside the value
     /// may refer to the name.
@@ -47,32 +47,32 @@ pub(crate) struct Globals<'a> {
 
 impl<'a> Globals<'a> {
     fn get(&self, name: Name) -> Option<&Global<'a>> {
-        let place = *self.places.get(name.number() as usize)?;
-        Some(&self.known.get((place as usize).checked_sub(1)?)?.1)
+        let index = *self.indexes.get(name.number() as usize)?;
+        Some(&self.known.get((index as usize).checked_sub(1)?)?.1)
     }
 
     fn get_mut(&mut self, name: Name) -> Option<&mut Global<'a>> {
-        let place = *self.places.get(name.number() as usize)?;
-        Some(&mut self.known.get_mut((place as usize).checked_sub(1)?)?.1)
+        let index = *self.indexes.get(name.number() as usize)?;
+        Some(&mut self.known.get_mut((index as usize).checked_sub(1)?)?.1)
     }
 
     fn entry(&mut self, name: Name) -> &mut Global<'a> {
         let number = name.number() as usize;
-        if number >= self.places.len() {
-            self.places.resize(number + 1, 0);
+        if number >= self.indexes.len() {
+            self.indexes.resize(number + 1, 0);
         }
-        let place = &mut self.places[number];
-        if *place == 0 {
+        let index = &mut self.indexes[number];
+        if *index == 0 {
             self.known.push((name, Global::default()));
-            *place = self.known.len() as u32;
+            *index = self.known.len() as u32;
         }
-        let index = *place as usize - 1;
+        let index = *index as usize - 1;
         &mut self.known[index].1
     }
 
     /// The names of a namespace, which see each other in any order.
-    pub(crate) fn of_namespace(defined: &[Name], names: &Names<'a>) -> Globals<'a> {
-        let mut globals = Globals { places: vec![0; names.len()], ..Globals::default() };
+    pub(crate) fn for_namespace(defined: &[Name], names: &Names<'a>) -> Globals<'a> {
+        let mut globals = Globals { indexes: vec![0; names.len()], ..Globals::default() };
         for &name in defined {
             let global = globals.entry(name);
             (global.definitions, global.visible) = (1, 1);
@@ -81,10 +81,10 @@ impl<'a> Globals<'a> {
     }
 
     /// The names that some `def` of the program can define, one for each, and those of the session.
-    pub(crate) fn of(defined: &[Name], names: &Names<'a>, externals: &Externals<'_>) -> Globals<'a> {
+    pub(crate) fn for_program(defined: &[Name], names: &Names<'a>, externals: &Externals<'_>) -> Globals<'a> {
         let mut globals = Globals::default();
         if !defined.is_empty() || !externals.session.is_empty() {
-            globals.places = vec![0; names.len()];
+            globals.indexes = vec![0; names.len()];
             globals.known.reserve(defined.len() + externals.session.len().min(names.len()));
         }
         for &name in defined {
@@ -98,7 +98,7 @@ impl<'a> Globals<'a> {
                 let global = globals.entry(name);
                 global.in_session = true;
                 if let (0, Some(arity)) = (global.definitions, session.arity) {
-                    global.value = Held::Session(arity);
+                    global.value = KnownValue::Session(arity);
                 }
             }
         }
@@ -113,7 +113,7 @@ impl<'a> Globals<'a> {
             if let Some(export) = namespace.and_then(|namespace| namespace.export(member)) {
                 let global = self.entry(name);
                 (global.in_session, global.is_export) = (true, true);
-                global.value = export.arity.map_or(Held::Constant, Held::Session);
+                global.value = export.arity.map_or(KnownValue::Constant, KnownValue::Session);
             }
         }
     }
@@ -157,28 +157,28 @@ impl<'a> Globals<'a> {
 
     pub(crate) fn arity(&self, name: Name) -> Option<CallArity> {
         match self.get(name)?.value {
-            Held::Unknown | Held::Constant => None,
-            Held::Function(function) => Some(function.arity()),
-            Held::Session(arity) => Some(arity),
+            KnownValue::Unknown | KnownValue::Constant => None,
+            KnownValue::Function(function) => Some(function.arity()),
+            KnownValue::Session(arity) => Some(arity),
         }
     }
 
     /// The function that the name holds, if this program defines it.
     pub(crate) fn function(&self, name: Name) -> Option<&'a Function<'a>> {
         match self.get(name)?.value {
-            Held::Function(function) => Some(function),
-            Held::Unknown | Held::Session(_) | Held::Constant => None,
+            KnownValue::Function(function) => Some(function),
+            KnownValue::Unknown | KnownValue::Session(_) | KnownValue::Constant => None,
         }
     }
 
     /// Whether it is a constant of an attached namespace.
     pub(crate) fn is_constant(&self, name: Name) -> bool {
-        self.get(name).is_some_and(|global| matches!(global.value, Held::Constant))
+        self.get(name).is_some_and(|global| matches!(global.value, KnownValue::Constant))
     }
 
     /// Notes that the namespace defines the name as a function.
     pub(crate) fn set_arity(&mut self, name: Name, arity: CallArity) {
-        self.entry(name).value = Held::Session(arity);
+        self.entry(name).value = KnownValue::Session(arity);
     }
 
     pub(crate) fn set_function(&mut self, name: Name, function: &'a Function<'a>) {
@@ -186,7 +186,7 @@ impl<'a> Globals<'a> {
             && global.definitions == 1
             && !global.in_session
         {
-            global.value = Held::Function(function);
+            global.value = KnownValue::Function(function);
         }
     }
 

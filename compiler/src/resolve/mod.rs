@@ -1,8 +1,8 @@
 //! Resolves forms to IR: names become slots, captures, globals and builtins; special forms become the few kinds of
 //! the IR. All independent errors are collected.
 
-mod absent;
 pub(crate) mod call;
+mod foreign_names;
 pub(crate) mod globals;
 pub(crate) mod operators;
 pub(crate) mod scope;
@@ -26,9 +26,9 @@ use crate::resolve::syntax::literal_call::looks_at_servers;
 use bumpalo::Bump;
 use globals::Globals;
 use ptc_vm::bytecode::{Const, Known};
-use ptc_vm::regex::Wrong;
+use ptc_vm::regex::PatternError;
 use ptc_vm::{Reason, Span};
-use scope::{Bindable, FunctionScope, Place, Scopes};
+use scope::{Bindable, FunctionScope, Scopes, Variable};
 pub(crate) use shape::{with_advice, wrong_shape};
 use std::cell::Cell;
 
@@ -84,7 +84,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
         forms: &[Form<'a>],
         defined: &[Name],
     ) -> Resolver<'a, 'x> {
-        let globals = Globals::of(defined, names, externals);
+        let globals = Globals::for_program(defined, names, externals);
         let known_names = names.len();
         let looks_at_servers = externals.catalog.is_some() && looks_at_servers(meter, forms, names);
         Resolver {
@@ -116,7 +116,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
     /// Prepares for resolving definitions of a namespace separately: all of its names are known everywhere.
     pub(crate) fn define_in(&mut self, namespace: &'a str, defined: &[Name]) {
         self.defines = Some(namespace);
-        self.globals = Globals::of_namespace(defined, self.names);
+        self.globals = Globals::for_namespace(defined, self.names);
     }
 
     /// Resolves the whole program into a function without parameters.
@@ -215,8 +215,8 @@ impl<'a, 'x> Resolver<'a, 'x> {
     pub(crate) fn close_function(&mut self, span: Span) -> &'a [Ref<'a>] {
         let (arena, mut captured): (_, &'a [Ref<'a>]) = (self.arena, &[]);
         self.scopes.close(|captures| {
-            let place = |&place| -> Ref<'a> { arena.alloc(Expr { span, kind: kind_of(place) }) };
-            captured = arena.alloc_slice_fill_iter(captures.iter().map(place));
+            let read = |&variable| -> Ref<'a> { arena.alloc(Expr { span, kind: kind_of(variable) }) };
+            captured = arena.alloc_slice_fill_iter(captures.iter().map(read));
         });
         captured
     }
@@ -255,8 +255,8 @@ impl<'a, 'x> Resolver<'a, 'x> {
         self.expr(span, Kind::Local(Use { slot, last: Cell::new(false) }))
     }
 
-    pub(crate) fn place(&self, span: Span, place: Place) -> Ref<'a> {
-        self.expr(span, kind_of(place))
+    pub(crate) fn variable(&self, span: Span, variable: Variable) -> Ref<'a> {
+        self.expr(span, kind_of(variable))
     }
 
     pub(crate) fn constant(&mut self, span: Span, constant: Const) -> Resolved<'a> {
@@ -379,8 +379,8 @@ impl<'a, 'x> Resolver<'a, 'x> {
         }
         match self.tables.pattern(span, pattern) {
             Ok(row) => Ok(self.literal(span, Literal::Row(row))),
-            Err(Wrong::Stopped(diagnostic)) => Err(diagnostic.into()),
-            Err(Wrong::Pattern(detail)) => {
+            Err(PatternError::Stopped(diagnostic)) => Err(diagnostic.into()),
+            Err(PatternError::Pattern(detail)) => {
                 let detail = detail.strip_prefix("Invalid regex: ").unwrap_or(&detail);
                 Err(invalid_form(span, format_args!("invalid regex literal #\"{pattern}\": {detail}"))
                     .hint_boxed("Write a backslash before ( ) [ ] { } . * + ? | that mean themselves."))
@@ -507,11 +507,11 @@ impl<'a, 'x> Resolver<'a, 'x> {
 }
 
 /// An expression that reads a variable.
-fn kind_of<'a>(place: Place) -> Kind<'a> {
-    match place {
-        Place::Local(slot) => Kind::Local(Use { slot, last: Cell::new(false) }),
-        Place::Capture(index) => Kind::Capture(index),
-        Place::SelfRef => Kind::SelfRef,
+fn kind_of<'a>(variable: Variable) -> Kind<'a> {
+    match variable {
+        Variable::Local(slot) => Kind::Local(Use { slot, last: Cell::new(false) }),
+        Variable::Capture(index) => Kind::Capture(index),
+        Variable::SelfRef => Kind::SelfRef,
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct Bindable(Name);
 
 impl Bindable {
     /// `None` for a qualified name.
-    pub(crate) fn of(names: &Names<'_>, name: Name) -> Option<Bindable> {
+    pub(crate) fn new(names: &Names<'_>, name: Name) -> Option<Bindable> {
         split_qualified(names.text(name)).0.is_none().then_some(Bindable(name))
     }
 
@@ -29,7 +29,7 @@ impl Bindable {
 
 /// The meaning of a name in the current function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
+pub(crate) enum Variable {
     Local(u8),
     Capture(u16),
     SelfRef,
@@ -55,9 +55,9 @@ pub(crate) struct FunctionScope {
     base: usize,
     /// Enclosing loops: the first slot of each, and the outer slots that its body reads.
     loops: Vec<(usize, Slots)>,
-    pub(crate) captures: Vec<Place>,
+    pub(crate) captures: Vec<Variable>,
     /// The index of the captures, once there are many.
-    rows: Option<HashMap<Place, u16, HashState>>,
+    rows: Option<HashMap<Variable, u16, HashState>>,
     pub(crate) recur: Option<RecurTarget>,
 }
 
@@ -98,23 +98,23 @@ impl FunctionScope {
         }
     }
 
-    fn capture(&mut self, place: Place) -> Place {
+    fn capture(&mut self, variable: Variable) -> Variable {
         let known = match self.captures.len() > FEW {
-            false => self.captures.iter().position(|known| *known == place).map(|row| row as u16),
-            true => self.rows.as_ref().and_then(|rows| rows.get(&place).copied()),
+            false => self.captures.iter().position(|known| *known == variable).map(|row| row as u16),
+            true => self.rows.as_ref().and_then(|rows| rows.get(&variable).copied()),
         };
         let row = known.unwrap_or_else(|| {
-            self.captures.push(place);
+            self.captures.push(variable);
             let row = self.captures.len() - 1;
             if row == FEW {
-                let rows = self.captures.iter().enumerate().map(|(row, &place)| (place, row as u16));
+                let rows = self.captures.iter().enumerate().map(|(row, &variable)| (variable, row as u16));
                 self.rows = Some(rows.collect());
             } else if let Some(rows) = &mut self.rows {
-                rows.insert(place, row as u16);
+                rows.insert(variable, row as u16);
             }
             row as u16
         });
-        Place::Capture(row)
+        Variable::Capture(row)
     }
 
     fn clear(&mut self) {
@@ -132,7 +132,7 @@ struct Bound {
     name: Name,
     /// Its function, counted from the outermost, and its variable there.
     function: u32,
-    place: Place,
+    variable: Variable,
     /// The hidden binding of the same name, counted from 1; 0 for none.
     hidden: u32,
 }
@@ -176,13 +176,13 @@ impl<'a> Scopes<'a> {
         let scope = self.spare.pop().unwrap_or_default();
         self.functions.push(scope);
         if let Some(name) = self_name {
-            self.push(name.0, Place::SelfRef);
+            self.push(name.0, Variable::SelfRef);
         }
         self.function().base = self.bound.len();
     }
 
     /// Ends the innermost function. Gives its captures, as variables of the function around it.
-    pub(crate) fn close(&mut self, captures: impl FnOnce(&[Place])) {
+    pub(crate) fn close(&mut self, captures: impl FnOnce(&[Variable])) {
         let Some(mut scope) = self.functions.pop() else { return };
         let closed = self.functions.len() as u32;
         while self.bound.last().is_some_and(|bound| bound.function == closed) {
@@ -218,17 +218,17 @@ impl<'a> Scopes<'a> {
     }
 
     pub(crate) fn bind(&mut self, name: Bindable, slot: u8) {
-        self.push(name.0, Place::Local(slot));
+        self.push(name.0, Variable::Local(slot));
     }
 
-    fn push(&mut self, name: Name, place: Place) {
+    fn push(&mut self, name: Name, variable: Variable) {
         let number = name.number() as usize;
         if number >= self.innermost.len() {
             self.innermost.resize(number + 1, 0);
         }
         let function = self.functions.len() as u32 - 1;
         let hidden = self.innermost[number];
-        self.bound.push(Bound { name, function, place, hidden });
+        self.bound.push(Bound { name, function, variable, hidden });
         self.innermost[number] = self.bound.len() as u32;
     }
 
@@ -255,16 +255,16 @@ impl<'a> Scopes<'a> {
     }
 
     /// The meaning of a name in the innermost function; it is captured through all functions in between.
-    pub(crate) fn lookup(&mut self, name: Name) -> Option<Place> {
-        let &Bound { function, mut place, .. } = self.find(name)?;
+    pub(crate) fn lookup(&mut self, name: Name) -> Option<Variable> {
+        let &Bound { function, mut variable, .. } = self.find(name)?;
         let level = function as usize;
-        if let Place::Local(slot) = place {
+        if let Variable::Local(slot) = variable {
             self.functions[level].note_use(slot);
         }
         for function in &mut self.functions[level + 1..] {
-            place = function.capture(place);
+            variable = function.capture(variable);
         }
-        Some(place)
+        Some(variable)
     }
 
     /// The names in scope.

@@ -11,6 +11,6 @@ pub(crate) fn wrong_shape(special: Special, span: Span) -> Failed {
 
 /// Adds advice about a form of a wrong shape.
 pub(crate) fn with_advice(mut failed: Failed, special: Special) -> Failed {
-    failed.hints.extend(special.advice().map(BoundedText::of));
+    failed.hints.extend(special.advice().map(BoundedText::new));
     failed
 }

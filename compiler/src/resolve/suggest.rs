@@ -1,6 +1,6 @@
 //! Suggests what to write for unbound names: the nearest known name, or the PTC-Lisp equivalent of a Clojure name.
 
-use super::{Resolver, absent};
+use super::{Resolver, foreign_names};
 use crate::diagnostic::Diagnostic;
 use crate::names::{Name, Special, find_builtin};
 use crate::namespace::Namespace;
@@ -51,7 +51,7 @@ impl<'a> Resolver<'a, '_> {
         let error = |unbound: &Unbound| {
             let message = format!("Undefined variable: {}", self.names.text(unbound.name));
             let mut error = Diagnostic::error(Reason::UnboundVar, unbound.span, message);
-            error.hints.push(BoundedText::of(&unbound.hint));
+            error.hints.push(BoundedText::new(&unbound.hint));
             error
         };
         let errors: Vec<Diagnostic> = self.unbound.iter().map(error).collect();
@@ -84,7 +84,7 @@ impl<'a> Resolver<'a, '_> {
         if let Some(near) = nearest(text, &own) {
             return did_you_mean(near);
         }
-        if let Some(advice) = absent::advice(text) {
+        if let Some(advice) = foreign_names::advice(text) {
             return advice.to_owned();
         }
         if let Some(hint) = self.notation(text) {
@@ -190,7 +190,7 @@ fn dotted(object: &str, member: &str) -> String {
         _ if builtins::NAMESPACES.iter().any(|(prefix, _)| *prefix == object) => {
             format!("Write {object}/{member}.")
         }
-        (_, [key]) => match absent::method(object, key) {
+        (_, [key]) => match foreign_names::method(object, key) {
             Some(form) => format!("Call functions with the value as argument: {form}."),
             None => format!("Read a key with (:{key} {object})."),
         },

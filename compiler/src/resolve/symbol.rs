@@ -1,8 +1,8 @@
 //! Resolves symbols used as values.
 
-use super::scope::Place;
+use super::scope::Variable;
 use super::suggest::{did_you_mean, nearest};
-use super::{Resolved, Resolver, absent};
+use super::{Resolved, Resolver, foreign_names};
 use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
 use crate::ir::{Callee, Kind, Literal};
 use crate::names::{Name, find_builtin, split_qualified};
@@ -55,7 +55,7 @@ pub fn is_reserved_namespace(name: &str) -> bool {
 /// The meaning of a name that is not a local.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Meaning {
-    Local(Place),
+    Local(Variable),
     Global(u16),
     Builtin(BuiltinId),
     Float(f64),
@@ -72,7 +72,7 @@ pub(crate) enum Meaning {
 impl<'a> Resolver<'a, '_> {
     pub(crate) fn symbol(&mut self, name: Name, span: Span) -> Resolved<'a> {
         match self.meaning(name, span)? {
-            Meaning::Local(place) => Ok(self.place(span, place)),
+            Meaning::Local(variable) => Ok(self.variable(span, variable)),
             Meaning::Global(global) => Ok(self.expr(span, Kind::Global(global))),
             // The budget can be read with and without parentheses.
             Meaning::Builtin(builtin) if builtin.info().known == Some(Known::Budget) => {
@@ -109,8 +109,8 @@ impl<'a> Resolver<'a, '_> {
 
     #[inline(never)]
     pub(crate) fn meaning(&mut self, name: Name, span: Span) -> Result<Meaning, Failed> {
-        if let Some(place) = self.scopes.lookup(name) {
-            return Ok(Meaning::Local(place));
+        if let Some(variable) = self.scopes.lookup(name) {
+            return Ok(Meaning::Local(variable));
         }
         let text = self.names.text(name);
         let builtin = self.names.builtin(name);
@@ -201,7 +201,7 @@ fn unsupported_method(text: &str, span: Span) -> Failed {
     methods.sort_unstable();
     let failed = error(Reason::UnsupportedMethod, span, format!("Unsupported method '{text}'."));
     let name = &text[1..];
-    failed.hint_boxed(match (absent::method("obj", name), nearest(text, &methods)) {
+    failed.hint_boxed(match (foreign_names::method("obj", name), nearest(text, &methods)) {
         (Some(form), _) => format!("Write {form}."),
         (None, Some(near)) => did_you_mean(near),
         (None, None) => {
@@ -287,7 +287,7 @@ impl Resolver<'_, '_> {
             });
         }
         let qualified = format!("{namespace}/{member}");
-        if let Some(advice) = absent::advice(&qualified).or_else(|| absent::advice(member)) {
+        if let Some(advice) = foreign_names::advice(&qualified).or_else(|| foreign_names::advice(member)) {
             return Some(advice.to_owned());
         }
         if let Some(meant) = self.export_like(namespace, member) {

@@ -65,7 +65,7 @@ fn the_longest_texts_end_and_say_why_in_few_words() {
         for error in rejection.iter() {
             let texts = error.hints.iter().chain([&error.message]);
             assert!(texts.map(|text| text.chars().count()).max() <= Some(MOST), "{name}");
-            let report = Report::of_diagnostic(error, &source).compact();
+            let report = Report::from_diagnostic(error, &source).compact();
             assert!(report.chars().count() < 4 * MOST, "{name}: {report}");
         }
     }

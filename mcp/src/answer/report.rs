@@ -1,7 +1,7 @@
 //! The JSON form of errors and warnings. It is a stable format: `ptc check --output json`, `ptc eval --output
 //! json` and debug answers share it.
 
-use ptc_runtime::outcome::{Place, Report};
+use ptc_runtime::outcome::{Location, Report};
 use serde_json::{Map, Value, json};
 
 /// One error or warning:
@@ -20,7 +20,7 @@ pub fn report_json(report: &Report) -> Value {
     map.insert("severity".into(), report.severity.name().into());
     map.insert("reason".into(), report.reason.raw().into());
     map.insert("message".into(), report.message.as_str().into());
-    if let Some(Place { start, end, excerpt, .. }) = &report.place {
+    if let Some(Location { start, end, excerpt, .. }) = &report.location {
         map.insert("line".into(), start.line.into());
         map.insert("column".into(), start.column.into());
         map.insert("end_line".into(), end.line.into());
@@ -35,7 +35,7 @@ pub fn report_json(report: &Report) -> Value {
             .calls
             .iter()
             .map(|call| {
-                let Place { start, excerpt, .. } = &call.place;
+                let Location { start, excerpt, .. } = &call.location;
                 json!({ "function": call.function, "line": start.line, "column": start.column, "source": excerpt })
             })
             .collect();

@@ -3,7 +3,7 @@
 use super::account::RunAccount;
 use super::totals::CallTotals;
 use super::unseen;
-pub use ptc_compiler::diagnostic::{Palette, Place, Position, Report};
+pub use ptc_compiler::diagnostic::{Location, Palette, Position, Report};
 use ptc_vm::{Class, Reason};
 use serde_json::Value as Json;
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 //! handles it.
 
 use super::outcome::{
-    CallRecord, CallStatus, Failure, JsonRefusal, Media, Outcome, Place, RenderedValue, Report, Usage,
+    CallRecord, CallStatus, Failure, JsonRefusal, Location, Media, Outcome, RenderedValue, Report, Usage,
 };
 use crate::secrets::{DocumentShape, SecretRegistry};
 use ptc_compiler::diagnostic::Call;
@@ -98,18 +98,18 @@ fn clean_failure(failure: &mut Failure, secrets: &SecretRegistry) {
 }
 
 fn clean_report(report: &mut Report, secrets: &SecretRegistry) {
-    let Report { severity: _, reason: _, message, place, calls, types: _, hints } = report;
+    let Report { severity: _, reason: _, message, location, calls, types: _, hints } = report;
     clean_cut(message, secrets);
     hints.iter_mut().for_each(|text| secrets.scrub_string(text));
-    place.iter_mut().for_each(|place| clean_place(place, secrets));
-    for Call { function, place } in calls {
+    location.iter_mut().for_each(|location| clean_location(location, secrets));
+    for Call { function, location } in calls {
         secrets.scrub_string(function);
-        clean_place(place, secrets);
+        clean_location(location, secrets);
     }
 }
 
-fn clean_place(place: &mut Place, secrets: &SecretRegistry) {
-    let Place { start: _, end: _, line_text, indent: _, width: _, excerpt } = place;
+fn clean_location(location: &mut Location, secrets: &SecretRegistry) {
+    let Location { start: _, end: _, line_text, indent: _, width: _, excerpt } = location;
     clean_cut(line_text, secrets);
     secrets.scrub_string(excerpt);
 }

@@ -93,15 +93,15 @@ impl Path {
     /// The entry of a map.
     pub(crate) fn entry(&self, name: &str) -> Path {
         let text = match self.text.as_str() {
-            "" => BoundedText::of(self.notation.key(&BoundedText::of(name))),
-            text => BoundedText::of(format_args!("{text}.{name}")),
+            "" => BoundedText::new(self.notation.key(&BoundedText::new(name))),
+            text => BoundedText::new(format_args!("{text}.{name}")),
         };
         Path { text, notation: self.notation }
     }
 
     /// The item of a list.
     pub(crate) fn item(&self, at: usize) -> Path {
-        Path { text: BoundedText::of(format_args!("{}[{at}]", self.text)), notation: self.notation }
+        Path { text: BoundedText::new(format_args!("{}[{at}]", self.text)), notation: self.notation }
     }
 
     /// True when the limit is reached.

@@ -52,6 +52,6 @@ fn check_span(source: &str, span: Span) {
 fn check_diagnostic(source: &str, diagnostic: &Diagnostic) {
     check_span(source, diagnostic.span);
     assert!(!diagnostic.message.is_empty(), "no message in {diagnostic:?}");
-    let text = Report::of_diagnostic(diagnostic, source).text("program", Palette::PLAIN);
+    let text = Report::from_diagnostic(diagnostic, source).text("program", Palette::PLAIN);
     assert!(text.contains("program:") && text.contains('^'), "no place in {text}");
 }

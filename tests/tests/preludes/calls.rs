@@ -102,7 +102,7 @@ async fn a_fault_in_a_prelude_is_shown_with_both_places() {
         runtime("(ns geo)\n\n(defn- divided [a b]\n  (/ a b))\n(defn side [area] (divided 12 area))").await;
     let failed = run(&runtime, "(def before 1)\n(str (geo/side 0))").await.result.expect_err("division");
     let report = &failed.reports[0];
-    let place = report.place.as_ref().map(|place| (place.start.line, place.start.column));
+    let place = report.location.as_ref().map(|place| (place.start.line, place.start.column));
     assert_eq!(place, Some((2, 6)), "{report:?}");
     assert_eq!(report.hints[0], "It happened in geo/divided, at p.clj:4:3: (/ a b)");
 }

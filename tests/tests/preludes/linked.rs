@@ -58,7 +58,7 @@ async fn what_fails_below_says_who_called() {
     let program = "(defn divided [x]\n  (/ 1 x))\n(defn outer []\n  (m/failing divided 0))\n(outer)";
     let failed = run(&runtime, program).await.result.expect_err("division");
     let report = &failed.reports[0];
-    let place = report.place.as_ref().map(|place| (place.start.line, place.start.column));
+    let place = report.location.as_ref().map(|place| (place.start.line, place.start.column));
     assert_eq!(place, Some((2, 3)), "{report:?}");
     let (reason, message) = failure(&runtime, "(m/failing (fn [a b] a) 1)").await;
     assert_eq!((reason, message.contains("got 1")), ("arity_mismatch", true), "{message}");

@@ -28,7 +28,7 @@ async fn an_abort_inside_an_export_is_shown_at_the_call_of_the_program() {
     let runtime = with_servers(CRM, &["crm"]).await;
     let program = "(+ 1 (count (crm/get-user! \"zz\")))";
     let failure = run(&runtime, program).await.result.expect_err("it aborts");
-    let place = failure.reports[0].place.as_ref().expect("a place");
+    let place = failure.reports[0].location.as_ref().expect("a place");
     assert_eq!((place.start.line, place.start.column), (1, 13), "{failure:?}");
     assert!(
         failure.hints()[0].starts_with("It happened in crm/get-user!, at p.clj:"),

@@ -102,7 +102,7 @@ fn seen(exit: &Exit, cx: &mut ptc_vm::Context, value: &ptc_vm::Value, peak: u64)
             let text = pr_str(cx, value, 1 << 16).expect("it fits").text;
             Seen::Value { text, fuel, peak }
         }
-        Exit::Fault(fault) if fault.place.is_none() => Seen::NoContext(fault.message.as_str().to_owned()),
+        Exit::Fault(fault) if fault.location.is_none() => Seen::NoContext(fault.message.as_str().to_owned()),
         Exit::Fault(fault) => {
             Seen::Fault { message: fault.message.as_str().to_owned(), fuel: cx.fuel.used() }
         }

@@ -65,7 +65,7 @@ async fn a_program_can_define_nothing_in_it() {
         let failure = run(&runtime, source).await.result.expect_err(source);
         assert_eq!(failure.message, message);
         let report = &failure.reports[0];
-        assert!(report.place.is_some() && !report.hints.is_empty(), "{source}: {report:?}");
+        assert!(report.location.is_some() && !report.hints.is_empty(), "{source}: {report:?}");
     }
     let failure = run(&runtime, "(geo/area 1)").await.result.expect_err("one argument");
     assert!(failure.message.contains("geo/area"), "{}", failure.message);
@@ -96,7 +96,7 @@ async fn a_fault_inside_it_is_shown_where_it_was_called() {
     let source = "(def before 1)\n(str (geo/side 0))";
     let failure = run(&runtime, source).await.result.expect_err("division");
     let report = &failure.reports[0];
-    let place = report.place.as_ref().map(|place| (place.start.line, place.start.column));
+    let place = report.location.as_ref().map(|place| (place.start.line, place.start.column));
     assert_eq!(place, Some((2, 6)), "{report:?}");
     assert!(
         report

@@ -25,7 +25,7 @@ pub(crate) const TABLE: &[Builtin] = &[
     direct("inst-ms", CORE, "1", "(inst-ms date-time)", "Milliseconds since 1970.", |_cx, a| millis(a, "inst-ms", 1)),
     direct("iso-week", CORE, "1", "(iso-week date)", "The week of ISO 8601, 1 to 53.", |_cx, a| part(a, "iso-week", DatePart::IsoWeek)),
     direct("iso-week-year", CORE, "1", "(iso-week-year date)", "The year that the week of ISO 8601 belongs to.", |_cx, a| part(a, "iso-week-year", DatePart::IsoWeekYear)),
-    direct("LocalDate/of", INTEROP, "3", "(LocalDate/of year month day)", "The LocalDate of three numbers.", of),
+    direct("LocalDate/of", INTEROP, "3", "(LocalDate/of year month day)", "The LocalDate of three numbers.", local_date_of),
     direct("LocalDate/ofEpochDay", INTEROP, "1", "(LocalDate/ofEpochDay days)", "The LocalDate so many days after 1970-01-01.", |_cx, a| made(LocalDate::from_epoch_day(number(a, 0, "LocalDate/ofEpochDay")?).map(Value::LocalDate), "LocalDate/ofEpochDay")),
     callback("LocalDate/now", INTEROP, "0", "(LocalDate/now)", "Today in UTC.", |_cx, _a| Ok(now_as(Some(Known::ToLocalDate)))),
     callback("Instant/now", INTEROP, "0", "(Instant/now)", "The DateTime of now, the same during a whole program.", |_cx, _a| Ok(now_as(None))),
@@ -150,7 +150,7 @@ fn value_of_name(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     }
 }
 
-fn of(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+fn local_date_of(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     const NAME: &str = "LocalDate/of";
     let [year, month, day] = [0, 1, 2].map(|at| number(arguments, at, NAME));
     let (year, month, day) = (year?, month?, day?);

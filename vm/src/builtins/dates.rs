@@ -103,8 +103,10 @@ fn date(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
 pub(super) fn now_as(then: Option<Known>) -> Step {
     let [from_clock, clock] = [Known::DateOfClock, Known::Now].map(|known| Value::Builtin(known.id()));
     let combinator = match then {
-        Some(then) => Combinator::of(CombinatorKind::Comp, [Value::Builtin(then.id()), from_clock, clock]),
-        None => Combinator::of(CombinatorKind::Comp, [from_clock, clock]),
+        Some(then) => {
+            Combinator::from_parts(CombinatorKind::Comp, [Value::Builtin(then.id()), from_clock, clock])
+        }
+        None => Combinator::from_parts(CombinatorKind::Comp, [from_clock, clock]),
     };
     Step::TailCall(Value::Combinator(combinator), crate::builtins::Arguments::new())
 }

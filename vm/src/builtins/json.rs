@@ -24,7 +24,7 @@ fn decoded(cx: &mut Context, text: &str) -> Result<Value> {
     match decode_text(cx, text) {
         Ok(value) => Ok(value),
         Err(DecodeFailure::Invalid(error)) => {
-            cx.remarks.not_json(BoundedText::of(&error));
+            cx.remarks.not_json(BoundedText::new(&error));
             Ok(Value::Nil)
         }
         Err(DecodeFailure::Fault(fault)) => Err(fault),

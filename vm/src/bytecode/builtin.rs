@@ -212,7 +212,7 @@ impl Builtins {
 
     /// The facts of one.
     #[inline]
-    pub(crate) fn of(self, builtin: BuiltinId) -> &'static Facts {
+    pub(crate) fn facts(self, builtin: BuiltinId) -> &'static Facts {
         &self.0[builtin.index()]
     }
 }

@@ -37,7 +37,7 @@ enum Operand {
 
 impl Leaf {
     /// The function as a leaf, if it is one.
-    pub(crate) fn of(proto: &Proto, constants: &[Const]) -> Option<Leaf> {
+    pub(crate) fn from_proto(proto: &Proto, constants: &[Const]) -> Option<Leaf> {
         let [before @ .., last, Instruction::Return { src: returned }] = &proto.code[..] else {
             return None;
         };
@@ -62,7 +62,7 @@ impl Leaf {
             };
             *registers.get_mut(usize::from(dst.0))? = Some(operand);
         }
-        let Arithmetic { operation, a, b, side, dst } = Arithmetic::of(last)?;
+        let Arithmetic { operation, a, b, side, dst } = Arithmetic::from_instruction(last)?;
         let a = read(&registers, a)?;
         let b = match b {
             Second::Register(src) => read(&registers, src)?,
@@ -143,7 +143,7 @@ macro_rules! arithmetic_of {
 }
 
 impl Arithmetic {
-    fn of(instruction: &Instruction) -> Option<Arithmetic> {
+    fn from_instruction(instruction: &Instruction) -> Option<Arithmetic> {
         instruction_table!(arithmetic_of * instruction)
     }
 }

@@ -217,7 +217,7 @@ impl Relation {
 
     /// Whether it holds for two scalars.
     #[inline(always)]
-    pub(crate) fn of<T: PartialOrd>(self, a: &T, b: &T) -> bool {
+    pub(crate) fn holds<T: PartialOrd>(self, a: &T, b: &T) -> bool {
         match self {
             Relation::Equal => a == b,
             Relation::NotEqual => a != b,
@@ -229,7 +229,7 @@ impl Relation {
     }
 
     /// The answer for values known to be equal or unequal, if that decides it.
-    pub(crate) fn of_equality(self, equal: bool) -> Option<bool> {
+    pub(crate) fn decided_by_equality(self, equal: bool) -> Option<bool> {
         match self {
             Relation::Equal => Some(equal),
             Relation::NotEqual => Some(!equal),

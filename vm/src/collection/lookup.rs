@@ -199,7 +199,7 @@ pub(crate) fn grapheme(cx: &mut Context, node: &StringNode, index: usize) -> Res
         return node.ascii_at(index).map(|grapheme| cx.copy_text(grapheme)).transpose();
     }
     let mut left = index;
-    let mut graphemes = Graphemes::of(cx.read(node)?);
+    let mut graphemes = Graphemes::from_start(cx.read(node)?);
     while let Some(grapheme) = graphemes.next(cx)? {
         if left == 0 {
             return cx.copy_text(grapheme).map(Some);

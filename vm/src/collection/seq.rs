@@ -79,7 +79,7 @@ fn graphemes(cx: &mut Context, node: &crate::value::string::StringNode) -> Resul
             items.push(cx, item)?;
         }
     } else {
-        let mut graphemes = Graphemes::of(text);
+        let mut graphemes = Graphemes::from_start(text);
         while let Some(grapheme) = graphemes.next(cx)? {
             let item = cx.copy_text(grapheme)?;
             items.push(cx, item)?;

@@ -74,7 +74,7 @@ impl Context {
     /// The function of a closure. The closure keeps its program loaded, so it exists.
     #[inline]
     pub(crate) fn function(&self, closure: &Closure) -> Option<&Function> {
-        self.functions.get(closure.function.place())
+        self.functions.get(closure.function.index())
     }
 
     /// The function of a closure and its further arities.

@@ -18,7 +18,7 @@ pub struct BoundedText(String);
 
 impl BoundedText {
     /// The text of a displayable value, cut if it is too long. Writing stops at the cut.
-    pub fn of(text: impl fmt::Display) -> BoundedText {
+    pub fn new(text: impl fmt::Display) -> BoundedText {
         let mut writer = Writer { text: String::new(), room: MOST };
         // The writer signals the cut with an error.
         let _ = write!(writer, "{text}");
@@ -113,9 +113,9 @@ mod tests {
     #[test]
     fn only_long_texts_are_cut_and_at_a_character() {
         let as_long = "ä".repeat(MOST);
-        assert_eq!(BoundedText::of(&as_long), *as_long);
+        assert_eq!(BoundedText::new(&as_long), *as_long);
         for (before, after) in [("", "ä"), ("a", ""), ("", "a")] {
-            let long = BoundedText::of(format_args!("{before}{as_long}{after}{}", "b".repeat(5_000)));
+            let long = BoundedText::new(format_args!("{before}{as_long}{after}{}", "b".repeat(5_000)));
             assert_eq!(long.chars().count(), MOST);
             assert!(long.ends_with(['…']) && long.starts_with(before), "{long}");
         }
@@ -131,6 +131,6 @@ mod tests {
                 }
             }
         }
-        assert_eq!(BoundedText::of(Endless).chars().count(), MOST);
+        assert_eq!(BoundedText::new(Endless).chars().count(), MOST);
     }
 }

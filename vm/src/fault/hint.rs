@@ -61,7 +61,7 @@ impl Fault {
     #[must_use]
     pub(crate) fn mismatch(mut self: Box<Fault>, wanted: Wanted, types: &[&'static str]) -> Box<Fault> {
         let hint = types.iter().find_map(|word| mismatch(wanted, word));
-        self.hints.extend(hint.map(BoundedText::of));
+        self.hints.extend(hint.map(BoundedText::new));
         self.types(types)
     }
 }

@@ -28,7 +28,7 @@ pub struct Fault {
     /// The types of the wrong values, if types are the problem.
     pub types: Vec<&'static str>,
     /// The failing call and its program; set by the interpreter.
-    pub place: Option<(UnitId, Span)>,
+    pub location: Option<(UnitId, Span)>,
     /// Calls of program functions that led there: the innermost two and the outermost.
     pub calls: Vec<CallSite>,
     /// What to change.
@@ -52,9 +52,9 @@ impl Fault {
     pub fn new(reason: Reason, message: impl Display) -> Box<Fault> {
         Box::new(Fault {
             reason,
-            message: BoundedText::of(message),
+            message: BoundedText::new(message),
             types: Vec::new(),
-            place: None,
+            location: None,
             calls: Vec::new(),
             hints: Vec::new(),
         })
@@ -63,7 +63,7 @@ impl Fault {
     /// Adds a hint.
     #[must_use]
     pub fn hint(mut self: Box<Fault>, hint: impl Display) -> Box<Fault> {
-        self.hints.push(BoundedText::of(hint));
+        self.hints.push(BoundedText::new(hint));
         self
     }
 

@@ -3,7 +3,7 @@
 use super::fiber::{Fiber, Frame};
 use super::run::After;
 use super::{HostRequest, Machine, Stop};
-use crate::apply::{apply, call_data, check_arity, given_first, is_direct};
+use crate::apply::{apply, call_data, check_arity, is_direct, partial_arguments};
 use crate::builtins::functions::transducers;
 use crate::builtins::{HostFunction, Implementation};
 use crate::bytecode::instruction::Window;
@@ -20,7 +20,7 @@ use crate::value::{Closure, Value};
 use std::rc::Rc;
 
 /// The outcome of a call.
-pub(super) enum Called {
+pub(super) enum CallOutcome {
     /// Its value.
     Value(Value),
     /// A frame was pushed and must run.
@@ -30,9 +30,9 @@ pub(super) enum Called {
 }
 
 /// The outcome of a builtin call.
-pub(super) enum Opened {
+pub(super) enum BuiltinOutcome {
     /// The outcome of any call.
-    Called(Called),
+    Call(CallOutcome),
     /// Another call replaces it: the caller makes it, so that a chain of such calls does not recurse.
     TailCall(Value, Arguments),
 }
@@ -40,7 +40,13 @@ pub(super) enum Opened {
 impl Machine<'_> {
     /// Calls a value. A function of the program gets its window at `top` (the first free stack slot); `dst` is the
     /// slot where calling code expects the result.
-    pub(super) fn call(&mut self, callee: Value, arguments: Arguments, dst: u32, top: u32) -> Result<Called> {
+    pub(super) fn call(
+        &mut self,
+        callee: Value,
+        arguments: Arguments,
+        dst: u32,
+        top: u32,
+    ) -> Result<CallOutcome> {
         let (mut callee, mut arguments) = (callee, arguments);
         let (mut dst, mut top) = (dst, top);
         loop {
@@ -51,8 +57,8 @@ impl Machine<'_> {
                 Value::Builtin(builtin) => {
                     check_arity(self.cx, builtin, arguments.len())?;
                     match self.open_builtin(builtin, &mut arguments, dst, top)? {
-                        Opened::Called(called) => return Ok(called),
-                        Opened::TailCall(next, next_arguments) => {
+                        BuiltinOutcome::Call(called) => return Ok(called),
+                        BuiltinOutcome::TailCall(next, next_arguments) => {
                             (callee, arguments) = (next, next_arguments);
                         }
                     }
@@ -61,7 +67,7 @@ impl Machine<'_> {
                     self.pay_call()?;
                     let Some((last, before)) = combinator.parts().split_last() else {
                         // `(comp)` is identity.
-                        return Ok(Called::Value(arguments.pop().unwrap_or_default()));
+                        return Ok(CallOutcome::Value(arguments.pop().unwrap_or_default()));
                     };
                     callee = last.clone();
                     let (base, left) = (self.window_base(dst, top), before.len() as u32);
@@ -73,11 +79,11 @@ impl Machine<'_> {
                 Value::Combinator(combinator) => {
                     self.pay_call()?;
                     match open_combinator(self.cx, &combinator, arguments)? {
-                        Step::Return(value) => return Ok(Called::Value(value)),
+                        Step::Return(value) => return Ok(CallOutcome::Value(value)),
                         Step::TailCall(next, next_arguments) => (callee, arguments) = (next, next_arguments),
                         Step::Enter(native) => {
                             self.fiber.push_native(native, dst, top);
-                            return Ok(Called::Entered);
+                            return Ok(CallOutcome::Entered);
                         }
                     }
                 }
@@ -91,9 +97,9 @@ impl Machine<'_> {
                         }
                     };
                     let request = Box::new(HostRequest { function, arguments, dst });
-                    return Ok(Called::Stop(Stop::Host(request)));
+                    return Ok(CallOutcome::Stop(Stop::Host(request)));
                 }
-                other => return call_data(self.cx, &other, &mut arguments).map(Called::Value),
+                other => return call_data(self.cx, &other, &mut arguments).map(CallOutcome::Value),
             }
         }
     }
@@ -118,17 +124,19 @@ impl Machine<'_> {
     ) -> Result<After> {
         check_arity(self.cx, builtin, arguments.len())?;
         let called = match self.open_builtin(builtin, arguments, dst as u32, top as u32)? {
-            Opened::Called(called) => called,
-            Opened::TailCall(callee, arguments) => self.call(callee, arguments, dst as u32, top as u32)?,
+            BuiltinOutcome::Call(called) => called,
+            BuiltinOutcome::TailCall(callee, arguments) => {
+                self.call(callee, arguments, dst as u32, top as u32)?
+            }
         };
         self.finish_call(called, dst)
     }
 
-    fn finish_call(&mut self, called: Called, dst: usize) -> Result<After> {
+    fn finish_call(&mut self, called: CallOutcome, dst: usize) -> Result<After> {
         let stop = match called {
-            Called::Value(value) => self.deliver(value, dst as u32)?,
-            Called::Entered => None,
-            Called::Stop(stop) => Some(stop),
+            CallOutcome::Value(value) => self.deliver(value, dst as u32)?,
+            CallOutcome::Entered => None,
+            CallOutcome::Stop(stop) => Some(stop),
         };
         Ok(match stop {
             Some(stop) => After::Stop(stop),
@@ -143,20 +151,20 @@ impl Machine<'_> {
         arguments: &mut [Value],
         dst: u32,
         top: u32,
-    ) -> Result<Opened> {
+    ) -> Result<BuiltinOutcome> {
         self.pay_call()?;
-        Ok(Opened::Called(match builtin.info().implementation {
-            Implementation::Direct(run) => Called::Value(run(self.cx, arguments)?),
+        Ok(BuiltinOutcome::Call(match builtin.info().implementation {
+            Implementation::Direct(run) => CallOutcome::Value(run(self.cx, arguments)?),
             Implementation::Host(function) => {
                 let arguments = Arguments::taken(self.cx, arguments)?;
-                Called::Stop(Stop::Host(Box::new(HostRequest { function, arguments, dst })))
+                CallOutcome::Stop(Stop::Host(Box::new(HostRequest { function, arguments, dst })))
             }
             Implementation::Callback(run) => match run(self.cx, arguments)? {
-                Step::Return(value) => Called::Value(value),
-                Step::TailCall(next, arguments) => return Ok(Opened::TailCall(next, arguments)),
+                Step::Return(value) => CallOutcome::Value(value),
+                Step::TailCall(next, arguments) => return Ok(BuiltinOutcome::TailCall(next, arguments)),
                 Step::Enter(native) => {
                     self.fiber.push_native(native, dst, top);
-                    Called::Entered
+                    CallOutcome::Entered
                 }
             },
         }))
@@ -172,10 +180,10 @@ impl Machine<'_> {
         mut arguments: impl ExactSizeIterator<Item = Value>,
         dst: u32,
         top: u32,
-    ) -> Result<Called> {
+    ) -> Result<CallOutcome> {
         let count = arguments.len();
         let mut arities =
-            self.functions.get(closure.function.place()).into_iter().flat_map(Function::arities);
+            self.functions.get(closure.function.index()).into_iter().flat_map(Function::arities);
         let Some((function, proto)) = arities.find(|(_, proto)| proto.accepts(count)) else {
             return Err(self.arity_mismatch(&closure, count));
         };
@@ -202,9 +210,9 @@ impl Machine<'_> {
             self.cx.attend()?;
         }
         if self.cx.fuel.slice < 0 {
-            return Ok(Called::Stop(Stop::SliceEnd));
+            return Ok(CallOutcome::Stop(Stop::SliceEnd));
         }
-        Ok(Called::Entered)
+        Ok(CallOutcome::Entered)
     }
 
     /// The first slot of a call's window. If code calls, the caller expects the result there; if a machine calls, it
@@ -273,7 +281,7 @@ impl Machine<'_> {
                         self.fiber.frames.pop();
                         self.fiber.stack[base as usize] = Value::Nil;
                         match self.fiber.frames.last() {
-                            Some(Frame::Native { .. } | Frame::Chain { .. }) => Called::Value(value),
+                            Some(Frame::Native { .. } | Frame::Chain { .. }) => CallOutcome::Value(value),
                             _ => return self.deliver(value, base),
                         }
                     }
@@ -317,8 +325,8 @@ impl Machine<'_> {
                 Action::TailCall(callee, arguments) => {
                     let dst = self.fiber.pop_native();
                     match self.call(callee, arguments, dst, top)? {
-                        Called::Value(value) => match self.fiber.frames.last() {
-                            Some(Frame::Native { .. } | Frame::Chain { .. }) => Called::Value(value),
+                        CallOutcome::Value(value) => match self.fiber.frames.last() {
+                            Some(Frame::Native { .. } | Frame::Chain { .. }) => CallOutcome::Value(value),
                             _ => return self.deliver(value, dst),
                         },
                         other => other,
@@ -345,39 +353,46 @@ impl Machine<'_> {
 
     /// Handles the outcome of a call made by the machine on top; `Some` if the loop of machines ends.
     #[inline]
-    fn settle(&self, called: Called, returned: &mut Option<Value>) -> Option<Option<Stop>> {
+    fn settle(&self, called: CallOutcome, returned: &mut Option<Value>) -> Option<Option<Stop>> {
         match called {
-            Called::Value(value) => {
+            CallOutcome::Value(value) => {
                 *returned = Some(value);
                 None
             }
-            Called::Entered => match self.fiber.frames.last() {
+            CallOutcome::Entered => match self.fiber.frames.last() {
                 Some(Frame::Native { .. }) => None,
                 _ => Some(None),
             },
-            Called::Stop(stop) => Some(Some(stop)),
+            CallOutcome::Stop(stop) => Some(Some(stop)),
         }
     }
 
     #[inline]
-    fn call_one(&mut self, callee: Value, argument: Value, dst: u32, top: u32) -> Result<Called> {
+    fn call_one(&mut self, callee: Value, argument: Value, dst: u32, top: u32) -> Result<CallOutcome> {
         match callee {
             Value::Closure(closure) => self.call_closure(closure, [argument].into_iter(), dst, top),
             callee if is_direct(self.cx, &callee) => {
-                apply(self.cx, &callee, &mut [argument]).map(Called::Value)
+                apply(self.cx, &callee, &mut [argument]).map(CallOutcome::Value)
             }
-            callee => self.call(callee, Arguments::of([argument]), dst, top),
+            callee => self.call(callee, Arguments::from_array([argument]), dst, top),
         }
     }
 
     #[inline]
-    fn call_two(&mut self, callee: Value, first: Value, second: Value, dst: u32, top: u32) -> Result<Called> {
+    fn call_two(
+        &mut self,
+        callee: Value,
+        first: Value,
+        second: Value,
+        dst: u32,
+        top: u32,
+    ) -> Result<CallOutcome> {
         match callee {
             Value::Closure(closure) => self.call_closure(closure, [first, second].into_iter(), dst, top),
             callee if is_direct(self.cx, &callee) => {
-                apply(self.cx, &callee, &mut [first, second]).map(Called::Value)
+                apply(self.cx, &callee, &mut [first, second]).map(CallOutcome::Value)
             }
-            callee => self.call(callee, Arguments::of([first, second]), dst, top),
+            callee => self.call(callee, Arguments::from_array([first, second]), dst, top),
         }
     }
 }
@@ -393,7 +408,7 @@ fn open_combinator(cx: &mut Context, combinator: &Rc<Combinator>, arguments: Arg
         CombinatorKind::Constantly => Step::Return(parts.first().cloned().unwrap_or_default()),
         CombinatorKind::Partial => {
             let mut arguments = arguments;
-            Step::TailCall(parts[0].clone(), given_first(cx, parts, &mut arguments)?)
+            Step::TailCall(parts[0].clone(), partial_arguments(cx, parts, &mut arguments)?)
         }
         CombinatorKind::Fnil => {
             let mut arguments = arguments;

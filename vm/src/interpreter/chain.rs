@@ -19,7 +19,7 @@ pub(super) fn enter(fiber: &mut Fiber, functions: &[Function], at: u32, pc: usiz
     };
     let [Value::Combinator(node), ..] = window else { return false };
     let Some((Value::Closure(closure), before)) = node.parts().split_last() else { return false };
-    let Some(Function { entry, .. }) = functions.get(closure.function.place()) else { return false };
+    let Some(Function { entry, .. }) = functions.get(closure.function.index()) else { return false };
     if node.kind != CombinatorKind::Comp || entry.arguments != 1 || !fiber.frames.has_room(2) {
         return false;
     }
@@ -58,7 +58,7 @@ pub(super) fn advance(fiber: &mut Fiber, functions: &[Function], src: Src) -> Op
     };
     let Value::Combinator(node) = window.first()? else { return None };
     let Value::Closure(closure) = node.parts().get(part as usize)? else { return None };
-    let Function { entry, .. } = functions.get(closure.function.place())?;
+    let Function { entry, .. } = functions.get(closure.function.index())?;
     if entry.arguments != 1 {
         return None;
     }

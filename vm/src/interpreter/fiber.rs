@@ -84,10 +84,10 @@ impl Fiber {
     }
 
     /// The current call of the topmost function of the program.
-    pub(crate) fn place(&self, functions: &[Function]) -> Option<(UnitId, Span)> {
+    pub(crate) fn location(&self, functions: &[Function]) -> Option<(UnitId, Span)> {
         self.frames.iter().rev().find_map(|frame| match *frame {
             Frame::Code { function, pc, .. } => {
-                let function = functions.get(function.place())?;
+                let function = functions.get(function.index())?;
                 let span = function.compiled()?.spans.get((pc as usize).saturating_sub(1))?;
                 Some((function.unit.code.unit(), *span))
             }
@@ -98,9 +98,9 @@ impl Fiber {
     /// Adds location and hints to a fault. A location that is already known stays.
     #[cold]
     pub(crate) fn locate(&self, functions: &[Function], fault: &mut Fault) {
-        if fault.place.is_none() {
-            fault.place = self.place(functions);
-            fault.calls = self.calls(functions, fault.place);
+        if fault.location.is_none() {
+            fault.location = self.location(functions);
+            fault.calls = self.calls(functions, fault.location);
         }
         hints::complete(fault, self.builtin(functions), self.frames.len());
     }
@@ -109,7 +109,7 @@ impl Fiber {
     fn instruction<'f>(&self, functions: &'f [Function], frame: usize) -> Option<(UnitId, &'f Proto, usize)> {
         match *self.frames.get(frame)? {
             Frame::Code { function, pc, .. } => {
-                let function = functions.get(function.place())?;
+                let function = functions.get(function.index())?;
                 let unit = function.unit.code.unit();
                 Some((unit, function.compiled()?, (pc as usize).saturating_sub(1)))
             }
@@ -129,7 +129,7 @@ impl Fiber {
 
     /// The innermost two function calls and the outermost, except those that contain the location of the fault: a
     /// function written inline where it is passed needs no call site.
-    fn calls(&self, functions: &[Function], place: Option<(UnitId, Span)>) -> Vec<CallSite> {
+    fn calls(&self, functions: &[Function], location: Option<(UnitId, Span)>) -> Vec<CallSite> {
         const INNERMOST: usize = 2;
         let is_code = |at: &usize| matches!(self.frames[*at], Frame::Code { .. });
         let inner: Vec<usize> = (0..self.frames.len()).rev().filter(is_code).take(INNERMOST + 1).collect();
@@ -144,7 +144,8 @@ impl Fiber {
             let (unit, proto, at) = self.instruction(functions, caller)?;
             let span = *proto.spans.get(at)?;
             let function = self.instruction(functions, callee)?.1.name.clone();
-            let is_around = place.is_some_and(|(inside, place)| inside == unit && span.covers(place));
+            let is_around =
+                location.is_some_and(|(inside, location)| inside == unit && span.covers(location));
             (!is_around).then_some(CallSite { function, unit, span })
         };
         let mut calls: Vec<CallSite> = pairs.into_iter().filter_map(site).collect();
@@ -231,7 +232,7 @@ impl Fiber {
                 Frame::Native { top, .. } => most = most.max(top as usize),
                 Frame::Chain { base, .. } => most = most.max(base as usize + 1),
                 Frame::Code { function, base, .. } => {
-                    let proto = functions.get(function.place()).and_then(Function::compiled);
+                    let proto = functions.get(function.index()).and_then(Function::compiled);
                     return most.max(base as usize + proto.map_or(WINDOW, |proto| proto.registers.into()));
                 }
             }

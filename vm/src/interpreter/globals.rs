@@ -164,7 +164,7 @@ impl Globals {
     pub(crate) fn set(&mut self, slot: u32, value: Value, functions: &[Function]) {
         let callee = match &value {
             Value::Closure(closure) => {
-                let entry = functions.get(closure.function.place()).map(|function| function.entry);
+                let entry = functions.get(closure.function.index()).map(|function| function.entry);
                 Callee { function: closure.function, entry: entry.unwrap_or(Entry::NONE) }
             }
             _ => Slot::EMPTY.callee,

@@ -13,14 +13,14 @@ pub(crate) const DEEP: usize = 1_000;
 pub(crate) fn complete(fault: &mut Fault, builtin: Option<BuiltinId>, frames: usize) {
     let is_limit = matches!(fault.reason, Reason::MemoryExceeded | Reason::FuelExceeded | Reason::Timeout);
     if is_limit && frames > DEEP && fault.hints.is_empty() {
-        fault.hints.push(BoundedText::of(format_args!(
+        fault.hints.push(BoundedText::new(format_args!(
             "The recursion is {frames} calls deep: give it an end, or use loop/recur or reduce."
         )));
     }
     let info = builtin.map(BuiltinId::info);
     let callback = info.filter(|info| info.purity == Purity::Calls && fault.reason == Reason::ArityMismatch);
     if let Some(info) = callback {
-        fault.hints.push(BoundedText::of(format_args!("{}: {}", info.usage, info.doc)));
+        fault.hints.push(BoundedText::new(format_args!("{}: {}", info.usage, info.doc)));
     }
     if !fault.hints.is_empty() {
         return;
@@ -33,6 +33,6 @@ pub(crate) fn complete(fault: &mut Fault, builtin: Option<BuiltinId>, frames: us
     };
     let usage = info
         .filter(|info| is_about_a_call && is_shown(info))
-        .map(|info| BoundedText::of(format_args!("Usage: {}", info.usage)));
-    fault.hints.push(usage.unwrap_or_else(|| BoundedText::of(fault.reason.hint())));
+        .map(|info| BoundedText::new(format_args!("Usage: {}", info.usage)));
+    fault.hints.push(usage.unwrap_or_else(|| BoundedText::new(fault.reason.hint())));
 }

@@ -10,12 +10,13 @@
 
 use super::fiber::Frame;
 use super::operations::make_record;
-use super::quick::{
-    Below, call_many, call_one, call_two, get_key, is_less, load_capture, make_closure, make_vector, related,
+use super::out_of_line::{
+    ReturnAction, call_many, call_one, call_two, get_key, is_less, load_capture, make_closure, make_vector,
+    related,
 };
 use super::registers::window;
 use super::run::{put, read};
-use super::{Hot, Machine, chain, leaf};
+use super::{HotExit, Machine, chain, leaf};
 use crate::bytecode::instruction::{Instruction, Relation, instruction_table};
 use crate::bytecode::operation::Operation;
 use crate::context::Unit;
@@ -37,12 +38,12 @@ impl Machine<'_> {
     /// # Errors
     /// A fault of a builtin; the frame on top is past its call.
     #[inline(never)]
-    pub(super) fn run_hot(&mut self) -> Result<Hot> {
+    pub(super) fn run_hot(&mut self) -> Result<HotExit> {
         let functions = self.functions;
         let is_limited = self.cx.loop_limit != UNLIMITED;
         'program: loop {
             let Some(&Frame::Code { function: mut index, pc, mut base }) = self.fiber.frames.last() else {
-                return Ok(Hot::Drive);
+                return Ok(HotExit::Drive);
             };
             let mut pc = pc as usize;
             // Definitions of a pmap branch take precedence over globals; only the complete table looks at them.
@@ -53,7 +54,7 @@ impl Machine<'_> {
             let mut slice = self.cx.fuel.slice;
             'frame: loop {
                 // The complete table handles a missing function.
-                let Some(function) = functions.get(index.place()) else { break 'frame };
+                let Some(function) = functions.get(index.index()) else { break 'frame };
                 let (code, unit): (&[Instruction], &Unit) = (&function.code, &function.unit);
                 let Some(registers) = window(&mut self.fiber.stack, base) else { break 'frame };
                 'run: {
@@ -233,17 +234,17 @@ impl Machine<'_> {
                         };
                         (compare, $relation:ident, $a:ident, $b:ident) => {
                             match (&registers[usize::from($a.reg)], &registers[usize::from($b.reg)]) {
-                                (Value::Int(a), Value::Int(b)) => Relation::$relation.of(a, b),
+                                (Value::Int(a), Value::Int(b)) => Relation::$relation.holds(a, b),
                                 (Value::Float(a), Value::Float(b)) => {
                                     cold_path();
-                                    Relation::$relation.of(a, b)
+                                    Relation::$relation.holds(a, b)
                                 }
                                 _ => leave!(),
                             }
                         };
                         (compare_int, $relation:ident, $a:ident) => {{
                             let Value::Int(a) = &registers[usize::from($a.reg)] else { leave!() };
-                            Relation::$relation.of(a, &$a.value())
+                            Relation::$relation.holds(a, &$a.value())
                         }};
                         (relate, $relation:ident, $a:ident, $constant:ident) => {{
                             let register = &mut registers[usize::from($a.reg)];
@@ -386,7 +387,7 @@ impl Machine<'_> {
                                         leave!();
                                     }
                                     put(registers, $window.at, Value::Closure(closure.clone()));
-                                } else if let Some(function) = functions.get(callee.place()) {
+                                } else if let Some(function) = functions.get(callee.index()) {
                                     call_leaf!(function, $window);
                                 }
                             }
@@ -413,7 +414,7 @@ impl Machine<'_> {
                                 _ => leave!(),
                             };
                             let callee = closure.function;
-                            let Some(function) = functions.get(callee.place()) else { leave!() };
+                            let Some(function) = functions.get(callee.index()) else { leave!() };
                             if function.entry.arguments != $window.count {
                                 leave!();
                             }
@@ -426,10 +427,10 @@ impl Machine<'_> {
                                 cold_path();
                                 self.cx.fuel.slice = slice;
                                 match self.return_elsewhere(src, base)? {
-                                    Below::Again => continue 'program,
-                                    Below::Table => leave!(),
-                                    Below::Leave => {
-                                        return Ok(mem::replace(&mut self.leaving, Hot::Table));
+                                    ReturnAction::Reenter => continue 'program,
+                                    ReturnAction::SlowPath => leave!(),
+                                    ReturnAction::Exit => {
+                                        return Ok(mem::replace(&mut self.hot_exit, HotExit::SlowPath));
                                     }
                                 }
                             };
@@ -477,7 +478,7 @@ impl Machine<'_> {
             }
             self.cx.fuel.slice = slice;
             self.save(pc);
-            return Ok(Hot::Table);
+            return Ok(HotExit::SlowPath);
         }
     }
 }

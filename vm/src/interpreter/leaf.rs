@@ -73,7 +73,7 @@ fn run_chain(node: &Combinator, functions: &[Function], argument: i64) -> Option
     }
     node.parts().iter().rev().try_fold(argument, |value, part| {
         let Value::Closure(closure) = part else { return None };
-        let function = functions.get(closure.function.place())?;
+        let function = functions.get(closure.function.index())?;
         if function.entry.arguments != 1 {
             return None;
         }

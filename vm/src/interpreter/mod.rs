@@ -6,7 +6,7 @@
 //!   are one operation
 //! - [`slots`]: writing registers
 //! - [`fiber`]: the state that is left when the loop returns; [`frames`], [`charged`], [`windows`]: its memory
-//! - [`hot`]: the common cases, fast; [`quick`]: their out-of-line parts; [`operations`]: everything beyond them
+//! - [`hot`]: the common cases, fast; [`out_of_line`]: their out-of-line parts; [`operations`]: everything beyond them
 
 mod call;
 mod chain;
@@ -18,7 +18,7 @@ pub(crate) mod hints;
 mod hot;
 pub(crate) mod leaf;
 mod operations;
-mod quick;
+mod out_of_line;
 mod registers;
 mod run;
 mod windows;
@@ -59,9 +59,9 @@ pub(crate) struct HostRequest {
 }
 
 /// Why the hot loop exits.
-enum Hot {
+enum HotExit {
     /// The next instruction needs the complete table.
-    Table,
+    SlowPath,
     /// The machine on top requests an action.
     Act(Action),
     /// A function returned a value to a frame that is not code; the slot is for code that the value may reach.
@@ -79,9 +79,9 @@ pub(crate) struct Machine<'i> {
     pub(crate) globals: &'i mut Globals,
     pub(crate) functions: &'i [Function],
     /// Why the hot loop exits, as set by its out-of-line parts.
-    leaving: Hot,
+    hot_exit: HotExit,
     /// The request of a builtin called by the hot loop, if it did not just compute a value.
-    pending: Option<quick::Pending>,
+    pending: Option<out_of_line::Pending>,
 }
 
 impl<'i> Machine<'i> {
@@ -92,7 +92,7 @@ impl<'i> Machine<'i> {
         globals: &'i mut Globals,
         functions: &'i [Function],
     ) -> Machine<'i> {
-        Machine { cx, fiber, globals, functions, leaving: Hot::Table, pending: None }
+        Machine { cx, fiber, globals, functions, hot_exit: HotExit::SlowPath, pending: None }
     }
 
     /// Runs until the fiber stops.
@@ -118,16 +118,16 @@ impl<'i> Machine<'i> {
         loop {
             match self.fiber.frames.last() {
                 Some(Frame::Code { .. }) => {
-                    let hot = if self.cx.hot_loop { self.run_hot()? } else { Hot::Table };
+                    let hot = if self.cx.hot_loop { self.run_hot()? } else { HotExit::SlowPath };
                     let stop = match hot {
-                        Hot::Table => match self.run_one()? {
+                        HotExit::SlowPath => match self.run_one()? {
                             After::Stop(stop) => Some(stop),
                             After::Reload => None,
                         },
-                        Hot::Act(action) => self.act(Some(action), None)?,
-                        Hot::Returned(value, dst) => self.deliver(value, dst)?,
-                        Hot::Drive => None,
-                        Hot::Stop(stop) => Some(stop),
+                        HotExit::Act(action) => self.act(Some(action), None)?,
+                        HotExit::Returned(value, dst) => self.deliver(value, dst)?,
+                        HotExit::Drive => None,
+                        HotExit::Stop(stop) => Some(stop),
                     };
                     if stop.is_some() {
                         return Ok(stop);

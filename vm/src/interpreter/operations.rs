@@ -127,6 +127,6 @@ pub(super) fn take_args(registers: &mut [Value; WINDOW], args: Args) -> Vec<Valu
 #[inline]
 pub(super) fn target(functions: &[Function], closure: &Closure, count: u8) -> Option<FunctionId> {
     let fits = |proto: &Proto| proto.shape == Shape { fixed: count, variadic: false };
-    let mut arities = functions.get(closure.function.place())?.arities();
+    let mut arities = functions.get(closure.function.index())?.arities();
     arities.find(|(_, proto)| fits(proto)).map(|(function, _)| function)
 }

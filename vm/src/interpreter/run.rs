@@ -58,7 +58,7 @@ impl Machine<'_> {
             return Ok(After::Reload);
         };
         // Frames are made from verified programs of this isolate, which stay while it runs.
-        let function = functions.get(function.place());
+        let function = functions.get(function.index());
         let (Some(function), Some(proto)) = (function, function.and_then(Function::compiled)) else {
             return Err(Fault::new(Reason::ExecutionError, "no such function"));
         };
@@ -427,7 +427,7 @@ impl Machine<'_> {
                     Some(Value::Closure(closure)) => {
                         if let Some(callee) = target(functions, closure, $window.count) {
                             // A function that does not read register 0 needs no closure there.
-                            if functions[callee.place()].entry.needs_closure() {
+                            if functions[callee.index()].entry.needs_closure() {
                                 put(registers, $window.at, Value::Closure(closure.clone()));
                             }
                             enter!(callee, $window.at);

@@ -57,7 +57,7 @@ impl Isolate {
         self.scope(|world, _| {
             if let Some(loaded) = world.cx.unit(unit) {
                 loaded.is_attached.set(false);
-                world.units.look_at(unit);
+                world.units.check_at_commit(unit);
             }
         });
     }

@@ -36,8 +36,8 @@ impl ContextShape {
             return;
         }
         self.forget();
-        if ObjectShape::may_be_of(json) && cx.symbols.are_committed() {
-            self.kept = ObjectShape::of(context);
+        if ObjectShape::may_have_shape(json) && cx.symbols.are_committed() {
+            self.kept = ObjectShape::from_value(context);
             self.is_charged = self.kept.is_some();
         }
     }

@@ -136,7 +136,7 @@ fn entry(proto: &Proto, constants: &[Const], leaves: &mut Vec<Leaf>) -> Entry {
     for instruction in proto.code.iter() {
         instruction.effects(&mut |effect| needs_closure |= effect == Effect::Read(0));
     }
-    let leaf = match Leaf::of(proto, constants) {
+    let leaf = match Leaf::from_proto(proto, constants) {
         Some(leaf) if leaves.len() < Entry::MOST_LEAVES => {
             leaves.push(leaf);
             Some(leaves.len() as u8)

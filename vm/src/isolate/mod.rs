@@ -29,8 +29,8 @@ mod attached;
 mod budget;
 mod context_shape;
 mod definitions;
+mod free_ranges;
 mod link;
-mod places;
 mod run;
 mod schedule;
 mod sweep;
@@ -244,7 +244,7 @@ impl Isolate {
                 let entry = unit.program.protos.get(usize::from(unit.program.entry.0))?;
                 entry.spans.last().copied()
             });
-            fault.place = fault.place.or(last.map(|span| (world.started, span)));
+            fault.location = fault.location.or(last.map(|span| (world.started, span)));
             hints::complete(fault, None, 0);
         });
     }
@@ -388,13 +388,13 @@ impl World {
             return self.fault(fault);
         }
         self.cx.fuel.grant(slice);
-        let exit = self.go_on();
+        let exit = self.run_fibers();
         self.cx.fuel.surrender();
         exit
     }
 
     /// Runs fibers while there is fuel.
-    fn go_on(&mut self) -> Exit {
+    fn run_fibers(&mut self) -> Exit {
         let exit = loop {
             let Some(fiber) = self.schedule.next_ready() else { break Exit::Blocked };
             let stop = self.schedule.run_fiber(fiber, &mut self.cx, &mut self.globals);
@@ -464,8 +464,9 @@ impl World {
     /// Ends the program with a fault.
     fn fault(&mut self, mut fault: Box<Fault>) -> Exit {
         self.schedule.abandon();
-        if fault.reason == Reason::UnboundVar && fault.place.is_some_and(|(unit, _)| unit != self.started) {
-            fault.hints = vec![BoundedText::of(
+        if fault.reason == Reason::UnboundVar && fault.location.is_some_and(|(unit, _)| unit != self.started)
+        {
+            fault.hints = vec![BoundedText::new(
                 "A function of an earlier program uses this name, which is not defined in this session (any more): \
                  define it again before the call.",
             )];

@@ -136,7 +136,7 @@ impl World {
             self.set_similar_context(json)?;
         }
         self.start(unit);
-        let exit = self.go_on();
+        let exit = self.run_fibers();
         if account::attention() {
             // The next safepoint then checks memory first.
             self.cx.fuel.surrender();

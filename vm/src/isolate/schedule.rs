@@ -369,10 +369,11 @@ impl Schedule {
     fn note_call(&mut self, parent: FiberId, cx: &Context, fault: &mut Fault) {
         const MOST: usize = 4;
         let name = self.parallel(parent).map_or("pmap", |parallel| parallel.name());
-        let Some((unit, span)) = self.slot(parent).and_then(|slot| slot.fiber.place(&cx.functions)) else {
+        let Some((unit, span)) = self.slot(parent).and_then(|slot| slot.fiber.location(&cx.functions)) else {
             return;
         };
-        let is_around = fault.place.is_some_and(|(inside, place)| inside == unit && span.covers(place));
+        let is_around =
+            fault.location.is_some_and(|(inside, location)| inside == unit && span.covers(location));
         if !is_around && fault.calls.len() < MOST {
             fault.calls.push(CallSite { function: name.into(), unit, span });
         }

@@ -1,7 +1,7 @@
 //! The loaded programs of an isolate; function numbers are reused once nothing reaches their program.
 
+use super::free_ranges::FreeRanges;
 use super::link::Linked;
-use super::places::Places;
 use crate::bytecode::{Program, ProtoIndex};
 use crate::context::{Context, Function, Linking, Unit};
 use crate::fault::UnitId;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(super) struct Units {
     /// Free rows of the function table.
-    places: Places,
+    free: FreeRanges,
     /// Number of programs.
     count: usize,
     /// Programs that this run has loaded.
@@ -26,7 +26,7 @@ pub(super) struct Units {
 impl Units {
     /// The code reference of the next program, which has `functions` functions, for linking it.
     pub(super) fn next(&self, cx: &Context, functions: usize) -> CodeRef {
-        CodeRef::new(UnitId(self.places.find(functions, cx.functions.len())), self.released.clone())
+        CodeRef::new(UnitId(self.free.find(functions, cx.functions.len())), self.released.clone())
     }
 
     /// Adds the linked program.
@@ -39,7 +39,7 @@ impl Units {
         let functions = Rc::make_mut(&mut cx.functions);
         let first = id.0 as usize;
         if first < functions.len() {
-            self.places.take(id.0..id.0 + unit.program.protos.len() as u32);
+            self.free.take(id.0..id.0 + unit.program.protos.len() as u32);
             functions[first..].iter_mut().zip(&mut added).for_each(|(place, function)| *place = function);
         }
         functions.extend(added);
@@ -49,7 +49,7 @@ impl Units {
     }
 
     /// Makes the next commit check whether something reaches the program.
-    pub(super) fn look_at(&self, unit: UnitId) {
+    pub(super) fn check_at_commit(&self, unit: UnitId) {
         self.released.add(unit);
     }
 
@@ -107,7 +107,7 @@ impl Units {
         let Some(function) = functions.get(first).filter(|function| !function.is_vacant()) else { return };
         let rows = unit.0..unit.0 + function.unit.program.protos.len() as u32;
         self.count -= 1;
-        let left = self.places.give_back(rows.clone(), functions.len());
+        let left = self.free.give_back(rows.clone(), functions.len());
         if left < functions.len() {
             functions.truncate(left);
         } else {

@@ -11,7 +11,7 @@ use std::mem::take;
 use std::rc::Rc;
 
 /// Number of remembered key lists, a power of two; a new one replaces the one in its slot.
-const PLACES: usize = 64;
+const SLOTS: usize = 64;
 
 /// Largest number of keys and values of an object with remembered keys: a new object is compared with them in one
 /// step.
@@ -27,8 +27,8 @@ impl KnownKeys {
     /// # Errors
     /// Comparing keys pays fuel.
     pub(super) fn map(&mut self, cx: &mut Context, pairs: &mut [Value]) -> Result<Rc<MapNode>> {
-        let Some(place) = place(pairs) else { return MapNode::from_pairs(cx, pairs) };
-        if let Some(Some(keys)) = self.0.get(place)
+        let Some(slot) = slot(pairs) else { return MapNode::from_pairs(cx, pairs) };
+        if let Some(Some(keys)) = self.0.get(slot)
             && are_keys_of(keys, pairs)
         {
             return Ok(MapNode::from_keys(keys.clone(), values_of(pairs)));
@@ -36,9 +36,9 @@ impl KnownKeys {
         let map = MapNode::from_pairs(cx, pairs)?;
         if map.len() == pairs.len() / 2 {
             if self.0.is_empty() {
-                self.0.resize(PLACES, None);
+                self.0.resize(SLOTS, None);
             }
-            self.0[place] = Some(map.key_set().clone());
+            self.0[slot] = Some(map.key_set().clone());
         }
         Ok(map)
     }
@@ -86,7 +86,7 @@ fn values_of(pairs: &mut [Value]) -> impl ExactSizeIterator<Item = Value> {
 
 /// The slot of these keys; `None` if the first or last is not an interned name. It does not depend on addresses:
 /// whether maps share keys shows in the memory account, which must be the same in every run.
-fn place(pairs: &[Value]) -> Option<usize> {
+fn slot(pairs: &[Value]) -> Option<usize> {
     if pairs.len() > LARGEST {
         return None;
     }
@@ -95,7 +95,7 @@ fn place(pairs: &[Value]) -> Option<usize> {
         _ => None,
     };
     let (first, last) = (symbol(pairs.first()?)?, symbol(pairs.iter().nth_back(1)?)?);
-    Some(first.wrapping_mul(5).wrapping_add(last.wrapping_mul(3)).wrapping_add(pairs.len() / 2) % PLACES)
+    Some(first.wrapping_mul(5).wrapping_add(last.wrapping_mul(3)).wrapping_add(pairs.len() / 2) % SLOTS)
 }
 
 /// Whether the keys are the same nodes in the same order.

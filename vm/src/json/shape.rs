@@ -36,14 +36,14 @@ impl ObjectShape {
     const UNSHAPED: usize = RecentStrings::UNSHARED;
 
     /// Whether a text may have a shape.
-    pub(crate) fn may_be_of(json: &str) -> bool {
+    pub(crate) fn may_have_shape(json: &str) -> bool {
         json.len() < Self::UNSHAPED
     }
 
     /// The shape of a decoded value; `None` if it is not worth remembering.
-    pub(crate) fn of(value: &Value) -> Option<ObjectShape> {
+    pub(crate) fn from_value(value: &Value) -> Option<ObjectShape> {
         let mut sets = Vec::new();
-        let Shape::Map(keys, members) = Shape::of(value, &mut sets, DEEPEST)? else { return None };
+        let Shape::Map(keys, members) = Shape::from_value(value, &mut sets, DEEPEST)? else { return None };
         let mut seen: Vec<&Rc<StringNode>> = Vec::new();
         let mut bytes = 0;
         for set in &sets {
@@ -65,7 +65,7 @@ impl ObjectShape {
 
 impl Shape {
     /// Adds each set of keys once to `sets`.
-    fn of(value: &Value, sets: &mut Vec<Rc<SetNode>>, depth: usize) -> Option<Shape> {
+    fn from_value(value: &Value, sets: &mut Vec<Rc<SetNode>>, depth: usize) -> Option<Shape> {
         let inside = depth.checked_sub(1)?;
         match value {
             Value::Map(map) => {
@@ -77,13 +77,14 @@ impl Shape {
                     return None;
                 }
                 let members: Option<_> =
-                    map.values().iter().map(|value| Shape::of(value, sets, inside)).collect();
+                    map.values().iter().map(|value| Shape::from_value(value, sets, inside)).collect();
                 Some(Shape::Map(keys.clone(), members?))
             }
             Value::Vector(items) => {
                 let items = items.as_slice()?;
-                let element =
-                    items.first().map_or(Some(Shape::Scalar), |first| Shape::of(first, sets, inside))?;
+                let element = items
+                    .first()
+                    .map_or(Some(Shape::Scalar), |first| Shape::from_value(first, sets, inside))?;
                 items.iter().all(|item| element.fits(item)).then(|| Shape::List(Box::new(element)))
             }
             _ => (!value.is_composite()).then_some(Shape::Scalar),
@@ -95,7 +96,7 @@ impl Shape {
         match (self, value) {
             (Shape::Scalar, _) => !value.is_composite(),
             (Shape::List(element), Value::Vector(items)) => items.as_slice().is_some_and(|items| {
-                element.may_be_absent(items.len()) && items.iter().all(|item| element.fits(item))
+                element.may_have_length(items.len()) && items.iter().all(|item| element.fits(item))
             }),
             (Shape::Map(keys, members), Value::Map(map)) => {
                 Rc::ptr_eq(keys, map.key_set())
@@ -108,7 +109,7 @@ impl Shape {
     /// Whether a list with elements of this shape may have `count` of them: an empty list has no element keys, so it fits
     /// scalars only.
     #[inline]
-    pub(super) fn may_be_absent(&self, count: usize) -> bool {
+    pub(super) fn may_have_length(&self, count: usize) -> bool {
         count > 0 || matches!(self, Shape::Scalar)
     }
 }

@@ -25,7 +25,7 @@ const ROOM: usize = 64;
 /// # Errors
 /// Limits of the program.
 pub(crate) fn decode_similar(cx: &mut Context, json: &str, shape: &ObjectShape) -> Result<Option<Value>> {
-    if !ObjectShape::may_be_of(json) || cx.reserve(ROOM * json.len() + 1_024).is_err() {
+    if !ObjectShape::may_have_shape(json) || cx.reserve(ROOM * json.len() + 1_024).is_err() {
         return Ok(None);
     }
     let mut reader = Reader { cx, text: json, at: 0 };
@@ -114,7 +114,7 @@ impl Reader<'_> {
         }
         let mut items = self.cx.take_stack();
         let is_whole = self.elements(element, &mut items);
-        let list = (is_whole && element.may_be_absent(items.len())).then(|| {
+        let list = (is_whole && element.may_have_length(items.len())).then(|| {
             // It has exactly its size, like every decoded collection.
             let mut held = Vec::with_capacity(items.len());
             held.append(&mut items);

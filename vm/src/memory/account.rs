@@ -27,9 +27,9 @@ pub(crate) trait Backlog: Sync {
 }
 
 /// An empty backlog.
-struct Nothing;
+struct NoBacklog;
 
-impl Backlog for Nothing {
+impl Backlog for NoBacklog {
     fn drain(&self, _: usize) -> bool {
         false
     }
@@ -60,7 +60,7 @@ thread_local! {
             copy_mark: Cell::new(COPY_STEP),
             attention: Cell::new(false),
             draining: Cell::new(false),
-            backlog: Cell::new(&Nothing),
+            backlog: Cell::new(&NoBacklog),
         }
     };
 }
@@ -239,7 +239,7 @@ pub(crate) fn attention() -> bool {
 
 /// The result of a safepoint after [`attention`].
 pub(crate) enum Finding {
-    /// Nothing left to do.
+    /// NoBacklog left to do.
     Fine,
     /// Deadline and cancellation must be checked.
     Poll,

@@ -61,7 +61,7 @@ impl<T: Item> Default for List<T> {
 
 impl<T: Item> List<T> {
     /// A list of a few items.
-    pub fn of<const N: usize>(items: [T; N]) -> List<T> {
+    pub fn from_array<const N: usize>(items: [T; N]) -> List<T> {
         List::charged(Vec::from(items))
     }
 

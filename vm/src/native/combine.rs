@@ -27,7 +27,7 @@ impl Combine {
 
     /// A plain call, with which a fiber starts.
     pub(crate) fn call(function: Value, arguments: Arguments) -> Combine {
-        Combine::new(Combinator::of(CombinatorKind::Comp, [function]), arguments)
+        Combine::new(Combinator::from_parts(CombinatorKind::Comp, [function]), arguments)
     }
 
     pub(super) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {

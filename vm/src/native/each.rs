@@ -3,7 +3,7 @@
 
 use super::forward::Forward;
 use super::sort::{self, Sort};
-use super::{Action, Native, is_running, takes_as_they_are};
+use super::{Action, Native, is_running, takes_exactly};
 use crate::apply::{apply, is_direct};
 use crate::arith;
 use crate::bytecode::WINDOW;
@@ -150,8 +150,8 @@ impl Each {
         };
         let extra = (!state.is_nil()).then(|| Box::new(Extra { state, ..Extra::default() }));
         let arguments = if matches!(kind, Kind::MapIndexed | Kind::KeepIndexed) { 2 } else { 1 };
-        let forward = Forward::of(cx, &function, arguments);
-        let takes_window = takes_as_they_are(cx, &function, 1);
+        let forward = Forward::from_function(cx, &function, arguments);
+        let takes_window = takes_exactly(cx, &function, 1);
         Ok(Each { kind, function, input, next: 0, item: Value::Nil, out, takes_window, forward, extra })
     }
 
@@ -190,7 +190,7 @@ impl Each {
     }
 
     /// Makes the next call in the window of the last one, which returns the value in the register: the common case of
-    /// [`Each::again`], for the most frequent kinds. False, and nothing changed, in other cases.
+    /// [`Each::resume_in_window`], for the most frequent kinds. False, and nothing changed, in other cases.
     #[inline(always)]
     pub(crate) fn next_call(&mut self, window: &mut [Value; WINDOW], returned: Src) -> bool {
         let from = usize::from(returned.reg);
@@ -227,9 +227,9 @@ impl Each {
         true
     }
 
-    /// After a function of the program: see [`Native::again`](super::Native::again).
+    /// After a function of the program: see [`Native::resume_in_window`](super::Native::resume_in_window).
     #[inline(never)]
-    pub(super) fn again(
+    pub(super) fn resume_in_window(
         &mut self,
         cx: &mut Context,
         returned: Value,

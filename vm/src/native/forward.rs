@@ -65,7 +65,7 @@ pub struct Site {
 
 impl Forward {
     /// The function as one that forwards `count` arguments, if it is one.
-    pub(crate) fn of(cx: &Context, function: &Value, count: u8) -> Option<Box<Forward>> {
+    pub(crate) fn from_function(cx: &Context, function: &Value, count: u8) -> Option<Box<Forward>> {
         let Value::Closure(closure) = function else { return None };
         let called = cx.function(closure)?;
         let (unit, proto) = (&called.unit, called.compiled()?);
@@ -123,7 +123,7 @@ impl Forward {
                 .filter(|operand| matches!(operand, Operand::Parameter(at) if *at == index))
                 .count()
         };
-        let info = cx.builtins.of(builtin);
+        let info = cx.builtins.facts(builtin);
         if src.0 != result
             || !info.arity.accepts(operands.len())
             || (0..usize::from(count)).any(|parameter| passed(parameter) > 1)
@@ -237,7 +237,7 @@ fn count_of(cx: &Store, function: &Value) -> Option<Count> {
         },
         _ => return None,
     };
-    let step = match cx.builtins.of(*builtin).known {
+    let step = match cx.builtins.facts(*builtin).known {
         Some(Known::Increment) => 1,
         Some(Known::Decrement) => -1,
         _ => return None,

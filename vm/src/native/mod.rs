@@ -124,7 +124,7 @@ impl Native {
     /// (register 0 holds the function). A machine that calls the same function for every item puts the next arguments
     /// into the window and returns true: no new frame is needed. Otherwise `action` is the machine's next action.
     #[inline]
-    pub(crate) fn again(
+    pub(crate) fn resume_in_window(
         &mut self,
         cx: &mut Context,
         returned: Value,
@@ -132,8 +132,8 @@ impl Native {
         action: &mut Option<Action>,
     ) -> Result<bool> {
         match self {
-            Native::Each(machine) => machine.again(cx, returned, window, action),
-            Native::Reduce(machine) => machine.again(cx, returned, window, action),
+            Native::Each(machine) => machine.resume_in_window(cx, returned, window, action),
+            Native::Reduce(machine) => machine.resume_in_window(cx, returned, window, action),
             _ => {
                 *action = Some(self.resume(cx, Some(returned))?);
                 Ok(false)
@@ -153,7 +153,7 @@ pub(crate) fn is_running(function: &Value, window: &[Value]) -> bool {
 
 /// Whether a function is one of the program that takes exactly this many arguments, passed unchanged in the first
 /// registers.
-fn takes_as_they_are(cx: &Context, function: &Value, count: u8) -> bool {
+fn takes_exactly(cx: &Context, function: &Value, count: u8) -> bool {
     matches!(function, Value::Closure(closure)
         if cx.function(closure).is_some_and(|function| function.entry.arguments == count))
 }

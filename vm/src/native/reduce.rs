@@ -1,7 +1,7 @@
 //! A machine for `reduce`, `reduce-kv` and `reductions`.
 
 use super::forward::Forward;
-use super::{Action, is_running, takes_as_they_are};
+use super::{Action, is_running, takes_exactly};
 use crate::apply::{apply, is_direct};
 use crate::bytecode::instruction::Src;
 use crate::bytecode::{CombinatorKind, WINDOW};
@@ -43,8 +43,8 @@ impl Reduce {
         accumulator: Value,
         pairs: bool,
     ) -> Reduce {
-        let forward = Forward::of(cx, &function, if pairs { 3 } else { 2 });
-        let takes_window = !pairs && takes_as_they_are(cx, &function, 2);
+        let forward = Forward::from_function(cx, &function, if pairs { 3 } else { 2 });
+        let takes_window = !pairs && takes_exactly(cx, &function, 2);
         Reduce { function, input, next, accumulator, pairs, takes_window, trail: None, forward }
     }
 
@@ -80,7 +80,7 @@ impl Reduce {
     }
 
     /// Makes the next call in the window of the last one, which returns the value in the register: the common case of
-    /// [`Reduce::again`]. False, and nothing changed, in other cases.
+    /// [`Reduce::resume_in_window`]. False, and nothing changed, in other cases.
     #[inline(always)]
     pub(crate) fn next_call(&mut self, window: &mut [Value; WINDOW], returned: Src) -> bool {
         let from = usize::from(returned.reg);
@@ -109,9 +109,9 @@ impl Reduce {
         true
     }
 
-    /// After a function of the program: see [`Native::again`](super::Native::again).
+    /// After a function of the program: see [`Native::resume_in_window`](super::Native::resume_in_window).
     #[inline]
-    pub(super) fn again(
+    pub(super) fn resume_in_window(
         &mut self,
         cx: &mut Context,
         returned: Value,
@@ -217,7 +217,7 @@ impl Reduce {
             Value::Vector(pair) if self.pairs => {
                 let key = pair.get(0).unwrap_or_default();
                 let value = pair.get(1).unwrap_or_default();
-                Action::Call(function, Arguments::of([accumulator, key, value]))
+                Action::Call(function, Arguments::from_array([accumulator, key, value]))
             }
             _ => Action::Call2(function, accumulator, item),
         }

@@ -203,7 +203,7 @@ pub(crate) fn update(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> 
         return update_at_once(cx, arguments);
     }
     let target = take(&mut arguments[0]);
-    let path = Arguments::of([take(&mut arguments[1])]);
+    let path = Arguments::from_array([take(&mut arguments[1])]);
     update_path(cx, "update", target, path, false, &mut arguments[2..])
 }
 
@@ -251,10 +251,10 @@ fn update_path(
     }
     let function = take(&mut rest[0]);
     // A placeholder for the value at the end of the path.
-    let mut all = Arguments::of([Value::Nil]);
+    let mut all = Arguments::from_array([Value::Nil]);
     all.extend(cx, rest[1..].iter_mut().map(take))?;
     if let Value::Builtin(builtin) = function {
-        let (info, count) = (cx.builtins.of(builtin), all.len());
+        let (info, count) = (cx.builtins.facts(builtin), all.len());
         if !info.arity.accepts(count) && count > 1 {
             return Err(Fault::new(
                 Reason::ArityError,

@@ -91,7 +91,9 @@ impl Walk {
                 let form = take(&mut self.form);
                 if !is_collection(&form) {
                     return Ok(match direction {
-                        Direction::Once => Action::TailCall(take(&mut self.outer), Arguments::of([form])),
+                        Direction::Once => {
+                            Action::TailCall(take(&mut self.outer), Arguments::from_array([form]))
+                        }
                         _ => self.call(form),
                     });
                 }
@@ -118,7 +120,7 @@ impl Walk {
             let whole = done.output.finish();
             match self.direction {
                 Direction::Once => {
-                    return Ok(Action::TailCall(take(&mut self.outer), Arguments::of([whole])));
+                    return Ok(Action::TailCall(take(&mut self.outer), Arguments::from_array([whole])));
                 }
                 Direction::Post => return Ok(self.call(whole)),
                 Direction::Pre => {

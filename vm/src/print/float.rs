@@ -3,7 +3,7 @@
 
 /// Writes a finite float.
 pub(crate) fn float_text(value: f64) -> String {
-    let decimal = Decimal::of(value);
+    let decimal = Decimal::from_float(value);
     match decimal.point {
         _ if decimal.digits.is_empty() => decimal.fixed(1),
         -3..=16 => {
@@ -30,7 +30,7 @@ pub(crate) struct Decimal {
 
 impl Decimal {
     /// The digits of a finite float.
-    pub(crate) fn of(value: f64) -> Decimal {
+    pub(crate) fn from_float(value: f64) -> Decimal {
         let mut buffer = zmij::Buffer::new();
         let text = buffer.format_finite(value);
         let (negative, text) = match text.strip_prefix('-') {
@@ -170,10 +170,10 @@ mod tests {
             (0.0, 3, "0.000"),
             (66.666, 2, "66.67"),
         ] {
-            assert_eq!(Decimal::of(value).rounded(places).fixed(places), text);
+            assert_eq!(Decimal::from_float(value).rounded(places).fixed(places), text);
         }
-        assert_eq!(Decimal::of(12.3456).rounded_to_digits(3).scientific(2), "1.23e+01");
-        assert_eq!(Decimal::of(0.00099).rounded_to_digits(2).scientific(1), "9.9e-04");
-        assert_eq!(Decimal::of(0.0).rounded_to_digits(7).scientific(6), "0.000000e+00");
+        assert_eq!(Decimal::from_float(12.3456).rounded_to_digits(3).scientific(2), "1.23e+01");
+        assert_eq!(Decimal::from_float(0.00099).rounded_to_digits(2).scientific(1), "9.9e-04");
+        assert_eq!(Decimal::from_float(0.0).rounded_to_digits(7).scientific(6), "0.000000e+00");
     }
 }

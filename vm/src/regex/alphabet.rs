@@ -108,7 +108,7 @@ impl Alphabet {
         self.ascii[usize::from(byte & 127)]
     }
 
-    pub(super) fn of(&self, character: char) -> u16 {
+    pub(super) fn class(&self, character: char) -> u16 {
         if character.is_ascii() { self.of_ascii(character as u8) } else { self.search(u32::from(character)) }
     }
 

@@ -1,6 +1,6 @@
 //! Sets of characters, built in small steps: folding the case of one large class at once takes milliseconds.
 
-use super::syntax::{Flags, Wrong};
+use super::syntax::{Flags, PatternError};
 use regex_syntax::ast::{self, Ast, ClassSet, ClassSetBinaryOpKind, ClassSetItem};
 use regex_syntax::hir::translate::TranslatorBuilder;
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
@@ -64,12 +64,12 @@ impl<'p> Classes<'p> {
     }
 
     /// The class of a leaf of the syntax tree: a shorthand, a property or a bracket.
-    pub(super) fn of<E>(
+    pub(super) fn class<E>(
         &mut self,
         node: &Ast,
         flags: Flags,
         pay: &mut impl FnMut(u64) -> Result<(), E>,
-    ) -> Result<ClassUnicode, Wrong<E>> {
+    ) -> Result<ClassUnicode, PatternError<E>> {
         match node {
             // Classes without Unicode contain only 256 bytes.
             _ if !flags.unicode => self.plain(node, flags),
@@ -87,7 +87,7 @@ impl<'p> Classes<'p> {
     }
 
     /// The class as the parser's own translator builds it, in one step.
-    fn plain<E>(&self, node: &Ast, flags: Flags) -> Result<ClassUnicode, Wrong<E>> {
+    fn plain<E>(&self, node: &Ast, flags: Flags) -> Result<ClassUnicode, PatternError<E>> {
         let hir = TranslatorBuilder::new()
             .unicode(flags.unicode)
             .case_insensitive(flags.ignore_case)
@@ -96,7 +96,7 @@ impl<'p> Classes<'p> {
             .crlf(flags.crlf)
             .build()
             .translate(self.pattern, node)
-            .map_err(|error| Wrong::invalid(error.kind().to_string()))?;
+            .map_err(|error| PatternError::invalid(error.kind().to_string()))?;
         Ok(match hir.kind() {
             HirKind::Class(Class::Unicode(class)) => class.clone(),
             HirKind::Class(Class::Bytes(class)) => ClassUnicode::new(
@@ -118,12 +118,12 @@ impl<'p> Classes<'p> {
         bracket: &ast::ClassBracketed,
         flags: Flags,
         pay: &mut impl FnMut(u64) -> Result<(), E>,
-    ) -> Result<ClassUnicode, Wrong<E>> {
+    ) -> Result<ClassUnicode, PatternError<E>> {
         let mut class = self.set(&bracket.kind, flags, pay)?;
         if bracket.negated {
             class.negate();
         }
-        pay(class.ranges().len() as u64 / 8 + 1).map_err(Wrong::Stopped)?;
+        pay(class.ranges().len() as u64 / 8 + 1).map_err(PatternError::Stopped)?;
         Ok(class)
     }
 
@@ -133,13 +133,14 @@ impl<'p> Classes<'p> {
         set: &ClassSet,
         flags: Flags,
         pay: &mut impl FnMut(u64) -> Result<(), E>,
-    ) -> Result<ClassUnicode, Wrong<E>> {
+    ) -> Result<ClassUnicode, PatternError<E>> {
         match set {
             ClassSet::Item(item) => self.item(item, flags, pay),
             ClassSet::BinaryOp(operation) => {
                 let mut class = self.set(&operation.lhs, flags, pay)?;
                 let right = self.set(&operation.rhs, flags, pay)?;
-                pay((class.ranges().len() + right.ranges().len()) as u64 / 8 + 1).map_err(Wrong::Stopped)?;
+                pay((class.ranges().len() + right.ranges().len()) as u64 / 8 + 1)
+                    .map_err(PatternError::Stopped)?;
                 match operation.kind {
                     ClassSetBinaryOpKind::Intersection => class.intersect(&right),
                     ClassSetBinaryOpKind::Difference => class.difference(&right),
@@ -155,7 +156,7 @@ impl<'p> Classes<'p> {
         item: &ClassSetItem,
         flags: Flags,
         pay: &mut impl FnMut(u64) -> Result<(), E>,
-    ) -> Result<ClassUnicode, Wrong<E>> {
+    ) -> Result<ClassUnicode, PatternError<E>> {
         let negated = match item {
             ClassSetItem::Empty(_) => return Ok(ClassUnicode::empty()),
             ClassSetItem::Bracketed(bracket) => return self.bracket(bracket, flags, pay),
@@ -164,7 +165,7 @@ impl<'p> Classes<'p> {
                 for item in &union.items {
                     let more = self.item(item, flags, pay)?;
                     pay((class.ranges().len() + more.ranges().len()) as u64 / 8 + 1)
-                        .map_err(Wrong::Stopped)?;
+                        .map_err(PatternError::Stopped)?;
                     class.union(&more);
                 }
                 return Ok(class);
@@ -187,7 +188,7 @@ impl<'p> Classes<'p> {
             kind: ClassSet::Item(item.clone()),
         });
         let mut class = self.plain(&alone, Flags { ignore_case: false, ..flags })?;
-        pay(class.ranges().len() as u64 / 8 + 1).map_err(Wrong::Stopped)?;
+        pay(class.ranges().len() as u64 / 8 + 1).map_err(PatternError::Stopped)?;
         // The shorthands contain every case of their letters.
         if flags.ignore_case && !matches!(item, ClassSetItem::Perl(_)) {
             if negated {
@@ -207,7 +208,7 @@ impl<'p> Classes<'p> {
 fn folded<E>(
     class: &ClassUnicode,
     pay: &mut impl FnMut(u64) -> Result<(), E>,
-) -> Result<ClassUnicode, Wrong<E>> {
+) -> Result<ClassUnicode, PatternError<E>> {
     let mut all = class.clone();
     let mut some: Vec<ClassUnicodeRange> = Vec::new();
     let mut size = 0;
@@ -225,13 +226,13 @@ fn folded<E>(
             start = last + 1;
             if size >= FOLD_STEP {
                 fold_some(&mut all, &mut some);
-                pay(u64::from(size) / 4 + 1).map_err(Wrong::Stopped)?;
+                pay(u64::from(size) / 4 + 1).map_err(PatternError::Stopped)?;
                 size = 0;
             }
         }
     }
     fold_some(&mut all, &mut some);
-    pay(u64::from(size) / 4 + 1).map_err(Wrong::Stopped)?;
+    pay(u64::from(size) / 4 + 1).map_err(PatternError::Stopped)?;
     Ok(all)
 }
 

@@ -46,24 +46,24 @@ pub(super) struct View<'s> {
 
 /// A set of instructions in the order of insertion.
 #[derive(Default)]
-pub(super) struct Ways {
+pub(super) struct OrderedSet {
     order: Vec<u16>,
-    place: Vec<u16>,
+    positions: Vec<u16>,
 }
 
-impl Ways {
+impl OrderedSet {
     fn clear(&mut self, size: usize) {
         self.order.clear();
-        self.place.resize(size, 0);
+        self.positions.resize(size, 0);
     }
 
     #[inline]
     fn insert(&mut self, pc: u16) -> bool {
-        let place = usize::from(self.place[usize::from(pc)]);
-        if self.order.get(place) == Some(&pc) {
+        let position = usize::from(self.positions[usize::from(pc)]);
+        if self.order.get(position) == Some(&pc) {
             return false;
         }
-        self.place[usize::from(pc)] = self.order.len() as u16;
+        self.positions[usize::from(pc)] = self.order.len() as u16;
         self.order.push(pc);
         true
     }
@@ -88,9 +88,9 @@ pub(super) struct Dfa {
     /// Searches skip positions where no match can begin, without the automaton.
     skips: bool,
     /// Work space: reached instructions, those still to examine, and the next state.
-    reached: Ways,
+    reached: OrderedSet,
     open: Vec<u16>,
-    next: Ways,
+    next: OrderedSet,
 }
 
 impl Dfa {
@@ -106,9 +106,9 @@ impl Dfa {
             bytes: 0,
             generation: 0,
             skips,
-            reached: Ways::default(),
+            reached: OrderedSet::default(),
             open: Vec::new(),
-            next: Ways::default(),
+            next: OrderedSet::default(),
         }
     }
 
@@ -160,7 +160,7 @@ impl Dfa {
         let passed = Side::from_bits(state[0] as u8);
         let character =
             if usize::from(class) == view.alphabet.len() { None } else { Some(view.alphabet.member(class)) };
-        let coming = Side::of_any(character);
+        let coming = Side::from_neighbour(character);
         let (before, after) = match self.direction {
             Direction::Forward => (passed, coming),
             Direction::Backward => (coming, passed),
@@ -260,7 +260,7 @@ impl Dfa {
         let bytes = text.as_bytes();
         let mut found = None;
         let mut paid = at;
-        let mut row = self.start(meter, view, Side::of_any(text[..at].chars().next_back()))?;
+        let mut row = self.start(meter, view, Side::from_neighbour(text[..at].chars().next_back()))?;
         let mut skip = self.skips;
         loop {
             if skip {
@@ -268,7 +268,7 @@ impl Dfa {
                 // The skipping search may have stopped inside a character.
                 skip = bytes.get(at).is_some_and(|&byte| !first.has(byte));
                 if !skip {
-                    row = self.start(meter, view, Side::of_any(text[..at].chars().next_back()))?;
+                    row = self.start(meter, view, Side::from_neighbour(text[..at].chars().next_back()))?;
                 }
             } else {
                 let end = bytes.len().min(at + PAID_AT_ONCE);
@@ -291,7 +291,7 @@ impl Dfa {
                         (view.alphabet.of_ascii(byte), 1)
                     } else {
                         let character = text[at..].chars().next().unwrap_or_default();
-                        (view.alphabet.of(character), character.len_utf8())
+                        (view.alphabet.class(character), character.len_utf8())
                     };
                     let mut entry = self.table[row as usize + usize::from(class)];
                     if entry >= UNKNOWN {
@@ -349,7 +349,7 @@ impl Dfa {
         let bytes = text.as_bytes();
         let mut found = None;
         let (mut at, mut paid) = (end, end);
-        let mut row = self.start(meter, view, Side::of_any(text[end..].chars().next()))?;
+        let mut row = self.start(meter, view, Side::from_neighbour(text[end..].chars().next()))?;
         loop {
             let (table, alphabet) = (&*self.table, view.alphabet);
             for &byte in bytes[start.max(at.saturating_sub(PAID_AT_ONCE)).min(at)..at].iter().rev() {
@@ -373,7 +373,7 @@ impl Dfa {
                 Some(byte) if byte < 128 => (view.alphabet.of_ascii(byte), 1),
                 Some(_) => {
                     let character = text[..at].chars().next_back().unwrap_or_default();
-                    (view.alphabet.of(character), character.len_utf8())
+                    (view.alphabet.class(character), character.len_utf8())
                 }
             };
             let mut entry = self.table[row as usize + usize::from(class)];

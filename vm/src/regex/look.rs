@@ -40,7 +40,7 @@ impl Side {
     }
 
     /// The side with this character.
-    pub(super) fn of(character: char) -> Side {
+    pub(super) fn from_character(character: char) -> Side {
         match character {
             '\n' => Side::LINE_FEED,
             '\r' => Side::CARRIAGE_RETURN,
@@ -51,8 +51,8 @@ impl Side {
     }
 
     /// The side with this character, or the edge of the text.
-    pub(super) fn of_any(character: Option<char>) -> Side {
-        character.map_or(Side::EDGE, Side::of)
+    pub(super) fn from_neighbour(character: Option<char>) -> Side {
+        character.map_or(Side::EDGE, Side::from_character)
     }
 }
 
@@ -154,5 +154,5 @@ impl Look {
 
 /// The sides of the position before byte `at`.
 pub(super) fn sides(text: &str, at: usize) -> (Side, Side) {
-    (Side::of_any(text[..at].chars().next_back()), Side::of_any(text[at..].chars().next()))
+    (Side::from_neighbour(text[..at].chars().next_back()), Side::from_neighbour(text[at..].chars().next()))
 }

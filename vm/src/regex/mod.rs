@@ -45,7 +45,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 pub use pattern::Pattern;
-pub use syntax::Wrong;
+pub use syntax::PatternError;
 
 /// Longest pattern in bytes.
 pub const LONGEST_PATTERN: usize = 256;
@@ -61,7 +61,7 @@ const REGEX_BYTES: usize = 128;
 
 /// Limits, in instructions times bytes, for backtracking with a program without look-around and back-references.
 #[derive(Clone, Copy)]
-pub(crate) struct Tried {
+pub(crate) struct BacktrackLimits {
     /// Below this limit it is faster than making an automaton.
     pub(crate) text: usize,
     /// The same for an automaton that other searches use as well.
@@ -70,10 +70,10 @@ pub(crate) struct Tried {
     pub(crate) groups: usize,
 }
 
-const TRIED: Tried = Tried { text: 32 << 10, often: 256, groups: 256 << 10 };
+const TRIED: BacktrackLimits = BacktrackLimits { text: 32 << 10, often: 256, groups: 256 << 10 };
 
 /// Instructions times bytes that one run may spend on backtracking with one pattern before it makes an automaton.
-const TRIED_IN_ALL: usize = 256 << 10;
+const MOST_BACKTRACKING: usize = 256 << 10;
 
 /// Bytes of a search for a literal between two payments.
 const LITERAL_STEP: usize = 16 << 10;
@@ -181,12 +181,12 @@ fn word_sets(meter: &mut Meter, program: &Program) -> Result<Vec<Set>> {
 
 /// The automata of a pattern: made by the first search of a long text, moved out during a search, and dropped at the
 /// end of the run.
-type Kept = RefCell<Option<Box<Automata>>>;
+type CachedAutomata = RefCell<Option<Box<Automata>>>;
 
 /// A pattern in an isolate.
 pub struct RegexNode {
     pattern: Arc<Pattern>,
-    automata: Rc<Kept>,
+    automata: Rc<CachedAutomata>,
     /// The work of backtracking, and its run: it must not depend on earlier runs of the isolate.
     tried: Cell<(Run, usize)>,
     bytes: usize,
@@ -250,18 +250,18 @@ impl RegexNode {
         cache: &mut RegexCache,
         text: &str,
         at: usize,
-        tried: Tried,
+        tried: BacktrackLimits,
     ) -> Result<Option<Spans>> {
         let pattern = &*self.pattern;
         if pattern.is_backtracking() {
             check_backtracked(text)?;
-            return self.try_all(meter, cache, text, Try { at, anchored: false, whole: false });
+            return self.try_all(meter, cache, text, BacktrackSearch { at, anchored: false, whole: false });
         }
         if let Some(finder) = pattern.literal() {
             return literal(meter, finder, text, at);
         }
-        if self.is_to_be_tried(meter, text.len() - at, tried) {
-            return self.try_all(meter, cache, text, Try { at, anchored: false, whole: false });
+        if self.may_backtrack(meter, text.len() - at, tried) {
+            return self.try_all(meter, cache, text, BacktrackSearch { at, anchored: false, whole: false });
         }
         let find = |meter: &mut Meter, automata: &mut Automata| automata.find(meter, pattern, text, at);
         match self.with_automata(meter, cache, find)? {
@@ -288,14 +288,14 @@ impl RegexNode {
         meter: &mut Meter,
         cache: &mut RegexCache,
         text: &str,
-        tried: Tried,
+        tried: BacktrackLimits,
     ) -> Result<Option<Spans>> {
         let pattern = &*self.pattern;
         if pattern.is_backtracking() {
             check_backtracked(text)?;
         }
-        if pattern.is_backtracking() || self.is_to_be_tried(meter, text.len(), tried) {
-            return self.try_all(meter, cache, text, Try { at: 0, anchored: true, whole: true });
+        if pattern.is_backtracking() || self.may_backtrack(meter, text.len(), tried) {
+            return self.try_all(meter, cache, text, BacktrackSearch { at: 0, anchored: true, whole: true });
         }
         let is_match = |meter: &mut Meter, automata: &mut Automata| automata.is_match(meter, pattern, text);
         if !self.with_automata(meter, cache, is_match)? {
@@ -305,15 +305,15 @@ impl RegexNode {
     }
 
     /// Whether a text of this length is searched by backtracking.
-    fn is_to_be_tried(&self, meter: &Meter, bytes: usize, limits: Tried) -> bool {
+    fn may_backtrack(&self, meter: &Meter, bytes: usize, limits: BacktrackLimits) -> bool {
         let work = bytes.saturating_mul(self.pattern.program().code.len());
         let (run, before) = self.tried.get();
         let before = if run == meter.run { before } else { 0 };
-        let limit = if before > TRIED_IN_ALL { limits.often } else { limits.text };
+        let limit = if before > MOST_BACKTRACKING { limits.often } else { limits.text };
         if work > limit {
             return false;
         }
-        self.tried.set((meter.run, before + work.min(TRIED_IN_ALL)));
+        self.tried.set((meter.run, before + work.min(MOST_BACKTRACKING)));
         true
     }
 
@@ -341,7 +341,7 @@ impl RegexNode {
         meter: &mut Meter,
         cache: &mut RegexCache,
         text: &str,
-        what: Try,
+        what: BacktrackSearch,
     ) -> Result<Option<Spans>> {
         let search = Search {
             program: self.pattern.program(),
@@ -369,7 +369,7 @@ impl RegexNode {
         text: &str,
         (start, end): (usize, usize),
         whole: bool,
-        tried: Tried,
+        tried: BacktrackLimits,
     ) -> Result<Spans> {
         let nothing_else: Spans = smallvec![Some((start, end))];
         if self.groups() == 0 {
@@ -377,7 +377,8 @@ impl RegexNode {
         }
         let program = self.pattern.program();
         if program.code.len().saturating_mul(end - start) <= tried.groups {
-            let found = self.try_all(meter, cache, text, Try { at: start, anchored: true, whole })?;
+            let found =
+                self.try_all(meter, cache, text, BacktrackSearch { at: start, anchored: true, whole })?;
             return Ok(found.unwrap_or(nothing_else));
         }
         let groups = pike::Groups { program, sets: self.pattern.sets(), text };
@@ -400,7 +401,7 @@ impl Drop for RegexNode {
 
 /// Parameters of a backtracking search.
 #[derive(Clone, Copy)]
-struct Try {
+struct BacktrackSearch {
     at: usize,
     anchored: bool,
     whole: bool,
@@ -445,10 +446,10 @@ pub(crate) fn after(text: &str, start: usize, end: usize) -> usize {
     if end > start { end } else { end + text[end..].chars().next().map_or(1, char::len_utf8) }
 }
 
-fn fault(wrong: Wrong<Box<Fault>>) -> Box<Fault> {
+fn fault(wrong: PatternError<Box<Fault>>) -> Box<Fault> {
     match wrong {
-        Wrong::Pattern(message) => Fault::runtime(message),
-        Wrong::Stopped(fault) => fault,
+        PatternError::Pattern(message) => Fault::runtime(message),
+        PatternError::Stopped(fault) => fault,
     }
 }
 
@@ -458,11 +459,11 @@ pub struct RegexCache {
     rows: Vec<Rc<RegexNode>>,
     scratch: Scratch,
     /// The automata of this run; their patterns may be gone.
-    automata: Vec<Weak<Kept>>,
+    automata: Vec<Weak<CachedAutomata>>,
 }
 
 impl RegexCache {
-    fn note(&mut self, automata: &Rc<Kept>) {
+    fn note(&mut self, automata: &Rc<CachedAutomata>) {
         if self.automata.len() == self.automata.capacity() {
             self.automata.retain(|automata| automata.strong_count() > 0);
         }
@@ -509,8 +510,8 @@ pub(crate) fn compile(meter: &mut Meter, cache: &mut RegexCache, pattern: &str) 
 pub fn check_pattern(pattern: &str) -> Result<(), String> {
     match Pattern::new(pattern, &mut |_| Ok::<(), std::convert::Infallible>(())) {
         Ok(_) => Ok(()),
-        Err(Wrong::Pattern(message)) => Err(message),
-        Err(Wrong::Stopped(never)) => match never {},
+        Err(PatternError::Pattern(message)) => Err(message),
+        Err(PatternError::Stopped(never)) => match never {},
     }
 }
 

@@ -4,7 +4,7 @@ use super::LONGEST_PATTERN;
 use super::class::Set;
 use super::first_bytes::FirstBytes;
 use super::program::{Direction, Program};
-use super::syntax::{self, Node, Syntax, Wrong};
+use super::syntax::{self, Node, PatternError, Syntax};
 use super::translate::translate;
 
 /// Deepest nesting of groups, since the compiler recurses over it.
@@ -42,14 +42,17 @@ impl Pattern {
     ///
     /// # Errors
     /// A pattern that is too long or malformed; the error of `pay`.
-    pub fn new<E>(text: &str, pay: &mut impl FnMut(u64) -> Result<(), E>) -> Result<Pattern, Wrong<E>> {
+    pub fn new<E>(
+        text: &str,
+        pay: &mut impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<Pattern, PatternError<E>> {
         if text.len() > LONGEST_PATTERN {
-            return Err(Wrong::Pattern(format!(
+            return Err(PatternError::Pattern(format!(
                 "Regex pattern exceeds maximum length of {LONGEST_PATTERN} bytes"
             )));
         }
         if nesting(text) > MOST_NESTED + 1 {
-            return Err(Wrong::invalid(format_args!("groups nest deeper than {MOST_NESTED} levels")));
+            return Err(PatternError::invalid(format_args!("groups nest deeper than {MOST_NESTED} levels")));
         }
         let mut units = 0;
         let mut pay = |more: u64| {
@@ -59,7 +62,7 @@ impl Pattern {
         let syntax = syntax::parse(&translate(text), 4 * MOST_NESTED, &mut pay)?;
         let Syntax { root, groups, backtracking, .. } = &syntax;
         let program = Program::new(root, *groups, *backtracking, Direction::Forward, &mut pay)?;
-        pay(program.code.len() as u64 / 4).map_err(Wrong::Stopped)?;
+        pay(program.code.len() as u64 / 4).map_err(PatternError::Stopped)?;
         let first = FirstBytes::new(&program, &syntax.sets);
         let mut plain = String::new();
         let literal = (is_plain(root, &mut plain) && *groups == 0)

@@ -4,7 +4,7 @@
 //! paths through the program is the order of preference.
 
 use super::look::{Look, Side};
-use super::syntax::{Node, Test, Wrong};
+use super::syntax::{Node, PatternError, Test};
 
 /// Most instructions of a program: their numbers have 16 bits.
 const MOST_INSTRUCTIONS: usize = 60_000;
@@ -121,7 +121,7 @@ impl Program {
         backtracking: bool,
         direction: Direction,
         pay: &mut impl FnMut(u64) -> Result<(), E>,
-    ) -> Result<Program, Wrong<E>> {
+    ) -> Result<Program, PatternError<E>> {
         let mut compiler = Compiler {
             code: Vec::new(),
             splits: 0,
@@ -162,16 +162,16 @@ where
         self.code.len() as u16
     }
 
-    fn emit(&mut self, instruction: Instruction) -> Result<u16, Wrong<E>> {
+    fn emit(&mut self, instruction: Instruction) -> Result<u16, PatternError<E>> {
         if self.code.len() >= MOST_INSTRUCTIONS {
-            return Err(Wrong::invalid("the pattern repeats too much"));
+            return Err(PatternError::invalid("the pattern repeats too much"));
         }
         self.code.push(instruction);
         Ok(self.here() - 1)
     }
 
     /// A split with targets to be set later.
-    fn split(&mut self) -> Result<u16, Wrong<E>> {
+    fn split(&mut self) -> Result<u16, PatternError<E>> {
         let number = self.splits as u16;
         self.splits += 1;
         self.emit(Instruction::Split { first: 0, second: 0, number })
@@ -194,12 +194,12 @@ where
         }
     }
 
-    fn node(&mut self, node: &Node) -> Result<(), Wrong<E>> {
+    fn node(&mut self, node: &Node) -> Result<(), PatternError<E>> {
         self.nodes += 1;
         if self.nodes > 2 * MOST_INSTRUCTIONS {
-            return Err(Wrong::invalid("the pattern repeats too much"));
+            return Err(PatternError::invalid("the pattern repeats too much"));
         }
-        (self.pay)(1).map_err(Wrong::Stopped)?;
+        (self.pay)(1).map_err(PatternError::Stopped)?;
         match node {
             Node::Empty => {}
             Node::Fail => drop(self.emit(Instruction::Fail)?),
@@ -239,7 +239,7 @@ where
         Ok(())
     }
 
-    fn alternation(&mut self, parts: &[Node]) -> Result<(), Wrong<E>> {
+    fn alternation(&mut self, parts: &[Node]) -> Result<(), PatternError<E>> {
         let mut ends = Vec::new();
         for (at, part) in parts.iter().enumerate() {
             if at + 1 == parts.len() {
@@ -266,7 +266,7 @@ where
         max: Option<u32>,
         greedy: bool,
         may_be_empty: bool,
-    ) -> Result<(), Wrong<E>> {
+    ) -> Result<(), PatternError<E>> {
         let Some(max) = max else { return self.unbounded(body, min, greedy, may_be_empty) };
         for _ in 0..min {
             self.node(body)?;
@@ -288,7 +288,13 @@ where
         if greedy { self.ways(split, more, end) } else { self.ways(split, end, more) }
     }
 
-    fn unbounded(&mut self, body: &Node, min: u32, greedy: bool, may_be_empty: bool) -> Result<(), Wrong<E>> {
+    fn unbounded(
+        &mut self,
+        body: &Node,
+        min: u32,
+        greedy: bool,
+        may_be_empty: bool,
+    ) -> Result<(), PatternError<E>> {
         if may_be_empty && self.backtracking {
             for _ in 0..min {
                 self.node(body)?;
@@ -321,7 +327,7 @@ where
     }
 
     /// A loop that ends after a round with an empty match: backtracking has no memory of earlier positions.
-    fn checked_loop(&mut self, body: &Node, greedy: bool) -> Result<(), Wrong<E>> {
+    fn checked_loop(&mut self, body: &Node, greedy: bool) -> Result<(), PatternError<E>> {
         let slot = self.slots as u16;
         self.slots += 1;
         let split = self.split()?;
@@ -333,7 +339,7 @@ where
         Ok(())
     }
 
-    fn behind(&mut self, negative: bool, lengths: (u32, u32), body: &Node) -> Result<(), Wrong<E>> {
+    fn behind(&mut self, negative: bool, lengths: (u32, u32), body: &Node) -> Result<(), PatternError<E>> {
         // Lengths differ only if the notation does, so a byte counts them.
         let known = self.behind.iter().position(|known| *known == lengths);
         let row = known.unwrap_or(self.behind.len()) as u8;
@@ -343,7 +349,7 @@ where
         self.enclosed(Enclosed::Behind { negative, lengths: row }, body)
     }
 
-    fn enclosed(&mut self, kind: Enclosed, body: &Node) -> Result<(), Wrong<E>> {
+    fn enclosed(&mut self, kind: Enclosed, body: &Node) -> Result<(), PatternError<E>> {
         let enter = self.emit(Instruction::Enter { kind, exit: 0 })?;
         self.node(body)?;
         self.emit(Instruction::Leave)?;
@@ -352,7 +358,7 @@ where
         Ok(())
     }
 
-    fn condition(&mut self, test: &Test, yes: &Node, no: &Node) -> Result<(), Wrong<E>> {
+    fn condition(&mut self, test: &Test, yes: &Node, no: &Node) -> Result<(), PatternError<E>> {
         let asked = match test {
             Test::Group(group) => self.emit(Instruction::UnlessGroup { group: *group, target: 0 })?,
             Test::Node(body) => {

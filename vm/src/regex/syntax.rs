@@ -7,16 +7,16 @@ use regex_syntax::ast::{Ast, Flag, Flags as AstFlags, GroupKind, RepetitionKind,
 
 /// Why there is no compiled pattern.
 #[derive(Debug)]
-pub enum Wrong<E> {
+pub enum PatternError<E> {
     /// The error in the pattern, in one line.
     Pattern(String),
     /// `pay` refused.
     Stopped(E),
 }
 
-impl<E> Wrong<E> {
-    pub(super) fn invalid(what: impl std::fmt::Display) -> Wrong<E> {
-        Wrong::Pattern(format!("Invalid regex: {what}"))
+impl<E> PatternError<E> {
+    pub(super) fn invalid(what: impl std::fmt::Display) -> PatternError<E> {
+        PatternError::Pattern(format!("Invalid regex: {what}"))
     }
 }
 
@@ -180,14 +180,14 @@ pub(super) fn parse<E>(
     translated: &Translated,
     most_nested: u32,
     pay: &mut impl FnMut(u64) -> Result<(), E>,
-) -> Result<Syntax, Wrong<E>> {
+) -> Result<Syntax, PatternError<E>> {
     let pattern = &*translated.pattern;
-    pay(4 * pattern.len() as u64).map_err(Wrong::Stopped)?;
+    pay(4 * pattern.len() as u64).map_err(PatternError::Stopped)?;
     let ast = regex_syntax::ast::parse::ParserBuilder::new()
         .nest_limit(most_nested)
         .build()
         .parse(pattern)
-        .map_err(|error| Wrong::invalid(error.kind()))?;
+        .map_err(|error| PatternError::invalid(error.kind()))?;
     let mut numbers = Vec::with_capacity(translated.kinds.len());
     let mut groups = 0;
     for kind in &translated.kinds {
@@ -208,7 +208,7 @@ pub(super) fn parse<E>(
     };
     let (root, _) = lowering.node(&ast, &mut Flags::DEFAULT.clone())?;
     if lowering.groups_seen != translated.kinds.len() {
-        return Err(Wrong::invalid("a comment with parentheses or back-references"));
+        return Err(PatternError::invalid("a comment with parentheses or back-references"));
     }
     let Lowering { sets, names, .. } = lowering;
     let backtracking = translated.kinds.iter().any(|kind| !matches!(kind, Kind::Capture));
@@ -220,8 +220,8 @@ where
     P: FnMut(u64) -> Result<(), E>,
 {
     /// Recursion is bounded by the nesting limit of the parser.
-    fn node(&mut self, ast: &'p Ast, flags: &mut Flags) -> Result<(Node, Length), Wrong<E>> {
-        (self.pay)(1).map_err(Wrong::Stopped)?;
+    fn node(&mut self, ast: &'p Ast, flags: &mut Flags) -> Result<(Node, Length), PatternError<E>> {
+        (self.pay)(1).map_err(PatternError::Stopped)?;
         Ok(match ast {
             Ast::Empty(_) => (Node::Empty, Length::ZERO),
             Ast::Flags(set) => {
@@ -277,7 +277,7 @@ where
         })
     }
 
-    fn concat(&mut self, parts: &'p [Ast], flags: &mut Flags) -> Result<(Node, Length), Wrong<E>> {
+    fn concat(&mut self, parts: &'p [Ast], flags: &mut Flags) -> Result<(Node, Length), PatternError<E>> {
         let mut nodes = Vec::with_capacity(parts.len());
         let mut length = Length::ZERO;
         for part in parts {
@@ -288,7 +288,11 @@ where
         Ok((Node::Concat(nodes), length))
     }
 
-    fn alternation(&mut self, parts: &'p [Ast], flags: &mut Flags) -> Result<(Node, Length), Wrong<E>> {
+    fn alternation(
+        &mut self,
+        parts: &'p [Ast],
+        flags: &mut Flags,
+    ) -> Result<(Node, Length), PatternError<E>> {
         let mut nodes = Vec::with_capacity(parts.len());
         let mut length: Option<Length> = None;
         for part in parts {
@@ -300,19 +304,19 @@ where
     }
 
     /// A set, or its only character.
-    fn class(&mut self, ast: &'p Ast, flags: Flags) -> Result<Node, Wrong<E>> {
+    fn class(&mut self, ast: &'p Ast, flags: Flags) -> Result<Node, PatternError<E>> {
         let span = ast.span();
         let text = self.pattern.get(span.start.offset..span.end.offset).unwrap_or_default();
         let known = self.written.iter().find(|(written, with, _)| *written == text && with.same(flags));
         if let Some(&(_, _, set)) = known {
             return Ok(Node::Set(set));
         }
-        let class = self.classes.of(ast, flags, self.pay)?;
+        let class = self.classes.class(ast, flags, self.pay)?;
         match class.ranges() {
             [] => Ok(Node::Fail),
             [range] if range.start() == range.end() => Ok(Node::Char(range.start())),
             ranges => {
-                (self.pay)(ranges.len() as u64 / 4 + 16).map_err(Wrong::Stopped)?;
+                (self.pay)(ranges.len() as u64 / 4 + 16).map_err(PatternError::Stopped)?;
                 let set = self.sets.len() as u16;
                 self.sets.push(Set::new(&class));
                 self.written.push((text, flags, set));
@@ -328,12 +332,12 @@ where
         name: Option<&str>,
         body: &'p Ast,
         flags: &mut Flags,
-    ) -> Result<(Node, Length), Wrong<E>> {
+    ) -> Result<(Node, Length), PatternError<E>> {
         self.groups_seen += 1;
         let at = index as usize - 1;
         let kinds = self.kinds;
         let (Some(kind), Some(&number)) = (kinds.get(at), self.numbers.get(at)) else {
-            return Err(Wrong::invalid("a comment with parentheses or back-references"));
+            return Err(PatternError::invalid("a comment with parentheses or back-references"));
         };
         match kind {
             Kind::Capture => {
@@ -350,7 +354,7 @@ where
                 let node = match length.max {
                     _ if *ahead => Node::Ahead { negative, body },
                     Some(most) => Node::Behind { negative, lengths: (length.min, most), body },
-                    None => return Err(Wrong::invalid("look-behind without a bound on its length")),
+                    None => return Err(PatternError::invalid("look-behind without a bound on its length")),
                 };
                 Ok((node, Length::ZERO))
             }
@@ -395,7 +399,7 @@ where
         }
     }
 
-    fn group_of(&self, reference: &Reference) -> Result<u16, Wrong<E>> {
+    fn group_of(&self, reference: &Reference) -> Result<u16, PatternError<E>> {
         let group = match reference {
             Reference::Number(number) => Some(*number),
             Reference::Name(name) => {
@@ -404,7 +408,7 @@ where
         };
         match group {
             Some(group) if group > 0 && usize::from(group) < self.lengths.len() => Ok(group),
-            _ => Err(Wrong::invalid(format_args!("no group {reference} to refer back to"))),
+            _ => Err(PatternError::invalid(format_args!("no group {reference} to refer back to"))),
         }
     }
 }

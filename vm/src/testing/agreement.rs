@@ -1,16 +1,16 @@
 //! Random patterns on random texts: each search finds what the established regex engines find.
 
 use super::with_context;
-use crate::regex::{Spans, Tried, after};
+use crate::regex::{BacktrackLimits, Spans, after};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
 /// The search strategies: backtracking; automaton with groups by backtracking; automaton with groups by all paths at
 /// once.
-const WAYS: [Tried; 3] = [
-    Tried { text: usize::MAX, often: usize::MAX, groups: usize::MAX },
-    Tried { text: 0, often: 0, groups: usize::MAX },
-    Tried { text: 0, often: 0, groups: 0 },
+const WAYS: [BacktrackLimits; 3] = [
+    BacktrackLimits { text: usize::MAX, often: usize::MAX, groups: usize::MAX },
+    BacktrackLimits { text: 0, often: 0, groups: usize::MAX },
+    BacktrackLimits { text: 0, often: 0, groups: 0 },
 ];
 
 /// Checks a property of this many inputs, the same in every run.

@@ -12,7 +12,7 @@ pub(crate) struct FunctionId(pub(crate) u32);
 impl FunctionId {
     /// The index in the table.
     #[inline(always)]
-    pub(crate) fn place(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 }

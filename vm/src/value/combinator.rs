@@ -21,8 +21,8 @@ const COMBINATOR_BYTES: usize = 48;
 
 impl Combinator {
     /// A combinator of a few values that is never called without a frame.
-    pub fn of<const N: usize>(kind: CombinatorKind, parts: [Value; N]) -> Rc<Combinator> {
-        Combinator::charged(kind, List::of(parts), None)
+    pub fn from_parts<const N: usize>(kind: CombinatorKind, parts: [Value; N]) -> Rc<Combinator> {
+        Combinator::charged(kind, List::from_array(parts), None)
     }
 
     /// A combinator of these functions and values, of which there may be very many.
@@ -57,7 +57,7 @@ impl Drop for Combinator {
 #[inline]
 pub(crate) fn direct_depth(builtins: Builtins, function: &Value) -> Option<u8> {
     match function {
-        Value::Builtin(builtin) => builtins.of(*builtin).is_direct.then_some(0),
+        Value::Builtin(builtin) => builtins.facts(*builtin).is_direct.then_some(0),
         Value::Keyword(_) | Value::Map(_) | Value::Set(_) | Value::Vector(_) => Some(0),
         Value::Combinator(node) => node.direct_depth,
         _ => None,

@@ -11,7 +11,7 @@ use crate::value::{Store, Value};
 use std::rc::Rc;
 
 /// Number of remembered steps, a power of two; a new step replaces the one in its slot.
-const PLACES: usize = 64;
+const SLOTS: usize = 64;
 
 /// The steps of the running program.
 #[derive(Default)]
@@ -30,8 +30,8 @@ impl Extensions {
     }
 
     /// Independent of addresses: remembered steps are on the memory account, which must be the same in every run.
-    fn place(from: &SetNode, symbol: Symbol) -> usize {
-        (symbol.index() as usize).wrapping_mul(7).wrapping_add(from.len()) % PLACES
+    fn slot(from: &SetNode, symbol: Symbol) -> usize {
+        (symbol.index() as usize).wrapping_mul(7).wrapping_add(from.len()) % SLOTS
     }
 }
 
@@ -52,7 +52,7 @@ impl Store {
     pub(crate) fn extend_keys(&mut self, from: &Rc<SetNode>, key: Value) -> Result<Rc<SetNode>> {
         let symbol = symbol_of(&key);
         if let Some(symbol) = symbol
-            && let Some(Some(step)) = self.extensions.0.get(Extensions::place(from, symbol))
+            && let Some(Some(step)) = self.extensions.0.get(Extensions::slot(from, symbol))
             && Rc::ptr_eq(&step.from, from)
             && symbol_of(&step.key) == Some(symbol)
             && matches!(step.key, Value::Str(_)) == matches!(key, Value::Str(_))
@@ -67,9 +67,9 @@ impl Store {
             && from.members().iter().all(|member| symbol_of(member).is_some())
         {
             if self.extensions.0.is_empty() {
-                self.extensions.0.resize_with(PLACES, || None);
+                self.extensions.0.resize_with(SLOTS, || None);
             }
-            self.extensions.0[Extensions::place(from, symbol)] =
+            self.extensions.0[Extensions::slot(from, symbol)] =
                 Some(Step { from: from.clone(), key, to: to.clone() });
         }
         Ok(to)

@@ -142,10 +142,10 @@ impl MapNode {
 
     /// An empty map with room for this many entries.
     pub fn with_capacity(capacity: usize) -> Rc<MapNode> {
-        MapNode::of(SetNode::with_capacity(capacity), Values::with_capacity(capacity))
+        MapNode::from_parts(SetNode::with_capacity(capacity), Values::with_capacity(capacity))
     }
 
-    fn of(keys: Rc<SetNode>, values: Values) -> Rc<MapNode> {
+    fn from_parts(keys: Rc<SetNode>, values: Values) -> Rc<MapNode> {
         account::charge(MAP_BYTES + values.bytes());
         Rc::new(MapNode { keys, order_paid: Cell::default(), values })
     }

@@ -37,7 +37,7 @@ const ENTRY_BYTES: usize = 24;
 
 /// The number of names of earlier runs.
 #[derive(Clone, Copy, Debug, Default)]
-struct Kept {
+struct Committed {
     rows: usize,
     dynamic: usize,
 }
@@ -57,7 +57,7 @@ pub struct Symbols {
     /// `None` for free numbers.
     names: Vec<Option<Name>>,
     /// The last position of each name among the keys of a map. Only a guess: rows of data have the same keys.
-    places: Vec<Cell<u32>>,
+    last_positions: Vec<Cell<u32>>,
     /// `None` without names.
     index: Option<Index>,
     dynamic: usize,
@@ -65,7 +65,7 @@ pub struct Symbols {
     free: Vec<u32>,
     /// Free numbers that the run has assigned, in that order.
     reused: Vec<u32>,
-    kept: Kept,
+    committed: Committed,
     /// Keys from data stay strings without a symbol.
     pub(crate) plain_keys: bool,
 }
@@ -137,7 +137,7 @@ impl Symbols {
             }
             None => {
                 self.names.push(None);
-                self.places.push(Cell::default());
+                self.last_positions.push(Cell::default());
                 self.names.len() - 1
             }
         };
@@ -145,7 +145,7 @@ impl Symbols {
         let named = StringNode::new(text);
         named.set_symbol(symbol);
         account::charge(ENTRY_BYTES);
-        self.places[row].set(0);
+        self.last_positions[row].set(0);
         let has_room = self.add_to_index(text, Entry::new(hash, symbol.0));
         self.names[row] = Some(Name { node: named, is_dynamic });
         if !has_room {
@@ -165,23 +165,23 @@ impl Symbols {
     /// True if the run has named nothing.
     #[inline]
     pub(crate) fn are_committed(&self) -> bool {
-        self.names.len() == self.kept.rows && self.reused.is_empty()
+        self.names.len() == self.committed.rows && self.reused.is_empty()
     }
 
     /// Commits the names of the run.
     pub(crate) fn commit(&mut self) {
-        self.kept = Kept { rows: self.names.len(), dynamic: self.dynamic };
+        self.committed = Committed { rows: self.names.len(), dynamic: self.dynamic };
         self.reused.clear();
     }
 
     /// Removes the names of the run, which no value has any more.
     pub(crate) fn roll_back(&mut self) {
-        self.dynamic = self.kept.dynamic;
-        while self.names.len() > self.kept.rows {
+        self.dynamic = self.committed.dynamic;
+        while self.names.len() > self.committed.rows {
             self.forget(self.names.len() - 1);
             self.names.pop();
         }
-        self.places.truncate(self.kept.rows);
+        self.last_positions.truncate(self.committed.rows);
         while let Some(row) = self.reused.pop() {
             self.forget(row as usize);
             self.free.push(row);
@@ -229,7 +229,7 @@ impl Symbols {
             self.names.pop();
         }
         self.names.shrink_to_fit();
-        self.places.truncate(self.names.len());
+        self.last_positions.truncate(self.names.len());
         let rows = (0..self.names.len() as u32).rev();
         self.free = rows.filter(|&row| self.names[row as usize].is_none()).collect();
         self.dynamic = self.names.iter().flatten().filter(|name| name.is_dynamic).count();
@@ -274,14 +274,14 @@ impl Symbols {
 
     /// The last position of the name among the keys of a map.
     #[inline]
-    pub(crate) fn place(&self, symbol: Symbol) -> usize {
-        self.places.get(symbol.0 as usize).map_or(0, |place| place.get() as usize)
+    pub(crate) fn last_position(&self, symbol: Symbol) -> usize {
+        self.last_positions.get(symbol.0 as usize).map_or(0, |position| position.get() as usize)
     }
 
     /// Stores the position of the name.
-    pub(crate) fn set_place(&self, symbol: Symbol, place: usize) {
-        if let Some(last) = self.places.get(symbol.0 as usize) {
-            last.set(place as u32);
+    pub(crate) fn set_last_position(&self, symbol: Symbol, position: usize) {
+        if let Some(last) = self.last_positions.get(symbol.0 as usize) {
+            last.set(position as u32);
         }
     }
 

@@ -46,7 +46,7 @@ impl LocalDate {
         if text.len() > LONGEST_TEXT {
             return None;
         }
-        let date = LocalDate::of(text.parse().ok()?)?;
+        let date = LocalDate::from_civil(text.parse().ok()?)?;
         // The library also accepts compact, week and annotated forms.
         (date.to_string() == text).then_some(date)
     }
@@ -57,7 +57,7 @@ impl LocalDate {
         civil(days).map(|_| LocalDate(days))
     }
 
-    fn of(date: Date) -> Option<LocalDate> {
+    fn from_civil(date: Date) -> Option<LocalDate> {
         let days = date.duration_since(EPOCH).as_hours() / 24;
         i32::try_from(days).ok().map(LocalDate)
     }
@@ -93,7 +93,7 @@ impl DateTime {
         LocalDate::parse(text.split_once('T')?.0)?;
         let pieces = Pieces::parse(text).ok()?;
         let offset = pieces.to_numeric_offset().unwrap_or(Offset::UTC);
-        DateTime::of(offset.to_timestamp(pieces.date().to_datetime(pieces.time()?)).ok()?)
+        DateTime::from_timestamp(offset.to_timestamp(pieces.date().to_datetime(pieces.time()?)).ok()?)
     }
 
     /// Parses the date of a mail header, `Wed, 8 Jan 2026 14:30:00 +0000`; without an offset it is UTC, and the day
@@ -107,12 +107,12 @@ impl DateTime {
             .parse_timestamp(text)
             .or_else(|_| PARSER.parse_timestamp(format!("{} +0000", text.trim_end())))
             .ok()?;
-        DateTime::of(timestamp)
+        DateTime::from_timestamp(timestamp)
     }
 
     /// The instant this many milliseconds after 1970.
     pub fn from_millis(millis: i64) -> Option<DateTime> {
-        DateTime::of(Timestamp::from_millisecond(millis).ok()?)
+        DateTime::from_timestamp(Timestamp::from_millisecond(millis).ok()?)
     }
 
     /// The instant of an integer that is either seconds or milliseconds since 1970: small ones are seconds.
@@ -121,7 +121,7 @@ impl DateTime {
         DateTime::from_millis(number.checked_mul(if is_seconds { MILLIS_PER_SECOND } else { 1 })?)
     }
 
-    fn of(timestamp: Timestamp) -> Option<DateTime> {
+    fn from_timestamp(timestamp: Timestamp) -> Option<DateTime> {
         let micros = timestamp.as_nanosecond().div_euclid(1_000);
         i64::try_from(micros).ok().map(DateTime)
     }

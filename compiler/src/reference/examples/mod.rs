@@ -29,7 +29,7 @@ const TABLES: &[(&str, Table)] = &[
 ];
 
 /// The examples of a name.
-pub(super) fn of(namespace: &str, name: &str) -> Vec<Example> {
+pub(super) fn find(namespace: &str, name: &str) -> Vec<Example> {
     let rows = TABLES.iter().filter(|(known, _)| *known == namespace).flat_map(|(_, table)| *table);
     let found = rows.filter(|(known, _, _)| *known == name);
     found.map(|&(_, program, result)| Example { program, result }).collect()

@@ -17,7 +17,7 @@ pub const MAX_PLACEHOLDER: usize = 20;
 
 /// One arity as written.
 #[derive(Clone, Copy)]
-struct Written<'a> {
+struct ArityForm<'a> {
     span: Span,
     parameters: &'a [Form<'a>],
     body: &'a [Form<'a>],
@@ -51,7 +51,7 @@ impl<'a> Resolver<'a, '_> {
         let mut written = self.list(rest.len());
         match rest {
             [first, body @ ..] if first.vector().is_some() => {
-                written.push(Written { span, parameters: first.children(), body });
+                written.push(ArityForm { span, parameters: first.children(), body });
             }
             _ => {
                 for form in rest {
@@ -61,7 +61,7 @@ impl<'a> Resolver<'a, '_> {
                     let Some(parameters) = first.vector() else {
                         return Err(not_parameters(form_name, form));
                     };
-                    written.push(Written { span: form.span, parameters, body });
+                    written.push(ArityForm { span: form.span, parameters, body });
                 }
             }
         }
@@ -96,7 +96,7 @@ impl<'a> Resolver<'a, '_> {
         Ok(self.expr(span, Kind::Closure(function, captures)))
     }
 
-    fn resolve_arity(&mut self, written: &Written<'a>) -> Result<Arity<'a>, Failed> {
+    fn resolve_arity(&mut self, written: &ArityForm<'a>) -> Result<Arity<'a>, Failed> {
         let ampersand = written
             .parameters
             .iter()

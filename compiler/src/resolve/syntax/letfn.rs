@@ -19,7 +19,7 @@ fn mentioned(meter: &Meter<'_>, forms: &[Form<'_>], numbers: &HashMap<Name, usiz
 }
 
 /// One function of a `letfn` as written.
-struct Written<'a> {
+struct FunctionForm<'a> {
     name: Bindable,
     form: &'a Form<'a>,
     /// The part after the name.
@@ -43,7 +43,7 @@ impl<'a> Resolver<'a, '_> {
                 return Err(wrong_shape(Special::Letfn, form.span));
             };
             let name = self.bindable(name, head.span)?;
-            functions.push(Written { name, form, rest });
+            functions.push(FunctionForm { name, form, rest });
         }
         if functions.len() > MAX_SLOTS / 2 {
             return Err(crate::diagnostic::too_many_locals(span));
@@ -60,29 +60,29 @@ impl<'a> Resolver<'a, '_> {
     /// Binds the functions: each after those it mentions, while there is such an order; the rest as a group.
     fn letfn_functions(
         &mut self,
-        functions: Vec<Written<'a>>,
+        functions: Vec<FunctionForm<'a>>,
         bindings: &mut List<'a, Binding<'a>>,
     ) -> Result<(), Failed> {
         let numbers: HashMap<Name, usize> =
             functions.iter().enumerate().map(|(number, function)| (function.name.name(), number)).collect();
         let needs: Vec<HashSet<usize>> =
             functions.iter().map(|function| mentioned(self.meter, function.rest, &numbers)).collect();
-        let mut left: Vec<(usize, Written<'a>)> = functions.into_iter().enumerate().collect();
+        let mut left: Vec<(usize, FunctionForm<'a>)> = functions.into_iter().enumerate().collect();
         let mut bound = Ok(());
-        let is_ready = |left: &[(usize, Written<'a>)], one: usize| {
+        let is_ready = |left: &[(usize, FunctionForm<'a>)], one: usize| {
             left.iter().all(|(other, _)| *other == one || !needs[one].contains(other))
         };
         while let Some(at) = left.iter().position(|(number, _)| is_ready(&left, *number)) {
             let (_, function) = left.remove(at);
             bound = bound.and(self.letfn_function(&function, bindings));
         }
-        let group: Vec<Written<'a>> = left.into_iter().map(|(_, function)| function).collect();
+        let group: Vec<FunctionForm<'a>> = left.into_iter().map(|(_, function)| function).collect();
         bound.and(self.letfn_group(&group, bindings))
     }
 
     fn letfn_function(
         &mut self,
-        function: &Written<'a>,
+        function: &FunctionForm<'a>,
         bindings: &mut List<'a, Binding<'a>>,
     ) -> Result<(), Failed> {
         let (name, span) = (function.name, function.form.span);
@@ -94,7 +94,7 @@ impl<'a> Resolver<'a, '_> {
     /// Binds functions that need each other.
     fn letfn_group(
         &mut self,
-        group: &[Written<'a>],
+        group: &[FunctionForm<'a>],
         bindings: &mut List<'a, Binding<'a>>,
     ) -> Result<(), Failed> {
         let makers: Vec<Bindable> = group.iter().map(|_| Bindable::fresh(self.names)).collect();
@@ -117,9 +117,9 @@ impl<'a> Resolver<'a, '_> {
     /// `(fn [makers …] (fn name arities …))`.
     fn maker(
         &mut self,
-        function: &Written<'a>,
+        function: &FunctionForm<'a>,
         number: usize,
-        group: &[Written<'a>],
+        group: &[FunctionForm<'a>],
         makers: &[Bindable],
         numbers: &HashMap<Name, usize>,
     ) -> Form<'a> {

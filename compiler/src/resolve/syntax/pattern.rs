@@ -81,7 +81,7 @@ impl<'a> Resolver<'a, '_> {
     /// # Errors
     /// It is qualified: programs cannot bind names of a namespace.
     pub(crate) fn bindable(&self, name: Name, span: Span) -> Result<Bindable, Failed> {
-        Bindable::of(&*self.names, name).ok_or_else(|| {
+        Bindable::new(&*self.names, name).ok_or_else(|| {
             let text = self.names.text(name);
             unsupported(span, format!("cannot bind the qualified name {text}"))
                 .hint_boxed("Bind a name without a slash.")

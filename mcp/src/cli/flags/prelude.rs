@@ -97,7 +97,7 @@ impl PreludeFlags {
 pub fn compose(sources: Vec<PreludeSource>) -> Result<Arc<Prelude>, Abort> {
     let prelude = Prelude::compose(sources).map_err(|error| wrong(&error))?;
     for (source, warning) in prelude.warnings() {
-        let report = Report::of_diagnostic(warning, &source.text);
+        let report = Report::from_diagnostic(warning, &source.text);
         console::complain(&report.text(&source.name, Style::stderr().palette()));
     }
     Ok(Arc::new(prelude))

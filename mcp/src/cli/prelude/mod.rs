@@ -133,7 +133,9 @@ async fn check(args: CheckPreludeArgs) -> Result<Exit, Abort> {
             let prelude = Arc::new(prelude);
             let mut reports: Vec<(String, Report)> = prelude
                 .warnings()
-                .map(|(source, warning)| (source.name.clone(), Report::of_diagnostic(warning, &source.text)))
+                .map(|(source, warning)| {
+                    (source.name.clone(), Report::from_diagnostic(warning, &source.text))
+                })
                 .collect();
             let booted = boot_with(&args.upstreams, Some(prelude.clone()), Need::State, 1).await?;
             let missing = booted.runtime.check_prelude().err();

@@ -44,7 +44,7 @@ pub(super) async fn run(args: TestPreludeArgs) -> Result<Exit, Abort> {
     for source in sources {
         let tests = tests_in(&source.text).map_err(|rejection| {
             let palette = Style::stderr().palette();
-            let text = |error| Report::of_diagnostic(error, &source.text).text(&source.name, palette);
+            let text = |error| Report::from_diagnostic(error, &source.text).text(&source.name, palette);
             Abort::usage(rejection.errors.iter().map(text).collect::<Vec<_>>().join("\n\n"))
         })?;
         files.push((source, tests));

@@ -30,7 +30,7 @@ impl Inspection {
             Ok(compiled) => (Some(compiled.program), compiled.warnings, 0),
             Err(Rejection { errors, more }) => (None, errors, more),
         };
-        let findings = findings.iter().map(|finding| Report::of_diagnostic(finding, source)).collect();
+        let findings = findings.iter().map(|finding| Report::from_diagnostic(finding, source)).collect();
         Inspection { program, findings, more }
     }
 

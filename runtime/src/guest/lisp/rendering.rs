@@ -30,13 +30,13 @@ pub(crate) fn result(
         let printed = ptc_vm::print::pr_str(cx, value, options.text_limit())?;
         if let Exit::Fail(fault) = exit {
             let message = String::from(match value.as_str() {
-                Some(text) if !printed.truncated => BoundedText::of(text),
-                _ => BoundedText::of(&printed.text),
+                Some(text) if !printed.truncated => BoundedText::new(text),
+                _ => BoundedText::new(&printed.text),
             });
             // The value is stored once, in full. The failure and its report begin with as much of it as a
             // message may have.
             cx.holding(printed.text.len(), |cx| cx.reserve(2 * message.len()))?;
-            let report = Report { message, ..Report::of_fault(fault, source) };
+            let report = Report { message, ..Report::from_fault(fault, source) };
             return Ok(Err(Failure { value: Some(printed.text), ..Failure::from(report) }));
         }
         let json = match options.want_json {
@@ -92,21 +92,21 @@ pub(super) fn seen_from(
 ) -> Fault {
     let mut fault = fault.clone();
     let is_own = |unit: UnitId| program.is_none_or(|program| unit == program);
-    if let Some((unit, span)) = fault.place
+    if let Some((unit, span)) = fault.location
         && !is_own(unit)
     {
         let described = prelude.zip(attached.definition(unit));
         let described = described.map(|(prelude, definition)| prelude.described(definition, span));
         let calls = std::mem::take(&mut fault.calls);
         let call = calls.iter().find(|call| is_own(call.unit));
-        fault.place = call.map(|call| (call.unit, call.span));
+        fault.location = call.map(|call| (call.unit, call.span));
         if let Some(call) = call {
             // The hint of `fail` addresses the code that calls it, which is not this program.
             fault.hints.retain(|hint| fault.reason != Reason::Fail || **hint != *Reason::Fail.hint());
             let hint = match described {
-                Some(described) => BoundedText::of(format_args!("It happened in {described}")),
+                Some(described) => BoundedText::new(format_args!("It happened in {described}")),
                 None => {
-                    BoundedText::of(format_args!("It happened in {}, which is called here.", call.function))
+                    BoundedText::new(format_args!("It happened in {}, which is called here.", call.function))
                 }
             };
             fault.hints.insert(0, hint);
@@ -120,7 +120,7 @@ pub(super) fn seen_from(
 
 /// The failure for a fault of the running program.
 pub(crate) fn fault(fault: &Fault, source: &str, options: &RunOptions) -> Failure {
-    let mut report = Report::of_fault(fault, source);
+    let mut report = Report::from_fault(fault, source);
     if fault.reason == Reason::Timeout {
         report.message = format!("execution exceeded {}ms limit", options.limits.timeout_ms);
     }
@@ -138,7 +138,7 @@ pub(crate) fn rejection(rejection: &Rejection, source: &str) -> Failure {
         reason: first.reason.into(),
         message: summary(first, &errors),
         value: None,
-        reports: errors.iter().take(SHOWN).map(|error| Report::of_diagnostic(error, source)).collect(),
+        reports: errors.iter().take(SHOWN).map(|error| Report::from_diagnostic(error, source)).collect(),
         more: rejection.more + errors.len().saturating_sub(SHOWN),
     }
 }
@@ -147,7 +147,7 @@ pub(crate) fn rejection(rejection: &Rejection, source: &str) -> Failure {
 pub(crate) fn compile_timeout(rejection: &Rejection, source: &str, options: &RunOptions) -> Failure {
     let Some(stopped) = rejection.first() else { return self::rejection(rejection, source) };
     let message = format!("compilation exceeded {}ms limit", options.limits.timeout_ms);
-    Failure::from(Report { message, ..Report::of_diagnostic(stopped, source) })
+    Failure::from(Report { message, ..Report::from_diagnostic(stopped, source) })
 }
 
 /// The message of the first error; unbound names are listed together.
@@ -156,7 +156,7 @@ fn summary(first: &Diagnostic, errors: &[&Diagnostic]) -> String {
     let names: Vec<&str> = unbound.filter_map(|error| Some(error.message.split_once(": ")?.1)).collect();
     match first.reason {
         Reason::UnboundVar if names.len() > 1 => {
-            BoundedText::of(format_args!("Undefined variables: {}", names.join(", "))).into()
+            BoundedText::new(format_args!("Undefined variables: {}", names.join(", "))).into()
         }
         _ => first.message.to_string(),
     }

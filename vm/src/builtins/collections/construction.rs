@@ -67,7 +67,7 @@ fn seq(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 fn cons(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let item = take(&mut arguments[0]);
     if arguments[1].endless().is_some() {
-        return Ok(endless::after(List::of([item]).into_vector(), take(&mut arguments[1])));
+        return Ok(endless::after(List::from_array([item]).into_vector(), take(&mut arguments[1])));
     }
     let vector = seq::argument(cx, take(&mut arguments[1]), "cons", 2)?;
     Ok(Value::Vector(VectorNode::push_front(vector, cx, item)?))

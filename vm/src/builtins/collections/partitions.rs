@@ -171,7 +171,7 @@ fn flatten(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     };
     let mut flat = List::default();
     // Open vectors, each with the position at which to resume.
-    let mut open = List::of([(root, 0)]);
+    let mut open = List::from_array([(root, 0)]);
     while let Some((vector, at)) = open.last_mut() {
         let item = vector.get(*at);
         *at += 1;

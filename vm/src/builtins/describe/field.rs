@@ -133,12 +133,12 @@ impl Field {
     /// The entries of the summary; given the number of owners, also how many have the field.
     pub(super) fn finish(self, cx: &mut Context, owners: Option<usize>) -> Result<Summary> {
         let types = histogram(cx, &self.types)?;
-        let mut summary = Summary::of([("types", types), ("examples", self.examples.into_value())]);
+        let mut summary = Summary::from_array([("types", types), ("examples", self.examples.into_value())]);
         if self.countable {
             summary.push(cx, ("non_empty", Value::Int(self.non_empty)))?;
         }
         if let Some((least, most)) = self.range {
-            let range = keyword_map(cx, Summary::of([("min", least), ("max", most)]))?;
+            let range = keyword_map(cx, Summary::from_array([("min", least), ("max", most)]))?;
             summary.push(cx, ("range", range))?;
         }
         if let Some(distinct) = self.distinct {

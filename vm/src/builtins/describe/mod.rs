@@ -60,7 +60,7 @@ fn describe(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let value = &arguments[0];
     let mut caps = Caps::new();
     let kind = cx.copy_text(type_name(value))?;
-    let mut summary = Summary::of([("type", kind)]);
+    let mut summary = Summary::from_array([("type", kind)]);
     match value {
         Value::Map(map) => {
             summary.push(cx, ("count", Value::Int(map.len() as i64)))?;

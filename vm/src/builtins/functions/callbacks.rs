@@ -97,13 +97,13 @@ pub(crate) fn callable(_cx: &mut Context, name: &str, function: Value) -> Result
 /// like get-in, a string like get.
 pub(crate) fn key_function(cx: &mut Context, name: &str, function: Value) -> Result<Value> {
     let path = match function {
-        Value::Str(text) => List::of([Value::Str(text)]).into_vector(),
+        Value::Str(text) => List::from_array([Value::Str(text)]).into_vector(),
         Value::Vector(path) => path,
         function if is_callable(&function) => return Ok(function),
         other => return Err(not_a_function(name, "keyfn", &other)),
     };
     let parts = [Value::Builtin(Known::Path.id()), Value::Vector(path)];
-    Ok(Value::Combinator(Combinator::new(cx, CombinatorKind::Partial, List::of(parts))?))
+    Ok(Value::Combinator(Combinator::new(cx, CombinatorKind::Partial, List::from_array(parts))?))
 }
 
 /// Checks a function that folds; a vector is not accepted.
@@ -206,7 +206,7 @@ fn reduce(cx: &mut Context, name: &'static str, keeps_trail: bool, arguments: Ar
         (2, _) => (take(&mut arguments[1]), 0),
         (_, Some(first)) => (first, 1),
         _ if keeps_trail => {
-            let only = Combinator::new(cx, CombinatorKind::Juxt, List::of([function]))?;
+            let only = Combinator::new(cx, CombinatorKind::Juxt, List::from_array([function]))?;
             return Ok(Step::TailCall(Value::Combinator(only), crate::builtins::Arguments::new()));
         }
         _ => return Ok(Step::TailCall(function, crate::builtins::Arguments::new())),
@@ -358,7 +358,7 @@ fn pcalls(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
         }
     }
     let functions = List::taken(cx, arguments)?.into_vector();
-    Ok(Step::Enter(Native::Parallel(Parallel::calls(List::of([functions])))))
+    Ok(Step::Enter(Native::Parallel(Parallel::calls(List::from_array([functions])))))
 }
 
 /// Follows a path of keys, which a vector or a string as key function means.

@@ -43,7 +43,7 @@ fn combine(cx: &mut Context, kind: CombinatorKind, arguments: &mut [Value]) -> R
 fn memoize(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let function = callable(cx, "memoize", take(&mut arguments[0]))?;
     let table = Value::Int(Memos::add(cx)?);
-    Ok(Value::Combinator(Combinator::of(CombinatorKind::Memoize, [function, table])))
+    Ok(Value::Combinator(Combinator::from_parts(CombinatorKind::Memoize, [function, table])))
 }
 
 fn apply(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {

@@ -43,7 +43,7 @@ pub(crate) const TABLE: &[Builtin] = &[
 ];
 
 fn endless<const N: usize>(kind: Endless, parts: [Value; N]) -> Value {
-    Value::Combinator(Combinator::of(CombinatorKind::Endless(kind), parts))
+    Value::Combinator(Combinator::from_parts(CombinatorKind::Endless(kind), parts))
 }
 
 fn repeat(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -106,7 +106,7 @@ pub(crate) fn through(sequence: Value, transducer: Value) -> Value {
 
 /// An endless sequence behind one stage.
 pub(crate) fn staged<const N: usize>(sequence: Value, kind: StageKind, parts: [Value; N]) -> Value {
-    through(sequence, Value::Combinator(Combinator::of(CombinatorKind::Transducer(kind), parts)))
+    through(sequence, Value::Combinator(Combinator::from_parts(CombinatorKind::Transducer(kind), parts)))
 }
 
 /// A vector in front of an endless sequence.

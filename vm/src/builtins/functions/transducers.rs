@@ -37,7 +37,7 @@ pub(crate) const TABLE: &[Builtin] = &[
 ];
 
 fn combinator<const N: usize>(kind: CombinatorKind, parts: [Value; N]) -> Value {
-    Value::Combinator(Combinator::of(kind, parts))
+    Value::Combinator(Combinator::from_parts(kind, parts))
 }
 
 /// The transducer of a sequence function without its sequence; `argument` is its other argument.
@@ -112,7 +112,7 @@ pub(crate) fn reducer(transducer: &Rc<Combinator>, function: Value) -> Result<Va
 }
 
 fn cat(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    reducer(&Combinator::of(CombinatorKind::Transducer(StageKind::Cat), []), take(&mut arguments[0]))
+    reducer(&Combinator::from_parts(CombinatorKind::Transducer(StageKind::Cat), []), take(&mut arguments[0]))
 }
 
 /// One step of a reducing function that a transducer made.
@@ -126,8 +126,8 @@ pub(crate) fn reducer_step(cx: &mut Context, reducer: &Combinator, arguments: Ar
         return Ok(Step::Return(Value::Nil));
     };
     let sink = Sink::Fold { function: function.clone(), accumulator, finish: Finish::Step };
-    let stages = Stage::of(cx, transducer)?.unwrap_or_default();
-    let item = List::of([item]).into_vector();
+    let stages = Stage::from_transducer(cx, transducer)?.unwrap_or_default();
+    let item = List::from_array([item]).into_vector();
     Ok(Step::Enter(Native::Pipeline(Box::new(Pipeline::over_items(item, stages, sink)))))
 }
 
@@ -188,7 +188,7 @@ fn transduce(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     let init = (last == 3).then(|| take(&mut arguments[2]));
     let function = callable(cx, "transduce", take(&mut arguments[1]))?;
     let transducer = take(&mut arguments[0]);
-    let stages = Stage::of(cx, &transducer)?;
+    let stages = Stage::from_transducer(cx, &transducer)?;
     // A function that takes only two arguments works like `(completing f)`.
     let completes = accepts(cx, &function, 1)?;
     let Some(stages) = stages else {
@@ -225,7 +225,7 @@ pub(crate) fn into(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
         target @ (Value::Vector(_) | Value::Set(_) | Value::Map(_)) => target,
         other => return Err(expected("into", 1, "collection", &other)),
     };
-    let Some(stages) = Stage::of(cx, &transducer)? else {
+    let Some(stages) = Stage::from_transducer(cx, &transducer)? else {
         check("into", 2, &transducer)?;
         let source = collection(cx, "into", source)?;
         let conj = Value::Builtin(Known::Conj.id());
@@ -262,7 +262,7 @@ fn eduction(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
 
 /// The items after a transducer, as a vector; for an endless sequence another one.
 fn through(cx: &mut Context, name: &'static str, transducer: Value, source: Value) -> Result<Step> {
-    let Some(stages) = Stage::of(cx, &transducer)? else {
+    let Some(stages) = Stage::from_transducer(cx, &transducer)? else {
         check(name, 1, &transducer)?;
         return into(cx, &mut [Value::Nil, transducer, source]);
     };

@@ -36,7 +36,7 @@ pub(in crate::builtins) fn lower(cx: &mut Context, changed: &mut Text, text: &st
 
 /// The first grapheme in upper case, the others in lower case.
 pub(in crate::builtins) fn capitalize(cx: &mut Context, changed: &mut Text, text: &str) -> Result<()> {
-    let first = Graphemes::of(text).next(cx)?.map_or(0, str::len);
+    let first = Graphemes::from_start(text).next(cx)?.map_or(0, str::len);
     upper(cx, changed, &text[..first])?;
     lower(cx, changed, &text[first..])
 }
@@ -74,7 +74,7 @@ pub(in crate::builtins) fn escape(cx: &mut Context, arguments: &mut [Value]) -> 
         return Err(invalid_types("escape", &[&arguments[0], &arguments[1]]));
     };
     let mut buffer = Text::new();
-    let mut graphemes = Graphemes::of(cx.read(text)?);
+    let mut graphemes = Graphemes::from_start(cx.read(text)?);
     while let Some(grapheme) = graphemes.next(cx)? {
         cx.tick(grapheme.len() as u64)?;
         let (hash, symbol) = (crate::value::string::hash_text(grapheme), cx.symbols.find(grapheme));

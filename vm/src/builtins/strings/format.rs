@@ -155,7 +155,7 @@ fn convert(cx: &mut Context, out: &mut Text, value: &Value, specifier: &Specifie
 
 /// Number and bytes of the first graphemes of a text, at most `most` of them.
 fn count(cx: &mut Context, text: &str, most: usize) -> Result<(usize, usize)> {
-    let mut graphemes = Graphemes::of(text);
+    let mut graphemes = Graphemes::from_start(text);
     let mut count = 0;
     while count < most && graphemes.next(cx)?.is_some() {
         count += 1;
@@ -272,7 +272,7 @@ fn float(cx: &mut Context, out: &mut Text, value: &Value, specifier: &Specifier)
         return padded(cx, out, text.as_str(), specifier);
     }
     // At most the digits of a float plus the widest precision.
-    let decimal = Decimal::of(float);
+    let decimal = Decimal::from_float(float);
     let digits = match specifier.conversion {
         'f' => decimal.rounded(places).fixed(places),
         _ => decimal.rounded_to_digits(places + 1).scientific(places),

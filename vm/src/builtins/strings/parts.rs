@@ -90,7 +90,7 @@ fn characters(cx: &mut Context, text: &str, limit: i64) -> Result<Value> {
         return Ok(Value::row([cx.copy_text("")?]));
     }
     let mut pieces = List::default();
-    let mut graphemes = Graphemes::of(text);
+    let mut graphemes = Graphemes::from_start(text);
     while let Some(grapheme) = graphemes.next(cx)? {
         if most > 0 && pieces.len() + 1 == most {
             let rest = cx.copy_text(&text[graphemes.at() - grapheme.len()..])?;

@@ -112,7 +112,7 @@ fn insert_between(cx: &mut Context, text: &str, with: &str, first_only: bool) ->
         buffer.push(cx, text)?;
         return Ok(buffer);
     }
-    let mut graphemes = Graphemes::of(text);
+    let mut graphemes = Graphemes::from_start(text);
     while let Some(grapheme) = graphemes.next(cx)? {
         cx.tick(grapheme.len() as u64)?;
         buffer.push(cx, grapheme)?;

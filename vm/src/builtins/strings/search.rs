@@ -13,7 +13,7 @@ fn byte_offset(cx: &mut Context, node: &StringNode, index: usize) -> Result<usiz
     if cx.is_ascii(node)? {
         return Ok(index.min(node.len()));
     }
-    let mut graphemes = Graphemes::of(cx.read(node)?);
+    let mut graphemes = Graphemes::from_start(cx.read(node)?);
     for _ in 0..index {
         match graphemes.next(cx)? {
             Some(grapheme) => cx.tick(grapheme.len() as u64)?,
@@ -29,7 +29,7 @@ fn grapheme_index(cx: &mut Context, node: &StringNode, at: usize) -> Result<usiz
         return Ok(at);
     }
     let mut count = 0;
-    let mut graphemes = Graphemes::of(&cx.read(node)?[..at]);
+    let mut graphemes = Graphemes::from_start(&cx.read(node)?[..at]);
     while let Some(grapheme) = graphemes.next(cx)? {
         cx.tick(grapheme.len() as u64)?;
         count += 1;

@@ -95,9 +95,9 @@ items!(in_steps: Spread);
 
 /// What the running call computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum RunningCall {
     /// No call is running.
-    Between,
+    None,
     /// The next item of the source.
     Source,
     /// The result of this stage for its item.
@@ -111,7 +111,7 @@ pub struct Pipeline {
     source: Source,
     stages: List<Stage>,
     sink: Sink,
-    place: Place,
+    running: RunningCall,
     /// The item of the running call.
     item: Value,
     spreads: List<Spread>,
@@ -148,7 +148,7 @@ impl Pipeline {
             let part = |index: usize| parts.get(index).cloned().unwrap_or_default();
             let (function, seed) = match kind {
                 Endless::Through => {
-                    if let Some(mut stages) = Stage::of(cx, &part(1))? {
+                    if let Some(mut stages) = Stage::from_transducer(cx, &part(1))? {
                         stages.reverse();
                         own.extend(cx, stages)?;
                     }
@@ -187,7 +187,7 @@ impl Pipeline {
             source,
             stages,
             sink,
-            place: Place::Between,
+            running: RunningCall::None,
             item: Value::Nil,
             spreads: List::default(),
             closed,
@@ -197,14 +197,14 @@ impl Pipeline {
     }
 
     pub(crate) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
-        let mut step = match (self.place, returned) {
-            (Place::Source, Some(item)) => {
+        let mut step = match (self.running, returned) {
+            (RunningCall::Source, Some(item)) => {
                 if let Source::Endless { kind: Endless::Iterate, seed, .. } = &mut self.source {
                     *seed = item.clone();
                 }
                 self.pass(cx, 0, item)?
             }
-            (Place::Stage(at), Some(result)) => {
+            (RunningCall::Stage(at), Some(result)) => {
                 let item = take(&mut self.item);
                 match self.stages.get_mut(at) {
                     Some(stage) => {
@@ -214,10 +214,10 @@ impl Pipeline {
                     None => None,
                 }
             }
-            (Place::Sink, Some(result)) => self.absorb(result),
+            (RunningCall::Sink, Some(result)) => self.absorb(result),
             (_, None) => match &self.sink {
                 Sink::Start { function, .. } => {
-                    self.place = Place::Sink;
+                    self.running = RunningCall::Sink;
                     Some(Action::Call(function.clone(), Arguments::new()))
                 }
                 _ => None,
@@ -228,7 +228,7 @@ impl Pipeline {
             if let Some(action) = step {
                 return Ok(action);
             }
-            self.place = Place::Between;
+            self.running = RunningCall::None;
             cx.tick(1)?;
             check_memory(cx)?;
             step = self.advance(cx)?;
@@ -261,11 +261,11 @@ impl Pipeline {
                     *given += 1;
                     let item = match (*kind, &*seed) {
                         (Endless::Iterate, _) if before > 0 => {
-                            self.place = Place::Source;
+                            self.running = RunningCall::Source;
                             return Ok(Some(Action::Call1(function.clone(), take(seed))));
                         }
                         (Endless::Repeatedly, _) => {
-                            self.place = Place::Source;
+                            self.running = RunningCall::Source;
                             return Ok(Some(Action::Call(function.clone(), Arguments::new())));
                         }
                         (Endless::Cycle, Value::Vector(items)) => {
@@ -319,11 +319,11 @@ impl Pipeline {
                 }
                 Outcome::Call1(argument, item) => {
                     self.item = item;
-                    self.place = Place::Stage(at);
+                    self.running = RunningCall::Stage(at);
                     return Ok(Some(Action::Call1(self.function(at), argument)));
                 }
                 Outcome::Call2(index, item) => {
-                    self.place = Place::Stage(at);
+                    self.running = RunningCall::Stage(at);
                     return Ok(Some(Action::Call2(self.function(at), index, item)));
                 }
             };
@@ -348,7 +348,7 @@ impl Pipeline {
             Sink::Vector => self.out.push(cx, item)?,
             Sink::Into(collection) => *collection = add(cx, take(collection), item, "into")?,
             Sink::Fold { function, accumulator, .. } => {
-                self.place = Place::Sink;
+                self.running = RunningCall::Sink;
                 return Ok(Some(Action::Call2(function.clone(), take(accumulator), item)));
             }
             Sink::First => return Ok(Some(Action::Return(item))),
@@ -359,7 +359,7 @@ impl Pipeline {
                 self.sink = Sink::Fold { function, accumulator: item, finish: Finish::Plain };
             }
             Sink::Until { function, .. } => {
-                self.place = Place::Sink;
+                self.running = RunningCall::Sink;
                 return Ok(Some(Action::Call1(function.clone(), item)));
             }
         }
@@ -400,10 +400,10 @@ impl Pipeline {
             Sink::Vector => Action::Return(self.out.take_vector()),
             Sink::Into(collection) => Action::Return(take(collection)),
             Sink::Fold { function, accumulator, finish: Finish::Complete } => {
-                Action::TailCall(take(function), Arguments::of([take(accumulator)]))
+                Action::TailCall(take(function), Arguments::from_array([take(accumulator)]))
             }
             Sink::Fold { accumulator, finish: Finish::Step, .. } if self.closed > 0 => Action::Return(
-                Value::Combinator(Combinator::of(CombinatorKind::Reduced, [take(accumulator)])),
+                Value::Combinator(Combinator::from_parts(CombinatorKind::Reduced, [take(accumulator)])),
             ),
             Sink::Fold { accumulator, .. } => Action::Return(take(accumulator)),
             Sink::Fold1 { function } => Action::TailCall(take(function), Arguments::new()),

@@ -80,7 +80,7 @@ impl Stage {
     ///
     /// # Errors
     /// Fuel.
-    pub(crate) fn of(cx: &mut Context, transducer: &Value) -> Result<Option<List<Stage>>> {
+    pub(crate) fn from_transducer(cx: &mut Context, transducer: &Value) -> Result<Option<List<Stage>>> {
         let mut stages = List::default();
         let mut waiting: List<Value> = List::default();
         waiting.push(cx, transducer.clone())?;
@@ -92,10 +92,10 @@ impl Stage {
                     CombinatorKind::Comp => waiting.extend(cx, node.parts().iter().rev().cloned())?,
                     _ => return Ok(None),
                 },
-                Value::Builtin(builtin) if cx.builtins.of(*builtin).known == Some(Known::Cat) => {
+                Value::Builtin(builtin) if cx.builtins.facts(*builtin).known == Some(Known::Cat) => {
                     stages.push(cx, Stage::new(StageKind::Cat, &[]))?;
                 }
-                Value::Builtin(builtin) if cx.builtins.of(*builtin).known == Some(Known::Identity) => {}
+                Value::Builtin(builtin) if cx.builtins.facts(*builtin).known == Some(Known::Identity) => {}
                 _ => return Ok(None),
             }
         }
@@ -166,7 +166,7 @@ impl Stage {
                 self.count = 1;
                 match count {
                     0 => Outcome::Pass(item),
-                    _ => Outcome::Spread(List::of([self.part.clone(), item]).into_vector()),
+                    _ => Outcome::Spread(List::from_array([self.part.clone(), item]).into_vector()),
                 }
             }
             StageKind::Replace => Outcome::Pass(element(cx, &self.part, &item)?.unwrap_or(item)),

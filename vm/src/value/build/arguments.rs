@@ -27,7 +27,7 @@ impl Arguments {
 
     /// A few arguments, at most three.
     #[inline]
-    pub fn of<const N: usize>(items: [Value; N]) -> Arguments {
+    pub fn from_array<const N: usize>(items: [Value; N]) -> Arguments {
         const { assert!(N <= FEW, "more arguments need memory") };
         Arguments(items.into_iter().collect())
     }

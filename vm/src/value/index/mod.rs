@@ -80,7 +80,7 @@ impl Index {
 
     /// An index of entries sorted by hash and then by the order of their keys.
     pub(crate) fn sorted(entries: &[Entry]) -> Index {
-        Index::Sorted(Sorted::of(entries))
+        Index::Sorted(Sorted::from_entries(entries))
     }
 
     /// The row of this hash for which `is_it` holds. A sorted index uses `order` instead, which compares a row with
@@ -147,12 +147,12 @@ impl Index {
                 }
             }
             Index::Sorted(sorted) => {
-                let place = sorted.place(cx, gone.hash(), order)?;
+                let position = sorted.position(cx, gone.hash(), order)?;
                 if let Some((moved, to)) = moved {
-                    let other = sorted.place(cx, moved.hash(), order_moved)?;
+                    let other = sorted.position(cx, moved.hash(), order_moved)?;
                     sorted.set(other, Entry::new(moved.hash(), to));
                 }
-                sorted.remove(place);
+                sorted.remove(position);
             }
         }
         Ok(())

@@ -22,7 +22,7 @@ pub(crate) struct Sorted {
 
 /// The position of an entry, or where it would be inserted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct EntryPosition {
     chunk: usize,
     at: usize,
     is_there: bool,
@@ -46,7 +46,7 @@ fn first_not_less<E>(
 }
 
 impl Sorted {
-    pub(super) fn of(entries: &[Entry]) -> Sorted {
+    pub(super) fn from_entries(entries: &[Entry]) -> Sorted {
         Sorted { chunks: entries.chunks(MOST / 2).map(<[Entry]>::to_vec).collect() }
     }
 
@@ -54,12 +54,12 @@ impl Sorted {
     ///
     /// # Errors
     /// Those of comparing.
-    pub(super) fn place<C, E>(
+    pub(super) fn position<C, E>(
         &self,
         cx: &mut C,
         hash: u32,
         mut order: impl FnMut(&mut C, usize) -> Result<Ordering, E>,
-    ) -> Result<Place, E> {
+    ) -> Result<EntryPosition, E> {
         let mut compare = |entry: Entry| match entry.hash().cmp(&hash) {
             Ordering::Equal => order(cx, entry.row()),
             decided => Ok(decided),
@@ -72,10 +72,10 @@ impl Sorted {
         let chunk = chunk.min(self.chunks.len().saturating_sub(1));
         let entries = self.chunks.get(chunk).map_or(&[][..], Vec::as_slice);
         if is_last {
-            return Ok(Place { chunk, at: entries.len() - 1, is_there: true });
+            return Ok(EntryPosition { chunk, at: entries.len() - 1, is_there: true });
         }
         let (at, is_there) = first_not_less(entries.len(), |at| compare(entries[at]))?;
-        Ok(Place { chunk, at, is_there })
+        Ok(EntryPosition { chunk, at, is_there })
     }
 
     /// A list of the same entries.
@@ -91,8 +91,8 @@ impl Sorted {
         Ok(Sorted { chunks })
     }
 
-    fn entry(&self, place: Place) -> Option<Entry> {
-        self.chunks.get(place.chunk)?.get(place.at).copied().filter(|_| place.is_there)
+    fn entry(&self, position: EntryPosition) -> Option<Entry> {
+        self.chunks.get(position.chunk)?.get(position.at).copied().filter(|_| position.is_there)
     }
 
     /// The row of this hash and of the key that `order` compares rows with.
@@ -107,8 +107,8 @@ impl Sorted {
         hash: u32,
         order: impl FnMut(&mut C, usize) -> Result<Ordering, E>,
     ) -> Result<Option<usize>, E> {
-        let place = self.place(cx, hash, order)?;
-        Ok(self.entry(place).map(Entry::row))
+        let position = self.position(cx, hash, order)?;
+        Ok(self.entry(position).map(Entry::row))
     }
 
     /// Adds an entry with a new key.
@@ -121,33 +121,33 @@ impl Sorted {
         entry: Entry,
         order: impl FnMut(&mut C, usize) -> Result<Ordering, E>,
     ) -> Result<(), E> {
-        let place = self.place(cx, entry.hash(), order)?;
-        let Some(chunk) = self.chunks.get_mut(place.chunk) else {
+        let position = self.position(cx, entry.hash(), order)?;
+        let Some(chunk) = self.chunks.get_mut(position.chunk) else {
             self.chunks.push(vec![entry]);
             return Ok(());
         };
-        chunk.insert(place.at, entry);
+        chunk.insert(position.at, entry);
         if chunk.len() > MOST {
             let upper = chunk.split_off(MOST / 2);
-            self.chunks.insert(place.chunk + 1, upper);
+            self.chunks.insert(position.chunk + 1, upper);
         }
         Ok(())
     }
 
-    pub(super) fn set(&mut self, place: Place, entry: Entry) {
-        if place.is_there {
-            self.chunks[place.chunk][place.at] = entry;
+    pub(super) fn set(&mut self, position: EntryPosition, entry: Entry) {
+        if position.is_there {
+            self.chunks[position.chunk][position.at] = entry;
         }
     }
 
-    pub(super) fn remove(&mut self, place: Place) {
-        if !place.is_there {
+    pub(super) fn remove(&mut self, position: EntryPosition) {
+        if !position.is_there {
             return;
         }
-        let chunk = &mut self.chunks[place.chunk];
-        chunk.remove(place.at);
+        let chunk = &mut self.chunks[position.chunk];
+        chunk.remove(position.at);
         if chunk.len() < FEW {
-            self.join(place.chunk);
+            self.join(position.chunk);
         }
     }
 

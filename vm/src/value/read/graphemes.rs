@@ -25,7 +25,7 @@ pub(crate) struct Graphemes<'s> {
 impl<'s> Graphemes<'s> {
     /// Starts at the beginning.
     #[inline]
-    pub(crate) fn of(text: &'s str) -> Graphemes<'s> {
+    pub(crate) fn from_start(text: &'s str) -> Graphemes<'s> {
         Graphemes::in_steps(text, STEP)
     }
 

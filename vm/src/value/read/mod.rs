@@ -45,7 +45,7 @@ impl Store {
         if self.is_ascii(node)? {
             return Ok(node.len());
         }
-        let mut graphemes = Graphemes::of(node.as_str());
+        let mut graphemes = Graphemes::from_start(node.as_str());
         let mut count = 0;
         while let Some(grapheme) = graphemes.next(self)? {
             // Finding grapheme boundaries takes several times as long as reading.

@@ -78,7 +78,7 @@ enum Work<'v> {
 items!(at_once: Work<'_>);
 
 fn equal_deep(cx: &mut Store, a: &Value, b: &Value, mode: Mode) -> Result<bool> {
-    let mut work = List::of([Work::Pair(a, b)]);
+    let mut work = List::from_array([Work::Pair(a, b)]);
     while let Some(next) = work.pop() {
         let (a, b) = match next {
             Work::Pair(a, b) => (a, b),

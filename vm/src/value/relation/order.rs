@@ -230,7 +230,7 @@ enum Work<'v> {
 items!(at_once: Work<'_>);
 
 fn compare_deep(cx: &mut Store, a: &Value, b: &Value, ties: Ties) -> Result<Ordering> {
-    let mut work = List::of([Work::Pair(a, b)]);
+    let mut work = List::from_array([Work::Pair(a, b)]);
     while let Some(next) = work.pop() {
         let (a, b) = match next {
             Work::Pair(a, b) => (a, b),
@@ -385,7 +385,7 @@ pub(crate) fn compare_leaf(cx: &Store, a: &Value, b: &Value, ties: Ties) -> Orde
         (Value::DateTime(a), Value::DateTime(b)) => a.cmp(b),
         (Value::Duration(a), Value::Duration(b)) => a.cmp(b),
         (Value::Builtin(a), Value::Builtin(b)) => {
-            cx.builtins.of(*a).name.cmp(cx.builtins.of(*b).name).then_with(|| a.index().cmp(&b.index()))
+            cx.builtins.facts(*a).name.cmp(cx.builtins.facts(*b).name).then_with(|| a.index().cmp(&b.index()))
         }
         // A rank for each function type keeps the order total.
         (a, b) => band(a).cmp(&band(b)).then_with(|| function_rank(a).cmp(&function_rank(b))),

@@ -164,11 +164,11 @@ impl SetNode {
             Value::Keyword(symbol) => Ok(self.find_named(cx, *symbol)),
             Value::Str(node) => {
                 if let Some(symbol) = node.symbol() {
-                    let place = cx.symbols.place(symbol);
-                    if let Some(Value::Str(key)) = self.members.get(place)
+                    let position = cx.symbols.last_position(symbol);
+                    if let Some(Value::Str(key)) = self.members.get(position)
                         && key.symbol() == Some(symbol)
                     {
-                        return Ok(Some(place));
+                        return Ok(Some(position));
                     }
                 }
                 self.search_text(cx, node)
@@ -182,7 +182,7 @@ impl SetNode {
         let (text, symbol) = (node.as_str(), node.symbol());
         if let Some(row) = self.find_text(cx, text, node.hash(), symbol)? {
             if let Some(symbol) = symbol {
-                cx.symbols.set_place(symbol, row);
+                cx.symbols.set_last_position(symbol, row);
             }
             return Ok(Some(row));
         }
@@ -209,14 +209,14 @@ impl SetNode {
     /// [`SetNode::find_flexible`] for a keyword: tries first where the name was found last.
     #[inline]
     pub fn find_named(&self, cx: &Store, symbol: Symbol) -> Option<usize> {
-        let place = cx.symbols.place(symbol);
-        let found = match self.members.get(place) {
+        let position = cx.symbols.last_position(symbol);
+        let found = match self.members.get(position) {
             Some(Value::Keyword(key)) => *key == symbol,
             // The exact key would take precedence.
             Some(Value::Str(node)) => !self.has_keyword && node.symbol() == Some(symbol),
             _ => false,
         };
-        if found { Some(place) } else { self.search_named(cx, symbol) }
+        if found { Some(position) } else { self.search_named(cx, symbol) }
     }
 
     /// Position of the key that a write to `key` replaces: the exact key; else, for a keyword, the string key that a
@@ -241,7 +241,7 @@ impl SetNode {
         let exact = if self.has_keyword { self.find_keyword(cx, symbol) } else { None };
         let found = exact.or_else(|| self.find_short(text, hash, Some(symbol)));
         match found {
-            Some(row) => cx.symbols.set_place(symbol, row),
+            Some(row) => cx.symbols.set_last_position(symbol, row),
             None => return self.find_underscored(cx, symbol),
         }
         found

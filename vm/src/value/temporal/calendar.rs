@@ -49,7 +49,7 @@ impl LocalDate {
     /// The day of a year, month and day, if there is one.
     pub fn new(year: i64, month: i64, day: i64) -> Option<LocalDate> {
         let (year, month, day) = (year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?);
-        LocalDate::of(Date::new(year, month, day).ok()?)
+        LocalDate::from_civil(Date::new(year, month, day).ok()?)
     }
 
     /// A part of the date.
@@ -76,7 +76,7 @@ impl LocalDate {
     /// The day this many months later, or the last one of that month.
     pub fn plus_months(self, months: i64) -> Option<LocalDate> {
         let span = Span::new().try_months(months).ok()?;
-        LocalDate::of(civil(self.0)?.checked_add(span).ok()?)
+        LocalDate::from_civil(civil(self.0)?.checked_add(span).ok()?)
     }
 }
 

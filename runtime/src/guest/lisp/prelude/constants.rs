@@ -173,12 +173,12 @@ impl Evaluation<'_> {
 
     fn failure(&self, span: Span, message: String, hint: &str) -> Box<Failure> {
         let finding = ptc_compiler::Diagnostic::error(Reason::CompileError, span, message).hint(hint);
-        Box::new(Failure::from(Report::of_diagnostic(&finding, self.text)))
+        Box::new(Failure::from(Report::from_diagnostic(&finding, self.text)))
     }
 
     fn fault(&self, definition: &PreludeDefinition, fault: &Fault) -> Box<Failure> {
         // Locations in all programs of a text refer to that text.
-        let span = fault.place.map_or(definition.span, |(_, span)| span);
+        let span = fault.location.map_or(definition.span, |(_, span)| span);
         let is_limit = matches!(
             fault.reason,
             Reason::FuelExceeded | Reason::MemoryExceeded | Reason::Timeout | Reason::LoopLimitExceeded

@@ -136,7 +136,7 @@ impl Prelude {
 
     /// Name and location of a definition, for messages.
     pub(in crate::guest::lisp) fn described(&self, definition: u32, span: ptc_vm::Span) -> String {
-        let (place, found) = self.place(definition, span);
+        let (place, found) = self.location(definition, span);
         let reference = &self.definitions[definition as usize].reference;
         format!("{reference}, at {place}: {}", found.excerpt)
     }

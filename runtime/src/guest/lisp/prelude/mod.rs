@@ -20,7 +20,7 @@ mod requirements;
 mod trace;
 
 use super::rendering;
-use crate::run::outcome::{Failure, Place};
+use crate::run::outcome::{Failure, Location};
 use crate::tools::ServerNames;
 use constants::ConstantAllowance;
 pub(super) use link::{Attached, relink};
@@ -370,10 +370,10 @@ impl Prelude {
     }
 
     /// A location in one of its texts, as `crm.clj:3:5`, with line and excerpt.
-    fn place(&self, definition: u32, span: Span) -> (String, Place) {
+    fn location(&self, definition: u32, span: Span) -> (String, Location) {
         let source = &self.components[self.definitions[definition as usize].component].source;
-        let place = Place::of(&source.text, span);
-        (format!("{}:{}:{}", source.name, place.start.line, place.start.column), place)
+        let location = Location::resolve(&source.text, span);
+        (format!("{}:{}:{}", source.name, location.start.line, location.start.column), location)
     }
 }
 

@@ -248,7 +248,7 @@ impl<'s> Writer<'s> {
         let pay = |units| Ok(cx.borrow_mut().tick(units)?);
         let undeclared = review::<ArgumentError>(names, given_names, |name| given.contains(name), path, pay)?;
         if self.frames.is_empty() {
-            self.undeclared.extend(undeclared.into_iter().map(|name| BoundedText::of(name).into()));
+            self.undeclared.extend(undeclared.into_iter().map(|name| BoundedText::new(name).into()));
         }
         Ok(())
     }
@@ -417,12 +417,12 @@ impl io::Write for ArgumentSink<'_> {
 fn clash(cx: &Context, node: &MapNode, name: &str, names: Option<&Names<'_>>) -> String {
     let is_called = |key: &&Value| key_name(cx, key, names).is_ok_and(|other| other == name);
     let shown = |key: &Value| match key {
-        Value::Keyword(symbol) | Value::Symbol(symbol) => format!(":{}", BoundedText::of(cx.text(*symbol))),
-        Value::Str(text) => format!("{:?}", BoundedText::of(text.as_str())),
-        _ => BoundedText::of(name).into(),
+        Value::Keyword(symbol) | Value::Symbol(symbol) => format!(":{}", BoundedText::new(cx.text(*symbol))),
+        Value::Str(text) => format!("{:?}", BoundedText::new(text.as_str())),
+        _ => BoundedText::new(name).into(),
     };
     let keys: Vec<String> = node.keys().iter().filter(is_called).take(2).map(shown).collect();
-    format!("the keys {} are both called {:?}", keys.join(" and "), BoundedText::of(name))
+    format!("the keys {} are both called {:?}", keys.join(" and "), BoundedText::new(name))
 }
 
 /// The JSON name of a key.

@@ -119,7 +119,7 @@ fn unknown(span: Span, wrong: WrongCall) -> Diagnostic {
 }
 
 fn diagnostic(reason: Reason, span: Span, wrong: WrongCall) -> Diagnostic {
-    let hints = wrong.hints.into_iter().map(BoundedText::of).collect();
+    let hints = wrong.hints.into_iter().map(BoundedText::new).collect();
     Diagnostic { hints, ..Diagnostic::error(reason, span, wrong.message) }
 }
 

@@ -18,7 +18,7 @@ pub struct Position {
 
 /// A span of the source with the text needed to show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// The first character.
     pub start: Position,
     /// The position after the last character.
@@ -33,10 +33,10 @@ pub struct Place {
     pub excerpt: String,
 }
 
-impl Place {
+impl Location {
     /// Resolves a span. Spans beyond the text are cut.
-    pub fn of(source: &str, span: Span) -> Place {
-        let mut lines = Lines::of(source);
+    pub fn resolve(source: &str, span: Span) -> Location {
+        let mut lines = Lines::new(source);
         let (line, column) = lines.position(span.start);
         let text = lines.line_text();
         let (end_line, end_column) = lines.position(span.end.max(span.start));
@@ -47,7 +47,7 @@ impl Place {
         let covered = source.get(span.start as usize..span.end as usize).unwrap_or("");
         let on_line = covered.lines().next().unwrap_or("").chars().take(WIDEST_LINE).count();
         let room = line_text.chars().count().saturating_sub(before - skip).max(1);
-        Place {
+        Location {
             start: Position { line, column },
             end: Position { line: end_line, column: end_column },
             line_text,
@@ -83,7 +83,7 @@ fn excerpt(covered: &str) -> String {
 
 /// Line and column of a byte offset, both from 1; the column counts characters.
 pub fn line_column(source: &str, offset: u32) -> (u32, u32) {
-    Lines::of(source).position(offset)
+    Lines::new(source).position(offset)
 }
 
 /// Looks up lines and columns of one text, starting from the last look-up: look-ups in the order of the text read it
@@ -99,7 +99,7 @@ pub(crate) struct Lines<'s> {
 }
 
 impl<'s> Lines<'s> {
-    pub(crate) fn of(source: &'s str) -> Lines<'s> {
+    pub(crate) fn new(source: &'s str) -> Lines<'s> {
         Lines { source, offset: 0, line_start: 0, line: 1, column: 1 }
     }
 
@@ -110,7 +110,7 @@ impl<'s> Lines<'s> {
             offset -= 1;
         }
         if offset < self.offset {
-            *self = Lines::of(self.source);
+            *self = Lines::new(self.source);
         }
         let between = &self.source[self.offset..offset];
         if let Some(newline) = between.rfind('\n') {
@@ -137,17 +137,17 @@ mod tests {
     #[test]
     fn places_count_characters_and_cut_long_texts() {
         let source = "(str \"äö\")\n  (foo\n    1)";
-        let place = Place::of(source, Span::new(15, 26));
+        let location = Location::resolve(source, Span::new(15, 26));
         assert_eq!(
-            (place.start, place.end),
+            (location.start, location.end),
             (Position { line: 2, column: 3 }, Position { line: 3, column: 7 })
         );
-        assert_eq!((place.line_text.as_str(), place.indent, place.width), ("  (foo", 2, 4));
-        assert_eq!(place.excerpt, "(foo 1)");
+        assert_eq!((location.line_text.as_str(), location.indent, location.width), ("  (foo", 2, 4));
+        assert_eq!(location.excerpt, "(foo 1)");
         let long = format!("(+ {})", "1 ".repeat(500));
-        let place = Place::of(&long, Span::new(900, 901));
-        assert!(place.line_text.chars().count() <= WIDEST_LINE && place.indent < WIDEST_LINE);
-        assert!(Place::of(&long, Span::new(0, 900)).excerpt.ends_with('…'));
-        assert_eq!(Place::of("", Span::new(7, 9)).width, 1);
+        let location = Location::resolve(&long, Span::new(900, 901));
+        assert!(location.line_text.chars().count() <= WIDEST_LINE && location.indent < WIDEST_LINE);
+        assert!(Location::resolve(&long, Span::new(0, 900)).excerpt.ends_with('…'));
+        assert_eq!(Location::resolve("", Span::new(7, 9)).width, 1);
     }
 }

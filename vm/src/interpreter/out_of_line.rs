@@ -1,11 +1,11 @@
 //! Out-of-line parts of the hot loop: each is a call, which leaves few variables live in the loop.
 
-use super::call::Called;
+use super::call::CallOutcome;
 use super::fiber::{Fiber, Frame};
 use super::operations::take_args;
 use super::registers::{take_or_copy, window};
 use super::run::read;
-use super::{Hot, Machine, Stop, chain};
+use super::{HotExit, Machine, Stop, chain};
 use crate::apply::check_arity;
 use crate::builtins::Implementation;
 use crate::bytecode::instruction::{
@@ -26,13 +26,13 @@ use std::rc::Rc;
 type Registers = [Value; WINDOW];
 
 /// How the hot loop continues after a function has returned to a frame that is not code.
-pub(super) enum Below {
+pub(super) enum ReturnAction {
     /// The function on top runs; its arguments are in place.
-    Again,
+    Reenter,
     /// Nothing was changed: the complete table makes the return.
-    Table,
-    /// The hot loop exits for the reason in `Machine::leaving`.
-    Leave,
+    SlowPath,
+    /// The hot loop exits for the reason in `Machine::hot_exit`.
+    Exit,
 }
 
 impl Machine<'_> {
@@ -42,9 +42,9 @@ impl Machine<'_> {
     /// # Errors
     /// The fault of a machine; the frame is removed then.
     #[inline(never)]
-    pub(super) fn return_elsewhere(&mut self, src: Src, base: u32) -> Result<Below> {
+    pub(super) fn return_elsewhere(&mut self, src: Src, base: u32) -> Result<ReturnAction> {
         if self.cx.fuel.slice <= 0 || account::attention() {
-            return Ok(Below::Table);
+            return Ok(ReturnAction::SlowPath);
         }
         match self.fiber.frames.below() {
             Some(Frame::Native { .. }) => {
@@ -55,14 +55,14 @@ impl Machine<'_> {
                 {
                     *pc = 0;
                     self.cx.fuel.slice -= 1;
-                    return Ok(Below::Again);
+                    return Ok(ReturnAction::Reenter);
                 }
                 self.return_to_machine(src, base as usize)
             }
             Some(Frame::Chain { .. }) => match chain::advance(self.fiber, self.functions, src) {
                 Some(calls) => {
                     self.cx.fuel.slice -= calls;
-                    Ok(Below::Again)
+                    Ok(ReturnAction::Reenter)
                 }
                 None => self.return_to_machine(src, base as usize),
             },
@@ -72,19 +72,19 @@ impl Machine<'_> {
                 let value = take_or_copy(stack, base as usize + usize::from(src.reg), src.last);
                 stack[base as usize] = Value::Nil;
                 frames.pop();
-                self.leaving = Hot::Stop(Stop::Done(value));
-                Ok(Below::Leave)
+                self.hot_exit = HotExit::Stop(Stop::Done(value));
+                Ok(ReturnAction::Exit)
             }
-            Some(Frame::Code { .. }) => Ok(Below::Table),
+            Some(Frame::Code { .. }) => Ok(ReturnAction::SlowPath),
         }
     }
 
     /// [`Machine::return_elsewhere`] in all but the common cases. There is fuel for one call.
     #[inline(never)]
-    fn return_to_machine(&mut self, src: Src, base: usize) -> Result<Below> {
+    fn return_to_machine(&mut self, src: Src, base: usize) -> Result<ReturnAction> {
         let is_fixed = match self.fiber.frames.last() {
             Some(Frame::Code { function, .. }) => {
-                let function = self.functions.get(function.place());
+                let function = self.functions.get(function.index());
                 function.is_some_and(|function| function.entry.has_fixed_arity())
             }
             _ => false,
@@ -95,45 +95,45 @@ impl Machine<'_> {
             let value = take_or_copy(stack, base + usize::from(src.reg), src.last);
             stack[base] = Value::Nil;
             frames.pop();
-            self.leaving = Hot::Returned(value, base as u32);
-            return Ok(Below::Leave);
+            self.hot_exit = HotExit::Returned(value, base as u32);
+            return Ok(ReturnAction::Exit);
         }
         let (Some(native), Some(window)) = (
             self.fiber.natives.last_mut(),
             stack.get_mut(base..).and_then(|w| w.first_chunk_mut::<WINDOW>()),
         ) else {
-            return Ok(Below::Leave);
+            return Ok(ReturnAction::Exit);
         };
         if !is_fixed {
             // The call lays out the window of such a function.
             let value = take_or_copy(window, usize::from(src.reg), src.last);
             clear(&mut window[0]);
             frames.pop();
-            self.leaving = Hot::Returned(value, base as u32);
-            return Ok(Below::Leave);
+            self.hot_exit = HotExit::Returned(value, base as u32);
+            return Ok(ReturnAction::Exit);
         }
         let mut action = None;
         let returned = match window[usize::from(src.reg)] {
             // A separate call for each kind of value, which so stays in machine registers.
-            Value::Int(int) => native.again(self.cx, Value::Int(int), window, &mut action),
-            Value::Bool(bool) => native.again(self.cx, Value::Bool(bool), window, &mut action),
+            Value::Int(int) => native.resume_in_window(self.cx, Value::Int(int), window, &mut action),
+            Value::Bool(bool) => native.resume_in_window(self.cx, Value::Bool(bool), window, &mut action),
             _ => {
                 let value = &mut window[usize::from(src.reg)];
                 let value = if src.last { take(value) } else { value.clone() };
-                native.again(self.cx, value, window, &mut action)
+                native.resume_in_window(self.cx, value, window, &mut action)
             }
         };
         match returned {
             Ok(true) => {
                 self.save(0);
                 self.cx.fuel.slice -= 1;
-                Ok(Below::Again)
+                Ok(ReturnAction::Reenter)
             }
             Ok(false) => {
                 window[0] = Value::Nil;
                 frames.pop();
-                self.leaving = action.map_or(Hot::Drive, Hot::Act);
-                Ok(Below::Leave)
+                self.hot_exit = action.map_or(HotExit::Drive, HotExit::Act);
+                Ok(ReturnAction::Exit)
             }
             Err(fault) => {
                 frames.pop();
@@ -147,34 +147,34 @@ impl Machine<'_> {
     /// # Errors
     /// The fault of the builtin.
     #[inline(never)]
-    pub(super) fn settle_builtin(&mut self, pc: usize) -> Result<Hot> {
+    pub(super) fn settle_builtin(&mut self, pc: usize) -> Result<HotExit> {
         self.save(pc);
         let Some(&Frame::Code { function, base, .. }) = self.fiber.frames.last() else {
-            return Ok(Hot::Drive);
+            return Ok(HotExit::Drive);
         };
-        let function = self.functions.get(function.place()).and_then(Function::compiled);
+        let function = self.functions.get(function.index()).and_then(Function::compiled);
         let top = base + function.map_or(WINDOW as u32, |proto| proto.registers.into());
         match self.pending.take() {
             Some(Pending { step: Ok(Step::Enter(native)), dst }) => {
                 self.fiber.push_native(native, base + u32::from(dst), top);
-                Ok(Hot::Drive)
+                Ok(HotExit::Drive)
             }
             Some(Pending { step: Ok(Step::TailCall(callee, arguments)), dst }) => {
                 let dst = base + u32::from(dst);
                 Ok(match self.call(callee, arguments, dst, top)? {
-                    Called::Value(value) => Hot::Returned(value, dst),
-                    Called::Entered => Hot::Drive,
-                    Called::Stop(stop) => Hot::Stop(stop),
+                    CallOutcome::Value(value) => HotExit::Returned(value, dst),
+                    CallOutcome::Entered => HotExit::Drive,
+                    CallOutcome::Stop(stop) => HotExit::Stop(stop),
                 })
             }
             Some(Pending { step: Ok(Step::Return(value)), dst }) => {
-                Ok(Hot::Returned(value, base + u32::from(dst)))
+                Ok(HotExit::Returned(value, base + u32::from(dst)))
             }
             Some(Pending { step: Err(fault), .. }) => Err(fault),
             // A host call: nothing was changed, and the complete table makes it.
             None => {
                 self.save(pc - 1);
-                Ok(Hot::Table)
+                Ok(HotExit::SlowPath)
             }
         }
     }
@@ -231,10 +231,10 @@ pub(super) fn is_less(registers: &Registers, variable: Pinned, value: i64, test:
 #[inline(always)]
 pub(super) fn related(relation: Relation, a: &Value, constant: &Value) -> Option<bool> {
     match (a, constant) {
-        (Value::Int(a), Value::Int(b)) => Some(relation.of(a, b)),
-        (Value::Keyword(a), Value::Keyword(b)) => relation.of_equality(a == b),
+        (Value::Int(a), Value::Int(b)) => Some(relation.holds(a, b)),
+        (Value::Keyword(a), Value::Keyword(b)) => relation.decided_by_equality(a == b),
         (Value::Str(a), Value::Str(b)) if b.as_str().len() <= SHORT_TEXT => {
-            relation.of_equality(Rc::ptr_eq(a, b) || a.as_str() == b.as_str())
+            relation.decided_by_equality(Rc::ptr_eq(a, b) || a.as_str() == b.as_str())
         }
         _ => None,
     }

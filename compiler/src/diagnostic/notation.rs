@@ -6,7 +6,7 @@ use logos::Logos;
 use ptc_vm::{BoundedText, Reason, Span};
 
 /// Gives the hint if the text around a span has the notation.
-type Detector = fn(&Place<'_>) -> Option<String>;
+type Detector = fn(&SpanText<'_>) -> Option<String>;
 
 /// Reasons, the detector for errors with these reasons, and whether its hint replaces all others.
 const DETECTORS: &[(&[Reason], Detector, bool)] = &[
@@ -24,7 +24,7 @@ const OPERATORS: &[&str] =
     &["+", "-", "*", "/", "<", ">", "<=", ">=", "=", "==", "not=", "and", "or", "mod", "rem", "quot"];
 
 /// The text of an error with its surroundings.
-struct Place<'s> {
+struct SpanText<'s> {
     before: &'s str,
     covered: &'s str,
     after: &'s str,
@@ -49,56 +49,56 @@ pub(super) fn advise(source: &str, span: Span, reason: Reason, hints: &mut Vec<S
     if is_enough {
         hints.clear();
     }
-    hints.insert(0, BoundedText::of(hint).into());
+    hints.insert(0, BoundedText::new(hint).into());
 }
 
 /// The hint for the notation at a span, if an error of this reason can result from it.
 fn find(source: &str, span: Span, reason: Reason) -> Option<(String, bool)> {
     let (start, end) = (span.start as usize, span.end as usize);
     let covered = source.get(start..end).filter(|covered| covered.len() <= LONGEST)?;
-    let place = Place { before: ending(source.get(..start)?), covered, after: beginning(source.get(end..)?) };
+    let text =
+        SpanText { before: ending(source.get(..start)?), covered, after: beginning(source.get(end..)?) };
     DETECTORS
         .iter()
         .filter(|(reasons, ..)| reasons.contains(&reason))
-        .find_map(|(_, look, is_enough)| Some((look(&place)?, *is_enough)))
+        .find_map(|(_, look, is_enough)| Some((look(&text)?, *is_enough)))
 }
 
 /// `foo(x)`, with the span at `foo`.
-fn call_outside(place: &Place<'_>) -> Option<String> {
-    let is_name = !place.covered.is_empty() && place.covered.chars().all(is_symbol_char);
-    let is_head = place.before.trim_end().ends_with('(');
-    (is_name && !is_head && place.after.starts_with('('))
-        .then(|| format!("The name of a call stands inside the parentheses: ({} …).", place.covered))
+fn call_outside(text: &SpanText<'_>) -> Option<String> {
+    let is_name = !text.covered.is_empty() && text.covered.chars().all(is_symbol_char);
+    let is_head = text.before.trim_end().ends_with('(');
+    (is_name && !is_head && text.after.starts_with('('))
+        .then(|| format!("The name of a call stands inside the parentheses: ({} …).", text.covered))
 }
 
 /// `foo(x)`, with the span at `(x)`.
-fn arguments_outside(place: &Place<'_>) -> Option<String> {
-    let name_start = place.before.rfind(|c| !is_symbol_char(c)).map_or(0, |at| at + 1);
-    let name = place.before.get(name_start..).filter(|name| name.starts_with(|c: char| c.is_alphabetic()))?;
-    place
-        .covered
+fn arguments_outside(text: &SpanText<'_>) -> Option<String> {
+    let name_start = text.before.rfind(|c| !is_symbol_char(c)).map_or(0, |at| at + 1);
+    let name = text.before.get(name_start..).filter(|name| name.starts_with(|c: char| c.is_alphabetic()))?;
+    text.covered
         .starts_with('(')
         .then(|| format!("The name of a call stands inside the parentheses: ({name} …)."))
 }
 
 /// `x = 1`.
-fn assignment(place: &Place<'_>) -> Option<String> {
-    let after = place.after.trim_start();
+fn assignment(text: &SpanText<'_>) -> Option<String> {
+    let after = text.after.trim_start();
     let is_equals = after.strip_prefix('=').is_some_and(|rest| rest.starts_with([' ', '(', '"', '[', '{']));
-    let name = place.covered;
+    let name = text.covered;
     is_equals.then(|| format!("Give a value a name with (def {name} …), or (let [{name} …] …) for a part."))
 }
 
 /// `f"…"`.
-fn prefixed_text(place: &Place<'_>) -> Option<String> {
-    let is_prefix = matches!(place.covered, "f" | "F" | "r" | "b" | "u");
-    (is_prefix && place.after.starts_with('"'))
+fn prefixed_text(text: &SpanText<'_>) -> Option<String> {
+    let is_prefix = matches!(text.covered, "f" | "F" | "r" | "b" | "u");
+    (is_prefix && text.after.starts_with('"'))
         .then(|| "Text is put together with (str \"total \" x) or (format \"%.2f\" x).".to_owned())
 }
 
 /// `((+ 1 2))`.
-fn extra_parentheses(place: &Place<'_>) -> Option<String> {
-    let inner = place.covered.strip_prefix('(')?.strip_suffix(')')?;
+fn extra_parentheses(text: &SpanText<'_>) -> Option<String> {
+    let inner = text.covered.strip_prefix('(')?.strip_suffix(')')?;
     let mut depth = 0usize;
     let mut forms = 0;
     for token in Token::lexer(inner) {
@@ -115,8 +115,8 @@ fn extra_parentheses(place: &Place<'_>) -> Option<String> {
 }
 
 /// `(1 + 2)`.
-fn infix(place: &Place<'_>) -> Option<String> {
-    let inner = place.covered.strip_prefix('(')?;
+fn infix(text: &SpanText<'_>) -> Option<String> {
+    let inner = text.covered.strip_prefix('(')?;
     let mut tokens = Token::lexer(inner);
     let first = tokens.next()?.ok()?;
     if matches!(first, Token::OpenList | Token::OpenVector | Token::OpenMap | Token::OpenSet) {
@@ -130,16 +130,16 @@ fn infix(place: &Place<'_>) -> Option<String> {
 }
 
 /// `x[0]`.
-fn subscript(place: &Place<'_>) -> Option<String> {
-    let is_symbol_end = |at: usize| place.covered[..at].chars().next_back().is_some_and(is_symbol_char);
-    let inside = place.covered.match_indices('[').find(|(at, _)| is_symbol_end(*at)).map(|(at, _)| {
-        let start = place.covered[..at].rfind(|c| !is_symbol_char(c)).map_or(0, |before| before + 1);
-        &place.covered[start..at]
+fn subscript(text: &SpanText<'_>) -> Option<String> {
+    let is_symbol_end = |at: usize| text.covered[..at].chars().next_back().is_some_and(is_symbol_char);
+    let inside = text.covered.match_indices('[').find(|(at, _)| is_symbol_end(*at)).map(|(at, _)| {
+        let start = text.covered[..at].rfind(|c| !is_symbol_char(c)).map_or(0, |before| before + 1);
+        &text.covered[start..at]
     });
-    let is_name = !place.covered.is_empty() && place.covered.chars().all(is_symbol_char);
+    let is_name = !text.covered.is_empty() && text.covered.chars().all(is_symbol_char);
     let name = match inside {
         Some(name) => name,
-        None if is_name && place.after.starts_with('[') => place.covered,
+        None if is_name && text.after.starts_with('[') => text.covered,
         None => return None,
     };
     Some(format!("Read an item with (get {name} key) or (nth {name} index)."))

@@ -6,16 +6,16 @@ use std::ops::Range;
 
 /// The free ranges of a table; its last row is in use. Sorted; no two ranges are adjacent.
 #[derive(Default)]
-pub(super) struct Places(Vec<Range<u32>>);
+pub(super) struct FreeRanges(Vec<Range<u32>>);
 
-impl Places {
+impl FreeRanges {
     /// The start of a free range of `rows` rows, in a table of this length.
     pub(super) fn find(&self, rows: usize, length: usize) -> u32 {
         let fits = self.0.iter().find(|free| free.len() >= rows);
         fits.map_or(length as u32, |free| free.start)
     }
 
-    /// Allocates rows that [`Places::find`] has found.
+    /// Allocates rows that [`FreeRanges::find`] has found.
     pub(super) fn take(&mut self, rows: Range<u32>) {
         let at = self.0.partition_point(|free| free.start < rows.start);
         match self.0.get_mut(at) {
@@ -49,20 +49,20 @@ impl Places {
 
 #[cfg(test)]
 mod tests {
-    use super::Places;
+    use super::FreeRanges;
 
     /// A table of who has which row.
     #[derive(Default)]
     struct Table {
         rows: Vec<Option<u32>>,
-        places: Places,
+        free: FreeRanges,
     }
 
     impl Table {
         fn add(&mut self, who: u32, count: usize) -> u32 {
-            let first = self.places.find(count, self.rows.len());
+            let first = self.free.find(count, self.rows.len());
             let rows = first..first + count as u32;
-            self.places.take(rows.clone());
+            self.free.take(rows.clone());
             self.rows.resize(self.rows.len().max(rows.end as usize), None);
             for row in rows {
                 assert_eq!(self.rows[row as usize].replace(who), None, "row {row} is in use");
@@ -73,7 +73,7 @@ mod tests {
         fn remove(&mut self, first: u32, count: usize) {
             let rows = first..first + count as u32;
             self.rows[first as usize..rows.end as usize].fill(None);
-            let left = self.places.give_back(rows, self.rows.len());
+            let left = self.free.give_back(rows, self.rows.len());
             self.rows.truncate(left);
         }
     }
@@ -103,7 +103,7 @@ mod tests {
             assert!(table.rows.last().is_none_or(Option::is_some));
         }
         held.drain(..).for_each(|(first, count)| table.remove(first, count));
-        assert!(table.rows.is_empty() && table.places.0.is_empty());
+        assert!(table.rows.is_empty() && table.free.0.is_empty());
     }
 
     #[test]
@@ -112,12 +112,12 @@ mod tests {
         let first: Vec<u32> = (0..5).map(|who| table.add(who, 2)).collect();
         table.remove(first[1], 2);
         table.remove(first[3], 2);
-        let before = table.places.0.clone();
+        let before = table.free.0.clone();
         let run: Vec<u32> = [1, 2, 4].map(|count| table.add(9, count)).into();
         assert_eq!(run, [2, 6, 10]);
         for (first, count) in run.into_iter().zip([1, 2, 4]).rev() {
             table.remove(first, count);
         }
-        assert_eq!((table.places.0, table.rows.len()), (before, 10));
+        assert_eq!((table.free.0, table.rows.len()), (before, 10));
     }
 }
