@@ -5,7 +5,7 @@ use ptc_mcp::files::{FileRoots, FileUtilities};
 use ptc_runtime::secrets::SecretRegistry;
 use ptc_runtime::spill::SpillStore;
 use ptc_runtime::tasks::StopFlag;
-use ptc_runtime::upstream::AnswerWriter;
+use ptc_runtime::upstream::{AnswerWriter, ResultSink};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -126,7 +126,7 @@ impl Hostile {
 
 /// The answer of a tool, or its error text.
 fn call(roots: &Arc<FileRoots>, tool: &str, arguments: &Value) -> Result<Value, String> {
-    let answer = AnswerWriter::of_result(1 << 20, None);
+    let answer = AnswerWriter::of_result(ResultSink::Inline { max_bytes: 1 << 20 });
     let utilities = FileUtilities::new(roots.clone(), true);
     let answer = utilities.call(tool, &arguments.to_string(), answer, &StopFlag::default());
     let answer = answer.map_err(|fault| format!("{fault:?}"))?;

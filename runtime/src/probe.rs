@@ -2,7 +2,7 @@
 
 use crate::broker::CallPayload;
 use crate::guest::lisp::tool_call::unwrap;
-use crate::upstream::{CallResult, ResultBody, response};
+use crate::upstream::{CallResult, response};
 use ptc_vm::{Context, Value};
 
 /// Turns a frame with an upstream's answer to `tools/call` into the value that the program gets.
@@ -11,7 +11,7 @@ use ptc_vm::{Context, Value};
 /// The frame is no answer; a limit of the program.
 pub fn answer_to_value(cx: &mut Context, frame: Vec<u8>) -> Result<Value, String> {
     let answer = response(frame).ok_or("not an answer")?;
-    let unwrapped = unwrap(cx, &CallPayload::of(CallResult::Mcp(ResultBody::Inline(answer)), None))
-        .map_err(|fault| fault.message)?;
+    let unwrapped =
+        unwrap(cx, &CallPayload::of(CallResult::Mcp(answer), None)).map_err(|fault| fault.message)?;
     Ok(unwrapped.value)
 }

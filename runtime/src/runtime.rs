@@ -55,8 +55,8 @@ pub struct ServerStatus {
     pub tools_loaded: bool,
     /// Problems of its tool list.
     pub notes: Vec<String>,
-    /// How it is reached ([`TransportSpec::descriptor`](crate::upstream::TransportSpec::descriptor)), with
-    /// secrets redacted.
+    /// How it is reached ([`Transport::descriptor`](crate::upstream::Transport::descriptor)), without
+    /// secrets.
     pub descriptor: serde_json::Value,
     /// When its tools were last listed.
     pub listed_at: Option<SystemTime>,

@@ -37,8 +37,7 @@ async fn a_stateless_server_needs_no_handshake() {
     while fake.tools().unwrap().get("grown").is_none() {
         tokio::task::yield_now().await;
     }
-    let mut short = request("hang", json!({}));
-    short.timeout = Duration::from_millis(50);
+    let short = request("hang", json!({})).within(Duration::from_millis(50));
     assert!(matches!(fake.call(short).await, Err(UpstreamFault::Timeout(_))));
     let stats = call(&fake, "stats", json!({})).await.unwrap();
     assert_eq!(stats["structuredContent"]["cancelled"][0]["reason"], "timeout");

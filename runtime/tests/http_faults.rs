@@ -253,7 +253,7 @@ const FAULTS: &[Fault] = &[
 fn seen(fault: &UpstreamFault) -> Sees {
     match fault {
         UpstreamFault::Unavailable(_) => Sees::Unavailable,
-        UpstreamFault::Protocol(_) => Sees::Error,
+        UpstreamFault::Rpc(_) | UpstreamFault::Protocol(_) => Sees::Error,
         UpstreamFault::Timeout(_) => Sees::Timeout,
         UpstreamFault::TooLarge { .. } => Sees::TooLarge,
     }
@@ -280,7 +280,7 @@ async fn every_fault_is_told_and_the_next_call_works() {
             let mut meets = request("fault", json!({}));
             meets.sink = ResultSink::Inline { max_bytes: CAP };
             if *sees == Sees::Timeout {
-                meets.timeout = Duration::from_millis(300);
+                meets = meets.within(Duration::from_millis(300));
             }
             let fault = remote.call(meets).await.unwrap_err();
             assert_eq!(seen(&fault), *sees, "{style:?}, {what}: {fault}");

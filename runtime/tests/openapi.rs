@@ -313,8 +313,7 @@ async fn a_service_that_stops_answering_is_given_up_and_found_again() {
     let upstream =
         upstream_with(service.entry(&SecretRegistry::new()), SnapshotMode::Live, SecretRegistry::new());
     upstream.start().await.unwrap();
-    let mut call = common::request("list-traces", json!({}));
-    call.timeout = std::time::Duration::from_millis(100);
+    let call = common::request("list-traces", json!({})).within(std::time::Duration::from_millis(100));
     assert!(upstream.call(call).await.unwrap_err().to_string().contains("no answer within"));
     while upstream.status().state == UpstreamState::Ready {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;

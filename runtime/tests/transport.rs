@@ -100,7 +100,8 @@ async fn a_list_that_is_too_old_is_asked_for_again() {
 #[tokio::test(start_paused = true)]
 async fn faults_of_calls() {
     let memory = upstream(&MemoryServer::default());
-    assert_eq!(call(&memory, "fail", json!({})).await, Err(UpstreamFault::Protocol("no".to_owned())));
+    let fault = call(&memory, "fail", json!({})).await.unwrap_err();
+    assert!(matches!(&fault, UpstreamFault::Rpc(error) if error.message == "no"), "{fault:?}");
     let mut narrow = request("echo", json!({"a": "x".repeat(100)}));
     narrow.sink = ResultSink::Inline { max_bytes: 50 };
     assert!(matches!(memory.call(narrow).await, Err(UpstreamFault::TooLarge { cap: 50, .. })));
@@ -112,8 +113,7 @@ async fn nobody_waits_for_what_is_given_up() {
     let memory = upstream(&server);
     memory.start().await.unwrap();
     server.log();
-    let mut short = request("hang", json!({}));
-    short.timeout = Duration::from_secs(5);
+    let short = request("hang", json!({})).within(Duration::from_secs(5));
     let fault = memory.call(short).await.unwrap_err();
     assert_eq!(fault, UpstreamFault::Timeout(Duration::from_secs(5)));
     assert_eq!(server.log()[1], "tools/call hang timed out");
@@ -132,8 +132,7 @@ async fn a_server_that_answers_nothing_is_replaced() {
     let server = MemoryServer::new(&[Habit::Mute]);
     let memory = upstream(&server);
     for _ in 0..2 {
-        let mut short = request("hang", json!({}));
-        short.timeout = Duration::from_secs(5);
+        let short = request("hang", json!({})).within(Duration::from_secs(5));
         memory.call(short).await.unwrap_err();
         while memory.status().state == UpstreamState::Ready {
             sleep(Duration::from_millis(10)).await;

@@ -215,8 +215,7 @@ async fn what_nobody_wants_any_more_is_cancelled() {
             () = begun.notified() => {}
         }
         gone.notified().await;
-        let mut short = request("slow", json!({}));
-        short.timeout = Duration::from_millis(50);
+        let short = request("slow", json!({})).within(Duration::from_millis(50));
         let fault = remote.call(short).await.unwrap_err();
         assert!(matches!(fault, UpstreamFault::Timeout(_)), "{fault:?}");
         gone.notified().await;

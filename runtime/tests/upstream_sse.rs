@@ -177,8 +177,7 @@ async fn caps_deadlines_and_cancellation() {
         let fault = fault.unwrap_err();
         assert!(matches!(fault, UpstreamFault::TooLarge { cap: c, .. } if c == cap as u64), "{fault}");
     }
-    let mut short = request("hang", json!({}));
-    short.timeout = Duration::from_millis(50);
+    let short = request("hang", json!({})).within(Duration::from_millis(50));
     let fault = remote.call(short).await.unwrap_err();
     assert!(matches!(fault, UpstreamFault::Timeout(_)), "{fault}");
     assert!(call(&remote, "hang", json!({})).now_or_never().is_none());

@@ -7,9 +7,7 @@ use common::{call, entry, entry_with, is_alive, request, upstream, upstream_with
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::secrets::{Credential, SecretRegistry};
 use ptc_runtime::tools::SnapshotMode;
-use ptc_runtime::upstream::{
-    CallResult, ResultBody, ResultSink, StdioSpec, Upstream, UpstreamFault, UpstreamState,
-};
+use ptc_runtime::upstream::{CallResult, ResultSink, StdioSpec, Upstream, UpstreamFault, UpstreamState};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,8 +51,7 @@ async fn many_calls_are_in_flight_at_once() {
 async fn a_timeout_and_a_dropped_call_cancel_upstream_and_others_go_on() {
     let fake = upstream(&[]);
     fake.start().await.unwrap();
-    let mut short = request("hang", json!({}));
-    short.timeout = Duration::from_millis(50);
+    let short = request("hang", json!({})).within(Duration::from_millis(50));
     assert_eq!(fake.call(short).await.unwrap_err(), UpstreamFault::Timeout(Duration::from_millis(50)));
     {
         let dropped = fake.call(request("hang", json!({})));
@@ -104,7 +101,7 @@ async fn an_oversized_answer_fails_only_its_call() {
     }
     let mut roomy = request("big", json!({"bytes": 5_000_000}));
     roomy.sink = ResultSink::Inline { max_bytes: 6_000_000 };
-    let CallResult::Mcp(ResultBody::Inline(answer)) = fake.call(roomy).await.unwrap() else { panic!() };
+    let CallResult::Mcp(answer) = fake.call(roomy).await.unwrap() else { panic!() };
     assert!(answer.bytes().len() > 5_000_000);
     assert_eq!(other.await.unwrap(), Ok(text("\"late\"")));
 }
@@ -138,7 +135,8 @@ async fn requests_of_the_server_are_answered() {
 async fn json_rpc_errors_are_protocol_faults() {
     let fake = upstream(&[]);
     let fault = call(&fake, "rpc-error", json!({})).await.unwrap_err();
-    assert_eq!(fault, UpstreamFault::Protocol("database is down".into()));
+    let UpstreamFault::Rpc(error) = fault else { panic!("{fault:?}") };
+    assert_eq!(error.message, "database is down");
 }
 
 #[tokio::test]

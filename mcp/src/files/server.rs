@@ -1,17 +1,15 @@
-//! The file tools as an in-memory MCP server: an upstream like any other, without a process.
+//! The file utilities as a server in memory: their tools are called like those of any other.
 
 use super::{FileRoots, tools};
 use async_trait::async_trait;
 use ptc_runtime::spill::SpillError;
 use ptc_runtime::tasks::{StopFlag, look_aside};
+use ptc_runtime::tools::{CallTarget, UpstreamTool};
 use ptc_runtime::upstream::{
-    AnswerWriter, ErrorObject, Line, Link, LinkEnd, Peer, PeerEvents, PeerRequest, RawAnswer, RequestEra,
-    RequestFault, Transport, UpstreamFault,
+    AnswerWriter, CallResult, ConnectContext, Connection, Opened, Opening, RawAnswer, ServerRequest,
+    Transport, UpstreamFault,
 };
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use std::borrow::Cow;
+use serde_json::json;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,9 +56,8 @@ fn refusal(said: &str) -> RawAnswer {
 
 #[async_trait]
 impl Transport for FileUtilities {
-    async fn open(&self, _: Arc<PeerEvents>) -> Result<Box<dyn Link>, String> {
-        let peer = FilePeer { utilities: self.clone(), is_closed: AtomicBool::new(false) };
-        Ok(Box::new(FileLink(Arc::new(peer))))
+    async fn connect(&self, _: &ConnectContext) -> Result<Arc<dyn Connection>, String> {
+        Ok(Arc::new(FileConnection { utilities: self.clone(), is_closed: AtomicBool::new(false) }))
     }
 
     fn describe(&self) -> String {
@@ -68,34 +65,46 @@ impl Transport for FileUtilities {
         let how = if self.writes { "read and written" } else { "read" };
         format!("files in {}, {how} by this process", folders.join(", "))
     }
-}
 
-struct FileLink(Arc<FilePeer>);
-
-#[async_trait]
-impl Link for FileLink {
-    fn line(&self) -> Line {
-        Line::Mcp(self.0.clone())
-    }
-
-    async fn gone(&mut self) -> LinkEnd {
-        std::future::pending().await
-    }
-
-    fn close(&mut self, _: &str) {
-        self.0.is_closed.store(true, Ordering::Relaxed);
-    }
-
-    async fn discard(&mut self) {}
-
-    async fn shut_down(&mut self) {
-        self.close("");
+    fn speaks_mcp(&self) -> bool {
+        false
     }
 }
 
-struct FilePeer {
+struct FileConnection {
     utilities: FileUtilities,
     is_closed: AtomicBool,
+}
+
+#[async_trait]
+impl Connection for FileConnection {
+    async fn open(&self, _: Opening) -> Result<Opened, UpstreamFault> {
+        let tools =
+            tools::list(self.utilities.writes).into_iter().map(serde_json::from_value::<UpstreamTool>);
+        let tools = tools.collect::<Result<Vec<_>, _>>();
+        let listed = tools.map_err(|error| UpstreamFault::Protocol(error.to_string()))?.into();
+        let server_info = format!("file utilities {}", env!("CARGO_PKG_VERSION"));
+        Ok(Opened { listed, server_info, version: "2025-11-25".to_owned(), tools_may_change: false })
+    }
+
+    async fn call(&self, request: ServerRequest) -> Result<CallResult, UpstreamFault> {
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(UpstreamFault::Unavailable("the server is shutting down".to_owned()));
+        }
+        let ServerRequest { target: CallTarget::Tool(tool), arguments, sink, .. } = request else {
+            return Err(UpstreamFault::Protocol("unknown method".to_owned()));
+        };
+        let utilities = self.utilities.clone();
+        let work = move |stop: &StopFlag| {
+            utilities.call(&tool, arguments.as_str(), AnswerWriter::of_result(sink), stop)
+        };
+        let done = look_aside(work).await;
+        done.unwrap_or_else(|| Ok(refusal("it panicked"))).map(CallResult::Mcp)
+    }
+
+    fn close(&self, _: &str) {
+        self.is_closed.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Why a tool has no answer.
@@ -122,52 +131,5 @@ impl From<io::Error> for FileFault {
 impl From<SpillError> for FileFault {
     fn from(error: SpillError) -> FileFault {
         FileFault::Upstream(error.into())
-    }
-}
-
-#[derive(Deserialize)]
-struct CallParams<'a> {
-    #[serde(borrow)]
-    name: Cow<'a, str>,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
-}
-
-#[async_trait]
-impl Peer for FilePeer {
-    async fn request(&self, request: PeerRequest<'_>) -> Result<RawAnswer, RequestFault> {
-        if self.is_closed.load(Ordering::Relaxed) {
-            let why = "the server is shutting down".to_owned();
-            return Err(RequestFault::Upstream(UpstreamFault::Unavailable(why)));
-        }
-        let whole = |value: &Value| Ok(RawAnswer::from_bytes(value.to_string()));
-        match request.method {
-            "initialize" => whole(&json!({
-                "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
-                "serverInfo": { "name": "file utilities", "version": env!("CARGO_PKG_VERSION") },
-            })),
-            "tools/list" => whole(&json!({ "tools": tools::list(self.utilities.writes) })),
-            "ping" => whole(&json!({})),
-            "tools/call" => self.call(request).await,
-            _ => Err(RequestFault::Rpc(ErrorObject::read(br#"{"code":-32601,"message":"unknown method"}"#))),
-        }
-    }
-
-    fn notify(&self, _: &'static str, _: RequestEra<'_>) {}
-}
-
-impl FilePeer {
-    async fn call(&self, request: PeerRequest<'_>) -> Result<RawAnswer, RequestFault> {
-        let params = request.params.text().into_owned();
-        let answer = AnswerWriter::of_result(request.max_bytes, request.overflow);
-        let utilities = self.utilities.clone();
-        let work = move |stop: &StopFlag| match serde_json::from_str(&params) {
-            Ok(CallParams { name, arguments }) => {
-                utilities.call(&name, arguments.map_or("{}", RawValue::get), answer, stop)
-            }
-            Err(error) => Ok(refusal(&format!("the call cannot be read: {error}"))),
-        };
-        let done = look_aside(work).await;
-        done.unwrap_or_else(|| Ok(refusal("it panicked"))).map_err(RequestFault::Upstream)
     }
 }

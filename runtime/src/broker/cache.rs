@@ -8,7 +8,7 @@ use super::ToolBroker;
 use crate::run::account::RunAccount;
 use crate::run::outcome::Effect;
 use crate::tools::{CallTarget, UpstreamTool};
-use crate::upstream::{CallRequest, CallResult, ResultBody, ResultSink, Upstream, UpstreamFault};
+use crate::upstream::{CallResult, RawAnswer, ResultSink, ServerRequest, Upstream, UpstreamFault};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -166,7 +166,7 @@ impl ToolBroker {
         &self,
         account: &RunAccount,
         upstream: &Arc<dyn Upstream>,
-        request: CallRequest,
+        request: ServerRequest,
         repeat: Repeat,
     ) -> CameBack {
         let Some(cache) = &self.cache else { return CameBack::upstream(upstream.call(request).await) };
@@ -210,11 +210,8 @@ impl ResultCache {
         self: &Arc<ResultCache>,
         key: Key,
         upstream: &Arc<dyn Upstream>,
-        mut request: CallRequest,
+        request: ServerRequest,
     ) -> CameBack {
-        let begun = Instant::now();
-        let whole = request.timeout;
-        let until = begun.checked_add(whole);
         loop {
             let lead = match self.turn(key, upstream.name()) {
                 ResultTurn::Kept(result) if fits(&result, &request.sink) => return CameBack::kept(&result),
@@ -223,13 +220,11 @@ impl ResultCache {
                 ResultTurn::Lead(lead) => Some(lead),
                 ResultTurn::Wait(mut landing) => {
                     let landed = landing.wait_for(|landing| !matches!(landing, Landing::UnderWay));
-                    let landed = match until {
-                        Some(until) => timeout_at(until, landed).await,
-                        None => Ok(landed.await),
-                    };
-                    request.timeout = whole.saturating_sub(begun.elapsed());
-                    match landed.map(|landed| landed.map(|landing| landing.clone())) {
-                        Err(_) => return CameBack::upstream(Err(UpstreamFault::Timeout(whole))),
+                    match timeout_at(request.deadline, landed)
+                        .await
+                        .map(|landed| landed.map(|landing| landing.clone()))
+                    {
+                        Err(_) => return CameBack::upstream(Err(UpstreamFault::Timeout(request.timeout))),
                         // It was cancelled.
                         Ok(Err(_)) => continue,
                         Ok(Ok(Landing::Given(result))) if fits(&result, &request.sink) => {
@@ -379,24 +374,17 @@ impl Drop for Keepable {
 
 /// Bytes of a result that is a value in memory.
 fn inline(result: &CallResult) -> Option<usize> {
-    match result {
-        CallResult::Mcp(ResultBody::Inline(answer))
-        | CallResult::Json(ResultBody::Inline(answer))
-        | CallResult::Text(ResultBody::Inline(answer)) => Some(answer.held_bytes()),
-        CallResult::Mcp(ResultBody::Spilled(_))
-        | CallResult::Json(ResultBody::Spilled(_))
-        | CallResult::Text(ResultBody::Spilled(_))
-        | CallResult::Failed { .. } => None,
-    }
+    let is_value = !matches!(result, CallResult::Failed { .. });
+    let answer = Some(result.answer()).filter(|answer| is_value && answer.spilled().is_none());
+    answer.map(RawAnswer::held_bytes)
 }
 
 /// Whether a caller with this sink may have it in memory.
 fn fits(result: &CallResult, sink: &ResultSink) -> bool {
-    let (ResultSink::Inline { max_bytes } | ResultSink::Spill { max_bytes, .. }) = sink;
-    inline(result).is_some_and(|bytes| bytes <= *max_bytes)
+    inline(result).is_some_and(|bytes| bytes <= sink.max_bytes())
 }
 
-fn key(owner: Option<u64>, server: &str, request: &CallRequest) -> Option<Key> {
+fn key(owner: Option<u64>, server: &str, request: &ServerRequest) -> Option<Key> {
     let CallTarget::Tool(tool) = &request.target else { return None };
     let mut arguments: serde_json::Value = serde_json::from_slice(request.arguments.as_ref()).ok()?;
     arguments.sort_all_objects();

@@ -7,7 +7,7 @@ use crate::host::{Answering, GrantedTool};
 use crate::run::account::{CallTag, RunAccount};
 use crate::run::ledger::OpenCall;
 use crate::run::outgoing::Arguments;
-use crate::upstream::{CallResult, RawAnswer, ResultBody, UpstreamFault};
+use crate::upstream::{CallResult, RawAnswer, UpstreamFault};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -97,13 +97,12 @@ impl DirectCall {
         let Some(call) = self.call.take() else {
             return Err(self.broker.upstream_fault(&UpstreamFault::Timeout(self.whole), self.whole).into());
         };
-        let inline = |bytes| ResultBody::Inline(RawAnswer::from_bytes(bytes));
         let result = match ended {
             Ok(Ok(json)) if json.len() > self.max_bytes => {
                 Err(UpstreamFault::TooLarge { bytes: json.len() as u64, cap: self.max_bytes as u64 })
             }
-            Ok(Ok(json)) => Ok(CallResult::Json(inline(json))),
-            Ok(Err(message)) => Ok(CallResult::Failed { message, body: inline(Vec::new()) }),
+            Ok(Ok(json)) => Ok(CallResult::Json(RawAnswer::from_bytes(json))),
+            Ok(Err(message)) => Ok(CallResult::Failed { message, body: RawAnswer::from_bytes(Vec::new()) }),
             Err(fault) => Err(fault),
         };
         match result {

@@ -8,7 +8,7 @@ use crate::run::account::Held;
 use crate::run::outcome::CallFault;
 use crate::spill::{RawSpill, Spilled, form_raw};
 use crate::tasks::{self, StopFlag, TaskOwner};
-use crate::upstream::{CallResult, RawAnswer, ResultBody, shorten};
+use crate::upstream::{CallResult, RawAnswer, shorten};
 use serde::Deserialize;
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
@@ -126,21 +126,14 @@ struct Blocks {
 impl CallPayload {
     /// Takes a result apart; large ones on a thread for blocking work.
     pub(crate) async fn read(result: CallResult, wrapped_in: Option<&'static str>) -> CallPayload {
-        let (CallResult::Mcp(body)
-        | CallResult::Json(body)
-        | CallResult::Text(body)
-        | CallResult::Failed { body, .. }) = &result;
-        let answer = match body {
-            ResultBody::Inline(answer) => answer,
-            ResultBody::Spilled(raw) => {
-                let (raw, is_mcp) = (raw.clone(), matches!(result, CallResult::Mcp(_)));
-                let formed = tasks::blocking(TaskOwner::Run, move |stop| {
-                    CallPayload::formed(&raw, is_mcp, wrapped_in, stop)
-                });
-                return formed.await.unwrap_or_else(|| malformed("the result could not be read"));
-            }
-        };
-        if answer.bytes().len() <= READ_INLINE {
+        if let Some(raw) = result.answer().spilled() {
+            let (raw, is_mcp) = (raw.clone(), matches!(result, CallResult::Mcp(_)));
+            let formed = tasks::blocking(TaskOwner::Run, move |stop| {
+                CallPayload::formed(&raw, is_mcp, wrapped_in, stop)
+            });
+            return formed.await.unwrap_or_else(|| malformed("the result could not be read"));
+        }
+        if result.answer().bytes().len() <= READ_INLINE {
             return CallPayload::of(result, wrapped_in);
         }
         // What is taken apart has parts of its own for a moment, outside of the account of its run.
@@ -268,25 +261,20 @@ impl CallPayload {
     /// Takes a result apart; `wrapped_in` is the member that its tool wraps results in, if it does.
     pub(crate) fn of(result: CallResult, wrapped_in: Option<&str>) -> CallPayload {
         match result {
-            CallResult::Mcp(ResultBody::Inline(answer)) => CallPayload::from_mcp(answer, wrapped_in),
-            CallResult::Json(ResultBody::Inline(answer)) => match answer.bytes().trim_ascii() {
+            result if result.answer().spilled().is_some() => malformed("the result is in a file"),
+            CallResult::Mcp(answer) => CallPayload::from_mcp(answer, wrapped_in),
+            CallResult::Json(answer) => match answer.bytes().trim_ascii() {
                 b"" => CallPayload::whole(answer, |_| Chosen::Nothing),
                 _ => CallPayload::whole(answer, Chosen::Structured),
             },
-            CallResult::Failed { message, body: ResultBody::Inline(answer) } => {
+            CallResult::Failed { message, body: answer } => {
                 let bytes = answer.bytes().len();
                 let structured = (bytes > 0).then_some(0..bytes);
                 let content = PayloadContent::ToolError { message, blocks: None, structured };
                 Self { content, bytes: bytes as u64, kept: KeptAnswer::Raw(answer), _held: None }
             }
-            CallResult::Text(ResultBody::Inline(answer)) if std::str::from_utf8(answer.bytes()).is_err() => {
-                malformed(NOT_UTF8)
-            }
-            CallResult::Text(ResultBody::Inline(answer)) => CallPayload::whole(answer, Chosen::Verbatim),
-            CallResult::Mcp(ResultBody::Spilled(_))
-            | CallResult::Json(ResultBody::Spilled(_))
-            | CallResult::Text(ResultBody::Spilled(_))
-            | CallResult::Failed { body: ResultBody::Spilled(_), .. } => malformed("the result is in a file"),
+            CallResult::Text(answer) if std::str::from_utf8(answer.bytes()).is_err() => malformed(NOT_UTF8),
+            CallResult::Text(answer) => CallPayload::whole(answer, Chosen::Verbatim),
         }
     }
 }

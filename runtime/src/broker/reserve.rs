@@ -13,7 +13,7 @@ use crate::spill::SpillStore;
 use crate::tools::words::{no_such_server, no_such_tool, refused_request, refused_tool};
 use crate::tools::{CallTarget, LookUp, Notation, PlainArguments, UpstreamTool};
 use crate::upstream::{
-    CallLimits, CallRequest, ResultSink, Upstream, UpstreamFault, UpstreamState, UpstreamStatus,
+    CallLimits, ResultSink, ServerRequest, Upstream, UpstreamFault, UpstreamState, UpstreamStatus,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -415,17 +415,13 @@ impl Permit {
             }
         };
         let repeat = Repeat::of(&target, &tool);
-        let request = CallRequest {
-            target,
-            arguments,
-            timeout: left,
-            sink: match store {
-                Some(store) => ResultSink::Spill { max_bytes, store },
-                None => ResultSink::Inline { max_bytes },
-            },
-            trace: account.trace().cloned(),
-            client: account.client().cloned(),
+        let sink = match store {
+            Some(store) => ResultSink::Spill { max_bytes, store },
+            None => ResultSink::Inline { max_bytes },
         };
+        let mut request = ServerRequest::new(target, arguments, left, sink);
+        request.trace = account.trace().cloned();
+        request.client = account.client().cloned();
         let (wrapped_in, declares_result) = (tool.wraps_result_in(), tool.declares_result());
         let call = UpstreamCall {
             broker,

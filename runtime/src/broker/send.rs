@@ -7,7 +7,7 @@ use crate::run::account::{CallTag, RunAccount};
 use crate::run::ledger::OpenCall;
 use crate::run::outcome::{CallFault, CallStatus};
 use crate::tools::CallTarget;
-use crate::upstream::{CallRequest, Upstream, UpstreamFault};
+use crate::upstream::{ServerRequest, Upstream, UpstreamFault};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub(crate) struct UpstreamCall {
     pub(super) upstream: Arc<dyn Upstream>,
     /// Wall clock of the whole call, of which the request has the rest.
     pub(super) whole: Duration,
-    pub(super) request: CallRequest,
+    pub(super) request: ServerRequest,
     /// The member that the tool wraps its results in.
     pub(super) wrapped_in: Option<&'static str>,
     /// It says what it gives, or nobody asks what it gave last.

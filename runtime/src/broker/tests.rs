@@ -4,7 +4,7 @@ use super::*;
 use crate::run::limits::Limits;
 use crate::run::outcome::CallStatus;
 use crate::tools::{SnapshotMode, ToolList, ToolPolicy, UpstreamTool};
-use crate::upstream::{CallLimits, CallRequest, CallResult, RawAnswer, ResultBody, UpstreamStatus};
+use crate::upstream::{CallLimits, CallResult, RawAnswer, ServerRequest, UpstreamStatus};
 use ptc_vm::Interrupt;
 use serde_json::json;
 
@@ -18,7 +18,7 @@ struct Plain {
 const NAME: &str = "plain";
 
 /// What a result is, from its bytes.
-type Form = fn(ResultBody) -> CallResult;
+type Form = fn(RawAnswer) -> CallResult;
 
 const RESULTS: [(&str, Form, &[u8]); 4] = [
     ("json", CallResult::Json, br#"{"isError": true, "rows": [1, 2]}"#),
@@ -57,13 +57,13 @@ impl Upstream for Plain {
         Ok(())
     }
 
-    async fn call(&self, request: CallRequest) -> Result<CallResult, UpstreamFault> {
+    async fn call(&self, request: ServerRequest) -> Result<CallResult, UpstreamFault> {
         let (_, form, body) = RESULTS.iter().find(|(name, ..)| *name == request.target.label()).unwrap();
         let (max_bytes, _) = request.sink.parts();
         if body.len() > max_bytes {
             return Err(UpstreamFault::TooLarge { bytes: body.len() as u64, cap: max_bytes as u64 });
         }
-        Ok(form(ResultBody::Inline(RawAnswer::from_bytes(*body))))
+        Ok(form(RawAnswer::from_bytes(*body)))
     }
 
     async fn stop(&self) {}

@@ -8,7 +8,7 @@ use super::vars::{EDITOR_FOLDERS, Placeholders, expand, folder_of_editors};
 use super::{ConfigError, Shape, Startup};
 use crate::secrets::{Credential, Protection, SecretRegistry, names};
 use crate::tools::{NameRule, ToolPolicy};
-use crate::upstream::{CallLimits, HttpSpec, StdioSpec, Transport, TransportSpec, is_inherited};
+use crate::upstream::{CallLimits, HttpSpec, StdioSpec, Transport, UnusableEntry, is_inherited};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub struct ServerEntry {
     /// Description that `tool/servers` shows.
     pub description: Option<String>,
     /// How to reach it.
-    pub transport: TransportSpec,
+    pub transport: Arc<dyn Transport>,
     /// Time limit of one start.
     pub handshake_timeout: Duration,
     /// The file sets `handshake_timeout`, so no other default applies.
@@ -65,20 +65,20 @@ impl ServerEntry {
 
     /// A strict stdio server with a clean environment.
     pub fn stdio(name: &str, command: String, arguments: Vec<String>) -> ServerEntry {
-        ServerEntry::new(name, TransportSpec::Stdio(StdioSpec::new(command, arguments)))
+        ServerEntry::new(name, Arc::new(StdioSpec::new(command, arguments)))
     }
 
     /// A strict remote server.
     pub fn http(name: &str, spec: HttpSpec) -> ServerEntry {
-        ServerEntry::new(name, TransportSpec::Http(Box::new(spec)))
+        ServerEntry::new(name, Arc::new(spec))
     }
 
     /// A strict server that is reached through a transport of the application.
     pub fn custom(name: &str, transport: Arc<dyn Transport>) -> ServerEntry {
-        ServerEntry::new(name, TransportSpec::Custom(transport))
+        ServerEntry::new(name, transport)
     }
 
-    fn new(name: &str, transport: TransportSpec) -> ServerEntry {
+    fn new(name: &str, transport: Arc<dyn Transport>) -> ServerEntry {
         ServerEntry {
             name: name.into(),
             description: None,
@@ -137,7 +137,7 @@ impl EntryReader<'_> {
         for secret in value.as_object().into_iter().flat_map(names::in_entry) {
             let _ = self.secrets.register(&secret);
         }
-        let mut made = ServerEntry::new(self.server, TransportSpec::Unusable(error.to_string()));
+        let mut made = ServerEntry::new(self.server, Arc::new(UnusableEntry(error.to_string())));
         made.startup_is_explicit = value.get("required").is_some_and(Value::is_boolean);
         made.startup = match value.get("required") {
             Some(Value::Bool(true)) => Startup::Strict,

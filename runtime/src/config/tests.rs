@@ -1,7 +1,8 @@
 #![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 use super::*;
 use crate::tools::{NameRule, ToolPattern, ToolPolicy};
-use crate::upstream::{CallLimits, HttpProtocol, HttpSpec, StdioSpec, TransportSpec};
+use crate::upstream::{CallLimits, HttpProtocol, HttpSpec, StdioSpec};
+use std::any::Any;
 use std::time::Duration;
 
 fn parse(text: &str) -> Result<Config, ConfigError> {
@@ -25,16 +26,8 @@ fn error(text: &str) -> String {
 }
 
 fn stdio(entry: &ServerEntry) -> &StdioSpec {
-    match &entry.transport {
-        TransportSpec::Stdio(spec) => spec,
-        TransportSpec::Unusable(why) => panic!("{why}"),
-        TransportSpec::Http(_)
-        | TransportSpec::OpenApi(_)
-        | TransportSpec::Local(_)
-        | TransportSpec::Custom(_) => {
-            panic!("another transport")
-        }
-    }
+    let transport: &dyn Any = &*entry.transport;
+    transport.downcast_ref().unwrap_or_else(|| panic!("{:?}", entry.transport.why_unusable()))
 }
 
 #[test]
@@ -378,10 +371,8 @@ fn a_hosts_choice_of_tools_is_taken_over_or_told() {
 }
 
 fn remote(entry: &ServerEntry) -> &HttpSpec {
-    match &entry.transport {
-        TransportSpec::Http(spec) => spec,
-        _ => panic!("not remote"),
-    }
+    let transport: &dyn Any = &*entry.transport;
+    transport.downcast_ref().expect("remote")
 }
 
 #[test]
@@ -471,7 +462,7 @@ fn a_list_of_servers_in_yaml_and_in_json() {
     let names: Vec<_> = config.servers.iter().map(|entry| (&*entry.name, entry.startup)).collect();
     assert_eq!(names, [("a-b", Startup::Lenient), ("remote", Startup::Lenient)]);
     assert_eq!(stdio(&config.servers[0]).arguments, ["1"]);
-    let TransportSpec::Http(spec) = &config.servers[1].transport else { panic!("another transport") };
+    let spec = remote(&config.servers[1]);
     assert_eq!(spec.protocol, HttpProtocol::Sse);
     let five = ScriptSettings { timeout: Some(Duration::from_secs(5)), max_output_bytes: Some(9) };
     assert_eq!(config.execution, five);

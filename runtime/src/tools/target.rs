@@ -15,6 +15,8 @@ pub enum CallTarget {
     Resource(Arc<str>),
     /// A prompt, by its name.
     Prompt(Arc<str>),
+    /// A question of the session itself, by its method. No program asks it.
+    Protocol(&'static str),
 }
 
 /// Lists other than that of tools.
@@ -65,16 +67,17 @@ impl CallTarget {
             CallTarget::List(kind) => kind.parts().0,
             CallTarget::Resource(_) => "resources/read",
             CallTarget::Prompt(_) => "prompts/get",
+            CallTarget::Protocol(method) => method,
         }
     }
 
-    /// The name or URI of the target; empty for a list.
-    pub fn subject(&self) -> &str {
+    /// The name or address of what is asked for, if it has one.
+    pub fn subject(&self) -> Option<&str> {
         match self {
             CallTarget::Tool(subject) | CallTarget::Resource(subject) | CallTarget::Prompt(subject) => {
-                subject
+                Some(subject)
             }
-            CallTarget::List(_) => "",
+            CallTarget::List(_) | CallTarget::Protocol(_) => None,
         }
     }
 

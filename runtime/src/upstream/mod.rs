@@ -3,24 +3,24 @@
 //!
 //! [`Upstream`] hides processes, sockets and protocols. From top to bottom:
 //!
-//! - `supervisor`: the life of a server over any transport: starts, restarts, its tool list, its end.
-//! - `session`: a connected server that takes calls, whatever its protocol.
-//! - `openapi`: plain JSON services with an OpenAPI document.
-//! - `mcp`: the MCP client: eras, handshake, listing.
-//! - `transport`: connections, request matching, events; a folder for each transport.
+//! - `supervisor`: the life of a server, whatever its transport: starts, restarts, its tool list, its end.
+//! - `openapi`: plain JSON services that a document describes.
+//! - `mcp`: the protocol as a client speaks it: a connection that wraps another one.
+//! - `transport`: how a server is reached: connections, events; a folder for each transport.
+//! - `request`: one request to a server, from the broker to the wire. `listing`: lists of tools, bounded.
 //! - `jsonrpc`: messages as text.
-//! - `client_features`: what servers may ask of our client; `callers`: which of many clients to ask.
+//! - `client_features`: what servers may ask of the client that this process serves; `callers`: which of many is meant.
 //!
 //! The [`Catalog`](crate::tools::Catalog) holds the tools of all servers.
 
 mod callers;
 mod client_features;
 mod jsonrpc;
+mod listing;
 mod mcp;
 mod openapi;
 mod overflow;
 mod request;
-mod session;
 mod supervisor;
 mod transport;
 
@@ -31,9 +31,9 @@ pub(crate) use jsonrpc::error::shorten;
 pub(crate) use jsonrpc::message::response;
 pub use jsonrpc::{ErrorObject, RawAnswer};
 pub(crate) use openapi::DEFAULT_SCHEMA_BYTES;
-pub use openapi::{OpenApiService, OpenApiSpec, OperationOverride, SchemaSource};
+pub use openapi::{OpenApiSpec, OperationOverride, SchemaSource};
 pub use overflow::AnswerWriter;
-pub use request::{CallLimits, CallRequest, CallResult, ResultBody, ResultSink};
+pub use request::{CallLimits, CallResult, Envelope, Era, Mirrored, ResultSink, ServerRequest};
 pub use supervisor::{FailedStart, StartPlaces, SupervisedUpstream, SupervisorOptions};
 #[cfg(feature = "agent")]
 pub(crate) use transport::http::{EventParser, ServerSentEvent};
@@ -43,9 +43,9 @@ pub(crate) use transport::stdio::is_inherited;
 pub use transport::stdio::{
     Environment, Guardian, StdioSpec, forget_companion, resolve_command, spawn_companion,
 };
+pub(crate) use transport::unusable::UnusableEntry;
 pub use transport::{
-    Line, Link, LinkEnd, Location, Mirrored, Peer, PeerEvents, PeerRequest, RequestEra, RequestFault,
-    RequestParams, Transport, TransportSpec,
+    ConnectContext, Connection, ConnectionEnd, Location, Opened, Opening, ServerEvents, Transport,
 };
 
 use crate::net::{NetError, NetFault};
@@ -59,7 +59,9 @@ use std::time::Duration;
 pub enum UpstreamFault {
     /// The server could not start, crashed, is waiting to restart, or was stopped.
     Unavailable(String),
-    /// The upstream sent a JSON-RPC error, or an invalid response.
+    /// The upstream answered with a JSON-RPC error.
+    Rpc(ErrorObject),
+    /// The upstream answered with something that is no answer.
     Protocol(String),
     /// The deadline passed.
     Timeout(Duration),
@@ -77,7 +79,7 @@ impl UpstreamFault {
     pub fn reason(&self) -> CallFault {
         match self {
             UpstreamFault::Unavailable(_) => CallFault::UpstreamUnavailable,
-            UpstreamFault::Protocol(_) => CallFault::UpstreamError,
+            UpstreamFault::Rpc(_) | UpstreamFault::Protocol(_) => CallFault::UpstreamError,
             UpstreamFault::Timeout(_) => CallFault::Timeout,
             UpstreamFault::TooLarge { .. } => CallFault::ResponseTooLarge,
         }
@@ -105,6 +107,7 @@ impl std::fmt::Display for UpstreamFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             UpstreamFault::Unavailable(text) | UpstreamFault::Protocol(text) => f.write_str(text),
+            UpstreamFault::Rpc(error) => f.write_str(&error.message),
             UpstreamFault::Timeout(after) => write!(f, "no answer within {} ms", after.as_millis()),
             UpstreamFault::TooLarge { bytes, cap } => {
                 write!(f, "response {bytes} bytes exceeds max_upstream_response_bytes ({cap})")
@@ -183,7 +186,7 @@ pub trait Upstream: Send + Sync {
 
     /// Calls a tool or another target. Starts the upstream if its recovery window allows that. Dropping the
     /// future cancels the call at the server.
-    async fn call(&self, request: CallRequest) -> Result<CallResult, UpstreamFault>;
+    async fn call(&self, request: ServerRequest) -> Result<CallResult, UpstreamFault>;
 
     /// Shuts it down for good; calls in flight fail.
     async fn stop(&self);

@@ -1,6 +1,6 @@
 //! Reads bodies that may exceed their memory limit: the rest goes to a spill file.
 
-use super::{RawAnswer, UpstreamFault};
+use super::{RawAnswer, ResultSink, UpstreamFault};
 use crate::net::{Body, NetError};
 use crate::spill::{RawSpill, SpillError, SpillStore};
 
@@ -44,8 +44,7 @@ impl From<OverflowFault> for UpstreamFault {
 
 /// A response that is being received: in memory, or in a file once it exceeds the memory limit.
 pub struct AnswerWriter {
-    cap: usize,
-    overflow: Option<SpillStore>,
+    sink: ResultSink,
     /// Text around the body in a file, which makes it a JSON-RPC message.
     around: [&'static [u8]; 2],
     text: Vec<u8>,
@@ -53,14 +52,13 @@ pub struct AnswerWriter {
 }
 
 impl AnswerWriter {
-    /// A writer for an MCP result: at most `cap` bytes in memory, larger ones as a message in a file of
-    /// `overflow`.
-    pub fn of_result(cap: usize, overflow: Option<SpillStore>) -> AnswerWriter {
-        AnswerWriter { around: [b"{\"result\":", b"}"], ..AnswerWriter::of_body(cap, overflow) }
+    /// The result of a request of MCP. In a file it becomes a whole message.
+    pub fn of_result(sink: ResultSink) -> AnswerWriter {
+        AnswerWriter { around: [b"{\"result\":", b"}"], ..AnswerWriter::of_body(sink) }
     }
 
-    fn of_body(cap: usize, overflow: Option<SpillStore>) -> AnswerWriter {
-        AnswerWriter { cap, overflow, around: [b"", b""], text: Vec::new(), file: None }
+    fn of_body(sink: ResultSink) -> AnswerWriter {
+        AnswerWriter { sink, around: [b"", b""], text: Vec::new(), file: None }
     }
 
     /// Checks that this many bytes fit, evicting older results if necessary.
@@ -68,7 +66,7 @@ impl AnswerWriter {
     /// # Errors
     /// They do not fit; nothing was evicted.
     pub fn expect_bytes(&self, bytes: u64) -> Result<(), SpillError> {
-        let most = self.overflow.as_ref().map_or(self.cap as u64, SpillStore::most_bytes);
+        let most = self.sink.store().map_or(self.sink.max_bytes() as u64, SpillStore::most_bytes);
         if bytes > most { Err(SpillError::TooLarge { most }) } else { Ok(()) }
     }
 
@@ -80,11 +78,13 @@ impl AnswerWriter {
         if let Some(file) = &mut self.file {
             return file.push(part);
         }
-        if self.text.len() + part.len() <= self.cap {
+        if self.text.len() + part.len() <= self.sink.max_bytes() {
             self.text.extend_from_slice(part);
             return Ok(());
         }
-        let Some(store) = &self.overflow else { return Err(SpillError::TooLarge { most: self.cap as u64 }) };
+        let Some(store) = self.sink.store() else {
+            return Err(SpillError::TooLarge { most: self.sink.max_bytes() as u64 });
+        };
         let mut file = store.raw()?;
         for part in [self.around[0], &std::mem::take(&mut self.text), part] {
             file.push(part)?;
@@ -108,14 +108,12 @@ impl AnswerWriter {
     }
 }
 
-/// Reads a body to its end: at most `cap` bytes into memory, larger ones into a file of `overflow`.
-pub(super) async fn read(
-    body: &mut Body,
-    cap: usize,
-    overflow: Option<&SpillStore>,
-) -> Result<RawAnswer, OverflowFault> {
-    let Some(store) = overflow else { return Ok(RawAnswer::from_bytes(body.read(cap).await?)) };
-    let mut answer = AnswerWriter::of_body(cap, Some(store.clone()));
+/// Reads a body to its end into a sink.
+pub(super) async fn read(body: &mut Body, sink: &ResultSink) -> Result<RawAnswer, OverflowFault> {
+    if sink.store().is_none() {
+        return Ok(RawAnswer::from_bytes(body.read(sink.max_bytes()).await?));
+    }
+    let mut answer = AnswerWriter::of_body(sink.clone());
     while let Some(chunk) = body.chunk().await? {
         answer.push(&chunk)?;
     }

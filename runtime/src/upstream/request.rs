@@ -1,28 +1,159 @@
-//! The request of a call to an upstream, its result, and the limits that an upstream sets on calls.
+//! One request to a server, from the broker to the wire; what comes back; and the limits that a configuration sets.
 
-use super::{Arguments, RawAnswer};
+use super::{Arguments, RawAnswer, UpstreamFault};
 use crate::run::client::CallingClient;
 use crate::run::trace::TraceContext;
-use crate::spill::{RawSpill, SpillStore};
+use crate::spill::SpillStore;
 use crate::tools::CallTarget;
+use crate::upstream::jsonrpc::message;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
-/// One call, ready to be sent.
+/// For deadlines beyond the range of the clock.
+const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+
+/// One request. The broker makes it, the session of MCP adds its envelope, the connection writes it.
 #[derive(Debug)]
-pub struct CallRequest {
+pub struct ServerRequest {
     /// The target of the call.
     pub target: CallTarget,
-    /// Text of a JSON object; empty for a list or a resource.
+    /// JSON object text, on the account of its program until it is dropped. Empty for a list, a resource and a
+    /// question of the protocol.
     pub arguments: Arguments,
-    /// Time limit of the call, including a start of the server and waiting for a permit.
-    pub timeout: Duration,
     /// Where the result goes.
     pub sink: ResultSink,
-    /// The trace that is sent to the server.
+    /// Wall clock of the request; includes a needed start and the wait for a permit.
+    pub timeout: Duration,
+    /// When that is over. The caller drops the future then; a future that is dropped earlier was cancelled.
+    pub deadline: Instant,
+    /// The trace that it belongs to.
     pub trace: Option<TraceContext>,
     /// The client that the server may ask while the call is under way.
     pub client: Option<CallingClient>,
+    /// How it is spoken in MCP. Other connections ignore it.
+    pub envelope: Envelope,
+}
+
+/// What the session of MCP adds to a request.
+#[derive(Debug, Default)]
+pub struct Envelope {
+    /// JSON text of the parameters before the arguments.
+    pub head: String,
+    /// JSON text of the parameters after the arguments.
+    pub tail: String,
+    /// What a transport with headers writes into them.
+    pub era: Era,
+    /// Arguments that are repeated in headers, where the transport [has them](super::Connection::has_headers).
+    pub mirrored: Vec<Mirrored>,
+}
+
+/// How far the versions of the protocol are agreed on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Era {
+    /// Nothing is agreed yet: `initialize`.
+    #[default]
+    Opening,
+    /// After a handshake that ended with this revision.
+    Handshake(Arc<str>),
+    /// Each request stands for itself, in this revision.
+    Stateless(&'static str),
+}
+
+/// An argument that is repeated in a header of its call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mirrored {
+    /// As the schema calls it, a token.
+    pub name: Arc<str>,
+    /// As text.
+    pub value: String,
+}
+
+/// A JSON-RPC message in three parts, so that arguments are not copied.
+pub(crate) struct MessageText {
+    pub(crate) head: String,
+    pub(crate) arguments: Arguments,
+    pub(crate) tail: String,
+}
+
+impl MessageText {
+    /// Its bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.parts().iter().map(|part| part.len()).sum()
+    }
+
+    /// Its parts in order.
+    pub(crate) fn parts(&self) -> [&[u8]; 3] {
+        [self.head.as_bytes(), self.arguments.as_str().as_bytes(), self.tail.as_bytes()]
+    }
+}
+
+fn deadline(timeout: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(timeout).unwrap_or_else(|| now + FAR)
+}
+
+impl ServerRequest {
+    /// A request whose time begins now.
+    pub fn new(
+        target: CallTarget,
+        arguments: Arguments,
+        timeout: Duration,
+        sink: ResultSink,
+    ) -> ServerRequest {
+        let (deadline, envelope) = (deadline(timeout), Envelope::default());
+        ServerRequest { target, arguments, sink, timeout, deadline, trace: None, client: None, envelope }
+    }
+
+    /// The same, whose time begins now and is this long.
+    #[must_use]
+    pub fn within(self, timeout: Duration) -> ServerRequest {
+        ServerRequest { timeout, deadline: deadline(timeout), ..self }
+    }
+
+    /// Method of MCP.
+    pub fn method(&self) -> &'static str {
+        self.target.method()
+    }
+
+    /// A question of the session itself: small, and one of few.
+    pub(crate) fn is_protocol(&self) -> bool {
+        matches!(self.target, CallTarget::Protocol(_))
+    }
+
+    /// The server may be told that the answer is not wanted any more. `initialize` cannot be taken back.
+    pub(crate) fn is_cancellable(&self) -> bool {
+        self.envelope.era != Era::Opening
+    }
+
+    /// The JSON text of the parameters.
+    pub fn params(&self) -> String {
+        [&self.envelope.head, self.arguments.as_str(), &self.envelope.tail].concat()
+    }
+
+    /// Takes the text of its message out of it.
+    pub(crate) fn take_text(&mut self, id: u64) -> MessageText {
+        let (head, tail) = (&self.envelope.head, std::mem::take(&mut self.envelope.tail));
+        let (head, tail) = message::around(id, self.target.method(), head, tail);
+        let arguments = std::mem::replace(&mut self.arguments, String::new().into());
+        MessageText { head, arguments, tail }
+    }
+
+    /// The same question of the protocol once more.
+    pub(crate) fn again(&self) -> ServerRequest {
+        let Envelope { head, tail, era, .. } = &self.envelope;
+        let envelope =
+            Envelope { head: head.clone(), tail: tail.clone(), era: era.clone(), mirrored: Vec::new() };
+        ServerRequest {
+            target: self.target.clone(),
+            arguments: String::new().into(),
+            sink: self.sink.clone(),
+            trace: self.trace.clone(),
+            client: None,
+            envelope,
+            ..*self
+        }
+    }
 }
 
 /// Where the result of a call goes.
@@ -33,7 +164,7 @@ pub enum ResultSink {
         /// Size limit of the result.
         max_bytes: usize,
     },
-    /// Into memory, or into a file if it is larger.
+    /// Into memory, or as it arrives into a file if it is larger.
     Spill {
         /// Size limit of a result in memory.
         max_bytes: usize,
@@ -43,62 +174,75 @@ pub enum ResultSink {
 }
 
 impl ResultSink {
-    /// The size limit in memory, and the store for larger results, if any.
-    pub fn parts(self) -> (usize, Option<SpillStore>) {
+    /// Most bytes in memory.
+    pub fn max_bytes(&self) -> usize {
+        let (ResultSink::Inline { max_bytes } | ResultSink::Spill { max_bytes, .. }) = self;
+        *max_bytes
+    }
+
+    /// Where larger results go, if anywhere.
+    pub fn store(&self) -> Option<&SpillStore> {
         match self {
-            ResultSink::Inline { max_bytes } => (max_bytes, None),
-            ResultSink::Spill { max_bytes, store } => (max_bytes, Some(store)),
+            ResultSink::Inline { .. } => None,
+            ResultSink::Spill { store, .. } => Some(store),
         }
+    }
+
+    /// The fault of an answer of so many bytes that goes nowhere.
+    pub fn too_large(&self, bytes: u64) -> UpstreamFault {
+        UpstreamFault::TooLarge { bytes, cap: self.max_bytes() as u64 }
     }
 }
 
-/// The result of a call: its kind by the server's protocol, with the raw bytes.
+/// The result of a call: its kind, with its bytes as they came, in memory or in a file.
 #[derive(Clone, Debug)]
 pub enum CallResult {
-    /// The `result` of a `tools/call` of MCP: content, structuredContent, isError; or that of a `resources/read`.
-    Mcp(ResultBody),
-    /// JSON text that is the value itself; an empty text means no value.
-    Json(ResultBody),
+    /// The `result` of a request of MCP. In a file it is the whole message.
+    Mcp(RawAnswer),
+    /// JSON text that is the value itself; an empty text is no value.
+    Json(RawAnswer),
     /// UTF-8 text that is the value itself, even if it looks like JSON.
-    Text(ResultBody),
-    /// The tool failed; the server is healthy.
+    Text(RawAnswer),
+    /// The tool has failed; its server works.
     Failed {
         /// A short message, with secrets redacted.
         message: String,
-        /// JSON text with details; may be empty.
-        body: ResultBody,
+        /// JSON text with more, or an empty text.
+        body: RawAnswer,
     },
 }
 
-/// The bytes of a result, in the requested sink.
-#[derive(Clone, Debug)]
-pub enum ResultBody {
-    /// In memory.
-    Inline(RawAnswer),
-    /// In a file, as received: for MCP, the whole message.
-    Spilled(Arc<RawSpill>),
-}
+impl CallResult {
+    /// Its bytes.
+    pub fn answer(&self) -> &RawAnswer {
+        let (CallResult::Mcp(answer)
+        | CallResult::Json(answer)
+        | CallResult::Text(answer)
+        | CallResult::Failed { body: answer, .. }) = self;
+        answer
+    }
 
-impl From<RawAnswer> for ResultBody {
-    fn from(answer: RawAnswer) -> ResultBody {
-        match answer.spilled() {
-            Some(raw) => ResultBody::Spilled(raw.clone()),
-            None => ResultBody::Inline(answer),
-        }
+    /// Its bytes, alone.
+    pub(crate) fn into_answer(self) -> RawAnswer {
+        let (CallResult::Mcp(answer)
+        | CallResult::Json(answer)
+        | CallResult::Text(answer)
+        | CallResult::Failed { body: answer, .. }) = self;
+        answer
     }
 }
 
-/// Configured limits of calls to one upstream. Where one is `None`, the program's own limits apply.
+/// What the configuration of one server says about calls to it. The limits of the program decide the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallLimits {
     /// Time limit of one call.
     pub timeout: Option<Duration>,
     /// Size limit of one result.
     pub max_response_bytes: Option<usize>,
-    /// Limit of concurrent calls, of all programs; further calls wait.
+    /// Calls in flight at once, of all programs; further calls wait for a permit.
     pub max_concurrent: Option<usize>,
     /// Limit of calls of one program.
     pub max_calls_per_program: Option<u32>,
-    /// Results that are too large are spilled instead of refused.
+    /// Results that are too large are stored for programs instead of being refused.
     pub spills_large: bool,
 }

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::upstream::{
-    ErrorObject, Line, Link, LinkEnd, Peer, PeerEvents, PeerRequest, RawAnswer, RequestEra, RequestFault,
-    Transport, UpstreamFault,
+    CallResult, ConnectContext, Connection, ConnectionEnd, ErrorObject, RawAnswer, ServerEvents,
+    ServerRequest, Transport, UpstreamFault,
 };
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -41,7 +41,7 @@ struct State {
     grown: bool,
     /// The observed events, in order.
     log: Vec<String>,
-    live: Option<Arc<MemoryPeer>>,
+    live: Option<Arc<MemoryConnection>>,
 }
 
 impl MemoryServer {
@@ -92,13 +92,13 @@ impl MemoryServer {
         std::mem::take(&mut self.state.lock().unwrap().log)
     }
 
-    fn live(&self) -> Arc<MemoryPeer> {
+    fn live(&self) -> Arc<MemoryConnection> {
         self.state.lock().unwrap().live.clone().unwrap()
     }
 
     /// Ends the connection.
     pub(crate) fn end(&self, why: &str, is_orderly: bool) {
-        self.live().end.send_replace(Some(LinkEnd { why: why.to_owned(), is_orderly }));
+        self.live().end.send_replace(Some(ConnectionEnd { why: why.to_owned(), is_orderly }));
     }
 
     /// Sends a request of the server. Gives the response.
@@ -111,7 +111,7 @@ impl MemoryServer {
 
 #[async_trait]
 impl Transport for MemoryServer {
-    async fn open(&self, events: Arc<PeerEvents>) -> Result<Box<dyn Link>, String> {
+    async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, String> {
         self.note("open");
         if self.has(Habit::Absent) {
             return Err("nobody is there".to_owned());
@@ -121,9 +121,10 @@ impl Transport for MemoryServer {
         }
         let _ = self.held.subscribe().wait_for(|is_held| !is_held).await;
         let (end, closed) = (watch::Sender::new(None), watch::Sender::new(None));
-        let peer = Arc::new(MemoryPeer { server: self.clone(), events, end, closed });
-        self.state.lock().unwrap().live = Some(peer.clone());
-        Ok(Box::new(MemoryLink { peer }))
+        let (server, events) = (self.clone(), context.events.clone());
+        let connection = Arc::new(MemoryConnection { server, events, end, closed });
+        self.state.lock().unwrap().live = Some(connection.clone());
+        Ok(connection)
     }
 
     fn describe(&self) -> String {
@@ -131,18 +132,47 @@ impl Transport for MemoryServer {
     }
 }
 
-struct MemoryLink {
-    peer: Arc<MemoryPeer>,
+struct MemoryConnection {
+    server: MemoryServer,
+    events: Arc<ServerEvents>,
+    end: watch::Sender<Option<ConnectionEnd>>,
+    closed: watch::Sender<Option<String>>,
 }
 
 #[async_trait]
-impl Link for MemoryLink {
-    fn line(&self) -> Line {
-        Line::Mcp(self.peer.clone())
+impl Connection for MemoryConnection {
+    async fn call(&self, request: ServerRequest) -> Result<CallResult, UpstreamFault> {
+        let params: Value = serde_json::from_str(&request.params()).unwrap();
+        let tool = params["name"].as_str().map(|name| format!(" {name}")).unwrap_or_default();
+        let what = format!("{}{tool}", request.method());
+        self.server.note(format!("{what} {:?}", request.envelope.era));
+        let mut exchange =
+            Exchange { server: &self.server, what, deadline: request.deadline, is_answered: false };
+        let mut closed = self.closed.subscribe();
+        let answer = tokio::select! {
+            biased;
+            why = closed.wait_for(Option::is_some) => {
+                Err(UpstreamFault::Unavailable(why.unwrap().clone().unwrap()))
+            }
+            answer = self.serve(request.method(), &params) => {
+                self.events.answered();
+                answer.map_err(UpstreamFault::Rpc)
+            }
+        };
+        exchange.is_answered = true;
+        let text = answer?.to_string();
+        if text.len() > request.sink.max_bytes() {
+            return Err(request.sink.too_large(text.len() as u64));
+        }
+        Ok(CallResult::Mcp(RawAnswer::from_bytes(text)))
     }
 
-    async fn gone(&mut self) -> LinkEnd {
-        let mut end = self.peer.end.subscribe();
+    fn notify(&self, method: &'static str, revision: &str) {
+        self.server.note(format!("{method} Handshake({revision:?})"));
+    }
+
+    async fn gone(&self) -> ConnectionEnd {
+        let mut end = self.end.subscribe();
         let end = end.wait_for(Option::is_some).await.unwrap();
         end.clone().unwrap()
     }
@@ -151,63 +181,21 @@ impl Link for MemoryLink {
         Some("status 503".to_owned())
     }
 
-    fn close(&mut self, why: &str) {
-        self.peer.closed.send_replace(Some(why.to_owned()));
+    fn close(&self, why: &str) {
+        self.closed.send_replace(Some(why.to_owned()));
     }
 
-    async fn discard(&mut self) {
-        self.peer.server.note("discard");
+    async fn discard(&self) {
+        self.server.note("discard");
     }
 
-    async fn shut_down(&mut self) {
+    async fn shut_down(&self) {
         self.close("shutting down");
-        self.peer.server.note("shut down");
+        self.server.note("shut down");
     }
 }
 
-struct MemoryPeer {
-    server: MemoryServer,
-    events: Arc<PeerEvents>,
-    end: watch::Sender<Option<LinkEnd>>,
-    closed: watch::Sender<Option<String>>,
-}
-
-#[async_trait]
-impl Peer for MemoryPeer {
-    async fn request(&self, request: PeerRequest<'_>) -> Result<RawAnswer, RequestFault> {
-        let params: Value = serde_json::from_str(&request.params.text()).unwrap();
-        let tool = params["name"].as_str().map(|name| format!(" {name}")).unwrap_or_default();
-        let what = format!("{}{tool}", request.method);
-        self.server.note(format!("{what} {:?}", request.era));
-        let mut exchange =
-            Exchange { server: &self.server, what, deadline: request.deadline, is_answered: false };
-        let mut closed = self.closed.subscribe();
-        let answer = tokio::select! {
-            biased;
-            why = closed.wait_for(Option::is_some) => {
-                let why = why.unwrap().clone().unwrap();
-                Err(RequestFault::Upstream(UpstreamFault::Unavailable(why)))
-            }
-            answer = self.serve(request.method, &params) => {
-                self.events.answered();
-                answer.map_err(RequestFault::Rpc)
-            }
-        };
-        exchange.is_answered = true;
-        let text = answer?.to_string();
-        if text.len() > request.max_bytes {
-            let (bytes, cap) = (text.len() as u64, request.max_bytes as u64);
-            return Err(RequestFault::Upstream(UpstreamFault::TooLarge { bytes, cap }));
-        }
-        Ok(RawAnswer::from_bytes(text))
-    }
-
-    fn notify(&self, method: &'static str, era: RequestEra<'_>) {
-        self.server.note(format!("{method} {era:?}"));
-    }
-}
-
-impl MemoryPeer {
+impl MemoryConnection {
     async fn serve(&self, method: &str, params: &Value) -> Result<Value, ErrorObject> {
         let is_stateless = self.server.has(Habit::Stateless);
         assert_eq!(params["_meta"].is_object(), is_stateless || method == "server/discover", "{method}");

@@ -17,8 +17,8 @@ use ptc_runtime::config::ServerEntry;
 use ptc_runtime::secrets::SecretRegistry;
 use ptc_runtime::tools::{CallTarget, SharedCatalog, SnapshotMode};
 use ptc_runtime::upstream::{
-    CallRequest, CallResult, ResultBody, ResultSink, StdioSpec, SupervisedUpstream, SupervisorOptions,
-    TransportSpec, Upstream, UpstreamFault,
+    CallResult, ResultSink, ServerRequest, StdioSpec, SupervisedUpstream, SupervisorOptions, Upstream,
+    UpstreamFault,
 };
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -36,16 +36,19 @@ pub(crate) fn fake_server() -> PathBuf {
 }
 
 pub(crate) fn entry(name: &str, arguments: &[&str]) -> ServerEntry {
+    ServerEntry::custom(name, Arc::new(spec(arguments)))
+}
+
+fn spec(arguments: &[&str]) -> StdioSpec {
     let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-    ServerEntry::stdio(name, fake_server().display().to_string(), arguments)
+    StdioSpec::new(fake_server().display().to_string(), arguments)
 }
 
 /// An entry of the fake server with a changed specification.
 pub(crate) fn entry_with(arguments: &[&str], change: impl FnOnce(&mut StdioSpec)) -> ServerEntry {
-    let mut entry = entry("fake", arguments);
-    let TransportSpec::Stdio(spec) = &mut entry.transport else { panic!() };
-    change(spec);
-    entry
+    let mut spec = spec(arguments);
+    change(&mut spec);
+    ServerEntry::custom("fake", Arc::new(spec))
 }
 
 pub(crate) fn upstream_with(
@@ -85,15 +88,9 @@ pub(crate) fn upstream(arguments: &[&str]) -> SupervisedUpstream {
     upstream_with(entry("fake", arguments), SnapshotMode::Live, SecretRegistry::new())
 }
 
-pub(crate) fn request(tool: &str, arguments: Value) -> CallRequest {
-    CallRequest {
-        target: CallTarget::Tool(tool.into()),
-        arguments: arguments.to_string().into(),
-        timeout: Duration::from_secs(20),
-        sink: ResultSink::Inline { max_bytes: 2 << 20 },
-        trace: None,
-        client: None,
-    }
+pub(crate) fn request(tool: &str, arguments: Value) -> ServerRequest {
+    let (target, sink) = (CallTarget::Tool(tool.into()), ResultSink::Inline { max_bytes: 2 << 20 });
+    ServerRequest::new(target, arguments.to_string().into(), Duration::from_secs(20), sink)
 }
 
 pub(crate) async fn call(
@@ -102,7 +99,7 @@ pub(crate) async fn call(
     arguments: Value,
 ) -> Result<Value, UpstreamFault> {
     let result = upstream.call(request(tool, arguments)).await?;
-    let CallResult::Mcp(ResultBody::Inline(answer)) = result else { panic!("{result:?}") };
+    let CallResult::Mcp(answer) = result else { panic!("{result:?}") };
     Ok(serde_json::from_slice(answer.bytes()).unwrap())
 }
 

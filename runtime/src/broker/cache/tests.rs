@@ -64,13 +64,13 @@ impl Upstream for Counting {
         Ok(())
     }
 
-    async fn call(&self, request: CallRequest) -> Result<CallResult, UpstreamFault> {
+    async fn call(&self, request: ServerRequest) -> Result<CallResult, UpstreamFault> {
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let work = tokio::time::sleep(Duration::from_secs(1));
-        if tokio::time::timeout(request.timeout, work).await.is_err() {
+        if tokio::time::timeout_at(request.deadline, work).await.is_err() {
             return Err(UpstreamFault::Timeout(request.timeout));
         }
-        let body = ResultBody::Inline(RawAnswer::from_bytes(number.to_string()));
+        let body = RawAnswer::from_bytes(number.to_string());
         match request.target.label() {
             "fail" => Ok(CallResult::Failed { message: number.to_string(), body }),
             _ => Ok(CallResult::Json(body)),

@@ -8,9 +8,10 @@ pub(super) use local::FILE_WORK;
 use super::entry::EntryReader;
 use super::{ConfigError, Shape};
 use crate::secrets::{Credential, names};
-use crate::upstream::{Environment, HttpProtocol, StdioSpec, TransportSpec};
+use crate::upstream::{Environment, HttpProtocol, StdioSpec, Transport};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Transports, under every name of the three shapes.
 const TRANSPORTS: [(&str, TransportName); 9] = [
@@ -50,17 +51,17 @@ enum TransportName {
 
 impl EntryReader<'_> {
     /// How the server is reached.
-    pub(super) fn transport(&self, entry: &Map<String, Value>) -> Result<TransportSpec, ConfigError> {
+    pub(super) fn transport(&self, entry: &Map<String, Value>) -> Result<Arc<dyn Transport>, ConfigError> {
         let server = self.server;
         let names = if self.shape == Shape::Upstreams { NAMES } else { HOST_NAMES };
         let key = if entry.contains_key("transport") { "transport" } else { "type" };
         let Some(name) = self.string(entry, key)? else {
             if entry.contains_key("command") {
-                return self.stdio(entry).map(TransportSpec::Stdio);
+                return self.stdio(entry);
             }
             let address = HOST_ADDRESSES.iter().find(|(key, _)| entry.contains_key(*key));
             if let Some((_, protocol)) = address.filter(|_| self.shape != Shape::Upstreams) {
-                return self.http(entry, *protocol).map(Box::new).map(TransportSpec::Http);
+                return Ok(Arc::new(self.http(entry, *protocol)?));
             }
             let known = if entry.contains_key("url") { "mcp_http or sse" } else { names };
             let message = format!("upstream {server} requires explicit transport: {known}");
@@ -77,12 +78,10 @@ impl EntryReader<'_> {
                     format!("upstream {server} uses old transport \"stdio\"; use mcp_stdio or mcp_http");
                 Err(self.error(&[key], message))
             }
-            Some(TransportName::Stdio) => self.stdio(entry).map(TransportSpec::Stdio),
-            Some(TransportName::Local) => self.local(entry).map(Box::new).map(TransportSpec::Local),
-            Some(TransportName::OpenApi) => self.openapi(entry).map(Box::new).map(TransportSpec::OpenApi),
-            Some(TransportName::Http(protocol)) => {
-                self.http(entry, protocol).map(Box::new).map(TransportSpec::Http)
-            }
+            Some(TransportName::Stdio) => self.stdio(entry),
+            Some(TransportName::Local) => Ok(Arc::new(self.local(entry)?)),
+            Some(TransportName::OpenApi) => Ok(Arc::new(self.openapi(entry)?)),
+            Some(TransportName::Http(protocol)) => Ok(Arc::new(self.http(entry, protocol)?)),
             None => {
                 let message = format!("upstream {server} has unsupported transport \"{name}\"; use {names}");
                 Err(self.error(&[key], message))
@@ -90,7 +89,7 @@ impl EntryReader<'_> {
         }
     }
 
-    fn stdio(&self, entry: &Map<String, Value>) -> Result<StdioSpec, ConfigError> {
+    fn stdio(&self, entry: &Map<String, Value>) -> Result<Arc<dyn Transport>, ConfigError> {
         let Some(command) = self.string(entry, "command")?.filter(|command| !command.is_empty()) else {
             return Err(self.error(&[], format!("upstream {} requires command", self.server)));
         };
@@ -109,7 +108,7 @@ impl EntryReader<'_> {
                 self.protect(&["inheritEnv"], &format!("the value of {name}"), &value);
             }
         }
-        Ok(spec)
+        Ok(Arc::new(spec))
     }
 
     fn arguments(&self, entry: &Map<String, Value>) -> Result<Vec<String>, ConfigError> {

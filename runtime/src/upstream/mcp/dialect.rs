@@ -2,7 +2,7 @@
 
 use crate::run::trace::TraceContext;
 use crate::tools::CallTarget;
-use crate::upstream::transport::RequestEra;
+use crate::upstream::request::Era;
 use serde_json::json;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -48,11 +48,11 @@ impl Dialect {
         }
     }
 
-    /// What a transport sends in addition to the text of a request.
-    pub(super) fn era(&self) -> RequestEra<'_> {
+    /// What a transport with headers writes into them.
+    pub(super) fn era(&self) -> Era {
         match self {
-            Dialect::Handshake { version } => RequestEra::Handshake(version),
-            Dialect::Stateless { .. } => RequestEra::Stateless(STATELESS),
+            Dialect::Handshake { version } => Era::Handshake(version.clone()),
+            Dialect::Stateless { .. } => Era::Stateless(STATELESS),
         }
     }
 
@@ -86,7 +86,7 @@ impl Dialect {
 
     /// The texts before and after the arguments in the params object of a call. A resource has no arguments.
     pub(super) fn call(&self, target: &CallTarget, trace: Option<&TraceContext>) -> (String, String) {
-        let subject = serde_json::Value::from(target.subject());
+        let subject = serde_json::Value::from(target.subject().unwrap_or_default());
         let head = match target {
             CallTarget::Resource(_) => format!("{{\"uri\":{subject}"),
             _ => format!("{{\"name\":{subject},\"arguments\":"),

@@ -1,14 +1,12 @@
 //! Requests for resources and prompts: lists, with all pages joined, and prompts with their arguments filled
 //! in.
 
-use super::client::RpcClient;
+use super::client::{Question, RpcClient};
 use super::dialect::Dialect;
-use super::listing::{CURSOR_BYTES, PAGES};
 use crate::tools::ListKind;
-use crate::upstream::jsonrpc::RawAnswer;
 use crate::upstream::jsonrpc::error::METHOD_NOT_FOUND;
-use crate::upstream::transport::RequestFault;
-use crate::upstream::{CallRequest, CallResult, ResultBody, UpstreamFault};
+use crate::upstream::listing::{CURSOR_BYTES, PAGES};
+use crate::upstream::{CallResult, RawAnswer, ServerRequest, UpstreamFault};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -24,28 +22,28 @@ pub(super) async fn list(
     client: &RpcClient,
     dialect: &Dialect,
     kind: ListKind,
-    request: CallRequest,
-    begun: Instant,
+    request: ServerRequest,
 ) -> Result<CallResult, UpstreamFault> {
     let (method, member) = kind.parts();
-    let CallRequest { timeout, sink, trace, .. } = request;
-    let (cap, _) = sink.parts();
+    let ServerRequest { target, timeout, deadline, sink, trace, .. } = request;
+    let cap = sink.max_bytes();
     let mut all = String::from("[");
     let (mut page, mut cursors) = (String::new(), HashSet::new());
     for _ in 0..PAGES {
-        let left = timeout.saturating_sub(begun.elapsed());
-        let room = cap.saturating_sub(all.len());
-        let params = dialect.params_within(&page, trace.as_ref());
-        let answer = match client.ask(method, &params, dialect.era(), room, left).await {
-            Err(RequestFault::Rpc(error)) if cursors.is_empty() && error.code == METHOD_NOT_FOUND => {
+        let question = Question {
+            target: target.clone(),
+            params: dialect.params_within(&page, trace.as_ref()),
+            era: dialect.era(),
+            max_bytes: cap.saturating_sub(all.len()),
+            trace: trace.as_ref(),
+        };
+        let answer = match client.ask(question, deadline.duration_since(Instant::now())).await {
+            Err(UpstreamFault::Rpc(error)) if cursors.is_empty() && error.code == METHOD_NOT_FOUND => {
                 return Ok(json("[]".to_owned()));
             }
-            Err(RequestFault::Upstream(UpstreamFault::Timeout(_))) => {
-                return Err(UpstreamFault::Timeout(timeout));
-            }
-            Err(RequestFault::Upstream(UpstreamFault::TooLarge { bytes, .. })) => {
-                let bytes = bytes.saturating_add(all.len() as u64);
-                return Err(UpstreamFault::TooLarge { bytes, cap: cap as u64 });
+            Err(UpstreamFault::Timeout(_)) => return Err(UpstreamFault::Timeout(timeout)),
+            Err(UpstreamFault::TooLarge { bytes, .. }) => {
+                return Err(sink.too_large(bytes.saturating_add(all.len() as u64)));
             }
             answer => answer?,
         };
@@ -114,5 +112,5 @@ fn unexpected(method: &str, why: &str) -> UpstreamFault {
 }
 
 fn json(text: String) -> CallResult {
-    CallResult::Json(ResultBody::Inline(RawAnswer::from_bytes(text)))
+    CallResult::Json(RawAnswer::from_bytes(text))
 }

@@ -1,15 +1,14 @@
 //! Handshakes with a server (`server/discover`, else `initialize`), and lists its tools, all pages of them.
 
-use super::client::RpcClient;
+use super::client::{Question, RpcClient};
 use super::dialect::{Dialect, HANDSHAKE, STATELESS, client_info};
-use super::listing::{Listing, PAGE_BYTES};
 use crate::net::excerpt;
-use crate::secrets::{Cut, DocumentShape, KeyClass, SecretRegistry, shortened};
-use crate::tools::{Listed, visible};
-use crate::upstream::UpstreamFault;
+use crate::secrets::{Cut, SecretRegistry, shortened};
+use crate::tools::{CallTarget, Listed, visible};
 use crate::upstream::jsonrpc::error::METHOD_NOT_FOUND;
-use crate::upstream::jsonrpc::{ErrorObject, RawAnswer};
-use crate::upstream::transport::{RequestEra, RequestFault};
+use crate::upstream::listing::{CATALOG, Listing, PAGE_BYTES};
+use crate::upstream::request::Era;
+use crate::upstream::{ErrorObject, RawAnswer, UpstreamFault};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -32,65 +31,6 @@ const UNSUPPORTED_VERSION: i64 = -32022;
 /// JSON-RPC code: the server is of the stateless era and requires a capability that this client does not
 /// have.
 const MISSING_CAPABILITY: i64 = -32021;
-
-/// The words of the protocol in answers that describe a server. A secret that equals such a word, or one of
-/// JSON Schema, must not make the server unusable.
-pub(super) const CATALOG: DocumentShape = DocumentShape {
-    keys: &[
-        (
-            KeyClass::Verbatim,
-            &["nextCursor", "capabilities", "supportedVersions", "protocolVersion", "resultType"],
-        ),
-        (KeyClass::Words, &["type", "$ref", "$schema", "$id", "format"]),
-        (
-            KeyClass::Fields,
-            &[
-                "tools",
-                "name",
-                "title",
-                "version",
-                "description",
-                "serverInfo",
-                "io.modelcontextprotocol/serverInfo",
-                "_meta",
-                "inputSchema",
-                "outputSchema",
-                "annotations",
-                "readOnlyHint",
-                "destructiveHint",
-                "idempotentHint",
-                "openWorldHint",
-                "properties",
-                "required",
-                "additionalProperties",
-                "items",
-                "prefixItems",
-                "enum",
-                "const",
-                "default",
-                "anyOf",
-                "oneOf",
-                "allOf",
-                "$defs",
-                "definitions",
-                "minimum",
-                "maximum",
-                "minItems",
-                "maxItems",
-            ],
-        ),
-    ],
-    unknown: KeyClass::Fields,
-};
-
-/// Whether to find out the era.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::upstream) enum Probe {
-    /// Ask with `server/discover`.
-    Discover,
-    /// The server is known to require `initialize` first.
-    Skip,
-}
 
 /// What a server reported in the handshake.
 pub(super) struct Hello {
@@ -143,7 +83,7 @@ fn instructions(said: &Value) -> Option<Arc<str>> {
 }
 
 /// A handshake in progress.
-pub(super) struct Opening<'a> {
+pub(super) struct Greeting<'a> {
     pub(super) client: &'a RpcClient,
     pub(super) secrets: &'a SecretRegistry,
     /// Time limit of each request; the caller limits all of them together.
@@ -157,10 +97,11 @@ enum Discovery {
     Hopeless(UpstreamFault),
 }
 
-impl Opening<'_> {
-    /// Finds out the era and completes the handshake.
-    pub(super) async fn greet(&self, probe: Probe) -> Result<Hello, UpstreamFault> {
-        if probe == Probe::Skip {
+impl Greeting<'_> {
+    /// Finds out the era and introduces us. A server that `ended_silently` when it was asked for its era is asked to
+    /// `initialize` first.
+    pub(super) async fn greet(&self, ended_silently: bool) -> Result<Hello, UpstreamFault> {
+        if ended_silently {
             return self.initialize().await;
         }
         let discover = self.discover();
@@ -198,30 +139,26 @@ impl Opening<'_> {
 
     async fn discover(&self) -> Discovery {
         let dialect = Dialect::stateless();
-        let params = dialect.params("");
-        let ask = || self.request("server/discover", &params, dialect.era());
+        let ask = || self.request("server/discover", dialect.params(""), dialect.era());
         let mut answer = ask().await;
         // Refused although it supports this revision: the specification then requires another request with a
         // version that the server names.
-        if matches!(&answer, Err(RequestFault::Rpc(error)) if refused_version(error, |it| it == STATELESS)) {
+        if matches!(&answer, Err(UpstreamFault::Rpc(error)) if refused_version(error, |it| it == STATELESS)) {
             answer = ask().await;
         }
         let answer = match answer {
             Ok(answer) => answer,
-            Err(RequestFault::Rpc(error)) if refused_version(&error, is_handshake) => {
+            Err(UpstreamFault::Rpc(error)) if refused_version(&error, is_handshake) => {
                 return Discovery::Legacy;
             }
-            Err(RequestFault::Rpc(error)) if error.code == UNSUPPORTED_VERSION => {
+            Err(UpstreamFault::Rpc(error)) if error.code == UNSUPPORTED_VERSION => {
                 return Discovery::Hopeless(no_common_version(&error));
             }
-            Err(RequestFault::Rpc(error)) if error.code == MISSING_CAPABILITY => {
-                return Discovery::Hopeless(UpstreamFault::from(RequestFault::Rpc(error)));
+            Err(UpstreamFault::Rpc(error)) if error.code == MISSING_CAPABILITY => {
+                return Discovery::Hopeless(UpstreamFault::Rpc(error));
             }
-            Err(RequestFault::Rpc(_)) => return Discovery::Legacy,
-            Err(RequestFault::Upstream(fault @ UpstreamFault::Unavailable(_))) => {
-                return Discovery::Hopeless(fault);
-            }
-            Err(RequestFault::Upstream(_)) => return Discovery::Legacy,
+            Err(fault @ UpstreamFault::Unavailable(_)) => return Discovery::Hopeless(fault),
+            Err(_) => return Discovery::Legacy,
         };
         // A different result comes from a server that answers every method.
         let Ok(result) = self.decode::<DiscoverResult>(&answer, "server/discover") else {
@@ -239,12 +176,12 @@ impl Opening<'_> {
     }
 
     async fn initialize(&self) -> Result<Hello, UpstreamFault> {
-        let capabilities = self.client.events().declare().await.capabilities();
+        let capabilities = self.client.events.declare().await.capabilities();
         let params = format!(
             "{{\"protocolVersion\":\"{HANDSHAKE}\",\"capabilities\":{capabilities},\"clientInfo\":{}}}",
             client_info()
         );
-        let answer = self.request("initialize", &params, RequestEra::Opening).await?;
+        let answer = self.request("initialize", params, Era::Opening).await?;
         let result: InitializeResult = self.decode(&answer, "initialize")?;
         let bytes = result.protocol_version.len();
         if bytes > LONGEST_VERSION {
@@ -253,7 +190,7 @@ impl Opening<'_> {
             )));
         }
         let dialect = Dialect::Handshake { version: result.protocol_version.into() };
-        self.client.notify("notifications/initialized", dialect.era());
+        self.client.connection.notify("notifications/initialized", dialect.version());
         // In this era the server sends notifications without a subscription.
         let (server_info, instructions) = (result.server_info.text(), instructions(&result.instructions));
         Ok(Hello { dialect, server_info, offers_changes: false, instructions })
@@ -264,13 +201,11 @@ impl Opening<'_> {
         let mut listing = Listing::default();
         let mut members = String::new();
         loop {
-            let page = match self.request("tools/list", &dialect.params(&members), dialect.era()).await {
-                Err(RequestFault::Rpc(error)) if listing.is_empty() && error.code == METHOD_NOT_FOUND => {
+            let page = match self.request("tools/list", dialect.params(&members), dialect.era()).await {
+                Err(UpstreamFault::Rpc(error)) if listing.is_empty() && error.code == METHOD_NOT_FOUND => {
                     return Ok(Listed::default());
                 }
-                Err(RequestFault::Upstream(fault @ UpstreamFault::TooLarge { .. }))
-                    if !listing.is_empty() =>
-                {
+                Err(fault @ UpstreamFault::TooLarge { .. }) if !listing.is_empty() => {
                     listing.cut(format_args!("has a page that is too large: {fault}"));
                     return Ok(listing.finish());
                 }
@@ -288,10 +223,12 @@ impl Opening<'_> {
     async fn request(
         &self,
         method: &'static str,
-        params: &str,
-        era: RequestEra<'_>,
-    ) -> Result<RawAnswer, RequestFault> {
-        self.client.ask(method, params, era, PAGE_BYTES, self.patience).await
+        params: String,
+        era: Era,
+    ) -> Result<RawAnswer, UpstreamFault> {
+        let target = CallTarget::Protocol(method);
+        let question = Question { target, params, era, max_bytes: PAGE_BYTES, trace: None };
+        self.client.ask(question, self.patience).await
     }
 
     /// Secrets are redacted before anything reads the catalog text, and before it is cut.

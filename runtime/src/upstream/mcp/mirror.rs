@@ -2,7 +2,7 @@
 //! well.
 
 use crate::tools::Listed;
-use crate::upstream::transport::Mirrored;
+use crate::upstream::request::Mirrored;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;

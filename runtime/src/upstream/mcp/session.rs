@@ -1,134 +1,158 @@
-//! An MCP server after the handshake: sends its calls, and the requests of its supervisor.
+//! The session of MCP: greets the server behind a connection, lists its tools and adds what its era wants to each call.
 
-use super::client::RpcClient;
+use super::client::{Question, RpcClient};
 use super::dialect::Dialect;
 use super::features;
-use super::handshake::{Hello, Opening, Probe};
+use super::handshake::{Greeting, Hello};
 use super::mirror::MirroredArguments;
 use crate::secrets::SecretRegistry;
 use crate::tools::{CallTarget, Listed};
-use crate::upstream::transport::{Peer, PeerEvents, RequestFault};
-use crate::upstream::{CallRequest, CallResult, UpstreamFault};
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::upstream::request::Envelope;
+use crate::upstream::transport::{ConnectContext, Connection, ConnectionEnd, Opened, Opening};
+use crate::upstream::{CallResult, ServerRequest, UpstreamFault};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use tokio::time::Instant;
 
 /// A subscription stays open as long as the connection.
 const NO_DEADLINE: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Size limit of a response that is needed only as a sign of life.
+/// Most bytes of an answer whose content does not matter.
 const SMALL_ANSWER: usize = 1 << 20;
 
-/// One server, in its era.
+/// A connection to one server, spoken to in the era that it was greeted in.
 pub(in crate::upstream) struct McpSession {
     client: RpcClient,
     secrets: SecretRegistry,
-    hello: Hello,
+    /// Empty until the server is opened.
+    hello: OnceLock<Hello>,
     mirrored: Mutex<Arc<MirroredArguments>>,
 }
 
 impl McpSession {
-    /// Completes the handshake and lists the tools. `patience` limits each request; the caller limits all of
-    /// them together.
-    pub(in crate::upstream) async fn open(
-        peer: Arc<dyn Peer>,
-        events: Arc<PeerEvents>,
-        secrets: &SecretRegistry,
-        probe: Probe,
-        patience: Duration,
-    ) -> Result<(McpSession, Listed), UpstreamFault> {
-        let client = RpcClient::new(peer, events);
-        let opening = Opening { client: &client, secrets, patience };
-        let hello = opening.greet(probe).await?;
-        let listed = opening.list_tools(&hello.dialect).await?;
-        let session = McpSession { client, secrets: secrets.clone(), hello, mirrored: Mutex::default() };
-        let listed = session.completed(listed);
-        Ok((session, listed))
+    /// A session over this connection, whose server is not greeted yet.
+    pub(in crate::upstream) fn new(connection: Arc<dyn Connection>, context: &ConnectContext) -> McpSession {
+        let client = RpcClient { connection, events: context.events.clone() };
+        let (secrets, hello, mirrored) = (context.secrets.clone(), OnceLock::new(), Mutex::default());
+        McpSession { client, secrets, hello, mirrored }
     }
 
-    /// `name version` as the server reported them.
-    pub(in crate::upstream) fn server_info(&self) -> &str {
-        &self.hello.server_info
+    fn hello(&self) -> Result<&Hello, UpstreamFault> {
+        self.hello.get().ok_or_else(|| UpstreamFault::Unavailable("the server is not greeted yet".to_owned()))
     }
 
-    /// The negotiated revision.
-    pub(in crate::upstream) fn version(&self) -> &str {
-        self.hello.dialect.version()
+    fn greeting(&self, patience: Duration) -> Greeting<'_> {
+        Greeting { client: &self.client, secrets: &self.secrets, patience }
     }
 
-    /// It sends notifications of list changes, to which a client of its era must subscribe.
-    pub(in crate::upstream) fn offers_changes(&self) -> bool {
-        self.hello.offers_changes
-    }
-
-    /// Calls a tool or another target; the time of the call began at `begun`.
-    pub(in crate::upstream) async fn call(
-        &self,
-        mut request: CallRequest,
-        begun: Instant,
-    ) -> Result<CallResult, UpstreamFault> {
-        let (client, dialect) = (&self.client, &self.hello.dialect);
-        match request.target.clone() {
-            CallTarget::Tool(tool) => {
-                let mirrored = self.mirrored.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                let mirrored = mirrored.of_call(&tool, request.arguments.as_str());
-                let answer = client.call(dialect, request, mirrored, begun).await?;
-                Ok(CallResult::Mcp(answer.into()))
-            }
-            CallTarget::Resource(_) => {
-                let request = CallRequest { arguments: String::new().into(), ..request };
-                let answer = client.call(dialect, request, Vec::new(), begun).await?;
-                Ok(CallResult::Mcp(answer.into()))
-            }
-            CallTarget::Prompt(_) => {
-                request.arguments = features::texts(request.arguments.as_str())?.into();
-                let answer = client.call(dialect, request, Vec::new(), begun).await?;
-                features::prompt(&answer)
-            }
-            CallTarget::List(kind) => features::list(client, dialect, kind, request, begun).await,
-        }
-    }
-
-    /// Loads the whole tool list again.
-    pub(in crate::upstream) async fn list_tools(&self, patience: Duration) -> Result<Listed, UpstreamFault> {
-        let opening = Opening { client: &self.client, secrets: &self.secrets, patience };
-        opening.list_tools(&self.hello.dialect).await.map(|listed| self.completed(listed))
-    }
-
-    /// Completes a list with the server's instructions, and finds mirrored arguments if transport and era
-    /// support them.
-    fn completed(&self, mut listed: Listed) -> Listed {
-        listed.instructions = self.hello.instructions.clone();
-        if matches!(self.hello.dialect, Dialect::Stateless { .. }) && self.client.mirrors_arguments() {
+    /// Adds what the server says about itself, and looks for arguments that are repeated in headers, if this transport
+    /// and this era do that.
+    fn completed(&self, mut listed: Listed, hello: &Hello) -> Listed {
+        listed.instructions = hello.instructions.clone();
+        if matches!(hello.dialect, Dialect::Stateless { .. }) && self.client.connection.has_headers() {
             let mirrored = Arc::new(MirroredArguments::read(&mut listed));
             *self.mirrored.lock().unwrap_or_else(PoisonError::into_inner) = mirrored;
         }
         listed
     }
 
-    /// Subscribes to changes at a server of the stateless era, as long as the server keeps the subscription
-    /// open.
-    pub(in crate::upstream) async fn listen(&self) -> Result<(), UpstreamFault> {
-        let params = "\"notifications\":{\"toolsListChanged\":true}";
-        self.ask("subscriptions/listen", params, NO_DEADLINE).await?;
-        Ok(())
+    async fn ask(
+        &self,
+        method: &'static str,
+        members: &str,
+        patience: Duration,
+    ) -> Result<(), UpstreamFault> {
+        let dialect = &self.hello()?.dialect;
+        let question = Question {
+            target: CallTarget::Protocol(method),
+            params: dialect.params(members),
+            era: dialect.era(),
+            max_bytes: SMALL_ANSWER,
+            trace: None,
+        };
+        self.client.ask(question, patience).await.map(drop)
+    }
+}
+
+#[async_trait::async_trait]
+impl Connection for McpSession {
+    async fn open(&self, opening: Opening) -> Result<Opened, UpstreamFault> {
+        let greeting = self.greeting(opening.patience);
+        let hello = greeting.greet(opening.ended_silently).await?;
+        let listed = greeting.list_tools(&hello.dialect).await?;
+        let hello = self.hello.get_or_init(|| hello);
+        Ok(Opened {
+            listed: self.completed(listed, hello),
+            server_info: hello.server_info.clone(),
+            version: hello.dialect.version().to_owned(),
+            tools_may_change: true,
+        })
     }
 
-    /// True when the server answers a ping, or any other request of ours, within `patience`. Its own
-    /// notifications prove nothing: one of its threads may go on sending while the working one hangs.
-    pub(in crate::upstream) async fn is_alive(&self, patience: Duration) -> bool {
-        let events = self.client.events();
-        let signs = events.signs_of_life();
-        match self.ask(self.hello.dialect.liveness_method(), "", patience).await {
+    async fn call(&self, mut request: ServerRequest) -> Result<CallResult, UpstreamFault> {
+        let dialect = &self.hello()?.dialect;
+        let mut mirrored = Vec::new();
+        match &request.target {
+            CallTarget::Tool(tool) => {
+                let arguments = self.mirrored.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                mirrored = arguments.of_call(tool, request.arguments.as_str());
+            }
+            CallTarget::Prompt(_) => {
+                request.arguments = features::texts(request.arguments.as_str())?.into();
+            }
+            CallTarget::List(kind) => return features::list(&self.client, dialect, *kind, request).await,
+            CallTarget::Resource(_) | CallTarget::Protocol(_) => request.arguments = String::new().into(),
+        }
+        let is_prompt = matches!(request.target, CallTarget::Prompt(_));
+        let (head, tail) = dialect.call(&request.target, request.trace.as_ref());
+        request.envelope = Envelope { head, tail, era: dialect.era(), mirrored };
+        let result = self.client.connection.call(request).await?;
+        if is_prompt { features::prompt(result.answer()) } else { Ok(result) }
+    }
+
+    async fn list_tools(&self, patience: Duration) -> Result<Listed, UpstreamFault> {
+        let hello = self.hello()?;
+        let listed = self.greeting(patience).list_tools(&hello.dialect).await?;
+        Ok(self.completed(listed, hello))
+    }
+
+    /// The stateless era has to subscribe to changes; in the other one they are reported unasked.
+    async fn listen(&self) -> Result<(), UpstreamFault> {
+        if !self.hello()?.offers_changes {
+            return std::future::pending().await;
+        }
+        let members = "\"notifications\":{\"toolsListChanged\":true}";
+        self.ask("subscriptions/listen", members, NO_DEADLINE).await
+    }
+
+    /// True when the server answers a ping, or any other request of ours, within `patience`. What it sends unasked
+    /// proves nothing: one of its threads may talk on while the one that works hangs.
+    async fn is_alive(&self, patience: Duration) -> bool {
+        let signs = self.client.events.signs_of_life();
+        let Ok(hello) = self.hello() else { return false };
+        match self.ask(hello.dialect.liveness_method(), "", patience).await {
             // An error is an answer, too.
-            Ok(()) | Err(RequestFault::Rpc(_)) => true,
-            Err(RequestFault::Upstream(_)) => events.signs_of_life() > signs,
+            Ok(()) | Err(UpstreamFault::Rpc(_)) => true,
+            Err(_) => self.client.events.signs_of_life() > signs,
         }
     }
 
-    async fn ask(&self, method: &'static str, members: &str, patience: Duration) -> Result<(), RequestFault> {
-        let dialect = &self.hello.dialect;
-        let params = dialect.params(members);
-        self.client.ask(method, &params, dialect.era(), SMALL_ANSWER, patience).await.map(drop)
+    async fn gone(&self) -> ConnectionEnd {
+        self.client.connection.gone().await
+    }
+
+    fn diagnostics(&self) -> Option<String> {
+        self.client.connection.diagnostics()
+    }
+
+    fn close(&self, why: &str) {
+        self.client.connection.close(why);
+    }
+
+    async fn discard(&self) {
+        self.client.connection.discard().await;
+    }
+
+    async fn shut_down(&self) {
+        self.client.connection.shut_down().await;
     }
 }

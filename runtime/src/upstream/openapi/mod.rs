@@ -1,29 +1,26 @@
 //! Plain JSON services with an OpenAPI document: chosen operations become tools. Nothing here depends on MCP.
 //!
-//! - [`spec`]: the configuration. [`link`]: the connection over HTTP. [`session`]: its tools, and calls.
-//! - [`document`]: the parsed document: references and operations. [`load`]: loads its text.
-//! - [`compile`]: compiles an operation to a tool and a [`plan`] of its requests. [`parameter`]: arguments as
-//!   parts of a URL. [`schema`]: JSON Schema from the dialects of OpenAPI. [`name`]: names of tools.
+//! - [`spec`]: what a configuration says. [`service`]: requests over HTTP. [`connection`]: its tools, and calls.
+//! - [`document`]: the document, borrowed from its text: references in it, its operations. [`load`]: its bytes.
+//! - [`compile`]: from an operation to a tool and a [`plan`] of its requests. [`parameter`]: arguments as parts of an
+//!   address. [`schema`]: JSON Schema from the dialects of OpenAPI. [`name`]: names of tools.
 
 mod compile;
+mod connection;
 mod document;
-mod link;
 mod load;
 mod name;
 mod parameter;
 mod plan;
 mod schema;
-mod session;
+mod service;
 mod spec;
 
-pub use link::OpenApiService;
-pub(super) use link::OpenApiTransport;
-pub(super) use session::OpenApiSession;
 pub(crate) use spec::DEFAULT_SCHEMA_BYTES;
 pub use spec::{OpenApiSpec, OperationOverride, SchemaSource};
 
 /// What to do about a start that failed with this error.
-pub(super) fn remedy(error: &str) -> String {
+fn remedy(error: &str) -> String {
     /// Texts in errors, and the remedies.
     const REMEDIES: [(&str, &str); 7] = [
         ("schema_max_bytes", "raise schema_max_bytes, if the document is what it should be"),

@@ -22,7 +22,8 @@ impl CallTracker {
         match &result {
             Err(UpstreamFault::Timeout(_)) => {}
             Err(UpstreamFault::Unavailable(_)) => lost.0 = None,
-            Ok(_) | Err(UpstreamFault::Protocol(_) | UpstreamFault::TooLarge { .. }) => {
+            Ok(_)
+            | Err(UpstreamFault::Rpc(_) | UpstreamFault::Protocol(_) | UpstreamFault::TooLarge { .. }) => {
                 lost.0 = None;
                 self.answered.store(true, Ordering::Relaxed);
             }

@@ -6,21 +6,20 @@
 mod calls;
 mod owner;
 
-use super::session::ServerSession;
-use super::transport::PeerEvents;
+use super::transport::{Connection, ServerEvents, Transport};
 use super::{
-    CallLimits, CallRequest, CallResult, ClientFeatures, Guardian, TransportSpec, Upstream, UpstreamFault,
-    UpstreamState, UpstreamStatus,
+    CallLimits, CallResult, ClientFeatures, Guardian, ServerRequest, Upstream, UpstreamFault, UpstreamState,
+    UpstreamStatus,
 };
 use crate::secrets::SecretRegistry;
 use crate::tasks::{self, TaskOwner};
 use crate::tools::{SharedCatalog, SnapshotMode, ToolList, ToolPolicy};
 use calls::CallTracker;
 use owner::Owner;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
-use tokio::time::{Instant, timeout};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc, oneshot, watch};
+use tokio::time::{Instant, timeout_at};
 
 /// How to run one server.
 pub struct SupervisorOptions {
@@ -29,7 +28,7 @@ pub struct SupervisorOptions {
     /// Configured description.
     pub description: Option<String>,
     /// How to reach it.
-    pub transport: TransportSpec,
+    pub transport: Arc<dyn Transport>,
     /// Time limit of one start, including handshake and listing, from the moment that it may begin.
     pub handshake_timeout: Duration,
     /// Limits concurrent starts.
@@ -97,7 +96,7 @@ pub enum FailedStart {
 pub struct SupervisedUpstream {
     about: Arc<SupervisorOptions>,
     /// One permit per call in flight.
-    turns: Option<Semaphore>,
+    permits: Option<Semaphore>,
     commands: mpsc::UnboundedSender<Command>,
     phase: watch::Receiver<Phase>,
 }
@@ -120,9 +119,12 @@ enum Phase {
 
 /// A server that takes calls.
 struct ReadyServer {
-    session: ServerSession,
+    /// Belongs to the owner: dropping that ends whatever belongs to the connection.
+    connection: Weak<dyn Connection>,
     calls: Arc<CallTracker>,
-    events: Arc<PeerEvents>,
+    events: Arc<ServerEvents>,
+    server_info: String,
+    version: String,
     started_in: Duration,
 }
 
@@ -130,14 +132,12 @@ impl SupervisedUpstream {
     /// Creates the upstream and its owner task on the current tokio runtime; nothing is started yet.
     pub fn new(options: SupervisorOptions) -> SupervisedUpstream {
         let most = options.limits.max_concurrent;
-        let turns = most.map(|most| Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
-        let transport = options.transport.clone();
-        let transport = transport.transport(&options.name, &options.guardian, &options.secrets);
+        let permits = most.map(|most| Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
         let about = Arc::new(options);
         let (commands, inbox) = mpsc::unbounded_channel();
         let (publish, phase) = watch::channel(Phase::Idle);
-        tasks::spawn(TaskOwner::Connection, Owner::new(about.clone(), transport, inbox, publish).run());
-        SupervisedUpstream { about, turns, commands, phase }
+        tasks::spawn(TaskOwner::Connection, Owner::new(about.clone(), inbox, publish).run());
+        SupervisedUpstream { about, permits, commands, phase }
     }
 
     /// The running server, started if allowed.
@@ -169,15 +169,13 @@ impl SupervisedUpstream {
     }
 
     /// Waits for a permit and for the server.
-    async fn prepare(
-        &self,
-    ) -> Result<(Option<tokio::sync::SemaphorePermit<'_>>, Arc<ReadyServer>), UpstreamFault> {
-        let turn = match &self.turns {
+    async fn prepare(&self) -> Result<(Option<SemaphorePermit<'_>>, Arc<ReadyServer>), UpstreamFault> {
+        let permit = match &self.permits {
             // The semaphore is never closed.
-            Some(turns) => turns.acquire().await.ok(),
+            Some(permits) => permits.acquire().await.ok(),
             None => None,
         };
-        Ok((turn, self.ready().await?))
+        Ok((permit, self.ready().await?))
     }
 }
 
@@ -205,8 +203,8 @@ impl Upstream for SupervisedUpstream {
             Phase::Ready(server) => {
                 status.state = UpstreamState::Ready;
                 status.start_duration = Some(server.started_in);
-                status.server_info = Some(server.session.server_info().to_owned());
-                status.protocol = Some(server.session.version().to_owned());
+                status.server_info = Some(server.server_info.clone());
+                status.protocol = Some(server.version.clone());
             }
             Phase::Down { why, crashed, .. } => {
                 status.state = if *crashed { UpstreamState::BackingOff } else { UpstreamState::Failed };
@@ -229,14 +227,16 @@ impl Upstream for SupervisedUpstream {
         self.ready().await.map(|_| ())
     }
 
-    async fn call(&self, mut request: CallRequest) -> Result<CallResult, UpstreamFault> {
-        let begun = Instant::now();
-        let (_turn, server) = match timeout(request.timeout, self.prepare()).await {
-            Ok(prepared) => prepared?,
-            Err(_) => return Err(UpstreamFault::Timeout(request.timeout)),
+    async fn call(&self, mut request: ServerRequest) -> Result<CallResult, UpstreamFault> {
+        let (deadline, late) = (request.deadline, UpstreamFault::Timeout(request.timeout));
+        let Ok(prepared) = timeout_at(deadline, self.prepare()).await else { return Err(late) };
+        let (_permit, server) = prepared?;
+        let Some(connection) = server.connection.upgrade() else {
+            return Err(UpstreamFault::Unavailable("upstream has gone".to_owned()));
         };
         let _under_way = server.events.under_way(request.client.take());
-        server.calls.follow(server.session.call(request, begun)).await
+        let answered = timeout_at(deadline, connection.call(request));
+        server.calls.follow(async { answered.await.unwrap_or(Err(late)) }).await
     }
 
     async fn stop(&self) {

@@ -6,9 +6,8 @@ use super::{Command, FailedStart, Phase, ReadyServer, SupervisorOptions};
 use crate::tasks::{self, TaskOwner};
 use crate::tools::{Listed, SnapshotMode, ToolList};
 use crate::upstream::UpstreamFault;
-use crate::upstream::mcp::Probe;
-use crate::upstream::session::ServerSession;
-use crate::upstream::transport::{Link, LinkEnd, PeerEvents, Transport};
+use crate::upstream::mcp::McpSession;
+use crate::upstream::transport::{ConnectContext, Connection, ConnectionEnd, Opened, Opening, ServerEvents};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +29,6 @@ const RELIST_PAUSE: Duration = Duration::from_millis(250);
 /// The owner of the server.
 pub(super) struct Owner {
     about: Arc<SupervisorOptions>,
-    transport: Arc<dyn Transport>,
     inbox: mpsc::UnboundedReceiver<Command>,
     publish: watch::Sender<Phase>,
     recovery: Duration,
@@ -40,8 +38,8 @@ pub(super) struct Owner {
     told: Option<String>,
     /// It has taken calls before.
     was_up: bool,
-    /// What the last start found out about the server's era.
-    probe: Probe,
+    /// The last connection ended before the server had said anything.
+    ended_silently: bool,
 }
 
 /// A retry of a failed start.
@@ -54,13 +52,13 @@ struct Again {
 
 /// A connected server, with its events.
 struct Reached {
-    link: Box<dyn Link>,
-    events: Arc<PeerEvents>,
+    connection: Arc<dyn Connection>,
+    events: Arc<ServerEvents>,
     calls: Arc<CallTracker>,
 }
 
 impl Drop for Reached {
-    // Handlers of the server's requests may hold the connection: they are aborted.
+    // Tasks that would answer them may hold the connection.
     fn drop(&mut self) {
         self.events.forget_requests();
     }
@@ -85,8 +83,8 @@ enum How {
     GivenUp,
 }
 
-impl From<LinkEnd> for End {
-    fn from(LinkEnd { why, is_orderly }: LinkEnd) -> End {
+impl From<ConnectionEnd> for End {
+    fn from(ConnectionEnd { why, is_orderly }: ConnectionEnd) -> End {
         End::Gone { why, how: if is_orderly { How::Ended } else { How::Crashed } }
     }
 }
@@ -95,20 +93,18 @@ impl Owner {
     /// The owner of a server that is not started yet.
     pub(super) fn new(
         about: Arc<SupervisorOptions>,
-        transport: Arc<dyn Transport>,
         inbox: mpsc::UnboundedReceiver<Command>,
         publish: watch::Sender<Phase>,
     ) -> Owner {
         Owner {
             about,
-            transport,
             inbox,
             publish,
             recovery: SHORTEST_RECOVERY,
             again: None,
             told: None,
             was_up: false,
-            probe: Probe::Discover,
+            ended_silently: false,
         }
     }
 
@@ -137,7 +133,7 @@ impl Owner {
         loop {
             let place = self.place().await?;
             let begun = Instant::now();
-            let mut reached = match self.reach(begun).await {
+            let reached = match self.reach(begun).await {
                 Ok(reached) => reached,
                 Err(End::Stop(done)) => return Err(done),
                 Err(End::Gone { why, .. }) => {
@@ -145,30 +141,30 @@ impl Owner {
                     return Ok(());
                 }
             };
-            match self.attend(&mut reached, begun, place).await {
+            match self.attend(&reached, begun, place).await {
                 End::Stop(done) => {
-                    reached.link.shut_down().await;
+                    reached.connection.shut_down().await;
                     return Err(done);
                 }
                 End::Gone { why, how } => {
                     let was_ready = matches!(*self.publish.borrow(), Phase::Ready(_));
                     let heard = reached.events.has_spoken();
-                    if !was_ready && !heard && how != How::GivenUp && self.probe == Probe::Discover {
+                    if !was_ready && !heard && how != How::GivenUp && !self.ended_silently {
                         // Some servers of the handshake era exit when anything precedes `initialize`.
                         tracing::debug!(upstream = %self.about.name, "ended at once; trying initialize first");
-                        self.probe = Probe::Skip;
-                        reached.link.close(&why);
-                        reached.link.discard().await;
+                        self.ended_silently = true;
+                        reached.connection.close(&why);
+                        reached.connection.discard().await;
                         continue;
                     }
                     if reached.calls.any_answered() {
                         self.recovery = SHORTEST_RECOVERY;
                     }
                     if !was_ready {
-                        self.probe = Probe::Discover;
+                        self.ended_silently = false;
                     }
                     self.outdate_tools();
-                    reached.link.close(&why);
+                    reached.connection.close(&why);
                     if was_ready && how == How::Ended {
                         tracing::info!(upstream = %self.about.name, "ended: {why}");
                         self.publish.send_replace(Phase::Idle);
@@ -176,7 +172,7 @@ impl Owner {
                         self.down(why, was_ready);
                     }
                     // In the background: the next start waits for it.
-                    reached.link.discard().await;
+                    reached.connection.discard().await;
                     return Ok(());
                 }
             }
@@ -270,19 +266,28 @@ impl Owner {
 
     /// Connects to the server within the time limit of a start.
     async fn reach(&mut self, begun: Instant) -> Result<Reached, End> {
-        let events = Arc::new(PeerEvents::new(self.about.name.clone(), self.about.client.clone()));
+        let about = self.about.clone();
+        let events = Arc::new(ServerEvents::new(about.name.clone(), about.client.clone()));
+        let (guardian, secrets) = (about.guardian.clone(), about.secrets.clone());
+        let context = ConnectContext { events: events.clone(), guardian, secrets };
         let patience = self.about.handshake_timeout;
-        let opened = within(begun, patience, self.transport.open(events.clone()));
-        tokio::pin!(opened);
-        let opened = loop {
+        let connecting = within(begun, patience, about.transport.connect(&context));
+        tokio::pin!(connecting);
+        let connected = loop {
             tokio::select! {
                 biased;
-                opened = &mut opened => break opened,
+                connected = &mut connecting => break connected,
                 command = self.inbox.recv() => end_of(command)?,
             }
         };
-        match opened {
-            Some(Ok(link)) => Ok(Reached { link, events, calls: Arc::default() }),
+        match connected {
+            Some(Ok(connection)) => {
+                let connection = match about.transport.speaks_mcp() {
+                    true => Arc::new(McpSession::new(connection, &context)),
+                    false => connection,
+                };
+                Ok(Reached { connection, events, calls: Arc::default() })
+            }
             Some(Err(why)) => Err(End::Gone { why, how: How::GivenUp }),
             None => Err(End::Gone { why: timed_out(patience), how: How::GivenUp }),
         }
@@ -291,49 +296,49 @@ impl Owner {
     /// Starts a server, which needs a permit, and watches it to its end.
     async fn attend(
         &mut self,
-        reached: &mut Reached,
+        reached: &Reached,
         begun: Instant,
         place: Option<OwnedSemaphorePermit>,
     ) -> End {
         let started = self.start(reached, begun).await;
         drop(place);
         match started {
-            Ok(server) => self.watch(reached, &server.session).await,
+            Ok(tools_may_change) => self.watch(reached, tools_may_change).await,
             Err(End::Gone { why, how }) => {
-                let said = reached.link.diagnostics().map(|text| format!("; {text}"));
+                let said = reached.connection.diagnostics().map(|text| format!("; {text}"));
                 End::Gone { why: why + &said.unwrap_or_default(), how }
             }
             Err(end) => end,
         }
     }
 
-    /// Completes the start of a connected server.
-    async fn start(&mut self, reached: &mut Reached, begun: Instant) -> Result<Arc<ReadyServer>, End> {
+    /// From the reached server to one that takes calls. Gives whether its tools may change.
+    async fn start(&mut self, reached: &Reached, begun: Instant) -> Result<bool, End> {
         let about = self.about.clone();
         let patience = about.handshake_timeout;
-        let (line, events) = (reached.link.line(), reached.events.clone());
-        let session = ServerSession::open(line, events, &about.secrets, self.probe, patience);
-        let startup = within(begun, patience, session);
+        let opening = Opening { patience, ended_silently: self.ended_silently };
+        let startup = within(begun, patience, reached.connection.open(opening));
         tokio::pin!(startup);
         let started = loop {
             tokio::select! {
                 biased;
                 started = &mut startup => break started,
-                end = reached.link.gone() => return Err(end.into()),
+                end = reached.connection.gone() => return Err(end.into()),
                 command = self.inbox.recv() => end_of(command)?,
             }
         };
         let why = match started {
-            Some(Ok((session, tools))) => {
+            Some(Ok(Opened { listed, server_info, version, tools_may_change })) => {
                 let started_in = begun.elapsed();
-                let tools = self.publish_tools(tools).await;
-                tracing::info!(upstream = %about.name, tools, protocol = session.version(),
+                let tools = self.publish_tools(listed).await;
+                tracing::info!(upstream = %about.name, tools, protocol = version,
                     ms = started_in.as_millis(), "ready");
                 (self.again, self.told, self.was_up) = (None, None, true);
                 let (calls, events) = (reached.calls.clone(), reached.events.clone());
-                let server = Arc::new(ReadyServer { session, calls, events, started_in });
-                self.publish.send_replace(Phase::Ready(server.clone()));
-                return Ok(server);
+                let connection = Arc::downgrade(&reached.connection);
+                let server = ReadyServer { connection, calls, events, server_info, version, started_in };
+                self.publish.send_replace(Phase::Ready(Arc::new(server)));
+                return Ok(tools_may_change);
             }
             None | Some(Err(UpstreamFault::Timeout(_))) => timed_out(patience),
             Some(Err(fault)) => format!("handshake failed: {fault}"),
@@ -342,17 +347,16 @@ impl Owner {
     }
 
     /// Watches a ready server: its end, changes of its tools, whether it still answers.
-    async fn watch(&mut self, reached: &mut Reached, session: &ServerSession) -> End {
-        let Reached { link, events, calls } = reached;
+    async fn watch(&mut self, reached: &Reached, tools_may_change: bool) -> End {
+        let Reached { connection, events, calls } = reached;
         let about = self.about.clone();
-        let live = about.mode == SnapshotMode::Live;
-        let mcp = session.mcp();
+        let live = tools_may_change && about.mode == SnapshotMode::Live;
         let mut listing: Option<BoxFuture<'_, Result<Listed, UpstreamFault>>> = None;
         let mut subscription: Option<BoxFuture<'_, Result<(), UpstreamFault>>> =
-            mcp.filter(|mcp| live && mcp.offers_changes()).map(|mcp| Box::pin(mcp.listen()) as _);
+            live.then(|| connection.listen());
         let mut liveness: Option<BoxFuture<'_, bool>> = None;
         let mut next_listing = Instant::now();
-        let expiry = || mcp.and(about.list_ttl).and_then(|ttl| Instant::now().checked_add(ttl));
+        let expiry = || about.list_ttl.and_then(|ttl| Instant::now().checked_add(ttl));
         let mut expires = expiry();
         loop {
             let changed = async {
@@ -369,12 +373,12 @@ impl Owner {
                 }
             };
             tokio::select! {
-                end = link.gone() => return end.into(),
+                end = connection.gone() => return end.into(),
                 command = self.inbox.recv() => if let Err(end) = end_of(command) {
                     return end;
                 },
                 () = changed, if live && listing.is_none() => {
-                    listing = mcp.map(|mcp| Box::pin(mcp.list_tools(about.handshake_timeout)) as _);
+                    listing = Some(connection.list_tools(about.handshake_timeout));
                 }
                 listed = finished(&mut listing) => {
                     match listed {
@@ -394,7 +398,7 @@ impl Owner {
                         "no subscription to list changes"),
                 },
                 () = calls.lost(), if liveness.is_none() => {
-                    liveness = Some(Box::pin(session.is_alive(about.unresponsive_timeout)));
+                    liveness = Some(connection.is_alive(about.unresponsive_timeout));
                 }
                 alive = finished(&mut liveness) => if !alive {
                     let silent = about.unresponsive_timeout.as_millis();

@@ -33,7 +33,7 @@ fn lock(forwarded: &Forwarded) -> MutexGuard<'_, HashMap<String, AbortHandle>> {
 }
 
 /// The events of one link, from its transport to its supervisor.
-pub struct PeerEvents {
+pub struct ServerEvents {
     server: Arc<str>,
     client: ClientFeatures,
     /// What of it was declared to the server.
@@ -48,9 +48,9 @@ pub struct PeerEvents {
     tools_changed: Notify,
 }
 
-impl PeerEvents {
-    pub(crate) fn new(server: Arc<str>, client: ClientFeatures) -> PeerEvents {
-        PeerEvents {
+impl ServerEvents {
+    pub(crate) fn new(server: Arc<str>, client: ClientFeatures) -> ServerEvents {
+        ServerEvents {
             server,
             client,
             declared: OnceLock::new(),

@@ -1,72 +1,106 @@
-//! How a server is reached. A transport opens [`Link`]s and carries requests, answers and events; it knows neither
-//! eras nor handshakes, starts nothing again and keeps no tool list: the [supervisor](super::supervisor) does, once
-//! for all transports.
+//! How a server is reached. A [`Transport`] connects; its [`Connection`] carries requests and results. It starts
+//! nothing again and stores no tool list: the [supervisor](super::supervisor) does, once for all transports.
 //!
-//! - [`peer`]: one request, and who takes it. [`events`]: what a server says unasked.
-//! - [`spec`]: the closed list of transports, as a configuration names them.
-//! - [`stdio`]: a child process. [`http`]: a remote server. [`local`]: tools that the configuration defines. [`pace`], [`throttle`]: how fast a server is listened to and logged.
+//! A new transport is a folder here, whose specification implements [`Transport`], and a line in the table of
+//! transports of `config`.
+//!
+//! - [`connection`]: the trait of a server that was reached. [`events`]: what a server says unasked.
+//! - [`stdio`]: a child process. [`http`]: a remote server. [`local`]: tools that the configuration defines.
+//!   [`unusable`]: an entry that cannot be used.
+//! - [`pace`], [`throttle`]: how fast a server is listened to and logged.
 
+pub(crate) mod connection;
 pub(crate) mod events;
 pub(crate) mod http;
 pub(crate) mod local;
 pub(crate) mod pace;
-pub(crate) mod peer;
-pub(crate) mod spec;
 pub(crate) mod stdio;
 pub(crate) mod throttle;
+pub(crate) mod unusable;
 
-pub use events::PeerEvents;
-pub use peer::{Line, Mirrored, Peer, PeerRequest, RequestEra, RequestFault, RequestParams};
-pub use spec::{Location, TransportSpec};
+pub use connection::{Connection, ConnectionEnd, Opened, Opening};
+pub use events::ServerEvents;
 
+use crate::secrets::SecretRegistry;
+use crate::upstream::Guardian;
+use serde_json::{Value, json};
+use std::any::Any;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-/// Opens links to one server.
+/// How one server is reached: its specification in the configuration. May hold resolved secrets, so what implements
+/// this implements neither `Debug` nor `Serialize`.
 #[async_trait::async_trait]
-pub trait Transport: Send + Sync {
+pub trait Transport: Any + Send + Sync {
     /// Reaches the server, without a word of MCP: a process is started, an address looked up. What the server says
-    /// unasked goes to `events` for as long as the link lives. Dropping the future leaves nothing behind.
+    /// unasked goes to the events for as long as the connection lives. Dropping the future leaves nothing behind.
     ///
     /// # Errors
     /// Why the server cannot be reached, in words for people; secrets in it are taken out later.
-    async fn open(&self, events: Arc<PeerEvents>) -> Result<Box<dyn Link>, String>;
+    async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, String>;
 
-    /// Where the server is, in words for people: a command line, an address.
+    /// Where the server is, as a person would write it: a command line, an address. Secrets in it are scrubbed later.
     fn describe(&self) -> String;
-}
 
-/// A server that was reached. Dropping it ends whatever belongs to it, in a hurry.
-#[async_trait::async_trait]
-pub trait Link: Send {
-    /// What takes requests until the link is closed.
-    fn line(&self) -> Line;
+    /// Its connections carry messages of MCP, so a session of MCP wraps them.
+    fn speaks_mcp(&self) -> bool {
+        true
+    }
 
-    /// Waits until the server is of no more use to anybody. Cancel safe; forever for a link that has no end of its
-    /// own.
-    async fn gone(&mut self) -> LinkEnd;
+    /// How the server is reached, as data: names of variables and headers without their values. The same for the same
+    /// configuration. Other secrets in it are scrubbed later.
+    fn descriptor(&self) -> Value {
+        json!({ "type": "custom", "address": self.describe() })
+    }
 
-    /// The last that the server said beside the protocol, for error messages; without secrets.
-    fn diagnostics(&self) -> Option<String> {
+    /// Looks for the server at this moment, without starting it.
+    fn locate(&self) -> Location {
+        Location { kind: "address", place: Some(self.describe()) }
+    }
+
+    /// Why the configuration of the server cannot be used.
+    fn why_unusable(&self) -> Option<&str> {
         None
     }
 
-    /// Fails every request in flight and every later one with [`UpstreamFault::Unavailable`] of this text, at once.
-    ///
-    /// [`UpstreamFault::Unavailable`]: super::UpstreamFault::Unavailable
-    fn close(&mut self, why: &str);
+    /// What to do about a start that failed with this text.
+    fn remedy(&self, _error: &str) -> String {
+        format!("check that an MCP server answers at {}", self.describe())
+    }
 
-    /// Ends what is left of a closed link without asking the server.
-    async fn discard(&mut self);
+    /// What to do about a start that took most of the time it may take.
+    fn remedy_of_slow_start(&self, patience: Duration) -> String {
+        format!("raise handshake_timeout_ms (now {})", patience.as_millis())
+    }
 
-    /// Closes the link, gives the server a moment to end by itself, then discards it.
-    async fn shut_down(&mut self);
+    /// Its tools are those of a document, which is read without asking the service for anything else.
+    fn is_document(&self) -> bool {
+        false
+    }
+
+    /// True when it runs this very file.
+    fn runs(&self, _program: &Path) -> bool {
+        false
+    }
 }
 
-/// How a link ended by itself.
+/// What a transport connects with.
+#[derive(Clone)]
+pub struct ConnectContext {
+    /// Receives what the server says unasked; has the configured name of the server.
+    pub events: Arc<ServerEvents>,
+    /// Ends processes of the server, if this process is killed.
+    pub guardian: Arc<Guardian>,
+    /// Where secrets are known.
+    pub secrets: SecretRegistry,
+}
+
+/// Where a server is, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LinkEnd {
-    /// What happened, in words for people.
-    pub why: String,
-    /// As a server may end that has nothing more to do: it may be started again at once. Otherwise it has crashed.
-    pub is_orderly: bool,
+pub struct Location {
+    /// What `place` is: `command`, `address`.
+    pub kind: &'static str,
+    /// Where it was found; `None` when it is not there.
+    pub place: Option<String>,
 }

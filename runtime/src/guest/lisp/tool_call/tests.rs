@@ -2,7 +2,7 @@ use super::*;
 use crate::broker::CallPayload;
 use crate::run::outcome::CallFault;
 use crate::tools::{CallTarget, UpstreamTool};
-use crate::upstream::{CallResult, RawAnswer, ResultBody};
+use crate::upstream::{CallResult, RawAnswer};
 use ptc_vm::json::{Keys, encode as to_json};
 use ptc_vm::value::map::MapNode;
 use ptc_vm::{Budget, Isolate};
@@ -267,11 +267,11 @@ fn unwrapped(result: serde_json::Value) -> (serde_json::Value, u64, Option<(Call
 }
 
 fn unwrapped_as(
-    form: fn(ResultBody) -> CallResult,
+    form: fn(RawAnswer) -> CallResult,
     body: impl Into<Vec<u8>>,
 ) -> (serde_json::Value, u64, Option<(CallFault, String)>) {
     with(|cx| {
-        let payload = CallPayload::of(form(ResultBody::Inline(RawAnswer::from_bytes(body))), Some("result"));
+        let payload = CallPayload::of(form(RawAnswer::from_bytes(body)), Some("result"));
         let unwrapped = unwrap(cx, &payload).unwrap();
         let text = to_json(cx, &unwrapped.value, Keys::Names, usize::MAX).unwrap().unwrap();
         (serde_json::from_str(&text).unwrap(), payload.bytes(), unwrapped.error)

@@ -3,7 +3,7 @@
 use crate::spill::RawSpill;
 use crate::upstream::jsonrpc::message::{self, Incoming, OversizeKind};
 use crate::upstream::jsonrpc::{ErrorObject, RawAnswer};
-use crate::upstream::transport::PeerEvents;
+use crate::upstream::transport::ServerEvents;
 
 /// A notification that a request of ours is being worked at.
 const PROGRESS: &str = "notifications/progress";
@@ -42,7 +42,7 @@ pub(super) fn may_answer(raw: &RawSpill, id: u64) -> bool {
 /// False when it is no message at all.
 pub(super) fn take(
     text: Vec<u8>,
-    events: &PeerEvents,
+    events: &ServerEvents,
     answers: &mut dyn FnMut(IncomingAnswer),
     reply: &dyn Fn() -> Reply,
 ) -> bool {
@@ -51,7 +51,7 @@ pub(super) fn take(
 
 fn dispatch(
     incoming: Incoming,
-    events: &PeerEvents,
+    events: &ServerEvents,
     answers: &mut dyn FnMut(IncomingAnswer),
     reply: &dyn Fn() -> Reply,
 ) -> bool {

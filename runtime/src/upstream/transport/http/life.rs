@@ -1,13 +1,13 @@
-//! Whether a link may be used, and whether its server is of any use: told to all who wait.
+//! Whether a connection may be used, and whether its server has ended; all who wait are notified.
 
 use crate::upstream::UpstreamFault;
-use crate::upstream::transport::{LinkEnd, RequestFault};
+use crate::upstream::transport::ConnectionEnd;
 use tokio::sync::watch;
 
-/// The life of one link.
+/// The life of one connection.
 pub(super) struct Life {
     closed: watch::Sender<Option<String>>,
-    end: watch::Sender<Option<LinkEnd>>,
+    end: watch::Sender<Option<ConnectionEnd>>,
 }
 
 impl Life {
@@ -28,15 +28,15 @@ impl Life {
         self.closed.borrow().is_some()
     }
 
-    /// The work, unless the link is closed before it has ended.
-    pub(super) async fn unless_closed<T>(&self, work: impl Future<Output = T>) -> Result<T, RequestFault> {
+    /// The work, unless the connection is closed before it has ended.
+    pub(super) async fn unless_closed<T>(&self, work: impl Future<Output = T>) -> Result<T, UpstreamFault> {
         let mut closed = self.closed.subscribe();
         tokio::select! {
             biased;
             // The sender is this very value.
             why = closed.wait_for(Option::is_some) => {
                 let why = why.ok().and_then(|why| why.clone()).unwrap_or_default();
-                Err(RequestFault::Upstream(UpstreamFault::Unavailable(why)))
+                Err(UpstreamFault::Unavailable(why))
             }
             result = work => Ok(result),
         }
@@ -46,13 +46,13 @@ impl Life {
     pub(super) fn end(&self, why: impl Into<String>, is_orderly: bool) {
         self.end.send_if_modified(|end| {
             let is_first = end.is_none();
-            end.get_or_insert_with(|| LinkEnd { why: why.into(), is_orderly });
+            end.get_or_insert_with(|| ConnectionEnd { why: why.into(), is_orderly });
             is_first
         });
     }
 
     /// Waits for the end. Cancel safe.
-    pub(super) async fn ended(&self) -> LinkEnd {
+    pub(super) async fn ended(&self) -> ConnectionEnd {
         let mut end = self.end.subscribe();
         let seen = end.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
         match seen {

@@ -16,16 +16,16 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const LARGEST: usize = 1 << 20;
 
 /// Listens for as long as the server lets us.
-pub(super) async fn listen(peer: &Arc<Streamable>) {
+pub(super) async fn listen(channel: &Arc<Streamable>) {
     let mut before: Option<EventStream> = None;
     let (mut pause, mut is_first) = (RESUME_PAUSE, true);
     loop {
-        let session = peer.sessions.current();
+        let session = channel.sessions.current();
         let from = before.as_ref().and_then(EventStream::last_id);
-        let metadata = MessageHeaders::events(&peer.wire.headers, from)
+        let metadata = MessageHeaders::events(&channel.wire.headers, from)
             .session(session.id.as_deref(), session.revision.as_deref());
         let is_gap = !is_first && from.is_none();
-        match peer.wire.send(Method::GET, metadata.headers(), None).await {
+        match channel.wire.send(Method::GET, metadata.headers(), None).await {
             Ok(response) if is_events(&response) => {
                 let mut stream = match before.take() {
                     Some(before) => EventStream::resumed(response.body, before),
@@ -33,12 +33,12 @@ pub(super) async fn listen(peer: &Arc<Streamable>) {
                 };
                 if is_gap {
                     // What was said in between is not said again.
-                    peer.events.notification("notifications/tools/list_changed");
+                    channel.events.notification("notifications/tools/list_changed");
                 }
                 is_first = false;
                 tokio::select! {
-                    () = hear(peer, &mut stream) => {}
-                    () = peer.sessions.changed(session.generation) => continue,
+                    () = hear(channel, &mut stream) => {}
+                    () = channel.sessions.changed(session.generation) => continue,
                 }
                 pause = stream.retry().unwrap_or(RESUME_PAUSE);
                 before = Some(stream);
@@ -46,19 +46,19 @@ pub(super) async fn listen(peer: &Arc<Streamable>) {
             Ok(response) if response.status == StatusCode::NOT_FOUND && session.id.is_some() && !is_first => {
                 // The next call finds out what has become of the session.
                 before = None;
-                peer.sessions.changed(session.generation).await;
+                channel.sessions.changed(session.generation).await;
                 continue;
             }
             Ok(response) if response.status.is_server_error() && !is_first => pause = longer(pause),
             Ok(response) => {
-                tracing::debug!(upstream = peer.events.server(), status = %response.status, "no stream of events");
+                tracing::debug!(upstream = channel.events.server(), status = %response.status, "no stream of events");
                 return;
             }
             Err(_) => pause = longer(pause),
         }
         tokio::select! {
             () = sleep(pause) => {}
-            () = peer.sessions.changed(session.generation) => before = None,
+            () = channel.sessions.changed(session.generation) => before = None,
         }
     }
 }
@@ -68,12 +68,12 @@ fn longer(pause: Duration) -> Duration {
 }
 
 /// Takes what comes until the stream ends.
-async fn hear(peer: &Arc<Streamable>, stream: &mut EventStream) {
+async fn hear(channel: &Arc<Streamable>, stream: &mut EventStream) {
     while let Ok(Some(parsed)) = stream.next(|| LARGEST, || None).await {
         let bytes = match parsed {
             ServerSentEvent::Event { data, .. } => {
                 let bytes = data.len();
-                incoming::take(data, &peer.events, &mut drop, &|| peer.reply());
+                incoming::take(data, &channel.events, &mut drop, &|| channel.reply());
                 bytes
             }
             ServerSentEvent::TooLarge { head, .. } => head.len(),

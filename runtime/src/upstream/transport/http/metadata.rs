@@ -2,7 +2,8 @@
 
 use crate::net::{HeaderName, Headers, Response};
 use crate::run::trace::TraceContext;
-use crate::upstream::transport::{Mirrored, RequestEra};
+use crate::upstream::ServerRequest;
+use crate::upstream::request::{Era, Mirrored};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -61,31 +62,22 @@ impl MessageHeaders {
         self
     }
 
-    /// What the stateless era wants to read without reading the body.
-    pub(super) fn stateless(
-        mut self,
-        era: RequestEra<'_>,
-        method: &str,
-        subject: Option<&str>,
-    ) -> MessageHeaders {
-        if let RequestEra::Stateless(revision) = era {
+    /// What a request repeats of itself in headers: in the stateless era what a server wants to know without reading
+    /// the body; arguments whose schema asks for it; the trace.
+    pub(super) fn request(mut self, request: &ServerRequest) -> MessageHeaders {
+        if let Era::Stateless(revision) = request.envelope.era {
             self.set(REVISION, revision);
-            self.set(METHOD, method);
-            if let Some(subject) = subject {
+            self.set(METHOD, request.method());
+            if let Some(subject) = request.target.subject() {
                 self.set(NAME, &encoded(subject));
             }
         }
-        self
-    }
-
-    /// Arguments that their schema wants to see in headers.
-    pub(super) fn mirrored(mut self, mirrored: &[Mirrored]) -> MessageHeaders {
-        for Mirrored { name, value } in mirrored {
+        for Mirrored { name, value } in &request.envelope.mirrored {
             if let Ok(name) = HeaderName::try_from(format!("mcp-param-{name}")) {
                 self.set(name, &encoded(value));
             }
         }
-        self
+        self.trace(request.trace.as_ref())
     }
 
     /// Belongs to a trace.

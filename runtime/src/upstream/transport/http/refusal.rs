@@ -4,7 +4,6 @@ use crate::net::{Response, StatusCode, excerpt, explain_challenges};
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::message::{self, Incoming};
 use crate::upstream::jsonrpc::{ErrorObject, error};
-use crate::upstream::transport::RequestFault;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -88,7 +87,7 @@ impl HttpRefusal {
     }
 
     /// What it means for the caller of a request.
-    pub(super) fn fault(self, method: &str) -> RequestFault {
+    pub(super) fn fault(self, method: &str) -> UpstreamFault {
         let status = self.status;
         let is_down = status.is_server_error()
             && (status != StatusCode::INTERNAL_SERVER_ERROR || method != "server/discover");
@@ -98,10 +97,10 @@ impl HttpRefusal {
                 StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS
             );
         if is_unavailable {
-            return RequestFault::Upstream(UpstreamFault::Unavailable(self.words()));
+            return UpstreamFault::Unavailable(self.words());
         }
         let words = self.words();
-        RequestFault::Rpc(self.error.unwrap_or_else(|| ErrorObject::about(words)))
+        UpstreamFault::Rpc(self.error.unwrap_or_else(|| ErrorObject::about(words)))
     }
 
     /// `http 401 Unauthorized: …; …`.

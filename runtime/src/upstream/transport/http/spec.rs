@@ -1,13 +1,14 @@
 //! What is configured about a remote server, and the transport to it.
 
-use super::legacy::LegacyPeer;
+use super::connection::HttpConnection;
 use super::life::Life;
-use super::link::HttpLink;
+use super::sse::SseChannel;
 use super::streamable::Streamable;
 use super::wire::HttpWire;
 use crate::net::{self, ClientOptions, Headers, HttpClient, Url};
 use crate::tasks::{self, TaskOwner};
-use crate::upstream::transport::{Link, PeerEvents, Transport};
+use crate::upstream::transport::{ConnectContext, Connection, Transport};
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Which of the transports over HTTP a server speaks.
@@ -39,9 +40,36 @@ impl HttpSpec {
     pub fn address(&self) -> String {
         format!("{}{}", self.url.origin().ascii_serialization(), self.url.path())
     }
+}
 
-    /// What to do about a start that failed with this text.
-    pub(crate) fn remedy(&self, error: &str) -> String {
+#[async_trait::async_trait]
+impl Transport for HttpSpec {
+    /// Makes a client. A stream of events is opened at once; otherwise nothing is sent before the first request.
+    async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, String> {
+        let HttpSpec { url, protocol, headers, client: options } = self.clone();
+        // Reads files.
+        let made = tasks::blocking(TaskOwner::Connection, move |_| HttpClient::new(&options)).await;
+        let client = made.ok_or("the client could not be made")?.map_err(|error| error.to_string())?;
+        let wire = HttpWire { client, url, headers };
+        let life = Arc::new(Life::new());
+        let events = context.events.clone();
+        let sse = match protocol {
+            HttpProtocol::Sse => Some(SseChannel::open(wire.clone(), events.clone(), life.clone()).await?),
+            HttpProtocol::Streamable | HttpProtocol::Either => None,
+        };
+        let streamable = Streamable::new(wire, events, life.clone());
+        Ok(Arc::new(HttpConnection::new(protocol, streamable, sse, life)))
+    }
+
+    fn describe(&self) -> String {
+        self.address()
+    }
+
+    fn descriptor(&self) -> Value {
+        json!({ "type": "remote", "url": self.address(), "headers": self.headers.names() })
+    }
+
+    fn remedy(&self, error: &str) -> String {
         let address = self.address();
         if error.contains("http 401") {
             return "the server wants to know who asks: add a token (auth, or an Authorization header), or \
@@ -58,40 +86,5 @@ impl HttpSpec {
             return remedy.to_owned();
         }
         format!("check that an MCP server answers at {address}")
-    }
-}
-
-/// Reaches one remote server.
-pub(crate) struct HttpTransport {
-    spec: HttpSpec,
-}
-
-impl HttpTransport {
-    pub(crate) fn new(spec: HttpSpec) -> HttpTransport {
-        HttpTransport { spec }
-    }
-}
-
-#[async_trait::async_trait]
-impl Transport for HttpTransport {
-    /// Makes a client. A stream of events is opened at once; otherwise the first request is the first that the server
-    /// hears of us.
-    async fn open(&self, events: Arc<PeerEvents>) -> Result<Box<dyn Link>, String> {
-        let HttpSpec { url, protocol, headers, client: options } = self.spec.clone();
-        // Reads files.
-        let made = tasks::blocking(TaskOwner::Connection, move |_| HttpClient::new(&options)).await;
-        let client = made.ok_or("the client could not be made")?.map_err(|error| error.to_string())?;
-        let wire = HttpWire { client, url, headers };
-        let life = Arc::new(Life::new());
-        let legacy = match protocol {
-            HttpProtocol::Sse => Some(LegacyPeer::open(wire.clone(), events.clone(), life.clone()).await?),
-            HttpProtocol::Streamable | HttpProtocol::Either => None,
-        };
-        let streamable = Streamable::new(wire, events, life.clone());
-        Ok(Box::new(HttpLink::new(protocol, streamable, legacy, life)))
-    }
-
-    fn describe(&self) -> String {
-        self.spec.address()
     }
 }

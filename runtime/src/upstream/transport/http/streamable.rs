@@ -9,17 +9,13 @@ use super::refusal::HttpRefusal;
 use super::session::{HttpSession, ListenGate, SessionKeeper};
 use super::wire::{self, HttpWire};
 use crate::net::{Method, NetError, NetFault, Payload, Response};
-use crate::run::trace::TraceContext;
-use crate::spill::SpillStore;
 use crate::tasks::{self, TaskOwner};
-use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::error::shorten;
 use crate::upstream::jsonrpc::{ErrorObject, RawAnswer, message};
 use crate::upstream::overflow::{self, OverflowFault};
-use crate::upstream::transport::{
-    Mirrored, PeerEvents, PeerRequest, RequestEra, RequestFault, RequestParams,
-};
-use bytes::Bytes;
+use crate::upstream::request::Era;
+use crate::upstream::transport::ServerEvents;
+use crate::upstream::{CallResult, ResultSink, ServerRequest, UpstreamFault};
 use futures_util::FutureExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,15 +45,14 @@ pub(super) enum PostFailure {
     /// A stream that held no answer yet has ended.
     Broken(UpstreamFault),
     /// Anything else.
-    Fault(RequestFault),
+    Fault(UpstreamFault),
 }
 
 impl PostFailure {
-    pub(super) fn fault(self, method: &str) -> RequestFault {
+    pub(super) fn fault(self, method: &str) -> UpstreamFault {
         match self {
             PostFailure::Refused(refusal) => refusal.fault(method),
-            PostFailure::Broken(fault) => RequestFault::Upstream(fault),
-            PostFailure::Fault(fault) => fault,
+            PostFailure::Broken(fault) | PostFailure::Fault(fault) => fault,
         }
     }
 }
@@ -65,7 +60,7 @@ impl PostFailure {
 /// A server of this transport.
 pub(super) struct Streamable {
     pub(super) wire: HttpWire,
-    pub(super) events: Arc<PeerEvents>,
+    pub(super) events: Arc<ServerEvents>,
     pub(super) life: Arc<Life>,
     pub(super) sessions: SessionKeeper,
     gate: ListenGate,
@@ -73,26 +68,8 @@ pub(super) struct Streamable {
     notices: Arc<Semaphore>,
 }
 
-/// A request on its way.
-struct OutgoingRequest<'a> {
-    id: u64,
-    method: &'static str,
-    era: RequestEra<'a>,
-    subject: Option<&'a str>,
-    mirrored: Vec<Mirrored>,
-    trace: Option<TraceContext>,
-    body: Payload,
-    room: AnswerRoom,
-}
-
-/// Where an answer goes: into memory up to so many bytes, and beyond them to a file, if there is a place for it.
-struct AnswerRoom {
-    cap: usize,
-    overflow: Option<SpillStore>,
-}
-
 impl Streamable {
-    pub(super) fn new(wire: HttpWire, events: Arc<PeerEvents>, life: Arc<Life>) -> Arc<Streamable> {
+    pub(super) fn new(wire: HttpWire, events: Arc<ServerEvents>, life: Arc<Life>) -> Arc<Streamable> {
         Arc::new(Streamable {
             wire,
             events,
@@ -105,50 +82,41 @@ impl Streamable {
     }
 
     /// Sends a request and waits for its answer. Dropping the future cancels it.
-    pub(super) async fn request(
+    pub(super) async fn call(
         self: &Arc<Self>,
-        request: PeerRequest<'_>,
-    ) -> Result<RawAnswer, PostFailure> {
-        let PeerRequest { method, params, era, max_bytes, overflow, deadline, is_cancellable } = request;
-        let greeting = (method == "initialize").then(|| params.text().into_owned());
+        mut request: ServerRequest,
+    ) -> Result<CallResult, PostFailure> {
+        let greeting = (request.method() == "initialize").then(|| request.params());
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let (subject, mirrored, trace, body) = match params {
-            RequestParams::Own(text) => (None, Vec::new(), None, message::request(id, method, text).into()),
-            RequestParams::Call { subject, head, arguments, tail, mirrored, trace } => {
-                let (head, tail) = message::around(id, method, &head, tail);
-                let parts = [head.into(), Bytes::from_owner(arguments), tail.into()];
-                (Some(subject), mirrored, trace, Payload::new(parts))
-            }
-        };
-        if era != RequestEra::Opening {
+        let body = Payload::from(request.take_text(id));
+        if request.envelope.era != Era::Opening {
             self.gate.pass().await;
         }
-        let tells = is_cancellable && matches!(era, RequestEra::Handshake(_));
-        let mut guard = StreamCancel { peer: tells.then_some(self), id, deadline };
-        let room = AnswerRoom { cap: max_bytes, overflow };
-        let outgoing = OutgoingRequest { id, method, era, subject, mirrored, trace, body, room };
-        let answer = self.exchange(outgoing, greeting).await;
-        guard.peer = None;
-        answer
+        // In the stateless era, the end of the connection tells the server.
+        let notifies = matches!(request.envelope.era, Era::Handshake(_));
+        let mut guard = StreamCancel { channel: notifies.then_some(self), id, deadline: request.deadline };
+        let answer = self.exchange(id, &request, body, greeting).await;
+        guard.channel = None;
+        answer.map(CallResult::Mcp)
     }
 
+    /// Posts a request until the server takes it: once more in another session if it has lost ours.
     async fn exchange(
         self: &Arc<Self>,
-        outgoing: OutgoingRequest<'_>,
+        id: u64,
+        request: &ServerRequest,
+        body: Payload,
         greeting: Option<String>,
     ) -> Result<RawAnswer, PostFailure> {
-        let OutgoingRequest { id, method, era, subject, mirrored, trace, body, room } = outgoing;
         let mut may_repeat = true;
         let (response, session) = loop {
-            let session = match era {
-                RequestEra::Handshake(_) => self.sessions.current(),
-                RequestEra::Opening | RequestEra::Stateless(_) => HttpSession::default(),
+            let session = match request.envelope.era {
+                Era::Handshake(_) => self.sessions.current(),
+                Era::Opening | Era::Stateless(_) => HttpSession::default(),
             };
             let metadata = MessageHeaders::post(&self.wire.headers)
                 .session(session.id.as_deref(), session.revision.as_deref())
-                .stateless(era, method, subject)
-                .mirrored(&mirrored)
-                .trace(trace.as_ref());
+                .request(request);
             let sent = self.wire.send(Method::POST, metadata.headers(), Some(body.clone())).await;
             let response = sent.map_err(|error| self.failed(&error))?;
             if response.status.is_success() {
@@ -173,8 +141,8 @@ impl Streamable {
         if let Some(greeting) = greeting {
             self.sessions.begin(&greeting, session_of(&response));
         }
-        let can_resume = !matches!(era, RequestEra::Stateless(_));
-        self.answer(response, id, room, can_resume.then_some(session)).await
+        let can_resume = !matches!(request.envelope.era, Era::Stateless(_));
+        self.answer(response, id, &request.sink, can_resume.then_some(session)).await
     }
 
     /// Reads the answer to the request `id`; a stream that breaks is taken up again in `session`, if there is one.
@@ -182,13 +150,13 @@ impl Streamable {
         self: &Arc<Self>,
         mut response: Response,
         id: u64,
-        room: AnswerRoom,
+        sink: &ResultSink,
         session: Option<HttpSession>,
     ) -> Result<RawAnswer, PostFailure> {
         let media_type = response.media_type();
         if media_type == "text/event-stream" {
             let stream = EventStream::new(response.body);
-            return self.stream(stream, id, room, session).await;
+            return self.stream(stream, id, sink, session).await;
         }
         let is_json =
             media_type == "application/json" || media_type.ends_with("+json") || media_type.is_empty();
@@ -199,10 +167,10 @@ impl Streamable {
             );
             return Err(protocol(text));
         }
-        let read = overflow::read(&mut response.body, room.cap, room.overflow.as_ref()).await;
+        let read = overflow::read(&mut response.body, sink).await;
         let answer = read.map_err(|fault| match fault {
             OverflowFault::Net(error) => self.failed(&error),
-            OverflowFault::Spill(error) => PostFailure::Fault(RequestFault::Upstream(error.into())),
+            OverflowFault::Spill(error) => PostFailure::Fault(error.into()),
         })?;
         if answer.spilled().is_some() {
             self.events.answered();
@@ -218,12 +186,11 @@ impl Streamable {
         self: &Arc<Self>,
         mut stream: EventStream,
         id: u64,
-        room: AnswerRoom,
+        sink: &ResultSink,
         session: Option<HttpSession>,
     ) -> Result<RawAnswer, PostFailure> {
         loop {
-            let AnswerRoom { cap, .. } = room;
-            let why = match stream.next(|| cap, || room.overflow.clone()).await {
+            let why = match stream.next(|| sink.max_bytes(), || sink.store().cloned()).await {
                 Ok(Some(ServerSentEvent::Event { data, .. })) => {
                     let bytes = data.len();
                     if let Some(answer) = self.take(data, id) {
@@ -242,8 +209,7 @@ impl Streamable {
                     return Ok(RawAnswer::in_file(raw));
                 }
                 Ok(Some(ServerSentEvent::TooLarge { bytes, .. })) => {
-                    let fault = UpstreamFault::TooLarge { bytes, cap: cap as u64 };
-                    return Err(PostFailure::Fault(RequestFault::Upstream(fault)));
+                    return Err(PostFailure::Fault(sink.too_large(bytes)));
                 }
                 Ok(None) => {
                     UpstreamFault::Protocol("the stream of events ended before the answer".to_owned())
@@ -292,13 +258,13 @@ impl Streamable {
         incoming::take(text, &self.events, &mut answers, &|| self.reply());
         let answer: Result<RawAnswer, ErrorObject> = found?;
         self.events.answered();
-        Some(answer.map_err(|error| PostFailure::Fault(RequestFault::Rpc(error))))
+        Some(answer.map_err(|error| PostFailure::Fault(UpstreamFault::Rpc(error))))
     }
 
     /// Answers a request of the server.
     pub(super) fn reply(self: &Arc<Self>) -> incoming::Reply {
-        let peer = self.clone();
-        Box::new(move |text| peer.notice(text))
+        let channel = self.clone();
+        Box::new(move |text| channel.notice(text))
     }
 
     /// What a failure of HTTP means, for the caller and for the link.
@@ -306,19 +272,19 @@ impl Streamable {
         if wire::is_gone(error) {
             self.life.end(error.to_string(), false);
         }
-        PostFailure::Fault(wire::fault(error))
+        PostFailure::Fault(error.into())
     }
 
     /// Gets another session instead of a lost one: one for all who lost it.
-    async fn renew(self: &Arc<Self>, lost: u64) -> Result<(), RequestFault> {
+    async fn renew(self: &Arc<Self>, lost: u64) -> Result<(), UpstreamFault> {
         let renewal = self.sessions.renewal(lost, || {
-            let peer = self.clone();
+            let channel = self.clone();
             async move {
-                let opened = timeout(PATIENCE, peer.open_session()).await;
+                let opened = timeout(PATIENCE, channel.open_session()).await;
                 let opened = opened.unwrap_or_else(|_| Err("no answer".to_owned()));
                 opened.map_err(|why| {
                     let why = format!("session lost, and no new one: {why}");
-                    peer.life.end(why.clone(), false);
+                    channel.life.end(why.clone(), false);
                     Arc::from(why)
                 })
             }
@@ -326,9 +292,7 @@ impl Streamable {
         });
         match renewal {
             None => Ok(()),
-            Some(renewal) => renewal
-                .await
-                .map_err(|why| RequestFault::Upstream(UpstreamFault::Unavailable(why.to_string()))),
+            Some(renewal) => renewal.await.map_err(|why| UpstreamFault::Unavailable(why.to_string())),
         }
     }
 
@@ -344,9 +308,8 @@ impl Streamable {
             return Err(HttpRefusal::read(response).await.words());
         }
         let session = session_of(&response).map(str::to_owned);
-        let answer = self.answer(response, id, AnswerRoom { cap: SMALL_ANSWER, overflow: None }, None).await;
-        let answer =
-            answer.map_err(|failure| UpstreamFault::from(failure.fault("initialize")).to_string())?;
+        let answer = self.answer(response, id, &ResultSink::Inline { max_bytes: SMALL_ANSWER }, None).await;
+        let answer = answer.map_err(|failure| failure.fault("initialize").to_string())?;
         let result: serde_json::Value =
             serde_json::from_slice(answer.bytes()).map_err(|why| format!("initialize: {why}"))?;
         let agreed = self.sessions.current().revision;
@@ -362,24 +325,23 @@ impl Streamable {
     }
 
     /// Sends a notification.
-    pub(super) fn notify(self: &Arc<Self>, method: &'static str, era: RequestEra<'_>) {
-        let RequestEra::Handshake(revision) = era else { return };
+    pub(super) fn notify(self: &Arc<Self>, method: &'static str, revision: &str) {
         let text = message::notification(method, None);
         if method != "notifications/initialized" {
             return self.notice(text);
         }
         self.sessions.agree(revision);
         self.gate.close();
-        let peer = self.clone();
+        let channel = self.clone();
         tasks::spawn(TaskOwner::Connection, async move {
-            let session = peer.sessions.current();
-            let taken = peer.life.unless_closed(peer.begin_post(text, &session)).await;
+            let session = channel.sessions.current();
+            let taken = channel.life.unless_closed(channel.begin_post(text, &session)).await;
             // Taken with the head of the response: its body may be a stream that never ends.
-            peer.gate.open();
+            channel.gate.open();
             if let Ok(Some(taken)) = taken {
                 tasks::spawn(TaskOwner::Connection, drain(taken));
             }
-            let _ = peer.life.unless_closed(listener::listen(&peer)).await;
+            let _ = channel.life.unless_closed(listener::listen(&channel)).await;
         });
     }
 
@@ -389,10 +351,10 @@ impl Streamable {
             tracing::debug!(upstream = self.events.server(), "message dropped: the server takes none");
             return;
         };
-        let peer = self.clone();
+        let channel = self.clone();
         tasks::spawn(TaskOwner::Connection, async move {
-            let session = peer.sessions.current();
-            let _ = peer.life.unless_closed(peer.post(text, &session)).await;
+            let session = channel.sessions.current();
+            let _ = channel.life.unless_closed(channel.post(text, &session)).await;
             drop(permit);
         });
     }
@@ -478,19 +440,19 @@ fn finish(stream: EventStream) {
 }
 
 fn protocol(text: String) -> PostFailure {
-    PostFailure::Fault(RequestFault::Upstream(UpstreamFault::Protocol(text)))
+    PostFailure::Fault(UpstreamFault::Protocol(text))
 }
 
 /// Tells the server that nobody waits for a request any more, if its future is dropped.
 struct StreamCancel<'a> {
-    peer: Option<&'a Arc<Streamable>>,
+    channel: Option<&'a Arc<Streamable>>,
     id: u64,
     deadline: Instant,
 }
 
 impl Drop for StreamCancel<'_> {
     fn drop(&mut self) {
-        let Some(peer) = self.peer.filter(|peer| !peer.life.is_closed()) else { return };
-        peer.notice(message::cancelled(self.id, self.deadline));
+        let Some(channel) = self.channel.filter(|channel| !channel.life.is_closed()) else { return };
+        channel.notice(message::cancelled(self.id, self.deadline));
     }
 }

@@ -1,7 +1,8 @@
 //! Requests to one server, with the headers that it gets each time.
 
 use crate::net::{Headers, HttpClient, Method, NetError, NetFault, Payload, Request, Response, Url};
-use crate::upstream::transport::RequestFault;
+use crate::upstream::request::MessageText;
+use bytes::Bytes;
 
 /// Where the server is, and what it is always sent.
 #[derive(Clone)]
@@ -22,12 +23,13 @@ impl HttpWire {
     }
 }
 
-/// What a request without an answer means for its caller.
-pub(super) fn fault(error: &NetError) -> RequestFault {
-    RequestFault::Upstream(error.into())
-}
-
-/// True when nobody is there any more: whoever is there next knows nothing of us.
+/// True when the server is gone: what answers next at its address knows nothing of this connection.
 pub(super) fn is_gone(error: &NetError) -> bool {
     matches!(error.fault, NetFault::Refused | NetFault::Dns | NetFault::Tls)
+}
+
+impl From<MessageText> for Payload {
+    fn from(MessageText { head, arguments, tail }: MessageText) -> Payload {
+        Payload::new([head.into(), Bytes::from_owner(arguments), tail.into()])
+    }
 }

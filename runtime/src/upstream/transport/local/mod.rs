@@ -1,13 +1,13 @@
-//! Tools that the configuration itself defines: a command with arguments, or a file operation, in one folder. To
-//! whoever is above they are a server like any other, so their calls have the same budgets, ledger and checks.
+//! Tools that the configuration itself defines: a command with arguments, or a file operation, in one folder. They are
+//! a server like any other, so their calls have the same budgets, ledger and checks.
 //!
-//! - here: the server that they are; `work`: what they do.
+//! - here: their specification and connection; `work`: what they do.
 
 mod work;
 
-use super::{Line, Link, LinkEnd, Peer, PeerEvents, PeerRequest, RequestEra, RequestFault, Transport};
-use crate::upstream::UpstreamFault;
-use crate::upstream::jsonrpc::{ErrorObject, RawAnswer};
+use super::{ConnectContext, Connection, Location, Opened, Opening, Transport};
+use crate::tools::CallTarget;
+use crate::upstream::{CallResult, RawAnswer, ServerRequest, UpstreamFault, listing};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -93,131 +93,101 @@ impl LocalHandler {
     }
 }
 
-/// Reaches the tools of one entry.
-pub(crate) struct LocalTransport(Arc<LocalSpec>);
-
-impl LocalTransport {
-    pub(crate) fn new(spec: LocalSpec) -> LocalTransport {
-        LocalTransport(Arc::new(spec))
-    }
-}
-
 #[async_trait::async_trait]
-impl Transport for LocalTransport {
-    async fn open(&self, events: Arc<PeerEvents>) -> Result<Box<dyn Link>, String> {
-        let folder = self.0.folder.clone();
-        match std::fs::metadata(&folder) {
+impl Transport for LocalSpec {
+    async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, String> {
+        let folder = self.folder.display();
+        match std::fs::metadata(&self.folder) {
             Ok(about) if about.is_dir() => {}
-            Ok(_) => return Err(format!("{} is not a folder", folder.display())),
-            Err(error) => return Err(format!("{}: {error}", folder.display())),
+            Ok(_) => return Err(format!("{folder} is not a folder")),
+            Err(error) => return Err(format!("{folder}: {error}")),
         }
-        let peer = LocalPeer { spec: self.0.clone(), events, closed: watch::Sender::new(None) };
-        Ok(Box::new(LocalLink(Arc::new(peer))))
+        let (spec, context, closed) = (self.clone(), context.clone(), watch::Sender::new(None));
+        Ok(Arc::new(LocalConnection { spec, context, closed }))
     }
 
     fn describe(&self) -> String {
-        self.0.describe()
-    }
-}
-
-impl LocalSpec {
-    /// What it is, for people.
-    pub fn describe(&self) -> String {
         format!("handlers in {}", self.folder.display())
     }
+
+    fn speaks_mcp(&self) -> bool {
+        false
+    }
+
+    fn descriptor(&self) -> Value {
+        let names: Vec<&str> = self.handlers.iter().map(|handler| &*handler.name).collect();
+        json!({ "type": "local", "folder": self.folder, "handlers": names })
+    }
+
+    fn locate(&self) -> Location {
+        let place = self.folder.is_dir().then(|| self.folder.display().to_string());
+        Location { kind: "folder", place }
+    }
+
+    fn remedy(&self, _: &str) -> String {
+        "make the folder, or correct the entry".to_owned()
+    }
 }
 
-struct LocalLink(Arc<LocalPeer>);
+struct LocalConnection {
+    spec: LocalSpec,
+    context: ConnectContext,
+    /// Why calls are refused from now on.
+    closed: watch::Sender<Option<Arc<str>>>,
+}
 
 #[async_trait::async_trait]
-impl Link for LocalLink {
-    fn line(&self) -> Line {
-        Line::Mcp(self.0.clone())
+impl Connection for LocalConnection {
+    async fn open(&self, _: Opening) -> Result<Opened, UpstreamFault> {
+        let tools = self.spec.handlers.iter().map(|handler| handler.definition().to_string());
+        let listed = listing::read(tools, &self.context.secrets).await?;
+        let server_info = format!("local {}", env!("CARGO_PKG_VERSION"));
+        Ok(Opened { listed, server_info, version: "2025-11-25".to_owned(), tools_may_change: false })
     }
 
-    /// There is no connection that could end.
-    async fn gone(&mut self) -> LinkEnd {
-        std::future::pending().await
+    async fn call(&self, request: ServerRequest) -> Result<CallResult, UpstreamFault> {
+        let mut closed = self.closed.subscribe();
+        tokio::select! {
+            biased;
+            why = closed.wait_for(Option::is_some) => {
+                let why = why.ok().and_then(|why| why.as_deref().map(str::to_owned)).unwrap_or_default();
+                Err(UpstreamFault::Unavailable(why))
+            }
+            result = self.run(&request) => {
+                self.context.events.answered();
+                result
+            }
+        }
     }
 
-    fn close(&mut self, why: &str) {
-        self.0.closed.send_replace(Some(why.into()));
+    fn close(&self, why: &str) {
+        self.closed.send_replace(Some(why.into()));
     }
 
-    async fn discard(&mut self) {}
-
-    async fn shut_down(&mut self) {
+    async fn shut_down(&self) {
         self.close("shutting down");
     }
 }
 
-struct LocalPeer {
-    spec: Arc<LocalSpec>,
-    events: Arc<PeerEvents>,
-    /// Why no request is answered any more.
-    closed: watch::Sender<Option<Arc<str>>>,
-}
-
-/// JSON-RPC codes.
-const NO_METHOD: i64 = -32601;
-const WRONG_PARAMS: i64 = -32602;
-
-#[async_trait::async_trait]
-impl Peer for LocalPeer {
-    async fn request(&self, request: PeerRequest<'_>) -> Result<RawAnswer, RequestFault> {
-        let mut closed = self.closed.subscribe();
-        let answer = tokio::select! {
-            biased;
-            why = closed.wait_for(Option::is_some) => {
-                let why = why.ok().and_then(|why| why.as_deref().map(str::to_owned)).unwrap_or_default();
-                return Err(RequestFault::Upstream(UpstreamFault::Unavailable(why)));
-            }
-            answer = self.answer(&request) => answer,
+impl LocalConnection {
+    async fn run(&self, request: &ServerRequest) -> Result<CallResult, UpstreamFault> {
+        let CallTarget::Tool(name) = &request.target else {
+            return Err(UpstreamFault::Protocol("method not found".to_owned()));
         };
-        self.events.answered();
-        let text = answer?.to_string();
-        let cap = request.max_bytes;
-        if text.len() > cap {
-            let (bytes, cap) = (text.len() as u64, cap as u64);
-            return Err(RequestFault::Upstream(UpstreamFault::TooLarge { bytes, cap }));
-        }
-        Ok(RawAnswer::from_bytes(text))
-    }
-
-    fn notify(&self, _: &'static str, _: RequestEra<'_>) {}
-}
-
-impl LocalPeer {
-    async fn answer(&self, request: &PeerRequest<'_>) -> Result<Value, RequestFault> {
-        let refused = |code, message: &str| {
-            RequestFault::Rpc(ErrorObject { code, message: message.to_owned(), data: None })
+        let handler = self.spec.handlers.iter().find(|handler| *handler.name == **name);
+        let handler = handler.ok_or_else(|| UpstreamFault::Protocol("there is no such tool".to_owned()))?;
+        let arguments: Value = serde_json::from_str(request.arguments.as_str())
+            .map_err(|error| UpstreamFault::Protocol(error.to_string()))?;
+        let max_bytes = request.sink.max_bytes();
+        let (text, is_error) = match work::run(&self.spec.folder, handler, &arguments, max_bytes).await {
+            Ok(text) => (text, false),
+            Err(why) => (why, true),
         };
-        match request.method {
-            "initialize" => Ok(json!({
-                "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
-                "serverInfo": { "name": "local", "version": env!("CARGO_PKG_VERSION") },
-            })),
-            "ping" => Ok(json!({})),
-            "tools/list" => {
-                let tools: Vec<Value> = self.spec.handlers.iter().map(LocalHandler::definition).collect();
-                Ok(json!({ "tools": tools }))
-            }
-            "tools/call" => {
-                let text = request.params.text();
-                let params: Value =
-                    serde_json::from_str(&text).map_err(|error| refused(WRONG_PARAMS, &error.to_string()))?;
-                let name = params["name"].as_str().unwrap_or_default();
-                let handler = self.spec.handlers.iter().find(|handler| handler.name == name);
-                let handler = handler.ok_or_else(|| refused(WRONG_PARAMS, "there is no such tool"))?;
-                let done =
-                    work::run(&self.spec.folder, handler, &params["arguments"], request.max_bytes).await;
-                let (text, is_error) = match done {
-                    Ok(text) => (text, false),
-                    Err(why) => (why, true),
-                };
-                Ok(json!({ "content": [{ "type": "text", "text": text }], "isError": is_error }))
-            }
-            _ => Err(refused(NO_METHOD, "method not found")),
+        let result = json!({ "content": [{ "type": "text", "text": text }], "isError": is_error });
+        let text = result.to_string();
+        if text.len() > max_bytes {
+            return Err(request.sink.too_large(text.len() as u64));
         }
+        Ok(CallResult::Mcp(RawAnswer::from_bytes(text)))
     }
 }

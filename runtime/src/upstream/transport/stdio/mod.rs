@@ -1,19 +1,19 @@
 //! A server that is a child process and speaks on its standard input and output, a message a line.
 //!
-//! - [`spec`]: how it is started. [`link`](mod@link): its life, and its end. [`peer`]: requests and answers.
-//! - [`outbox`]: lines on their way to it. [`line`](mod@line), [`frames`]: what comes from it. [`stderr`]: what it says beside.
-//! - [`group`], [`kin`], [`guardian`]: what it has started ends with it, and with us.
+//! - [`spec`]: how it is started. [`connection`]: its life. [`channel`]: requests and answers, matched by id.
+//! - [`outbox`]: messages on their way to it. [`line`](mod@line), [`frames`]: what comes from it. [`stderr`]: its log.
+//! - [`group`], [`kin`], [`guardian`]: what it has started ends with it, and with this process.
 //! - [`advice`]: what people can do about a start that failed.
 
-pub(crate) mod advice;
+mod advice;
+mod channel;
+mod connection;
 mod frames;
 mod group;
 mod guardian;
 mod kin;
 mod line;
-mod link;
 mod outbox;
-mod peer;
 mod spec;
 mod stderr;
 
@@ -21,37 +21,44 @@ pub use guardian::{Guardian, forget_companion, spawn_companion};
 pub(crate) use spec::is_inherited;
 pub use spec::{Environment, StdioSpec, resolve_command};
 
-use super::{Link, PeerEvents, Transport};
-use crate::secrets::SecretRegistry;
-use link::StdioLink;
+use super::{ConnectContext, Connection, Location, Transport};
+use connection::StdioConnection;
+use serde_json::{Value, json};
+use std::path::Path;
 use std::sync::Arc;
-
-/// Starts the processes of one server.
-pub(crate) struct StdioTransport {
-    name: Arc<str>,
-    spec: StdioSpec,
-    guardian: Arc<Guardian>,
-    secrets: SecretRegistry,
-}
-
-impl StdioTransport {
-    pub(crate) fn new(
-        name: Arc<str>,
-        spec: StdioSpec,
-        guardian: Arc<Guardian>,
-        secrets: SecretRegistry,
-    ) -> StdioTransport {
-        StdioTransport { name, spec, guardian, secrets }
-    }
-}
+use std::time::Duration;
 
 #[async_trait::async_trait]
-impl Transport for StdioTransport {
-    async fn open(&self, events: Arc<PeerEvents>) -> Result<Box<dyn Link>, String> {
-        Ok(Box::new(StdioLink::spawn(self, events)?))
+impl Transport for StdioSpec {
+    async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, String> {
+        Ok(Arc::new(StdioConnection::spawn(self, context)?))
     }
 
     fn describe(&self) -> String {
-        self.spec.command_line()
+        self.command_line()
+    }
+
+    fn descriptor(&self) -> Value {
+        let mut variables: Vec<&str> = self.variables.iter().map(|(name, _)| &**name).collect();
+        variables.sort_unstable();
+        json!({ "type": "stdio", "command": self.command, "args": self.arguments, "env": variables,
+            "cwd": self.directory })
+    }
+
+    fn locate(&self) -> Location {
+        Location { kind: "command", place: self.resolve().map(|path| path.display().to_string()) }
+    }
+
+    fn remedy(&self, error: &str) -> String {
+        advice::of_start(error, &self.command_line())
+    }
+
+    fn remedy_of_slow_start(&self, patience: Duration) -> String {
+        advice::of_slow_start(&format!("raise handshake_timeout_ms (now {})", patience.as_millis()))
+    }
+
+    fn runs(&self, program: &Path) -> bool {
+        let theirs = self.resolve().and_then(|path| path.canonicalize().ok());
+        theirs.is_some_and(|theirs| theirs == program)
     }
 }

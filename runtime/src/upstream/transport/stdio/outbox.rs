@@ -5,7 +5,7 @@
 //! a time, and what the peer itself causes (answers to its requests, notices of cancelled calls), which is dropped
 //! beyond a bound: a peer that does not read does not get a queue for it.
 
-use crate::run::outgoing::Arguments;
+use crate::upstream::request::MessageText;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -19,25 +19,6 @@ const REPLY_ROOM: usize = 256 << 10;
 /// Frames written together.
 const BATCH: usize = 64 << 10;
 
-/// A frame in three parts, so that arguments are not copied. The last part ends the frame.
-pub(super) struct OutgoingFrame {
-    pub(super) head: String,
-    pub(super) arguments: Arguments,
-    pub(super) tail: String,
-}
-
-impl OutgoingFrame {
-    /// Its bytes.
-    pub(super) fn len(&self) -> usize {
-        self.head.len() + self.arguments.as_str().len() + self.tail.len()
-    }
-
-    /// Its parts in order.
-    pub(super) fn parts(&self) -> [&[u8]; 3] {
-        [self.head.as_bytes(), self.arguments.as_str().as_bytes(), self.tail.as_bytes()]
-    }
-}
-
 /// Room for one call, until it is dropped.
 pub(super) struct Room {
     _share: OwnedSemaphorePermit,
@@ -50,7 +31,7 @@ pub(super) enum Batch {
     /// One frame, which keeps its room and stays on its program's account.
     Large {
         /// The frame.
-        frame: OutgoingFrame,
+        frame: MessageText,
         _room: Room,
     },
 }
@@ -67,7 +48,7 @@ struct QueuedFrames {
     first: VecDeque<Vec<u8>>,
     first_bytes: usize,
     /// By the ids of their requests, which grow.
-    calls: BTreeMap<u64, (OutgoingFrame, Room)>,
+    calls: BTreeMap<u64, (MessageText, Room)>,
     closed: bool,
 }
 
@@ -87,7 +68,7 @@ impl FrameQueue {
     }
 
     /// Takes a call.
-    pub(super) fn call(&self, id: u64, frame: OutgoingFrame, room: Room) {
+    pub(super) fn call(&self, id: u64, frame: MessageText, room: Room) {
         let mut queue = self.lock();
         if !queue.closed {
             queue.calls.insert(id, (frame, room));
@@ -183,8 +164,8 @@ mod tests {
     use super::*;
     use futures_util::poll;
 
-    fn frame(bytes: usize) -> OutgoingFrame {
-        OutgoingFrame { head: "<".into(), arguments: "x".repeat(bytes).into(), tail: ">".into() }
+    fn frame(bytes: usize) -> MessageText {
+        MessageText { head: "<".into(), arguments: "x".repeat(bytes).into(), tail: ">".into() }
     }
 
     async fn enter(outbox: &FrameQueue, id: u64, bytes: usize) {

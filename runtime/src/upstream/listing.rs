@@ -2,8 +2,7 @@
 //! malformed one affects no other. A list that exceeds a limit, or fails before its end, is *cut*: what was
 //! read counts, the rest is lost.
 
-use super::handshake::CATALOG;
-use crate::secrets::SecretRegistry;
+use crate::secrets::{DocumentShape, KeyClass, SecretRegistry};
 use crate::tasks::{self, TaskOwner};
 use crate::tools::{Listed, UpstreamTool, visible};
 use crate::upstream::UpstreamFault;
@@ -45,9 +44,59 @@ const VALUE_MEMORY: usize = 96;
 /// Larger pages are parsed off the I/O threads.
 const READ_INLINE: usize = 16 << 10;
 
+/// What is protocol in the answers that describe a server: a secret that is a word of it, or of JSON Schema,
+/// must not make the server useless.
+pub(super) const CATALOG: DocumentShape = DocumentShape {
+    keys: &[
+        (
+            KeyClass::Verbatim,
+            &["nextCursor", "capabilities", "supportedVersions", "protocolVersion", "resultType"],
+        ),
+        (KeyClass::Words, &["type", "$ref", "$schema", "$id", "format"]),
+        (
+            KeyClass::Fields,
+            &[
+                "tools",
+                "name",
+                "title",
+                "version",
+                "description",
+                "serverInfo",
+                "io.modelcontextprotocol/serverInfo",
+                "_meta",
+                "inputSchema",
+                "outputSchema",
+                "annotations",
+                "readOnlyHint",
+                "destructiveHint",
+                "idempotentHint",
+                "openWorldHint",
+                "properties",
+                "required",
+                "additionalProperties",
+                "items",
+                "prefixItems",
+                "enum",
+                "const",
+                "default",
+                "anyOf",
+                "oneOf",
+                "allOf",
+                "$defs",
+                "definitions",
+                "minimum",
+                "maximum",
+                "minItems",
+                "maxItems",
+            ],
+        ),
+    ],
+    unknown: KeyClass::Fields,
+};
+
 /// A list that is being loaded.
 #[derive(Default)]
-pub(in crate::upstream) struct Listing {
+pub(super) struct Listing {
     listed: Listed,
     /// Notes beyond [`NOTES`].
     more_notes: usize,
@@ -57,10 +106,21 @@ pub(in crate::upstream) struct Listing {
     memory: usize,
 }
 
+/// Reads tools that are known as JSON texts, as a list of any server is read: bounded, and without secrets.
+pub(super) async fn read(
+    tools: impl IntoIterator<Item = String>,
+    secrets: &SecretRegistry,
+) -> Result<Listed, UpstreamFault> {
+    let tools: Vec<String> = tools.into_iter().collect();
+    let page = RawAnswer::from_bytes(format!("{{\"tools\":[{}]}}", tools.join(",")));
+    let (listing, _) = Listing::default().take(page, secrets).await?;
+    Ok(listing.finish())
+}
+
 impl Listing {
     /// Adds a page; a large one is parsed on a blocking thread. Returns the cursor of the next page as JSON
     /// text, if there is one.
-    pub(in crate::upstream) async fn take(
+    pub(super) async fn take(
         mut self,
         page: RawAnswer,
         secrets: &SecretRegistry,
@@ -84,7 +144,7 @@ impl Listing {
     }
 
     /// The list.
-    pub(in crate::upstream) fn finish(mut self) -> Listed {
+    pub(super) fn finish(mut self) -> Listed {
         if self.more_notes > 0 {
             self.listed.notes.push(format!("{} more findings of this kind", self.more_notes));
         }

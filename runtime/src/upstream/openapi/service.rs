@@ -5,31 +5,21 @@ use crate::net::{
     HeaderName, HttpClient, Method, Payload, Request, Response, StatusCode, Url, excerpt, explain_challenges,
 };
 use crate::run::trace::TraceContext;
-use crate::tasks::{self, TaskOwner};
 use crate::upstream::UpstreamFault;
-use crate::upstream::transport::{Line, Link, LinkEnd, PeerEvents, Transport};
+use crate::upstream::transport::ServerEvents;
 use std::sync::Arc;
 use tokio::sync::watch;
 
 /// Length limit of a header in a message, in characters.
 const SHOWN: usize = 200;
 
-/// Connects to one service.
-pub(in crate::upstream) struct OpenApiTransport {
-    spec: Arc<OpenApiSpec>,
-}
-
-/// A connected service, for its session.
-pub struct OpenApiService {
-    pub(super) spec: Arc<OpenApiSpec>,
+/// One service that was reached.
+pub(super) struct OpenApiService {
+    pub(super) spec: OpenApiSpec,
     client: HttpClient,
-    events: Arc<PeerEvents>,
-    /// Why the connection was closed; `None` while it is open.
+    events: Arc<ServerEvents>,
+    /// Why requests are refused from now on.
     closed: watch::Sender<Option<Arc<str>>>,
-}
-
-struct OpenApiLink {
-    service: Arc<OpenApiService>,
 }
 
 /// One request.
@@ -42,52 +32,16 @@ pub(super) struct Exchange {
     pub(super) trace: Option<TraceContext>,
 }
 
-impl OpenApiTransport {
-    pub(in crate::upstream) fn new(spec: OpenApiSpec) -> OpenApiTransport {
-        OpenApiTransport { spec: Arc::new(spec) }
-    }
-}
-
-#[async_trait::async_trait]
-impl Transport for OpenApiTransport {
-    async fn open(&self, events: Arc<PeerEvents>) -> Result<Box<dyn Link>, String> {
-        let options = self.spec.client.clone();
-        // Reads certificate files, so it runs on a blocking thread.
-        let made = tasks::blocking(TaskOwner::Connection, move |_| HttpClient::new(&options)).await;
-        let client = made.ok_or("the client could not be made")?.map_err(|error| error.to_string())?;
-        let closed = watch::Sender::new(None);
-        let service = Arc::new(OpenApiService { spec: self.spec.clone(), client, events, closed });
-        Ok(Box::new(OpenApiLink { service }))
-    }
-
-    fn describe(&self) -> String {
-        self.spec.base_url.to_string()
-    }
-}
-
-#[async_trait::async_trait]
-impl Link for OpenApiLink {
-    fn line(&self) -> Line {
-        Line::OpenApi(self.service.clone())
-    }
-
-    /// HTTP has no lasting connection that could end.
-    async fn gone(&mut self) -> LinkEnd {
-        std::future::pending().await
-    }
-
-    fn close(&mut self, why: &str) {
-        self.service.closed.send_replace(Some(why.into()));
-    }
-
-    async fn discard(&mut self) {}
-
-    async fn shut_down(&mut self) {
-        self.close("upstream is stopped");
-    }
-}
-
 impl OpenApiService {
+    pub(super) fn new(spec: OpenApiSpec, client: HttpClient, events: Arc<ServerEvents>) -> OpenApiService {
+        OpenApiService { spec, client, events, closed: watch::Sender::new(None) }
+    }
+
+    /// Fails every request, now and later.
+    pub(super) fn close(&self, why: &str) {
+        self.closed.send_replace(Some(why.into()));
+    }
+
     /// Sends a request and waits for the headers of its response. Any response shows that the service works.
     pub(super) async fn send(&self, exchange: Exchange) -> Result<Response, UpstreamFault> {
         let Exchange { method, url, body, trace } = exchange;
@@ -117,7 +71,7 @@ impl OpenApiService {
         UpstreamFault::Unavailable(why.as_deref().unwrap_or("upstream is stopped").to_owned())
     }
 
-    pub(super) fn events(&self) -> &PeerEvents {
+    pub(super) fn events(&self) -> &ServerEvents {
         &self.events
     }
 

@@ -1,22 +1,21 @@
-//! The tools of an OpenAPI service, and calls of them.
+//! A connection to a service: its document is compiled to tools, and each call of one is a request over HTTP.
 
 use super::compile::{compile, is_json};
-use super::link::{Exchange, OpenApiService};
 use super::load::load;
 use super::plan::RequestPlan;
-use crate::net::{Method, Response, StatusCode, excerpt};
+use super::service::{Exchange, OpenApiService};
+use super::spec::OpenApiSpec;
+use crate::net::{HttpClient, Method, Response, StatusCode, excerpt};
 use crate::secrets::SecretRegistry;
-use crate::spill::SpillStore;
 use crate::tasks::{self, TaskOwner};
-use crate::tools::{CallTarget, Listed};
-use crate::upstream::mcp::Listing;
-use crate::upstream::overflow;
-use crate::upstream::{CallRequest, CallResult, RawAnswer, ResultBody, UpstreamFault};
-use serde_json::Value;
+use crate::tools::CallTarget;
+use crate::upstream::transport::{ConnectContext, Connection, Opened, Opening, Transport};
+use crate::upstream::{CallResult, RawAnswer, ResultSink, ServerRequest, UpstreamFault, listing, overflow};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 
 /// Size limit of the response to a failed call.
 const FAILURE_BYTES: usize = 64 << 10;
@@ -27,59 +26,76 @@ const SHOWN: usize = 500;
 /// Members of a problem's JSON that hold a message, in order of preference.
 const SAYINGS: [&str; 6] = ["detail", "message", "error_description", "error", "title", "reason"];
 
-/// One service, with the operations that were chosen.
-pub(in crate::upstream) struct OpenApiSession {
-    service: Arc<OpenApiService>,
-    secrets: SecretRegistry,
-    plans: BTreeMap<String, RequestPlan>,
-    info: String,
-    version: String,
+#[async_trait::async_trait]
+impl Transport for OpenApiSpec {
+    async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, String> {
+        let options = self.client.clone();
+        // Reads files.
+        let made = tasks::blocking(TaskOwner::Connection, move |_| HttpClient::new(&options)).await;
+        let client = made.ok_or("the client could not be made")?.map_err(|error| error.to_string())?;
+        let service = OpenApiService::new(self.clone(), client, context.events.clone());
+        let (secrets, plans) = (context.secrets.clone(), OnceLock::new());
+        Ok(Arc::new(OpenApiConnection { service, secrets, plans }))
+    }
+
+    fn describe(&self) -> String {
+        self.base_url.to_string()
+    }
+
+    fn speaks_mcp(&self) -> bool {
+        false
+    }
+
+    fn descriptor(&self) -> Value {
+        json!({ "type": "openapi", "url": self.base_url.as_str(), "headers": self.headers.names(),
+            "operations": self.include })
+    }
+
+    fn remedy(&self, error: &str) -> String {
+        super::remedy(error)
+    }
+
+    fn remedy_of_slow_start(&self, patience: Duration) -> String {
+        let raise = format!("raise handshake_timeout_ms (now {})", patience.as_millis());
+        format!("{raise}, or set schema_file instead of schema_url")
+    }
+
+    fn is_document(&self) -> bool {
+        true
+    }
 }
 
-impl OpenApiSession {
+/// One service, with the operations that were chosen.
+struct OpenApiConnection {
+    service: OpenApiService,
+    secrets: SecretRegistry,
+    /// The operations; empty until the connection is opened.
+    plans: OnceLock<BTreeMap<String, RequestPlan>>,
+}
+
+#[async_trait::async_trait]
+impl Connection for OpenApiConnection {
     /// Loads the document and compiles its operations; the caller limits the time.
-    pub(in crate::upstream) async fn open(
-        service: Arc<OpenApiService>,
-        secrets: &SecretRegistry,
-    ) -> Result<(OpenApiSession, Listed), UpstreamFault> {
-        let text = load(&service).await?;
-        let spec = service.spec.clone();
+    async fn open(&self, _: Opening) -> Result<Opened, UpstreamFault> {
+        let text = load(&self.service).await?;
+        let spec = self.service.spec.clone();
         let compiled = tasks::blocking(TaskOwner::Connection, move |_| compile(&text, &spec)).await;
         let compiled = compiled
             .unwrap_or_else(|| Err("the document could not be compiled".to_owned()))
             .map_err(UpstreamFault::Protocol)?;
-        // Parsed like the list of any other server: limited in size, and redacted.
-        let page = RawAnswer::from_bytes(format!("{{\"tools\":[{}]}}", compiled.tools.join(",")));
-        let (listing, _) = Listing::default().take(page, secrets).await?;
-        let mut listed = listing.finish();
+        let mut listed = listing::read(compiled.tools, &self.secrets).await?;
         listed.notes.extend(compiled.notes);
-        let info = secrets.scrub(&compiled.info).into_owned();
-        let (plans, version) = (compiled.plans, compiled.version);
-        Ok((OpenApiSession { service, secrets: secrets.clone(), plans, info, version }, listed))
+        let _ = self.plans.set(compiled.plans);
+        let server_info = self.secrets.scrub(&compiled.info).into_owned();
+        Ok(Opened { listed, server_info, version: compiled.version, tools_may_change: false })
     }
 
-    /// Title and version of the document.
-    pub(in crate::upstream) fn server_info(&self) -> &str {
-        &self.info
-    }
-
-    /// The version of the specification.
-    pub(in crate::upstream) fn version(&self) -> &str {
-        &self.version
-    }
-
-    /// Calls an operation; the time of the call began at `begun`.
-    pub(in crate::upstream) async fn call(
-        &self,
-        request: CallRequest,
-        begun: Instant,
-    ) -> Result<CallResult, UpstreamFault> {
-        let CallRequest { target, arguments, timeout, sink, trace, client: _ } = request;
-        let (max_bytes, store) = sink.parts();
+    async fn call(&self, request: ServerRequest) -> Result<CallResult, UpstreamFault> {
+        let ServerRequest { target, arguments, sink, trace, .. } = request;
         let CallTarget::Tool(tool) = target else {
             return Err(UpstreamFault::Protocol("a plain JSON service has tools only".to_owned()));
         };
-        let Some(plan) = self.plans.get(&*tool) else {
+        let Some(plan) = self.plans.get().and_then(|plans| plans.get(&*tool)) else {
             return Err(UpstreamFault::Protocol(format!("there is no operation for tool {tool}")));
         };
         let message =
@@ -89,36 +105,42 @@ impl OpenApiSession {
             let response = self.service.send(exchange).await?;
             // The arguments are charged to the account of their program until they are sent.
             drop(arguments);
-            self.result(response, max_bytes, store.as_ref()).await
+            self.result(response, &sink).await
         };
-        let answered = async {
-            tokio::select! {
-                answer = answered => answer,
-                fault = self.service.closed() => Err(fault),
-            }
-        };
-        match begun.checked_add(timeout) {
-            Some(deadline) => {
-                timeout_at(deadline, answered).await.unwrap_or(Err(UpstreamFault::Timeout(timeout)))
-            }
-            None => answered.await,
+        tokio::select! {
+            answer = answered => answer,
+            fault = self.service.closed() => Err(fault),
         }
     }
 
+    /// True when the service sends any response within `patience`.
+    async fn is_alive(&self, patience: Duration) -> bool {
+        let events = self.service.events();
+        let signs = events.signs_of_life();
+        let url = self.service.spec.base_url.clone();
+        let question = self.service.send(Exchange { method: Method::HEAD, url, body: None, trace: None });
+        matches!(timeout(patience, question).await, Ok(Ok(_))) || events.signs_of_life() > signs
+    }
+
+    fn close(&self, why: &str) {
+        self.service.close(why);
+    }
+
+    async fn shut_down(&self) {
+        self.close("upstream is stopped");
+    }
+}
+
+impl OpenApiConnection {
     /// The result of a successful response.
-    async fn result(
-        &self,
-        mut response: Response,
-        max_bytes: usize,
-        store: Option<&SpillStore>,
-    ) -> Result<CallResult, UpstreamFault> {
+    async fn result(&self, mut response: Response, sink: &ResultSink) -> Result<CallResult, UpstreamFault> {
         let status = response.status;
         if !status.is_success() {
-            return self.failure(response, max_bytes).await;
+            return self.failure(response, sink.max_bytes()).await;
         }
         let media = response.media_type();
-        let body: ResultBody = overflow::read(&mut response.body, max_bytes, store).await?.into();
-        let is_empty = matches!(&body, ResultBody::Inline(text) if text.bytes().is_empty());
+        let body = overflow::read(&mut response.body, sink).await?;
+        let is_empty = body.spilled().is_none() && body.bytes().is_empty();
         if is_empty || status == StatusCode::NO_CONTENT || media.is_empty() || is_json(&media) {
             return Ok(CallResult::Json(body));
         }
@@ -150,20 +172,10 @@ impl OpenApiSession {
                 let is_whole =
                     is_json(&media) && serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok();
                 let body = if is_whole { body } else { Vec::new() };
-                let body = ResultBody::Inline(RawAnswer::from_bytes(body));
-                Ok(CallResult::Failed { message, body })
+                Ok(CallResult::Failed { message, body: RawAnswer::from_bytes(body) })
             }
             _ => Err(UpstreamFault::Protocol(message + &advice)),
         }
-    }
-
-    /// True when the service sends any response within `patience`.
-    pub(in crate::upstream) async fn is_alive(&self, patience: Duration) -> bool {
-        let events = self.service.events();
-        let signs = events.signs_of_life();
-        let url = self.service.spec.base_url.clone();
-        let question = self.service.send(Exchange { method: Method::HEAD, url, body: None, trace: None });
-        matches!(timeout(patience, question).await, Ok(Ok(_))) || events.signs_of_life() > signs
     }
 
     /// The message of a response, in one short text. Secrets are redacted before anything is cut.

@@ -2,14 +2,14 @@
 //! stands in the [`FrameQueue`].
 
 use super::frames::{Frames, Intake, Received};
-use super::outbox::{Batch, FrameQueue, OutgoingFrame};
-use crate::spill::{RawSpill, SpillStore};
-use crate::upstream::UpstreamFault;
+use super::outbox::{Batch, FrameQueue};
+use crate::spill::RawSpill;
 use crate::upstream::jsonrpc::message::{self, Incoming, OversizeKind};
 use crate::upstream::jsonrpc::{ErrorObject, RawAnswer};
+use crate::upstream::transport::ServerEvents;
 use crate::upstream::transport::pace::Pace;
 use crate::upstream::transport::throttle::Throttle;
-use crate::upstream::transport::{Peer, PeerEvents, PeerRequest, RequestEra, RequestFault, RequestParams};
+use crate::upstream::{CallResult, ResultSink, ServerRequest, UpstreamFault};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,8 +28,8 @@ const END: Duration = Duration::from_millis(500);
 const ABANDONED: usize = 1_024;
 
 /// The server at the other end of the pipes.
-pub(super) struct StdioPeer {
-    events: Arc<PeerEvents>,
+pub(super) struct StdioChannel {
+    events: Arc<ServerEvents>,
     outbox: Arc<FrameQueue>,
     pending: Mutex<PendingCalls>,
     /// Of an incoming line, as much as the largest cap in flight, at least the floor.
@@ -47,10 +47,8 @@ struct PendingCalls {
 }
 
 struct WaitingCall {
-    cap: usize,
-    /// Where a larger answer goes.
-    overflow: Option<SpillStore>,
-    reply: oneshot::Sender<Result<RawAnswer, RequestFault>>,
+    sink: ResultSink,
+    reply: oneshot::Sender<Result<RawAnswer, UpstreamFault>>,
     /// Its answer came, and not whole.
     is_cut: bool,
 }
@@ -64,16 +62,16 @@ struct CutAnswers {
 
 type CutSender = mpsc::UnboundedSender<CutAnswers>;
 
-impl StdioPeer {
-    /// A peer whose holder runs [`StdioPeer::read`] and [`StdioPeer::write`].
-    pub(super) fn new(events: Arc<PeerEvents>) -> StdioPeer {
+impl StdioChannel {
+    /// A peer whose holder runs [`StdioChannel::read`] and [`StdioChannel::write`].
+    pub(super) fn new(events: Arc<ServerEvents>) -> StdioChannel {
         let pending = PendingCalls {
             calls: HashMap::new(),
             caps: BTreeMap::new(),
             abandoned: BTreeSet::new(),
             closed: None,
         };
-        StdioPeer {
+        StdioChannel {
             events,
             outbox: Arc::new(FrameQueue::new()),
             pending: Mutex::new(pending),
@@ -103,7 +101,7 @@ impl StdioPeer {
             while let Some(CutAnswers { ids, why, until }) = cut_short.recv().await {
                 tokio::time::sleep_until(until).await;
                 for id in ids {
-                    self.answer(id, |_| Err(RequestFault::Rpc(ErrorObject::about(&why))));
+                    self.answer(id, |_| Err(UpstreamFault::Rpc(ErrorObject::about(&why))));
                 }
             }
         };
@@ -146,9 +144,11 @@ impl StdioPeer {
         match incoming {
             Incoming::Response { id, body } => {
                 // One that has come whole need not go to a file.
-                return self.answer(id, |waiting| match bytes > waiting.cap && waiting.overflow.is_none() {
-                    true => Err(too_large(bytes as u64, waiting.cap)),
-                    false => body.map_err(RequestFault::Rpc),
+                return self.answer(id, |waiting| {
+                    match bytes > waiting.sink.max_bytes() && waiting.sink.store().is_none() {
+                        true => Err(waiting.sink.too_large(bytes as u64)),
+                        false => body.map_err(UpstreamFault::Rpc),
+                    }
                 });
             }
             Incoming::Broken { ids, why, is_cut } => {
@@ -157,7 +157,7 @@ impl StdioPeer {
                 if is_cut {
                     return self.cut(ids, &why, cuts);
                 }
-                let fault = || Err(RequestFault::Rpc(ErrorObject::about(why.clone())));
+                let fault = || Err(UpstreamFault::Rpc(ErrorObject::about(why.clone())));
                 let asked = ids.into_iter().filter(|id| self.answer(*id, |_| fault()));
                 return asked.count() > 0;
             }
@@ -195,7 +195,7 @@ impl StdioPeer {
                     asked = true;
                     waiting.extend((!was_cut).then_some(id));
                 }
-                None => asked |= self.answer(id, |_| Err(RequestFault::Rpc(ErrorObject::about(why)))),
+                None => asked |= self.answer(id, |_| Err(UpstreamFault::Rpc(ErrorObject::about(why)))),
             }
         }
         if !waiting.is_empty() {
@@ -213,9 +213,9 @@ impl StdioPeer {
             OversizeKind::Other => None,
             OversizeKind::Unknown => self.only_call(),
         };
-        let answer = |waiting: &WaitingCall| match file.filter(|_| waiting.overflow.is_some()) {
+        let answer = |waiting: &WaitingCall| match file.filter(|_| waiting.sink.store().is_some()) {
             Some(file) => Ok(RawAnswer::in_file(file)),
-            None => Err(too_large(bytes, waiting.cap)),
+            None => Err(waiting.sink.too_large(bytes)),
         };
         let found = id.is_some_and(|id| self.answer(id, answer));
         if !found {
@@ -244,39 +244,33 @@ impl StdioPeer {
     }
 }
 
-#[async_trait::async_trait]
-impl Peer for StdioPeer {
-    async fn request(&self, request: PeerRequest<'_>) -> Result<RawAnswer, RequestFault> {
-        let PeerRequest { method, params, era: _, max_bytes: cap, overflow, deadline, is_cancellable } =
-            request;
-        let mut guard = CallGuard { peer: self, id: None, deadline, is_cancellable };
+impl StdioChannel {
+    /// Sends a request and waits for its answer. Dropping the future takes it back or cancels it.
+    pub(super) async fn call(&self, mut request: ServerRequest) -> Result<CallResult, UpstreamFault> {
+        let (deadline, is_cancellable) = (request.deadline, request.is_cancellable());
+        let mut guard = CallGuard { channel: self, id: None, deadline, is_cancellable };
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let mut frame = request.take_text(id);
+        frame.tail.push('\n');
+        // Questions of the protocol are few and small, and wait behind no call.
+        let room = match request.is_protocol() {
+            true => None,
+            false => Some(self.outbox.room(frame.len()).await.ok_or_else(|| self.close_fault())?),
+        };
         let (reply, answer) = oneshot::channel();
-        let waiting = WaitingCall { cap, overflow, reply, is_cut: false };
-        match params {
-            RequestParams::Own(params) => {
-                self.enter(id, waiting)?;
-                guard.id = Some(id);
-                self.outbox.own(line(message::request(id, method, params)));
-            }
-            RequestParams::Call { head, arguments, tail, .. } => {
-                let (head, mut tail) = message::around(id, method, &head, tail);
-                tail.push('\n');
-                let frame = OutgoingFrame { head, arguments, tail };
-                let Some(room) = self.outbox.room(frame.len()).await else {
-                    return Err(self.close_fault());
-                };
-                self.enter(id, waiting)?;
-                guard.id = Some(id);
-                self.outbox.call(id, frame, room);
-            }
+        self.enter(id, WaitingCall { sink: request.sink, reply, is_cut: false })?;
+        guard.id = Some(id);
+        match room {
+            None => self.outbox.own(frame.parts().concat()),
+            Some(room) => self.outbox.call(id, frame, room),
         }
         let answer = answer.await.unwrap_or_else(|_| Err(self.close_fault()));
         guard.id = None;
-        answer
+        answer.map(CallResult::Mcp)
     }
 
-    fn notify(&self, method: &'static str, _era: RequestEra<'_>) {
+    /// Sends a notification without parameters.
+    pub(super) fn notify(&self, method: &'static str) {
         self.outbox.own(line(message::notification(method, None)));
     }
 }
@@ -295,18 +289,18 @@ async fn send(sink: &mut (impl AsyncWrite + Unpin), parts: &[&[u8]]) -> std::io:
     sink.flush().await
 }
 
-impl StdioPeer {
+impl StdioChannel {
     fn lock(&self) -> MutexGuard<'_, PendingCalls> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn close_fault(&self) -> RequestFault {
+    fn close_fault(&self) -> UpstreamFault {
         let reason = self.lock().closed.clone().unwrap_or_else(|| "connection closed".to_owned());
-        RequestFault::Upstream(UpstreamFault::Unavailable(reason))
+        UpstreamFault::Unavailable(reason)
     }
 
     /// Gives an answer to whoever waits for it; false when nobody ever did.
-    fn answer(&self, id: u64, answer: impl FnOnce(&WaitingCall) -> Result<RawAnswer, RequestFault>) -> bool {
+    fn answer(&self, id: u64, answer: impl FnOnce(&WaitingCall) -> Result<RawAnswer, UpstreamFault>) -> bool {
         let waiting = self.forget(id);
         if waiting.is_none() && !self.lock().abandoned.remove(&id) {
             return false;
@@ -332,13 +326,13 @@ impl StdioPeer {
         }
     }
 
-    fn enter(&self, id: u64, waiting: WaitingCall) -> Result<(), RequestFault> {
+    fn enter(&self, id: u64, waiting: WaitingCall) -> Result<(), UpstreamFault> {
         let mut pending = self.lock();
         if pending.closed.is_some() {
             drop(pending);
             return Err(self.close_fault());
         }
-        *pending.caps.entry(waiting.cap).or_default() += 1;
+        *pending.caps.entry(waiting.sink.max_bytes()).or_default() += 1;
         pending.calls.insert(id, waiting);
         self.update_cap(&pending);
         Ok(())
@@ -347,10 +341,10 @@ impl StdioPeer {
     fn forget(&self, id: u64) -> Option<WaitingCall> {
         let mut pending = self.lock();
         let waiting = pending.calls.remove(&id)?;
-        if let Some(count) = pending.caps.get_mut(&waiting.cap) {
+        if let Some(count) = pending.caps.get_mut(&waiting.sink.max_bytes()) {
             *count -= 1;
             if *count == 0 {
-                pending.caps.remove(&waiting.cap);
+                pending.caps.remove(&waiting.sink.max_bytes());
             }
         }
         self.update_cap(&pending);
@@ -366,14 +360,14 @@ impl StdioPeer {
 
     fn update_cap(&self, pending: &PendingCalls) {
         let largest = pending.caps.last_key_value().map_or(0, |(&cap, _)| cap);
-        let overflow = pending.calls.values().find_map(|waiting| waiting.overflow.clone());
+        let overflow = pending.calls.values().find_map(|waiting| waiting.sink.store().cloned());
         self.intake.set(largest.max(LINE_FLOOR), overflow);
     }
 }
 
 /// Takes a request out of flight whatever happens to its future.
 struct CallGuard<'a> {
-    peer: &'a StdioPeer,
+    channel: &'a StdioChannel,
     /// While it is in flight.
     id: Option<u64>,
     deadline: Instant,
@@ -383,19 +377,15 @@ struct CallGuard<'a> {
 impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
         let Some(id) = self.id else { return };
-        if self.peer.forget(id).is_none() || self.peer.outbox.revoke(id) {
+        if self.channel.forget(id).is_none() || self.channel.outbox.revoke(id) {
             return;
         }
-        self.peer.abandon(id);
+        self.channel.abandon(id);
         if self.is_cancellable {
             // A server that reads nothing needs no notice.
-            self.peer.outbox.reply(line(message::cancelled(id, self.deadline)));
+            self.channel.outbox.reply(line(message::cancelled(id, self.deadline)));
         }
     }
-}
-
-fn too_large(bytes: u64, cap: usize) -> RequestFault {
-    RequestFault::Upstream(UpstreamFault::TooLarge { bytes, cap: cap as u64 })
 }
 
 #[cfg(test)]
@@ -405,11 +395,13 @@ mod tests {
     use crate::upstream::ClientFeatures;
 
     /// How a call ends if its answer begins like this and is followed by another frame, when the server dies or not.
-    async fn ends_with(dies: bool) -> Result<RawAnswer, RequestFault> {
-        let peer = Arc::new(StdioPeer::new(Arc::new(PeerEvents::new("s".into(), ClientFeatures::default()))));
+    async fn ends_with(dies: bool) -> Result<RawAnswer, UpstreamFault> {
+        let peer =
+            Arc::new(StdioChannel::new(Arc::new(ServerEvents::new("s".into(), ClientFeatures::default()))));
         let (mut server, ours) = tokio::io::duplex(1 << 10);
         let (reply, answer) = oneshot::channel();
-        peer.enter(7, WaitingCall { cap: 100, overflow: None, reply, is_cut: false }).expect("open");
+        peer.enter(7, WaitingCall { sink: ResultSink::Inline { max_bytes: 100 }, reply, is_cut: false })
+            .expect("open");
         let text = b"{\"id\":7,\"result\":{\"a\":\n{\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n";
         server.write_all(text).await.expect("written");
         let reader = peer.clone();
@@ -424,11 +416,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_is_cut_short_by_the_end_of_its_server_is_not_its_mistake() {
-        let Err(RequestFault::Upstream(UpstreamFault::Unavailable(why))) = ends_with(true).await else {
-            panic!()
-        };
+        let Err(UpstreamFault::Unavailable(why)) = ends_with(true).await else { panic!() };
         assert_eq!(why, "it has ended");
-        let Err(RequestFault::Rpc(error)) = ends_with(false).await else { panic!() };
+        let Err(UpstreamFault::Rpc(error)) = ends_with(false).await else { panic!() };
         assert_eq!(error.message, "the answer is cut short");
     }
 }

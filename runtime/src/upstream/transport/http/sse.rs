@@ -8,17 +8,16 @@ use super::metadata::MessageHeaders;
 use super::refusal::HttpRefusal;
 use super::session::ListenGate;
 use super::streamable::is_events;
-use super::wire::{self, HttpWire};
+use super::wire::HttpWire;
 use crate::net::{Method, Payload};
-use crate::run::trace::TraceContext;
 use crate::spill::{RawSpill, SpillStore};
 use crate::tasks::{self, TaskOwner};
-use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::error::METHOD_NOT_FOUND;
 use crate::upstream::jsonrpc::message::{self, OversizeKind};
 use crate::upstream::jsonrpc::{ErrorObject, RawAnswer};
-use crate::upstream::transport::{PeerEvents, PeerRequest, RequestEra, RequestFault, RequestParams};
-use bytes::Bytes;
+use crate::upstream::request::Era;
+use crate::upstream::transport::ServerEvents;
+use crate::upstream::{CallResult, ResultSink, ServerRequest, UpstreamFault};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,10 +34,10 @@ const NOTICES: usize = 64;
 const RECEIPT: usize = 4_096;
 
 /// A server of this transport.
-pub(super) struct LegacyPeer {
+pub(super) struct SseChannel {
     /// Where messages are posted to.
     wire: HttpWire,
-    events: Arc<PeerEvents>,
+    events: Arc<ServerEvents>,
     life: Arc<Life>,
     calls: Mutex<HashMap<u64, CallInFlight>>,
     gate: ListenGate,
@@ -47,22 +46,20 @@ pub(super) struct LegacyPeer {
 }
 
 struct CallInFlight {
-    cap: usize,
-    /// Where a larger answer goes.
-    overflow: Option<SpillStore>,
-    reply: oneshot::Sender<Result<RawAnswer, RequestFault>>,
+    sink: ResultSink,
+    reply: oneshot::Sender<Result<RawAnswer, UpstreamFault>>,
 }
 
-impl LegacyPeer {
+impl SseChannel {
     /// Opens the stream and waits for the address.
     ///
     /// # Errors
     /// Why there is none, in words for people.
     pub(super) async fn open(
         mut wire: HttpWire,
-        events: Arc<PeerEvents>,
+        events: Arc<ServerEvents>,
         life: Arc<Life>,
-    ) -> Result<Arc<LegacyPeer>, String> {
+    ) -> Result<Arc<SseChannel>, String> {
         let metadata = MessageHeaders::events(&wire.headers, None);
         let sent = wire.send(Method::GET, metadata.headers(), None).await;
         let response = sent.map_err(|error| error.to_string())?;
@@ -96,7 +93,7 @@ impl LegacyPeer {
             ));
         }
         wire.url = url;
-        let peer = Arc::new(LegacyPeer {
+        let channel = Arc::new(SseChannel {
             wire,
             events,
             life,
@@ -105,11 +102,11 @@ impl LegacyPeer {
             next_id: AtomicU64::new(1),
             notices: Arc::new(Semaphore::new(NOTICES)),
         });
-        let reader = peer.clone();
+        let reader = channel.clone();
         tasks::spawn(TaskOwner::Connection, async move {
             let _ = reader.life.unless_closed(reader.read(stream)).await;
         });
-        Ok(peer)
+        Ok(channel)
     }
 
     /// Takes what comes until the stream ends.
@@ -138,20 +135,20 @@ impl LegacyPeer {
         let mut asked = false;
         let mut answers = |answer: incoming::IncomingAnswer| {
             let Some(id) = answer.id.or_else(|| self.only_call()) else { return };
-            let Some(CallInFlight { cap, overflow, reply }) = self.lock().remove(&id) else { return };
+            let Some(CallInFlight { sink, reply }) = self.lock().remove(&id) else { return };
             asked = true;
             self.events.answered();
             // One that has come whole need not go to a file.
-            let answer = match bytes > cap && overflow.is_none() {
-                true => Err(too_large(bytes as u64, cap)),
-                false => answer.body.map_err(RequestFault::Rpc),
+            let answer = match bytes > sink.max_bytes() && sink.store().is_none() {
+                true => Err(sink.too_large(bytes as u64)),
+                false => answer.body.map_err(UpstreamFault::Rpc),
             };
             // The caller may have given up in this instant.
             let _ = reply.send(answer);
         };
         let reply = || -> incoming::Reply {
-            let peer = self.clone();
-            Box::new(move |text| peer.notice(text))
+            let channel = self.clone();
+            Box::new(move |text| channel.notice(text))
         };
         incoming::take(text, &self.events, &mut answers, &reply);
         asked
@@ -164,9 +161,9 @@ impl LegacyPeer {
             OversizeKind::Other => None,
             OversizeKind::Unknown => self.only_call(),
         };
-        if let Some(CallInFlight { cap, reply, .. }) = id.and_then(|id| self.lock().remove(&id)) {
+        if let Some(CallInFlight { sink, reply }) = id.and_then(|id| self.lock().remove(&id)) {
             self.events.answered();
-            let _ = reply.send(Err(too_large(bytes, cap)));
+            let _ = reply.send(Err(sink.too_large(bytes)));
         }
     }
 
@@ -177,61 +174,55 @@ impl LegacyPeer {
             OversizeKind::Other => None,
             OversizeKind::Unknown => self.only_call(),
         };
-        if let Some(CallInFlight { cap, overflow, reply }) = id.and_then(|id| self.lock().remove(&id)) {
+        if let Some(CallInFlight { sink, reply }) = id.and_then(|id| self.lock().remove(&id)) {
             self.events.answered();
             let bytes = raw.bytes();
-            let _ = reply.send(match overflow {
+            let _ = reply.send(match sink.store() {
                 Some(_) => Ok(RawAnswer::in_file(raw)),
-                None => Err(too_large(bytes, cap)),
+                None => Err(sink.too_large(bytes)),
             });
         }
     }
 
     /// Sends a request and waits for its answer. Dropping the future cancels it.
-    pub(super) async fn request(
+    pub(super) async fn call(
         self: &Arc<Self>,
-        request: PeerRequest<'_>,
-    ) -> Result<RawAnswer, RequestFault> {
-        let PeerRequest { method, params, era, max_bytes, overflow, deadline, is_cancellable } = request;
-        if matches!(era, RequestEra::Stateless(_)) {
+        mut request: ServerRequest,
+    ) -> Result<CallResult, UpstreamFault> {
+        if matches!(request.envelope.era, Era::Stateless(_)) {
             // Never spoken over this transport.
             let message = "this transport has only eras with a handshake".to_owned();
-            return Err(RequestFault::Rpc(ErrorObject { code: METHOD_NOT_FOUND, message, data: None }));
+            return Err(UpstreamFault::Rpc(ErrorObject { code: METHOD_NOT_FOUND, message, data: None }));
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let (trace, body) = match params {
-            RequestParams::Own(text) => (None, message::request(id, method, text).into()),
-            RequestParams::Call { head, arguments, tail, trace, .. } => {
-                let (head, tail) = message::around(id, method, &head, tail);
-                (trace, Payload::new([head.into(), Bytes::from_owner(arguments), tail.into()]))
-            }
-        };
-        if era != RequestEra::Opening {
+        let body = Payload::from(request.take_text(id));
+        if request.envelope.era != Era::Opening {
             self.gate.pass().await;
         }
+        let metadata = MessageHeaders::post(&self.wire.headers).trace(request.trace.as_ref());
         let (reply, answer) = oneshot::channel();
-        self.lock().insert(id, CallInFlight { cap: max_bytes, overflow, reply });
-        let _guard = PostedCancel { peer: self, id, deadline, is_cancellable };
-        let posted = self.post(body, trace.as_ref());
+        let (deadline, is_cancellable) = (request.deadline, request.is_cancellable());
+        self.lock().insert(id, CallInFlight { sink: request.sink, reply });
+        let _guard = PostedCancel { channel: self, id, deadline, is_cancellable };
+        let posted = self.post(body, metadata);
         tokio::pin!(answer, posted);
-        let lost = || RequestFault::Upstream(UpstreamFault::Unavailable("the answer was lost".to_owned()));
-        tokio::select! {
+        let lost = || UpstreamFault::Unavailable("the answer was lost".to_owned());
+        let answer = tokio::select! {
             biased;
-            answer = &mut answer => answer.unwrap_or_else(|_| Err(lost())),
+            answer = &mut answer => answer,
             posted = &mut posted => match posted {
-                Ok(()) => answer.await.unwrap_or_else(|_| Err(lost())),
+                Ok(()) => answer.await,
                 Err(fault) => {
                     self.lock().remove(&id);
-                    Err(fault)
+                    return Err(fault);
                 }
             },
-        }
+        };
+        answer.unwrap_or_else(|_| Err(lost())).map(CallResult::Mcp)
     }
 
-    async fn post(&self, body: Payload, trace: Option<&TraceContext>) -> Result<(), RequestFault> {
-        let metadata = MessageHeaders::post(&self.wire.headers).trace(trace);
-        let sent = self.wire.send(Method::POST, metadata.headers(), Some(body)).await;
-        let mut response = sent.map_err(|error| wire::fault(&error))?;
+    async fn post(&self, body: Payload, metadata: MessageHeaders) -> Result<(), UpstreamFault> {
+        let mut response = self.wire.send(Method::POST, metadata.headers(), Some(body)).await?;
         if response.status.is_success() {
             response.body.beginning(RECEIPT).await;
             return Ok(());
@@ -250,31 +241,37 @@ impl LegacyPeer {
             return self.notice(text);
         }
         self.gate.close();
-        let peer = self.clone();
+        let channel = self.clone();
         tasks::spawn(TaskOwner::Connection, async move {
-            let _ = peer.life.unless_closed(peer.post(text.into(), None)).await;
-            peer.gate.open();
+            let _ = channel
+                .life
+                .unless_closed(channel.post(text.into(), MessageHeaders::post(&channel.wire.headers)))
+                .await;
+            channel.gate.open();
         });
     }
 
     /// Sends what nobody waits for, unless too much of it is under way.
     fn notice(self: &Arc<Self>, text: String) {
         let Ok(permit) = self.notices.clone().try_acquire_owned() else { return };
-        let peer = self.clone();
+        let channel = self.clone();
         tasks::spawn(TaskOwner::Connection, async move {
-            let _ = peer.life.unless_closed(peer.post(text.into(), None)).await;
+            let _ = channel
+                .life
+                .unless_closed(channel.post(text.into(), MessageHeaders::post(&channel.wire.headers)))
+                .await;
             drop(permit);
         });
     }
 
     fn cap(&self) -> usize {
         let calls = self.lock();
-        calls.values().map(|call| call.cap).max().unwrap_or(0).max(LARGEST_UNASKED)
+        calls.values().map(|call| call.sink.max_bytes()).max().unwrap_or(0).max(LARGEST_UNASKED)
     }
 
     /// Where an answer goes that is too large, while somebody waits for one that may be.
     fn overflow(&self) -> Option<SpillStore> {
-        self.lock().values().find_map(|call| call.overflow.clone())
+        self.lock().values().find_map(|call| call.sink.store().cloned())
     }
 
     /// The request in flight, if there is exactly one.
@@ -291,7 +288,7 @@ impl LegacyPeer {
 
 /// Takes a request out of flight whatever happens to its future.
 struct PostedCancel<'a> {
-    peer: &'a Arc<LegacyPeer>,
+    channel: &'a Arc<SseChannel>,
     id: u64,
     deadline: Instant,
     is_cancellable: bool,
@@ -299,13 +296,9 @@ struct PostedCancel<'a> {
 
 impl Drop for PostedCancel<'_> {
     fn drop(&mut self) {
-        let was_in_flight = self.peer.lock().remove(&self.id).is_some();
-        if was_in_flight && self.is_cancellable && !self.peer.life.is_closed() {
-            self.peer.notice(message::cancelled(self.id, self.deadline));
+        let was_in_flight = self.channel.lock().remove(&self.id).is_some();
+        if was_in_flight && self.is_cancellable && !self.channel.life.is_closed() {
+            self.channel.notice(message::cancelled(self.id, self.deadline));
         }
     }
-}
-
-fn too_large(bytes: u64, cap: usize) -> RequestFault {
-    RequestFault::Upstream(UpstreamFault::TooLarge { bytes, cap: cap as u64 })
 }
