@@ -30,7 +30,7 @@ const SAYINGS: [&str; 6] = ["detail", "message", "error_description", "error", "
 impl Transport for OpenApiSpec {
     async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, String> {
         let options = self.client.clone();
-        // Reads files.
+        // Reads certificate files, so it runs on a blocking thread.
         let made = tasks::blocking(TaskOwner::Connection, move |_| HttpClient::new(&options)).await;
         let client = made.ok_or("the client could not be made")?.map_err(|error| error.to_string())?;
         let service = OpenApiService::new(self.clone(), client, context.events.clone());

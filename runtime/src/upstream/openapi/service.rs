@@ -18,7 +18,7 @@ pub(super) struct OpenApiService {
     pub(super) spec: OpenApiSpec,
     client: HttpClient,
     events: Arc<ServerEvents>,
-    /// Why requests are refused from now on.
+    /// Why the connection was closed; `None` while it is open.
     closed: watch::Sender<Option<Arc<str>>>,
 }
 

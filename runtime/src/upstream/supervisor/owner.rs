@@ -58,7 +58,7 @@ struct Reached {
 }
 
 impl Drop for Reached {
-    // Tasks that would answer them may hold the connection.
+    // Handlers of the server's requests may hold the connection: they are aborted.
     fn drop(&mut self) {
         self.events.forget_requests();
     }

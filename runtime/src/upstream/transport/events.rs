@@ -1,5 +1,5 @@
-//! What a server says without being asked. Taken in as it arrives: nothing waits here and nothing is queued, so a
-//! server that talks without end costs no memory, and one event cannot hold up an answer behind it.
+//! Receives what a server says without being asked, as it arrives. Nothing waits here and nothing is queued: a server
+//! that talks without end costs no memory, and one event cannot delay the answer behind it.
 
 use crate::tasks::{self, TaskOwner};
 use crate::upstream::callers::{CallUnderWay, Callers};
@@ -12,17 +12,17 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-/// Notifications after which the tool list may be another one. What changed before a subscription began is not told
-/// again, so its beginning counts as a change.
+/// Notifications after which the tool list may have changed. Changes before a subscription began are not reported, so
+/// its beginning counts as a change.
 const CHANGES: [&str; 2] = ["notifications/tools/list_changed", "notifications/subscriptions/acknowledged"];
 
 /// Requests of one server that may wait for the client at a time.
 const FORWARDED: usize = 16;
 
-/// Most bytes of an answer of a client that is passed on.
+/// Size limit of a client's answer that is forwarded.
 const LARGEST_ANSWER: usize = 256 << 10;
 
-/// JSON-RPC code of a request that is not carried out.
+/// JSON-RPC code of a refused request.
 const REFUSED: i64 = -32603;
 
 /// Requests that wait for the client, by the JSON text of their ids.
@@ -32,16 +32,16 @@ fn lock(forwarded: &Forwarded) -> MutexGuard<'_, HashMap<String, AbortHandle>> {
     forwarded.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The events of one link, from its transport to its supervisor.
+/// The events of one connection, from its transport to its supervisor.
 pub struct ServerEvents {
     server: Arc<str>,
     client: ClientFeatures,
-    /// What of it was declared to the server.
+    /// The features that were declared to the server.
     declared: OnceLock<Offered>,
     forwarded: Forwarded,
-    /// Whose calls are under way, where there are many clients.
+    /// The clients whose calls are under way, where there are many clients.
     callers: Arc<Callers>,
-    /// Why requests were not passed on, each once.
+    /// Why requests were not forwarded, each reason once.
     declined: Mutex<Vec<&'static str>>,
     heard: AtomicBool,
     signs_of_life: AtomicU64,
@@ -68,14 +68,14 @@ impl ServerEvents {
         &self.server
     }
 
-    /// Some message has come, of whatever kind.
+    /// Notes that a message of any kind has come.
     pub fn heard(&self) {
         self.heard.store(true, Ordering::Relaxed);
     }
 
-    /// A request of ours has been answered, with whatever, and even if nobody waits for it any more; or it is being
-    /// worked at. To be told once for each answer: only these show that the server works. Whatever it says unasked
-    /// may come from a part of it that hears nothing.
+    /// Notes that a request of ours was answered, with a result or an error, even if its caller has gone; or that the
+    /// server works at it. To be called once for each answer. Only these are signs of life: what a server says unasked
+    /// may come from a part of it that does not listen.
     pub fn answered(&self) {
         self.heard();
         self.signs_of_life.fetch_add(1, Ordering::Relaxed);
@@ -91,8 +91,8 @@ impl ServerEvents {
         }
     }
 
-    /// A request of the server, with the JSON text of its id and of its parameters. `reply` is given the message to
-    /// answer it with: at once, or when our own client has answered, to whom some requests are passed.
+    /// A request of the server, with the JSON text of its id and of its parameters. `reply` sends the answer: at once,
+    /// or, for a request that is forwarded to our client, when the client has answered.
     pub fn request(&self, id: &str, method: &str, params: &str, reply: impl FnOnce(String) + Send + 'static) {
         self.heard();
         tracing::debug!(upstream = &*self.server, method, "request from the server");
@@ -125,7 +125,7 @@ impl ServerEvents {
         }
     }
 
-    /// The log tells each reason once: a server that asks in a loop would fill it.
+    /// Logs each reason once: a server that asks in a loop would fill the log.
     fn tell_declined(&self, method: &str, why: &'static str) {
         let mut declined = self.declined.lock().unwrap_or_else(PoisonError::into_inner);
         if !declined.contains(&why) {
@@ -134,12 +134,12 @@ impl ServerEvents {
         }
     }
 
-    /// A call of this client is under way until what this gives is dropped. Nothing where there is but one client.
+    /// Registers a call of this client until the result is dropped. `None` where there is only one client.
     pub(in crate::upstream) fn under_way(&self, client: Option<CallingClient>) -> Option<CallUnderWay> {
         self.client.are_callers().then(|| self.callers.enter(client))
     }
 
-    /// The server takes a request of its own back.
+    /// The server withdraws a request of its own.
     pub fn withdrawal(&self, id: &str) {
         self.heard();
         if let Some(task) = lock(&self.forwarded).remove(id) {
@@ -147,14 +147,14 @@ impl ServerEvents {
         }
     }
 
-    /// Nobody waits for the answers of the client any more.
+    /// Aborts the requests that wait for the client.
     pub(crate) fn forget_requests(&self) {
         for (_, task) in lock(&self.forwarded).drain() {
             task.abort();
         }
     }
 
-    /// What is to be declared to the server, and holds for its requests.
+    /// The features to declare to the server. Its requests are judged by them.
     pub(crate) async fn declare(&self) -> Offered {
         let offered = self.client.offered().await;
         *self.declared.get_or_init(|| offered)
@@ -178,8 +178,8 @@ fn refused(why: &str) -> ClientError {
     ClientError { code: REFUSED, message: why.to_owned() }
 }
 
-/// The answer of a client as servers may have it: one line, since a message to a server is one. In JSON, breaks stand
-/// between values only.
+/// The answer of a client on one line, since a message to a server is a line. In JSON, line breaks stand between values
+/// only.
 fn passable(answer: String) -> Result<String, ClientError> {
     if answer.len() > LARGEST_ANSWER {
         return Err(refused("the answer of the client is too large to be passed on"));

@@ -1,12 +1,12 @@
-//! How fast a peer is listened to: what nobody has asked it for costs it time.
+//! Limits how fast a server is read: frames that were not requested cost it time.
 
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// Units that may come at once.
+/// Units that may arrive at once.
 const BURST: f64 = 4_000.0;
 
-/// Units a second; beyond that the peer is not read, so that its own pipe holds it back.
+/// Units a second. Beyond that the server is not read, so its own pipe holds it back.
 const RATE: f64 = 20_000.0;
 
 /// Bytes that cost as much as one more frame.
@@ -23,7 +23,7 @@ impl Pace {
         Pace { left: BURST, at: Instant::now() }
     }
 
-    /// Takes a frame that nobody has asked for, and waits while the peer is ahead of its rate.
+    /// Counts a frame that was not requested, and waits while the server is ahead of its rate.
     pub(crate) async fn unasked(&mut self, bytes: u64) {
         let now = Instant::now();
         self.left = (self.left + now.duration_since(self.at).as_secs_f64() * RATE).min(BURST);

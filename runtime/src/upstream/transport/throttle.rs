@@ -1,4 +1,4 @@
-//! Keeps a talkative server from flooding the log.
+//! Limits the log lines that one server can cause.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ impl Throttle {
         }
     }
 
-    /// Decides about a line that comes `now`.
+    /// Decides about a line that arrives `now`.
     pub(crate) fn admit(&mut self, now: Instant) -> Throttled {
         let begins = self.window.is_none_or(|begun| now.duration_since(begun) >= WINDOW);
         if begins {

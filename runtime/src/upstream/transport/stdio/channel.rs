@@ -1,5 +1,5 @@
-//! JSON-RPC over two pipes: many requests in flight, matched by id, each with its own cap. What is on its way out
-//! stands in the [`FrameQueue`].
+//! JSON-RPC over two pipes: many requests in flight, matched by id, each with its own size limit. What waits to be
+//! written is in the [`FrameQueue`].
 
 use super::frames::{Frames, Intake, Received};
 use super::outbox::{Batch, FrameQueue};
@@ -21,18 +21,18 @@ use tokio::time::Instant;
 /// Lines up to this size are read even when no call is in flight.
 const LINE_FLOOR: usize = 1 << 20;
 
-/// How long the end of a server that has cut an answer short is awaited.
+/// How long to wait for the end of a server that has cut an answer short.
 const END: Duration = Duration::from_millis(500);
 
-/// Requests without an answer that are remembered after their callers have gone.
+/// Unanswered requests that are remembered after their callers have gone.
 const ABANDONED: usize = 1_024;
 
-/// The server at the other end of the pipes.
+/// The requests and answers of one child process.
 pub(super) struct StdioChannel {
     events: Arc<ServerEvents>,
     outbox: Arc<FrameQueue>,
     pending: Mutex<PendingCalls>,
-    /// Of an incoming line, as much as the largest cap in flight, at least the floor.
+    /// How much of an incoming line is read: the largest cap in flight, at least the floor.
     intake: Intake,
     next_id: AtomicU64,
 }
@@ -49,11 +49,11 @@ struct PendingCalls {
 struct WaitingCall {
     sink: ResultSink,
     reply: oneshot::Sender<Result<RawAnswer, UpstreamFault>>,
-    /// Its answer came, and not whole.
+    /// Its answer arrived incomplete.
     is_cut: bool,
 }
 
-/// Answers that are cut short, and until when the end of their server is awaited.
+/// Answers that are cut short, and how long to wait for the end of their server.
 struct CutAnswers {
     ids: Vec<u64>,
     why: String,
@@ -63,7 +63,7 @@ struct CutAnswers {
 type CutSender = mpsc::UnboundedSender<CutAnswers>;
 
 impl StdioChannel {
-    /// A peer whose holder runs [`StdioChannel::read`] and [`StdioChannel::write`].
+    /// A channel; the caller has to run [`StdioChannel::read`] and [`StdioChannel::write`].
     pub(super) fn new(events: Arc<ServerEvents>) -> StdioChannel {
         let pending = PendingCalls {
             calls: HashMap::new(),
@@ -80,8 +80,8 @@ impl StdioChannel {
         }
     }
 
-    /// Writes what is in the outbox until the peer is closed or has gone; the sink is dropped then, which closes the
-    /// server's stdin.
+    /// Writes what is in the outbox until the channel is closed or the server has gone. Then the sink is dropped, which
+    /// closes the server's stdin.
     pub(super) async fn write(&self, mut sink: impl AsyncWrite + Unpin) {
         while let Some(batch) = self.outbox.next().await {
             let sent = match &batch {
@@ -134,7 +134,7 @@ impl StdioChannel {
         }
     }
 
-    /// Deals with a frame; false when nobody has asked for it.
+    /// Handles a frame; false when it was not requested.
     fn dispatch(&self, incoming: Incoming, bytes: usize, log: &mut Throttle, cuts: &CutSender) -> bool {
         let events = &*self.events;
         let upstream = events.server();
@@ -143,7 +143,7 @@ impl StdioChannel {
         }
         match incoming {
             Incoming::Response { id, body } => {
-                // One that has come whole need not go to a file.
+                // A complete answer need not go to a file.
                 return self.answer(id, |waiting| {
                     match bytes > waiting.sink.max_bytes() && waiting.sink.store().is_none() {
                         true => Err(waiting.sink.too_large(bytes as u64)),
@@ -184,8 +184,8 @@ impl StdioChannel {
         false
     }
 
-    /// Calls with answers that are cut short end with that, unless the server turns out to have died of the same. False
-    /// when no call has asked for them.
+    /// Ends calls whose answers are cut short, after a pause: if the server dies in it, they fail with its end instead.
+    /// False when no call is concerned.
     fn cut(&self, ids: Vec<u64>, why: &str, cuts: &CutSender) -> bool {
         let mut asked = false;
         let mut waiting = Vec::new();
@@ -206,7 +206,7 @@ impl StdioChannel {
         asked
     }
 
-    /// Ends the call an over-long line belongs to; false when there is none.
+    /// Ends the call that an over-long line belongs to; false when there is none.
     fn oversize(&self, kind: &OversizeKind, bytes: u64, file: Option<RawSpill>, log: &mut Throttle) -> bool {
         let id = match kind {
             OversizeKind::Response(id) => Some(*id),
@@ -228,8 +228,8 @@ impl StdioChannel {
         found
     }
 
-    /// Fails everything in flight and every later request. The writer ends once small frames are written, which
-    /// closes the server's stdin.
+    /// Fails every request in flight and every later one. The writer ends once small frames are written, which closes
+    /// the server's stdin.
     pub(super) fn close(&self, reason: &str) {
         let calls = {
             let mut pending = self.lock();
@@ -299,7 +299,7 @@ impl StdioChannel {
         UpstreamFault::Unavailable(reason)
     }
 
-    /// Gives an answer to whoever waits for it; false when nobody ever did.
+    /// Delivers an answer to the call that waits for it; false when no such request was sent.
     fn answer(&self, id: u64, answer: impl FnOnce(&WaitingCall) -> Result<RawAnswer, UpstreamFault>) -> bool {
         let waiting = self.forget(id);
         if waiting.is_none() && !self.lock().abandoned.remove(&id) {
@@ -309,7 +309,7 @@ impl StdioChannel {
         match waiting {
             Some(waiting) => {
                 let answer = answer(&waiting);
-                // The caller may have given up in this instant.
+                // The caller may just have given up.
                 let _ = waiting.reply.send(answer);
             }
             None => tracing::debug!(upstream = self.events.server(), id, "late answer ignored"),
@@ -317,7 +317,7 @@ impl StdioChannel {
         true
     }
 
-    /// Remembers a request that was sent and given up.
+    /// Remembers a sent request whose caller has given up.
     fn abandon(&self, id: u64) {
         let mut pending = self.lock();
         pending.abandoned.insert(id);
@@ -365,7 +365,7 @@ impl StdioChannel {
     }
 }
 
-/// Takes a request out of flight whatever happens to its future.
+/// Takes a request out of flight when its future ends or is dropped.
 struct CallGuard<'a> {
     channel: &'a StdioChannel,
     /// While it is in flight.
@@ -394,7 +394,7 @@ mod tests {
     use crate::tasks::{self, TaskOwner};
     use crate::upstream::ClientFeatures;
 
-    /// How a call ends if its answer begins like this and is followed by another frame, when the server dies or not.
+    /// How a call ends whose answer is cut short by another frame, depending on whether the server dies then.
     async fn ends_with(dies: bool) -> Result<RawAnswer, UpstreamFault> {
         let peer =
             Arc::new(StdioChannel::new(Arc::new(ServerEvents::new("s".into(), ClientFeatures::default()))));

@@ -1,4 +1,4 @@
-//! Incoming frames from the lines of a peer, those that are broken or written over several lines included.
+//! Reads frames from the lines of a server, including broken ones and ones over several lines.
 
 use super::line::{LineReader, Oversize, REST, ReadLine};
 use crate::spill::{RawSpill, SpillStore};
@@ -13,23 +13,23 @@ use tokio::time::timeout;
 /// Frames above this size are parsed off the I/O threads.
 const PARSE_INLINE: usize = 256 * 1024;
 
-/// Bytes of a text that is passed over which are told together.
+/// Bytes of skipped text that are reported together.
 const PASSED: usize = 64 * 1024;
 
-/// What one read gives.
+/// The result of one read.
 #[derive(Debug)]
 pub(super) enum Received {
     /// A frame and its bytes.
     Frame(Incoming, usize),
-    /// A line longer than any answer may be in memory; all of it in a file, where somebody wants it.
+    /// A line longer than any answer may be in memory; the whole line in a file, where a request allows that.
     Oversize(OversizeKind, u64, Option<RawSpill>),
 }
 
-/// How much of what comes is taken in.
+/// How much of an incoming frame is read.
 pub(super) struct Intake {
     /// Most bytes of a frame in memory.
     cap: AtomicUsize,
-    /// Where longer ones go, while somebody waits for an answer that may be one.
+    /// Where longer ones go, while a request waits whose answer may go there.
     overflow: Mutex<Option<SpillStore>>,
 }
 
@@ -56,7 +56,7 @@ impl Intake {
 pub(super) struct Frames<R> {
     source: LineReader<R>,
     open: Option<Open>,
-    /// The rest of an answer that was too large is passed over.
+    /// The rest of an answer that was too large is skipped.
     passing: Option<Passing>,
     /// A line that has interrupted an open text.
     next: Option<Vec<u8>>,
@@ -71,7 +71,7 @@ struct Open {
 /// What is left of a text that was too large.
 struct Passing {
     balance: Balance,
-    /// Bytes that were not told yet.
+    /// Bytes that were not reported yet.
     bytes: usize,
 }
 
@@ -80,8 +80,8 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         Frames { source: LineReader::new(source), open: None, passing: None, next: None }
     }
 
-    /// The next frame; `None` at the end of the stream. What is still open then is of no interest: the end of the
-    /// stream says more.
+    /// The next frame; `None` at the end of the stream. A text that is still open then is dropped: the end of the stream
+    /// says more.
     pub(super) async fn next(&mut self, intake: &Intake) -> std::io::Result<Option<Received>> {
         loop {
             let is_open = self.open.is_some() || self.passing.is_some();
@@ -120,7 +120,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         if let Some(passing) = &mut self.passing {
             passing.bytes += line.len() + 1;
             let is_over = passing.balance.feed(&line).is_some();
-            return if is_over || passing.bytes > PASSED { self.tell_passed(is_over) } else { None };
+            return if is_over || passing.bytes > PASSED { self.report_passed(is_over) } else { None };
         }
         let text = match &mut self.open {
             None => line,
@@ -155,11 +155,11 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         let over = Oversize::of(&open.text, None);
         match message::identify(&over.head, &over.tail) {
             kind @ OversizeKind::Response(_) => {
-                // Its other lines are no frames that nobody asked for.
+                // Its other lines are not unsolicited frames.
                 self.passing = Some(Passing { balance: open.balance, bytes: 0 });
                 Some(Received::Oversize(kind, over.bytes, None))
             }
-            // Lines that only look as if they belonged together.
+            // Lines that only look as if they were one text.
             OversizeKind::Other | OversizeKind::Unknown => {
                 let bytes = open.text.len();
                 Some(Received::Frame(message::cut_short(open.text), bytes))
@@ -167,17 +167,17 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         }
     }
 
-    /// Tells what was passed over since it was told last.
-    fn tell_passed(&mut self, is_over: bool) -> Option<Received> {
+    /// Reports the bytes skipped since the last report.
+    fn report_passed(&mut self, is_over: bool) -> Option<Received> {
         let bytes = std::mem::take(&mut self.passing.as_mut()?.bytes);
         self.passing.take_if(|_| is_over);
         Some(Received::Frame(Incoming::Noise, bytes))
     }
 
-    /// What the open text says about its request.
+    /// Gives up the open text: which request it was about, as far as it says.
     fn give_up(&mut self) -> Option<Received> {
         if self.passing.is_some() {
-            return self.tell_passed(true);
+            return self.report_passed(true);
         }
         let text = self.open.take()?.text;
         let bytes = text.len();
@@ -196,7 +196,7 @@ mod tests {
         let writer = tasks::spawn(TaskOwner::Connection, async move {
             use tokio::io::AsyncWriteExt;
             client.write_all(input.as_bytes()).await.unwrap();
-            // Longer than the rest of an open text is awaited; the clock of the test stands still otherwise.
+            // Longer than the reader waits for the rest of an open text; the paused clock advances.
             tokio::time::sleep(REST * 2).await;
         });
         let mut frames = Frames::new(server);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn answers_are_found_beside_what_does_not_belong_to_them() {
+    async fn answers_are_found_among_what_does_not_belong_to_them() {
         let answer = "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}";
         for (before, after) in [
             ("", ""),

@@ -1,12 +1,12 @@
-//! Who sees to it that no process of a server outlives this one.
+//! Ends the processes of servers when this process ends, even if it is killed.
 //!
-//! A killed process cannot stop its children, and a server that ignores the end of its input, or a grandchild that
-//! never reads it, would live on. The *helper* is a small shell script that learns of every process group over a
-//! pipe. When the pipe ends, the groups still on its list, and what has come from them, are terminated, then killed.
-//! A helper that ends before its time is replaced.
+//! A killed process cannot stop its children. A server that ignores the end of its input, or a grandchild that never
+//! reads it, would live on. The *helper*, a small shell script (`guardian.sh`), gets the id of every process group over
+//! a pipe. When the pipe ends, it terminates, then kills the groups still on its list and what has come from them. A
+//! helper that ends too early is replaced.
 //!
-//! A program that has no other children than its servers may *adopt* (see [`Guardian::adopting`]): orphans of its
-//! servers become its children, so that it knows them, ends them with the servers, and reaps them.
+//! A program whose only children are its servers may *adopt* (see [`Guardian::adopting`]): orphans of its servers
+//! become its children. It then knows them, ends them with the servers, and reaps them.
 
 use super::kin::{self, MARK, Process};
 use crate::tasks::{self, TaskOwner};
@@ -18,59 +18,18 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{sleep, timeout};
 
-/// Reads `+ group` and `- group`, and `= process` and `~ process` for single ones; what was stopped properly is no
-/// longer on the list at the end. `.` says that nothing is left. `$1` is the mark of everything that comes from a server.
-const SCRIPT: &str = r#"
-trap '' INT TERM HUP QUIT
-mark=$1 groups= single=
-without() { rest=; for known in $1; do [ "$known" = "$2" ] || rest="$rest $known"; done; }
-while read -r sign id; do
-  case $sign in
-    +) groups="$groups $id" ;;
-    -) without "$groups" "$id"; groups=$rest ;;
-    =) single="$single $id" ;;
-    '~') without "$single" "$id"; single=$rest ;;
-    .) exit 0 ;;
-  esac
-done
-kin() {
-  found=" $groups $single "
-  for entry in $(grep -lsF "$mark" /proc/[0-9]*/environ); do
-    entry=${entry%/environ}
-    found="$found${entry#/proc/} "
-  done
-  grown=1
-  while [ "$grown" ]; do
-    grown=
-    for entry in /proc/[0-9]*; do
-      case $found in *" ${entry#/proc/} "*) continue ;; esac
-      { read -r line < "$entry/stat"; } 2>/dev/null || continue
-      set -- ${line##*) }
-      case $found in *" $2 "*) found="$found${entry#/proc/} " grown=1 ;; esac
-    done
-  done
-}
-end() {
-  for group in $groups; do kill -s "$1" -- "-$group"; done
-  for process in $found; do kill -s "$1" -- "$process"; done
-}
-kin
-[ "$(echo $found)" ] || exit 0
-end TERM
-sleep 1
-kin
-end KILL
-"#;
+/// The helper. Its head says what it reads.
+const SCRIPT: &str = include_str!("guardian.sh");
 
-/// How often a program that adopts looks at its children; each end of one makes it look as well.
+/// How often a program that adopts checks its children; the end of a child makes it check as well.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The shortest time between two looks.
+/// The shortest time between two checks.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Keeps account of the processes of servers.
+/// Knows the processes of servers.
 pub struct Guardian {
-    /// Of everything that comes from a server of this guardian.
+    /// In the environment of everything that comes from a server of this guardian.
     mark: String,
     adopts: bool,
     state: Mutex<GuardianState>,
@@ -80,9 +39,9 @@ pub struct Guardian {
 struct GuardianState {
     helper: Helper,
     groups: BTreeSet<u32>,
-    /// Adopted processes that the helper knows of.
+    /// Adopted processes that the helper knows.
     single: BTreeSet<u32>,
-    /// Children that are no orphans: our servers, the helper, and whatever there was before.
+    /// Children that are no orphans: servers, the helper, and children from before.
     own: HashSet<u32>,
     spawned: u64,
 }
@@ -92,8 +51,7 @@ enum Helper {
     #[default]
     NotStarted,
     Running(Child, ChildStdin),
-    /// There is no shell, or it is not needed any more: servers are still stopped whenever this process ends in
-    /// order.
+    /// There is no shell, or it is not needed any more. Servers are still stopped when this process ends in order.
     Absent,
 }
 
@@ -118,8 +76,7 @@ impl Guardian {
         Guardian::new(true, GuardianState { own, ..GuardianState::default() })
     }
 
-    /// Spawns a server; `spawn` is told the value of [`MARK`] in its environment. The mark is that of this one
-    /// server.
+    /// Spawns a server; `spawn` gets the value of [`MARK`] for its environment. Returns the mark of this one server.
     pub(super) fn spawn<C>(
         &self,
         spawn: impl FnOnce(&str) -> Result<C, String>,
@@ -135,20 +92,20 @@ impl Guardian {
             state.own.insert(group);
             state.groups.insert(group);
             state.start(&self.mark);
-            state.tell('+', group, &self.mark);
+            state.report('+', group, &self.mark);
         }
         Ok((child, mark))
     }
 
-    /// Takes a group off the list: it has ended.
+    /// Removes a group that has ended.
     pub(super) fn forget(&self, group: u32) {
         let mut state = self.lock();
         state.own.remove(&group);
         state.groups.remove(&group);
-        state.tell('-', group, &self.mark);
+        state.report('-', group, &self.mark);
     }
 
-    /// Ends orphans that hide whose they are. Those that carry the mark of a server end with it.
+    /// Ends orphans that hide their origin. Those that carry the mark of a server end with it.
     pub(super) fn end_strays(&self) {
         if self.adopts {
             for stray in self.orphans(&self.lock()) {
@@ -159,7 +116,7 @@ impl Guardian {
         }
     }
 
-    /// Looks after helper and orphans until the guardian is gone.
+    /// Watches helper and orphans until the guardian is gone.
     pub(crate) async fn keep(guardian: Weak<Guardian>) {
         let Ok(mut ended) = signal(SignalKind::child()) else { return };
         loop {
@@ -170,7 +127,7 @@ impl Guardian {
         }
     }
 
-    /// Replaces a helper that has ended, reaps orphans that have, and tells the helper of those that live.
+    /// Replaces a helper that has ended, reaps orphans that have ended, and reports living ones to the helper.
     fn look(&self) {
         let mut state = self.lock();
         state.revive(&self.mark);
@@ -183,10 +140,10 @@ impl Guardian {
             orphans.iter().filter(|orphan| !orphan.is_zombie).map(|orphan| orphan.id).collect();
         let known = std::mem::replace(&mut state.single, living.clone());
         for new in living.difference(&known) {
-            state.tell('=', *new, &self.mark);
+            state.report('=', *new, &self.mark);
         }
         for gone in known.difference(&living) {
-            state.tell('~', *gone, &self.mark);
+            state.report('~', *gone, &self.mark);
         }
     }
 
@@ -237,14 +194,14 @@ pub fn spawn_companion<C, E>(
     spawn: impl FnOnce() -> Result<C, E>,
     id: impl FnOnce(&C) -> Option<u32>,
 ) -> Result<C, E> {
-    // Under the lock, so that nobody looks before it is known.
+    // Under the lock, so that no check runs before it is known.
     let mut companions = companions();
     let child = spawn()?;
     companions.extend(id(&child));
     Ok(child)
 }
 
-/// A companion has ended, or is about to.
+/// Forgets a companion that has ended, or is about to.
 pub fn forget_companion(id: u32) {
     companions().remove(&id);
 }
@@ -260,7 +217,7 @@ impl GuardianState {
         }
     }
 
-    /// Replaces a helper that is gone, and tells the new one what the old one knew.
+    /// Replaces a helper that is gone, and passes the list on to the new one.
     fn revive(&mut self, mark: &str) {
         let Helper::Running(child, _) = &mut self.helper else { return };
         if !matches!(child.try_wait(), Ok(Some(_))) {
@@ -275,18 +232,18 @@ impl GuardianState {
         let lines = self.groups.iter().map(|group| ('+', group));
         let lines = lines.chain(self.single.iter().map(|process| ('=', process)));
         for (sign, id) in lines {
-            // One that ends at once is seen at the next look.
+            // One that ends at once is seen at the next check.
             let _ = writeln!(pipe, "{sign} {id}");
         }
     }
 
-    fn tell(&mut self, sign: char, id: u32, mark: &str) {
+    fn report(&mut self, sign: char, id: u32, mark: &str) {
         // One short line: the pipe never fills.
-        let told = match &mut self.helper {
+        let reported = match &mut self.helper {
             Helper::Running(_, pipe) => writeln!(pipe, "{sign} {id}"),
             Helper::NotStarted | Helper::Absent => Ok(()),
         };
-        if told.is_err() {
+        if reported.is_err() {
             self.revive(mark);
         }
     }
@@ -307,10 +264,10 @@ impl Helper {
         use std::os::unix::process::CommandExt;
         let mut command = Command::new("/bin/sh");
         command.args(["-c", SCRIPT, "ptc-guardian", mark]).stdin(Stdio::piped());
-        // Servers can read the environment of a shell of the same user, so ours is not in it.
+        // Servers can read the environment of a shell of the same user, so the shell gets none of ours.
         command.stdout(Stdio::null()).stderr(Stdio::null()).env_clear();
         command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
-        // A group of its own: what is sent to ours must not reach it.
+        // A group of its own: signals to our group must not reach it.
         command.process_group(0);
         let mut child = command.spawn()?;
         let pipe = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
 
-/// How long the rest of a text that has begun is awaited. Then whoever waits for it is told that it is cut
-/// short, unless it is whole but for the end of its line.
+/// How long to wait for the rest of a text that has begun. Then it counts as cut short, unless only the end of its line
+/// is missing.
 pub(super) const REST: Duration = Duration::from_secs(1);
 
 /// Bytes kept from each end of an over-long line: enough to find its `id` at either end.
@@ -37,7 +37,7 @@ pub(super) struct Oversize {
     pub(super) head: Vec<u8>,
     /// Its last bytes.
     pub(super) tail: Vec<u8>,
-    /// All of it, where somebody wants it.
+    /// The whole line, where a request allows that.
     pub(super) file: Option<RawSpill>,
 }
 
@@ -94,9 +94,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// The next line; `None` at the end of the stream. `cap` is asked anew for each chunk, because calls
-    /// with a larger cap may be issued while a line arrives; and `overflow` when a line turns out to be over-long.
-    /// Cancel safe.
+    /// The next line; `None` at the end of the stream. `cap` is read for each chunk, because calls with a larger cap may
+    /// begin while a line arrives; `overflow` is read when a line turns out to be over-long. Cancel safe.
     pub(super) async fn next(
         &mut self,
         cap: impl Fn() -> usize,
@@ -131,7 +130,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// A whole object or list whose line does not end: nothing more comes for a while, and somebody may wait for it.
+    /// A complete object or list whose line does not end. Nothing more has come for a while, and a call may wait for it.
     fn take_unterminated(&mut self) -> Option<Vec<u8>> {
         let text = self.buffer[self.start..].trim_ascii();
         let is_whole = self.discarding.is_none()

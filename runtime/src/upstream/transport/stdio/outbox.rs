@@ -1,9 +1,9 @@
-//! Frames on their way to one peer: the one bounded path out.
+//! The bounded queue of frames to one server.
 //!
-//! Requests that carry arguments wait for room before they enter, and are taken out again when nobody wants
-//! their answer any more. Everything else is small and goes first: our own questions, of which there are a few at
-//! a time, and what the peer itself causes (answers to its requests, notices of cancelled calls), which is dropped
-//! beyond a bound: a peer that does not read does not get a queue for it.
+//! Requests with arguments wait for room before they enter, and are removed when their caller gives up. Everything else
+//! is small and goes first: questions of the protocol, a few at a time, and what the server itself causes (answers to its
+//! requests, notices of cancelled calls). The latter is dropped beyond a bound, so a server that does not read gets no
+//! queue for it.
 
 use crate::upstream::request::MessageText;
 use std::collections::{BTreeMap, VecDeque};
@@ -24,11 +24,11 @@ pub(super) struct Room {
     _share: OwnedSemaphorePermit,
 }
 
-/// What is written at once.
+/// Frames that are written at once.
 pub(super) enum Batch {
     /// Whole frames.
     Small(Vec<u8>),
-    /// One frame, which keeps its room and stays on its program's account.
+    /// One frame, which holds its room and stays on its program's account.
     Large {
         /// The frame.
         frame: MessageText,
@@ -61,13 +61,13 @@ impl FrameQueue {
         }
     }
 
-    /// Waits, in line with others, until a call of so many bytes may enter; `None` once the outbox is closed.
+    /// Waits, first come first served, until a call of so many bytes may enter; `None` once the outbox is closed.
     pub(super) async fn room(&self, bytes: usize) -> Option<Room> {
         let share = u32::try_from(bytes).unwrap_or(CALL_ROOM).min(CALL_ROOM);
         self.room.clone().acquire_many_owned(share).await.ok().map(|share| Room { _share: share })
     }
 
-    /// Takes a call.
+    /// Adds a call.
     pub(super) fn call(&self, id: u64, frame: MessageText, room: Room) {
         let mut queue = self.lock();
         if !queue.closed {
@@ -76,12 +76,12 @@ impl FrameQueue {
         }
     }
 
-    /// Takes a call out again; false when it is written, or being written.
+    /// Removes a call; false when it is written, or being written.
     pub(super) fn revoke(&self, id: u64) -> bool {
         self.lock().calls.remove(&id).is_some()
     }
 
-    /// Takes a frame of ours that is small and one of few.
+    /// Adds a frame that is small and one of few.
     pub(super) fn own(&self, frame: Vec<u8>) {
         let mut queue = self.lock();
         if !queue.closed {
@@ -91,7 +91,7 @@ impl FrameQueue {
         }
     }
 
-    /// Takes a frame that the peer has caused; false when the peer does not read those that it has caused before.
+    /// Adds a frame that the server has caused; false when it does not read the earlier ones.
     pub(super) fn reply(&self, frame: Vec<u8>) -> bool {
         let fits = self.lock().first_bytes + frame.len() <= REPLY_ROOM;
         if fits {
@@ -100,7 +100,7 @@ impl FrameQueue {
         fits
     }
 
-    /// Nothing more is taken, and no call is written any more; small frames that are there still are.
+    /// Accepts nothing more and drops the calls; small frames that are there are still written.
     pub(super) fn close(&self) {
         let calls = {
             let mut queue = self.lock();
@@ -112,7 +112,7 @@ impl FrameQueue {
         self.arrived.notify_one();
     }
 
-    /// What is to be written next; `None` once the outbox is closed and empty. For one writer.
+    /// The next frames to write; `None` once the outbox is closed and empty. For one writer.
     pub(super) async fn next(&self) -> Option<Batch> {
         loop {
             {
@@ -208,11 +208,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_peer_causes_is_bounded() {
+    async fn what_a_server_causes_is_bounded() {
         let outbox = FrameQueue::new();
         let taken = (0..1_000_000).filter(|_| outbox.reply(b"0123456789".to_vec())).count();
         assert_eq!(taken, REPLY_ROOM / 10);
-        // Our own question finds its place all the same.
+        // A question of ours is accepted nevertheless.
         outbox.own(b"ping".to_vec());
         enter(&outbox, 1, 10).await;
         outbox.close();
