@@ -7,7 +7,10 @@
 
 use ptc_vm::{Interrupt, InterruptKind};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
@@ -82,6 +85,44 @@ impl StopFlag {
     /// The flag for a compilation or an isolate, which checks it by itself.
     pub fn interrupt(&self) -> &Interrupt {
         &self.0
+    }
+}
+
+/// A future whose panics are caught, those of its drop included: work of an application must not end the task that it
+/// shares.
+pub(crate) fn contained<F: Future>(work: F) -> Contained<F> {
+    Contained(Some(Box::pin(work)))
+}
+
+/// See [`contained`].
+pub(crate) struct Contained<F>(Option<Pin<Box<F>>>);
+
+impl<F> Contained<F> {
+    fn end(&mut self) {
+        let work = self.0.take();
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
+    }
+}
+
+impl<F: Future> Future for Contained<F> {
+    type Output = std::thread::Result<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // Polled after its end, it is never ready.
+        let Some(work) = &mut self.0 else { return Poll::Pending };
+        let polled = match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(output)) => Ok(output),
+            Err(panic) => Err(panic),
+        };
+        self.end();
+        Poll::Ready(polled)
+    }
+}
+
+impl<F> Drop for Contained<F> {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

@@ -5,7 +5,7 @@ mod common;
 
 use common::memory::MemoryServer;
 use ptc_runtime::broker::{CallError, CallPayload, PayloadValue, ToolBroker, ToolCall};
-use ptc_runtime::guest::{CallId, Errand, Guest, MakeGuest, Progress, Reply, Seat};
+use ptc_runtime::guest::{CallId, Guest, MakeGuest, Progress, Reply, Seat, TaskHandle};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::{
     CallFault, CallRecord, CallStatus, Ending, Failure, FailureKind, Outcome, RenderedValue,
@@ -26,7 +26,7 @@ struct CallList {
     broker: Arc<ToolBroker>,
     left: VecDeque<ToolCall>,
     answers: Vec<Value>,
-    under_way: Option<Errand>,
+    under_way: Option<TaskHandle>,
     failure: Option<Failure>,
 }
 

@@ -1,5 +1,5 @@
-//! Results of calls that change nothing and say the same when they are repeated: kept for a while, and given to equal
-//! calls of the same owner. Equal calls that are under way at once wait for the first of them.
+//! Caches results of idempotent reading calls for a while, for equal calls of the same owner. Equal calls that are under
+//! way at once wait for the first of them.
 //!
 //! Invariant: an entry was made after the last call that may have changed something on its server had ended. Entries of
 //! failed calls, and of results in files, do not exist.
@@ -15,27 +15,27 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-/// Which results are kept.
+/// Which results are cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResultCaching {
     /// How long a result is good for.
     pub ttl: Duration,
-    /// Bytes that all kept results may have.
+    /// Size limit of all cached results.
     pub max_bytes: usize,
 }
 
 impl ResultCaching {
-    /// Bytes of kept results by default.
+    /// The default size limit.
     pub const DEFAULT_BYTES: usize = 64 << 20;
 }
 
-/// What an entry takes beside its result.
+/// Memory of an entry in addition to its result.
 const ENTRY_BYTES: usize = 512;
 
 /// SHA-256 over owner, server, tool and canonical arguments.
 type Key = [u8; 32];
 
-/// What a call means for kept results.
+/// What a call means for cached results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeat {
     /// Its result may be given to equal calls.
@@ -59,7 +59,7 @@ impl Repeat {
     }
 }
 
-/// The kept results of all servers.
+/// The cached results of all servers.
 pub(crate) struct ResultCache {
     caching: ResultCaching,
     state: Mutex<State>,
@@ -67,7 +67,7 @@ pub(crate) struct ResultCache {
 
 #[derive(Default)]
 struct State {
-    entries: HashMap<Key, KeptResult>,
+    entries: HashMap<Key, CachedResult>,
     /// The same in the order in which they were made, which is that in which they end.
     order: BTreeMap<u64, Key>,
     made: u64,
@@ -80,7 +80,7 @@ struct State {
     generation: u64,
 }
 
-struct KeptResult {
+struct CachedResult {
     number: u64,
     server: Arc<str>,
     expires: Instant,
@@ -94,7 +94,7 @@ struct Flight {
     landing: watch::Receiver<Landing>,
 }
 
-/// What those who wait for a call are told. A sender that is gone without a word was cancelled.
+/// The state of a call that others wait for. A dropped sender means that the call was cancelled.
 #[derive(Clone)]
 enum Landing {
     UnderWay,
@@ -115,7 +115,7 @@ struct Lead {
     told: watch::Sender<Landing>,
 }
 
-/// A call of a server that may change something; what is kept of its server goes when it has ended, however it ends.
+/// A call that may change something: cached results of its server are dropped when it ends, with or without success.
 struct ServerChange {
     cache: Arc<ResultCache>,
     server: Arc<str>,
@@ -127,7 +127,7 @@ impl Drop for ServerChange {
     }
 }
 
-/// A result of a call that may be kept, if its reader takes it for no failure.
+/// A result that may be cached, unless its reader finds that it is a failure.
 pub(super) struct Keepable {
     lead: Lead,
     result: Option<Arc<CallResult>>,
@@ -137,9 +137,9 @@ pub(super) struct Keepable {
 pub(super) struct CameBack {
     /// The result, or why there is none.
     pub(super) result: Result<CallResult, UpstreamFault>,
-    /// It was kept, or is that of an equal call: its server was not asked.
+    /// It was cached, or is that of an equal call: its server was not asked.
     pub(super) cached: bool,
-    /// To be kept when it has been read.
+    /// To be cached when it has been read.
     pub(super) keepable: Option<Keepable>,
 }
 
@@ -189,7 +189,7 @@ impl ToolBroker {
 }
 
 impl ResultCache {
-    /// Nothing is kept yet.
+    /// An empty cache.
     pub(crate) fn new(caching: ResultCaching) -> Arc<ResultCache> {
         Arc::new(ResultCache { caching, state: Mutex::default() })
     }
@@ -202,7 +202,7 @@ impl ResultCache {
     pub(super) fn clear(&self) {
         let mut state = self.state();
         let State { generation, changes, .. } = std::mem::take(&mut *state);
-        // Counters go on, so that calls that began before are not kept.
+        // Counters go on, so that calls that began before are not cached.
         (state.generation, state.changes) = (generation + 1, changes);
     }
 
@@ -287,7 +287,7 @@ impl State {
             }
             stays
         });
-        // Those who wait for it began before the change had ended; who comes now does not.
+        // Callers that wait for it began before the change had ended; later ones must not join them.
         flights.retain(|_, flight| flight.server != *server);
     }
 
@@ -299,7 +299,7 @@ impl State {
         }
     }
 
-    fn first(&self) -> Option<&KeptResult> {
+    fn first(&self) -> Option<&CachedResult> {
         self.entries.get(self.order.first_key_value()?.1)
     }
 
@@ -309,7 +309,7 @@ impl State {
         }
     }
 
-    /// Keeps a result; the oldest ones go for it.
+    /// Caches a result; the oldest ones are evicted for it.
     fn insert(&mut self, key: Key, server: Arc<str>, result: Arc<CallResult>, caching: ResultCaching) {
         let now = Instant::now();
         let Some(expires) = now.checked_add(caching.ttl) else { return };
@@ -329,12 +329,12 @@ impl State {
         let number = self.made;
         self.bytes += bytes;
         self.order.insert(number, key);
-        self.entries.insert(key, KeptResult { number, server, expires, bytes, result });
+        self.entries.insert(key, CachedResult { number, server, expires, bytes, result });
     }
 }
 
 impl Lead {
-    /// Those who wait have to ask themselves.
+    /// Fails; the callers that wait send their own calls.
     fn fail(self) {
         self.told.send_replace(Landing::Failed);
     }
@@ -350,7 +350,7 @@ impl Drop for Lead {
 }
 
 impl Keepable {
-    /// Keeps the result, unless its server may have been changed meanwhile.
+    /// Caches the result, unless its server may have changed meanwhile.
     pub(super) fn keep(mut self) {
         let Some(result) = self.result.take() else { return };
         let lead = &self.lead;

@@ -1,20 +1,20 @@
-//! Tool calls of a run, whoever makes them: found, allowed, paid for, sent, held, entered into the ledger, cancelled.
-//! Arguments are JSON text here, answers are bytes; no value of any language is known.
+//! Carries out the tool calls of a run: finds the tool, checks permission and budget, sends, holds the result, and enters
+//! the call into the ledger. Arguments are JSON text and answers are bytes: values of languages are not known here.
 //!
-//! A caller that has its arguments as JSON uses [`ToolBroker::call`]. One that has to encode them, under a meter of
-//! its own and only when they may be on their way, takes the same steps one by one:
+//! A caller that has its arguments as JSON uses [`ToolBroker::call`]. One that encodes them under its own meter, only once
+//! it holds a permit, takes the same steps one by one:
 //!
 //! ```text
-//! reserve ──> Permit ──(encode)──> Parcel ──> CallResponse ──> settled
-//!    └──> Pending ──┘  (a server starts, or too much is on its way)
+//! reserve ──> Permit ──(encode)──> PreparedCall ──> CallResponse ──> settled
+//!    └──> Pending ──┘  (a server starts, or too many arguments are in flight)
 //! ```
 //!
 //! Each step owns the call's place in the ledger: dropped before the last one, the call counts as cancelled, and a
 //! request that was sent is taken back.
 //!
 //! # Layout
-//! - `reserve`: from a name to the right to encode; `send`: from there to the answer; `direct`: calls of functions in this
-//!   process; `payload`: what an answer holds; `cache`: results that equal calls are given
+//! - `reserve`: from a name to the permit to encode; `send`: from there to the answer; `direct`: calls of functions in this
+//!   process; `payload`: the parts of a result; `cache`: results for equal calls
 
 mod cache;
 mod direct;
@@ -24,12 +24,10 @@ mod send;
 
 pub(crate) use cache::ResultCache;
 pub use cache::ResultCaching;
-pub(crate) use direct::DirectCall;
 pub use payload::{CallPayload, PayloadValue, looks_like_json};
 pub(crate) use payload::{Chosen, PayloadContent};
 pub use reserve::{Pending, Permit, Reserved};
-pub(crate) use send::Way;
-pub use send::{CallResponse, Parcel};
+pub use send::{CallResponse, PreparedCall};
 
 use crate::run::account::RunAccount;
 use crate::run::outcome::{ArgumentsHash, CallFault};
@@ -45,16 +43,16 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// The servers of a runtime, as callers of tools see them.
 pub struct ToolBroker {
     upstreams: Arc<RwLock<Arc<Upstreams>>>,
-    /// It also says which of them there are for these callers.
+    /// Also restricts which servers these callers see.
     catalog: SharedCatalog,
     secrets: SecretRegistry,
-    /// What tools gave that do not say what they give.
+    /// Results of tools without an output schema.
     seen: Arc<SeenResults>,
-    /// The ledger says what calls had for arguments.
+    /// The ledger records a hash of the arguments.
     hashes_arguments: Arc<AtomicBool>,
-    /// Where results are kept that are too large.
+    /// Where large results are spilled.
     spills: SpillPlace,
-    /// Results for equal calls, if any are kept.
+    /// Results for equal calls, if they are cached.
     cache: Option<Arc<ResultCache>>,
 }
 
@@ -80,18 +78,18 @@ pub struct ToolCall {
 /// Why a call has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallError {
-    /// It is a defect of the caller: nobody was asked, and it is not in the ledger.
+    /// A defect of the caller: no server was asked, and the call is not in the ledger.
     Wrong(WrongCall),
-    /// The world did not answer; it is in the ledger.
+    /// The world did not answer; the call is in the ledger.
     World(WorldFault),
-    /// The answer does not fit what is left of the run's memory beside others that wait; it is in the ledger.
+    /// The answer does not fit into the rest of the run's memory; the call is in the ledger.
     OverMemory {
         /// Bytes of its payload.
         bytes: u64,
     },
 }
 
-/// A failure that its caller is told as data, and goes on.
+/// A failure that its caller gets as data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorldFault {
     /// Which.
@@ -127,17 +125,17 @@ impl ToolBroker {
         }
     }
 
-    /// One that keeps results.
+    /// A broker that caches results.
     pub(crate) fn caching(self, caching: Option<ResultCaching>) -> ToolBroker {
         ToolBroker { cache: caching.map(ResultCache::new), ..self }
     }
 
-    /// One that knows the same secrets and no server.
+    /// A broker with the same secrets and without servers.
     pub(crate) fn without_servers(&self) -> ToolBroker {
         ToolBroker::new(Upstreams::new(), SharedCatalog::new([]), self.secrets.clone())
     }
 
-    /// The same servers, for callers who may use these only. To them there are no others, by whatever name.
+    /// The broker of a restricted view: its callers see these servers only.
     pub(crate) fn only(&self, servers: ServerNames) -> ToolBroker {
         ToolBroker {
             upstreams: self.upstreams.clone(),
@@ -182,7 +180,7 @@ impl ToolBroker {
         self.call_spilling(account, call, None).await
     }
 
-    /// [`ToolBroker::call`], with a place for a result that is too large to be carried
+    /// [`ToolBroker::call`] with a store for a result that is too large for memory
     /// ([`CallPayload::spilled`]).
     ///
     /// # Errors
@@ -196,8 +194,7 @@ impl ToolBroker {
         self.call_loaded(account, call, |permit, arguments| permit.load_spilling(arguments, store)).await
     }
 
-    /// [`ToolBroker::call`], of which a result that is too large is kept if the caller wants it or the configuration of
-    /// the server says so.
+    /// [`ToolBroker::call`] that spills a large result if the caller wants it or the configuration of the server says so.
     ///
     /// # Errors
     /// As for [`ToolBroker::call`].
@@ -214,7 +211,7 @@ impl ToolBroker {
         self: &Arc<ToolBroker>,
         account: &Arc<RunAccount>,
         call: ToolCall,
-        load: impl FnOnce(Permit, String) -> Result<Parcel, WorldFault>,
+        load: impl FnOnce(Permit, String) -> Result<PreparedCall, WorldFault>,
     ) -> Result<CallPayload, CallError> {
         let ToolCall { server, tool, arguments } = call;
         let target = CallTarget::Tool(tool.into());
@@ -233,7 +230,7 @@ impl ToolBroker {
         Ok(load(permit, arguments)?.send().await?.settled())
     }
 
-    /// Starts the servers whose names are `wanted` and that are not ready (see `start_all`).
+    /// Starts the servers with `wanted` names that are not ready (see `start_all`).
     pub fn start(
         &self,
         account: &RunAccount,
@@ -245,8 +242,7 @@ impl ToolBroker {
         start_all(account, missing.cloned().collect())
     }
 
-    /// From now on the ledger says by a hash which arguments calls had: equal ones have equal hashes, however they
-    /// are written.
+    /// Records a hash of the arguments in the ledger from now on. Equal arguments have equal hashes, in any notation.
     pub fn hash_arguments(&self) {
         self.hashes_arguments.store(true, Ordering::Relaxed);
     }
@@ -266,12 +262,12 @@ impl ToolBroker {
         &self.catalog
     }
 
-    /// The shape of what a tool last gave that does not say what it gives.
+    /// The shape of the last result of a tool without an output schema.
     pub(crate) fn last_given(&self, server: &str, tool: &str) -> Option<Arc<str>> {
         self.seen.of(server, tool)
     }
 
-    /// Where results are kept that are too large to be carried.
+    /// Where large results are spilled.
     pub fn spills(&self) -> &SpillPlace {
         &self.spills
     }
@@ -281,7 +277,7 @@ impl ToolBroker {
         &self.secrets
     }
 
-    /// Every configured server, in name order. Whoever holds this keeps them running.
+    /// Every configured server, in name order. They run while this is held.
     pub(crate) fn upstreams(&self) -> Arc<Upstreams> {
         let all = self.upstreams.read().unwrap_or_else(PoisonError::into_inner).clone();
         match self.catalog.part() {
@@ -299,7 +295,7 @@ impl ToolBroker {
         upstreams.get(name).filter(|_| self.catalog.admits(name)).cloned()
     }
 
-    /// From now on these are the servers. One that is left out ends when its last call in flight has.
+    /// Replaces the servers. A removed one ends after its last call in flight.
     pub(crate) fn replace_upstreams(&self, upstreams: Upstreams) {
         *self.upstreams.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(upstreams);
         if let Some(cache) = &self.cache {
@@ -307,13 +303,12 @@ impl ToolBroker {
         }
     }
 
-    /// A fault as whoever made the call is told.
+    /// A fault for the caller, without secrets.
     fn world_fault(&self, reason: CallFault, message: &str) -> WorldFault {
         WorldFault { reason, message: self.secrets.scrub(message).into_owned() }
     }
 
-    /// The fault of an upstream, as whoever made the call is told: of a timeout the whole time, of which the part
-    /// that failed had the rest.
+    /// The fault of an upstream, for the caller. A timeout names the time of the whole call: the part that failed had less.
     fn upstream_fault(&self, fault: &UpstreamFault, whole: std::time::Duration) -> WorldFault {
         let message = match fault {
             UpstreamFault::Timeout(_) => UpstreamFault::Timeout(whole).to_string(),
@@ -323,8 +318,8 @@ impl ToolBroker {
     }
 }
 
-/// Starts servers of which a run has to know the tools, all at once, for as long as a call of it may take. Whether they
-/// did start shows in the catalog.
+/// Starts the servers whose tools a run needs, all at once, within the time of a call. The catalog shows whether they
+/// started.
 pub(crate) fn start_all(
     account: &RunAccount,
     upstreams: Vec<Arc<dyn Upstream>>,

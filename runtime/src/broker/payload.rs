@@ -1,4 +1,4 @@
-//! What the result of a call holds, found out on the I/O side so that a worker does metered work only.
+//! Takes the result of a call apart, on the I/O runtime, so that a worker does metered work only.
 //!
 //! Of a `tools/call` of MCP that is `isError` first, then `structuredContent`, then the first text block. Whatever that
 //! choice leaves out (further texts, images, audio, resources) stays reachable as `:content`. Plain JSON and plain text
@@ -26,13 +26,13 @@ const NOT_UTF8: &str = "the result is not UTF-8";
 pub struct CallPayload {
     content: PayloadContent,
     bytes: u64,
-    kept: KeptAnswer,
+    kept: PayloadSource,
     /// Its bytes on the account of a run.
     _held: Option<Held>,
 }
 
-/// What there is beside the content.
-enum KeptAnswer {
+/// The bytes behind the content.
+enum PayloadSource {
     Nothing,
     /// The answer, when a part of it is needed.
     Raw(RawAnswer),
@@ -136,7 +136,7 @@ impl CallPayload {
         if result.answer().bytes().len() <= READ_INLINE {
             return CallPayload::of(result, wrapped_in);
         }
-        // What is taken apart has parts of its own for a moment, outside of the account of its run.
+        // Parsing needs memory for a moment that is not on the account of the run.
         static PERMITS: Semaphore = Semaphore::const_new(READ_AT_ONCE);
         let read =
             tasks::blocking_in_turn(TaskOwner::Run, &PERMITS, move |_| CallPayload::of(result, wrapped_in));
@@ -160,18 +160,18 @@ impl CallPayload {
             }
             false => PayloadContent::Success { value: Chosen::Nothing, blocks: None },
         };
-        CallPayload { content, bytes: spilled.bytes(), kept: KeptAnswer::Spilled(spilled), _held: None }
+        CallPayload { content, bytes: spilled.bytes(), kept: PayloadSource::Spilled(spilled), _held: None }
     }
 
     /// The result, when it was too large to be carried: there is no other value then.
     pub fn spilled(&self) -> Option<&Arc<Spilled>> {
         match &self.kept {
-            KeptAnswer::Spilled(spilled) => Some(spilled),
-            KeptAnswer::Raw(_) | KeptAnswer::Nothing => None,
+            PayloadSource::Spilled(spilled) => Some(spilled),
+            PayloadSource::Raw(_) | PayloadSource::Nothing => None,
         }
     }
 
-    /// What it is, for whoever makes values of it.
+    /// Its content, from which values are made.
     pub(crate) fn content(&self) -> &PayloadContent {
         &self.content
     }
@@ -246,8 +246,8 @@ impl CallPayload {
 
     fn raw(&self) -> Option<&RawAnswer> {
         match &self.kept {
-            KeptAnswer::Raw(raw) => Some(raw),
-            KeptAnswer::Spilled(_) | KeptAnswer::Nothing => None,
+            PayloadSource::Raw(raw) => Some(raw),
+            PayloadSource::Spilled(_) | PayloadSource::Nothing => None,
         }
     }
 
@@ -271,7 +271,7 @@ impl CallPayload {
                 let bytes = answer.bytes().len();
                 let structured = (bytes > 0).then_some(0..bytes);
                 let content = PayloadContent::ToolError { message, blocks: None, structured };
-                Self { content, bytes: bytes as u64, kept: KeptAnswer::Raw(answer), _held: None }
+                Self { content, bytes: bytes as u64, kept: PayloadSource::Raw(answer), _held: None }
             }
             CallResult::Text(answer) if std::str::from_utf8(answer.bytes()).is_err() => malformed(NOT_UTF8),
             CallResult::Text(answer) => CallPayload::whole(answer, Chosen::Verbatim),
@@ -284,7 +284,7 @@ impl CallPayload {
     fn whole(answer: RawAnswer, choose: impl FnOnce(Range<usize>) -> Chosen) -> CallPayload {
         let bytes = answer.bytes().len();
         let content = PayloadContent::Success { value: choose(0..bytes), blocks: None };
-        CallPayload { content, bytes: bytes as u64, kept: KeptAnswer::Raw(answer), _held: None }
+        CallPayload { content, bytes: bytes as u64, kept: PayloadSource::Raw(answer), _held: None }
     }
 
     fn from_mcp(answer: RawAnswer, wrapped_in: Option<&str>) -> CallPayload {
@@ -316,7 +316,7 @@ impl CallPayload {
             PayloadContent::ToolError { blocks, structured, .. } => blocks.is_some() || structured.is_some(),
             PayloadContent::Malformed(_) => false,
         };
-        let kept = if needs_answer { KeptAnswer::Raw(answer) } else { KeptAnswer::Nothing };
+        let kept = if needs_answer { PayloadSource::Raw(answer) } else { PayloadSource::Nothing };
         CallPayload { content, bytes, kept, _held: None }
     }
 }
@@ -338,7 +338,7 @@ fn success(
     let (inner, text) = unwrap(answer.bytes(), &whole, wrapped_in, texts.first());
     let is_new = match &texts[..] {
         [] => false,
-        // A single JSON text beside structuredContent is its serialised form, by the specification.
+        // A single JSON text together with structuredContent is its serialised form, by the specification.
         [only] if looks_like_json(only) => false,
         texts => !repeats(answer.bytes(), &inner, texts),
     };
@@ -362,7 +362,7 @@ fn holds_blocks(answer: &[u8], whole: &Range<usize>, blocks: Option<&Range<usize
 }
 
 /// What is in structuredContent that wraps a result in one member, and its text if it is one. The `content` of a text
-/// is known without a schema too: the text stands beside it.
+/// is known without a schema too, because the same text is a block.
 fn unwrap(
     answer: &[u8],
     whole: &Range<usize>,
@@ -452,7 +452,12 @@ impl Blocks {
 }
 
 fn malformed(why: &'static str) -> CallPayload {
-    CallPayload { content: PayloadContent::Malformed(why), bytes: 0, kept: KeptAnswer::Nothing, _held: None }
+    CallPayload {
+        content: PayloadContent::Malformed(why),
+        bytes: 0,
+        kept: PayloadSource::Nothing,
+        _held: None,
+    }
 }
 
 /// The derived reader would take an array for the members in order.

@@ -1,9 +1,9 @@
-//! From the name of a tool to the right to encode a call of it.
+//! Finds a tool and reserves a call of it: permission, budget, and the permit to encode its arguments.
 
 use super::cache::Repeat;
-use super::direct::{DirectCall, DirectStage};
-use super::send::{UpstreamCall, Way};
-use super::{CallError, Parcel, ToolBroker, WorldFault};
+use super::direct::DirectCall;
+use super::send::{Route, UpstreamCall};
+use super::{CallError, PreparedCall, ToolBroker, WorldFault};
 use crate::host::GrantedTool;
 use crate::run::account::{CallLabel, CallTag, RunAccount};
 use crate::run::ledger::OpenCall;
@@ -23,7 +23,7 @@ use tokio::time::timeout;
 /// A call that has waited until less than this part of its time is left is not sent any more.
 const LATE: u32 = 20;
 
-/// Bytes of arguments that are encoded in no time.
+/// Arguments up to this size are encoded in less time than a look at the clock takes.
 const QUICK: usize = 1_024;
 
 /// What a call is given.
@@ -34,8 +34,8 @@ pub enum Reserved {
     Pending(Pending),
 }
 
-/// Whose call it is, and how long it may take.
-struct Terms {
+/// Caller, callee and time limit of a call.
+struct CallPlan {
     broker: Arc<ToolBroker>,
     account: Arc<RunAccount>,
     callee: Callee,
@@ -54,7 +54,7 @@ enum Callee {
 
 /// A call that waits for its server, or until less of its program is on the way there. It is paid for.
 pub struct Pending {
-    terms: Terms,
+    plan: CallPlan,
     tool: PendingTool,
     call: OpenCall,
 }
@@ -69,7 +69,7 @@ enum PendingTool {
 
 /// The right to encode one call. The next one in line gets it when it is dropped or used.
 pub struct Permit {
-    terms: Terms,
+    plan: CallPlan,
     tool: Arc<UpstreamTool>,
     turn: Turn,
     /// Its place in the ledger, once it is paid for.
@@ -79,7 +79,7 @@ pub struct Permit {
 }
 
 impl ToolBroker {
-    /// Looks at a call without waiting. What is wrong with it is told in `notation`.
+    /// Reserves a call without waiting. Errors show names in `notation`.
     ///
     /// # Errors
     /// No such server or tool; a tool that may not be called; a used-up budget when the call would have to wait.
@@ -97,13 +97,13 @@ impl ToolBroker {
             return Err(CallError::Wrong(no_such_server(server, label, &self.catalog.snapshot(), notation)));
         };
         let timeout = upstream.limits().timeout;
-        let terms = self.terms(account, Callee::Server(upstream), target, timeout);
+        let plan = self.plan(account, Callee::Server(upstream), target, timeout);
         let listed = |is_loaded| PendingTool::Listed { is_loaded, notation };
         match found {
-            Some(tool) => terms.reserve(tool, |_| listed(true)),
+            Some(tool) => plan.reserve(tool, |_| listed(true)),
             None => {
-                let call = terms.pay(Effect::Unknown, terms.made)?;
-                Ok(Reserved::Pending(Pending { terms, tool: listed(false), call }))
+                let call = plan.pay(Effect::Unknown, plan.made)?;
+                Ok(Reserved::Pending(Pending { plan, tool: listed(false), call }))
             }
         }
     }
@@ -115,21 +115,21 @@ impl ToolBroker {
         tool: &Arc<GrantedTool>,
     ) -> Result<Reserved, CallError> {
         let target = CallTarget::Tool(tool.listing().name.clone());
-        let terms = self.terms(account, Callee::Host(tool.clone()), target, tool.timeout());
-        terms.reserve(tool.listing().clone(), PendingTool::Granted)
+        let plan = self.plan(account, Callee::Host(tool.clone()), target, tool.timeout());
+        plan.reserve(tool.listing().clone(), PendingTool::Granted)
     }
 
-    fn terms(
+    fn plan(
         self: &Arc<ToolBroker>,
         account: &Arc<RunAccount>,
         callee: Callee,
         target: CallTarget,
         timeout: Option<Duration>,
-    ) -> Terms {
+    ) -> CallPlan {
         let made = Instant::now();
         let wanted = timeout.unwrap_or_else(|| account.limits().upstream_call_timeout());
         let whole = account.tool_timeout_at(made, wanted);
-        Terms { broker: self.clone(), account: account.clone(), callee, target, made, whole }
+        CallPlan { broker: self.clone(), account: account.clone(), callee, target, made, whole }
     }
 
     /// The tool, or what stands for it; `None` when nothing is known about the tools of its server.
@@ -198,7 +198,7 @@ impl Callee {
     }
 }
 
-impl Terms {
+impl CallPlan {
     /// A permit at once if little enough of the program is on its way, else a paid place in the line.
     fn reserve(
         self,
@@ -208,11 +208,11 @@ impl Terms {
         match self.account.outgoing().try_turn(self.callee.name()) {
             Some(turn) => {
                 let since = self.made;
-                Ok(Reserved::Permit(Permit { terms: self, tool, turn, call: None, since }))
+                Ok(Reserved::Permit(Permit { plan: self, tool, turn, call: None, since }))
             }
             None => {
                 let call = self.pay(tool.effect(), self.made)?;
-                Ok(Reserved::Pending(Pending { terms: self, tool: waiting(tool), call }))
+                Ok(Reserved::Pending(Pending { plan: self, tool: waiting(tool), call }))
             }
         }
     }
@@ -262,7 +262,7 @@ impl Pending {
 
     /// The tool of the host that it is for.
     pub(crate) fn granted(&self) -> Option<Arc<str>> {
-        match &self.terms.callee {
+        match &self.plan.callee {
             Callee::Server(_) => None,
             Callee::Host(tool) => Some(tool.listing().name.clone()),
         }
@@ -273,38 +273,38 @@ impl Pending {
     /// # Errors
     /// The server did not start or has no such tool; no turn in time.
     pub async fn permit(self) -> Result<Permit, CallError> {
-        let Pending { terms, tool, call } = self;
+        let Pending { plan, tool, call } = self;
         if let (PendingTool::Listed { is_loaded: false, .. }, Callee::Server(upstream)) =
-            (&tool, &terms.callee)
+            (&tool, &plan.callee)
         {
-            let left = terms.left(&call);
+            let left = plan.left(&call);
             let started = timeout(left, upstream.start()).await;
             if let Err(fault) = started.unwrap_or(Err(UpstreamFault::Timeout(left))) {
-                return Err(terms.fail(call, &fault).into());
+                return Err(plan.fail(call, &fault).into());
             }
         }
-        let left = terms.left(&call);
-        let server = terms.callee.name();
-        let turn = match terms.account.outgoing().try_turn(server) {
+        let left = plan.left(&call);
+        let server = plan.callee.name();
+        let turn = match plan.account.outgoing().try_turn(server) {
             Some(turn) => turn,
-            None => match timeout(left, terms.account.outgoing().clone().turn(server)).await {
+            None => match timeout(left, plan.account.outgoing().clone().turn(server)).await {
                 Ok(turn) => turn,
-                Err(_) => return Err(terms.fail(call, &UpstreamFault::Timeout(left)).into()),
+                Err(_) => return Err(plan.fail(call, &UpstreamFault::Timeout(left)).into()),
             },
         };
         let found = match tool {
             PendingTool::Granted(tool) => Ok(Some(tool)),
-            PendingTool::Listed { notation, .. } => terms.broker.find(server, &terms.target, notation),
+            PendingTool::Listed { notation, .. } => plan.broker.find(server, &plan.target, notation),
         };
         match found {
             Ok(Some(tool)) => {
                 call.set_effect(tool.effect());
-                Ok(Permit { terms, tool, turn, call: Some(call), since: Instant::now() })
+                Ok(Permit { plan, tool, turn, call: Some(call), since: Instant::now() })
             }
             // It was there a moment ago, and has gone again.
             Ok(None) => {
-                let text = terms.callee.why_unavailable();
-                Err(terms.fail(call, &UpstreamFault::Unavailable(text)).into())
+                let text = plan.callee.why_unavailable();
+                Err(plan.fail(call, &UpstreamFault::Unavailable(text)).into())
             }
             Err(wrong) => {
                 call.withdraw();
@@ -322,24 +322,24 @@ impl Permit {
 
     /// What the arguments of the tool are, if it is one of the host and its schema is plain.
     pub(crate) fn plain(&self) -> Option<&PlainArguments> {
-        match &self.terms.callee {
+        match &self.plan.callee {
             Callee::Server(_) => None,
             Callee::Host(tool) => tool.plain(),
         }
     }
 
-    /// The same permit, if there is time left to use it: encoding what nobody can answer in time would only keep
-    /// its program from answering itself. From here on the caller is taken to be encoding.
+    /// The same permit, if there is time left to use it. Encoding a call that cannot be answered in time would only delay
+    /// its program. From here on the caller is taken to be encoding.
     ///
     /// # Errors
     /// The call has waited too long.
     pub fn in_time(mut self) -> Result<Permit, WorldFault> {
-        let whole = self.terms.whole;
+        let whole = self.plan.whole;
         self.since = Instant::now();
-        let least = self.terms.account.longest_encoding().max(whole / LATE);
-        let is_late = |call: &mut OpenCall| self.terms.left(call) <= least;
+        let least = self.plan.account.longest_encoding().max(whole / LATE);
+        let is_late = |call: &mut OpenCall| self.plan.left(call) <= least;
         match self.call.take_if(is_late) {
-            Some(call) => Err(self.terms.fail(call, &UpstreamFault::Timeout(whole))),
+            Some(call) => Err(self.plan.fail(call, &UpstreamFault::Timeout(whole))),
             None => Ok(self),
         }
     }
@@ -356,7 +356,7 @@ impl Permit {
     ///
     /// # Errors
     /// The budget or the time of the call is used up.
-    pub fn load(self, arguments: String) -> Result<Parcel, WorldFault> {
+    pub fn load(self, arguments: String) -> Result<PreparedCall, WorldFault> {
         self.load_spilling(arguments, None)
     }
 
@@ -365,10 +365,10 @@ impl Permit {
     ///
     /// # Errors
     /// As for [`Permit::load`].
-    pub(crate) fn load_kept(self, arguments: String, is_wanted: bool) -> Result<Parcel, WorldFault> {
-        let keeps = is_wanted || self.terms.callee.limits().spills_large;
-        let is_tool = matches!(self.terms.target, CallTarget::Tool(_));
-        let place = (keeps && is_tool).then(|| self.terms.broker.spills.store());
+    pub(crate) fn load_kept(self, arguments: String, is_wanted: bool) -> Result<PreparedCall, WorldFault> {
+        let keeps = is_wanted || self.plan.callee.limits().spills_large;
+        let is_tool = matches!(self.plan.target, CallTarget::Tool(_));
+        let place = (keeps && is_tool).then(|| self.plan.broker.spills.store());
         // Without a place for it, a result that is too large is refused as ever.
         let store = place.and_then(|store| {
             store.inspect_err(|error| tracing::warn!(%error, "results cannot be kept")).ok()
@@ -381,37 +381,37 @@ impl Permit {
         self,
         arguments: String,
         store: Option<SpillStore>,
-    ) -> Result<Parcel, WorldFault> {
-        let Permit { terms, tool, turn, call, since } = self;
+    ) -> Result<PreparedCall, WorldFault> {
+        let Permit { plan, tool, turn, call, since } = self;
         // Few bytes are encoded in less time than it takes to look at the clock.
         let now = if arguments.len() < QUICK && call.is_none() { since } else { Instant::now() };
         let took = now.saturating_duration_since(since);
-        terms.account.encoded_in(took);
+        plan.account.encoded_in(took);
         let (call, left) = match call {
             Some(call) => {
-                let left = terms.left(&call);
+                let left = plan.left(&call);
                 (call, left)
             }
-            None => (terms.pay(tool.effect(), now)?, terms.whole.saturating_sub(took)),
+            None => (plan.pay(tool.effect(), now)?, plan.whole.saturating_sub(took)),
         };
         if left.is_zero() {
-            return Err(terms.fail(call, &UpstreamFault::Timeout(terms.whole)));
+            return Err(plan.fail(call, &UpstreamFault::Timeout(plan.whole)));
         }
-        if let Some(hash) = terms.broker.hash_of(&arguments) {
+        if let Some(hash) = plan.broker.hash_of(&arguments) {
             call.set_arguments_hash(hash);
         }
-        let most = terms.account.limits().max_upstream_response_bytes;
+        let most = plan.account.limits().max_upstream_response_bytes;
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let max_bytes = terms.callee.limits().max_response_bytes.unwrap_or(most);
-        let Terms { broker, account, callee, target, made: _, whole } = terms;
+        let max_bytes = plan.callee.limits().max_response_bytes.unwrap_or(most);
+        let CallPlan { broker, account, callee, target, made: _, whole } = plan;
         let arguments = turn.charge(arguments);
         let upstream = match callee {
             Callee::Server(upstream) => upstream,
             Callee::Host(tool) => {
-                let (tag, until) = (call.tag(), now.checked_add(left).unwrap_or(now));
-                let (stage, call) = (DirectStage::Encoded(arguments), Some(call));
-                let direct = DirectCall { broker, account, tool, whole, until, max_bytes, stage, tag, call };
-                return Ok(Parcel(Way::Direct(direct)));
+                let deadline = now.checked_add(left).unwrap_or(now).into();
+                let direct =
+                    DirectCall { broker, account, tool, arguments, whole, deadline, max_bytes, call };
+                return Ok(PreparedCall(Route::Direct(direct)));
             }
         };
         let repeat = Repeat::of(&target, &tool);
@@ -434,6 +434,6 @@ impl Permit {
             repeat,
             call,
         };
-        Ok(Parcel(Way::Upstream(call)))
+        Ok(PreparedCall(Route::Upstream(call)))
     }
 }

@@ -1,4 +1,4 @@
-//! From encoded arguments to the answer.
+//! Sends an encoded call and settles its answer in the ledger.
 
 use super::cache::{CameBack, Repeat};
 use super::direct::DirectCall;
@@ -12,16 +12,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A call that is ready to be sent.
-pub struct Parcel(pub(super) Way);
+pub struct PreparedCall(pub(super) Route);
 
 /// How it gets there.
-pub(crate) enum Way {
+pub(super) enum Route {
     Upstream(UpstreamCall),
     Direct(DirectCall),
 }
 
 /// A call of a server.
-pub(crate) struct UpstreamCall {
+pub(super) struct UpstreamCall {
     pub(super) broker: Arc<ToolBroker>,
     pub(super) account: Arc<RunAccount>,
     pub(super) upstream: Arc<dyn Upstream>,
@@ -30,33 +30,36 @@ pub(crate) struct UpstreamCall {
     pub(super) request: ServerRequest,
     /// The member that the tool wraps its results in.
     pub(super) wrapped_in: Option<&'static str>,
-    /// It says what it gives, or nobody asks what it gave last.
+    /// The tool has an output schema, so its results need not be observed.
     pub(super) declares_result: bool,
-    /// What it means for kept results.
+    /// What it means for cached results.
     pub(super) repeat: Repeat,
     pub(super) call: OpenCall,
 }
 
-/// What came back of a call, on the account of its run until it is dropped. Whoever reads it says what it was;
-/// dropped before, the call counts as cancelled.
+/// The response to a call, on the account of its run until it is dropped. Its reader settles it; dropped before, the call
+/// counts as cancelled.
 pub struct CallResponse {
     payload: CallPayload,
     call: OpenCall,
     duration: Duration,
 }
 
-impl Parcel {
+impl PreparedCall {
     /// The call in the ledger.
     pub fn tag(&self) -> CallTag {
         match &self.0 {
-            Way::Upstream(call) => call.call.tag(),
-            Way::Direct(call) => call.tag(),
+            Route::Upstream(call) => call.call.tag(),
+            Route::Direct(call) => call.tag(),
         }
     }
 
-    /// How it gets there, for whoever drives it.
-    pub(crate) fn way(self) -> Way {
-        self.0
+    /// The tool of the host that is called, if it is one.
+    pub(crate) fn granted(&self) -> Option<&Arc<str>> {
+        match &self.0 {
+            Route::Upstream(_) => None,
+            Route::Direct(call) => Some(call.tool()),
+        }
     }
 
     /// Sends it and waits for what comes back. Dropping the future cancels the call upstream.
@@ -65,14 +68,14 @@ impl Parcel {
     /// The upstream did not answer; the answer does not fit.
     pub async fn send(self) -> Result<CallResponse, CallError> {
         match self.0 {
-            Way::Upstream(call) => call.send().await,
-            Way::Direct(call) => call.run().await,
+            Route::Upstream(call) => call.send().await,
+            Route::Direct(call) => call.send().await,
         }
     }
 }
 
 impl UpstreamCall {
-    pub(crate) async fn send(self) -> Result<CallResponse, CallError> {
+    async fn send(self) -> Result<CallResponse, CallError> {
         let UpstreamCall {
             broker,
             account,
@@ -124,7 +127,7 @@ pub(super) fn answered(
     }
 }
 
-/// Enters a call into the ledger that did not come back; what its caller is told.
+/// Enters a call without answer into the ledger. Returns the error for its caller.
 pub(super) fn unanswered(
     broker: &ToolBroker,
     call: OpenCall,

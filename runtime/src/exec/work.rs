@@ -4,7 +4,7 @@
 
 use super::coroutine::{PREEMPTION, Task};
 use super::queue::{Inbox, QueuedRun};
-use crate::guest::{CallId, Departures, Guest, Port, Progress, Reply, Seat};
+use crate::guest::{CallId, Guest, Port, Progress, Reply, Seat, TaskBatch};
 use crate::run::account::RunAccount;
 use crate::run::outcome::{Ending, Failure, Outcome};
 use crate::run::watcher::Recipient;
@@ -44,7 +44,7 @@ enum Stage {
     New {
         job: Box<QueuedRun>,
         inbox: Arc<Inbox>,
-        departures: Rc<Departures>,
+        batch: Rc<TaskBatch>,
     },
     Begun(Box<dyn Guest>),
     /// Nothing is left of it.
@@ -57,10 +57,10 @@ impl Work {
         mut job: Box<QueuedRun>,
         account: Arc<RunAccount>,
         inbox: &Arc<Inbox>,
-        departures: Rc<Departures>,
+        batch: Rc<TaskBatch>,
     ) -> Work {
         let recipient = job.recipient.take();
-        let stage = Stage::New { job, inbox: inbox.clone(), departures };
+        let stage = Stage::New { job, inbox: inbox.clone(), batch };
         Work { account, stage, replies: Vec::new(), recipient, told: 0, waits: false }
     }
 
@@ -72,7 +72,7 @@ impl Work {
         }
     }
 
-    fn begin(&mut self, job: QueuedRun, inbox: &Arc<Inbox>, departures: Rc<Departures>) {
+    fn begin(&mut self, job: QueuedRun, inbox: &Arc<Inbox>, batch: Rc<TaskBatch>) {
         if let Some(recipient) = &mut self.recipient {
             recipient.begun();
         }
@@ -80,7 +80,7 @@ impl Work {
         if !handle.pin(inbox) {
             return self.finish(Ending::failed(Failure::cancelled()));
         }
-        let port = Port::new(departures);
+        let port = Port::new(batch);
         match make(Seat { account: self.account.clone(), port, preemption: PREEMPTION }) {
             Ok(guest) => self.stage = Stage::Begun(guest),
             Err(ending) => self.finish(*ending),
@@ -111,9 +111,9 @@ impl Task for Work {
 
     fn run(&mut self) -> Needs {
         if matches!(self.stage, Stage::New { .. })
-            && let Stage::New { job, inbox, departures } = std::mem::replace(&mut self.stage, Stage::Over)
+            && let Stage::New { job, inbox, batch } = std::mem::replace(&mut self.stage, Stage::Over)
         {
-            self.begin(*job, &inbox, departures);
+            self.begin(*job, &inbox, batch);
         }
         let Stage::Begun(guest) = &mut self.stage else { return Needs::Nothing };
         if std::mem::take(&mut self.waits)

@@ -7,7 +7,7 @@ use super::queue::{Found, Inbox, Queue, QueuedRun, WorkerMessage};
 use super::turns::{NextRun, Turns};
 use super::watchdog::Watchdog;
 use super::work::{Needs, Work};
-use crate::guest::{CallId, Departures, Reply};
+use crate::guest::{CallId, Reply, TaskBatch};
 use crate::memory;
 use crate::run::RunId;
 use crate::run::account::RunAccount;
@@ -51,7 +51,7 @@ pub(crate) struct Worker {
 /// A program that has begun.
 struct Program {
     account: Arc<RunAccount>,
-    departures: Rc<Departures>,
+    batch: Rc<TaskBatch>,
     place: Place,
     /// Replies that came while it was suspended half-way.
     replies: Vec<(CallId, Reply)>,
@@ -214,11 +214,11 @@ impl Worker {
     fn admit(&mut self, job: Box<QueuedRun>, commitment: Commitment) -> RunId {
         let run = job.handle.id;
         let account = Arc::new(RunAccount::new(job.limits, job.handle.interrupt.clone()));
-        let departures = Rc::new(Departures::new(self.engine.io.clone(), self.inbox.clone(), run));
-        let work = Work::new(job, account.clone(), &self.inbox, departures.clone());
+        let batch = Rc::new(TaskBatch::new(self.engine.io.clone(), self.inbox.clone(), run));
+        let work = Work::new(job, account.clone(), &self.inbox, batch.clone());
         let program = Program {
             account,
-            departures,
+            batch,
             place: Place::Parked(work),
             replies: Vec::new(),
             used: Duration::ZERO,
@@ -278,7 +278,7 @@ impl Worker {
             Place::Running => unreachable!("a worker gives one turn at a time"),
         };
         self.watchdog.leave(self.index);
-        program.departures.leave();
+        program.batch.start();
         let ended = Instant::now();
         let took = ended - begun;
         self.turns.charge(program.used, took);

@@ -6,18 +6,18 @@
 //! else is shared; tool calls go through [`crate::broker`].
 //!
 //! # Layout
-//! - `seat`: what a guest is given to work with; `departures`: batches of work for the I/O runtime;
+//! - `seat`: what a guest is given to work with; `task_batch`: batches of work for the I/O runtime;
 //!   `outside`: guests that work on the I/O runtime; [`lisp`]: PTC-Lisp programs
 
-mod departures;
 pub mod lisp;
 mod outside;
 mod seat;
+mod task_batch;
 
-pub(crate) use departures::Departures;
-pub use departures::Errand;
 pub use outside::{interrupted, outside};
 pub use seat::{Port, ReplySink, Seat};
+pub(crate) use task_batch::TaskBatch;
+pub use task_batch::TaskHandle;
 
 use crate::broker::{CallError, CallPayload, CallResponse, Permit};
 use crate::run::account::Held;
@@ -91,7 +91,7 @@ pub struct CallId(pub u64);
 pub enum Reply {
     /// A call may be encoded ([`crate::broker::Pending::permit`]).
     Permit(Result<Permit, CallError>),
-    /// A call has returned ([`crate::broker::Parcel::send`]).
+    /// A call has returned ([`crate::broker::PreparedCall::send`]).
     Answer(Result<CallResponse, CallError>),
     /// The result of a whole call ([`crate::broker::ToolBroker::call`]).
     Payload(Result<CallPayload, CallError>),

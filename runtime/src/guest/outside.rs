@@ -1,7 +1,7 @@
 //! A guest that runs a future on the I/O runtime: it hands the future out, waits, and ends with its
 //! result.
 
-use super::{CallId, Errand, Guest, MakeGuest, Progress, Reply, Seat};
+use super::{CallId, Guest, MakeGuest, Progress, Reply, Seat, TaskHandle};
 use crate::run::account::RunAccount;
 use crate::run::limits::Limits;
 use crate::run::outcome::{Ending, Failure, FailureKind};
@@ -19,7 +19,7 @@ struct Outside {
     interrupted: Interrupted,
     work: Option<Work>,
     /// Dropping it stops the work.
-    under_way: Option<Errand>,
+    under_way: Option<TaskHandle>,
     end: Option<Box<Ending>>,
 }
 

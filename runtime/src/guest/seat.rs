@@ -1,8 +1,7 @@
 //! What a guest is given to work with: its account, its port to the I/O runtime and its preemption.
 
-use super::departures::{Departure, Departures, Errand};
+use super::task_batch::{TaskBatch, TaskHandle};
 use super::{CallId, Reply};
-use crate::broker::DirectCall;
 use crate::run::RunId;
 use crate::run::account::RunAccount;
 use ptc_vm::Preemption;
@@ -26,24 +25,18 @@ pub trait ReplySink: Send + Sync {
 }
 
 /// Starts work of a run on the I/O runtime.
-pub struct Port(Rc<Departures>);
+pub struct Port(Rc<TaskBatch>);
 
 impl Port {
-    pub(crate) fn new(departures: Rc<Departures>) -> Port {
-        Port(departures)
+    pub(crate) fn new(batch: Rc<TaskBatch>) -> Port {
+        Port(batch)
     }
 
     /// Starts `work` on the I/O runtime; its reply reaches [`super::Guest::answer`]. It starts at the end of
     /// this quantum at the latest. Work of one run may share a task, so work that blocks its thread delays
     /// other work of the same run.
     #[must_use = "dropping it stops the work"]
-    pub fn hand_out(&self, call: CallId, work: impl Future<Output = Reply> + Send + 'static) -> Errand {
-        self.0.add(call, Departure::Work(Box::pin(work)))
-    }
-
-    /// [`Port::hand_out`] for a call of a function in this process.
-    #[must_use = "dropping it stops the call"]
-    pub(crate) fn hand_out_call(&self, call: CallId, direct: DirectCall) -> Errand {
-        self.0.add(call, Departure::Call(direct))
+    pub fn hand_out(&self, call: CallId, work: impl Future<Output = Reply> + Send + 'static) -> TaskHandle {
+        self.0.add(call, work)
     }
 }

@@ -1,8 +1,8 @@
-//! Where a redirect may lead: never from the internet into what only this machine or its network can reach.
+//! Decides where a redirect may lead: never from the internet to what only this machine or its network can reach.
 //!
-//! What an operator configures may be anywhere. What a server says in a redirect may not: it would make this process ask
-//! services that trust whatever asks from here (metadata of a cloud, administration on loopback). The rule is applied to
-//! the addresses that a name has at the moment of connecting, and the connection goes to one of these.
+//! A configured address may be anywhere. The target of a redirect may not: the server could make this process call
+//! services that trust callers on this machine (metadata of a cloud, administration on loopback). The rule is applied to
+//! the addresses that a name has when the connection is made, and the connection goes to one of these.
 
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use std::error::Error;
@@ -22,7 +22,7 @@ pub(super) enum AddressClass {
     Private,
     /// This machine.
     Loopback,
-    /// Machines on one link; the services of a cloud about the machine that asks.
+    /// Machines on one link; the metadata services of clouds.
     LinkLocal,
     /// No single machine: unspecified, multicast, broadcast, reserved.
     Special,
@@ -93,7 +93,7 @@ impl AddressClass {
         }
     }
 
-    /// Whether what is there may send us to what is here.
+    /// Whether a server of this class may redirect to the other one.
     pub(super) const fn may_lead_to(self, next: AddressClass) -> bool {
         match (self, next) {
             (_, Public) | (Loopback, Loopback | Private) | (Private, Private) | (LinkLocal, LinkLocal) => {
@@ -114,7 +114,7 @@ impl AddressClass {
     }
 }
 
-/// A host of an address (`Url`, `Uri`) that is no name, or a name that is this machine's everywhere.
+/// The host of an address (`Url`, `Uri`), if it is an IP address or a name that always means this machine.
 pub(super) fn class_of_literal(host: &str) -> Option<AddressClass> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = bare.parse::<IpAddr>() {
@@ -124,7 +124,7 @@ pub(super) fn class_of_literal(host: &str) -> Option<AddressClass> {
     (name == "localhost" || name.ends_with(".localhost")).then_some(Loopback)
 }
 
-/// A redirect leads to where it may not.
+/// A redirect leads to a forbidden address.
 #[derive(Debug)]
 pub(super) struct ForbiddenAddress {
     from: AddressClass,
@@ -150,7 +150,7 @@ impl Error for ForbiddenAddress {}
 #[derive(Clone)]
 pub(super) struct RuledResolver {
     names: GaiResolver,
-    /// What a redirect came from; `None` for what is configured.
+    /// The source of the redirect; `None` for a configured address.
     pub(super) from: Option<AddressClass>,
 }
 

@@ -1,11 +1,11 @@
-//! What a server asks for with `WWW-Authenticate`, in words.
+//! Explains `WWW-Authenticate` headers in words.
 
 use crate::secrets::{Cut, shortened};
 
 /// Characters of a value that are shown.
 const SHOWN: usize = 200;
 
-/// Parameters that people can do something about, and how they are called.
+/// Parameters that people can act on, and their names in words.
 const TOLD: [(&str, &str); 6] = [
     ("realm", "realm"),
     ("scope", "scope"),
@@ -69,8 +69,8 @@ fn shown(text: &str) -> String {
     excerpt(&text, SHOWN)
 }
 
-/// The beginning of what a server says. That something is missing shows, and so whoever looks for secrets knows that
-/// one of them may have been cut.
+/// The beginning of a text of a server, with a mark where it was cut: redaction has to know that a secret may have been
+/// cut.
 pub(crate) fn excerpt(text: &str, most: usize) -> String {
     shortened(text, Cut::Chars(most)).into_owned()
 }
@@ -95,7 +95,7 @@ mod tests {
             (&["Bearer nonce=\"abc\""], "Bearer"),
             (&[",,"], ""),
         ];
-        // That a value was cut shows: whoever looks for secrets must know.
+        // The cut is marked for redaction.
         let long = explain_challenges([format!("Basic realm=\"{}\"", "r".repeat(300)).as_str()].into_iter());
         assert_eq!(long.unwrap(), format!("Basic (realm \"{}…\")", "r".repeat(SHOWN)));
         for (headers, words) in table {

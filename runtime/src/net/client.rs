@@ -1,4 +1,4 @@
-//! Requests over connections that are used again, and where a redirect may lead.
+//! Sends requests over pooled connections, and follows redirects.
 
 use super::address::{AddressClass, class_of_literal};
 use super::connector::Connector;
@@ -16,17 +16,17 @@ use tower_http::decompression::{Decompression, DecompressionBody};
 use tower_service::Service;
 use url::Url;
 
-/// How long a connection may take when nobody says.
+/// Time limit of connecting, unless configured.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a connection that nobody uses is kept. Node.js and uvicorn close theirs after 5 s: one that is closed
-/// while a request is on its way loses a call that nobody dares to repeat.
+/// How long an unused connection is retained. Node.js and uvicorn close theirs after 5 s: one that is closed while a
+/// request is on its way loses a call, which cannot be repeated safely.
 const KEEP_IDLE: Duration = Duration::from_secs(4);
 
 /// Most redirects of one request.
 const REDIRECTS: usize = 5;
 
-/// How often a request is sent again that was refused unseen.
+/// How often a request is repeated that the server has not looked at.
 const REFUSALS: usize = 2;
 
 /// How to make a client.
@@ -36,9 +36,9 @@ pub struct ClientOptions {
     pub tls: TlsOptions,
     /// `http://host:port`; otherwise HTTP_PROXY, HTTPS_PROXY and NO_PROXY hold.
     pub proxy: Option<Url>,
-    /// How long a connection may take, TLS included; 5 s if nothing is said.
+    /// Time limit of connecting, including TLS; 5 s by default.
     pub connect_timeout: Option<Duration>,
-    /// How long nothing may come of a body that is being read; no limit if nothing is said.
+    /// How long a body that is being read may be silent; no limit by default.
     pub idle_timeout: Option<Duration>,
 }
 
@@ -62,10 +62,10 @@ fn connections(connector: Connector) -> Connections {
     Decompression::new(client).gzip(true)
 }
 
-/// An answer, its body as it was before it was packed.
+/// A response with its decompressed body.
 pub(super) type Answer = hyper::Response<DecompressionBody<Incoming>>;
 
-/// What we say that we are.
+/// The user agent.
 const OURSELVES: &str = concat!("ptc/", env!("CARGO_PKG_VERSION"));
 
 /// One request.
@@ -76,7 +76,7 @@ pub struct Request<'a> {
     pub url: Url,
     /// All headers but those that say how long the body is.
     pub headers: &'a Headers,
-    /// What follows them.
+    /// The body.
     pub body: Option<Payload>,
 }
 
@@ -111,7 +111,7 @@ impl HttpClient {
             if next.origin() != url.origin() {
                 allow_elsewhere(&method, &url, &next)?;
                 sent = headers.public();
-                // A connection that a redirect has led to is used for nothing else.
+                // A connection to the target of a redirect is not used again.
                 client = connections(self.connector.behind(self.class(&response, &url)));
             }
             url = next;
@@ -119,7 +119,7 @@ impl HttpClient {
         Err(NetError::new(NetFault::Redirect, format!("more than {REDIRECTS} times ({})", place(&url))))
     }
 
-    /// What can reach the host that has answered. What a proxy finds out about names, only the proxy knows.
+    /// What can reach the host that answered; unknown behind a proxy, which resolves names itself.
     fn class(&self, response: &Answer, url: &Url) -> AddressClass {
         let is_proxied = url.as_str().parse().is_ok_and(|to| self.connector.is_proxied(&to));
         match response.extensions().get::<HttpInfo>().filter(|_| !is_proxied) {
@@ -140,7 +140,7 @@ impl HttpClient {
         for _ in 0..REFUSALS {
             match self.attempt(client, method, url, headers, body.clone(), place).await? {
                 Ok(answer) => return Ok(answer),
-                // Nobody has begun to work on it.
+                // The server has not begun to work on it.
                 Err(error) if is_refused(&error) => {}
                 Err(error) => return Err(self.failed(&error, url, place)),
             }
@@ -149,7 +149,7 @@ impl HttpClient {
         last.map_err(|error| self.failed(&error, url, place))
     }
 
-    /// Why a request was not answered: without a connection to the proxy nobody has asked the host itself.
+    /// Why a request was not answered. Without a connection to the proxy the fault is the proxy's, not the host's.
     fn failed(&self, error: &legacy::Error, url: &Url, place: &str) -> NetError {
         let proxy = url.as_str().parse().ok().and_then(|to| self.connector.proxy_of(&to));
         match proxy.filter(|_| error.is_connect()) {
@@ -180,13 +180,13 @@ impl HttpClient {
             sent.entry(PROXY_AUTHORIZATION).or_insert(authorization);
         }
         *request.uri_mut() = to;
-        // It is ready at any time: connections are its own business.
+        // It is always ready: it manages its connections itself.
         Ok(client.clone().call(request).await)
     }
 }
 
-/// Whether a server of HTTP/2 says that it has not looked at a request: its connection ends in order, as it does behind
-/// many proxies after so many requests, or it takes no more streams.
+/// Whether a server of HTTP/2 reports that it has not looked at a request: it ends the connection in order, as many proxies
+/// do after some number of requests, or it takes no more streams.
 fn is_refused(error: &legacy::Error) -> bool {
     let mut source: Option<&(dyn Error + 'static)> = error.source();
     while let Some(cause) = source {
@@ -200,7 +200,7 @@ fn is_refused(error: &legacy::Error) -> bool {
     false
 }
 
-/// Where a response sends us.
+/// The target of a redirect.
 fn target(response: &Answer, url: &Url, method: &Method) -> Result<Option<Url>, NetError> {
     let keeps_method = match response.status() {
         StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
@@ -240,7 +240,7 @@ fn place(url: &Url) -> String {
     }
 }
 
-/// An address without what may be secret in it.
+/// An address without the parts that may hold secrets.
 fn shown(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }

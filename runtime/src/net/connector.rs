@@ -1,4 +1,4 @@
-//! How connections are made: straight or through a proxy, with TLS or without, and none of them taking more than its turn.
+//! Makes connections, directly or through a proxy, with or without TLS, and bounds what one of them reads at once.
 
 use super::address::{AddressClass, ForbiddenAddress, RuledResolver, class_of_literal};
 use super::{NetError, NetFault, TlsOptions};
@@ -27,9 +27,9 @@ use url::Url;
 /// How long a silent connection goes without asking whether the other host is still there.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
-/// Bytes for which a read counts as one more operation of its task. A task has 128 of them a turn, so no connection has
-/// the thread for more than about a megabyte: a server that sends interim answers without end has them all read by the
-/// loop that looks for the head of an answer, which does not pause by itself.
+/// Bytes for which a read counts as one more operation of its task. Tokio gives a task 128 operations before it yields, so
+/// a connection has the thread for about a megabyte. Otherwise endless interim responses would keep the loop busy that
+/// reads the head of a response and does not yield by itself.
 const PORTION: usize = 8 << 10;
 
 type Fault = Box<dyn Error + Send + Sync>;
@@ -37,7 +37,7 @@ type Fault = Box<dyn Error + Send + Sync>;
 /// Makes connections.
 #[derive(Clone)]
 pub(super) struct Connector {
-    /// What a redirect came from; `None` for what is configured.
+    /// The source of the redirect; `None` for a configured address.
     from: Option<AddressClass>,
     tls: Arc<ClientConfig>,
     /// For a connection to a proxy, which speaks HTTP/1.1.
@@ -70,7 +70,7 @@ impl Connector {
         Ok(Connector { from: None, tls, proxy_tls, proxies: Arc::new(proxies), patience })
     }
 
-    /// The same behind a redirect: only to where what is at an address of this class may send us.
+    /// The same behind a redirect: only to addresses that a server of this class may redirect to.
     pub(super) fn behind(&self, from: AddressClass) -> Connector {
         Connector { from: Some(from), ..self.clone() }
     }
@@ -87,7 +87,7 @@ impl Connector {
         Some(port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
     }
 
-    /// Who we are to the proxy that takes requests to this address as they are.
+    /// The credentials for the proxy that forwards requests to this address unencrypted.
     pub(super) fn proxy_authorization(&self, to: &Uri) -> Option<HeaderValue> {
         let proxy = (to.scheme_str() == Some("http")).then(|| self.proxies.intercept(to))??;
         proxy.basic_auth().cloned()
@@ -149,12 +149,12 @@ trait Stream: Read + Write + Connection + Send + Unpin {}
 
 impl<T: Read + Write + Connection + Send + Unpin> Stream for T {}
 
-/// A connection that pays for what it reads out of the turn of its task.
+/// A connection whose reads count against the cooperative budget of its task.
 pub(super) struct Wire {
     stream: TokioIo<Box<dyn Stream>>,
-    /// At its other end is a proxy, which is told whole addresses.
+    /// The other end is a proxy, which expects absolute addresses.
     is_proxied: bool,
-    /// Bytes that were read and not paid for.
+    /// Bytes that were read and not counted yet.
     owed: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What goes wrong with HTTP, told apart by what people can do about it.
+//! Failures of HTTP, classified by what people can do about them.
 
 use super::address::ForbiddenAddress;
 use hyper_util::client::legacy;
@@ -13,19 +13,19 @@ pub enum NetFault {
     Setup,
     /// The name of the host has no address.
     Dns,
-    /// Nobody listens there.
+    /// Nothing listens there.
     Refused,
     /// No way to the host, or through the proxy.
     Unreachable,
     /// No connection within its time.
     ConnectTimeout,
-    /// The other side is not believed, does not believe us, or speaks no TLS.
+    /// A certificate was rejected, by us or by the server, or the server speaks no TLS.
     Tls,
     /// The connection broke.
     Reset,
-    /// Nothing came for too long.
+    /// Silent for too long.
     Idle,
-    /// What came is not HTTP, or not what its headers promise.
+    /// The response is not HTTP, or not what its headers announce.
     Garbage,
     /// A redirect that is not followed.
     Redirect,
@@ -85,7 +85,7 @@ impl NetError {
         NetError::classify(error, false, NetFault::Garbage, place)
     }
 
-    /// Looks for what is at the bottom of a failure; `otherwise` is what it is if nothing says more.
+    /// Finds the root cause of a failure; `otherwise` is the fault if none is found.
     fn classify(
         error: &(dyn Error + 'static),
         is_connect: bool,

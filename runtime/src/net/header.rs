@@ -32,20 +32,20 @@ impl std::fmt::Display for HeaderError {
 impl std::error::Error for HeaderError {}
 
 impl Headers {
-    /// Adds one that nobody but the server may see.
+    /// Adds a secret header, which only the server may see.
     pub fn secret(&mut self, name: &str, value: &Credential) -> Result<(), HeaderError> {
         let mut value = HeaderValue::from_str(value.expose()).map_err(|_| HeaderError::Value)?;
         value.set_sensitive(true);
         self.add(name, value)
     }
 
-    /// Adds one that is no secret.
+    /// Adds a header that is no secret.
     pub fn plain(&mut self, name: &str, value: &str) -> Result<(), HeaderError> {
         let value = HeaderValue::from_str(value).map_err(|_| HeaderError::Value)?;
         self.add(name, value)
     }
 
-    /// Sets one of a protocol, whatever there was of this name. Like a secret, it stays with its origin.
+    /// Sets a header of a protocol, replacing one of this name. Like a secret, it stays with its origin.
     pub fn set(&mut self, name: HeaderName, value: &str) -> Result<(), HeaderError> {
         let mut value = HeaderValue::from_str(value).map_err(|_| HeaderError::Value)?;
         value.set_sensitive(true);

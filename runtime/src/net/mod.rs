@@ -1,13 +1,12 @@
-//! HTTP as everything in this crate speaks it: one way to make a client, one policy of redirects, one set of errors.
+//! The HTTP client of this crate: one way to make a client, one policy of redirects, one set of errors.
 //!
-//! - [`HttpClient`] (`client`): connections, and requests that follow redirects without carrying secrets elsewhere. `connector`:
-//!   how connections are made.
-//!   `address`: where a redirect may lead.
-//! - [`TlsOptions`] (`tls`): whom we trust, and who we say that we are.
+//! - [`HttpClient`] (`client`): requests that follow redirects without carrying secrets elsewhere. `connector`: makes
+//!   connections. `address`: where a redirect may lead.
+//! - [`TlsOptions`] (`tls`): trusted certificates, and the client certificate.
 //! - [`Headers`] (`header`): headers that may hold secrets. [`Payload`] (`payload`): a body in parts.
-//! - [`Response`], [`Body`] (`response`): answers, read in chunks, whose decoded bytes are counted.
-//! - [`explain_challenges`] (`challenge`): who a server wants us to be, in words.
-//! - [`NetError`] (`error`): what went wrong, in words for people, and what to do about it.
+//! - [`Response`], [`Body`] (`response`): responses, read in chunks; decoded bytes are counted.
+//! - [`explain_challenges`] (`challenge`): the authentication that a server asks for, in words.
+//! - [`NetError`] (`error`): failures in words for people, and what to do about them.
 
 mod address;
 mod challenge;

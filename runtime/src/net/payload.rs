@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// A body in parts, whose length is known. Clones share the parts; whatever owns them is dropped with the last.
+/// A body in parts, of known length. Clones share the parts; their owners are dropped with the last clone.
 #[derive(Clone, Default)]
 pub struct Payload {
     parts: VecDeque<Bytes>,

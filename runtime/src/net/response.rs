@@ -1,4 +1,4 @@
-//! Answers, read in chunks: nothing is held that was not asked for, and what is decoded is counted.
+//! Responses, read in chunks: only requested bytes are held, and decoded bytes are counted.
 
 use super::client::Answer;
 use super::{NetError, NetFault};
@@ -14,14 +14,14 @@ use tokio::time::timeout;
 use tower_http::decompression::DecompressionBody;
 use url::Url;
 
-/// An answer whose body has not been read.
+/// A response; its body is not read yet.
 pub struct Response {
     /// Status line.
     pub status: StatusCode,
     /// Where it came from, after redirects.
     pub url: Url,
     headers: HeaderMap,
-    /// What follows the headers.
+    /// The body.
     pub body: Body,
 }
 
@@ -94,7 +94,7 @@ impl Body {
         Ok(text)
     }
 
-    /// The beginning of a body that is read for what it says only: at most `cap` bytes. Whatever goes wrong ends it.
+    /// The beginning of a body that is only shown: at most `cap` bytes. Any failure ends it.
     pub async fn beginning(&mut self, cap: usize) -> Vec<u8> {
         let mut text = Vec::new();
         while let Ok(Some(chunk)) = self.chunk().await {

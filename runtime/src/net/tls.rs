@@ -1,4 +1,4 @@
-//! Whom we trust, and who we say that we are. One TLS stack: rustls with ring.
+//! TLS: trusted certificates and the client certificate. One TLS stack: rustls with ring.
 
 use super::{NetError, NetFault};
 use crate::files;
@@ -11,7 +11,7 @@ use rustls_platform_verifier::Verifier;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// Which certificates are believed, beside those of the system, and which one is shown.
+/// Certificates that are trusted in addition to those of the system, and the client certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsOptions {
     /// PEM file of certificate authorities to trust as well.
@@ -20,10 +20,10 @@ pub struct TlsOptions {
     pub client_certificate: Option<ClientCertificate>,
 }
 
-/// A certificate of ours.
+/// A client certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCertificate {
-    /// PEM file of the certificate and what leads from it to its root.
+    /// PEM file of the certificate and its chain.
     pub certificate: PathBuf,
     /// PEM file of its key; may be the same file.
     pub key: PathBuf,
@@ -69,7 +69,7 @@ fn system_verifier(provider: &Arc<CryptoProvider>) -> Arc<dyn ServerCertVerifier
     SYSTEM
         .get_or_init(|| match Verifier::new(provider.clone()) {
             Ok(verifier) => Arc::new(verifier),
-            // What needs no TLS works without any.
+            // Connections without TLS work without certificates.
             Err(_) => Arc::new(TrustsNobody(provider.clone())),
         })
         .clone()
@@ -90,7 +90,7 @@ fn setup(text: String) -> NetError {
     NetError::new(NetFault::Setup, text)
 }
 
-/// On a machine that knows no certificate authority.
+/// The error on a machine without certificate authorities.
 #[derive(Debug)]
 struct TrustsNobody(Arc<CryptoProvider>);
 

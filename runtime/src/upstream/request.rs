@@ -121,7 +121,7 @@ impl ServerRequest {
         matches!(self.target, CallTarget::Protocol(_))
     }
 
-    /// The server may be told that the answer is not wanted any more. `initialize` cannot be taken back.
+    /// A cancellation may be sent to the server. `initialize` cannot be cancelled.
     pub(crate) fn is_cancellable(&self) -> bool {
         self.envelope.era != Era::Opening
     }

@@ -11,8 +11,8 @@ use super::session::commit::{self, CommitRefusal};
 use super::session::kept::{self, Kept};
 use super::spilled::{self, KnownSpills, PlannedLook};
 use super::{Lisp, fast_path, rendering, tool_call};
-use crate::broker::{CallError, CallResponse, Permit, Way, WorldFault, start_all};
-use crate::guest::{CallId, Errand, Guest, LookReply, Progress, Reply, Seat};
+use crate::broker::{CallError, CallResponse, Permit, WorldFault, start_all};
+use crate::guest::{CallId, Guest, LookReply, Progress, Reply, Seat, TaskHandle};
 use crate::run::account::CallTag;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Ending, Failure, RenderedValue};
@@ -37,7 +37,7 @@ enum AttachState {
     Open,
     /// The servers that its prelude calls are being started, so that their tools are known before its first
     /// instruction.
-    Attaching { _errand: Errand },
+    Attaching { _task: TaskHandle },
     /// Its prelude lacks something.
     Refused(Failure),
 }
@@ -75,7 +75,7 @@ struct InFlight {
     call: Option<CallTag>,
     /// The tool of the host that is called.
     granted: Option<Arc<str>>,
-    _errand: Errand,
+    _task: TaskHandle,
 }
 
 impl Execution {
@@ -181,11 +181,11 @@ impl Execution {
         }
         self.host_calls = true;
         let starts = start_all(&self.seat.account, upstreams);
-        let errand = self.seat.port.hand_out(ATTACHING, async move {
+        let task = self.seat.port.hand_out(ATTACHING, async move {
             starts.await;
             Reply::Started
         });
-        self.gate = AttachState::Attaching { _errand: errand };
+        self.gate = AttachState::Attaching { _task: task };
     }
 
     /// The tools of the servers are known, or the servers were asked to start.
@@ -203,9 +203,9 @@ impl Execution {
     fn at_the_gate(&mut self) -> Option<Progress> {
         match std::mem::replace(&mut self.gate, AttachState::Open) {
             AttachState::Open => None,
-            AttachState::Attaching { _errand } => {
+            AttachState::Attaching { _task } => {
                 let Some(kind) = self.seat.account.interrupted() else {
-                    self.gate = AttachState::Attaching { _errand };
+                    self.gate = AttachState::Attaching { _task };
                     return Some(Progress::Waiting);
                 };
                 let reason = match kind {
@@ -284,19 +284,10 @@ impl Execution {
                     Reply::Looked(LookReply { looked: spilled.look_aside(look, most).await, held })
                 });
             }
-            Plan::Send(parcel) => {
-                let tag = Some(parcel.tag());
-                match parcel.way() {
-                    Way::Direct(direct) => {
-                        let granted = Some(direct.name().clone());
-                        let errand = self.seat.port.hand_out_call(CallId(call.0), direct);
-                        self.in_flight.insert(call, InFlight { call: tag, granted, _errand: errand });
-                    }
-                    Way::Upstream(remote) => {
-                        let work = async move { Reply::Answer(remote.send().await) };
-                        self.hand_out(call, tag, None, work);
-                    }
-                }
+            Plan::Send(prepared) => {
+                let (tag, granted) = (prepared.tag(), prepared.granted().cloned());
+                let work = async move { Reply::Answer(prepared.send().await) };
+                self.hand_out(call, Some(tag), granted, work);
             }
         }
     }
@@ -309,8 +300,8 @@ impl Execution {
         granted: Option<Arc<str>>,
         work: impl Future<Output = Reply> + Send + 'static,
     ) {
-        let errand = self.seat.port.hand_out(CallId(call.0), work);
-        self.in_flight.insert(call, InFlight { call: tag, granted, _errand: errand });
+        let task = self.seat.port.hand_out(CallId(call.0), work);
+        self.in_flight.insert(call, InFlight { call: tag, granted, _task: task });
     }
 
     /// Answers a host call; no work for it is under way any more.

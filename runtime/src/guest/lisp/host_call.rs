@@ -7,7 +7,7 @@ use super::spilled::{self, KnownSpills, PlannedLook};
 use super::tool_call::{
     Encoded, ParsedCall, encode, granted, over_memory, parse, parse_request, programmer_fault,
 };
-use crate::broker::{CallError, Parcel, Pending, Permit, Reserved, ToolBroker, WorldFault, names};
+use crate::broker::{CallError, Pending, Permit, PreparedCall, Reserved, ToolBroker, WorldFault, names};
 use crate::run::account::RunAccount;
 use crate::tools::Notation;
 use crate::upstream::Upstream;
@@ -36,7 +36,7 @@ pub(super) enum Plan {
     /// Read a part of a spilled result.
     Look(PlannedLook),
     /// Call the tool.
-    Send(Parcel),
+    Send(PreparedCall),
 }
 
 /// What the planning of a host call needs.

@@ -3,7 +3,7 @@
 
 use super::{Encoded, encode, fault, plain, programmer_fault, shown};
 use crate::broker::{
-    CallError, CallPayload, Chosen, Parcel, PayloadContent, Permit, Reserved, ToolBroker, WorldFault,
+    CallError, CallPayload, Chosen, PayloadContent, Permit, PreparedCall, Reserved, ToolBroker, WorldFault,
 };
 use crate::host::GrantedTools;
 use crate::run::account::RunAccount;
@@ -37,7 +37,7 @@ pub(crate) fn load(
     account: &RunAccount,
     permit: Permit,
     arguments: &[Value],
-) -> Result<Parcel, Box<Fault>> {
+) -> Result<PreparedCall, Box<Fault>> {
     let tool = permit.tool().clone();
     let encoded = match permit.plain().map_or(Ok(None), |schema| plain::encode(cx, schema, arguments)) {
         Ok(Some(text)) => Ok(Encoded { text, notes: Vec::new() }),

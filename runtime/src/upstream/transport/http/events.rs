@@ -1,4 +1,4 @@
-//! A stream of server-sent events, as the HTML standard defines them, within a cap.
+//! Parses a stream of server-sent events, as the HTML standard defines them, within a size limit.
 
 use super::super::pace::Pace;
 use crate::net::{Body, NetError};
@@ -6,17 +6,17 @@ use crate::spill::{RawSpill, SpillStore};
 use bytes::Bytes;
 use std::time::Duration;
 
-/// Bytes of an event that is too large that are kept to see whose it is.
+/// Bytes of an oversized event that are retained to find its id.
 const HEAD: usize = 4_096;
 
 /// The longest id that is sent back.
 const LONGEST_ID: usize = 1_024;
 
-/// The pauses that a server may ask for: without the least it could keep us asking all the time.
+/// Bounds of the pause that a server may ask for. Without the lower one it could make us ask all the time.
 const SHORTEST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(300);
 
-/// Something of a stream.
+/// One item of a stream.
 #[derive(Debug)]
 pub(crate) enum ServerSentEvent {
     /// An event with data.
@@ -35,10 +35,10 @@ pub(crate) enum ServerSentEvent {
     Spilled(RawSpill),
 }
 
-/// Takes a stream apart, whatever chunks it comes in.
+/// Splits a stream into events, independent of its chunks.
 #[derive(Default)]
 pub(crate) struct EventParser {
-    /// What has come and is not looked at.
+    /// Bytes that are not parsed yet.
     chunk: Bytes,
     /// A line that has not ended.
     line: Vec<u8>,
@@ -56,7 +56,7 @@ pub(crate) struct EventParser {
     /// The last id; an empty one means none.
     last_id: String,
     retry: Option<Duration>,
-    /// Bytes that became part of no event, and nobody has been told of.
+    /// Bytes outside of events that were not counted yet.
     noise: usize,
     /// Data that is too large.
     spill: Option<RawSpill>,
@@ -78,13 +78,13 @@ impl Default for SkippedLine {
 }
 
 impl EventParser {
-    /// Takes what has come. Everything before must have been taken out.
+    /// Adds bytes. All events of the bytes before must have been taken out.
     pub(crate) fn push(&mut self, chunk: Bytes) {
         debug_assert!(self.chunk.is_empty());
         self.chunk = chunk;
     }
 
-    /// The next thing, `None` when more is needed. Data beyond the cap goes to `overflow`, if there is a place for it.
+    /// The next item; `None` when more bytes are needed. Data beyond the cap goes to `overflow`, if there is one.
     pub(crate) fn next(
         &mut self,
         cap: usize,
@@ -280,15 +280,15 @@ impl EventStream {
         EventStream { body, parser: EventParser::default(), pace: Pace::new() }
     }
 
-    /// Goes on where another stream has ended.
+    /// Continues where another stream has ended.
     pub(super) fn resumed(body: Body, before: EventStream) -> EventStream {
         let EventParser { last_id, retry, .. } = before.parser;
         let parser = EventParser { last_id, retry, ..EventParser::default() };
         EventStream { body, parser, pace: before.pace }
     }
 
-    /// The next event; `None` at the end. Data beyond the cap goes to `overflow`, if there is one when it turns out to be
-    /// too large. What belongs to none, comments above all, costs the server time. Cancel safe.
+    /// The next event; `None` at the end. Data beyond the cap goes to `overflow`, if there is one when the event turns out
+    /// to be too large. Bytes outside of events, such as comments, cost the server time. Cancel safe.
     pub(super) async fn next(
         &mut self,
         cap: impl Fn() -> usize,
@@ -309,12 +309,12 @@ impl EventStream {
         }
     }
 
-    /// Waits while the server is ahead of its rate, after something of this size that nobody has asked for.
+    /// Waits while the server is ahead of its rate, after an unsolicited message of this size.
     pub(super) async fn unasked(&mut self, bytes: usize) {
         self.pace.unasked(bytes as u64).await;
     }
 
-    /// The id to go on from, if the server has given one.
+    /// The id to resume from, if the server gave one.
     pub(super) fn last_id(&self) -> Option<&str> {
         Some(self.parser.last_id.as_str()).filter(|id| !id.is_empty())
     }
@@ -324,7 +324,7 @@ impl EventStream {
         self.parser.retry
     }
 
-    /// Reads what follows the last event that anybody wants, so that the connection is used again.
+    /// Reads what follows the last event of interest, so that the connection is used again.
     pub(super) async fn drain(mut self) {
         let _ = self.body.beginning(HEAD).await;
     }

@@ -1,16 +1,16 @@
-//! What to do about a message of a server, wherever it came.
+//! Handles a message of a server, from a body or from a stream.
 
 use crate::spill::RawSpill;
 use crate::upstream::jsonrpc::message::{self, Incoming, OversizeKind};
 use crate::upstream::jsonrpc::{ErrorObject, RawAnswer};
 use crate::upstream::transport::ServerEvents;
 
-/// A notification that a request of ours is being worked at.
+/// The notification that the server works at a request.
 const PROGRESS: &str = "notifications/progress";
 
-/// An answer, and the request that it belongs to, or that it may belong to.
+/// An answer, and the request that it may belong to.
 pub(super) struct IncomingAnswer {
-    /// None: to the only one that it can belong to.
+    /// `None`: the only request in flight.
     pub(super) id: Option<u64>,
     pub(super) body: Result<RawAnswer, ErrorObject>,
 }
@@ -18,10 +18,10 @@ pub(super) struct IncomingAnswer {
 /// Sends what answers a request of the server.
 pub(super) type Reply = Box<dyn FnOnce(String) + Send>;
 
-/// Bytes of both ends of a message in a file by which its request is told.
+/// Bytes of both ends of a message in a file that are read to find its id.
 const ENDS: usize = 4_096;
 
-/// Whose answer a message in a file is.
+/// The request that a message in a file answers.
 pub(super) fn identify(raw: &RawSpill) -> OversizeKind {
     match raw.ends(ENDS) {
         Ok((head, tail)) => message::identify(&head, &tail),
@@ -38,8 +38,8 @@ pub(super) fn may_answer(raw: &RawSpill, id: u64) -> bool {
     }
 }
 
-/// Takes a text apart. `answers` gets the answers in it, `reply` makes what answers the server's own requests.
-/// False when it is no message at all.
+/// Handles a text. `answers` gets the answers in it; `reply` makes the function that answers the server's own requests.
+/// False when the text is no message.
 pub(super) fn take(
     text: Vec<u8>,
     events: &ServerEvents,

@@ -1,4 +1,4 @@
-//! The stream of what a server says unasked: opened with GET, taken up again when it breaks.
+//! Listens to the stream of unsolicited messages: opens it with GET and resumes it when it breaks.
 
 use super::events::{EventStream, ServerSentEvent};
 use super::incoming;
@@ -15,7 +15,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// The largest message that is read.
 const LARGEST: usize = 1 << 20;
 
-/// Listens for as long as the server lets us.
+/// Listens for as long as the server allows.
 pub(super) async fn listen(channel: &Arc<Streamable>) {
     let mut before: Option<EventStream> = None;
     let (mut pause, mut is_first) = (RESUME_PAUSE, true);
@@ -32,7 +32,7 @@ pub(super) async fn listen(channel: &Arc<Streamable>) {
                     None => EventStream::new(response.body),
                 };
                 if is_gap {
-                    // What was said in between is not said again.
+                    // Messages sent in between are lost.
                     channel.events.notification("notifications/tools/list_changed");
                 }
                 is_first = false;
@@ -44,7 +44,7 @@ pub(super) async fn listen(channel: &Arc<Streamable>) {
                 before = Some(stream);
             }
             Ok(response) if response.status == StatusCode::NOT_FOUND && session.id.is_some() && !is_first => {
-                // The next call finds out what has become of the session.
+                // The next call finds out whether the session is lost.
                 before = None;
                 channel.sessions.changed(session.generation).await;
                 continue;
@@ -67,7 +67,7 @@ fn longer(pause: Duration) -> Duration {
     (pause * 2).min(LONGEST_PAUSE)
 }
 
-/// Takes what comes until the stream ends.
+/// Handles messages until the stream ends.
 async fn hear(channel: &Arc<Streamable>, stream: &mut EventStream) {
     while let Ok(Some(parsed)) = stream.next(|| LARGEST, || None).await {
         let bytes = match parsed {

@@ -1,4 +1,4 @@
-//! What stands in the headers of a message beside its text.
+//! The headers of a message.
 
 use crate::net::{HeaderName, Headers, Response};
 use crate::run::trace::TraceContext;
@@ -13,10 +13,10 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-/// Of the eras with a handshake: the session that a message belongs to.
+/// In the eras with a handshake: the session of a message.
 const SESSION: &str = "mcp-session-id";
 
-/// The longest name of a session: it is said again in each request.
+/// The longest id of a session: each request repeats it.
 const LONGEST_SESSION: usize = 4_096;
 
 /// The session that a server begins with an answer.
@@ -24,11 +24,11 @@ pub(super) fn session_of(response: &Response) -> Option<&str> {
     response.header(SESSION).filter(|id| !id.is_empty() && id.len() <= LONGEST_SESSION)
 }
 
-/// Headers of one request in the making.
+/// Builds the headers of one request.
 pub(super) struct MessageHeaders(Headers);
 
 impl MessageHeaders {
-    /// Of a message that is posted.
+    /// For a message that is posted.
     pub(super) fn post(configured: &Headers) -> MessageHeaders {
         let mut metadata = MessageHeaders(configured.clone());
         metadata.set(CONTENT_TYPE, "application/json");
@@ -36,7 +36,7 @@ impl MessageHeaders {
         metadata
     }
 
-    /// Of a request for a stream of events, from an event on.
+    /// For a request for a stream of events, from an event on.
     pub(super) fn events(configured: &Headers, from: Option<&str>) -> MessageHeaders {
         let mut metadata = MessageHeaders(configured.clone());
         metadata.set(ACCEPT, "text/event-stream");
@@ -46,12 +46,12 @@ impl MessageHeaders {
         metadata
     }
 
-    /// Of the end of a session.
+    /// For the end of a session.
     pub(super) fn plain(configured: &Headers) -> MessageHeaders {
         MessageHeaders(configured.clone())
     }
 
-    /// Belongs to a session, and to a revision that was agreed on.
+    /// Adds the session and the negotiated revision.
     pub(super) fn session(mut self, id: Option<&str>, revision: Option<&str>) -> MessageHeaders {
         if let Some(id) = id {
             self.set(HeaderName::from_static(SESSION), id);
@@ -62,8 +62,8 @@ impl MessageHeaders {
         self
     }
 
-    /// What a request repeats of itself in headers: in the stateless era what a server wants to know without reading
-    /// the body; arguments whose schema asks for it; the trace.
+    /// Adds what a request repeats in headers: in the stateless era revision, method and name, so that a server need not
+    /// read the body; arguments that a schema marks; the trace.
     pub(super) fn request(mut self, request: &ServerRequest) -> MessageHeaders {
         if let Era::Stateless(revision) = request.envelope.era {
             self.set(REVISION, revision);
@@ -80,7 +80,7 @@ impl MessageHeaders {
         self.trace(request.trace.as_ref())
     }
 
-    /// Belongs to a trace.
+    /// Adds the trace.
     pub(super) fn trace(mut self, trace: Option<&TraceContext>) -> MessageHeaders {
         for (name, text) in trace.iter().flat_map(|trace| trace.parts()) {
             self.set(HeaderName::from_static(name), text);
@@ -92,7 +92,7 @@ impl MessageHeaders {
         &self.0
     }
 
-    /// A value that no header can carry is left out: the server says what it misses.
+    /// Sets a header. A value that no header can carry is left out: the server reports what is missing.
     fn set(&mut self, name: HeaderName, value: &str) {
         if let Err(why) = self.0.set(name.clone(), value) {
             tracing::debug!(header = name.as_str(), "{why}");

@@ -1,4 +1,4 @@
-//! What a status means that is no success.
+//! Reads a response whose status is no success, and decides what it means for the request.
 
 use crate::net::{Response, StatusCode, excerpt, explain_challenges};
 use crate::upstream::UpstreamFault;
@@ -19,7 +19,7 @@ const SESSION_CODES: [i64; 3] = [-32600, -32000, -32001];
 /// Characters of it that are shown.
 const SHOWN: usize = 200;
 
-/// An answer that is none.
+/// A refused request.
 pub(super) struct HttpRefusal {
     pub(super) status: StatusCode,
     /// What the server says, as an error of JSON-RPC if it is one.
@@ -28,7 +28,7 @@ pub(super) struct HttpRefusal {
     has_our_id: bool,
     /// What it says otherwise, in short.
     text: String,
-    /// Who it wants us to be, in words.
+    /// The authentication that it asks for, in words.
     challenge: Option<String>,
     retry_after: Option<String>,
 }
@@ -52,7 +52,7 @@ impl HttpRefusal {
         HttpRefusal { status, error, has_our_id, text, challenge, retry_after }
     }
 
-    /// It is an answer of the server itself, not of something before it.
+    /// The server itself answered, not something in front of it.
     pub(super) fn is_answer(&self) -> bool {
         self.error.is_some()
     }
@@ -72,7 +72,7 @@ impl HttpRefusal {
         }
     }
 
-    /// What may come from a server of another kind: it does not know what was asked, or how.
+    /// True for an answer that a server of another transport may give: it does not know the request.
     pub(super) fn is_foreign(&self) -> bool {
         let is_unknown = matches!(
             self.status,
@@ -86,7 +86,7 @@ impl HttpRefusal {
         self.status == StatusCode::UNAUTHORIZED
     }
 
-    /// What it means for the caller of a request.
+    /// The fault of a request.
     pub(super) fn fault(self, method: &str) -> UpstreamFault {
         let status = self.status;
         let is_down = status.is_server_error()

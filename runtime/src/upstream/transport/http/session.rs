@@ -1,4 +1,4 @@
-//! The session that a server keeps for us, in the eras with a handshake.
+//! The session that a server has with this client, in the eras with a handshake.
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
@@ -8,18 +8,18 @@ use tokio::sync::watch;
 /// A session, as the requests that belong to it name it.
 #[derive(Clone, Default)]
 pub(super) struct HttpSession {
-    /// None: the server keeps none.
+    /// `None`: the server has no sessions.
     pub(super) id: Option<Arc<str>>,
-    /// What was agreed on, once it was.
+    /// The negotiated revision, once there is one.
     pub(super) revision: Option<Arc<str>>,
-    /// Which one of those that this link has had.
+    /// Its number among the sessions of this connection.
     pub(super) generation: u64,
 }
 
-/// Getting another session: one for all who have lost the same.
+/// Renewal of a session, shared by all requests that lost it.
 pub(super) type Renewal = Shared<BoxFuture<'static, Result<(), Arc<str>>>>;
 
-/// The session of one link.
+/// The session of one connection.
 #[derive(Default)]
 pub(super) struct SessionKeeper {
     state: Mutex<KeeperState>,
@@ -30,7 +30,7 @@ pub(super) struct SessionKeeper {
 #[derive(Default)]
 struct KeeperState {
     session: HttpSession,
-    /// The parameters of `initialize`, to say them again.
+    /// The parameters of `initialize`, to repeat them.
     greeting: Option<Arc<str>>,
     renewal: Option<Renewal>,
 }
@@ -68,8 +68,8 @@ impl SessionKeeper {
         self.changes.send_replace(generation);
     }
 
-    /// The work that gets another session instead of a lost one; `None` when there is one already. `renew` is asked
-    /// for it by the first who lost it.
+    /// The renewal of a lost session; `None` when it was renewed already. The first request that lost it starts it with
+    /// `renew`.
     pub(super) fn renewal(
         &self,
         lost: u64,
@@ -91,8 +91,8 @@ impl SessionKeeper {
     }
 }
 
-/// Holds requests back until the server knows that we are ready: each message is a request of HTTP, and the next
-/// may overtake it.
+/// Holds requests back until the server has received `initialized`: each message is a request of HTTP, and the next may
+/// overtake it.
 pub(super) struct ListenGate(watch::Sender<bool>);
 
 impl ListenGate {

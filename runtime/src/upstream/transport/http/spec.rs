@@ -16,9 +16,9 @@ use std::sync::Arc;
 pub enum HttpProtocol {
     /// Streamable HTTP, of any revision.
     Streamable,
-    /// HTTP with one stream of events, as it was before.
+    /// The older HTTP with one stream of events (SSE).
     Sse,
-    /// Streamable HTTP, and the other one if the server does not know that.
+    /// Streamable HTTP, or SSE if the server does not know it.
     Either,
 }
 
@@ -36,7 +36,7 @@ pub struct HttpSpec {
 }
 
 impl HttpSpec {
-    /// The address without what may be secret in it.
+    /// The address without the parts that may hold secrets.
     pub fn address(&self) -> String {
         format!("{}{}", self.url.origin().ascii_serialization(), self.url.path())
     }
@@ -47,7 +47,7 @@ impl Transport for HttpSpec {
     /// Makes a client. A stream of events is opened at once; otherwise nothing is sent before the first request.
     async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, String> {
         let HttpSpec { url, protocol, headers, client: options } = self.clone();
-        // Reads files.
+        // Reads certificate files, so it runs on a blocking thread.
         let made = tasks::blocking(TaskOwner::Connection, move |_| HttpClient::new(&options)).await;
         let client = made.ok_or("the client could not be made")?.map_err(|error| error.to_string())?;
         let wire = HttpWire { client, url, headers };

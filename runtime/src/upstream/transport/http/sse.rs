@@ -1,5 +1,5 @@
-//! HTTP with one stream of events, as it was before Streamable HTTP: the server names an address to post messages
-//! to, and all that it says comes in the stream. The stream is the session: its end is the end of the link.
+//! HTTP with one stream of events (SSE), the predecessor of Streamable HTTP: the server names an address for messages, and
+//! everything that it says arrives in the stream. The stream is the session: its end is the end of the connection.
 
 use super::events::{EventStream, ServerSentEvent};
 use super::incoming;
@@ -27,13 +27,13 @@ use tokio::time::Instant;
 /// Messages up to this size are read even when no call is in flight.
 const LARGEST_UNASKED: usize = 1 << 20;
 
-/// Messages under way that nobody waits for. More of them are dropped.
+/// Limit of messages under way that need no answer. Further ones are dropped.
 const NOTICES: usize = 64;
 
 /// Most bytes that are read of the answer to a message.
 const RECEIPT: usize = 4_096;
 
-/// A server of this transport.
+/// The requests and answers of one server.
 pub(super) struct SseChannel {
     /// Where messages are posted to.
     wire: HttpWire,
@@ -109,7 +109,7 @@ impl SseChannel {
         Ok(channel)
     }
 
-    /// Takes what comes until the stream ends.
+    /// Handles events until the stream ends.
     async fn read(self: &Arc<Self>, mut stream: EventStream) {
         let why = loop {
             match stream.next(|| self.cap(), || self.overflow()).await {
@@ -129,7 +129,7 @@ impl SseChannel {
         self.life.end(why, is_idle);
     }
 
-    /// Takes a text of the server; false when nobody has asked for it.
+    /// Handles a text of the server; false when it was not requested.
     fn take(self: &Arc<Self>, text: Vec<u8>) -> bool {
         let bytes = text.len();
         let mut asked = false;
@@ -138,12 +138,12 @@ impl SseChannel {
             let Some(CallInFlight { sink, reply }) = self.lock().remove(&id) else { return };
             asked = true;
             self.events.answered();
-            // One that has come whole need not go to a file.
+            // A complete answer need not go to a file.
             let answer = match bytes > sink.max_bytes() && sink.store().is_none() {
                 true => Err(sink.too_large(bytes as u64)),
                 false => answer.body.map_err(UpstreamFault::Rpc),
             };
-            // The caller may have given up in this instant.
+            // The caller may just have given up.
             let _ = reply.send(answer);
         };
         let reply = || -> incoming::Reply {
@@ -154,7 +154,7 @@ impl SseChannel {
         asked
     }
 
-    /// Fails the call that an answer beyond its cap belongs to.
+    /// Fails the call whose answer is too large.
     fn refuse(&self, head: &[u8], bytes: u64) {
         let id = match message::identify(head, b"") {
             OversizeKind::Response(id) => Some(id),
@@ -167,7 +167,7 @@ impl SseChannel {
         }
     }
 
-    /// An answer that went to a file.
+    /// Delivers an answer that went to a file.
     fn take_file(&self, raw: RawSpill) {
         let id = match incoming::identify(&raw) {
             OversizeKind::Response(id) => Some(id),
@@ -251,7 +251,7 @@ impl SseChannel {
         });
     }
 
-    /// Sends what nobody waits for, unless too much of it is under way.
+    /// Sends a message that needs no answer, unless too many are under way.
     fn notice(self: &Arc<Self>, text: String) {
         let Ok(permit) = self.notices.clone().try_acquire_owned() else { return };
         let channel = self.clone();
@@ -269,7 +269,7 @@ impl SseChannel {
         calls.values().map(|call| call.sink.max_bytes()).max().unwrap_or(0).max(LARGEST_UNASKED)
     }
 
-    /// Where an answer goes that is too large, while somebody waits for one that may be.
+    /// Where a large answer goes, while a request waits whose answer may go there.
     fn overflow(&self) -> Option<SpillStore> {
         self.lock().values().find_map(|call| call.sink.store().cloned())
     }
@@ -286,7 +286,7 @@ impl SseChannel {
     }
 }
 
-/// Takes a request out of flight whatever happens to its future.
+/// Takes a request out of flight when its future ends or is dropped.
 struct PostedCancel<'a> {
     channel: &'a Arc<SseChannel>,
     id: u64,

@@ -23,19 +23,19 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Messages under way that nobody waits for. More of them are dropped.
+/// Limit of messages under way that need no answer. Further ones are dropped.
 const NOTICES: usize = 64;
 
-/// How long such a message may take, and a new session.
+/// Time limit of such a message, and of a new session.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a server may take to end a stream whose answer has come.
+/// How long a server may take to end a stream after the answer.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// The pause before a broken stream is taken up again when the server does not say.
+/// The pause before a broken stream is resumed, unless the server sets one.
 pub(super) const RESUME_PAUSE: Duration = Duration::from_secs(1);
 
-/// Most bytes of an answer that is only looked at.
+/// Size limit of an answer that is only inspected.
 const SMALL_ANSWER: usize = 1 << 20;
 
 /// Why there is no answer.
@@ -57,7 +57,7 @@ impl PostFailure {
     }
 }
 
-/// A server of this transport.
+/// The requests and answers of one server.
 pub(super) struct Streamable {
     pub(super) wire: HttpWire,
     pub(super) events: Arc<ServerEvents>,
@@ -124,7 +124,7 @@ impl Streamable {
             }
             let refusal = HttpRefusal::read(response).await;
             if session.id.is_some() && may_repeat && refusal.is_lost_session() {
-                // Nothing was executed: the server did not know for whom.
+                // Nothing was executed: the server did not know the session.
                 may_repeat = false;
                 self.renew(session.generation).await.map_err(PostFailure::Fault)?;
                 continue;
@@ -145,7 +145,7 @@ impl Streamable {
         self.answer(response, id, &request.sink, can_resume.then_some(session)).await
     }
 
-    /// Reads the answer to the request `id`; a stream that breaks is taken up again in `session`, if there is one.
+    /// Reads the answer to the request `id`. A stream that breaks is resumed in `session`, if there is one.
     async fn answer(
         self: &Arc<Self>,
         mut response: Response,
@@ -224,7 +224,7 @@ impl Streamable {
         }
     }
 
-    /// Asks for the rest of a stream. As long as nobody answers it is asked for again: its caller has a deadline.
+    /// Requests the rest of a stream, again and again until the server answers: the caller has a deadline.
     async fn resume(
         &self,
         mut stream: EventStream,
@@ -247,7 +247,7 @@ impl Streamable {
         }
     }
 
-    /// Takes a text of the server; the answer to the request `id`, if it is in it.
+    /// Handles a text of the server. Returns the answer to the request `id`, if the text has it.
     fn take(self: &Arc<Self>, text: Vec<u8>, id: u64) -> Option<Result<RawAnswer, PostFailure>> {
         let mut found = None;
         let mut answers = |answer: incoming::IncomingAnswer| {
@@ -261,13 +261,13 @@ impl Streamable {
         Some(answer.map_err(|error| PostFailure::Fault(UpstreamFault::Rpc(error))))
     }
 
-    /// Answers a request of the server.
+    /// Sends the answer to a request of the server.
     pub(super) fn reply(self: &Arc<Self>) -> incoming::Reply {
         let channel = self.clone();
         Box::new(move |text| channel.notice(text))
     }
 
-    /// What a failure of HTTP means, for the caller and for the link.
+    /// The failure of a call; ends the connection if the server is gone.
     fn failed(&self, error: &NetError) -> PostFailure {
         if wire::is_gone(error) {
             self.life.end(error.to_string(), false);
@@ -275,7 +275,7 @@ impl Streamable {
         PostFailure::Fault(error.into())
     }
 
-    /// Gets another session instead of a lost one: one for all who lost it.
+    /// Replaces a lost session, once for all requests that lost it.
     async fn renew(self: &Arc<Self>, lost: u64) -> Result<(), UpstreamFault> {
         let renewal = self.sessions.renewal(lost, || {
             let channel = self.clone();
@@ -296,7 +296,7 @@ impl Streamable {
         }
     }
 
-    /// Says `initialize` again, as the first time.
+    /// Repeats `initialize` as it was sent the first time.
     async fn open_session(self: &Arc<Self>) -> Result<(), String> {
         let Some(greeting) = self.sessions.greeting() else { return Err("there was none".to_owned()) };
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
@@ -319,7 +319,7 @@ impl Streamable {
         let next = HttpSession { id: session.as_deref().map(Arc::from), revision: agreed, generation: 0 };
         self.post(message::notification("notifications/initialized", None), &next).await;
         self.sessions.renewed(session.as_deref());
-        // Whoever has lost our session may have other tools as well.
+        // A server that lost the session may have other tools now.
         self.events.notification("notifications/tools/list_changed");
         Ok(())
     }
@@ -336,7 +336,7 @@ impl Streamable {
         tasks::spawn(TaskOwner::Connection, async move {
             let session = channel.sessions.current();
             let taken = channel.life.unless_closed(channel.begin_post(text, &session)).await;
-            // Taken with the head of the response: its body may be a stream that never ends.
+            // The head of the response is enough: its body may be a stream that never ends.
             channel.gate.open();
             if let Ok(Some(taken)) = taken {
                 tasks::spawn(TaskOwner::Connection, drain(taken));
@@ -345,7 +345,7 @@ impl Streamable {
         });
     }
 
-    /// Sends what nobody waits for, unless too much of it is under way.
+    /// Sends a message that needs no answer, unless too many are under way.
     pub(super) fn notice(self: &Arc<Self>, text: String) {
         let Ok(permit) = self.notices.clone().try_acquire_owned() else {
             tracing::debug!(upstream = self.events.server(), "message dropped: the server takes none");
@@ -359,14 +359,14 @@ impl Streamable {
         });
     }
 
-    /// Posts a message that has no answer, and reads what comes nevertheless, so that the connection is used again.
+    /// Posts a message without answer, and reads the response, so that its connection is used again.
     async fn post(&self, text: String, session: &HttpSession) {
         if let Some(taken) = self.begin_post(text, session).await {
             drain(taken).await;
         }
     }
 
-    /// Posts a message that has no answer; what the server says when it has taken it.
+    /// Posts a message without answer. Returns the response if the server accepted it.
     async fn begin_post(&self, text: String, session: &HttpSession) -> Option<Response> {
         let metadata = MessageHeaders::post(&self.wire.headers)
             .session(session.id.as_deref(), session.revision.as_deref());
@@ -388,7 +388,7 @@ impl Streamable {
         }
     }
 
-    /// Tells the server that the session is over.
+    /// Ends the session at the server.
     pub(super) async fn delete_session(&self) {
         let session = self.sessions.current();
         if session.id.is_none() {
@@ -396,12 +396,12 @@ impl Streamable {
         }
         let metadata = MessageHeaders::plain(&self.wire.headers)
             .session(session.id.as_deref(), session.revision.as_deref());
-        // Whether the server allows it or not.
+        // Servers may refuse this.
         let _ = self.wire.send(Method::DELETE, metadata.headers(), None).await;
     }
 }
 
-/// Of a body in which no answer was found: what is known of why.
+/// Describes a response without an answer, as far as its headers explain it.
 fn unanswered(response: &Response) -> String {
     let charset = || {
         let parameters = response.header("content-type")?.split(';').skip(1);
@@ -411,7 +411,7 @@ fn unanswered(response: &Response) -> String {
         let is_utf8 = ["utf-8", "utf8", "us-ascii"].iter().any(|known| charset.eq_ignore_ascii_case(known));
         (!is_utf8).then(|| format!("; its text is said to be {charset}, JSON is UTF-8"))
     };
-    // What was asked for is taken off together with its encoding.
+    // For requested encodings the client has removed this header.
     let encoding = response.header("content-encoding");
     let encoding =
         encoding.map(|encoding| format!("; its body is encoded as {encoding}, which was not asked for"));
@@ -419,7 +419,7 @@ fn unanswered(response: &Response) -> String {
     format!("http {} without an answer to the request{why}", response.status)
 }
 
-/// Reads a short body to its end, so that its connection is used again; of a stream nothing is awaited.
+/// Reads a short body to its end, so that its connection is used again. A stream is not read.
 async fn drain(mut response: Response) {
     if !is_events(&response) {
         let _ = timeout(PATIENCE, response.body.beginning(SMALL_ANSWER)).await;
@@ -430,10 +430,10 @@ pub(super) fn is_events(response: &Response) -> bool {
     response.status.is_success() && response.media_type() == "text/event-stream"
 }
 
-/// Ends a stream whose answer has come.
+/// Ends a stream after its answer.
 fn finish(stream: EventStream) {
     let mut drain = Box::pin(timeout(DRAIN, stream.drain()));
-    // Mostly the end has come along with the answer.
+    // Mostly the end has arrived with the answer.
     if drain.as_mut().now_or_never().is_none() {
         tasks::spawn(TaskOwner::Connection, drain);
     }
@@ -443,7 +443,7 @@ fn protocol(text: String) -> PostFailure {
     PostFailure::Fault(UpstreamFault::Protocol(text))
 }
 
-/// Tells the server that nobody waits for a request any more, if its future is dropped.
+/// Cancels a request at the server when its future is dropped.
 struct StreamCancel<'a> {
     channel: Option<&'a Arc<Streamable>>,
     id: u64,

@@ -1,5 +1,5 @@
-//! What a tool of the configuration does: an argument list for a program, never a line for a shell; a file below the
-//! folder, whatever links point elsewhere.
+//! Carries out a tool of the configuration: starts a program with an argument list, never through a shell, or works on a
+//! file below the folder, which no link leaves.
 
 use super::{LocalHandler, LocalWork};
 use crate::tasks::{self, TaskOwner};
@@ -33,7 +33,7 @@ pub(super) fn placeholders(word: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Does it: the text that it gives, or why not.
+/// Carries it out: its text, or why there is none.
 pub(super) async fn run(
     folder: &Path,
     handler: &LocalHandler,
@@ -125,7 +125,7 @@ async fn start(folder: &Path, words: &[String], most: usize) -> Result<String, S
     Err(if complaint.is_empty() { format!("{program} ended with {status}") } else { complaint })
 }
 
-/// What comes until the end, or one byte more than that; whoever writes more is not read to its end.
+/// The bytes until the end, or one more than `most`; a longer output is not read to its end.
 async fn up_to(source: impl AsyncRead + Unpin, most: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     // What was read until an error is what there is.

@@ -85,7 +85,7 @@ pub(crate) fn of_start(error: &str, command_line: &str) -> String {
     known.map_or("run it by hand: {}", |(_, remedy)| remedy).replace("{}", command_line)
 }
 
-/// What to do about a start that took most of its time, beside raising it.
+/// What to do about a start that took most of its time, other than raising the limit.
 pub(crate) fn of_slow_start(raise: &str) -> String {
     format!("install its package instead of fetching it at each start, or {raise}")
 }

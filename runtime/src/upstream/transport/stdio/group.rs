@@ -1,4 +1,4 @@
-//! What a server has started, so that nothing of it survives the server.
+//! The processes that a server has started; they end with the server.
 
 use super::Guardian;
 use super::kin::{self, Process};
@@ -15,7 +15,7 @@ pub(super) struct ProcessGroup {
     kin: Vec<Process>,
 }
 
-/// What to tell a group.
+/// A signal to a group.
 #[derive(Clone, Copy)]
 pub(super) enum Signal {
     /// Please end.
@@ -45,7 +45,7 @@ impl ProcessGroup {
         }
     }
 
-    /// Takes the group away from its holder, who ends it elsewhere.
+    /// Takes the group out, to be ended elsewhere.
     pub(super) fn take(&mut self) -> ProcessGroup {
         ProcessGroup {
             leader: self.leader.take(),
@@ -55,7 +55,7 @@ impl ProcessGroup {
         }
     }
 
-    /// Notes who descends from the leader: once it has ended, this cannot be told any more.
+    /// Notes the descendants of the leader: after its end they cannot be found by descent.
     pub(super) fn note_kin(&mut self) {
         self.kin = kin::of(self.leader.as_slice(), &self.mark);
     }

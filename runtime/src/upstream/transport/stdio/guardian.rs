@@ -68,8 +68,8 @@ impl Guardian {
         Guardian { mark, adopts, state: Mutex::new(state) }
     }
 
-    /// A guardian for a program that has no other children than its servers: orphans of theirs become children of
-    /// this process, and none of them outlives its server.
+    /// A guardian for a program whose only children are its servers: orphans of servers become children of this process,
+    /// and none outlives its server.
     pub fn adopting() -> Guardian {
         let own = kin::children().iter().map(|child| child.id).collect();
         kin::adopt_orphans();
@@ -179,7 +179,7 @@ impl Guardian {
     }
 }
 
-/// Children of this process that come from no server; of the whole process, as its children are.
+/// Children of this process that come from no server. Global, because children belong to the whole process.
 static COMPANIONS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
 fn companions() -> MutexGuard<'static, BTreeSet<u32>> {

@@ -1,8 +1,7 @@
-//! Processes that come from a server, wherever they have moved to (Linux: `/proc`).
+//! Finds the processes that come from a server, in any session (Linux: `/proc`).
 //!
-//! A process group does not hold a process that has made a session of its own. What holds is descent, as long as
-//! the parents live, and a mark in the environment, which is handed down from parent to child. Where there is no
-//! `/proc`, nothing is found, and the group has to do.
+//! A process that makes a session of its own leaves its process group. It is still found by descent, as long as its
+//! parents live, and by a mark in the environment, which children inherit. Without `/proc` only the group is known.
 
 use crate::files;
 use std::collections::HashSet;
@@ -13,7 +12,7 @@ pub(super) const MARK: &str = "PTC_UPSTREAM";
 /// Looks for processes that were started while others were being ended.
 const ROUNDS: usize = 20;
 
-/// A process, told apart from a later one with the same number.
+/// A process, distinguished from a later one with the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Process {
     pub(super) id: u32,
@@ -126,7 +125,7 @@ pub(super) fn reap(process: &Process) {
     }
 }
 
-/// Makes this process the one that orphans among its descendants are given to.
+/// Makes this process the parent of orphans among its descendants (a subreaper).
 pub(super) fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     // SAFETY: prctl with this option takes integers only.
