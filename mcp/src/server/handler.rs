@@ -18,7 +18,10 @@ use crate::protocol::notify::{self, ProgressToken};
 use crate::protocol::params::{Meta, Params};
 use crate::protocol::version::META_VERSION;
 use crate::protocol::{Era, Id, Message, Raw, RpcError, ServerMessage, Version};
-use crate::tools::{Begun, CallContext, CallInputs, Facts, Job, Registry, Responder, SessionTag, ToolAnswer};
+use crate::tools::{
+    Begun, CallContext, CallInputs, Facts, Job, Registry, Responder, SessionTag, Tool, ToolAnswer,
+};
+use ptc_runtime::trace::TraceContext;
 use ptc_runtime::upstream::{ClientFeatures, Offered};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -296,7 +299,9 @@ impl Handler {
         let params = params.map_err(|error| *error)?;
         let era = Era::of(params)?;
         let result = match (method, era) {
-            ("tools/call", era) => return self.call(id, params, era, state, out),
+            ("tools/call", era) => {
+                return self.call(&RequestedCall { id, params, era, connection: state }, out);
+            }
             ("tools/list", era) => {
                 // The list has one page, so no valid cursor exists.
                 if params.cursor.is_some_and(|cursor| cursor.get() != "null") {
@@ -389,107 +394,75 @@ impl Handler {
         })
     }
 
-    fn call(
-        &self,
-        id: &Id<'_>,
-        params: &Params<'_>,
-        era: Era,
-        state: &HandshakeState,
-        out: &mut impl Outbox,
-    ) -> Result<Action, RpcError> {
-        let meta = params.meta.as_ref();
-        let log = match (era, meta.and_then(|meta| meta.log_level.as_deref())) {
-            (Era::Handshake, _) => state.log,
-            (Era::Stateless, level) => level.map(log_level).transpose()?,
-        };
-        // The trace in the request itself comes from the client. A header may come from any proxy in between.
-        let trace = meta.and_then(Meta::trace).or_else(|| state.trace.clone());
-        let name = params.name.as_deref().unwrap_or_default();
-        let tool = self.registry.find(name);
-        let progress = || meta.and_then(|meta| meta.progress_token).and_then(ProgressToken::from_raw);
-        let declared = || meta.and_then(|meta| meta.client_capabilities).map(Raw::get).unwrap_or_default();
-        let key = || CallKey::of(name, params.arguments.as_ref().map(GivenArguments::text));
-        let mut record = match &self.recorder {
-            Some(recorder) if tool.is_none_or(|tool| tool.is_recorded()) => {
-                let version = match era {
-                    Era::Handshake => state.version,
-                    Era::Stateless => Version::STATELESS.last().copied(),
-                };
-                Some(recorder.begin(
-                    id,
-                    name,
-                    state.owner.0,
-                    params.arguments.as_ref(),
-                    version.map(Version::name),
-                    trace.clone(),
-                ))
-            }
-            _ => None,
-        };
-        if era == Era::Stateless
-            && let Some(state) = params.request_state.filter(|state| state.get() != "null")
-            && tool.is_some_and(|tool| !tool.keeps_state())
-        {
-            let (state, responses) = inputs(state, params)?;
-            let ticket = Ticket { id: id.clone().into_owned(), era, record };
-            let (progress, offered, key) = (progress(), offered(declared()), key());
-            return Ok(Action::Resume(Box::new(ResumedCall {
-                ticket,
-                progress,
-                offered,
-                key,
-                state,
-                responses,
-            })));
+    /// Begins a call of a tool, or goes on with one whose client has answered.
+    fn call(&self, call: &RequestedCall<'_>, out: &mut impl Outbox) -> Result<Action, RpcError> {
+        let log = call.log_level()?;
+        let tool = self.registry.find(call.tool());
+        let mut record = self.record(call, tool);
+        if let Some(state) = call.request_state(tool) {
+            let (state, responses) = inputs(state, call.params)?;
+            let (progress, offered, key) = (call.progress(), call.offered(), call.key());
+            let resumed =
+                ResumedCall { ticket: call.ticket(record), progress, offered, key, state, responses };
+            return Ok(Action::Resume(Box::new(resumed)));
         }
         let mut write = |answer: &ToolAnswer<'_>| {
-            self.answer(id, era, answer, out);
+            self.answer(call.id, call.era, answer, out);
             if let Some(record) = record.take() {
                 record.answered(answer);
             }
         };
-        let begun = match tool {
-            None => Responder::new(&mut write).with(&self.unknown_tool(name)),
-            Some(_) if state.draining => {
-                let message = "server is draining after shutdown; new tool calls are rejected";
-                let refused = refused(self.profile, EdgeReason::ShuttingDown, message);
-                Responder::new(&mut write).with(&refused)
+        match self.begin(call, tool, log, Responder::new(&mut write)) {
+            Begun::Answered(_) => Ok(Action::None),
+            Begun::Refused(error) => Err(*error),
+            Begun::Run(job) => {
+                let (progress, offered) = (call.progress(), call.offered());
+                let asks_in_responses = call.era == Era::Stateless && offered != Offered::default();
+                let key = asks_in_responses.then(|| call.key());
+                let ticket = call.ticket(record);
+                Ok(Action::Run(Box::new(AcceptedCall { ticket, job, progress, offered, key })))
             }
-            Some(tool) => {
-                let frame_bytes = self.results.frame_bytes(id);
-                let logs_turns = self.recorder.as_ref().is_some_and(|recorder| recorder.logs_turns());
-                let call = CallContext {
-                    owner: state.owner,
-                    session: state.session,
-                    profile: self.profile,
-                    era,
-                    log,
-                    frame_bytes,
-                    logs_turns,
-                    trace,
-                };
-                let inputs = CallInputs {
-                    responses: params.input_responses,
-                    state: params.request_state,
-                    capabilities: meta.and_then(|meta| meta.client_capabilities),
-                };
-                tool.begin_with_inputs(params.arguments.as_ref(), &inputs, &call, Responder::new(&mut write))
-            }
+        }
+    }
+
+    /// Opens the record of a call, if calls of its tool are recorded.
+    fn record(&self, call: &RequestedCall<'_>, tool: Option<&dyn Tool>) -> Option<OpenRecord> {
+        let recorder = self.recorder.as_ref().filter(|_| tool.is_none_or(|tool| tool.is_recorded()))?;
+        let (owner, arguments) = (call.connection.owner.0, call.params.arguments.as_ref());
+        let version = call.version().map(Version::name);
+        Some(recorder.begin(call.id, call.tool(), owner, arguments, version, call.trace()))
+    }
+
+    /// Lets the tool begin, or refuses the call.
+    fn begin(
+        &self,
+        call: &RequestedCall<'_>,
+        tool: Option<&dyn Tool>,
+        log: Option<LogLevel>,
+        reply: Responder<'_>,
+    ) -> Begun {
+        let Some(tool) = tool else { return reply.with(&self.unknown_tool(call.tool())) };
+        let RequestedCall { id, params, era, connection } = *call;
+        if connection.draining {
+            let message = "server is draining after shutdown; new tool calls are rejected";
+            return reply.with(&refused(self.profile, EdgeReason::ShuttingDown, message));
+        }
+        let context = CallContext {
+            owner: connection.owner,
+            session: connection.session,
+            profile: self.profile,
+            era,
+            log,
+            frame_bytes: self.results.frame_bytes(id),
+            logs_turns: self.recorder.as_ref().is_some_and(|recorder| recorder.logs_turns()),
+            trace: call.trace(),
         };
-        let job = match begun {
-            Begun::Answered(_) => return Ok(Action::None),
-            Begun::Refused(error) => return Err(*error),
-            Begun::Run(job) => job,
+        let inputs = CallInputs {
+            responses: params.input_responses,
+            state: params.request_state,
+            capabilities: call.capabilities(),
         };
-        let ticket = Ticket { id: id.clone().into_owned(), era, record };
-        let (offered, key) = match era {
-            Era::Handshake => (state.offered.unwrap_or_default(), None),
-            Era::Stateless => {
-                let offered = offered(declared());
-                (offered, (offered != Offered::default()).then(key))
-            }
-        };
-        Ok(Action::Run(Box::new(AcceptedCall { ticket, job, progress: progress(), offered, key })))
+        tool.begin_with_inputs(params.arguments.as_ref(), &inputs, &context, reply)
     }
 
     /// Ends a client's session in all tools.
@@ -501,6 +474,71 @@ impl Handler {
         let known: Vec<&str> = self.registry.names().collect();
         let message = format!("unknown tool: {name}; there is: {}", known.join(", "));
         refused(self.profile, EdgeReason::UnknownTool, message)
+    }
+}
+
+/// A request for a call of a tool, and the state of its connection.
+struct RequestedCall<'r> {
+    id: &'r Id<'r>,
+    params: &'r Params<'r>,
+    era: Era,
+    connection: &'r HandshakeState,
+}
+
+impl<'r> RequestedCall<'r> {
+    /// Name of the tool.
+    fn tool(&self) -> &'r str {
+        self.params.name.as_deref().unwrap_or_default()
+    }
+
+    fn log_level(&self) -> Result<Option<LogLevel>, RpcError> {
+        let level = self.params.meta.as_ref().and_then(|meta| meta.log_level.as_deref());
+        match self.era {
+            Era::Handshake => Ok(self.connection.log),
+            Era::Stateless => level.map(log_level).transpose(),
+        }
+    }
+
+    fn version(&self) -> Option<Version> {
+        match self.era {
+            Era::Handshake => self.connection.version,
+            Era::Stateless => Version::STATELESS.last().copied(),
+        }
+    }
+
+    /// The trace in the request itself comes from the client. A header may come from any proxy in between.
+    fn trace(&self) -> Option<TraceContext> {
+        self.params.meta.as_ref().and_then(Meta::trace).or_else(|| self.connection.trace.clone())
+    }
+
+    fn progress(&self) -> Option<ProgressToken> {
+        self.params.meta.as_ref()?.progress_token.and_then(ProgressToken::from_raw)
+    }
+
+    fn capabilities(&self) -> Option<Raw<'r>> {
+        self.params.meta.as_ref()?.client_capabilities
+    }
+
+    /// The features that the client declares for upstream requests.
+    fn offered(&self) -> Offered {
+        match self.era {
+            Era::Handshake => self.connection.offered.unwrap_or_default(),
+            Era::Stateless => offered(self.capabilities().map(Raw::get).unwrap_or_default()),
+        }
+    }
+
+    fn key(&self) -> CallKey {
+        CallKey::of(self.tool(), self.params.arguments.as_ref().map(GivenArguments::text))
+    }
+
+    /// The state of a parked run that this request goes on with. A tool that keeps state reads it itself.
+    fn request_state(&self, tool: Option<&dyn Tool>) -> Option<Raw<'r>> {
+        let is_resumable = self.era == Era::Stateless && tool.is_some_and(|tool| !tool.keeps_state());
+        self.params.request_state.filter(|state| is_resumable && state.get() != "null")
+    }
+
+    fn ticket(&self, record: Option<OpenRecord>) -> Ticket {
+        Ticket { id: self.id.clone().into_owned(), era: self.era, record }
     }
 }
 

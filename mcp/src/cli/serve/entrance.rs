@@ -1,0 +1,57 @@
+//! Where messages come in: standard input, or an HTTP listener.
+
+use crate::cli::flags::http::HttpPlan;
+use crate::cli::stop::Stop;
+use crate::console;
+use crate::console::exit::Abort;
+use crate::observe::counts::CallCounts;
+use crate::server::http::{Access, HttpListener};
+use std::io::IsTerminal;
+
+/// Shown to a person who runs `ptc serve` at a terminal.
+const AT_A_TERMINAL: &str = "ptc is an MCP server now: it waits for a client's messages on standard input, JSON, one a \
+    line (Ctrl-D ends it)";
+
+/// The entrance of a server, and what closes it.
+pub(super) struct Entrance {
+    /// Over HTTP: the listener, and who may use it.
+    pub(super) http: Option<(HttpListener, Access)>,
+    /// Counts calls for metrics over HTTP.
+    pub(super) counts: Option<CallCounts>,
+    pub(super) stop: Stop,
+}
+
+impl Entrance {
+    /// Binds the address, if the server is one over HTTP, and listens for signals.
+    pub(super) async fn open(plan: Option<HttpPlan>) -> Result<Entrance, Abort> {
+        let Some(HttpPlan { settings, access, tls }) = plan else {
+            return Ok(Entrance { http: None, counts: None, stop: Stop::listen(false) });
+        };
+        let counts = settings.metrics.as_ref().map(|metrics| metrics.calls.clone());
+        let address = settings.address;
+        let listener = HttpListener::bind(settings)
+            .await
+            .map_err(|error| Abort::usage(format!("cannot listen at {address}: {error}")))?;
+        let stop = Stop::listen(true);
+        let listener = listener.over_tls(tls).reloading(stop.reloads());
+        Ok(Entrance { http: Some((listener, access)), counts, stop })
+    }
+
+    pub(super) fn is_http(&self) -> bool {
+        self.http.is_some()
+    }
+
+    /// Clients have to show a token.
+    pub(super) fn asks_for_tokens(&self) -> bool {
+        self.http.as_ref().is_some_and(|(_, access)| access.asks_for_tokens())
+    }
+
+    /// Tells a person that the server is there.
+    pub(super) fn announce(&self) {
+        if let Some((listener, _)) = &self.http {
+            console::complain(&format!("listening at {}", listener.url()));
+        } else if std::io::stdin().is_terminal() {
+            console::complain(AT_A_TERMINAL);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The command `ptc serve`: an MCP server over standard input and output, or over HTTP.
+//!
+//! - here: its arguments, and the steps in which the server is built.
+//! - [`settings`]: what the flags say. [`entrance`]: where messages come in. [`server`]: the server that is built.
+//!   [`facts`]: what the list of tools says.
+
+mod entrance;
+mod facts;
+mod server;
+mod settings;
+
+use super::boot::UpstreamFlags;
+use super::flags::agentic::AgenticFlags;
+use super::flags::catalog::CatalogFlags;
+use super::flags::debug::DebugFlags;
+use super::flags::http::HttpFlags;
+use super::flags::limits::LimitFlags;
+use super::flags::prelude::{PreludeFlags, StoreFlags};
+use super::flags::proxy::ProxyFlags;
+use super::flags::python::PythonFlags;
+use super::flags::server::ServerLimits;
+use super::flags::session::SessionFlags;
+use super::reload::ConfigReload;
+use super::{on_all_cores, on_runtime};
+use crate::answer::caps::Profile;
+use crate::console::exit::{Abort, Exit};
+use crate::tools::{execute_program, lisp_debug, lisp_eval, proxy, session};
+use entrance::Entrance;
+use server::ServerBuilder;
+use settings::Settings;
+
+/// Arguments of `ptc serve`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ptc serve                                            sandbox only, no tools
+  ptc serve --upstreams-config upstreams.json
+  claude mcp add ptc -- ptc serve --upstreams-config ~/.mcp.json
+  ptc serve --http 127.0.0.1:7332                      for many clients, over HTTP
+
+Over standard input and output:
+stdout carries MCP messages, one a line; logs go to stderr. At the end of input,
+requests in flight are answered within 2 s, then the server exits with 0.
+SIGINT, SIGTERM and SIGHUP do the same; a second one ends it at once. Over HTTP SIGHUP
+reads configuration, tokens and certificate again, and no run notices.
+
+Configuration files as hosts write them (`mcpServers`) may be edited at any time: servers
+that are new or changed start, those that are gone end after their calls in flight, the
+others stay. A file that is wrong changes nothing, and the log says so. Files whose servers
+have to start (`upstreams`) are followed if --config-reload says so.")]
+pub struct ServeArgs {
+    /// How much of a run an answer shows [default: slim]
+    #[arg(long, value_name = "PROFILE", value_enum)]
+    response_profile: Option<Profile>,
+    /// Which tools are offered, with commas: lisp_eval, execute_program, proxy-dispatch, lisp_debug, and those of
+    /// sessions by their names; --sessions and --debug-tool add theirs [default: lisp_eval]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = tool_names())]
+    tools: Vec<String>,
+    /// When configuration files are read again; SIGHUP works only with --http [default: watch, but off for `upstreams`
+    /// with servers that have to start]
+    #[arg(long, value_name = "WHEN", value_enum)]
+    config_reload: Option<ConfigReload>,
+    #[command(flatten)]
+    http: HttpFlags,
+    #[command(flatten)]
+    catalog: CatalogFlags,
+    #[command(flatten)]
+    preludes: PreludeFlags,
+    #[command(flatten)]
+    store: StoreFlags,
+    #[command(flatten)]
+    upstreams: UpstreamFlags,
+    #[command(flatten)]
+    python: PythonFlags,
+    #[command(flatten)]
+    sessions: SessionFlags,
+    #[command(flatten)]
+    proxy: ProxyFlags,
+    #[command(flatten)]
+    agentic: AgenticFlags,
+    #[command(flatten)]
+    debug: DebugFlags,
+    #[command(flatten)]
+    server: LimitFlags<ServerLimits>,
+    #[command(flatten)]
+    limits: LimitFlags,
+}
+
+/// The names that `--tools` accepts.
+fn tool_names() -> Vec<&'static str> {
+    [lisp_eval::NAME, execute_program::NAME, proxy::NAME, lisp_debug::NAME]
+        .into_iter()
+        .chain(session::NAMES)
+        .collect()
+}
+
+impl ServeArgs {
+    /// The names of the enabled tools.
+    fn wanted(&self) -> Result<Vec<String>, Abort> {
+        let mut wanted = match self.tools.is_empty() {
+            true => vec![lisp_eval::NAME.to_owned()],
+            false => self.tools.clone(),
+        };
+        if self.sessions.wants_tools()? {
+            wanted.extend(session::NAMES.map(str::to_owned));
+        }
+        if self.debug.wants_tool()? {
+            wanted.push(lisp_debug::NAME.to_owned());
+        }
+        Ok(wanted)
+    }
+}
+
+/// Runs the command.
+pub fn command(args: ServeArgs) -> Result<Exit, Abort> {
+    match args.http.is_asked_for()? {
+        true => on_all_cores(run(args)),
+        false => on_runtime(run(args)),
+    }
+}
+
+/// Builds the server in steps, each of which needs those before it, and serves until it is stopped. The entrance comes
+/// first: an address that cannot be used ends the command before any server is started.
+async fn run(args: ServeArgs) -> Result<Exit, Abort> {
+    let (settings, http) = Settings::read(&args)?;
+    let entrance = Entrance::open(http).await?;
+    let builder = ServerBuilder::launch(&args, settings, &entrance)?;
+    let tools = builder.tools(&entrance).await?;
+    builder.serve(tools, entrance).await
+}

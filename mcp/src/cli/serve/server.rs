@@ -1,0 +1,231 @@
+//! The server that `ptc serve` builds: a runtime, tools on it, and the loop that serves them.
+
+use super::ServeArgs;
+use super::entrance::Entrance;
+use super::facts::Described;
+use super::settings::Settings;
+use crate::cli::boot::{Launched, launch};
+use crate::cli::flags::agentic::TaskServers;
+use crate::cli::reload::ConfigFiles;
+use crate::cli::stop::{GRACE, Stop, input_gone};
+use crate::cli::toolset::{ScriptParts, Toolset};
+use crate::console::exit::{Abort, Exit};
+use crate::edge::{self, Form, shapes};
+use crate::observe::CallRecorder;
+use crate::server::http::{Access, Handlers, HttpListener};
+use crate::server::{Gate, Handler, stdio};
+use crate::tools::session::StoreAccess;
+use crate::tools::{Facts, execute_program, lisp_debug, proxy, session};
+use ptc_runtime::limits::Limits;
+use ptc_runtime::tools::Catalog;
+use ptc_runtime::upstream::Offered;
+use ptc_runtime::{Prelude, Runtime};
+use serde::de::Error as _;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Niceness of workers relative to the thread that reads HTTP requests, on machines where a core has to do
+/// both.
+///
+/// The reading thread gets a core at once only while it is not ahead of the program in its CPU share. After
+/// some work it is ahead, until the program has caught up. At fifteen steps this takes a thirtieth of the
+/// work. At five steps it took a third, and one request in a hundred waited for the system's next tick (1.5
+/// to 2.5 ms).
+const HTTP_WORKER_NICENESS: u8 = 15;
+
+/// A server in the making: its runtime is launched.
+pub(super) struct ServerBuilder<'a> {
+    args: &'a ServeArgs,
+    settings: Settings,
+    files: ConfigFiles,
+    launched: Launched,
+    prelude: Option<Arc<Prelude>>,
+    stores: StoreAccess,
+    limits: Limits,
+    gate: Arc<Gate>,
+    /// Subscribed before the first list of tools is made, so that no change is lost in between.
+    changes: watch::Receiver<Arc<Catalog>>,
+}
+
+/// The tools of a server.
+pub(super) struct ServerTools {
+    toolset: Toolset,
+    recorder: Option<Arc<CallRecorder>>,
+}
+
+impl<'a> ServerBuilder<'a> {
+    /// Reads configuration and preludes, and begins to start the upstream servers.
+    pub(super) fn launch(
+        args: &'a ServeArgs,
+        settings: Settings,
+        entrance: &Entrance,
+    ) -> Result<ServerBuilder<'a>, Abort> {
+        let files = ConfigFiles::followed(&args.upstreams, settings.config_reload)?;
+        let prelude = args.preludes.prelude()?;
+        let stores = args.store.access(prelude.is_some())?;
+        let niceness = if entrance.is_http() { HTTP_WORKER_NICENESS } else { 0 };
+        let launched = launch(&args.upstreams, prelude.clone(), niceness)?;
+        let limits = args.limits.limits(launched.booted.has_upstreams)?;
+        let runtime = &launched.booted.runtime;
+        runtime.set_load(settings.capacity());
+        let (gate, changes) = (settings.gate(), runtime.catalog_changes());
+        Ok(ServerBuilder { args, settings, files, launched, prelude, stores, limits, gate, changes })
+    }
+
+    /// Makes what the enabled tools need.
+    pub(super) async fn tools(&self, entrance: &Entrance) -> Result<ServerTools, Abort> {
+        let ServerBuilder { args, limits, .. } = *self;
+        let booted = &self.launched.booted;
+        let (runtime, has_upstreams) = (&booted.runtime, booted.has_upstreams);
+        let wanted = args.wanted()?;
+        let wants = |name: &str| wanted.iter().any(|wanted| wanted == name);
+        let scripts = if wants(execute_program::NAME) { Some(self.scripts().await?) } else { None };
+        let spills = runtime.broker().spills();
+        args.proxy.bound(spills)?;
+        let proxy = match wants(proxy::NAME) {
+            true => Some(args.proxy.parts(spills, args.upstreams.files.roots()?, entrance.is_http())?),
+            false => None,
+        };
+        let sessions = if session::NAMES.into_iter().any(wants) {
+            let (quotas, kept) = args.sessions.bounds()?;
+            Some((quotas, kept, self.stores.clone()))
+        } else {
+            None
+        };
+        let read_only = self.settings.read_only;
+        let servers = TaskServers { flags: &args.upstreams, has_upstreams, read_only };
+        let tasks = args.agentic.tasks(runtime, limits, servers)?;
+        let with_debug = wants(lisp_debug::NAME);
+        let recording = args.debug.recording(with_debug, entrance.counts.clone(), runtime.secrets())?;
+        let recorder = recording.as_ref().map(|recording| recording.recorder.clone());
+        if recorder.as_ref().is_some_and(|recorder| recorder.logs_turns()) {
+            runtime.broker().hash_arguments();
+        }
+        let toolset = Toolset {
+            wanted,
+            limits,
+            scripts,
+            proxy,
+            sessions,
+            tasks,
+            recorder: recorder.clone(),
+            debug_bytes: recording.filter(|_| with_debug).map(|recording| recording.response_bytes),
+            changes: has_upstreams,
+        };
+        Ok(ServerTools { toolset, recorder })
+    }
+
+    async fn scripts(&self) -> Result<ScriptParts, Abort> {
+        let (args, booted) = (self.args, &self.launched.booted);
+        let limits = args.python.limits(&args.limits, booted.has_upstreams, booted.execution)?;
+        let engine = args.python.engine(&limits).await?;
+        let sessions = if args.sessions.wants_tools()? { Some(args.sessions.bounds()?.0) } else { None };
+        Ok(ScriptParts { engine, limits, sessions })
+    }
+
+    /// Serves until the client has gone or the server is stopped, then shuts everything down.
+    pub(super) async fn serve(self, tools: ServerTools, entrance: Entrance) -> Result<Exit, Abort> {
+        let ServerBuilder { args, settings, files, launched, prelude, limits, gate, changes, .. } = self;
+        let booted = &launched.booted;
+        let described = Described {
+            booted,
+            catalog_style: settings.catalog_style,
+            profile: settings.profile,
+            limits,
+            read_only: settings.read_only,
+            prelude,
+            is_private: entrance.asks_for_tokens(),
+        };
+        let facts = described.facts();
+        let (publish, new_facts) = watch::channel(Arc::new(facts.clone()));
+        let ServerTools { toolset, recorder } = tools;
+        let runs_scripts = toolset.scripts.is_some();
+        let handler =
+            toolset.handler(&booted.runtime, facts).map_err(|error| Abort::usage(error.to_string()))?;
+        let is_http = entrance.is_http();
+        if is_http {
+            // With many clients, the clients with a running call are those that upstreams may ask.
+            booted.runtime.client().serve_callers(Offered { elicitation: true, roots: true });
+        }
+        entrance.announce();
+        let Entrance { http, stop, .. } = entrance;
+        let (handler, longest) = (Arc::new(handler), settings.longest());
+        let mut serving = pin!(async {
+            match http {
+                Some(http) => {
+                    serve_http(http, handler, toolset, &booted.runtime, &gate, new_facts, &stop).await;
+                    Ok(())
+                }
+                None => serve_stdio(handler, &gate, longest, new_facts, &stop).await,
+            }
+        });
+        // Requests that need no server are answered while mandatory servers start. They end when the start is
+        // given up.
+        let mut starting = pin!(launched.started());
+        let started = tokio::select! {
+            biased;
+            started = &mut starting => started.map(|()| true),
+            () = input_gone(), if !is_http => Ok(false),
+            served = &mut serving => match served {
+                Ok(()) => tokio::select! {
+                    // A start that fails at once can still report why.
+                    started = tokio::time::timeout(GRACE, starting) => started.unwrap_or(Ok(())),
+                    () = stop.asked() => Ok(()),
+                }.map(|()| false),
+                Err(error) => Err(error.into()),
+            },
+        };
+        let served = match started {
+            Ok(true) => {
+                // The receiver is gone once the connection has ended.
+                let _ = publish.send(Arc::new(described.facts()));
+                described.warn_of_prelude(&mut String::new());
+                tokio::select! {
+                    served = serving => served.map_err(Abort::from),
+                    abort = booted.clash(), if runs_scripts => Err(abort),
+                    () = described.follow(changes, publish) => Ok(()),
+                    () = files.follow(&args.upstreams, &booted.runtime, stop.reloads()) => Ok(()),
+                }
+            }
+            Ok(false) => Ok(()),
+            Err(abort) => Err(abort),
+        };
+        booted.runtime.shutdown().await;
+        if let Some(recorder) = recorder {
+            recorder.close(GRACE);
+        }
+        served.map(|()| Exit::Ok)
+    }
+}
+
+async fn serve_http(
+    (listener, access): (HttpListener, Access),
+    handler: Arc<Handler>,
+    toolset: Toolset,
+    runtime: &Arc<Runtime>,
+    gate: &Arc<Gate>,
+    new_facts: watch::Receiver<Arc<Facts>>,
+    stop: &Stop,
+) {
+    let runtime = Arc::downgrade(runtime);
+    let make = move |servers, facts| match runtime.upgrade() {
+        Some(runtime) => toolset.part(&runtime, servers, facts),
+        None => Err(serde_json::Error::custom("the server ends")),
+    };
+    let first = new_facts.borrow().clone();
+    let handlers = Handlers::new(handler, first, Box::new(make));
+    listener.serve(handlers, gate, access, new_facts, stop.asked()).await;
+}
+
+async fn serve_stdio(
+    handler: Arc<Handler>,
+    gate: &Arc<Gate>,
+    longest: usize,
+    new_facts: watch::Receiver<Arc<Facts>>,
+    stop: &Stop,
+) -> io::Result<()> {
+    let output = edge::stdout(Form::Json(&shapes::MCP));
+    stdio::serve(handler, gate, longest, io::stdin(), output, new_facts, stop.asked()).await
+}
