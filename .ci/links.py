@@ -4,6 +4,7 @@
 - A path in backticks: a name with a slash that begins with a file or folder of the top, or ends like a file. Paths
   start at the top of the repository; `*` stands for any name.
 - A relative link, with its heading.
+- A type of Rust in backticks in ARCHITECTURE.md and docs/design, with its method: both stand in some source.
 
 usage: python3 .ci/links.py
 """
@@ -16,6 +17,7 @@ import sys
 
 ENDINGS = (".rs", ".py", ".md", ".toml", ".json", ".sh", ".yml")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+TYPE = re.compile(r"[A-Z]\w*[a-z]\w*(?:::\w+)*")
 
 
 def without_blocks(text):
@@ -30,7 +32,7 @@ def without_blocks(text):
 
 def is_path(name):
     """Whether a name in backticks means a file or folder of this repository."""
-    if re.search(r"[ $~{}<>]|::|:/", name) or "/" not in name or name.startswith(("/", "-", "../")):
+    if re.search(r"[ $~{}<>]|::|:/", name) or "/" not in name or name.startswith(("/", "-", "../", "target/")):
         return False
     return name.endswith(ENDINGS) or os.path.exists(name.split("/")[0])
 
@@ -64,14 +66,35 @@ def broken_links(file, lines):
                 yield f"{file}:{number}: {path} has no heading #{anchor}"
 
 
-def main():
-    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
+def missing_types(file, lines, words):
+    for number, line in enumerate(lines, 1):
+        for name in re.findall(r"`([^`]+)`", line):
+            if TYPE.fullmatch(name) and not words.issuperset(name.split("::")):
+                yield f"{file}:{number}: no source has {name}"
+
+
+def tracked(pattern):
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", pattern]
     files = subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split()
-    breaches = []
-    for file in (file for file in files if os.path.exists(file)):
+    return [file for file in files if os.path.exists(file)]
+
+
+def words_of_sources():
+    words = set()
+    for file in tracked("*.rs"):
+        with open(file, encoding="utf8") as text:
+            words.update(re.findall(r"\w+", text.read()))
+    return words
+
+
+def main():
+    breaches, files, words = [], tracked("*.md"), words_of_sources()
+    for file in files:
         with open(file, encoding="utf8") as text:
             lines = without_blocks(text.read())
         breaches += [*missing_paths(file, lines), *broken_links(file, lines)]
+        if file == "ARCHITECTURE.md" or file.startswith("docs/design/"):
+            breaches += missing_types(file, lines, words)
     print(*breaches, sep="\n", end="\n" if breaches else "")
     print(f"{len(files)} documents, {len(breaches)} dead links")
     return 1 if breaches else 0
