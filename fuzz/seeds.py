@@ -50,7 +50,7 @@ def collect():
     programs = []
     for path in sorted((ROOT / "tests/conformance").glob("*.jsonl")):
         programs += [json.loads(line)["program"] for line in path.read_text().splitlines()]
-    for pattern in ["vm/src/builtins/**/*.rs", "tests/tests/suspension.rs", "tests/tests/small_stack.rs"]:
+    for pattern in ["vm/src/builtins/**/*.rs", "tests/tests/language/suspension.rs", "tests/tests/language/small_stack.rs"]:
         for path in sorted(ROOT.glob(pattern)):
             programs += rust_programs(path)
     seeds = sorted({program for program in programs if len(program) <= LONGEST})

@@ -1,5 +1,5 @@
 //! Golden programs: `golden/<name>.out` holds the disassembly and warnings, or the rendered errors, of
-//! `golden/<name>.clj`. Regenerate with `PTC_BLESS=1 cargo test -p ptc-compiler --test golden`.
+//! `golden/<name>.clj`. Regenerate with `PTC_BLESS=1 cargo test -p ptc-compiler --test compiler golden`.
 
 use ptc_compiler::diagnostic::{Palette, Report};
 use ptc_compiler::{CompileOptions, Diagnostic, Externals, compile};

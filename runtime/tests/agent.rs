@@ -1,9 +1,8 @@
 //! Agents with a scripted model: how a mission goes on and ends, what the prompts say, and what is spent. Prompts are
-//! in `agent/*.txt`; `PTC_BLESS=1 cargo nextest run --workspace --test agent` writes them.
+//! in `agent/*.txt`; `PTC_BLESS=1 cargo test --workspace --test runtime agent` writes them.
 #![cfg(feature = "agent")]
 
-mod common;
-
+use crate::common;
 use async_trait::async_trait;
 use common::script::{Script, failure, run, runtime, statuses, tool};
 use ptc_runtime::agent::{

@@ -2,8 +2,7 @@
 //! no answer evades, and secrets that are not disclosed.
 #![cfg(feature = "agent")]
 
-mod common;
-
+use crate::common;
 use common::script::{Script, failure, run, runtime, statuses, tool};
 use ptc_runtime::agent::{Agent, AgentLimits, AgentReason, LlmReply, MatchedCall, TokenUsage, TurnStatus};
 use ptc_runtime::limits::Limits;

@@ -1,8 +1,7 @@
 //! The symptoms of the prelude guide as agents show them, each with its text: in a loop, as a single shot, compiled.
 #![cfg(feature = "agent")]
 
-mod common;
-
+use crate::common;
 use async_trait::async_trait;
 use ptc_runtime::agent::{Agent, AgentReason, AgentStep, Llm, LlmError, LlmErrorKind, LlmReply, LlmRequest};
 use ptc_runtime::{Effect, HostTool, NoArguments, Prelude, Runtime, RuntimeConfig, StartPolicy};

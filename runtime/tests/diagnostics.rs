@@ -1,12 +1,11 @@
 //! Diagnostics for wrong programs as models write them. `diagnostics/<topic>.cases` holds programs after lines
 //! `=== title`, which may end in `| flag=number …` for limits; `diagnostics/<topic>.out` holds the rendered errors.
-//! Regenerate with `PTC_BLESS=1 cargo test -p ptc-runtime --test diagnostics`.
+//! Regenerate with `PTC_BLESS=1 cargo test -p ptc-runtime --test runtime diagnostics`.
 //!
 //! Every error must have a location in the source and a hint.
 #![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
-mod common;
-
+use crate::common;
 use common::programs::{options, runtime};
 use ptc_runtime::Runtime;
 use ptc_runtime::limits::{LimitTable, Limits};

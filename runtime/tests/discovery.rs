@@ -1,7 +1,6 @@
 //! The discovery forms, over real child processes.
 
-mod common;
-
+use crate::common;
 use common::listing::{Listings, file_tools, issue_tools, start};
 use common::programs::{failure, options, run, value};
 use ptc_runtime::limits::Limits;

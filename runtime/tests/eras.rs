@@ -2,8 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 #![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
-mod common;
-
+use crate::common;
 use common::{call, entry, request, upstream, upstream_with};
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::secrets::SecretRegistry;

@@ -1,7 +1,7 @@
 //! Runs the programs of `examples/` as a user would.
 #![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
-mod common;
+use crate::common;
 
 #[cfg(feature = "agent")]
 use common::http::{HttpServer, Reply};

@@ -4,8 +4,7 @@
 //! Nothing here is timed. The test waits for the program that must not be delayed, while the others cannot end by
 //! themselves before it.
 
-mod common;
-
+use crate::common;
 use common::entry;
 use common::programs::{options, runtime_of};
 use ptc_runtime::limits::Limits;

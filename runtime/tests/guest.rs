@@ -1,8 +1,7 @@
 //! A second guest, without any PTC-Lisp: a JSON list of calls, made one after the other over a transport in memory.
 //! Budget, ledger, checks, cancellation, deadlines and redaction are those of every run.
 
-mod common;
-
+use crate::common;
 use common::memory::MemoryServer;
 use ptc_runtime::broker::{CallError, CallPayload, PayloadValue, ToolBroker, ToolCall};
 use ptc_runtime::guest::{CallId, Guest, MakeGuest, Progress, Reply, Seat, TaskHandle};

@@ -1,8 +1,7 @@
 //! Functions of the application as tools of programs: called in every notation, checked, charged, entered into the
 //! ledger, and cancelled with their program.
 
-mod common;
-
+use crate::common;
 use common::programs::options;
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;

@@ -1,8 +1,7 @@
 //! The effect of misbehaving remote servers on a call and on the next one: one table, for every style of server.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod common;
-
+use crate::common;
 use common::http::{Got, HttpServer, Reply, Step, free_port};
 use common::remote::{RemoteServer, Style, event, name, result, spec, tool};
 use common::{call, request, upstream_with};

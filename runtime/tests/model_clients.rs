@@ -3,8 +3,7 @@
 #![cfg(feature = "agent")]
 #![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
-mod common;
-
+use crate::common;
 use common::http::{Got, HttpServer, Reply, Step, chunk, free_port};
 use common::provider::{BOTH, KEY, Provider, TextEnd, failing};
 use ptc_runtime::Runtime;

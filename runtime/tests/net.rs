@@ -2,8 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
-mod common;
-
+use crate::common;
 use common::http::{Authority, Got, HttpServer, Reply, Step, free_port};
 use ptc_runtime::net::{
     ClientCertificate, ClientOptions, Headers, HttpClient, Method, NetError, NetFault, Request, TlsOptions,

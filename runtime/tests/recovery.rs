@@ -1,7 +1,6 @@
 //! The state of a server that is gone, and of one that has come back.
 
-mod common;
-
+use crate::common;
 use common::entry;
 use common::programs::{run, runtime_of, value};
 use ptc_runtime::config::{ServerEntry, Startup};

@@ -1,7 +1,6 @@
 //! A single run: answers, failures, limits, cancellation.
 
-mod common;
-
+use crate::common;
 use common::programs::{failure, options, run, runtime, runtime_of, value};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;

@@ -1,9 +1,7 @@
 //! The start of many servers: how many at once, when timeouts run, and what happens to those that fail.
 
-#[path = "start/attach.rs"]
 mod attach;
-mod common;
-
+use crate::common;
 use common::memory::{Habit, MemoryServer};
 use common::upstream_with;
 use ptc_runtime::config::{ServerEntry, Startup};

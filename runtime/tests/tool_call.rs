@@ -1,7 +1,6 @@
 //! The form `tool/call`, over real child processes.
 
-mod common;
-
+use crate::common;
 use common::programs::{failure, options, run, runtime, runtime_of, value};
 use common::{entry, fake_server};
 use ptc_runtime::config::{ServerEntry, Startup};

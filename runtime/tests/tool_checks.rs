@@ -3,8 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "broken files of cases should be loud")]
 #![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 
-mod common;
-
+use crate::common;
 use common::listing::{Listings, start};
 use common::programs::{failure, run, value};
 use ptc_compiler::diagnostic::Palette;

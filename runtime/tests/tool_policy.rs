@@ -1,7 +1,6 @@
 //! Policies that restrict which tools exist for programs, and how often they may call them.
 
-mod common;
-
+use crate::common;
 use common::entry;
 use common::programs::{failure, run, runtime_of, value};
 use ptc_runtime::config::ServerEntry;

@@ -1,8 +1,7 @@
 //! The life of a server over a transport without process and bytes: handshake, listing, calls, changes, cancellation,
 //! end and recovery belong to the supervisor, not to a transport.
 
-mod common;
-
+use crate::common;
 use common::memory::{Habit, MemoryServer};
 use common::programs::{run, runtime_of, value};
 use common::{call, request, upstream_listed_every, upstream_with};

@@ -1,8 +1,7 @@
 //! Remote MCP servers: both eras, sessions, streams, cancellation.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod common;
-
+use crate::common;
 use common::http::{Authority, Got, Reply, Step};
 use common::remote::{RemoteServer, Style, event, name, result, tool};
 use common::{call, request, upstream_with};

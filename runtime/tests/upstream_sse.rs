@@ -1,8 +1,7 @@
 //! Remote servers with the HTTP+SSE transport that preceded Streamable HTTP.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod common;
-
+use crate::common;
 use common::http::{Got, HttpServer, Reply, Step};
 use common::remote::{event, name, result, spec, tool};
 use common::{call, request, upstream_with};

@@ -1,8 +1,7 @@
 //! One stdio upstream, over a real child process.
 #![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
-mod common;
-
+use crate::common;
 use common::{call, entry, entry_with, is_alive, request, upstream, upstream_with};
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::secrets::{Credential, SecretRegistry};

@@ -1,8 +1,7 @@
 //! Observers of a run see suspensions, ended calls and exactly one outcome; and runs may execute on the caller's own
 //! thread.
 
-mod common;
-
+use crate::common;
 use common::entry;
 use common::programs::{options, runtime_of};
 use ptc_runtime::limits::Limits;

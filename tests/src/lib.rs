@@ -1,5 +1,5 @@
-//! Shared helpers of the tests of the whole product. The tests are in `tests/tests/`, one family of promises a file;
-//! they drive the real `ptc` binary, and third-party servers and clients.
+//! Shared helpers of the tests of the whole product. The tests are in `tests/tests/`: a folder is a binary,
+//! a file is a family of promises. They drive the real `ptc` binary, and third-party servers and clients.
 //!
 //! # Layout
 //! - [`binary`]: finds the `ptc` binary and runs its commands to the end

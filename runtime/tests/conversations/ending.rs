@@ -1,7 +1,7 @@
 //! Missions that end without an answer, each for a different reason.
 
 use crate::common;
-use crate::scenario::{Answer, check, program, told, tool, with_server};
+use crate::conversations::scenario::{Answer, check, program, told, tool, with_server};
 use ptc_runtime::agent::{Agent, AgentLimits, Llm};
 use ptc_runtime::{Effect, HostTool, NoArguments, Prelude, Runtime};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use crate::common::provider::KEY;
 use crate::common::provider::TextEnd::Cut;
-use crate::scenario::{Answer, check, program, told, tool};
+use crate::conversations::scenario::{Answer, check, program, told, tool};
 use ptc_runtime::agent::{Agent, Llm};
 use ptc_runtime::{Effect, Runtime};
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 
 use crate::common::golden;
 use crate::common::provider::KEY;
-use crate::scenario::{Conversation, runtime, with_server};
+use crate::conversations::scenario::{Conversation, runtime, with_server};
 use async_trait::async_trait;
 use ptc_runtime::Runtime;
 use ptc_runtime::agent::{Agent, AgentStep, Llm, LlmError, LlmErrorKind, LlmReply, LlmRequest};

@@ -4,7 +4,7 @@ use crate::common;
 use crate::common::http::{Got, HttpServer, Reply, Step};
 use crate::common::provider::{BOTH, Provider, TextEnd, failing};
 pub(crate) use crate::common::script::{runtime, tool};
-use crate::record;
+use crate::conversations::record;
 use futures_util::future::join_all;
 use ptc_runtime::agent::{Agent, Llm};
 use ptc_runtime::{Runtime, RuntimeConfig, StartPolicy};
@@ -28,7 +28,7 @@ pub(crate) enum Answer {
 /// A reply that holds one program.
 macro_rules! program {
     ($text:expr) => {
-        $crate::scenario::Answer::Says(
+        $crate::conversations::scenario::Answer::Says(
             concat!("```clojure\n", $text, "\n```"),
             $crate::common::provider::TextEnd::Complete,
         )

@@ -1,8 +1,8 @@
 //! Missions that end with an answer.
 
 use crate::common::provider::TextEnd::{Complete, Declined};
-use crate::record;
-use crate::scenario::{Answer, check, products, program, told, tool};
+use crate::conversations::record;
+use crate::conversations::scenario::{Answer, check, products, program, told, tool};
 use ptc_runtime::agent::{Agent, AgentLimits, Llm};
 use ptc_runtime::{Effect, HostTool, Prelude, Runtime};
 use schemars::JsonSchema;

@@ -1,0 +1,34 @@
+//! Promises of the runtime. Tests that count what the whole process has are in `alone`.
+
+mod agent;
+mod agent_limits;
+mod agent_troubles;
+mod common;
+mod conversations;
+mod dependencies;
+mod diagnostics;
+mod discovery;
+mod eras;
+mod examples;
+mod fairness;
+mod guest;
+mod history;
+mod host_tools;
+mod hostile_source;
+mod http_faults;
+mod model_clients;
+mod net;
+mod openapi;
+mod recovery;
+mod run;
+mod spill;
+mod spill_paths;
+mod start;
+mod tool_call;
+mod tool_checks;
+mod tool_policy;
+mod transport;
+mod upstream_http;
+mod upstream_sse;
+mod upstream_stdio;
+mod watching;

@@ -1,0 +1,12 @@
+//! Promises of `ptc serve --http` to its clients and its operators.
+
+mod client_features_http;
+mod http;
+mod http_hostile;
+mod http_limits;
+mod http_reload;
+mod http_revoked;
+mod http_servers;
+mod http_streams;
+mod http_trace;
+mod secrets_http;
