@@ -1,6 +1,6 @@
 //! Benchmark of `ptc serve` over stdio: requests a second of tiny programs, 64 in flight.
 //!
-//! Measures the binary that `cargo build --profile bench -p ptc` made: build it first.
+//! Measures the binary that `cargo build --profile bench` made: build it first.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ fn binary() -> Option<PathBuf> {
 
 fn server(criterion: &mut Criterion) {
     let Some(binary) = binary() else {
-        eprintln!("skipped: build the binary first with `cargo build --profile bench -p ptc`");
+        eprintln!("skipped: build the binary first with `cargo build --profile bench`");
         return;
     };
     let Ok(mut child) = Command::new(binary)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Compares the CPU time of ptc and Lua 5.4 on the same workloads, interleaved in one run, with equal results.
 
-usage: run.py [--rounds N] [--work w1,w3] [--ptc PATH] [--with 'NAME=COMMAND' ...] [--latency]
+usage: run.py [--rounds N] [--work w1,w3] [--ptc-bench PATH] [--with 'NAME=COMMAND' ...] [--latency]
 
 Prints, per workload, the median over the rounds of each side's median run, and the ratio to Lua within a round, with the geometric
 mean. A COMMAND given by --with gets the workload's name as its last argument, runs in a folder with issues.json, and prints
 `RES <workload> <result> <ms> <ms> …`. --latency prints microseconds from source text to value instead.
-Build the binary first: cargo build --profile bench -p ptc. Needs lua5.4 and lua-cjson; without cjson the JSON rows are left out."""
+Build the binary first: cargo build --profile bench -p ptc-benches --bin ptc-bench. Needs lua5.4 and lua-cjson; without cjson the JSON rows are left out."""
 import argparse, json, math, os, re, shlex, shutil, statistics, subprocess, sys, tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -93,7 +93,7 @@ def latency(args, lua, folder):
     processor is slow for seconds."""
     best = {}
     for _ in range(4 * args.rounds):
-        for side, command in (("ptc", [args.ptc, "bench", "latency"]),
+        for side, command in (("ptc", [args.ptc_bench, "latency"]),
                               ("Lua 5.4", [lua, LUA, "latency", os.path.join(HERE, "p25.lua")])):
             out = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=folder, check=True).stdout
             for row, micros in re.findall(r"^LAT (\S+) .* ?min=([\d.]+)", out, re.M):
@@ -109,14 +109,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--work")
     parser.add_argument("--latency", action="store_true")
-    parser.add_argument("--ptc", default=os.path.join(HERE, "..", "..", "target", "release", "ptc"))
+    parser.add_argument("--ptc-bench", default=os.path.join(HERE, "..", "..", "target", "release", "ptc-bench"))
     parser.add_argument("--with", dest="extra", action="append", default=[])
     args = parser.parse_args()
-    args.ptc = os.path.abspath(args.ptc)
+    args.ptc_bench = os.path.abspath(args.ptc_bench)
     lua = shutil.which("lua5.4") or shutil.which("lua")
     if not lua:
         raise SystemExit("needs lua5.4")
-    sides = {"Lua 5.4": [lua, LUA], "ptc": [args.ptc, "bench", "workload"]}
+    sides = {"Lua 5.4": [lua, LUA], "ptc": [args.ptc_bench, "workload"]}
     for extra in args.extra:
         name, command = extra.split("=", 1)
         sides[name] = shlex.split(command)

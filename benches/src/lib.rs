@@ -1,13 +1,12 @@
-//! Benchmarks of the project, the command `ptc bench`, and helpers that run a program in an isolate.
+//! Benchmarks of the project, the binary `ptc-bench`, and helpers that run a program in an isolate.
 //!
 //! # Layout
 //! - `benches/language.rs`: compiler and interpreter; `benches/json.rs`: JSON in and out
 //! - `benches/suspension.rs`: host calls, `pmap`; `benches/server.rs`: requests a second over stdio
 //! - `bin/instructions`: the cases of `instructions/run.py`, which counts instructions
-//! - [`command`]: the command line of `ptc bench`; [`measure`]: the measurements
+//! - `bin/ptc-bench`: the command line of the measurements in [`measure`]
 //! - `compare/`: nine workloads and latency against Lua 5.4, in one run
 
-pub mod command;
 pub mod measure;
 
 use ptc_compiler::{CompileOptions, Externals, compile};

@@ -14,7 +14,7 @@
 //! - [`console`]: terminal output, exit codes, logs.
 //! - [`edge`]: the standard streams, with secrets redacted.
 //! - [`import`]: converts the configurations of other hosts to ours.
-//! - [`cli`]: the commands of the `ptc` binary; the binary passes in `ptc bench`.
+//! - [`cli`]: the commands of the `ptc` binary.
 //! - [`demo`]: the two sample servers and the program of `ptc demo`.
 //!
 //! Code depends one way: `cli` -> `server` -> `tools` -> `answer` -> `protocol`.

@@ -1,5 +1,6 @@
-//! Promises of the server side of MCP, spoken to without the binary.
+//! Promises of the server side of MCP, without the binary; `binary` holds those of the binary.
 
+mod binary;
 mod connection;
 mod eras;
 mod files;

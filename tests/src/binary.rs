@@ -28,15 +28,7 @@ pub fn path() -> &'static Path {
         }
         build(
             build_dir().join("ptc"),
-            &[
-                "vm/src",
-                "compiler/src",
-                "runtime/src",
-                "runtime/python/src",
-                "mcp/src",
-                "benches/src",
-                "ptc/src",
-            ],
+            &["vm/src", "compiler/src", "runtime/src", "runtime/python/src", "mcp/src"],
             ["--bin", "ptc"],
         )
     })

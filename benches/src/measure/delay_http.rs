@@ -1,9 +1,10 @@
 //! The delay server over HTTP, and a minimal HTTP client that only posts requests to it.
 
 use super::delay_server;
+use crate::measure::programs::Program;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use std::io::{self, BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -87,8 +88,7 @@ impl DelayService {
     /// # Errors
     /// A process that does not start or prints something else.
     pub fn start(arguments: &[&str]) -> io::Result<DelayService> {
-        let mut child =
-            Command::new(std::env::current_exe()?).args(arguments).stdout(Stdio::piped()).spawn()?;
+        let mut child = Program::Own.command()?.args(arguments).stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         if let Some(output) = child.stdout.take() {
             BufReader::new(output).read_line(&mut line)?;

@@ -1,8 +1,9 @@
 //! Measures fairness: how long a new tiny program waits in a server full of long ones, and how many requests
 //! of a flood are refused.
 
+use crate::measure::programs::Program;
 use std::io::{self, BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 /// Kinds of long programs. None of them ends within the benchmark.
@@ -119,7 +120,8 @@ struct FairnessServer {
 
 impl FairnessServer {
     fn start(arguments: &[&str]) -> io::Result<FairnessServer> {
-        let mut child = Command::new(std::env::current_exe()?)
+        let mut child = Program::Product
+            .command()?
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -4,13 +4,14 @@
 //! The rate is compared with a bare axum echo of the same bodies.
 
 use super::clock;
+use crate::measure::programs::Program;
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::post;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -33,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// Tokens of two clients; the file of tokens holds their hashes.
 const TOKENS: [&str; 2] = ["quiet-quiet-quiet-quiet-quiet-quiet", "flood-flood-flood-flood-flood-flood"];
 
-/// Arguments of `ptc bench http`.
+/// Arguments of `ptc-bench http`.
 #[derive(Debug, clap::Args)]
 pub struct HttpBenchArgs {
     /// Connections that ask at once
@@ -128,8 +129,8 @@ pub struct Rates {
 /// # Errors
 /// A server that does not start, or answers something else.
 pub fn rates(connections: usize, rounds: usize) -> io::Result<Rates> {
-    let echo = LoadServer::start(&["bench", "http-echo"], None)?;
-    let ptc = LoadServer::start(&["serve", "--http", "127.0.0.1:0"], None)?;
+    let echo = LoadServer::start(Program::Own, &["http-echo"], None)?;
+    let ptc = LoadServer::start(Program::Product, &["serve", "--http", "127.0.0.1:0"], None)?;
     let mut figures: [Vec<Rate>; 2] = Default::default();
     for round in 0..=rounds.max(1) {
         for (server, figures) in [&echo, &ptc].into_iter().zip(&mut figures) {
@@ -198,8 +199,11 @@ pub fn fairness(connections: usize, requests: usize) -> io::Result<Vec<QuietWait
     std::fs::write(&file, tables.concat())?;
     let path = file.to_str().ok_or_else(|| io::Error::other("no UTF-8 path"))?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let server =
-        LoadServer::start(&["serve", "--http", "127.0.0.1:0", "--http-tokens", path], Some(0..cores / 2));
+    let server = LoadServer::start(
+        Program::Product,
+        &["serve", "--http", "127.0.0.1:0", "--http-tokens", path],
+        Some(0..cores / 2),
+    );
     let _ = std::fs::remove_dir_all(&folder);
     let server = server?;
     let [quiet, loud] = TOKENS.map(|token| format!("authorization: Bearer {token}\r\n"));
@@ -268,7 +272,7 @@ pub fn idle(connections: usize, sessions: usize) -> io::Result<IdleFigures> {
         "--http-max-sessions-per-owner",
         &most,
     ];
-    let server = LoadServer::start(&flags, None)?;
+    let server = LoadServer::start(Program::Product, &flags, None)?;
     raise_descriptors();
     let one = request(&server.address, "", BODY);
     // Allocates what all connections share, before the first measurement.
@@ -408,9 +412,13 @@ struct LoadServer {
 }
 
 impl LoadServer {
-    /// Starts this binary with these arguments, on these cores.
-    fn start(arguments: &[&str], cores: Option<std::ops::Range<usize>>) -> io::Result<LoadServer> {
-        let mut command = Command::new(std::env::current_exe()?);
+    /// Starts it with these arguments, on these cores.
+    fn start(
+        program: Program,
+        arguments: &[&str],
+        cores: Option<std::ops::Range<usize>>,
+    ) -> io::Result<LoadServer> {
+        let mut command = program.command()?;
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // A child inherits the cores of the thread that starts it.
         let spawned = std::thread::scope(|scope| {

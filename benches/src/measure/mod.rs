@@ -1,4 +1,4 @@
-//! Measurements of `ptc bench`, which a user can repeat with the binary alone.
+//! Measurements of `ptc-bench`.
 //!
 //! # Layout
 //! - [`pmap`]: calls in flight at the same time, against a bare client; [`delay_server`]: the server that
@@ -8,6 +8,7 @@
 //! - [`serve`]: requests a second, against a bare loop; [`text_block`]: a large answer, from frame to values
 //! - [`http_load`]: the same over HTTP, a quiet client during a flood, memory of idle connections
 //! - [`fairness`]: new programs while long ones run, and more of them than the server accepts at once
+//! - [`programs`]: the programs that measurements start
 //! - [`prelude`]: the cost of attaching a prelude and of calling it
 //! - [`python`]: scripts end to end, and calls in flight
 //! - [`spill`]: a result that is written to a file because of its size
@@ -25,6 +26,7 @@ pub mod memory;
 pub mod overhead;
 pub mod pmap;
 pub mod prelude;
+pub mod programs;
 pub mod python;
 pub mod serve;
 pub mod spill;

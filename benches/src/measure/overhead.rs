@@ -81,8 +81,8 @@ impl Comparison {
 
 impl CallPattern {
     /// Arguments that make this binary the delay server.
-    pub fn server(&self) -> [String; 3] {
-        ["bench".to_owned(), "delay-server".to_owned(), self.delay_ms.to_string()]
+    pub fn server(&self) -> [String; 2] {
+        ["delay-server".to_owned(), self.delay_ms.to_string()]
     }
 
     /// The server's name as an upstream.

@@ -6,6 +6,7 @@
 use super::delay_http::{BareHttpClient, DelayService};
 use super::overhead::{Comparison, Cost};
 use super::{clock, delay_server};
+use crate::measure::programs::Program;
 use ptc_runtime::Runtime;
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::limits::Limits;
@@ -13,7 +14,7 @@ use ptc_runtime::net::{ClientOptions, Headers};
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::upstream::{HttpProtocol, HttpSpec};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Instant;
 
 /// How the server is reached.
@@ -44,7 +45,7 @@ impl Sides {
     /// A server that does not start.
     pub fn start(transport: Transport, delay_ms: u64) -> io::Result<Sides> {
         let delay = delay_ms.to_string();
-        let command = ["bench", "delay-server", &delay];
+        let command = ["delay-server", &delay];
         Ok(match transport {
             Transport::Stdio => Sides {
                 entry: ServerEntry::own_binary(delay_server::NAME, "answers late", &command)?,
@@ -147,11 +148,8 @@ impl BareClient {
     /// # Errors
     /// A process that does not start or answer.
     pub fn start(arguments: &[String]) -> io::Result<BareClient> {
-        let mut child = Command::new(std::env::current_exe()?)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
+        let mut child =
+            Program::Own.command()?.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("no pipes"));
         };

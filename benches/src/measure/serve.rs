@@ -4,6 +4,7 @@
 //! Both are child processes with the same driver. It writes all requests as fast as the pipe takes them while
 //! it reads the answers, in alternating rounds.
 
+use crate::measure::programs::Program;
 use ptc_mcp::edge::Filtered;
 use ptc_mcp::server::lines::{self, Input};
 use ptc_mcp::server::output::Output;
@@ -11,7 +12,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::io::{self, Read, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 /// Longest line that the bare loop reads, as in `ptc serve`.
@@ -71,7 +72,9 @@ pub fn echo(
 pub struct Side {
     /// What it is called.
     pub name: &'static str,
-    /// Arguments that make this binary the server.
+    /// The program to start.
+    program: Program,
+    /// Its arguments.
     arguments: &'static [&'static str],
     /// Method and parameters of the request.
     request: &'static str,
@@ -100,9 +103,10 @@ const COMPLETE: &str = concat!(
 
 /// The sides that are measured.
 pub const SIDES: [Side; 9] = [
-    Side { name: "bare loop", arguments: ECHO, request: EVAL, answer: THREE, bare: 0 },
+    Side { name: "bare loop", program: Program::Own, arguments: ECHO, request: EVAL, answer: THREE, bare: 0 },
     Side {
         name: "ptc serve, lisp_eval (+ 1 2)",
+        program: Program::Product,
         arguments: &["serve"],
         request: EVAL,
         answer: THREE,
@@ -110,14 +114,23 @@ pub const SIDES: [Side; 9] = [
     },
     Side {
         name: "ptc serve, ping",
+        program: Program::Product,
         arguments: &["serve"],
         request: r#""method":"ping""#,
         answer: r#""result":{}}"#,
         bare: 0,
     },
-    Side { name: "bare loop, requests with _meta", arguments: ECHO, request: META, answer: THREE, bare: 3 },
+    Side {
+        name: "bare loop, requests with _meta",
+        program: Program::Own,
+        arguments: ECHO,
+        request: META,
+        answer: THREE,
+        bare: 3,
+    },
     Side {
         name: "ptc serve, lisp_eval with _meta",
+        program: Program::Product,
         arguments: &["serve"],
         request: META,
         answer: COMPLETE,
@@ -125,6 +138,7 @@ pub const SIDES: [Side; 9] = [
     },
     Side {
         name: "bare loop, with context and _meta",
+        program: Program::Own,
         arguments: ECHO,
         request: CONTEXT,
         answer: THREE,
@@ -132,6 +146,7 @@ pub const SIDES: [Side; 9] = [
     },
     Side {
         name: "ptc serve, lisp_eval with context and _meta",
+        program: Program::Product,
         arguments: &["serve"],
         request: CONTEXT,
         answer: COMPLETE,
@@ -139,6 +154,7 @@ pub const SIDES: [Side; 9] = [
     },
     Side {
         name: "bare loop, with nested context and _meta",
+        program: Program::Own,
         arguments: ECHO,
         request: NESTED,
         answer: THREE,
@@ -146,6 +162,7 @@ pub const SIDES: [Side; 9] = [
     },
     Side {
         name: "ptc serve, lisp_eval with nested context and _meta",
+        program: Program::Product,
         arguments: &["serve"],
         request: NESTED,
         answer: COMPLETE,
@@ -153,7 +170,7 @@ pub const SIDES: [Side; 9] = [
     },
 ];
 
-const ECHO: &[&str] = &["bench", "echo-server"];
+const ECHO: &[&str] = &["echo-server"];
 
 /// Figures of one side: medians of its rounds.
 #[derive(Clone, Copy, Debug)]
@@ -224,7 +241,9 @@ struct SideServer {
 
 impl SideServer {
     fn start(side: Side, count: usize) -> io::Result<SideServer> {
-        let mut child = Command::new(std::env::current_exe()?)
+        let mut child = side
+            .program
+            .command()?
             .args(side.arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -5,7 +5,7 @@
 //! - One file or folder a command: [`serve`], [`eval`], [`mod@exec`], [`task`], [`call`], [`batch`],
 //!   [`check`], [`disasm`], [`tools`], [`doctor`], [`prelude`], [`demo`](mod@demo) for `ptc demo`; [`trace`]
 //!   draws a recorded call; [`repl`]; [`config`] with `add`, `remove` and `install`; [`manual`] for
-//!   completions and man pages. The caller of [`main`] provides `ptc bench` ([`Bench`]).
+//!   completions and man pages.
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime.
 //! - [`flags`]: flags that several commands share: limits, programs and contexts, environment variables.
 //! - `toolset`: the tools that `serve` offers. `reload`: configuration files that are edited while `serve`
@@ -53,19 +53,12 @@ use std::time::Duration;
     subcommand_required = true,
     arg_required_else_help = true
 )]
-struct Cli<B: Bench> {
+struct Cli {
     /// How much to log to stderr: debug, info, warn or error [default: warn]
     #[arg(long, global = true, value_name = "LEVEL", value_enum, hide_possible_values = true)]
     log_level: Option<logging::LogFilter>,
     #[command(subcommand)]
-    command: Commands<B>,
-}
-
-/// The arguments of `ptc bench`. A crate above this one implements the measurements with the public parts of
-/// this crate, and passes them to [`main`].
-pub trait Bench: clap::Args {
-    /// Runs the measurement.
-    fn run(self) -> Result<Exit, Abort>;
+    command: Commands,
 }
 
 fn concat_help() -> String {
@@ -88,7 +81,7 @@ PTC_RUNNER_MCP_UPSTREAMS, else from ~/.config/ptc_runner_mcp/upstreams.json.",
 }
 
 #[derive(Debug, Subcommand)]
-enum Commands<B: Bench> {
+enum Commands {
     /// Run as an MCP server, over standard input and output or over HTTP
     Serve(Box<serve::ServeArgs>),
     /// Run one program
@@ -125,8 +118,6 @@ enum Commands<B: Bench> {
     Disasm(disasm::DisasmArgs),
     /// See it work: two sample servers, one program, the payload it saved
     Demo(demo::DemoArgs),
-    /// Measure speed: calls in flight, workloads of the peer benchmark
-    Bench(B),
     /// Write a script that completes the command line of a shell
     Completions(manual::CompletionsArgs),
     /// Write the manual pages
@@ -154,9 +145,9 @@ pub enum OutputFormat {
 }
 
 /// Parses the command line, runs the command, and reports its error.
-pub fn main<B: Bench>() -> ExitCode {
+pub fn main() -> ExitCode {
     process::harden();
-    let cli = match Cli::<B>::try_parse() {
+    let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are answers, not errors. If printing fails, nothing else can be done.
@@ -175,7 +166,7 @@ pub fn main<B: Bench>() -> ExitCode {
     }
 }
 
-fn run<B: Bench>(cli: Cli<B>) -> Result<Exit, Abort> {
+fn run(cli: Cli) -> Result<Exit, Abort> {
     // The default hook writes to the stream directly, past the redaction.
     std::panic::set_hook(Box::new(|defect| {
         if !takes_panics_for_damage() {
@@ -199,12 +190,11 @@ fn run<B: Bench>(cli: Cli<B>) -> Result<Exit, Abort> {
         Commands::Remove(args) => config::add::remove(&args),
         Commands::Install(args) => config::install::run(&args),
         Commands::Config(args) => config::run(&args),
-        Commands::Completions(args) => manual::completions(&args, Cli::<B>::command()),
-        Commands::Man(args) => manual::man(&args, Cli::<B>::command()),
+        Commands::Completions(args) => manual::completions(&args, Cli::command()),
+        Commands::Man(args) => manual::man(&args, Cli::command()),
         Commands::Check(args) => check::run(&args),
         Commands::Disasm(args) => disasm::run(&args),
         Commands::Demo(args) => on_runtime(demo::run(args)),
-        Commands::Bench(args) => args.run(),
         Commands::DemoServer(args) => demo::serve(&args),
         #[cfg(feature = "monty")]
         Commands::PythonWorker(args) => args.serve(),

@@ -21,3 +21,4 @@ mod spilled;
 mod task;
 mod task_contract;
 mod terminal_text;
+mod tool_list;

@@ -133,7 +133,7 @@ fn evaluate(isolate: &mut Isolate, source: &str, session: &[SessionName<'_>]) ->
     finish(isolate)
 }
 
-/// Evaluates as `ptc bench latency` does: from source text to the printed value.
+/// Evaluates as `ptc-bench latency` does: from source text to the printed value.
 fn answer(isolate: &mut Isolate, source: &str, session: &[SessionName<'_>]) -> Result<(), String> {
     evaluate(isolate, source, session)?;
     let text = isolate.result(|cx, value| ptc_vm::print::pr_str(cx, value, 10_000));

@@ -7,7 +7,7 @@
 //! Nothing here depends on time. The only randomness is the seeds of the compiler's tables, which move a
 //! count by less than the tolerance of the script.
 
-#[path = "../../../../ptc/src/allocator.rs"]
+#[path = "../../../../mcp/src/bin/ptc/allocator.rs"]
 mod allocator;
 mod cases;
 

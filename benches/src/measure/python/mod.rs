@@ -2,6 +2,7 @@
 
 use crate::measure::overhead::{Comparison, Cost};
 use crate::measure::pmap::Sides;
+use crate::measure::programs::Program;
 use crate::measure::{clock, delay_server};
 use ptc_python::engine::cpython::{CPython, Options};
 use ptc_python::engine::{Engine, Script};
@@ -54,7 +55,8 @@ struct ScriptServer {
 
 impl ScriptServer {
     fn start(engine: &str) -> io::Result<ScriptServer> {
-        let mut child = Command::new(std::env::current_exe()?)
+        let mut child = Program::Product
+            .command()?
             .args(["serve", "--tools", "execute_program", "--python-engine", engine])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -105,7 +107,7 @@ pub async fn engine(name: &str) -> io::Result<Arc<dyn Engine>> {
     const MEMORY: u64 = 256 << 20;
     #[cfg(feature = "monty")]
     if name == "monty" {
-        let worker = vec![std::env::current_exe()?.into_os_string(), "python-worker".into()];
+        let worker = vec![Program::Product.path()?.into_os_string(), "python-worker".into()];
         let monty = ptc_python::engine::monty::Monty::start(worker, MEMORY).map_err(io::Error::other)?;
         return Ok(Arc::new(monty));
     }

@@ -1,4 +1,4 @@
-# Measures other products on the work of `ptc bench python`: rows of trivial scripts, then `name=seconds` of
+# Measures other products on the work of `ptc-bench python`: rows of trivial scripts, then `name=seconds` of
 # calls in flight. Arguments: scripts, calls, milliseconds of a call. A product that is not installed has no
 # row.
 

@@ -8,6 +8,7 @@ mod rows;
 
 pub use rows::serve;
 
+use crate::measure::programs::Program;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -74,11 +75,10 @@ struct Served {
 
 impl Served {
     fn start(flags: &[&str]) -> Result<Served, String> {
-        let own = std::env::current_exe().map_err(|error| error.to_string())?;
-        // A shell starts the server, because `ptc` refuses to start its own binary as an upstream.
-        let upstream = format!("rows=sh -c 'exec \"{}\" bench rows-server'", own.display());
+        let path = |program: Program| program.path().map_err(|error| error.to_string());
+        let upstream = format!("rows={} rows-server", path(Program::Own)?.display());
         let limits = ["--memory", "32M", "--max-total-memory", "32M", "--upstream-call-timeout", "600s"];
-        let mut child = Command::new(own)
+        let mut child = Command::new(path(Program::Product)?)
             .args(["serve", "--stdio", &upstream])
             .args(limits)
             .args(flags)

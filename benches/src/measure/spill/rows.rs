@@ -1,4 +1,4 @@
-//! An MCP server with one tool that returns very many rows, for `ptc bench spill`.
+//! An MCP server with one tool that returns very many rows, for `ptc-bench spill`.
 
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Write};

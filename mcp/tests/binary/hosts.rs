@@ -1,7 +1,7 @@
 //! Tests of the configuration formats of thirteen hosts: each file is imported as its golden file says, and
 //! its server works.
 
-use crate::support::{ptc, stderr, stdout};
+use crate::binary::support::{ptc, stderr, stdout};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -10,5 +10,5 @@ static ALLOCATOR: allocator::Mimalloc = allocator::Mimalloc;
 
 fn main() -> ExitCode {
     ptc_runtime::memory::set_collector(collector::collect);
-    ptc_mcp::cli::main::<ptc_benches::command::BenchArgs>()
+    ptc_mcp::cli::main()
 }

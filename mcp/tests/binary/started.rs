@@ -1,6 +1,6 @@
 //! Tests of what a program that `ptc` starts can see of `ptc`.
 
-use crate::support::{ptc, stderr};
+use crate::binary::support::{ptc, stderr};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -82,6 +82,6 @@ fn doctor_says_who_can_read_what() {
     std::fs::write(&file, "{\"mcpServers\": {\"a\": {\"command\": \"false\"}}}").expect("written");
     let output =
         ptc(&["doctor", "--output", "json", "--upstreams-config", file.to_str().expect("UTF-8")]).output();
-    let text = crate::support::stdout(&output.expect("binary ends"));
+    let text = crate::binary::support::stdout(&output.expect("binary ends"));
     assert_eq!(text.contains("runs as the superuser"), is_superuser(), "{text}");
 }

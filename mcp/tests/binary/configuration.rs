@@ -1,6 +1,6 @@
 //! Tests of `ptc config import` and `ptc doctor`, with a home folder of their own.
 
-use crate::support::{ptc, stderr, stdout};
+use crate::binary::support::{ptc, stderr, stdout};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Output;

@@ -1,48 +1,60 @@
-//! The command line of `ptc bench`: arguments of each benchmark and the tables that it prints.
+//! `ptc-bench` measures the `ptc` in its own folder: arguments of each benchmark and the tables that it prints.
 
+#[path = "../../../../mcp/src/bin/ptc/allocator.rs"]
+mod allocator;
+#[path = "../../../../mcp/src/bin/ptc/collector.rs"]
+mod collector;
 mod scripts;
 
-use crate::measure::memory::{sessions, suspended, values};
-use crate::measure::overhead::CALL_PATTERNS;
-use crate::measure::pmap::{self as pmap_measure, Sides, Transport};
-use crate::measure::workload::WORKLOADS;
-use crate::measure::{
+use clap::{Parser, Subcommand};
+use ptc_benches::measure::memory::{sessions, suspended, values};
+use ptc_benches::measure::overhead::CALL_PATTERNS;
+use ptc_benches::measure::pmap::{self as pmap_measure, Sides, Transport};
+use ptc_benches::measure::workload::WORKLOADS;
+use ptc_benches::measure::{
     delay_http, delay_server, fairness, http_load, latency, prelude, serve, spill, text_block, tool_list,
 };
-use clap::Subcommand;
 use ptc_mcp::cli::boot::start_runtime;
-use ptc_mcp::console;
 use ptc_mcp::console::exit::{Abort, Exit};
+use ptc_mcp::console::{self, logging};
 use ptc_mcp::edge::{self, Form, shapes};
 use ptc_runtime::RuntimeConfig;
 use ptc_runtime::config::ServerEntry;
 use scripts::PythonBenchArgs;
 use std::io;
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Arguments of `ptc bench`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  ptc bench pmap            100 and 1,000 calls of 200 ms in flight, against a bare client
-  ptc bench pmap --transport http      the same over HTTP, against reqwest alone
-  ptc bench python          a trivial script end to end; 100 calls of 200 ms in flight
-  ptc bench overhead        what a tool/call costs beyond its server
-  ptc bench serve           requests a second over stdio, against a bare loop
-  ptc bench http            the same over HTTP, against a bare axum echo; a quiet client beside a flood; idle ones
-  ptc bench fairness        1,000 new programs beside 40 long ones; 200,000 pipelined ones
-  ptc bench text-block      5 MB of JSON in a text block, against serde_json
-  ptc bench spill           a result of 500 MB in a file: memory, grep, sums by slices
-  ptc bench tool-list       bytes of the tool list with 1 to 1,000 upstream tools
-  ptc bench workloads       the nine workloads of the peer benchmark: time, fuel, bytes
-  ptc bench workload w1     one of them, for the peer benchmark's runner
-  ptc bench latency         source text to value, new and reused isolates
-  ptc bench suspended       memory of programs that wait for a tool
-  ptc bench session         memory and time of sessions, beside programs on their own
-  ptc bench prelude         what attaching a prelude costs a program, and calling it
-  ptc bench values          memory of strings, maps, vectors …")]
-pub struct BenchArgs {
+#[global_allocator]
+static ALLOCATOR: allocator::Mimalloc = allocator::Mimalloc;
+
+/// Measures ptc.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ptc-bench",
+    about = "Measures ptc: calls in flight, requests a second, memory, workloads",
+    after_help = "Examples:
+  ptc-bench pmap            100 and 1,000 calls of 200 ms in flight, against a bare client
+  ptc-bench pmap --transport http      the same over HTTP, against reqwest alone
+  ptc-bench python          a trivial script end to end; 100 calls of 200 ms in flight
+  ptc-bench overhead        what a tool/call costs beyond its server
+  ptc-bench serve           requests a second over stdio, against a bare loop
+  ptc-bench http            the same over HTTP, against a bare axum echo; a quiet client beside a flood; idle ones
+  ptc-bench fairness        1,000 new programs beside 40 long ones; 200,000 pipelined ones
+  ptc-bench text-block      5 MB of JSON in a text block, against serde_json
+  ptc-bench spill           a result of 500 MB in a file: memory, grep, sums by slices
+  ptc-bench tool-list       bytes of the tool list with 1 to 1,000 upstream tools
+  ptc-bench workloads       the nine workloads of the peer benchmark: time, fuel, bytes
+  ptc-bench workload w1     one of them, for the peer benchmark's runner
+  ptc-bench latency         source text to value, new and reused isolates
+  ptc-bench suspended       memory of programs that wait for a tool
+  ptc-bench session         memory and time of sessions, beside programs on their own
+  ptc-bench prelude         what attaching a prelude costs a program, and calling it
+  ptc-bench values          memory of strings, maps, vectors …"
+)]
+struct BenchArgs {
     #[command(subcommand)]
     bench: Bench,
 }
@@ -59,7 +71,7 @@ enum Bench {
     Serve(ServeBenchArgs),
     /// Requests a second over HTTP against a bare axum echo, a quiet client during a flood, idle connections
     Http(http_load::HttpBenchArgs),
-    /// The echo of `ptc bench http`
+    /// The echo of `ptc-bench http`
     #[command(hide = true)]
     HttpEcho,
     /// How long new programs wait in a server full of long ones, and how many of a flood are refused
@@ -86,18 +98,18 @@ enum Bench {
     Workload(WorkloadArgs),
     /// Bytes of the tool list that clients read, compared with those of the upstreams
     ToolList(ToolListArgs),
-    /// A server with made-up tools, for `ptc bench tool-list`
+    /// A server with made-up tools, for `ptc-bench tool-list`
     #[command(hide = true)]
     ToolServer(ToolServerArgs),
     /// A result of 500 MB through proxy-dispatch: memory of the server, and how fast the result is looked into
     Spill(SpillArgs),
-    /// The server of `ptc bench spill`
+    /// The server of `ptc-bench spill`
     #[command(hide = true)]
     RowsServer,
-    /// The bare loop of `ptc bench serve`
+    /// The bare loop of `ptc-bench serve`
     #[command(hide = true)]
     EchoServer,
-    /// The server that `ptc bench pmap` calls
+    /// The server that `ptc-bench pmap` calls
     #[command(hide = true)]
     DelayServer(DelayArgs),
 }
@@ -224,8 +236,19 @@ struct DelayArgs {
     http: bool,
 }
 
-impl ptc_mcp::cli::Bench for BenchArgs {
-    /// Runs the command. Like other commands it must not run inside an async context.
+fn main() -> ExitCode {
+    ptc_runtime::memory::set_collector(collector::collect);
+    logging::init(logging::LogFilter::default());
+    match BenchArgs::parse().run() {
+        Ok(exit) => exit.into(),
+        Err(abort) => {
+            console::complain(&format!("error: {}", abort.message));
+            abort.exit.into()
+        }
+    }
+}
+
+impl BenchArgs {
     fn run(self) -> Result<Exit, Abort> {
         match self.bench {
             Bench::Pmap(args) => ptc_mcp::cli::on_runtime(pmap(args)),
@@ -299,11 +322,7 @@ async fn tool_lists(args: ToolListArgs) -> Result<Exit, Abort> {
         let servers = tools.div_ceil(tool_list::TOOLS_A_SERVER);
         let entry = |index: usize| {
             let own = (tools - index * tool_list::TOOLS_A_SERVER).min(tool_list::TOOLS_A_SERVER).to_string();
-            ServerEntry::own_binary(
-                &format!("server-{index:02}"),
-                "Repositories",
-                &["bench", "tool-server", &own],
-            )
+            ServerEntry::own_binary(&format!("server-{index:02}"), "Repositories", &["tool-server", &own])
         };
         let servers = (0..servers).map(entry).collect::<Result<Vec<_>, _>>()?;
         let count = servers.len();

@@ -1,6 +1,6 @@
 //! Tests of the commands that run to their end: output and exit codes.
 
-use crate::support::{ptc, run, stderr, stdout};
+use crate::binary::support::{ptc, run, stderr, stdout};
 use serde_json::{Value, json};
 use std::io::Write;
 
@@ -240,32 +240,4 @@ fn a_reader_that_goes_away_is_no_panic() {
     drop(child.stdout.take());
     let output = child.wait_with_output().expect("binary ends");
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(4), ""));
-}
-
-#[test]
-fn benches_of_the_server_check_their_answers_and_print_ratios() {
-    let table = |arguments: &[&str]| {
-        let output = run(arguments, "");
-        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
-        stdout(&output)
-    };
-    let rates = table(&["bench", "serve", "--requests", "300", "--rounds", "1"]);
-    assert!(
-        rates.contains("\n| bare loop | ") && rates.contains("\n| ptc serve, lisp_eval (+ 1 2) | "),
-        "{rates}"
-    );
-    let block = table(&["bench", "text-block", "--bytes", "30000", "--rounds", "1"]);
-    assert!(block.contains("ratio "), "{block}");
-    let overhead = table(&["bench", "overhead", "--rounds", "1"]);
-    assert_eq!(overhead.lines().count(), 5, "{overhead}");
-    assert!(
-        overhead.starts_with("| calls | bare client | ptc | more a call | more CPU a call |"),
-        "{overhead}"
-    );
-    let values = table(&["bench", "values", "--count", "20000"]);
-    // The slot in the vector, and a node with keys of the program.
-    assert!(
-        values.contains("| an integer | 16 | ")
-            && values.contains("| a map of 4, keys of the program | 112 | ")
-    );
 }

@@ -1,6 +1,6 @@
 //! Tests of files, links and pipes that a checkout or another user has placed where `ptc` reads and writes.
 
-use crate::support::{ptc, stderr, stdout};
+use crate::binary::support::{ptc, stderr, stdout};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,8 +1,8 @@
-//! `ptc bench python`: Python scripts, compared with a bare client and with other products.
+//! `ptc-bench python`: Python scripts, compared with a bare client and with other products.
 
 use super::millis;
-use crate::measure::pmap::{Sides, Transport};
-use crate::measure::python;
+use ptc_benches::measure::pmap::{Sides, Transport};
+use ptc_benches::measure::python;
 use ptc_mcp::cli::boot::start_runtime;
 use ptc_mcp::console;
 use ptc_mcp::console::exit::{Abort, Exit};

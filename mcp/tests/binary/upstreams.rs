@@ -1,6 +1,6 @@
 //! Tests of `ptc` in front of real servers, which are copies of the binary that serve the demo's sample data.
 
-use crate::support::{Server, run, stderr, stdout};
+use crate::binary::support::{Server, run, stderr, stdout};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -46,64 +46,6 @@ fn a_program_joins_two_servers() {
     assert_eq!((&metrics["upstream_ok_count"], &metrics["upstream_error_count"]), (&json!(3), &json!(1)));
     assert!(metrics["payload_reduction_ratio"].as_f64().expect("ratio") > 10.0, "{metrics}");
     assert_eq!(server.end(), Some(0));
-}
-
-/// A configuration file with one server for each number, which is its number of made-up tools.
-fn made_up(servers: &[usize]) -> (TempDir, String) {
-    let folder = tempfile::tempdir().expect("temporary folder");
-    let copy: PathBuf = folder.path().join("tool-server");
-    std::fs::copy(env!("CARGO_BIN_EXE_ptc"), &copy).expect("copied");
-    let entry = |(index, tools): (usize, &usize)| {
-        let arguments = json!(["bench", "tool-server", tools.to_string()]);
-        let server = json!({ "transport": "mcp_stdio", "command": copy, "args": arguments, "description": "Repositories" });
-        (format!("server-{index:02}"), server)
-    };
-    let servers: serde_json::Map<String, Value> = servers.iter().enumerate().map(entry).collect();
-    let file = folder.path().join("upstreams.json");
-    std::fs::write(&file, json!({ "upstreams": servers }).to_string()).expect("written");
-    (folder, file.to_str().expect("UTF-8 path").to_owned())
-}
-
-/// The line that answers `tools/list`.
-fn tool_list(file: &str, flags: &[&str]) -> String {
-    let flags: Vec<&str> = ["--upstreams-config", file].iter().chain(flags).copied().collect();
-    let mut server = Server::start(&flags);
-    let list = server.ask(1, "tools/list", json!({})).to_string();
-    assert_eq!(server.end(), Some(0));
-    list
-}
-
-#[test]
-fn the_tool_list_is_small_and_the_same_bytes_in_every_run() {
-    let sets: [&[usize]; 4] = [&[1], &[10], &[20; 5], &[20; 50]];
-    for servers in sets {
-        let (_folder, file) = made_up(servers);
-        let list = tool_list(&file, &[]);
-        assert_eq!(list, tool_list(&file, &[]), "{servers:?}");
-        let value: Value = serde_json::from_str(&list).expect("JSON");
-        let description = value["result"]["tools"][0]["description"].as_str().expect("description");
-        assert!(description.len() < 2_048, "{} bytes: {description}", description.len());
-        assert_eq!(description.contains("  - list_issues"), servers == [1], "{description}");
-        assert!(description.contains("\n- server-00"), "{description}");
-        assert!(list.len() < 4_096, "{} bytes", list.len());
-    }
-}
-
-#[test]
-fn the_catalog_mode_decides_what_is_listed() {
-    let (_folder, file) = made_up(&[20, 3]);
-    let inline = tool_list(&file, &["--catalog-mode", "inline"]);
-    assert_eq!(inline.matches("  - list_issues - Use this tool to list the issues").count(), 2, "{inline}");
-    assert_eq!(inline.matches("\\n  - ").count(), 23, "{inline}");
-    let lazy = tool_list(&file, &["--catalog-mode", "lazy"]);
-    assert!(
-        lazy.contains("- server-01: Repositories. 3 tools. issues.\\n(dir 'server) lists their tools"),
-        "{lazy}"
-    );
-    let auto = tool_list(&file, &["--catalog-inline-max-tools", "23", "--catalog-inline-max-chars", "2000"]);
-    assert!(!auto.contains("  - list_issues - ") && auto.len() < 4_096, "{auto}");
-    let refused = run(&["serve", "--catalog-mode", "everything"], "");
-    assert!(stderr(&refused).contains("--catalog-mode"), "{}", stderr(&refused));
 }
 
 #[test]

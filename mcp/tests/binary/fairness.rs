@@ -1,6 +1,6 @@
 //! Tests of fairness: a server full of long programs answers short ones, and refuses none of many requests.
 
-use crate::support::Server;
+use crate::binary::support::Server;
 use serde_json::{Value, json};
 
 fn call(id: usize, program: &str) -> Value {

@@ -1,6 +1,6 @@
 //! Tests of `ptc serve` from the view of a client.
 
-use crate::support::Server;
+use crate::binary::support::Server;
 use serde_json::json;
 
 #[test]
