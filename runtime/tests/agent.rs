@@ -43,7 +43,7 @@ const DEAREST: &str =
 
 #[tokio::test]
 async fn a_mission_ends_with_the_first_program_that_returns() {
-    let script = Script::of(&[DEAREST]);
+    let script = Script::with_replies(&[DEAREST]);
     let agent = Agent::new("What is the dearest thing for the {{category}}?").output::<Product>();
     let step = agent.run(&runtime().await, script.clone(), &products()).await;
     assert_eq!(step.value::<Product>().expect("an answer"), Product { name: "saw".into(), price: 30.0 });
@@ -55,7 +55,7 @@ async fn a_mission_ends_with_the_first_program_that_returns() {
 
 #[tokio::test]
 async fn later_programs_build_on_earlier_ones_and_see_what_was_told() {
-    let script = Script::of(&[
+    let script = Script::with_replies(&[
         "First I look.\n```clojure\n(println (describe data/products))\n(def dear (filter #(> (:price %) 20) data/products))\n(count dear)\n```",
         "```clojure\n(def names (map :name dear))\n(first names)\n```",
         "```clojure\n(return {:names names :last *1})\n```",
@@ -72,7 +72,7 @@ async fn later_programs_build_on_earlier_ones_and_see_what_was_told() {
 
 #[tokio::test]
 async fn a_wrong_program_is_repaired_by_what_its_model_is_told() {
-    let script = Script::of(&[
+    let script = Script::with_replies(&[
         "```clojure\n(def kept 1)\n(return (map :price data/product))\n```",
         "The answer is 67.5.",
         "(return (reduce + (map :price data/products)))",
@@ -92,7 +92,7 @@ async fn a_wrong_program_is_repaired_by_what_its_model_is_told() {
 #[tokio::test]
 async fn a_model_that_never_stops_is_stopped() {
     let replies: Vec<&str> = vec!["```clojure\n1\n```"; 10];
-    let script = Script::of(&replies);
+    let script = Script::with_replies(&replies);
     let step = run(&Agent::new("Go on.").max_turns(3), &script).await;
     assert_eq!(
         failure(&step).to_string(),
@@ -100,7 +100,7 @@ async fn a_model_that_never_stops_is_stopped() {
     );
     assert!(script.last_messages()[2].ends_with("\n\nThis is your last turn: (return v) now."));
     assert_eq!(script.requests(), 3);
-    let failing = Script::of(&["```clojure\n(/ 1 0)\n```"; 2]);
+    let failing = Script::with_replies(&["```clojure\n(/ 1 0)\n```"; 2]);
     let step = run(&Agent::new("Divide.").max_turns(2), &failing).await;
     let told = failure(&step).message.clone();
     assert!(told.starts_with("no answer in 2 turns; the last failed: arithmetic_error: "), "{told}");
@@ -108,7 +108,8 @@ async fn a_model_that_never_stops_is_stopped() {
 
 #[tokio::test]
 async fn a_program_can_give_up() {
-    let step = run(&Agent::new("?"), &Script::of(&["```clojure\n(fail {:reason :not-found})\n```"])).await;
+    let step =
+        run(&Agent::new("?"), &Script::with_replies(&["```clojure\n(fail {:reason :not-found})\n```"])).await;
     assert_eq!(failure(&step), &AgentFailure::new(AgentReason::Failed, "{:reason :not-found}"));
     assert_eq!(statuses(&step), [TurnStatus::GivenUp]);
 }
@@ -117,13 +118,13 @@ async fn a_program_can_give_up() {
 async fn budgets_of_turns_tokens_and_time_end_a_run() {
     let go_on = ["```clojure\n1\n```"; 9];
     let limits = AgentLimits { turn_budget: 2, ..AgentLimits::default() };
-    let step = run(&Agent::new("?").limits(limits), &Script::of(&go_on)).await;
+    let step = run(&Agent::new("?").limits(limits), &Script::with_replies(&go_on)).await;
     assert_eq!((failure(&step).reason, step.turns.len()), (AgentReason::TurnBudgetExhausted, 2));
     let limits = AgentLimits { token_budget: Some(250), ..AgentLimits::default() };
-    let step = run(&Agent::new("?").limits(limits), &Script::of(&go_on)).await;
+    let step = run(&Agent::new("?").limits(limits), &Script::with_replies(&go_on)).await;
     assert_eq!((failure(&step).reason, step.turns.len()), (AgentReason::TokenBudgetExhausted, 3));
     let limits = AgentLimits { timeout: Duration::ZERO, ..AgentLimits::default() };
-    let step = run(&Agent::new("?").limits(limits), &Script::of(&go_on)).await;
+    let step = run(&Agent::new("?").limits(limits), &Script::with_replies(&go_on)).await;
     assert_eq!((failure(&step).reason, step.turns.len()), (AgentReason::Timeout, 0));
 }
 
@@ -151,7 +152,7 @@ async fn a_model_that_does_not_answer_ends_the_run() {
     let limits = AgentLimits { timeout: Duration::from_millis(1), ..AgentLimits::default() };
     let step = Agent::new("?").limits(limits).run(&runtime, Arc::new(Silent), &json!({})).await;
     assert_eq!(failure(&step).reason, AgentReason::Timeout);
-    let step = run(&Agent::new("?"), &Script::of(&[])).await;
+    let step = run(&Agent::new("?"), &Script::with_replies(&[])).await;
     assert_eq!(failure(&step).to_string(), "llm_error: the script is over");
 }
 
@@ -160,7 +161,7 @@ async fn nothing_goes_on_behind_a_write_or_what_may_be_one() {
     let read = "```clojure\n(tool/look)\n```";
     let write = "```clojure\n(do (tool/look) (tool/change) (/ 1 0))\n```";
     let agent = Agent::new("?").tool(tool("look", Effect::Read)).tool(tool("change", Effect::Write));
-    let script = Script::of(&[read, write, "(return 1)"]);
+    let script = Script::with_replies(&[read, write, "(return 1)"]);
     let step = run(&agent, &script).await;
     let stopped = failure(&step);
     assert_eq!(stopped.reason, AgentReason::PartialSideEffects);
@@ -169,10 +170,11 @@ async fn nothing_goes_on_behind_a_write_or_what_may_be_one() {
     assert_eq!(stopped.matched_calls, [matched]);
     assert_eq!((script.requests(), step.calls.len()), (2, 3), "reads may be followed by more");
     // The mission ends with this program, so the guard does not apply.
-    let step = run(&agent, &Script::of(&["```clojure\n(tool/change)\n(return 2)\n```"])).await;
+    let step = run(&agent, &Script::with_replies(&["```clojure\n(tool/change)\n(return 2)\n```"])).await;
     assert_eq!(step.result, Ok(json!(2)));
     // The guard applies in the last round as well.
-    let step = run(&agent.clone().max_turns(1), &Script::of(&["```clojure\n(tool/change)\n```"])).await;
+    let step =
+        run(&agent.clone().max_turns(1), &Script::with_replies(&["```clojure\n(tool/change)\n```"])).await;
     assert_eq!(failure(&step).reason, AgentReason::PartialSideEffects);
 }
 
@@ -181,7 +183,7 @@ async fn calls_of_servers_are_guarded_and_a_host_can_decide_otherwise() {
     let runtime = with_server().await;
     let call =
         "```clojure\n(tool/call {:server \"fake\" :tool \"echo\" :args {:text \"secret words\"}})\n```";
-    let script = Script::of(&[call, "(return 1)"]);
+    let script = Script::with_replies(&[call, "(return 1)"]);
     let step = Agent::new("?").run(&runtime, script.clone(), &json!({})).await;
     let matched = MatchedCall { server: "fake".into(), tool: "echo".into(), effect: "unknown" };
     assert_eq!(failure(&step).matched_calls, [matched]);
@@ -198,22 +200,23 @@ async fn calls_of_servers_are_guarded_and_a_host_can_decide_otherwise() {
         }
     }
     let agent = Agent::new("?").guard(Arc::new(AtMost(1, AtomicUsize::new(0))));
-    let step = agent.run(&runtime, Script::of(&[call, call, "(return 1)"]), &json!({})).await;
+    let step = agent.run(&runtime, Script::with_replies(&[call, call, "(return 1)"]), &json!({})).await;
     assert_eq!((failure(&step).reason, step.turns.len()), (AgentReason::PartialSideEffects, 2));
 }
 
 #[tokio::test]
 async fn a_single_shot_is_one_program_whose_value_is_the_answer() {
-    let script = Script::of(&["```clojure\n(count (filter #(= % data/letter) (seq data/word)))\n```"]);
+    let script =
+        Script::with_replies(&["```clojure\n(count (filter #(= % data/letter) (seq data/word)))\n```"]);
     let agent = Agent::new("How many {{letter}} are in {{word}}?")
         .single_shot()
         .output_schema(json!({"type": "integer"}));
     let context = json!({"letter": "r", "word": "raspberry"});
     let step = agent.run(&runtime().await, script, &context).await;
     assert_eq!(step.result, Ok(json!(3)));
-    let step = agent.run(&runtime().await, Script::of(&["\"three\"", "(str 3)"]), &context).await;
+    let step = agent.run(&runtime().await, Script::with_replies(&["\"three\"", "(str 3)"]), &context).await;
     assert_eq!(failure(&step).to_string(), "program_failed: there was no program in the reply");
-    let step = agent.run(&runtime().await, Script::of(&["(str 3)"]), &context).await;
+    let step = agent.run(&runtime().await, Script::with_replies(&["(str 3)"]), &context).await;
     let want = "validation_failed: the answer must be integer, got \"3\". Write 3 without quotes.";
     assert_eq!(failure(&step).to_string(), want);
 }
@@ -222,7 +225,7 @@ async fn a_single_shot_is_one_program_whose_value_is_the_answer() {
 async fn retry_turns_are_for_repairs_alone() {
     let wrong = "```clojure\n(return {:name \"saw\"})\n```";
     let agent = Agent::new("?").output::<Product>().max_turns(1).retry_turns(2);
-    let script = Script::of(&[wrong, wrong, "```clojure\n(return {:name \"saw\" :price 3})\n```"]);
+    let script = Script::with_replies(&[wrong, wrong, "```clojure\n(return {:name \"saw\" :price 3})\n```"]);
     let step = run(&agent, &script).await;
     assert_eq!(step.result, Ok(json!({"name": "saw", "price": 3})));
     let kinds: Vec<TurnKind> = step.turns.iter().map(|turn| turn.kind).collect();
@@ -231,16 +234,16 @@ async fn retry_turns_are_for_repairs_alone() {
     assert!(told[1].starts_with("The answer was refused: <data>missing required args price"), "{}", told[1]);
     assert!(told[1].contains("It has to be {:name string :price number"), "{}", told[1]);
     assert!(told[2].ends_with("This is your last try: 1 left. End it with (return v)."), "{}", told[2]);
-    let step = run(&agent, &Script::of(&[wrong; 3])).await;
+    let step = run(&agent, &Script::with_replies(&[wrong; 3])).await;
     assert_eq!((failure(&step).reason, step.turns.len()), (AgentReason::ValidationFailed, 3));
     // A value is no failure, so there is nothing to repair.
-    let step = run(&agent, &Script::of(&["```clojure\n1\n```"; 3])).await;
+    let step = run(&agent, &Script::with_replies(&["```clojure\n1\n```"; 3])).await;
     assert_eq!((failure(&step).reason, step.turns.len()), (AgentReason::MaxTurnsExceeded, 1));
 }
 
 #[tokio::test]
 async fn a_refused_answer_leaves_nothing_behind() {
-    let script = Script::of(&[
+    let script = Script::with_replies(&[
         "```clojure\n(def a 1)\n(return \"no\")\n```",
         "```clojure\n(return a)\n```",
         "```clojure\n(return 3)\n```",
@@ -263,10 +266,11 @@ fn counter(script: Arc<Script>) -> Agent {
 
 #[tokio::test]
 async fn a_child_is_a_tool_on_the_budget_of_its_parent() {
-    let child = Script::of(&["```clojure\n(return (count data/word))\n```"; 4]);
+    let child = Script::with_replies(&["```clojure\n(return (count data/word))\n```"; 4]);
     let agent = Agent::new("Add up.").child("count-letters", counter(child.clone()));
-    let script =
-        Script::of(&["```clojure\n(return (reduce + (map tool/count-letters [\"a\" \"bcd\"])))\n```"]);
+    let script = Script::with_replies(&[
+        "```clojure\n(return (reduce + (map tool/count-letters [\"a\" \"bcd\"])))\n```",
+    ]);
     let step = run(&agent, &script).await;
     assert_eq!(step.result, Ok(json!(4)));
     let told = &script.last_messages()[0];
@@ -279,7 +283,9 @@ async fn a_child_is_a_tool_on_the_budget_of_its_parent() {
     let limits = AgentLimits { turn_budget: 2, ..AgentLimits::default() };
     let step = run(
         &agent.limits(limits),
-        &Script::of(&["```clojure\n(return (reduce + (map tool/count-letters [\"a\" \"bcd\"])))\n```"]),
+        &Script::with_replies(&[
+            "```clojure\n(return (reduce + (map tool/count-letters [\"a\" \"bcd\"])))\n```",
+        ]),
     )
     .await;
     assert_eq!(failure(&step).reason, AgentReason::TurnBudgetExhausted);
@@ -294,15 +300,16 @@ async fn a_child_is_a_tool_on_the_budget_of_its_parent() {
 #[tokio::test]
 async fn a_child_inherits_no_servers_and_agents_nest_only_so_deep() {
     let runtime = with_server().await;
-    let child = Script::of(&["```clojure\n(return (count (tool/servers)))\n```"]);
+    let child = Script::with_replies(&["```clojure\n(return (count (tool/servers)))\n```"]);
     let blind = Agent::new("How many servers?").llm(child.clone());
-    let script = Script::of(&["```clojure\n(return [(count (tool/servers)) (tool/servers-of-child)])\n```"]);
+    let script =
+        Script::with_replies(&["```clojure\n(return [(count (tool/servers)) (tool/servers-of-child)])\n```"]);
     let step =
         Agent::new("?").child("servers-of-child", blind).run(&runtime, script.clone(), &json!({})).await;
     assert_eq!(step.result, Ok(json!([1, 0])));
     assert!(!child.first_system().contains("tool/call") && script.first_system().contains("tool/call"));
 
-    let deep = Script::of(&["```clojure\n(return (tool/next))\n```"; 5]);
+    let deep = Script::with_replies(&["```clojure\n(return (tool/next))\n```"; 5]);
     let leaf = Agent::new("leaf");
     let agent = Agent::new("top").child("next", Agent::new("middle").child("next", leaf));
     let limits = |max_depth| AgentLimits { max_depth, max_turns: 1, ..AgentLimits::default() };
@@ -313,7 +320,7 @@ async fn a_child_inherits_no_servers_and_agents_nest_only_so_deep() {
 
 #[tokio::test]
 async fn what_is_around_an_agent_says_how_deep_it_goes() {
-    let deep = Script::of(&["```clojure\n(return (tool/next))\n```"; 2]);
+    let deep = Script::with_replies(&["```clojure\n(return (tool/next))\n```"; 2]);
     let limits = AgentLimits { max_depth: 0, max_turns: 1, ..AgentLimits::default() };
     let step = run(&Agent::new("top").limits(limits).child("next", Agent::new("leaf")), &deep).await;
     assert!(step.turns[0].feedback.contains("max_depth_exceeded"), "{}", step.turns[0].feedback);
@@ -339,7 +346,7 @@ async fn a_child_whose_caller_does_not_wait_leaves_its_turns() {
     let child = Agent::new("Look.").llm(Arc::new(Once(AtomicUsize::new(0))));
     let limits = Limits { timeout_ms: 1_000, ..Limits::with_upstreams() };
     let agent = Agent::new("?").child("look", child).program_limits(limits).max_turns(1);
-    let script = Script::of(&["```clojure\n(return (tool/look {}))\n```"]);
+    let script = Script::with_replies(&["```clojure\n(return (tool/look {}))\n```"]);
     let step = run(&agent, &script).await;
     assert!(step.result.is_err(), "{step:?}");
     let [(name, child)] = &step.children[..] else { panic!("{step:?}") };
@@ -354,7 +361,7 @@ async fn an_agent_that_only_reads_is_not_told_of_tools_that_change_something() {
     let config = RuntimeConfig { read_only: true, workers: 1, ..RuntimeConfig::default() };
     let runtime = Runtime::start(config).await.expect("a runtime");
     let agent = Agent::new("?").tool(tool("look", Effect::Read)).tool(tool("change", Effect::Write));
-    let script = Script::of(&["```clojure\n(tool/change)\n```", "(return (tool/look))"]);
+    let script = Script::with_replies(&["```clojure\n(tool/change)\n```", "(return (tool/look))"]);
     let step = agent.run(&runtime, script.clone(), &json!({})).await;
     assert_eq!(step.result, Ok(json!(7)));
     let told = script.last_messages();
@@ -364,7 +371,7 @@ async fn an_agent_that_only_reads_is_not_told_of_tools_that_change_something() {
 
 #[tokio::test]
 async fn a_reply_that_was_cut_is_not_run_and_an_empty_one_is_told_as_such() {
-    let script = Script::of(&[]);
+    let script = Script::with_replies(&[]);
     let cut = LlmReply { is_cut: true, ..LlmReply::from("```clojure\n(return (tool/pay))\n") };
     let replies = [cut, LlmReply::from(" "), LlmReply::from("```clojure\n(return 1)\n```")];
     script.replies.lock().expect("a whole list").extend(replies.map(Ok));
@@ -387,7 +394,7 @@ async fn a_compiled_agent_needs_no_model() {
     let samples = [products(), json!({"category": "x", "products": [{"name": "a", "price": 1}]})];
     // Right for the first sample only.
     let wrong = "```clojure\n(return {:name \"saw\" :price (:price (nth data/products 1))})\n```";
-    let script = Script::of(&[wrong, DEAREST]);
+    let script = Script::with_replies(&[wrong, DEAREST]);
     let compiled = agent.compile(&runtime, script.clone(), &samples).await.expect("a program");
     assert_eq!(script.requests(), 2);
     assert!(script.last_messages()[0].contains("Your program will be kept"));
@@ -407,12 +414,12 @@ async fn a_compiled_agent_needs_no_model() {
 #[tokio::test]
 async fn wrong_contexts_and_tools_are_told() {
     let runtime = runtime().await;
-    let step = Agent::new("?").run(&runtime, Script::of(&[]), &json!([1])).await;
+    let step = Agent::new("?").run(&runtime, Script::with_replies(&[]), &json!([1])).await;
     assert_eq!(failure(&step).reason, AgentReason::InvalidAgent);
-    let step = Agent::new("{{x}}").run(&runtime, Script::of(&[]), &json!({})).await;
+    let step = Agent::new("{{x}}").run(&runtime, Script::with_replies(&[]), &json!({})).await;
     assert!(failure(&step).message.contains("{{x}}"));
     let twice = Agent::new("?").tool(tool("a", Effect::Read)).child("a", Agent::new("?"));
-    let step = twice.run(&runtime, Script::of(&[]), &json!({})).await;
+    let step = twice.run(&runtime, Script::with_replies(&[]), &json!({})).await;
     assert_eq!(failure(&step).message, "tool \"a\" is given twice");
 }
 
@@ -436,7 +443,7 @@ async fn prompts_are_as_they_were_looked_at() {
         .system_prefix("You work for a garden centre.")
         .system_suffix("Prices are in euros.")
         .output::<Product>();
-    let script = Script::of(&[
+    let script = Script::with_replies(&[
         "```clojure\n(println (describe data/products))\n(def n (count data/products))\n```",
         "```clojure\n(return {:name (tool/find 1)})\n```",
         "```clojure\n(return {:name \"saw\"})\n```",
@@ -445,7 +452,7 @@ async fn prompts_are_as_they_were_looked_at() {
     let step = agent.run(&with_server().await, script.clone(), &products()).await;
     assert!(step.result.is_ok(), "{step:?}");
     common::golden("agent", "loop.txt", &conversation(&script));
-    let script = Script::of(&[DEAREST]);
+    let script = Script::with_replies(&[DEAREST]);
     let single =
         Agent::new("What is the dearest thing for the {{category}}?").single_shot().output::<Product>();
     let _ = single.run(&runtime().await, script.clone(), &products()).await;
@@ -457,14 +464,14 @@ async fn what_a_namespace_needs_is_looked_at_before_each_turn() {
     let logs =
         Prelude::compile("logs", "(ns logs)\n(defn all [] (tool/log_sessions {}))").expect("it compiles");
     let agent = Agent::new("?").prelude(Arc::new(logs));
-    let script = Script::of(&["(return 1)"]);
+    let script = Script::with_replies(&["(return 1)"]);
     let step = run(&agent, &script).await;
     let want = "prelude_attach_failed: prelude attach failed: export `logs/all` requires granted tool `log_sessions`, but \
                 the host did not grant a tool of that name for this run";
     assert_eq!(failure(&step).to_string(), want);
     assert_eq!(script.requests(), 0, "no model is asked");
     let granted = agent.tool(tool("log_sessions", Effect::Read));
-    assert_eq!(run(&granted, &Script::of(&["(return (logs/all))"])).await.result, Ok(json!(7)));
+    assert_eq!(run(&granted, &Script::with_replies(&["(return (logs/all))"])).await.result, Ok(json!(7)));
 
     // The backing tool exists in the first round, and is gone in the second.
     let runtime = Arc::new(with_server().await);
@@ -476,7 +483,7 @@ async fn what_a_namespace_needs_is_looked_at_before_each_turn() {
     let crm = "(ns crm)\n(defn look [] (tool/call {:server \"fake\" :tool \"echo\" :args {}}))";
     let crm = Arc::new(Prelude::compile("crm", crm).expect("it compiles"));
     let agent = Agent::new("?").prelude(crm).tool(swap.effect(Effect::Read));
-    let script = Script::of(&["```clojure\n(tool/swap)\n```", "(return 1)"]);
+    let script = Script::with_replies(&["```clojure\n(tool/swap)\n```", "(return 1)"]);
     let step = agent.run(&runtime, script.clone(), &json!({})).await;
     assert_eq!((failure(&step).reason, step.turns.len()), (AgentReason::PreludeAttachFailed, 1));
     assert!(failure(&step).message.contains("upstream server `fake` is not configured for this run"));
@@ -492,12 +499,12 @@ async fn a_step_says_which_prelude_its_programs_had() {
         (agent.clone(), ["(n/one)", "(return (n/one))"]),
         (agent.clone().single_shot(), ["(return (n/one))", ""]),
     ] {
-        let step = agent.run(&runtime, Script::of(&replies), &json!({})).await;
+        let step = agent.run(&runtime, Script::with_replies(&replies), &json!({})).await;
         assert_eq!(step.result.expect("an answer"), 1);
         assert_eq!(step.prelude_trace.as_ref(), Some(prelude.trace()));
     }
     let compiled = agent.compiled_from(&runtime, "(return (n/one))").expect("a program");
     assert_eq!(compiled.run(&json!({})).await.prelude_trace.as_ref(), Some(prelude.trace()));
-    let bare = Agent::verbatim("?").run(&runtime, Script::of(&["(return 1)"]), &json!({})).await;
+    let bare = Agent::verbatim("?").run(&runtime, Script::with_replies(&["(return 1)"]), &json!({})).await;
     assert_eq!(bare.prelude_trace, None);
 }

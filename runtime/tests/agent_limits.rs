@@ -16,7 +16,7 @@ use std::time::Duration;
 #[tokio::test]
 async fn a_conversation_is_bounded() {
     let print = "```clojure\n(println (apply str (repeat 3000 \"x\")))\n```";
-    let script = Script::of(&[print, print, print, print, "(return 1)"]);
+    let script = Script::with_replies(&[print, print, print, print, "(return 1)"]);
     let limits = AgentLimits { prompt_bytes: 5_000, feedback_bytes: 1_000, ..AgentLimits::default() };
     let step = run(&Agent::new("?").limits(limits), &script).await;
     assert_eq!(step.result, Ok(json!(1)));
@@ -32,7 +32,7 @@ async fn no_prompt_and_no_trace_holds_a_secret() {
     let _ = Credential::secret("sk-planted-1234567890", &secrets);
     let config = RuntimeConfig { secrets, workers: 1, ..RuntimeConfig::default() };
     let runtime = Runtime::start(config).await.expect("a runtime");
-    let script = Script::of(&[
+    let script = Script::with_replies(&[
         "```clojure\n(println data/key)\n(tool/leak)\n```",
         "I saw sk-planted-1234567890\n```clojure\n(fail data/key)\n```",
     ]);
@@ -52,7 +52,7 @@ async fn a_write_that_is_under_way_when_the_time_is_over_is_told() {
     let hangs = HostTool::new("pay", |_: NoArguments| std::future::pending::<Result<(), Infallible>>());
     let limits = AgentLimits { timeout: Duration::from_secs(3), ..AgentLimits::default() };
     let agent = Agent::new("Pay.").tool(hangs.effect(Effect::Write)).limits(limits);
-    let step = run(&agent, &Script::of(&["```clojure\n(return (tool/pay))\n```"])).await;
+    let step = run(&agent, &Script::with_replies(&["```clojure\n(return (tool/pay))\n```"])).await;
     let stopped = failure(&step);
     assert_eq!(stopped.reason, AgentReason::PartialSideEffects, "{step:?}");
     let matched = MatchedCall { server: "tool".into(), tool: "pay".into(), effect: "write" };
@@ -64,7 +64,7 @@ async fn calls_of_all_turns_have_one_budget() {
     let limits = Limits { max_upstream_calls: 3, ..Limits::with_upstreams() };
     let agent = Agent::new("?").tool(tool("look", Effect::Read)).program_limits(limits);
     let twice = "```clojure\n(do (tool/look) (tool/look) (:upstream-calls (budget/remaining)))\n```";
-    let script = Script::of(&[twice, twice, "(return :no)"]);
+    let script = Script::with_replies(&[twice, twice, "(return :no)"]);
     let step = run(&agent, &script).await;
     assert_eq!(statuses(&step)[..2], [TurnStatus::Continued, TurnStatus::Failed]);
     assert_eq!(step.calls.iter().filter(|call| call.status == CallStatus::Ok).count(), 3);
@@ -73,7 +73,7 @@ async fn calls_of_all_turns_have_one_budget() {
     assert!(told[2].contains("the program has used up its calls"), "{}", told[2]);
     // A program to be compiled has the whole budget for each of the samples.
     let samples = [json!({"n": 1}), json!({"n": 2})];
-    let kept = Script::of(&["```clojure\n(do (tool/look) (tool/look) (return data/n))\n```"]);
+    let kept = Script::with_replies(&["```clojure\n(do (tool/look) (tool/look) (return data/n))\n```"]);
     assert!(agent.compile(&runtime().await, kept, &samples).await.is_ok());
 }
 
@@ -83,7 +83,7 @@ async fn a_reply_without_end_is_neither_run_nor_told_back() {
     let agent = Agent::new("Pay.").tool(tool("pay", Effect::Write)).limits(limits);
     let long = format!("```clojure\n(tool/pay)\n{}\n```", "; é".repeat(100_000));
     let talk = "é".repeat(100_000);
-    let script = Script::of(&[&long, &talk, "```clojure\n(return 1)\n```"]);
+    let script = Script::with_replies(&[&long, &talk, "```clojure\n(return 1)\n```"]);
     let step = run(&agent, &script).await;
     assert_eq!((&step.result, step.calls.len()), (&Ok(json!(1)), 0));
     let told = script.last_messages();
@@ -98,7 +98,7 @@ async fn a_reply_without_end_is_neither_run_nor_told_back() {
 
 #[tokio::test]
 async fn tokens_that_a_server_makes_up_end_the_budget() {
-    let script = Script::of(&[]);
+    let script = Script::with_replies(&[]);
     let usage = TokenUsage { input: Some(u64::MAX), output: Some(u64::MAX) };
     let counted = LlmReply { usage, ..LlmReply::from("```clojure\n1\n```") };
     script.replies.lock().expect("a whole list").extend([counted.clone(), counted].map(Ok));
@@ -109,7 +109,8 @@ async fn tokens_that_a_server_makes_up_end_the_budget() {
 
 #[tokio::test]
 async fn a_program_that_fails_with_later_data_is_told_so() {
-    let script = Script::of(&["```clojure\n(return (/ 6 data/n))\n```", "```clojure\n(return data/n)\n```"]);
+    let script =
+        Script::with_replies(&["```clojure\n(return (/ 6 data/n))\n```", "```clojure\n(return data/n)\n```"]);
     let samples = [json!({"n": 2}), json!({"n": 0})];
     assert!(Agent::new("?").compile(&runtime().await, script.clone(), &samples).await.is_ok());
     let told = &script.last_messages()[1];

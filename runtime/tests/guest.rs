@@ -31,7 +31,7 @@ struct CallList {
 
 impl CallList {
     /// `calls`: `[server, tool, arguments]` each.
-    fn of(broker: &Arc<ToolBroker>, calls: Value) -> MakeGuest {
+    fn make(broker: &Arc<ToolBroker>, calls: Value) -> MakeGuest {
         let calls: Vec<(String, String, Value)> = serde_json::from_value(calls).expect("a list of calls");
         let call = |(server, tool, arguments): (String, String, Value)| {
             let arguments = arguments.to_string();
@@ -120,7 +120,7 @@ fn limits() -> Limits {
 }
 
 async fn run(runtime: &Runtime, limits: Limits, calls: Value) -> Outcome {
-    runtime.run_guest(limits, CallList::of(runtime.broker(), calls)).await
+    runtime.run_guest(limits, CallList::make(runtime.broker(), calls)).await
 }
 
 fn answers(outcome: &Outcome) -> Value {
@@ -241,7 +241,7 @@ async fn a_run_that_is_cancelled_takes_its_call_back() {
     let runtime = runtime_with(&server, StartPolicy::All, &SecretRegistry::new()).await;
     let calls = json!([["memory", "echo", {}], ["memory", "hang", {}], ["memory", "echo", {}]]);
     let (sender, mut events) = unbounded_channel();
-    let guest = CallList::of(runtime.broker(), calls);
+    let guest = CallList::make(runtime.broker(), calls);
     let submitted = runtime.submit_guest(limits(), guest, Box::new(Watcher(sender)));
     logged(&server, "tools/call hang").await;
     submitted.cancel();

@@ -22,7 +22,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(letter: char) -> Option<Kind> {
+    fn from_letter(letter: char) -> Option<Kind> {
         Some(match letter {
             'I' => Kind::Integer,
             'V' => Kind::Vector,
@@ -392,7 +392,7 @@ impl Writer<'_> {
             }
             match characters.next() {
                 Some('=') => {
-                    let Some(kind) = characters.next().and_then(Kind::of) else { continue };
+                    let Some(kind) = characters.next().and_then(Kind::from_letter) else { continue };
                     let first = self.choose(NAMES.len());
                     let free = |name: &&str| !own.iter().any(|(_, taken)| taken == name);
                     let name = NAMES.iter().cycle().skip(first).find(|name| free(name)).unwrap();
@@ -407,7 +407,7 @@ impl Writer<'_> {
                 Some('-') => self.scope.truncate(outside),
                 Some(digit @ '0'..='9') => self.out.push_str(own[digit as usize - '0' as usize].1),
                 Some(letter) => {
-                    if let Some(kind) = Kind::of(letter) {
+                    if let Some(kind) = Kind::from_letter(letter) {
                         self.expression(kind, depth);
                     }
                 }

@@ -63,7 +63,7 @@ pub struct ModelServer {
 
 impl ModelServer {
     /// A server for a model that replies with these programs.
-    pub fn of(replies: &[&str]) -> ModelServer {
+    pub fn with_programs(replies: &[&str]) -> ModelServer {
         ModelServer::answering(replies.iter().map(|reply| ModelAnswer::program(reply)).collect())
     }
 

@@ -25,15 +25,15 @@ impl Server {
     /// Starts `ptc serve` with these flags and shakes hands.
     pub fn start(flags: &[&str]) -> Server {
         let arguments: Vec<&str> = std::iter::once("serve").chain(flags.iter().copied()).collect();
-        Server::of(ptc(&arguments))
+        Server::from_command(ptc(&arguments))
     }
 
     /// Starts this `ptc serve` command and shakes hands. A failing test shows the end of its log.
-    pub fn of(command: Command) -> Server {
+    pub fn from_command(command: Command) -> Server {
         Server::offering(command, json!({}))
     }
 
-    /// [`Server::of`] for a client with these capabilities.
+    /// [`Server::from_command`] for a client with these capabilities.
     pub fn offering(command: Command, capabilities: Value) -> Server {
         let mut server = Server::silent(command);
         let client = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities,

@@ -21,7 +21,7 @@ impl WebServer {
     pub fn start(flags: &[&str]) -> WebServer {
         let arguments: Vec<&str> =
             ["serve", "--http", "127.0.0.1:0"].into_iter().chain(flags.iter().copied()).collect();
-        WebServer::of(ptc(&arguments))
+        WebServer::from_command(ptc(&arguments))
     }
 
     /// Starts a server that runs one program at a time, without a time limit.
@@ -39,7 +39,7 @@ impl WebServer {
     }
 
     /// Starts this command, and waits until it logs its address.
-    pub fn of(mut command: Command) -> WebServer {
+    pub fn from_command(mut command: Command) -> WebServer {
         let mut child = command.spawn().unwrap();
         let (sender, log) = channel();
         let errors = BufReader::new(child.stderr.take().unwrap());

@@ -33,7 +33,7 @@ impl Llm for Script {
 }
 
 impl Script {
-    pub(crate) fn of(replies: &[&str]) -> Arc<Script> {
+    pub(crate) fn with_replies(replies: &[&str]) -> Arc<Script> {
         let usage = TokenUsage { input: Some(100), output: Some(10) };
         let reply = |text: &&str| Ok(LlmReply { usage, ..LlmReply::from(*text) });
         Arc::new(Script { replies: Mutex::new(replies.iter().map(reply).collect()), ..Script::default() })

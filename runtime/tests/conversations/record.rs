@@ -69,7 +69,7 @@ impl Texts {
 }
 
 /// The conversations of a scenario.
-pub(crate) fn of(conversations: &[Conversation], systems: &Systems) -> String {
+pub(crate) fn render(conversations: &[Conversation], systems: &Systems) -> String {
     let (mut texts, mut told) = (Texts::default(), String::new());
     for Conversation { provider, stream, turns, outcome } in conversations {
         let way = if *stream { "as a stream" } else { "whole" };

@@ -109,7 +109,7 @@ pub(crate) async fn check(
             Conversation { provider, stream, turns, outcome }
         }
     }));
-    let text = record::of(&conversations.await, &record::systems().await);
+    let text = record::render(&conversations.await, &record::systems().await);
     common::golden("conversations", &format!("{name}.txt"), &text);
 }
 

@@ -84,7 +84,7 @@ impl Folder {
     }
 
     fn serve(&self, config: &str) -> Server {
-        Server::of(self.command(&["serve", "--tools", "execute_program"], config))
+        Server::from_command(self.command(&["serve", "--tools", "execute_program"], config))
     }
 
     /// Exit code, output and log of a script.

@@ -152,7 +152,7 @@ fn after_a_crash_clients_without_sessions_go_on() {
     assert_eq!(tiny(&mut server.connect()), 200);
     server.signal("KILL");
     assert_eq!(server.ended(), None);
-    let server = WebServer::of(ptc(&["serve", "--http", &address]));
+    let server = WebServer::from_command(ptc(&["serve", "--http", &address]));
     assert_eq!(tiny(&mut server.connect()), 200);
     // Clients with a session learn that it is gone, and begin anew.
     assert_eq!(session.ask(&server, "ping", json!({})).status, 404);

@@ -136,8 +136,9 @@ fn authorization(token: &str) -> String {
 
 #[test]
 fn a_token_reaches_no_server_but_its_own_by_any_tool_and_name() {
-    let model =
-        ModelServer::of(&["(return (tool/call {:server (subs \"-shut\" 1) :tool \"stats\" :args {}}))"]);
+    let model = ModelServer::with_programs(&[
+        "(return (tool/call {:server (subs \"-shut\" 1) :tool \"stats\" :args {}}))",
+    ]);
     let tokens = Tokens::start(&model);
     let sessions = ["all", "some", "none"].map(|token| (token, tokens.session(token)));
     let session = |token: &str| sessions.iter().find(|(name, _)| *name == token).unwrap().1.clone();
@@ -203,7 +204,7 @@ fn a_token_reaches_no_server_but_its_own_by_any_tool_and_name() {
 
 #[test]
 fn what_is_offered_names_no_other_server() {
-    let model = ModelServer::of(&["(return 1)"]);
+    let model = ModelServer::with_programs(&["(return 1)"]);
     let tokens = Tokens::start(&model);
     // Lists mention tools once these are loaded.
     tokens.call("all", "proxy-dispatch", &json!({ "action": "list" }));
@@ -236,7 +237,7 @@ fn what_is_offered_names_no_other_server() {
 
 #[test]
 fn a_token_that_loses_a_server_loses_it_in_what_it_has_begun() {
-    let model = ModelServer::of(&["(return 1)"]);
+    let model = ModelServer::with_programs(&["(return 1)"]);
     let tokens = Tokens::start(&model);
     let session = tokens.session("some");
     let program = "(tool/call {:server \"open\" :tool \"stats\" :args {}})";
@@ -270,7 +271,7 @@ print("looked", "found" if found else "nothing")
 #[test]
 #[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
 fn what_scripts_of_others_are_told_is_not_in_the_memory_of_a_script() {
-    let model = ModelServer::of(&["(return 1)"]);
+    let model = ModelServer::with_programs(&["(return 1)"]);
     let tokens = Tokens::with(&model, "cpython", &[]);
     let script = |token: &str, code: &str| tokens.call(token, "execute_program", &json!({ "code": code }));
     // Functions exist once tools are listed.
@@ -334,7 +335,7 @@ fn exports_that_need_another_server_are_not_there() {
 (ns shutter "All of it." {:visibility :prompt})
 (defn near "Far" [] (:value (tool/call 'shut/stats {})))"#;
     std::fs::write(&prelude, text).unwrap();
-    let model = ModelServer::of(&["(return (stats/pure))"]);
+    let model = ModelServer::with_programs(&["(return (stats/pure))"]);
     let tokens = Tokens::with(&model, "monty", &["--prelude", prelude.to_str().unwrap()]);
     let text_of = |answer: String| {
         let answer: Value = serde_json::from_str(&answer).unwrap();
@@ -392,7 +393,7 @@ fn listener(tokens: &Tokens, token: &str) -> (Browser, Answer) {
 
 #[test]
 fn a_stream_tells_of_the_list_of_its_token_and_ends_with_it() {
-    let model = ModelServer::of(&["(return 1)"]);
+    let model = ModelServer::with_programs(&["(return 1)"]);
     let tokens = Tokens::start(&model);
     for server in ["open", "shut"] {
         tokens.call("all", "proxy-dispatch", &json!({ "action": "list", "connection": server }));

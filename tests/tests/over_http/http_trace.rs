@@ -221,7 +221,9 @@ fn every_tool_that_calls_servers_says_the_trace() {
 fn over_standard_input_requests_say_it_themselves() {
     let config = upstreams().write();
     let mut server =
-        ptc_tests::serve::Server::of(ptc(&[&["serve"][..], &config.flags(&["--timeout", "120s"])].concat()));
+        ptc_tests::serve::Server::from_command(ptc(
+            &[&["serve"][..], &config.flags(&["--timeout", "120s"])].concat()
+        ));
     let params = json!({ "name": "lisp_eval", "arguments": arguments(PROGRAM),
         "_meta": { "traceparent": OWN, "tracestate": STATE } });
     let answer = server.request("tools/call", params);

@@ -164,7 +164,7 @@ fn the_server_shows_none_and_programs_get_what_was_said() {
     let leaky = Leaky::start();
     for profile in ["slim", "debug"] {
         let flags = ["serve", "--response-profile", profile, "--catalog-mode", "inline"];
-        let mut server = Server::of(leaky.command(&[&flags[..], &LIMITS].concat()));
+        let mut server = Server::from_command(leaky.command(&[&flags[..], &LIMITS].concat()));
         let mut all = server.request("logging/setLevel", json!({ "level": "debug" })).to_string();
         all += &server.request("tools/list", json!({})).to_string();
         // A subset suffices for the second profile, which formats the same content.

@@ -94,14 +94,14 @@ impl Client {
 
     /// Makes a call that is answered with a request for input.
     fn asked(&mut self, params: &Value) -> Round {
-        Round::of(params, self.call(params.clone()))
+        Round::new(params, self.call(params.clone()))
     }
 
     /// Answers every request until the call is over.
     fn answer_all(&mut self, mut message: Value, params: &Value) -> (Value, usize) {
         let mut answered = 0;
         while message["result"]["resultType"] == "input_required" {
-            let round = Round::of(params, message);
+            let round = Round::new(params, message);
             answered += round.names().len();
             let responses: serde_json::Map<_, _> =
                 round.names().into_iter().map(|name| (name, json!({ "action": "decline" }))).collect();
@@ -118,7 +118,7 @@ struct Round {
 }
 
 impl Round {
-    fn of(params: &Value, message: Value) -> Round {
+    fn new(params: &Value, message: Value) -> Round {
         let result = message["result"].clone();
         assert_eq!(result["resultType"], "input_required", "{message}");
         assert!(result["requestState"].as_str().is_some_and(|state| state.len() > 40), "{message}");
@@ -211,7 +211,7 @@ fn roots_are_asked_for_in_the_same_way() {
         assert_eq!(text_of(&over["result"]), r#"[{"roots" [{"uri" "file:///work"}]} nil]"#);
         // A client that does not declare the capability again is not asked a third time.
         let round = client.asked(&program("(:value (tool/call 'probe/roots {}))"));
-        let again = Round::of(&round.params, client.call(round.answered(json!({}))));
+        let again = Round::new(&round.params, client.call(round.answered(json!({}))));
         let over = client.call(again.answered(json!({})));
         assert_eq!(text_of(&over["result"]), r#"[nil "the client does not answer"]"#);
     }
@@ -222,7 +222,7 @@ fn what_is_left_out_is_asked_once_more_and_then_cancelled() {
     for start in TRANSPORTS {
         let mut client = start(Upstreams::probe(), "120s", &[]);
         let round = client.asked(&program(FORM));
-        let again = Round::of(&round.params, client.call(round.answered(json!({ "other": {} }))));
+        let again = Round::new(&round.params, client.call(round.answered(json!({ "other": {} }))));
         assert_eq!(again.result["inputRequests"], round.result["inputRequests"]);
         assert_ne!(again.result["requestState"], round.result["requestState"]);
         let over = client.call(again.answered(json!({})));

@@ -46,7 +46,7 @@ fn folder() -> TempDir {
 fn server(folder: &Path, flags: &[&str]) -> Server {
     let mut command = ptc(&["serve", "--tools", "lisp_eval,execute_program", "--python-engine", "monty"]);
     command.current_dir(folder).args(["--upstreams-config", "config.yaml"]).args(flags);
-    Server::of(command)
+    Server::from_command(command)
 }
 
 #[test]

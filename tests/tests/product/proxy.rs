@@ -125,7 +125,7 @@ fn it_stands_beside_other_tools_and_starts_servers_when_they_are_needed() {
 fn server_in(dir: &std::path::Path, flags: &[&str]) -> Server {
     let mut command = ptc_tests::binary::ptc(&[&["serve"], flags].concat());
     command.env("TMPDIR", dir);
-    Server::of(command)
+    Server::from_command(command)
 }
 
 /// The spilled results of a folder.
@@ -288,7 +288,7 @@ fn kept_results_are_their_owners_and_end_with_their_session() {
         ["--http", "127.0.0.1:0", "--tools", "proxy-dispatch", "--http-tokens", tokens.to_str().unwrap()];
     let mut command = ptc_tests::binary::ptc(&[&["serve"][..], &config.flags(&flags)].concat());
     command.env("TMPDIR", dir.path());
-    let server = WebServer::of(command);
+    let server = WebServer::from_command(command);
     let bearer = |letter: &str| format!("Bearer {}", letter.repeat(32));
     let (a, b) = (bearer("a"), bearer("b"));
     let begin = |token: &str| SessionClient::begin(&server, "2025-11-25", &[("Authorization", token)]);

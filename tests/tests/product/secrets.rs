@@ -284,7 +284,7 @@ fn messages_stay_valid_whatever_a_secret_is() {
         }
         command
     };
-    let mut server = Server::of(command(&["serve", "--response-profile", "structured"]));
+    let mut server = Server::from_command(command(&["serve", "--response-profile", "structured"]));
     let list = server.request("tools/list", json!({}));
     assert_eq!(list["result"]["tools"][0]["name"], "lisp_eval", "{list}");
     assert_eq!(list["result"]["tools"][0]["inputSchema"]["type"], "object", "{list}");

@@ -12,7 +12,7 @@ const NAME: &str =
 
 #[test]
 fn a_task_is_solved_over_the_servers() {
-    let (config, model) = (shop(), ModelServer::of(&[NAME]));
+    let (config, model) = (shop(), ModelServer::with_programs(&[NAME]));
     let mut server = started(&config, &model, &["--aggregator-read-only"]);
     let tools = server.request("tools/list", json!({}))["result"]["tools"].clone();
     let tools = tools.as_array().unwrap();
@@ -55,8 +55,10 @@ fn a_task_is_solved_over_the_servers() {
 
 #[test]
 fn turns_retries_and_constraints_are_kept_to() {
-    let (config, model) =
-        (shop(), ModelServer::of(&["(def n 1)", "(return {:rows [{:a 1 :b 2} {:a 3 :b 4}] :x n})"]));
+    let (config, model) = (
+        shop(),
+        ModelServer::with_programs(&["(def n 1)", "(return {:rows [{:a 1 :b 2} {:a 3 :b 4}] :x n})"]),
+    );
     let mut server = started(
         &config,
         &model,
@@ -67,7 +69,7 @@ fn turns_retries_and_constraints_are_kept_to() {
     assert_eq!(told["structured_result"], json!({"rows": [{"a": 1, "b": 2}], "x": 1}));
     assert_eq!(told["warnings"], json!([{"code": "unsupported_constraint", "detail": "tone"}]));
     assert!(told.get("program").is_none());
-    let one_turn = ModelServer::of(&["(def n 1)"]);
+    let one_turn = ModelServer::with_programs(&["(def n 1)"]);
     let mut server = started(&config, &one_turn, &["--aggregator-read-only"]);
     let result = task(&mut server, json!({"task": "?"}));
     assert_eq!(
@@ -89,7 +91,7 @@ fn turns_retries_and_constraints_are_kept_to() {
 #[test]
 fn nothing_goes_on_behind_a_call_that_may_have_written() {
     let call = "(tool/call {:server \"probe\" :tool \"echo\" :args {:v \"planted words\"}})";
-    let (config, model) = (Upstreams::probe().write(), ModelServer::of(&[call]));
+    let (config, model) = (Upstreams::probe().write(), ModelServer::with_programs(&[call]));
     let mut server = started(&config, &model, &["--agentic-allow-writes", "--agentic-max-turns", "3"]);
     let result = task(&mut server, json!({"task": "?"}));
     let told = &result["structuredContent"];
@@ -128,7 +130,7 @@ fn wrong_settings_end_the_start() {
 
 #[test]
 fn the_command_prints_the_answer() {
-    let (config, model) = (shop(), ModelServer::of(&[NAME]));
+    let (config, model) = (shop(), ModelServer::with_programs(&[NAME]));
     let context = json!({"id": "c-07"}).to_string();
     let flags = [
         "task",
@@ -150,7 +152,7 @@ fn the_command_prints_the_answer() {
     let finished = run(ptc(&json), "");
     let told: Value = serde_json::from_str(&finished.stdout).unwrap();
     assert_eq!((&told["status"], &told["answer"]), (&json!("ok"), &json!(printed)));
-    let gives_up = ModelServer::of(&["(fail \"no such customer\")"]);
+    let gives_up = ModelServer::with_programs(&["(fail \"no such customer\")"]);
     let flags =
         ["task", "?", "--agentic-model", "m", "--agentic-base-url", gives_up.url(), "--aggregator-read-only"];
     let finished = run(ptc(&flags.into_iter().chain(config.flags(&[])).collect::<Vec<_>>()), "");
@@ -162,7 +164,7 @@ fn the_command_prints_the_answer() {
 fn records_say_what_the_model_did() {
     let folder = tempfile::tempdir().unwrap();
     let config = shop();
-    let model = ModelServer::of(&["no program at all (", NAME, "(return (:name nobody))"]);
+    let model = ModelServer::with_programs(&["no program at all (", NAME, "(return (:name nobody))"]);
     let flags =
         ["--aggregator-read-only", "--agentic-max-turns", "1", "--agentic-retry-turns", "1", "--debug-tool"];
     let traces = ["--trace-dir", folder.path().to_str().unwrap(), "--trace-payloads", "full"];
@@ -243,7 +245,7 @@ fn the_key_of_the_model_is_a_credential_and_shows_nowhere() {
     // A model that knows or guesses its key puts it into text, program and answer.
     let reply = format!("; I am {KEY}\n(println \"{KEY}\")\n(return {{:key \"{KEY}\" \"{KEY}\" 1}})");
     let echo = format!("(fail \"bad key {KEY}\")");
-    let model = ModelServer::of(&[&reply, &echo]);
+    let model = ModelServer::with_programs(&[&reply, &echo]);
     let traces = folder.path().to_str().unwrap();
     let flags = [
         ["--upstreams-config", config.path().to_str().unwrap()],

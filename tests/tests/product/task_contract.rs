@@ -38,7 +38,8 @@ const CUSTOMER: &str = "(:value (tool/call {:server \"shop\" :tool \"get_custome
 fn answers_have_every_field_of_the_contract_with_either_provider() {
     let config = shop();
     for provider in ["some-model", "anthropic:claude-test"] {
-        let model = ModelServer::of(&[&format!("(return {CUSTOMER})"), "(fail {:why \"because\"})"]);
+        let model =
+            ModelServer::with_programs(&[&format!("(return {CUSTOMER})"), "(fail {:why \"because\"})"]);
         let url = model.url().trim_end_matches("/v1").to_owned();
         let base = if provider == "some-model" { model.url() } else { &url };
         let flags = ["--agentic", "--agentic-model", provider, "--agentic-base-url", base];
@@ -187,7 +188,7 @@ fn a_server_without_the_key_of_its_model_serves_everything_else() {
     let arguments: Vec<&str> = std::iter::once("serve").chain(flags).collect();
     let mut command = ptc(&arguments);
     command.env_remove("OPENROUTER_API_KEY");
-    let mut server = Server::of(command);
+    let mut server = Server::from_command(command);
     assert_eq!(server.text("(+ 1 2)"), "3");
     let result = task(&mut server, json!({"task": "?"}));
     let told = &result["structuredContent"];
@@ -205,15 +206,16 @@ fn all_turns_have_one_budget_of_calls_and_a_call_without_an_answer_is_a_side_eff
     );
     let reason =
         "(return (:reason (tool/call {:server \"shop\" :tool \"get_customer\" :args {:id \"c-07\"}})))";
-    let model = ModelServer::of(&[&twice, reason]);
+    let model = ModelServer::with_programs(&[&twice, reason]);
     let mut server = reading(&config, &model, &["--max-upstream-calls", "2", "--agentic-max-turns", "2"]);
     let told = task(&mut server, json!({"task": "?"}))["structuredContent"].clone();
     assert_eq!((&told["status"], &told["answer"]), (&json!("ok"), &json!("cap_exhausted")), "{told}");
     assert_eq!(told["upstream_calls"].as_array().unwrap().len(), 3);
 
     let probe = Upstreams::probe().write();
-    let holds =
-        ModelServer::of(&["(do (tool/call {:server \"probe\" :tool \"hold\" :args {}}) (loop [] (recur)))"]);
+    let holds = ModelServer::with_programs(&[
+        "(do (tool/call {:server \"probe\" :tool \"hold\" :args {}}) (loop [] (recur)))",
+    ]);
     let flags = ["--agentic-allow-writes", "--agentic-task-timeout", "5s", "--timeout", "10m"];
     let mut server = started(&probe, &holds, &flags);
     let told = task(&mut server, json!({"task": "?"}))["structuredContent"].clone();
@@ -227,7 +229,7 @@ fn a_call_that_its_program_left_was_attempted() {
     // The second branch fails when it has an answer, so after the call of the first.
     let call = "(tool/call {:server \"probe\" :tool (if (= i 0) \"hold\" \"echo\") :args {}})";
     let program = format!("(pmap (fn [i] {call} (fail \"enough\")) [0 1])");
-    let model = ModelServer::of(&[&program]);
+    let model = ModelServer::with_programs(&[&program]);
     let mut server = started(&probe, &model, &["--agentic-allow-writes"]);
     let told = task(&mut server, json!({"task": "?"}))["structuredContent"].clone();
     assert_eq!(told["reason"], "partial_side_effects", "{told}");
@@ -245,7 +247,7 @@ fn shown(call: &Value) -> [&Value; 4] {
 
 #[test]
 fn a_lazy_catalog_is_pointed_at_and_the_log_has_sizes_and_hashes_of_summaries() {
-    let (config, model) = (shop(), ModelServer::of(&["(return 1)"]));
+    let (config, model) = (shop(), ModelServer::with_programs(&["(return 1)"]));
     let heading = "\nAvailable upstream capabilities:\n";
     let summary = |server: &mut Server| {
         let description = lisp_task(server)["description"].as_str().unwrap().to_owned();
@@ -272,7 +274,7 @@ fn a_lazy_catalog_is_pointed_at_and_the_log_has_sizes_and_hashes_of_summaries() 
 #[test]
 fn an_answer_that_is_too_long_is_cut_and_says_so() {
     let config = shop();
-    let model = ModelServer::of(&["(return (vec (range 100)))"]);
+    let model = ModelServer::with_programs(&["(return (vec (range 100)))"]);
     let mut server = reading(&config, &model, &["--agentic-max-result-bytes", "20"]);
     let result = task(&mut server, json!({"task": "?"}));
     let told = &result["structuredContent"];
@@ -285,7 +287,7 @@ fn an_answer_that_is_too_long_is_cut_and_says_so() {
 
 #[test]
 fn what_a_task_may_do_is_in_its_annotations() {
-    let model = ModelServer::of(&["(return 1)"]);
+    let model = ModelServer::with_programs(&["(return 1)"]);
     let hints = |server: &mut Server| lisp_task(server)["annotations"].clone();
     let told = hints(&mut reading(&shop(), &model, &[]));
     assert_eq!(
@@ -313,7 +315,7 @@ fn texts_of_the_operator_stand_where_they_belong_and_flags_win() {
         json!({"max_turns": 3, "system_prompt": {"prefix": "Be brief.", "suffix": "Say it in French."}});
     let settings = file(&text.to_string());
     let summary = file("Everything about the shop.\n");
-    let model = ModelServer::of(&["(def a 1)"]);
+    let model = ModelServer::with_programs(&["(def a 1)"]);
     let paths = [settings.path().to_str().unwrap(), summary.path().to_str().unwrap()];
     let files = ["--agentic-subagent-config", paths[0], "--agentic-capability-summary", paths[1]];
     let mut server = reading(&config, &model, &[&files[..], &["--agentic-max-turns", "2"]].concat());
@@ -382,7 +384,7 @@ fn traces_have_prompts_where_that_is_asked_for_and_never_a_secret() {
     let config = shop();
     for asked in [false, true] {
         let folder = tempfile::tempdir().unwrap();
-        let model = ModelServer::of(&["(println data/k)", "(return 1)"]);
+        let model = ModelServer::with_programs(&["(println data/k)", "(return 1)"]);
         let mut flags = vec!["--trace-dir", folder.path().to_str().unwrap(), "--agentic-max-turns", "2"];
         flags.extend(asked.then_some("--agentic-trace-prompts"));
         let mut file: Value = serde_json::from_str(&std::fs::read_to_string(config.path()).unwrap()).unwrap();

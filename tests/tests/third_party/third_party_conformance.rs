@@ -13,7 +13,7 @@ const NOT_OURS: [&str; 2] = ["tasks-", "http-custom-header-server-validation"];
 fn suite(revision: &str, scenarios: usize) {
     let mut command = Command::new(server_example("conformance_server"));
     command.arg("127.0.0.1:0").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let server = WebServer::of(command);
+    let server = WebServer::from_command(command);
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(new_node());
     command

@@ -294,7 +294,7 @@ fn every_block_of_the_document_is_taken_as_it_stands() {
     ];
     let mut command = ptc_tests::binary::ptc(&[&["serve"][..], &config.flags(&flags)].concat());
     command.env("TMPDIR", &path);
-    let mut server = Server::of(command);
+    let mut server = Server::from_command(command);
     // 1 and 2.
     let list = data(&dispatch(&mut server, block(LIST)));
     assert_eq!(list["connections"][0]["alias"], "c1");

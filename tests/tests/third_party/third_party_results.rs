@@ -185,7 +185,7 @@ fn results_are_what_the_table_says() {
         "# What results of real servers are for a program\n\nWritten by `tests/tests/third_party/third_party_results.rs`.\n\n\
          | call | sent | `:value_kind` | `:value` or failure | `:content` | why |\n|---|---|---|---|---|---|\n",
     );
-    let mut answers = Answers::of(desk.path());
+    let mut answers = Answers::read(desk.path());
     for ((tool, arguments), given) in calls.iter().zip(given) {
         let (server, name) = tool.split_once('/').expect("a server");
         let raw = answers.next(server, name);
@@ -233,7 +233,7 @@ struct Answers {
 }
 
 impl Answers {
-    fn of(folder: &Path) -> Answers {
+    fn read(folder: &Path) -> Answers {
         let mut transcripts = std::collections::HashMap::new();
         for file in std::fs::read_dir(folder).expect("a folder").flatten() {
             let Ok(text) = std::fs::read_to_string(file.path()) else { continue };

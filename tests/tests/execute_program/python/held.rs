@@ -159,7 +159,7 @@ fn descriptors_that_were_inherited_end_with_this_process() {
     let look = "import os\nfor n in range(64):\n    try: print(os.fstat(n).st_ino == INODE, end=' ')\n    except OSError: pass\n";
     for engine in [&[][..], &["--python-unsandboxed"][..]] {
         let command = ptc(&[&["serve"][..], &ONLY_SCRIPTS, engine].concat());
-        let mut server = Server::of(command);
+        let mut server = Server::from_command(command);
         let text = run(&mut server, &look.replace("INODE", &inode.to_string()));
         assert!(text.contains("False") && !text.contains("True"), "{text}");
     }

@@ -62,7 +62,7 @@ fn tasks_say_which_prelude_their_programs_had() {
     let folder = tempfile::tempdir().expect("a folder");
     let prelude = file(folder.path(), "n.clj", "(ns n) (defn one [] 1)");
     let traces = folder.path().join("traces");
-    let (config, model) = (shop(), ModelServer::of(&["(return (n/one))", "(return (n/one))"]));
+    let (config, model) = (shop(), ModelServer::with_programs(&["(return (n/one))", "(return (n/one))"]));
     let flags =
         ["--aggregator-read-only", "--prelude", &prelude, "--trace-dir", traces.to_str().expect("a path")];
     let mut slim = started(&config, &model, &flags);
@@ -204,7 +204,7 @@ fn programs_over_a_prelude_can_be_checked() {
 fn a_task_of_the_command_line_has_a_prelude() {
     let folder = tempfile::tempdir().expect("a folder");
     let prelude = file(folder.path(), "n.clj", "(ns n) (defn one [] 41)");
-    let model = ModelServer::of(&["(return (inc (n/one)))"]);
+    let model = ModelServer::with_programs(&["(return (inc (n/one)))"]);
     let mut command =
         ptc(&["task", "?", "-p", &prelude, "--show-prompt-inventory", "--aggregator-read-only"]);
     command.args(["--agentic-model", "some-model", "--agentic-base-url", model.url()]);

@@ -14,7 +14,7 @@ fn crm() -> String {
 fn description(flags: &[&str], variables: &[(&str, &str)]) -> String {
     let mut command = ptc(&[&["serve"], flags].concat());
     command.envs(variables.iter().copied());
-    let mut server = Server::of(command);
+    let mut server = Server::from_command(command);
     let listed = server.request("tools/list", json!({}));
     server.end();
     let tools = listed["result"]["tools"].as_array().expect("tools");

@@ -54,7 +54,7 @@ impl Model {
         self.put(self.written(key), key, value);
     }
 
-    fn of(entries: &[(Key, i64)]) -> Model {
+    fn from_entries(entries: &[(Key, i64)]) -> Model {
         let mut model = Model::default();
         for &(key, value) in entries {
             model.put(model.exact(key), key, value);
@@ -99,7 +99,7 @@ enum Step {
 
 impl Step {
     fn shown(&self) -> String {
-        let map = |entries: &Entries| Model::of(entries).shown();
+        let map = |entries: &Entries| Model::from_entries(entries).shown();
         match self {
             Step::Assoc(key, value) => format!("(assoc {} {value})", key.shown()),
             Step::AssocIn(key, value) => format!("(assoc-in [{}] {value})", key.shown()),
@@ -137,9 +137,9 @@ impl Step {
                 model.put(row, key, row.or(old).map_or(50, |row| model.0[row].1) + 1);
             }
             Step::Into(ref entries) => entries.iter().for_each(|&(key, value)| model.write(key, value)),
-            Step::Merge(ref entries) => model.merge(&Model::of(entries)),
+            Step::Merge(ref entries) => model.merge(&Model::from_entries(entries)),
             Step::MergeWith(ref entries) => {
-                let mut from = Model::of(entries);
+                let mut from = Model::from_entries(entries);
                 from.0.sort();
                 for (key, value) in from.0 {
                     let row = model.written(key);
@@ -188,7 +188,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 fn a_keyword_meets_the_string_key_of_its_name() {
     let budget = Budget { fuel: 10_000_000, memory_bytes: 1 << 24 };
     for_all(400, (entries(), steps(), any::<bool>(), any::<bool>()), |(init, steps, shared, large)| {
-        let mut model = Model::of(&init);
+        let mut model = Model::from_entries(&init);
         let calls: Vec<String> = steps.iter().map(Step::shown).collect();
         let others = if large { "(into {} (map (fn [n] [n n]) (range 30)))" } else { "{}" };
         let keep = if shared { "seen (conj seen m)" } else { "seen seen" };

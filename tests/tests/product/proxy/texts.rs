@@ -174,7 +174,8 @@ fn a_result_is_not_given_to_another_owner() {
     let config = counter().write();
     let flags = ["--http", "127.0.0.1:0", "--tools", "proxy-dispatch,lisp_eval", "--tool-cache-ttl", "10m"];
     let flags = [&flags[..], &["--http-tokens", tokens.to_str().unwrap()]].concat();
-    let server = WebServer::of(ptc_tests::binary::ptc(&[&["serve"][..], &config.flags(&flags)].concat()));
+    let server =
+        WebServer::from_command(ptc_tests::binary::ptc(&[&["serve"][..], &config.flags(&flags)].concat()));
     let bearer = |letter: &str| format!("Bearer {}", letter.repeat(32));
     let begin = |token: &str| SessionClient::begin(&server, "2025-11-25", &[("Authorization", token)]);
     let proxied = |client: &mut SessionClient| {

@@ -24,7 +24,7 @@ fn a_disk_that_is_full_and_has_room_again() {
     command.args(["serve", "--debug-tool", "--sessions", "--trace-payloads", "full"]);
     command.args(["--trace-dir", place, "--turn-log-dir", place]);
     command.env("XDG_CONFIG_HOME", "/nonexistent").stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut server = Server::of(command);
+    let mut server = Server::from_command(command);
     // The disk is visible only to the server, and through its `/proc` root.
     let disk = PathBuf::from(format!("/proc/{}/root{place}", server.id()));
     let started = call(&mut server, "lisp_session_start", json!({}));

@@ -305,7 +305,7 @@ fn a_disk_that_fills_leaves_whole_records_and_evals_go_on() {
         .env("XDG_CONFIG_HOME", "/nonexistent")
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped());
-    let mut server = Server::of(command);
+    let mut server = Server::from_command(command);
     let started = call(&mut server, "lisp_session_start", json!({}));
     let session = started["structuredContent"]["session_id"].clone();
     for number in 0..30 {

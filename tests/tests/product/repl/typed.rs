@@ -8,17 +8,17 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// Files that must exist while the REPL runs.
-pub(super) struct Place {
+pub(super) struct Workspace {
     servers: ConfigFile,
     state: TempDir,
 }
 
-pub(super) fn place() -> Place {
+pub(super) fn place() -> Workspace {
     let servers = Upstreams::probe().add("crm", table_server("tests/preludes/servers.json", "crm")).write();
-    Place { servers, state: tempfile::tempdir().expect("a folder") }
+    Workspace { servers, state: tempfile::tempdir().expect("a folder") }
 }
 
-impl Place {
+impl Workspace {
     fn start(&self) -> Terminal {
         self.start_with(&[])
     }

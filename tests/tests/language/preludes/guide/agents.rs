@@ -40,7 +40,7 @@ impl Llm for Script {
 }
 
 impl Script {
-    fn of(programs: &[&str]) -> Arc<Script> {
+    fn with_replies(programs: &[&str]) -> Arc<Script> {
         let replies = programs.iter().map(|program| format!("```clojure\n{program}\n```")).collect();
         Arc::new(Script { replies: Mutex::new(replies), told: Mutex::default() })
     }
@@ -73,12 +73,12 @@ const LOOK: &str = "(return (get (:value (crm/get-user data/user-id)) \"name\"))
 #[tokio::test]
 async fn an_agent_calls_and_discovers_the_export() {
     let runtime = servers(&["crm"]).await;
-    let script = Script::of(&["(println (keys (ns-publics 'crm)) (doc 'crm/get-user))", LOOK]);
+    let script = Script::with_replies(&["(println (keys (ns-publics 'crm)) (doc 'crm/get-user))", LOOK]);
     let step = run(&with(QUICK_START), &runtime, &script).await;
     assert_eq!(step.result, Ok(json!("Ada")));
     assert!(script.told.lock().expect("whole").0.contains("crm/get-user (get-user id) [read]"));
     // Prompts of an agent without the prelude do not mention it.
-    let bare = Script::of(&["(return 1)"]);
+    let bare = Script::with_replies(&["(return 1)"]);
     run(&Agent::new("?"), &runtime, &bare).await;
     assert!(!bare.told.lock().expect("whole").0.contains("crm/"));
 }
@@ -87,10 +87,10 @@ async fn an_agent_calls_and_discovers_the_export() {
 async fn every_kind_of_agent_has_it() {
     let runtime = servers(&["crm"]).await;
     let whole = "(get (:value (crm/get-user data/user-id)) \"name\")";
-    let step = run(&with(QUICK_START).single_shot(), &runtime, &Script::of(&[whole])).await;
+    let step = run(&with(QUICK_START).single_shot(), &runtime, &Script::with_replies(&[whole])).await;
     assert_eq!(step.result, Ok(json!("Ada")));
     let compiled = with(QUICK_START)
-        .compile(&runtime, Script::of(&[LOOK]), &[json!({"user-id": "norm:u_123"})])
+        .compile(&runtime, Script::with_replies(&[LOOK]), &[json!({"user-id": "norm:u_123"})])
         .await
         .expect("a program");
     let again = compiled.run(&json!({"user-id": "norm:u_124"})).await;
@@ -101,7 +101,7 @@ async fn every_kind_of_agent_has_it() {
 async fn what_is_missing_stops_an_agent_before_its_model_is_asked() {
     let runtime = servers(&["hr"]).await;
     for agent in [with(QUICK_START), with(QUICK_START).single_shot()] {
-        let script = Script::of(&[LOOK]);
+        let script = Script::with_replies(&[LOOK]);
         let step = run(&agent, &runtime, &script).await;
         assert_eq!(failure(&step).reason, AgentReason::PreludeAttachFailed, "{step:?}");
         assert!(failure(&step).message.contains("upstream:crm/get_user"), "{step:?}");
@@ -118,7 +118,7 @@ async fn each_turn_looks_again() {
         let swapped = place.reconfigure(entries(&["hr"])).map(drop).map_err(|error| error.to_string());
         async move { swapped }
     });
-    let script = Script::of(&["(tool/swap)", LOOK]);
+    let script = Script::with_replies(&["(tool/swap)", LOOK]);
     let step = run(&with(QUICK_START).tool(swap.effect(Effect::Read)), &runtime, &script).await;
     assert_eq!((failure(&step).reason, step.turns.len()), (AgentReason::PreludeAttachFailed, 1), "{step:?}");
     assert_eq!(script.requests(), 1, "a hard stop, and no turn that could try again");
@@ -128,7 +128,8 @@ async fn each_turn_looks_again() {
 async fn children_do_not_inherit_servers() {
     let runtime = servers(&["crm"]).await;
     let child = with(QUICK_START).describe("Looks up a user.");
-    let script = Script::of(&["(return (tool/lookup {}))", "(return (:ok (crm/get-user \"norm:u_123\")))"]);
+    let script =
+        Script::with_replies(&["(return (tool/lookup {}))", "(return (:ok (crm/get-user \"norm:u_123\")))"]);
     let parent = Agent::new("Who is it?").child("lookup", child);
     let step = run(&parent, &runtime, &script).await;
     assert_ne!(step.result, Ok(json!(true)), "the child has no server to call");
@@ -139,7 +140,7 @@ async fn children_do_not_inherit_servers() {
 async fn writes_stop_before_the_next_turn_and_reads_do_not() {
     let runtime = servers(&["crm"]).await;
     let read = "(tool/call {:server \"crm\" :tool \"list_users\" :args {}})";
-    let script = Script::of(&[read, "(return 1)"]);
+    let script = Script::with_replies(&[read, "(return 1)"]);
     let default = run(&Agent::new("?"), &runtime, &script).await;
     struct Always;
     impl ContinuationGuard for Always {
@@ -148,7 +149,7 @@ async fn writes_stop_before_the_next_turn_and_reads_do_not() {
         }
     }
     let own = Agent::new("?").guard(Arc::new(Always));
-    let allowed = run(&own, &runtime, &Script::of(&[read, "(return 1)"])).await;
+    let allowed = run(&own, &runtime, &Script::with_replies(&[read, "(return 1)"])).await;
     assert_eq!(allowed.result, Ok(json!(1)), "a host's own guard decides alone");
     // The tools of this server are not marked as read-only.
     let stopped = failure(&default);
