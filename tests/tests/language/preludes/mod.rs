@@ -6,7 +6,7 @@
 //! - `promises`: how faults, records, lists and commands show preludes
 //! - `model`: random preludes, compared with the same definitions in a program
 //! - `served`: preludes as files of the command line; `command`: `ptc prelude`
-//! - `store`: versions of preludes; `told`: preludes in records and descriptions
+//! - `store`: versions of preludes; `mentions`: preludes in records and descriptions
 //! - `guide`: the guide, block by block
 
 mod attach;
@@ -17,11 +17,11 @@ mod discovery;
 mod guide;
 mod isolates;
 mod linked;
+mod mentions;
 mod model;
 mod promises;
 mod served;
 mod store;
-mod told;
 
 use ptc_runtime::outcome::Outcome;
 use ptc_runtime::{Prelude, Runtime, RuntimeConfig, StartPolicy, options::RunOptions};
