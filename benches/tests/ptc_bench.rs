@@ -1,10 +1,10 @@
-//! `ptc-bench` runs, and checks the answers of what it measures.
+//! Tests of `ptc-bench`: it runs, and the answers that it measures are right.
 
 use std::process::Command;
 
 #[test]
 fn benches_of_the_server_check_their_answers_and_print_ratios() {
-    // Builds it where that was not done.
+    // Builds the binary if that was not done.
     assert!(ptc_tests::binary::path().exists());
     let table = |arguments: &[&str]| {
         let output =
@@ -27,7 +27,7 @@ fn benches_of_the_server_check_their_answers_and_print_ratios() {
         "{overhead}"
     );
     let values = table(&["values", "--count", "20000"]);
-    // A place in the vector, and a node whose keys are the program's.
+    // The slot in the vector, and a node with keys of the program.
     assert!(
         values.contains("| an integer | 16 | ")
             && values.contains("| a map of 4, keys of the program | 112 | ")

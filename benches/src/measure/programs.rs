@@ -1,20 +1,20 @@
-//! The programs that measurements start: servers of this binary, and `ptc` as users run it.
+//! Starts the programs that measurements need: servers of this binary, and `ptc` as users run it.
 
 use std::io;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A program to start.
+/// A program that a measurement starts.
 #[derive(Clone, Copy, Debug)]
 pub enum Program {
-    /// This binary: what `ptc` is measured against, and servers that it calls.
+    /// This binary: the baseline of a measurement, or a server that `ptc` calls.
     Own,
     /// `ptc`, in the same folder as this binary.
     Product,
 }
 
 impl Program {
-    /// Where it is.
+    /// The path of the program.
     ///
     /// # Errors
     /// `ptc` was not built.

@@ -1,4 +1,5 @@
-//! `ptc-bench` measures the `ptc` in its own folder: arguments of each benchmark and the tables that it prints.
+//! The command line of `ptc-bench`, which measures the `ptc` in its own folder: arguments of each benchmark
+//! and its tables.
 
 #[path = "../../../../mcp/src/bin/ptc/allocator.rs"]
 mod allocator;
