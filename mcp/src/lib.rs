@@ -12,7 +12,7 @@
 //! - [`answer`]: results of runs, and response profiles.
 //! - [`protocol`]: MCP messages: JSON-RPC, and the two eras of the protocol.
 //! - [`console`]: terminal output, exit codes, logs.
-//! - [`edge`]: the standard streams, with secrets redacted.
+//! - [`redact`]: the standard streams, with secrets redacted.
 //! - [`import`]: converts the configurations of other hosts to ours.
 //! - [`cli`]: the commands of the `ptc` binary.
 //! - [`demo`]: the two sample servers and the program of `ptc demo`.
@@ -28,10 +28,10 @@ pub mod answer;
 pub mod cli;
 pub mod console;
 pub mod demo;
-pub mod edge;
 pub mod files;
 pub mod import;
 pub mod observe;
 pub mod protocol;
+pub mod redact;
 pub mod server;
 pub mod tools;

@@ -4,10 +4,10 @@
 
 #![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
-use ptc_mcp::edge::{Filtered, Form, shapes};
+use ptc_mcp::redact::{Form, RedactingWriter, shapes};
 use ptc_mcp::server::outbox::Lines;
 use ptc_mcp::server::stdio::serve;
-use ptc_mcp::server::{ClientConnection, Gate, Handler, Load, Parking, Surface};
+use ptc_mcp::server::{ClientConnection, Gate, GateLimits, Handler, ParkingLimits, Surface};
 use ptc_mcp::tools::catalog::{CatalogView, ServerView};
 use ptc_mcp::tools::lisp_eval::Evaluator;
 use ptc_mcp::tools::registry::MoreTools;
@@ -100,8 +100,8 @@ fn handler(script: &Script) -> Arc<Handler> {
     Arc::new(Handler::new(surface).expect("handler"))
 }
 
-fn load(jobs: usize, queued: usize, queued_bytes: usize) -> Load {
-    Load { jobs, memory_bytes: u64::MAX, queued, queued_bytes, parking: Parking::default() }
+fn load(jobs: usize, queued: usize, queued_bytes: usize) -> GateLimits {
+    GateLimits { jobs, memory_bytes: u64::MAX, queued, queued_bytes, parking: ParkingLimits::default() }
 }
 
 fn call_line(id: u32, program: &str) -> String {
@@ -146,7 +146,7 @@ impl Client {
                     &gate,
                     1_000,
                     server_input,
-                    Filtered::new(server_output, Form::Json(&shapes::MCP), SecretRegistry::new()),
+                    RedactingWriter::new(server_output, Form::Json(&shapes::MCP), SecretRegistry::new()),
                     changes,
                     std::future::pending(),
                 ))
@@ -311,7 +311,7 @@ struct Held {
 }
 
 impl Held {
-    fn new(load: Load) -> Held {
+    fn new(load: GateLimits) -> Held {
         Held::at(&Gate::new(load))
     }
 

@@ -1,7 +1,7 @@
 //! Tests of the two protocol eras, which the shape of each message tells apart.
 
 use ptc_mcp::protocol::Frame;
-use ptc_mcp::server::{Action, Handler, HandshakeState, Outbox, Route, Surface};
+use ptc_mcp::server::{Action, ConnectionState, Handler, Outbox, Route, Surface};
 use ptc_mcp::tools::lisp_eval::Evaluator;
 use ptc_mcp::tools::registry::MoreTools;
 use ptc_mcp::tools::{Cancel, Facts, Registry};
@@ -72,7 +72,7 @@ impl Outbox for Sent {
 }
 
 /// Handles a message; returns the action and the messages sent.
-fn handle(handler: &Handler, line: &[u8], session: &mut HandshakeState) -> (Action, Vec<Value>) {
+fn handle(handler: &Handler, line: &[u8], session: &mut ConnectionState) -> (Action, Vec<Value>) {
     let (mut frame, mut sent) = (Frame::default(), Sent::default());
     let message = frame.read(line).expect("message");
     (handler.handle(message, session, &mut sent), sent.0)
@@ -80,7 +80,7 @@ fn handle(handler: &Handler, line: &[u8], session: &mut HandshakeState) -> (Acti
 
 fn ask(method: &str, params: Value) -> Value {
     let line = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-    handle(&handler(), line.as_bytes(), &mut HandshakeState::default()).1.pop().expect("an answer")
+    handle(&handler(), line.as_bytes(), &mut ConnectionState::default()).1.pop().expect("an answer")
 }
 
 fn stateless(mut params: Value) -> Value {
@@ -190,7 +190,7 @@ fn no_line_makes_the_handler_panic() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) as usize % below.max(1)
     };
-    let mut session = HandshakeState::default();
+    let mut session = ConnectionState::default();
     for round in 0..20_000 {
         let mut line = good[round % good.len()].as_bytes().to_vec();
         for _ in 0..=random(3) {
@@ -220,7 +220,7 @@ fn a_surface_that_cannot_change_promises_no_changes() {
     assert_eq!(capabilities, json!({ "tools": { "listChanged": false }, "logging": {} }));
     let listen = stateless(json!({ "notifications": { "toolsListChanged": true } }));
     let line = json!({ "jsonrpc": "2.0", "id": "s", "method": "subscriptions/listen", "params": listen });
-    match handle(&handler(), line.to_string().as_bytes(), &mut HandshakeState::default()).0 {
+    match handle(&handler(), line.to_string().as_bytes(), &mut ConnectionState::default()).0 {
         Action::Listen(subscription) => assert!(!subscription.tools_list_changed),
         other => panic!("{other:?}"),
     }
@@ -229,12 +229,12 @@ fn a_surface_that_cannot_change_promises_no_changes() {
 #[test]
 fn log_messages_come_before_the_answer_and_only_when_asked_for() {
     let handler = handler();
-    let lines = |session: &mut HandshakeState, params: Value| -> Vec<Value> {
+    let lines = |session: &mut ConnectionState, params: Value| -> Vec<Value> {
         let line = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
         handle(&handler, line.as_bytes(), session).1
     };
     let call = |program: &str| json!({ "name": "lisp_eval", "arguments": { "program": program } });
-    let mut session = HandshakeState::default();
+    let mut session = ConnectionState::default();
     assert_eq!(lines(&mut session, call("late")).len(), 1, "nobody asked");
     let line = br#"{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"warning"}}"#;
     handle(&handler, line, &mut session);

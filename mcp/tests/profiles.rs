@@ -5,7 +5,7 @@ use ptc_mcp::answer::caps::Profile;
 use ptc_mcp::answer::profile::apply;
 use ptc_mcp::answer::record::Record;
 use ptc_mcp::answer::schema::Schema;
-use ptc_mcp::answer::{Content, EdgeReason, ToolResult};
+use ptc_mcp::answer::{Content, RefusalReason, ToolResult};
 use ptc_runtime::outcome::{
     CallFault, CallRecord, CallStatus, Effect, Failure, JsonRefusal, Media, MediaKind, Outcome,
     RenderedValue, Report, Usage,
@@ -93,20 +93,20 @@ fn golden(name: &str, record: &Record<'_>) {
 
 #[test]
 fn an_answer() {
-    golden("answer", &Record::of(&good(), None));
+    golden("answer", &Record::from_outcome(&good(), None));
 }
 
 #[test]
 fn an_answer_with_a_schema() {
     let schema =
         Schema::parse(&json!({ "type": "object", "properties": { "total": { "type": "integer" } } }));
-    golden("validated", &Record::of(&good(), schema.ok().as_ref()));
+    golden("validated", &Record::from_outcome(&good(), schema.ok().as_ref()));
 }
 
 #[test]
 fn an_answer_that_does_not_match_its_schema() {
     let schema = Schema::parse(&json!({ "type": "array", "items": { "type": "string" } }));
-    golden("mismatch", &Record::of(&good(), schema.ok().as_ref()));
+    golden("mismatch", &Record::from_outcome(&good(), schema.ok().as_ref()));
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn notes_stand_below_the_text_and_in_the_feedback() {
     let (mut good, mut bad) = (good(), bad());
     (good.prints, bad.prints) = (Vec::new(), Vec::new());
     (good.notes, bad.notes) = (vec![note.clone()], vec![note.clone()]);
-    let (good, bad) = (Record::of(&good, None), Record::of(&bad, None));
+    let (good, bad) = (Record::from_outcome(&good, None), Record::from_outcome(&bad, None));
     let shown = format!("{{:name \"Ada\" :total 3}}\n\n[note: {note}]");
     assert_eq!(text(&apply(Profile::Slim, &good)), shown);
     for profile in [Profile::Structured, Profile::Debug] {
@@ -135,7 +135,7 @@ fn images_stand_after_the_text() {
     }
     let plain = good();
     for profile in Profile::ALL {
-        let [plain, seen] = [&plain, &outcome].map(|outcome| Record::of(outcome, None));
+        let [plain, seen] = [&plain, &outcome].map(|outcome| Record::from_outcome(outcome, None));
         let text = json!(text(&apply(profile, &plain)));
         let Content::Blocks(blocks) = apply(profile, &seen).content else { panic!("no blocks: {profile:?}") };
         let blocks: serde_json::Value = serde_json::from_str(blocks.get()).expect("JSON");
@@ -153,7 +153,7 @@ fn base64_never_fills_a_text() {
     if let Ok(answer) = &mut outcome.result {
         answer.json = Some(Ok(json!({ "data": letters }).to_string()));
     }
-    let record = Record::of(&outcome, Some(&schema));
+    let record = Record::from_outcome(&outcome, Some(&schema));
     let result = apply(Profile::Slim, &record);
     let short = format!("{}…[5000 bytes of base64]", &letters[..24]);
     assert_eq!(text(&result), format!("<prints>\n{short}\nshort\n\n<result>\n{{\"data\":\"{short}\"}}"));
@@ -163,7 +163,7 @@ fn base64_never_fills_a_text() {
 
 #[test]
 fn a_failure() {
-    golden("failure", &Record::of(&bad(), None));
+    golden("failure", &Record::from_outcome(&bad(), None));
 }
 
 #[test]
@@ -176,12 +176,12 @@ fn a_program_that_called_fail() {
         reports: vec![Report::new(Reason::Fail, "{:why \"no stock\"}")],
         more: 0,
     });
-    golden("fail", &Record::of(&outcome, None));
+    golden("fail", &Record::from_outcome(&outcome, None));
 }
 
 #[test]
 fn a_refused_call() {
-    golden("refused", &Record::refused(EdgeReason::ArgsError, "argument `program` is required"));
+    golden("refused", &Record::refused(RefusalReason::ArgsError, "argument `program` is required"));
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_long_answer_is_cut_and_says_so() {
     let refusal = Some(Err(JsonRefusal::TooLarge { bytes: 40_002 }));
     let mut outcome = outcome(Ok(answer(&long, refusal)));
     outcome.prints.clear();
-    let record = Record::of(&outcome, None);
+    let record = Record::from_outcome(&outcome, None);
     let slim = apply(Profile::Slim, &record);
     assert!(text(&slim).ends_with(
         "x\n\n[truncated: 32768 of 40000 bytes; return less, for example with take, select-keys, count or a summary]"
@@ -207,7 +207,7 @@ fn a_long_answer_is_cut_and_says_so() {
 fn a_result_without_a_json_form_fails_validation() {
     let refusal = Some(Err(JsonRefusal::NotEncodable { path: "rows[0].ts".into() }));
     let outcome = outcome(Ok(answer("#{}", refusal)));
-    let record = Record::of(&outcome, Some(&Schema::String));
+    let record = Record::from_outcome(&outcome, Some(&Schema::String));
     let slim = apply(Profile::Slim, &record);
     let shown = text(&slim);
     assert!(
@@ -226,7 +226,7 @@ fn every_profile_is_bounded() {
     outcome.upstream_calls = vec![call("list", CallStatus::Ok, Some(1)); 100_000];
     let schema = Schema::parse(&json!({ "type": "array", "items": { "type": "string" } })).expect("schema");
     for schema in [None, Some(&schema)] {
-        let record = Record::of(&outcome, schema);
+        let record = Record::from_outcome(&outcome, schema);
         for (profile, bound) in
             [(Profile::Slim, 42 << 10), (Profile::Structured, 84 << 10), (Profile::Debug, 1 << 20)]
         {
@@ -243,7 +243,7 @@ fn every_profile_is_bounded() {
 fn an_error_after_side_effects_names_the_calls_made() {
     let mut outcome = bad();
     outcome.upstream_calls[0].effect = Effect::Write;
-    let record = Record::of(&outcome, None);
+    let record = Record::from_outcome(&outcome, None);
     let slim = apply(Profile::Slim, &record);
     assert!(text(&slim).contains("calls already made, which are not undone: shop.list"), "{}", text(&slim));
     let structured = apply(Profile::Structured, &record).structured.expect("data");

@@ -3,7 +3,7 @@
 use ptc_mcp::answer::{Content, ToolResult};
 use ptc_mcp::protocol::arguments::GivenArguments;
 use ptc_mcp::protocol::{Era, Id};
-use ptc_mcp::server::{ClientConnection, Gate, Handler, Load, Outbox, Parking, Route, Surface};
+use ptc_mcp::server::{ClientConnection, Gate, GateLimits, Handler, Outbox, ParkingLimits, Route, Surface};
 use ptc_mcp::tools::lisp_eval::Evaluator;
 use ptc_mcp::tools::registry::MoreTools;
 use ptc_mcp::tools::{
@@ -109,8 +109,13 @@ fn process<const CLIENTS: usize>(jobs: usize, memory_bytes: u64) -> (Waiting, [C
         recorder: None,
     };
     let handler = Arc::new(Handler::new(surface).expect("handler"));
-    let gate =
-        Gate::new(Load { jobs, memory_bytes, queued: 2, queued_bytes: 1 << 20, parking: Parking::default() });
+    let gate = Gate::new(GateLimits {
+        jobs,
+        memory_bytes,
+        queued: 2,
+        queued_bytes: 1 << 20,
+        parking: ParkingLimits::default(),
+    });
     let client = || ClientConnection::new(handler.clone(), &gate, 1 << 20, Streams::default());
     (waiting, std::array::from_fn(|_| client()))
 }

@@ -156,7 +156,9 @@ impl Runtime {
             let thread = std::thread::Builder::new()
                 .name(format!("ptc-worker-{index}"))
                 // The worker is made on its own thread, because isolates never leave theirs.
-                .spawn(move || Worker::new(index, inbox, queue, engine, watchdog).giving_way(niceness).run());
+                .spawn(move || {
+                    Worker::new(index, inbox, queue, engine, watchdog).with_niceness(niceness).run()
+                });
             let thread = thread.map_err(StartError::Threads)?;
             whole.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         }

@@ -5,7 +5,7 @@
 //! it reads the answers, in alternating rounds.
 
 use crate::measure::programs::Program;
-use ptc_mcp::edge::Filtered;
+use ptc_mcp::redact::RedactingWriter;
 use ptc_mcp::server::lines::{self, Input};
 use ptc_mcp::server::output::Output;
 use serde::Deserialize;
@@ -39,7 +39,7 @@ struct EchoRequest<'a> {
 /// Threads cannot be started.
 pub fn echo(
     input: impl Read + Send + 'static,
-    output: Filtered<impl Write + Send + 'static>,
+    output: RedactingWriter<impl Write + Send + 'static>,
 ) -> io::Result<()> {
     let mut input = lines::spawn_reader(input, MAX_FRAME_BYTES)?;
     let output = Output::spawn(output)?;

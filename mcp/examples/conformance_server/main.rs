@@ -10,19 +10,19 @@
 //! # Layout
 //!
 //! - `plain`: tools that answer. `asking`: tools that ask their client while they run (with a session).
-//! - `rounds`: tools that ask in a response, and are called again (2026-07-28).
-//! - `beside`: prompts, resources, completions.
+//! - `input_required`: tools that ask in a response, and are called again (2026-07-28).
+//! - `offerings`: prompts, resources, completions.
 
 #![allow(clippy::disallowed_methods, reason = "an example that owns nothing of the product")]
 
 mod asking;
-mod beside;
+mod input_required;
+mod offerings;
 mod plain;
-mod rounds;
 
 use ptc_mcp::console;
 use ptc_mcp::server::http::{Access, Handlers, HttpLimits, HttpListener, HttpSettings};
-use ptc_mcp::server::{Gate, Handler, Load, Parking, Surface};
+use ptc_mcp::server::{Gate, GateLimits, Handler, ParkingLimits, Surface};
 use ptc_mcp::tools::{Facts, Registry};
 use std::error::Error;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let registry = Registry::default()
         .with_all(plain::tools(&facts))
         .with_all(asking::tools())
-        .with_all(rounds::tools()?);
+        .with_all(input_required::tools()?);
     let surface = Surface {
         registry,
         facts: Facts::default(),
@@ -55,13 +55,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
         ready: true,
         recorder: None,
     };
-    let handler = Handler::new(surface)?.with_offerings(beside::Beside);
-    let gate = Gate::new(Load {
+    let handler = Handler::new(surface)?.with_offerings(offerings::ConformanceOfferings);
+    let gate = Gate::new(GateLimits {
         jobs: 64,
         memory_bytes: 1 << 30,
         queued: 1_024,
         queued_bytes: 16 << 20,
-        parking: Parking::default(),
+        parking: ParkingLimits::default(),
     });
     listener
         .serve(Handlers::single(Arc::new(handler)), &gate, Access::open(&limits), changes, async {

@@ -59,7 +59,7 @@ pub(crate) fn text(text: &str) -> ToolAnswer<'static> {
 }
 
 /// Behaviour of a tool.
-enum Deed {
+enum Behaviour {
     /// Answers with these blocks.
     Say(Value),
     /// Fails with this message.
@@ -78,7 +78,7 @@ struct PlainTool {
     name: &'static str,
     description: &'static str,
     schema: Value,
-    deed: Deed,
+    deed: Behaviour,
 }
 
 /// All such tools. `facts` are the facts that the tool list depends on.
@@ -96,35 +96,39 @@ pub(crate) fn tools(facts: &watch::Sender<Arc<Facts>>) -> impl Iterator<Item = B
         tool(
             "test_simple_text",
             "One text",
-            Deed::Say(json!([said("This is a simple text response for testing.")])),
+            Behaviour::Say(json!([said("This is a simple text response for testing.")])),
         ),
-        tool("test_image_content", "An image", Deed::Say(json!([image.clone()]))),
+        tool("test_image_content", "An image", Behaviour::Say(json!([image.clone()]))),
         tool(
             "test_audio_content",
             "A sound",
-            Deed::Say(json!([{ "type": "audio", "data": WAV, "mimeType": "audio/wav" }])),
+            Behaviour::Say(json!([{ "type": "audio", "data": WAV, "mimeType": "audio/wav" }])),
         ),
-        tool("test_embedded_resource", "A resource within the answer", Deed::Say(json!([embedded]))),
+        tool("test_embedded_resource", "A resource within the answer", Behaviour::Say(json!([embedded]))),
         tool(
             "test_multiple_content_types",
             "A text, an image and a resource",
-            Deed::Say(json!([said("Multiple content types test:"), image, mixed])),
+            Behaviour::Say(json!([said("Multiple content types test:"), image, mixed])),
         ),
         tool(
             "test_error_handling",
             "Always fails",
-            Deed::Fail("This tool intentionally returns an error for testing"),
+            Behaviour::Fail("This tool intentionally returns an error for testing"),
         ),
-        tool("test_tool_with_progress", "Tells of its progress", Deed::Work),
-        tool("test_tool_with_logging", "Logs what it does", Deed::Log),
-        tool("test_logging_tool", "Logs what it does", Deed::Log),
-        tool("test_missing_capability", "Needs a client that samples", Deed::Need(json!({ "sampling": {} }))),
-        tool("test_trigger_tool_change", "Makes the tool list another one", Deed::Change(facts.clone())),
+        tool("test_tool_with_progress", "Tells of its progress", Behaviour::Work),
+        tool("test_tool_with_logging", "Logs what it does", Behaviour::Log),
+        tool("test_logging_tool", "Logs what it does", Behaviour::Log),
+        tool(
+            "test_missing_capability",
+            "Needs a client that samples",
+            Behaviour::Need(json!({ "sampling": {} })),
+        ),
+        tool("test_trigger_tool_change", "Makes the tool list another one", Behaviour::Change(facts.clone())),
         PlainTool {
             name: "json_schema_2020_12_tool",
             description: "Arguments with every word of JSON Schema",
             schema: json_schema(),
-            deed: Deed::Say(json!([said("accepted")])),
+            deed: Behaviour::Say(json!([said("accepted")])),
         },
     ]
     .into_iter()
@@ -165,7 +169,7 @@ impl Tool for PlainTool {
         let definition = definition(self.description, self.schema.clone());
         match self.deed {
             // The only fact that changes here.
-            Deed::Change(_) => Definition {
+            Behaviour::Change(_) => Definition {
                 description: format!("{}; changes so far: {}", self.description, facts.max_calls),
                 ..definition
             },
@@ -183,7 +187,7 @@ impl Tool for PlainTool {
         let declared: Value =
             inputs.capabilities.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
         match &self.deed {
-            Deed::Need(needed)
+            Behaviour::Need(needed)
                 if needed
                     .as_object()
                     .is_some_and(|needed| needed.keys().any(|key| declared[key].is_null())) =>
@@ -196,10 +200,10 @@ impl Tool for PlainTool {
 
     fn begin(&self, _: Option<&GivenArguments<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
         match &self.deed {
-            Deed::Say(said) => reply.with(&blocks(said, false)),
-            Deed::Fail(why) => reply.with(&blocks(&json!([{ "type": "text", "text": why }]), true)),
-            Deed::Need(_) => reply.with(&text("everything needed is there")),
-            Deed::Log => {
+            Behaviour::Say(said) => reply.with(&blocks(said, false)),
+            Behaviour::Fail(why) => reply.with(&blocks(&json!([{ "type": "text", "text": why }]), true)),
+            Behaviour::Need(_) => reply.with(&text("everything needed is there")),
+            Behaviour::Log => {
                 let steps = ["Tool execution started", "Tool processing data", "Tool execution completed"];
                 let wanted = call.log.is_some_and(|least| LogLevel::Info >= least);
                 let log = |step: &str| LogMessage {
@@ -210,13 +214,13 @@ impl Tool for PlainTool {
                 let log = steps.into_iter().filter(|_| wanted).map(log).collect();
                 reply.with(&ToolAnswer { log, ..text("done, and logged") })
             }
-            Deed::Change(facts) => {
+            Behaviour::Change(facts) => {
                 static CHANGES: AtomicU64 = AtomicU64::new(1);
                 let max_calls = CHANGES.fetch_add(1, Ordering::Relaxed);
                 facts.send_replace(Arc::new(Facts { max_calls, ..Facts::default() }));
                 reply.with(&text("the tool list is another one"))
             }
-            Deed::Work => Begun::Run(Job::new(0, |mut reporter| {
+            Behaviour::Work => Begun::Run(Job::new(0, |mut reporter| {
                 reporter.begun();
                 let working = tokio::spawn(async move {
                     for done in [1, 50, 100] {

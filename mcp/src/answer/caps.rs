@@ -1,6 +1,6 @@
 //! Size limits of the response profiles: how much of each part of a run a profile shows.
 
-use crate::edge;
+use crate::redact;
 use ptc_runtime::secrets::Cut;
 use ptc_vm::print::brief;
 use std::borrow::Cow;
@@ -88,7 +88,7 @@ pub struct Caps {
 pub fn cut(text: &str, bytes: usize) -> (Cow<'_, str>, bool) {
     match text.len() <= bytes {
         true => (Cow::Borrowed(text), false),
-        false => (edge::excerpt(text, Cut::Bytes(bytes)), true),
+        false => (redact::excerpt(text, Cut::Bytes(bytes)), true),
     }
 }
 

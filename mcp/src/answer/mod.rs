@@ -23,8 +23,8 @@ pub mod schema;
 mod summary;
 pub mod validate;
 
-pub use planner::{PlannerSummary, PlannerTurn, TaskSummary, trace_id};
-pub use summary::{CallSummary, TurnSummary};
+pub use planner::{PlannerRound, PlannerSummary, TaskSummary, trace_id};
+pub use summary::{CallSummary, SessionEntry};
 
 use crate::protocol::LogMessage;
 use ptc_runtime::outcome::Media;
@@ -114,7 +114,7 @@ impl ToolResult<'_> {
 
 /// The values of `reason` that this crate adds to those of programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EdgeReason {
+pub enum RefusalReason {
     /// The arguments of the call are wrong.
     ArgsError,
     /// Too many requests wait, on a transport that cannot hold its client back.
@@ -127,15 +127,15 @@ pub enum EdgeReason {
     Cancelled,
 }
 
-impl EdgeReason {
+impl RefusalReason {
     /// The name on the wire.
     pub const fn name(self) -> &'static str {
         match self {
-            EdgeReason::ArgsError => "args_error",
-            EdgeReason::Busy => "busy",
-            EdgeReason::UnknownTool => "unknown_tool",
-            EdgeReason::ShuttingDown => "shutting_down",
-            EdgeReason::Cancelled => "cancelled",
+            RefusalReason::ArgsError => "args_error",
+            RefusalReason::Busy => "busy",
+            RefusalReason::UnknownTool => "unknown_tool",
+            RefusalReason::ShuttingDown => "shutting_down",
+            RefusalReason::Cancelled => "cancelled",
         }
     }
 }
@@ -143,7 +143,7 @@ impl EdgeReason {
 /// Answers a call that was refused before anything ran.
 pub fn refused(
     profile: caps::Profile,
-    reason: EdgeReason,
+    reason: RefusalReason,
     message: impl Into<String>,
 ) -> ToolAnswer<'static> {
     let result = profile::apply(profile, &record::Record::refused(reason, message)).into_owned();

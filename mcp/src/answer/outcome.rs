@@ -1,7 +1,7 @@
 //! The JSON form of an outcome: complete for `ptc eval --output json`, the main part for `ptc batch`, and the
 //! parts that debug answers share.
 
-use super::EdgeReason;
+use super::RefusalReason;
 use super::caps::cut;
 use super::report::reports_json;
 use ptc_runtime::metrics::PtcMetrics;
@@ -30,7 +30,7 @@ pub struct OutcomeJson<'o> {
 
 impl<'o> OutcomeJson<'o> {
     /// The main part of this outcome. `id` is the caller's id, if it has one.
-    pub fn of(id: Option<&'o RawValue>, outcome: &'o Outcome) -> OutcomeJson<'o> {
+    pub fn from_outcome(id: Option<&'o RawValue>, outcome: &'o Outcome) -> OutcomeJson<'o> {
         let (error, message, value) = match &outcome.result {
             Ok(answer) => (None, None, Some(answer.text.as_str())),
             Err(failure) => {
@@ -43,7 +43,7 @@ impl<'o> OutcomeJson<'o> {
 
     /// A program that was refused before it ran.
     pub fn refused(id: &'o RawValue, message: &'o str) -> OutcomeJson<'o> {
-        let error = Some(EdgeReason::ArgsError.name());
+        let error = Some(RefusalReason::ArgsError.name());
         OutcomeJson {
             id: Some(id),
             ok: false,
@@ -78,12 +78,12 @@ pub struct WholeOutcomeJson<'o> {
 
 impl<'o> WholeOutcomeJson<'o> {
     /// The complete form of this outcome.
-    pub fn of(outcome: &'o Outcome) -> WholeOutcomeJson<'o> {
+    pub fn from_outcome(outcome: &'o Outcome) -> WholeOutcomeJson<'o> {
         let json =
             |answer: &'o RenderedValue| serde_json::from_str(answer.json.as_ref()?.as_ref().ok()?).ok();
         let final_bytes = outcome.result.as_ref().map_or(0, |answer| answer.text_bytes);
         WholeOutcomeJson {
-            main: OutcomeJson::of(None, outcome),
+            main: OutcomeJson::from_outcome(None, outcome),
             json: outcome.result.as_ref().ok().and_then(json),
             diagnostics: outcome.result.as_ref().err().map(|failure| reports_json(&failure.reports)),
             upstream_calls: outcome.upstream_calls.iter().map(call_json).collect(),
@@ -103,7 +103,7 @@ pub fn metrics(outcome: &Outcome, final_bytes: u64) -> Option<PtcMetrics> {
 
 /// One upstream call, for operators.
 pub fn call_json(call: &CallRecord) -> Value {
-    let fault = fault_of(call);
+    let fault = call_fault(call);
     let mut map = json!({
         "server": call.server, "tool": call.tool,
         "status": if fault.is_none() { "ok" } else { "error" },
@@ -125,7 +125,7 @@ pub fn call_json(call: &CallRecord) -> Value {
 const OVERSIZE: &str = CallFault::ResponseTooLarge.name();
 
 /// Why a call failed: the fault's name and its message.
-pub fn fault_of(call: &CallRecord) -> Option<(&'static str, &str)> {
+pub fn call_fault(call: &CallRecord) -> Option<(&'static str, &str)> {
     match &call.status {
         CallStatus::Ok => None,
         CallStatus::Error { reason, error } => Some((reason.name(), error)),

@@ -42,7 +42,7 @@ pub struct PlannerSummary {
     /// Name of the model.
     pub model: String,
     /// Answered requests, in order.
-    pub turns: Vec<PlannerTurn>,
+    pub turns: Vec<PlannerRound>,
     /// Number of failed requests.
     pub errors: usize,
     /// Bytes of all prompts, each counted in full.
@@ -55,7 +55,7 @@ pub struct PlannerSummary {
 
 /// One answered request to a model.
 #[derive(Clone, Debug)]
-pub struct PlannerTurn {
+pub struct PlannerRound {
     /// When it began, relative to the start of the task.
     pub begun: Duration,
     /// Time until the reply.
@@ -72,7 +72,7 @@ pub struct PlannerTurn {
     pub status: TurnStatus,
 }
 
-impl PlannerTurn {
+impl PlannerRound {
     /// True if the reply had no program, or the program failed, or its answer was refused.
     pub fn is_rejected(&self) -> bool {
         matches!(self.status, TurnStatus::NoProgram | TurnStatus::Failed)
@@ -81,12 +81,12 @@ impl PlannerTurn {
 
 impl TaskSummary {
     /// Summarizes a run of an agent.
-    pub fn of(step: &AgentStep, model: &str, duration: Duration) -> TaskSummary {
+    pub fn from_step(step: &AgentStep, model: &str, duration: Duration) -> TaskSummary {
         let (mut at, mut calls) = (Duration::ZERO, Vec::with_capacity(step.calls.len()));
         let mut left = step.calls.iter();
         let mut turns = Vec::with_capacity(step.turns.len());
         for turn in &step.turns {
-            turns.push(PlannerTurn {
+            turns.push(PlannerRound {
                 begun: at,
                 waited: turn.model_time,
                 prompt_bytes: turn.prompt_bytes,

@@ -2,7 +2,7 @@
 
 use super::caps::{COUNTED_BYTES, Caps, Profile, cut, cut_lines};
 use super::effects;
-use super::outcome::{call_json, fault_of, metrics, usage_json};
+use super::outcome::{call_fault, call_json, metrics, usage_json};
 use super::record::{ErrorEnding, EvalEnding, Record, Validated};
 use super::{Content, ToolResult};
 use ptc_runtime::outcome::{JsonRefusal, Outcome, RenderedValue};
@@ -44,7 +44,7 @@ pub fn apply<'r>(profile: Profile, record: &'r Record<'_>) -> ToolResult<'r> {
 /// Applies a profile to a run with a documented text. The profile only decides on the data next to the text.
 /// The text has a limit of its own, which also applies to the same texts in the data. `more` is data of the
 /// tool that is part of the text; only the debug profile adds it to the data.
-pub fn apply_beside(
+pub fn apply_with_text(
     profile: Profile,
     record: &Record<'_>,
     text: String,
@@ -131,7 +131,8 @@ fn error_text(error: &ErrorEnding<'_>, run: Option<&Outcome>, caps: &Caps) -> St
     } else {
         format!("{}: {detail}", error.reason)
     };
-    let failed = run.and_then(|run| run.upstream_calls.iter().find_map(|call| Some((call, fault_of(call)?))));
+    let failed =
+        run.and_then(|run| run.upstream_calls.iter().find_map(|call| Some((call, call_fault(call)?))));
     if let Some((call, (reason, _))) = failed {
         text.push_str(&format!("\nupstream {}.{} failed: {reason}", call.server, call.tool));
     }

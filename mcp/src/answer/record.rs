@@ -1,6 +1,6 @@
 //! The full record of one run, with the result of schema validation, from which a profile selects.
 
-use super::EdgeReason;
+use super::RefusalReason;
 use super::caps::{COUNTED_BYTES, MEDIA_BYTES, Profile};
 use super::schema::Schema;
 use super::validate::validate;
@@ -76,26 +76,26 @@ pub fn run_options(profile: Profile, schema: Option<&Schema>, options: &mut RunO
 
 impl<'o> Record<'o> {
     /// Records an outcome, and validates its answer.
-    pub fn of(outcome: &'o Outcome, schema: Option<&Schema>) -> Record<'o> {
+    pub fn from_outcome(outcome: &'o Outcome, schema: Option<&Schema>) -> Record<'o> {
         let ending = match &outcome.result {
             Ok(answer) => match schema.map(|schema| judge(answer, schema)).transpose() {
                 Ok(validated) => EvalEnding::Ok { answer, validated: validated.map(Box::new) },
                 Err(message) => EvalEnding::Error(Box::new(ErrorEnding::validation(message))),
             },
-            Err(failure) => EvalEnding::Error(Box::new(ErrorEnding::of(failure))),
+            Err(failure) => EvalEnding::Error(Box::new(ErrorEnding::from_failure(failure))),
         };
         Record { ending, run: Some(outcome) }
     }
 
     /// A call that was refused before any program ran.
-    pub fn refused(reason: EdgeReason, message: impl Into<String>) -> Record<'static> {
-        let ending = ErrorEnding { kind: None, ..ErrorEnding::told(reason.name(), message.into()) };
+    pub fn refused(reason: RefusalReason, message: impl Into<String>) -> Record<'static> {
+        let ending = ErrorEnding { kind: None, ..ErrorEnding::from_message(reason.name(), message.into()) };
         Record { ending: EvalEnding::Error(Box::new(ending)), run: None }
     }
 }
 
 impl ErrorEnding<'_> {
-    fn of(failure: &Failure) -> ErrorEnding<'_> {
+    fn from_failure(failure: &Failure) -> ErrorEnding<'_> {
         ErrorEnding {
             reason: failure.reason.class().name(),
             kind: Some(failure.reason.raw()),
@@ -108,11 +108,11 @@ impl ErrorEnding<'_> {
 
     fn validation(message: String) -> ErrorEnding<'static> {
         let reason = ptc_vm::Reason::ValidationError;
-        ErrorEnding { kind: Some(reason.raw()), ..ErrorEnding::told(reason.class().name(), message) }
+        ErrorEnding { kind: Some(reason.raw()), ..ErrorEnding::from_message(reason.class().name(), message) }
     }
 
     /// An error with nothing but this message.
-    fn told(reason: &'static str, message: String) -> ErrorEnding<'static> {
+    fn from_message(reason: &'static str, message: String) -> ErrorEnding<'static> {
         let detail = message.clone();
         ErrorEnding { reason, kind: None, message: message.into(), detail, value: None, position: None }
     }

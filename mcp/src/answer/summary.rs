@@ -17,12 +17,12 @@ pub struct CallSummary<'a> {
     /// Bytes of the result alone.
     pub result_bytes: Option<u64>,
     /// The session's entry for it, where programs of sessions are logged.
-    pub turn: Option<Box<TurnSummary>>,
+    pub turn: Option<Box<SessionEntry>>,
 }
 
 /// A program of a session, for the log of sessions.
 #[derive(Clone, Debug)]
-pub struct TurnSummary {
+pub struct SessionEntry {
     /// The session.
     pub session_id: String,
     /// Number of committed programs of the session.
@@ -41,7 +41,7 @@ pub struct TurnSummary {
 
 impl<'a> CallSummary<'a> {
     /// Summarizes a recorded run.
-    pub fn of(record: &Record<'a>) -> CallSummary<'a> {
+    pub fn from_record(record: &Record<'a>) -> CallSummary<'a> {
         let (reason, result_bytes) = match &record.ending {
             EvalEnding::Ok { answer, .. } => (None, Some(answer.text.len() as u64)),
             EvalEnding::Error(error) => (Some(error.reason.into()), None),

@@ -6,7 +6,7 @@ use super::flags::variables;
 use crate::console::exit::{Abort, Exit};
 use crate::console::progress::ProgressLine;
 use crate::demo::Sample;
-use crate::edge;
+use crate::redact;
 use crate::tools::catalog::CatalogView;
 use ptc_python::functions::FunctionTable;
 use ptc_runtime::broker::ResultCaching;
@@ -157,7 +157,7 @@ impl UpstreamFlags {
             let arguments: Vec<String> = words.collect();
             let borrowed: Vec<&str> = arguments.iter().map(String::as_str).collect();
             for secret in names::in_arguments(&borrowed) {
-                let _ = edge::secrets().register(&secret);
+                let _ = redact::secrets().register(&secret);
             }
             Ok(ServerEntry::stdio(&name, program, arguments))
         };
@@ -197,7 +197,7 @@ impl UpstreamFlags {
         let (given, parse) = (self.handshake_timeout, parser(Unit::Millis));
         let patience =
             variables::given_or_read(given, "handshake-timeout", parse).map_err(LoadError::Flag)?;
-        let mut configs = Config::load_all(files, edge::secrets()).map_err(LoadError::File)?;
+        let mut configs = Config::load_all(files, redact::secrets()).map_err(LoadError::File)?;
         let servers = configs.iter_mut().flat_map(|config| &mut config.servers);
         for server in servers.filter(|server| !server.handshake_is_explicit) {
             server.handshake_timeout = patience.map_or(server.handshake_timeout, Duration::from_millis);
@@ -366,7 +366,7 @@ fn configuration(
         read_only: flags.read_only()?,
         workers,
         preludes: prelude.into_iter().collect(),
-        secrets: edge::secrets().clone(),
+        secrets: redact::secrets().clone(),
         adopts_orphans: true,
         ..RuntimeConfig::default()
     };

@@ -5,7 +5,7 @@ use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
 use crate::demo::{PROGRAM, Sample, report, server};
-use crate::edge::{self, Form, shapes};
+use crate::redact::{self, Form, shapes};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 
@@ -40,6 +40,6 @@ pub async fn run(_: DemoArgs) -> Result<Exit, Abort> {
 
 /// Runs one sample server.
 pub fn serve(args: &DemoServerArgs) -> Result<Exit, Abort> {
-    server::serve(args.sample, std::io::stdin().lock(), edge::stdout(Form::Json(&shapes::MCP)))?;
+    server::serve(args.sample, std::io::stdin().lock(), redact::stdout(Form::Json(&shapes::MCP)))?;
     Ok(Exit::Ok)
 }

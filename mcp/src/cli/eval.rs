@@ -58,7 +58,7 @@ pub async fn run(args: EvalArgs) -> Result<Exit, Abort> {
     let exit = if outcome.result.is_ok() { Exit::Ok } else { Exit::ProgramFailed };
     match args.output {
         OutputFormat::Text => print_text(&source.name, &outcome)?,
-        OutputFormat::Json => console::write_json(&WholeOutcomeJson::of(&outcome))?,
+        OutputFormat::Json => console::write_json(&WholeOutcomeJson::from_outcome(&outcome))?,
     }
     Ok(exit)
 }

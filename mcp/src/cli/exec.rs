@@ -4,7 +4,7 @@ use super::boot::{Need, UpstreamFlags, boot};
 use super::flags::limits::LimitFlags;
 use super::flags::python::PythonFlags;
 use crate::console::exit::{Abort, Exit};
-use crate::edge::{self, Form};
+use crate::redact::{self, Form};
 use ptc_python::engine::Script;
 use ptc_python::functions::FunctionTable;
 use ptc_python::guest::ScriptRun;
@@ -62,11 +62,11 @@ pub async fn run(args: ExecArgs) -> Result<Exit, Abort> {
         Err(failure) => (ptc_python::output::failed(&failure, &outcome.prints), Exit::ProgramFailed),
     };
     if !outcome.stderr.is_empty() {
-        let mut errors = edge::stderr(Form::Data);
+        let mut errors = redact::stderr(Form::Data);
         writeln!(errors, "{}", outcome.stderr.join("\n"))?;
     }
     let end = if text.ends_with('\n') { "" } else { "\n" };
-    let mut output = edge::stdout(Form::Data);
+    let mut output = redact::stdout(Form::Data);
     write!(output, "{text}{end}").and_then(|()| output.flush())?;
     Ok(exit)
 }

@@ -7,7 +7,7 @@ use crate::answer::outcome::millis;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
-use crate::edge::visible_line;
+use crate::redact::visible_line;
 use ptc_runtime::ServerStatus;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::tools::text::arguments;

@@ -99,7 +99,7 @@ impl Toolset {
             ready: runtime.is_started(),
             recorder: self.recorder.clone(),
         };
-        Ok(Handler::new(surface)?.passing_to_client(runtime.client().clone()))
+        Ok(Handler::new(surface)?.with_client(runtime.client().clone()))
     }
 
     /// Makes the handler for clients that may use these servers only.

@@ -1,6 +1,6 @@
 //! Sets up logging, which goes to stderr only: stdout belongs to answers.
 
-use crate::edge::{self, Form, shapes};
+use crate::redact::{self, Form, shapes};
 use tracing_subscriber::EnvFilter;
 
 /// How much is logged.
@@ -32,9 +32,9 @@ impl LogFilter {
 /// Starts logging: text on a terminal, JSON lines elsewhere. `RUST_LOG` wins over the flag.
 pub fn init(level: LogFilter) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level.filter()));
-    let is_text = edge::stderr_is_terminal();
+    let is_text = redact::stderr_is_terminal();
     let form = if is_text { Form::Text } else { Form::Json(&shapes::REPORT) };
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(move || edge::stderr(form));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(move || redact::stderr(form));
     // A second call keeps the first subscriber, which suits tests in one process.
     let _ = if is_text {
         builder.with_target(false).try_init()

@@ -11,7 +11,7 @@ pub mod logging;
 pub mod progress;
 pub mod style;
 
-use crate::edge::{self, Form, shapes};
+use crate::redact::{self, Form, shapes};
 use exit::Abort;
 use serde::Serialize;
 use serde_json::Value;
@@ -19,14 +19,14 @@ use std::io::{BufWriter, Write};
 
 /// Writes text for people to standard output.
 pub fn write(text: &str) -> Result<(), Abort> {
-    let mut output = BufWriter::new(edge::stdout(Form::Text));
+    let mut output = BufWriter::new(redact::stdout(Form::Text));
     output.write_all(text.as_bytes())?;
     Ok(output.flush()?)
 }
 
 /// Writes a result in parts to standard output. A program at the other end gets every byte unchanged.
 pub fn write_data<'t>(parts: impl IntoIterator<Item = &'t str>) -> Result<(), Abort> {
-    let mut output = BufWriter::new(edge::stdout(Form::Data));
+    let mut output = BufWriter::new(redact::stdout(Form::Data));
     for part in parts {
         output.write_all(part.as_bytes())?;
     }
@@ -35,7 +35,7 @@ pub fn write_data<'t>(parts: impl IntoIterator<Item = &'t str>) -> Result<(), Ab
 
 /// Writes a value as one line of JSON to standard output.
 pub fn write_json(value: &impl Serialize) -> Result<(), Abort> {
-    let mut output = BufWriter::new(edge::stdout(Form::Json(&shapes::REPORT)));
+    let mut output = BufWriter::new(redact::stdout(Form::Json(&shapes::REPORT)));
     serde_json::to_writer(&mut output, value).map_err(std::io::Error::from)?;
     output.write_all(b"\n")?;
     Ok(output.flush()?)
@@ -43,7 +43,7 @@ pub fn write_json(value: &impl Serialize) -> Result<(), Abort> {
 
 /// Writes indented JSON to standard output.
 pub fn write_document(document: &Value) -> Result<(), Abort> {
-    let mut output = BufWriter::new(edge::stdout(Form::Json(&shapes::REPORT)));
+    let mut output = BufWriter::new(redact::stdout(Form::Json(&shapes::REPORT)));
     writeln!(output, "{document:#}")?;
     Ok(output.flush()?)
 }
@@ -57,10 +57,10 @@ pub fn write_line(text: &str) -> Result<(), Abort> {
 pub fn terminal_width() -> Option<usize> {
     terminal_size::terminal_size()
         .map(|(width, _)| usize::from(width.0))
-        .filter(|_| edge::stdout_is_terminal())
+        .filter(|_| redact::stdout_is_terminal())
 }
 
 /// Writes one line to standard error. An error is ignored: no other place is left to report it.
 pub fn complain(text: &str) {
-    let _ = edge::stderr(Form::Text).write_all(format!("{text}\n").as_bytes());
+    let _ = redact::stderr(Form::Text).write_all(format!("{text}\n").as_bytes());
 }

@@ -1,6 +1,6 @@
 //! The progress line on a terminal while upstream servers start.
 
-use crate::edge;
+use crate::redact;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -26,7 +26,7 @@ struct StartingServers {
 impl ProgressLine {
     /// Shows the starting servers. The receiver resolves when the last of them has settled.
     pub fn starting(servers: Vec<String>) -> (ProgressLine, oneshot::Receiver<()>) {
-        let bar = if edge::stderr_is_terminal() && !servers.is_empty() {
+        let bar = if redact::stderr_is_terminal() && !servers.is_empty() {
             let bar = ProgressBar::new_spinner();
             bar.set_draw_target(on_stderr());
             if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
@@ -66,7 +66,7 @@ impl ProgressLine {
     fn show(&self) {
         if let Ok(pending) = self.pending.lock() {
             let line = format!("starting {}", pending.servers.join(", "));
-            self.bar.set_message(edge::visible_line(&edge::secrets().scrub(&line)).into_owned());
+            self.bar.set_message(redact::visible_line(&redact::secrets().scrub(&line)).into_owned());
         }
     }
 }

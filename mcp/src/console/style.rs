@@ -1,6 +1,6 @@
 //! Colours for text, only on a terminal and only without `NO_COLOR`.
 
-use crate::edge;
+use crate::redact;
 use ptc_runtime::outcome::Palette;
 
 /// Colours text for one stream.
@@ -12,12 +12,12 @@ pub struct Style {
 impl Style {
     /// For standard output.
     pub fn stdout() -> Style {
-        Style { enabled: allowed() && edge::stdout_is_terminal() }
+        Style { enabled: allowed() && redact::stdout_is_terminal() }
     }
 
     /// For standard error.
     pub fn stderr() -> Style {
-        Style { enabled: allowed() && edge::stderr_is_terminal() }
+        Style { enabled: allowed() && redact::stderr_is_terminal() }
     }
 
     /// True if colours are on.

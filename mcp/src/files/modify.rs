@@ -1,7 +1,7 @@
 //! The tool `filesystemModify`: writes files, makes folders, and removes both.
 
 use super::query::structured;
-use super::roots::{FileRoots, Spot};
+use super::roots::{EntryPath, FileRoots};
 use super::server::FileFault;
 use cap_std::fs::{MetadataExt, OpenOptions, OpenOptionsExt};
 use ptc_runtime::upstream::AnswerWriter;
@@ -42,12 +42,12 @@ impl FilesystemModify {
         }
         let makes_folders = create_missing_dirs.unwrap_or(false) && operation != ModifyOperation::Delete;
         let content = content.unwrap_or_default();
-        let done = roots.spot(&path, makes_folders).and_then(|spot| {
+        let done = roots.entry_path(&path, makes_folders).and_then(|entry_path| {
             let done = match operation {
-                ModifyOperation::Write => write(&spot, &content, false),
-                ModifyOperation::Append => write(&spot, &content, true),
-                ModifyOperation::Mkdir => spot.folder.create_dir(&spot.name),
-                ModifyOperation::Delete => delete(&spot),
+                ModifyOperation::Write => write(&entry_path, &content, false),
+                ModifyOperation::Append => write(&entry_path, &content, true),
+                ModifyOperation::Mkdir => entry_path.folder.create_dir(&entry_path.name),
+                ModifyOperation::Delete => delete(&entry_path),
             };
             done.map_err(|error| error.to_string())
         });
@@ -62,20 +62,20 @@ impl FilesystemModify {
 
 /// Writes a regular file. A file with several hard links is refused, since the others may be outside of the
 /// folders.
-fn write(spot: &Spot, content: &str, appends: bool) -> io::Result<()> {
+fn write(entry_path: &EntryPath, content: &str, appends: bool) -> io::Result<()> {
     let check = |found: &cap_std::fs::Metadata| match (found.is_file(), found.nlink()) {
         (true, 0 | 1) => Ok(()),
         (true, _) => Err(io::Error::other("the file has other names (hard links)")),
         (false, _) => Err(io::Error::other("it is no plain file")),
     };
-    if let Ok(found) = spot.folder.symlink_metadata(&spot.name) {
+    if let Ok(found) = entry_path.folder.symlink_metadata(&entry_path.name) {
         check(&found)?;
     }
     let mut options = OpenOptions::new();
     options.write(true).create(true).append(appends);
     // Without `O_TRUNC`: the file is checked before it is emptied.
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY);
-    let mut file = spot.folder.open_with(&spot.name, &options)?;
+    let mut file = entry_path.folder.open_with(&entry_path.name, &options)?;
     check(&file.metadata()?)?;
     if !appends {
         file.set_len(0)?;
@@ -84,9 +84,9 @@ fn write(spot: &Spot, content: &str, appends: bool) -> io::Result<()> {
 }
 
 /// Removes a file, a link itself, or an empty folder.
-fn delete(spot: &Spot) -> io::Result<()> {
-    match spot.folder.symlink_metadata(&spot.name)?.is_dir() {
-        true => spot.folder.remove_dir(&spot.name),
-        false => spot.folder.remove_file(&spot.name),
+fn delete(entry_path: &EntryPath) -> io::Result<()> {
+    match entry_path.folder.symlink_metadata(&entry_path.name)?.is_dir() {
+        true => entry_path.folder.remove_dir(&entry_path.name),
+        false => entry_path.folder.remove_file(&entry_path.name),
     }
 }

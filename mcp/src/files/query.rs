@@ -142,7 +142,7 @@ impl FilesystemQuery {
             if read == 0 {
                 break;
             }
-            let part = lines_of(&piece[..read], &mut line, from, to);
+            let part = select_lines(&piece[..read], &mut line, from, to);
             text.push(part).map_err(no_text)?;
         }
         text.finish().map_err(no_text)?;
@@ -151,7 +151,7 @@ impl FilesystemQuery {
 }
 
 /// The part of a piece that lies within these lines. `line` is the number of the line that the piece begins in.
-fn lines_of<'p>(piece: &'p [u8], line: &mut u64, from: u64, to: u64) -> &'p [u8] {
+fn select_lines<'p>(piece: &'p [u8], line: &mut u64, from: u64, to: u64) -> &'p [u8] {
     if (from, to) == (1, u64::MAX) {
         return piece;
     }
@@ -246,21 +246,21 @@ fn end(answer: &mut AnswerWriter, path: &str, is_whole: bool, summary: &str) -> 
 fn listed(path: &str, found: &Metadata) -> Value {
     match found.is_file() {
         true => json!({ "name": path, "size": found.len() }),
-        false => json!({ "name": path, "type": kind_of(found) }),
+        false => json!({ "name": path, "type": kind(found) }),
     }
 }
 
 /// The full description of a file or folder.
 fn described(path: &str, found: &Metadata) -> Value {
     let mut entry = listed(path, found);
-    entry["type"] = kind_of(found).into();
+    entry["type"] = kind(found).into();
     if let Ok(modified) = jiff::Timestamp::from_second(found.mtime()) {
         entry["modified"] = modified.to_string().into();
     }
     entry
 }
 
-fn kind_of(found: &Metadata) -> &'static str {
+fn kind(found: &Metadata) -> &'static str {
     match () {
         () if found.is_file() => "file",
         () if found.is_dir() => "folder",

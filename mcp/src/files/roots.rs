@@ -27,7 +27,7 @@ pub(super) enum Opened {
 }
 
 /// A folder, and the name of an entry in it that may not exist.
-pub(super) struct Spot {
+pub(super) struct EntryPath {
     pub(super) folder: Dir,
     pub(super) name: PathBuf,
 }
@@ -69,8 +69,8 @@ impl FileRoots {
     }
 
     /// Opens the parent folder of a path that may not exist.
-    pub(super) fn spot(&self, name: &str, makes_folders: bool) -> Result<Spot, String> {
-        self.try_each(name, |root, path| root.spot(path, makes_folders))
+    pub(super) fn entry_path(&self, name: &str, makes_folders: bool) -> Result<EntryPath, String> {
+        self.try_each(name, |root, path| root.entry_path(path, makes_folders))
     }
 
     /// False for the folder of spilled results, and for everything in it.
@@ -129,7 +129,7 @@ impl Root {
         Ok(opened)
     }
 
-    fn spot(&self, path: &Path, makes_folders: bool) -> io::Result<Spot> {
+    fn entry_path(&self, path: &Path, makes_folders: bool) -> io::Result<EntryPath> {
         let Some(Component::Normal(name)) = path.components().next_back() else {
             return Err(io::Error::other("it does not end with a name"));
         };
@@ -154,13 +154,13 @@ impl Root {
             folder = folder.open_dir(parent)?;
         }
         self.check(&folder)?;
-        let spot = Spot { folder, name: name.into() };
+        let entry_path = EntryPath { folder, name: name.into() };
         if self.hidden.as_ref().is_some_and(|hidden| {
-            hidden.file_name() == Some(name) && real_path(&spot.folder).as_deref() == hidden.parent()
+            hidden.file_name() == Some(name) && real_path(&entry_path.folder).as_deref() == hidden.parent()
         }) {
             return Err(hidden());
         }
-        Ok(spot)
+        Ok(entry_path)
     }
 
     /// Refuses the folder of spilled results, by whatever path it was reached.

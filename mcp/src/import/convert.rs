@@ -1,7 +1,7 @@
 //! Converts a host's entry for an MCP server to ours.
 
 use super::hosts::{EntryDialect, Host, HostFolders};
-use super::keys::{Meaning, is_nothing, meaning};
+use super::keys::{Meaning, is_empty_value, meaning};
 use ptc_runtime::secrets::names;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -42,12 +42,12 @@ pub fn convert(
     without_nulls(&mut theirs);
     match host.format().dialect {
         EntryDialect::Usual if host == Host::Gemini => {
-            theirs.values_mut().for_each(|value| in_texts(value, &mut braced))
+            theirs.values_mut().for_each(|value| in_texts(value, &mut brace_variables))
         }
         EntryDialect::Usual => {}
-        EntryDialect::Zed => of_zed(&mut theirs),
-        EntryDialect::Opencode => of_opencode(&mut theirs, &mut notes),
-        EntryDialect::Goose => of_goose(&mut theirs, &mut notes)?,
+        EntryDialect::Zed => normalize_zed(&mut theirs),
+        EntryDialect::Opencode => normalize_opencode(&mut theirs, &mut notes),
+        EntryDialect::Goose => normalize_goose(&mut theirs, &mut notes)?,
     }
     // The conversion may have moved nested members with nulls to the top level.
     without_nulls(&mut theirs);
@@ -72,15 +72,15 @@ pub fn convert(
         };
         if is_ours {
             ours.insert(key.clone(), fill(value, places, &mut notes));
-        } else if !is_nothing(value) {
+        } else if !is_empty_value(value) {
             notes.push(format!("{key} means nothing to such a server and is left out"));
         }
     }
     if is_local {
         inherited_variables(theirs, &mut ours);
-        keep_folder(&mut ours, base);
+        set_working_folder(&mut ours, base);
     } else {
-        headers_of_codex(theirs, &mut ours);
+        codex_headers(theirs, &mut ours);
     }
     let is_off = theirs.get("disabled") == Some(&Value::Bool(true))
         || theirs.get("enabled") == Some(&Value::Bool(false));
@@ -88,9 +88,9 @@ pub fn convert(
         ours.insert("disabled".into(), true.into());
         notes.push("disabled there, and here too".into());
     }
-    limits(host, theirs, &mut ours);
-    choices(host, theirs, &mut ours, &mut notes);
-    lost(host, theirs, &mut notes);
+    convert_limits(host, theirs, &mut ours);
+    convert_tool_lists(host, theirs, &mut ours, &mut notes);
+    note_unsupported(host, theirs, &mut notes);
     for part in ["env", "headers"] {
         for (name, value) in ours.get(part).and_then(Value::as_object).into_iter().flatten() {
             let literal = value.as_str().is_some_and(|text| !text.is_empty() && !text.contains("${"));
@@ -116,7 +116,7 @@ fn without_nulls(theirs: &mut Map<String, Value>) {
 }
 
 /// Takes over limits.
-fn limits(host: Host, theirs: &Map<String, Value>, ours: &mut Map<String, Value>) {
+fn convert_limits(host: Host, theirs: &Map<String, Value>, ours: &mut Map<String, Value>) {
     for (key, value) in theirs {
         let (our_key, unit) = match meaning(host, key) {
             Meaning::Millis(our_key) => (our_key, 1.0),
@@ -130,48 +130,55 @@ fn limits(host: Host, theirs: &Map<String, Value>, ours: &mut Map<String, Value>
 }
 
 /// Takes over selections of tools.
-fn choices(host: Host, theirs: &Map<String, Value>, ours: &mut Map<String, Value>, notes: &mut Vec<String>) {
-    let mut only = None;
-    let mut without: Vec<Value> = Vec::new();
+fn convert_tool_lists(
+    host: Host,
+    theirs: &Map<String, Value>,
+    ours: &mut Map<String, Value>,
+    notes: &mut Vec<String>,
+) {
+    let mut allowed = None;
+    let mut excluded: Vec<Value> = Vec::new();
     for (key, value) in theirs {
         match (meaning(host, key), value) {
-            (Meaning::OnlyIfAny, Value::Array(names)) if names.is_empty() => {}
+            (Meaning::AllowUnlessEmpty, Value::Array(names)) if names.is_empty() => {}
             // It selects all tools.
-            (Meaning::Only, value) if *value == json!(["*"]) || *value == json!("*") => {}
-            (Meaning::Only | Meaning::OnlyIfAny, Value::Array(names)) => {
+            (Meaning::Allow, value) if *value == json!(["*"]) || *value == json!("*") => {}
+            (Meaning::Allow | Meaning::AllowUnlessEmpty, Value::Array(names)) => {
                 if names.is_empty() {
                     notes.push(format!("{key} is empty: it has no tools there, and none here"));
                 }
-                only.get_or_insert_with(|| names.clone());
+                allowed.get_or_insert_with(|| names.clone());
             }
-            (Meaning::Without, Value::Array(names)) => without.extend(names.iter().cloned()),
-            (Meaning::Only | Meaning::OnlyIfAny | Meaning::Without, value) if !is_nothing(value) => {
+            (Meaning::Exclude, Value::Array(names)) => excluded.extend(names.iter().cloned()),
+            (Meaning::Allow | Meaning::AllowUnlessEmpty | Meaning::Exclude, value)
+                if !is_empty_value(value) =>
+            {
                 notes.push(format!("{key} is no list of tools, and not taken over"));
             }
             _ => {}
         }
     }
-    match only {
+    match allowed {
         Some(names) => {
             ours.insert("tools".into(), json!({ "allow": names }));
             // `tools` is either an allow list or a block list; exclusions from an allow list have their own key.
-            if !without.is_empty() {
-                ours.insert("excludeTools".into(), without.into());
+            if !excluded.is_empty() {
+                ours.insert("excludeTools".into(), excluded.into());
             }
         }
-        None if without.is_empty() => {}
-        None => drop(ours.insert("tools".into(), json!({ "block": without }))),
+        None if excluded.is_empty() => {}
+        None => drop(ours.insert("tools".into(), json!({ "block": excluded }))),
     }
 }
 
 /// Adds a note for each key with a meaning that is not taken over.
-fn lost(host: Host, theirs: &Map<String, Value>, notes: &mut Vec<String>) {
-    for (key, _) in theirs.iter().filter(|(_, value)| !is_nothing(value)) {
+fn note_unsupported(host: Host, theirs: &Map<String, Value>, notes: &mut Vec<String>) {
+    for (key, _) in theirs.iter().filter(|(_, value)| !is_empty_value(value)) {
         match meaning(host, key) {
             Meaning::Approval => {
                 notes.push(format!("{key} has no counterpart: programs call every tool without asking"));
             }
-            Meaning::Lost(instead) => notes.push(format!("{key} {instead}")),
+            Meaning::Unsupported(instead) => notes.push(format!("{key} {instead}")),
             _ => {}
         }
     }
@@ -179,7 +186,7 @@ fn lost(host: Host, theirs: &Map<String, Value>, notes: &mut Vec<String>) {
 
 /// Converts `$VAR` to `${VAR}`, since Gemini expands both. A name that is not in capitals may be part of a
 /// password: it is left unchanged unless such a variable exists, as Gemini does.
-fn braced(text: &str) -> String {
+fn brace_variables(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(dollar) = rest.find('$') {
@@ -200,7 +207,7 @@ fn braced(text: &str) -> String {
 }
 
 /// Zed for some time wrote the command as an object.
-fn of_zed(theirs: &mut Map<String, Value>) {
+fn normalize_zed(theirs: &mut Map<String, Value>) {
     let Some(Value::Object(command)) = theirs.get("command") else { return };
     let mut command = command.clone();
     theirs.shift_remove("command");
@@ -211,7 +218,7 @@ fn of_zed(theirs: &mut Map<String, Value>) {
 }
 
 /// opencode writes the command line as one list, and references in braces.
-fn of_opencode(theirs: &mut Map<String, Value>, notes: &mut Vec<String>) {
+fn normalize_opencode(theirs: &mut Map<String, Value>, notes: &mut Vec<String>) {
     if let Some(Value::Array(words)) = theirs.shift_remove("command") {
         let mut words = words.into_iter();
         if let Some(program) = words.next() {
@@ -241,7 +248,7 @@ fn of_opencode(theirs: &mut Map<String, Value>, notes: &mut Vec<String>) {
 }
 
 /// Goose lists its own extensions among the servers, and stores secrets elsewhere.
-fn of_goose(theirs: &mut Map<String, Value>, notes: &mut Vec<String>) -> Result<(), String> {
+fn normalize_goose(theirs: &mut Map<String, Value>, notes: &mut Vec<String>) -> Result<(), String> {
     if let Some(kind) = theirs.get("type").and_then(Value::as_str)
         && !["stdio", "sse", "streamable_http", "streamable-http"].contains(&kind)
     {
@@ -264,7 +271,7 @@ fn of_goose(theirs: &mut Map<String, Value>, notes: &mut Vec<String>) -> Result<
         }
     }
     for key in ["env", "description"] {
-        if theirs.get(key).is_some_and(is_nothing) {
+        if theirs.get(key).is_some_and(is_empty_value) {
             theirs.shift_remove(key);
         }
     }
@@ -272,7 +279,7 @@ fn of_goose(theirs: &mut Map<String, Value>, notes: &mut Vec<String>) -> Result<
 }
 
 /// Sets the working directory: a project's own file has paths relative to its folder.
-pub fn keep_folder(ours: &mut Map<String, Value>, base: Option<&Path>) {
+pub fn set_working_folder(ours: &mut Map<String, Value>, base: Option<&Path>) {
     let Some(base) = base else { return };
     if let Some(folder) = ours.get("cwd").and_then(Value::as_str) {
         let absolute = base.join(folder);
@@ -322,7 +329,7 @@ fn inherited_variables(theirs: &Map<String, Value>, ours: &mut Map<String, Value
 }
 
 /// Codex has headers in two tables: literal ones, and variables that hold secret ones.
-fn headers_of_codex(theirs: &Map<String, Value>, ours: &mut Map<String, Value>) {
+fn codex_headers(theirs: &Map<String, Value>, ours: &mut Map<String, Value>) {
     let named = |key: &str| theirs.get(key).and_then(Value::as_object).into_iter().flatten();
     let reference = |variable: &Value| variable.as_str().map(|name| format!("${{{name}}}"));
     let mut headers: Map<String, Value> =
@@ -370,14 +377,14 @@ fn fill_text(text: &str, places: &HostFolders, notes: &mut Vec<String>) -> Strin
 mod tests {
     use super::*;
 
-    fn of(host: Host, entry: Value) -> (Value, Vec<String>) {
+    fn convert_entry(host: Host, entry: Value) -> (Value, Vec<String>) {
         let Converted { entry, notes } =
             convert(&entry, host, &HostFolders::in_tests(), None).expect("an entry");
         (entry.into(), notes)
     }
 
     fn converted(entry: Value) -> (Value, Vec<String>) {
-        of(Host::Cursor, entry)
+        convert_entry(Host::Cursor, entry)
     }
 
     #[test]
@@ -404,7 +411,7 @@ mod tests {
     fn codex_headers_are_headers() {
         let entry = json!({ "url": "https://h/mcp", "bearer_token_env_var": "TOKEN",
             "http_headers": { "X-Region": "eu" }, "env_http_headers": { "X-Key": "KEY" } });
-        let (ours, notes) = of(Host::Codex, entry);
+        let (ours, notes) = convert_entry(Host::Codex, entry);
         let headers = json!({ "X-Region": "eu", "X-Key": "${KEY}", "Authorization": "Bearer ${TOKEN}" });
         assert_eq!(ours, json!({ "url": "https://h/mcp", "headers": headers }));
         assert!(notes.is_empty(), "{notes:?}");
@@ -415,7 +422,7 @@ mod tests {
         let entry = json!({ "command": "x", "env_vars": ["HOST", { "name": "USER", "source": "local" }],
             "startup_timeout_sec": 2.5, "required": true, "tool_timeout_sec": 60, "enabled_tools": ["a"],
             "enabled": false });
-        let (ours, _) = of(Host::Codex, entry);
+        let (ours, _) = convert_entry(Host::Codex, entry);
         assert_eq!(
             ours,
             json!({ "command": "x", "required": true, "disabled": true,
@@ -472,27 +479,27 @@ mod tests {
 
     #[test]
     fn what_is_not_taken_over_is_told() {
-        let (ours, notes) = of(
+        let (ours, notes) = convert_entry(
             Host::Gemini,
             json!({ "command": "x", "args": ["$A-${B}-$1", "pa$word"], "env": { "T": "$T", "Z": null }, "timeout": 9 }),
         );
         let expected = json!({ "command": "x", "args": ["${A}-${B}-$1", "pa${word:-$word}"], "env": { "T": "${T}" },
             "request_timeout_ms": 9 });
         assert_eq!((ours, notes.len()), (expected, 0));
-        let (ours, notes) = of(
+        let (ours, notes) = convert_entry(
             Host::Opencode,
             json!({ "type": "remote", "url": "https://h", "headers": { "K": "{file:~/.keys/api-key.txt}" }, "oauth": false }),
         );
         assert_eq!(ours, json!({ "url": "https://h", "headers": { "K": "${API_KEY}" } }));
         assert_eq!(notes, ["the file ~/.keys/api-key.txt is not read: export what is in it as API_KEY"]);
-        let (ours, notes) = of(
+        let (ours, notes) = convert_entry(
             Host::Goose,
             json!({ "type": "stdio", "cmd": "x", "env_keys": ["K"], "timeout": 2, "available_tools": [], "name": "n" }),
         );
         assert_eq!(ours, json!({ "command": "x", "env": { "K": "${K}" }, "request_timeout_ms": 2000 }));
         assert_eq!(notes, ["Goose keeps K in its own store of secrets: export it"]);
         let (ours, notes) =
-            of(Host::Copilot, json!({ "type": "local", "command": "x", "tools": [], "new": 1 }));
+            convert_entry(Host::Copilot, json!({ "type": "local", "command": "x", "tools": [], "new": 1 }));
         assert_eq!(ours, json!({ "command": "x", "tools": { "allow": [] } }));
         assert_eq!(notes, ["tools is empty: it has no tools there, and none here", "new is not taken over"]);
         let (_, notes) = converted(json!({ "url": "https://h", "auth": { "CLIENT_SECRET": "s3cret" } }));

@@ -62,7 +62,7 @@ impl HostFolders {
     }
 
     /// Reads the folders from the environment; `None` without a home.
-    pub fn of_environment() -> Option<HostFolders> {
+    pub fn from_environment() -> Option<HostFolders> {
         let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = folder("HOME").or_else(|| folder("USERPROFILE"))?;
         let config = folder("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));

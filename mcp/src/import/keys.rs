@@ -19,17 +19,17 @@ pub enum Meaning {
     /// A limit in seconds, under our key of milliseconds.
     Seconds(&'static str),
     /// A list of the only allowed tools.
-    Only,
+    Allow,
     /// The same, but an empty list means all tools.
-    OnlyIfAny,
+    AllowUnlessEmpty,
     /// A list of excluded tools.
-    Without,
+    Exclude,
     /// Tools that may be called without confirmation.
     Approval,
     /// How the host shows, finds or stores the server; it can be dropped.
     Display,
     /// Without a counterpart; the text says what to do instead.
-    Lost(&'static str),
+    Unsupported(&'static str),
 }
 
 /// Keys, and the hosts that use them with this meaning. An empty list means all hosts.
@@ -38,7 +38,7 @@ const KEYS: &[(&[Host], &[&str], Meaning)] = &[
     (&[Host::Gemini, Host::ClaudeCode], &["timeout"], Meaning::Millis("request_timeout_ms")),
     (&[Host::Goose], &["timeout"], Meaning::Seconds("request_timeout_ms")),
     (&[Host::Opencode], &["timeout"], Meaning::Millis("handshake_timeout_ms")),
-    (&[Host::Goose], &["available_tools"], Meaning::OnlyIfAny),
+    (&[Host::Goose], &["available_tools"], Meaning::AllowUnlessEmpty),
     (&[Host::Codex], &["tools", "default_tools_approval_mode"], Meaning::Approval),
     (&[Host::Codex], &["env_vars", "http_headers", "env_http_headers", "bearer_token_env_var"], Meaning::Read),
     (&[], &["description", "required"], Meaning::Same),
@@ -48,12 +48,12 @@ const KEYS: &[(&[Host], &[&str], Meaning)] = &[
     (&[], &["startup_timeout_sec"], Meaning::Seconds("handshake_timeout_ms")),
     (&[], &["startup_timeout_ms"], Meaning::Millis("handshake_timeout_ms")),
     (&[], &["tool_timeout_sec"], Meaning::Seconds("request_timeout_ms")),
-    (&[], &["enabled_tools", "enabledTools", "includeTools", "allowedTools", "available_tools", "tools"], Meaning::Only),
-    (&[], &["disabled_tools", "disabledTools", "excludeTools"], Meaning::Without),
+    (&[], &["enabled_tools", "enabledTools", "includeTools", "allowedTools", "available_tools", "tools"], Meaning::Allow),
+    (&[], &["disabled_tools", "disabledTools", "excludeTools"], Meaning::Exclude),
     (&[], &["autoApprove", "alwaysAllow", "alwaysApprove", "autoAllow", "trust"], Meaning::Approval),
     (&[], &["name", "display_name", "title", "icon", "icons", "version", "gallery", "dev", "source", "bundled"], Meaning::Display),
-    (&[], &["envFile"], Meaning::Lost("is not read: export its variables, or write them into env")),
-    (&[], &["auth", "oauth", "authProviderType", "oauth_resource", "scopes", "headersHelper"], Meaning::Lost("is not taken over: ptc signs in nowhere by itself; give the server a token in headers")),
+    (&[], &["envFile"], Meaning::Unsupported("is not read: export its variables, or write them into env")),
+    (&[], &["auth", "oauth", "authProviderType", "oauth_resource", "scopes", "headersHelper"], Meaning::Unsupported("is not taken over: ptc signs in nowhere by itself; give the server a token in headers")),
 ];
 
 /// The meaning of a key for this host.
@@ -61,11 +61,11 @@ pub fn meaning(host: Host, key: &str) -> Meaning {
     let row = KEYS
         .iter()
         .find(|(hosts, keys, _)| keys.contains(&key) && (hosts.is_empty() || hosts.contains(&host)));
-    row.map_or(Meaning::Lost("is not taken over"), |(_, _, meaning)| *meaning)
+    row.map_or(Meaning::Unsupported("is not taken over"), |(_, _, meaning)| *meaning)
 }
 
 /// True for a value without information, whatever its key is.
-pub fn is_nothing(value: &Value) -> bool {
+pub fn is_empty_value(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
         Value::String(text) => text.is_empty(),

@@ -2,7 +2,7 @@
 
 use super::payload::PayloadPolicy;
 use crate::answer::PlannerSummary;
-use crate::answer::outcome::{fault_of, millis};
+use crate::answer::outcome::{call_fault, millis};
 use crate::protocol::arguments::GivenArguments;
 use jiff::Timestamp;
 use ptc_runtime::CallTotals;
@@ -80,7 +80,7 @@ pub struct RunEntry {
     pub prints: (usize, u64),
     /// Resources that it used.
     pub usage: Usage,
-    /// Stored upstream calls, in the order of their ends; at most [`CALLS`].
+    /// Stored upstream calls, in the order of their ends; at most `CALLS`.
     pub calls: Box<[CallRecord]>,
     /// Totals of all upstream calls.
     pub totals: CallTotals,
@@ -122,7 +122,7 @@ pub struct ShownArguments {
 
 impl CallArguments {
     /// Stores the arguments of a request.
-    pub fn of(arguments: &GivenArguments<'_>) -> CallArguments {
+    pub fn from_given(arguments: &GivenArguments<'_>) -> CallArguments {
         let text = arguments.text();
         CallArguments { bytes: text.len(), text: Some(text.into()) }
     }
@@ -267,7 +267,7 @@ impl RecordedCall {
 
 /// An upstream call without the server's error text.
 fn call_without_error(call: &CallRecord) -> Value {
-    let reason = fault_of(call).map(|(reason, _)| reason);
+    let reason = call_fault(call).map(|(reason, _)| reason);
     json!({
         "server": call.server, "tool": call.tool,
         "status": if reason.is_none() { "ok" } else { "error" },
@@ -282,12 +282,12 @@ pub fn is_oversize(call: &CallRecord) -> bool {
 }
 
 /// The upstream calls of a run that are stored.
-pub fn kept_calls(calls: &[CallRecord]) -> Box<[CallRecord]> {
-    calls.iter().take(CALLS).map(kept_call).collect()
+pub fn stored_calls(calls: &[CallRecord]) -> Box<[CallRecord]> {
+    calls.iter().take(CALLS).map(stored_call).collect()
 }
 
 /// A copy of a call with a bounded error text.
-fn kept_call(call: &CallRecord) -> CallRecord {
+fn stored_call(call: &CallRecord) -> CallRecord {
     let status = match &call.status {
         CallStatus::Ok => CallStatus::Ok,
         CallStatus::Error { reason, error } => CallStatus::Error {

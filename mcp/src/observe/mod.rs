@@ -23,11 +23,11 @@ pub mod trace;
 pub mod turn_log;
 pub mod writer;
 
-use crate::answer::{CallSummary, Content, EdgeReason, TaskSummary, ToolAnswer};
+use crate::answer::{CallSummary, Content, RefusalReason, TaskSummary, ToolAnswer};
 use crate::protocol::Id;
 use crate::protocol::arguments::GivenArguments;
 use counts::CallCounts;
-use entry::{CallArguments, CallEntry, RecordedCall, RunEntry, bounded_id, kept_calls};
+use entry::{CallArguments, CallEntry, RecordedCall, RunEntry, bounded_id, stored_calls};
 use payload::PayloadPolicy;
 use ptc_runtime::outcome::{Outcome, Usage};
 use ptc_runtime::secrets::SecretRegistry;
@@ -126,7 +126,7 @@ impl CallRecorder {
             request_id: bounded_id(id.as_json(), &self.secrets),
             tool: tool.into(),
             owner,
-            arguments: arguments.map(CallArguments::of),
+            arguments: arguments.map(CallArguments::from_given),
             protocol,
             trace,
             begun: Instant::now(),
@@ -193,8 +193,8 @@ impl BegunCall {
         let BegunCall { recorder, request_id, tool, owner, arguments, protocol, trace, begun } = self;
         let reason = summary.reason.as_deref();
         // Nothing is recorded of a refused call's arguments, not even their size.
-        let refused =
-            [EdgeReason::ArgsError, EdgeReason::Busy, EdgeReason::UnknownTool].map(EdgeReason::name);
+        let refused = [RefusalReason::ArgsError, RefusalReason::Busy, RefusalReason::UnknownTool]
+            .map(RefusalReason::name);
         let arguments = arguments.filter(|_| !reason.is_some_and(|reason| refused.contains(&reason)));
         let entry = CallEntry {
             request_id,
@@ -213,7 +213,7 @@ impl BegunCall {
             },
             planner: summary.task.as_ref().map(|task| Box::new(task.planner.clone())),
         };
-        let is_known = reason != Some(EdgeReason::UnknownTool.name());
+        let is_known = reason != Some(RefusalReason::UnknownTool.name());
         if let Some(totals) = &recorder.totals {
             totals.add(&entry, is_known);
         }
@@ -243,7 +243,7 @@ fn run_entry(run: &Outcome, result_bytes: Option<u64>) -> RunEntry {
         result_bytes,
         prints: (run.prints.len(), run.prints.iter().map(|line| line.len() as u64).sum()),
         usage: run.usage,
-        calls: kept_calls(&run.upstream_calls),
+        calls: stored_calls(&run.upstream_calls),
         totals: run.call_totals,
         message: run.result.as_ref().err().map(|failure| failure.message.as_str().into()),
         prelude: run.prelude_trace.clone(),
@@ -260,7 +260,7 @@ fn task_entry(task: &TaskSummary, result_bytes: Option<u64>) -> RunEntry {
             duration: task.duration,
             upstream_calls: u32::try_from(task.totals.count()).unwrap_or(u32::MAX),
         },
-        calls: kept_calls(&task.calls),
+        calls: stored_calls(&task.calls),
         totals: task.totals,
         message: task.message.as_deref().map(Into::into),
         prelude: task.prelude.clone(),

@@ -1,7 +1,7 @@
 //! Ring buffer of the most recent calls, bounded in number and in bytes.
 
 use super::entry::RecordedCall;
-use crate::answer::outcome::fault_of;
+use crate::answer::outcome::call_fault;
 use ptc_runtime::outcome::CallRecord;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -44,7 +44,7 @@ impl CallRing {
     pub fn push(&self, call: RecordedCall) {
         let gone = {
             let mut state = self.lock();
-            state.argument_bytes += kept_bytes(&call);
+            state.argument_bytes += stored_bytes(&call);
             state.record_bytes += record_bytes(&call);
             state.calls.push_back(call);
             let gone = state.take_oldest(self.size);
@@ -72,7 +72,7 @@ impl RingState {
         let mut taken = Vec::new();
         while self.calls.len() > size || (self.record_bytes > MOST_RECORDS && self.calls.len() > 1) {
             let Some(oldest) = self.calls.pop_front() else { break };
-            self.argument_bytes -= kept_bytes(&oldest);
+            self.argument_bytes -= stored_bytes(&oldest);
             self.record_bytes -= record_bytes(&oldest);
             self.stripped = self.stripped.saturating_sub(1);
             taken.push(oldest);
@@ -85,7 +85,7 @@ impl RingState {
         while self.argument_bytes > MOST_ARGUMENTS {
             let Some(oldest) = self.calls.get_mut(self.stripped) else { return };
             self.stripped += 1;
-            self.argument_bytes -= kept_bytes(oldest);
+            self.argument_bytes -= stored_bytes(oldest);
             if let Some(arguments) = &mut oldest.arguments {
                 arguments.text = None;
             }
@@ -98,10 +98,10 @@ fn record_bytes(call: &RecordedCall) -> usize {
 }
 
 fn error_bytes(call: &CallRecord) -> usize {
-    fault_of(call).map_or(0, |(_, error)| error.len())
+    call_fault(call).map_or(0, |(_, error)| error.len())
 }
 
-fn kept_bytes(call: &RecordedCall) -> usize {
+fn stored_bytes(call: &RecordedCall) -> usize {
     call.arguments.as_ref().and_then(|arguments| arguments.text.as_ref()).map_or(0, |text| text.len())
 }
 
@@ -127,13 +127,13 @@ mod tests {
             let ids: Vec<String> = calls.iter().map(|call| call.entry.request_id.to_string()).collect();
             let want: Vec<String> = (0..=id).rev().take(10).map(|id| id.to_string()).collect();
             assert_eq!(ids, want);
-            let kept: Vec<bool> = calls.iter().map(|call| kept_bytes(call) > 0).collect();
+            let kept: Vec<bool> = calls.iter().map(|call| stored_bytes(call) > 0).collect();
             let want: Vec<bool> = (0..calls.len()).map(|age| age < 7).collect();
             assert_eq!(kept, want, "the newest have theirs");
         }
         ring.push(call(100, MOST_ARGUMENTS + 1));
-        assert!(ring.newest_first().iter().all(|call| kept_bytes(call) == 0));
+        assert!(ring.newest_first().iter().all(|call| stored_bytes(call) == 0));
         ring.push(call(101, 5));
-        assert_eq!(ring.newest_first().iter().map(kept_bytes).sum::<usize>(), 5);
+        assert_eq!(ring.newest_first().iter().map(stored_bytes).sum::<usize>(), 5);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::entry::{CallEntry, timestamp};
 use crate::answer::PlannerSummary;
-use crate::answer::outcome::{fault_of, millis};
+use crate::answer::outcome::{call_fault, millis};
 use ptc_runtime::metrics::PtcMetrics;
 use ptc_runtime::outcome::CallRecord;
 use serde_json::{Map, Value, json};
@@ -68,7 +68,7 @@ pub fn upstream_calls(calls: &[&CallEntry]) -> Option<Value> {
 }
 
 fn tally(calls: &[&CallRecord]) -> Map<String, Value> {
-    let reasons = || calls.iter().filter_map(|call| fault_of(call)).map(|(reason, _)| reason);
+    let reasons = || calls.iter().filter_map(|call| call_fault(call)).map(|(reason, _)| reason);
     let mut shown = Map::new();
     shown.insert("total".into(), calls.len().into());
     shown.insert("ok".into(), (calls.len() - reasons().count()).into());

@@ -5,10 +5,10 @@
 
 use super::entry::{CallEntry, timestamp};
 use super::payload::{PayloadPolicy, sha256};
-use super::writer::{RecordSink, Taken, WrittenCall};
-use crate::answer::outcome::{fault_of, millis};
-use crate::answer::{PlannerTurn, trace_id};
-use crate::edge::shapes;
+use super::writer::{RecordSink, WriteOutcome, WrittenCall};
+use crate::answer::outcome::{call_fault, millis};
+use crate::answer::{PlannerRound, trace_id};
+use crate::redact::shapes;
 use ptc_runtime::files;
 use ptc_runtime::outcome::CallRecord;
 use ptc_runtime::secrets::SecretRegistry;
@@ -109,13 +109,13 @@ impl RecordSink for TraceFolder {
         "trace"
     }
 
-    fn write(&mut self, call: &WrittenCall) -> io::Result<Taken> {
+    fn write(&mut self, call: &WrittenCall) -> io::Result<WriteOutcome> {
         let written = self.write_file(call);
         if written.is_err() {
             // The list of the folder may be outdated, which may be the cause.
             self.until_look = 0;
         }
-        written.map(|()| Taken::Written)
+        written.map(|()| WriteOutcome::Written)
     }
 }
 
@@ -267,7 +267,7 @@ fn run_facts(entry: &CallEntry, prelude: Option<&Value>) -> Value {
 }
 
 fn upstream_call(call: &CallRecord) -> Value {
-    let fault = fault_of(call);
+    let fault = call_fault(call);
     let mut line = json!({
         "measurements": {
             "offset": nanos(call.begun), "duration": nanos(call.duration), "result_bytes": call.result_bytes,
@@ -302,8 +302,8 @@ impl TraceLines<'_> {
     fn new<'s>(entry: &CallEntry, secrets: &'s SecretRegistry) -> TraceLines<'s> {
         // The trace id in a task's answer, which is the client's if it has sent one.
         let client = entry.trace.as_ref().map(|trace| trace.trace_id().to_owned());
-        let told = client.or_else(|| entry.planner.as_ref().map(|planner| planner.trace_id.clone()));
-        let trace_id = told.unwrap_or_else(trace_id);
+        let known = client.or_else(|| entry.planner.as_ref().map(|planner| planner.trace_id.clone()));
+        let trace_id = known.unwrap_or_else(trace_id);
         TraceLines { text: Vec::new(), secrets, trace_id, count: 0 }
     }
 
@@ -312,7 +312,7 @@ impl TraceLines<'_> {
         &mut self,
         ran: SystemTime,
         number: usize,
-        turn: &PlannerTurn,
+        turn: &PlannerRound,
         program: Option<Value>,
         prompt: Option<&Value>,
     ) {

@@ -2,10 +2,10 @@
 
 use super::entry::timestamp;
 use super::payload::hex;
-use super::writer::{RecordSink, Taken, WrittenCall};
-use crate::answer::TurnSummary;
-use crate::answer::outcome::{fault_of, millis};
-use crate::edge::shapes;
+use super::writer::{RecordSink, WriteOutcome, WrittenCall};
+use crate::answer::SessionEntry;
+use crate::answer::outcome::{call_fault, millis};
+use crate::redact::shapes;
 use ptc_runtime::files;
 use ptc_runtime::secrets::{CleanText, Cut, SecretRegistry};
 use serde_json::{Value, json};
@@ -74,8 +74,8 @@ impl RecordSink for TurnLog {
         "turn_log"
     }
 
-    fn write(&mut self, call: &WrittenCall) -> io::Result<Taken> {
-        let Some(turn) = &call.turn else { return Ok(Taken::Unwanted) };
+    fn write(&mut self, call: &WrittenCall) -> io::Result<WriteOutcome> {
+        let Some(turn) = &call.turn else { return Ok(WriteOutcome::Unwanted) };
         let line = line(call, turn, &self.secrets).to_string();
         let line = self.secrets.scrub_json(&line, &shapes::TRACE).into_owned() + "\n";
         let file = self.file()?;
@@ -84,18 +84,18 @@ impl RecordSink for TurnLog {
         file.write_all(line.as_bytes()).inspect_err(|_| {
             let _ = file.set_len(before);
         })?;
-        Ok(Taken::Written)
+        Ok(WriteOutcome::Written)
     }
 }
 
-fn line(call: &WrittenCall, turn: &TurnSummary, secrets: &SecretRegistry) -> Value {
+fn line(call: &WrittenCall, turn: &SessionEntry, secrets: &SecretRegistry) -> Value {
     let entry = &*call.call.entry;
     let clean = |text: &str| bounded(&secrets.clean(text));
     let calls = entry.calls().iter().take(MOST_ITEMS).map(|call| {
         let mut line = json!({
             "server": call.server, "tool": call.tool, "args_hash": call.arguments_hash.map(|hash| hex(&hash)),
             "duration_ms": millis(call.duration),
-            "outcome": if fault_of(call).is_none() { "ok" } else { "error" },
+            "outcome": if call_fault(call).is_none() { "ok" } else { "error" },
         });
         if call.cached {
             line["cached"] = true.into();

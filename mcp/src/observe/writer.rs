@@ -3,7 +3,7 @@
 //! A record is dropped and counted when the queue is full or its file cannot be written.
 
 use super::entry::RecordedCall;
-use crate::answer::TurnSummary;
+use crate::answer::SessionEntry;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::io;
@@ -22,7 +22,7 @@ pub struct WrittenCall {
     /// Texts of the call.
     pub texts: CallTexts,
     /// The session's entry for it, if it ran in a session.
-    pub turn: Option<Box<TurnSummary>>,
+    pub turn: Option<Box<SessionEntry>>,
 }
 
 /// Texts of a call.
@@ -58,12 +58,12 @@ pub trait RecordSink: Send {
     fn name(&self) -> &'static str;
 
     /// Writes a record, or ignores it.
-    fn write(&mut self, call: &WrittenCall) -> io::Result<Taken>;
+    fn write(&mut self, call: &WrittenCall) -> io::Result<WriteOutcome>;
 }
 
 /// Result of writing a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum WriteOutcome {
     /// It is written.
     Written,
     /// The sink ignores such records.
@@ -195,7 +195,7 @@ fn work(shared: &WriterQueue, mut sinks: Vec<Box<dyn RecordSink>>) {
                 state = shared.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
         };
-        let results: Vec<io::Result<Taken>> = sinks.iter_mut().map(|sink| sink.write(&call)).collect();
+        let results: Vec<io::Result<WriteOutcome>> = sinks.iter_mut().map(|sink| sink.write(&call)).collect();
         let mut state = shared.lock();
         state.bytes = state.bytes.saturating_sub(call.bytes());
         for (sink, result) in state.sinks.iter_mut().zip(results) {
@@ -205,10 +205,10 @@ fn work(shared: &WriterQueue, mut sinks: Vec<Box<dyn RecordSink>>) {
 }
 
 impl SinkCounts {
-    fn enter(&mut self, result: io::Result<Taken>) {
+    fn enter(&mut self, result: io::Result<WriteOutcome>) {
         match result {
-            Ok(Taken::Unwanted) => {}
-            Ok(Taken::Written) => {
+            Ok(WriteOutcome::Unwanted) => {}
+            Ok(WriteOutcome::Written) => {
                 self.written += 1;
                 if self.last_error.take().is_some() {
                     tracing::info!(sink = self.name, dropped = self.dropped, "records are written again");
@@ -238,22 +238,22 @@ mod tests {
     }
 
     /// A disk that blocks until the test gives it a result.
-    struct SlowDisk(mpsc::Receiver<io::Result<Taken>>);
+    struct SlowDisk(mpsc::Receiver<io::Result<WriteOutcome>>);
 
     impl RecordSink for SlowDisk {
         fn name(&self) -> &'static str {
             "slow"
         }
 
-        fn write(&mut self, _: &WrittenCall) -> io::Result<Taken> {
-            self.0.recv().expect("told")
+        fn write(&mut self, _: &WrittenCall) -> io::Result<WriteOutcome> {
+            self.0.recv().expect("a result")
         }
     }
 
     #[test]
     fn a_disk_that_hangs_makes_nobody_wait_and_what_is_lost_is_counted() {
-        let (tell, told) = mpsc::channel();
-        let writer = RecordWriter::start(vec![Box::new(SlowDisk(told))]).expect("a thread");
+        let (send_result, results) = mpsc::channel();
+        let writer = RecordWriter::start(vec![Box::new(SlowDisk(results))]).expect("a thread");
         for _ in 0..2 * MOST_WAITING {
             writer.push(call());
         }
@@ -264,9 +264,12 @@ mod tests {
         assert!(counts.last_error.is_some());
         let taken = 2 * MOST_WAITING - counts.dropped as usize;
         for number in 0..taken {
-            let result =
-                if number % 2 == 0 { Ok(Taken::Written) } else { Err(io::ErrorKind::StorageFull.into()) };
-            tell.send(result).expect("the disk listens");
+            let result = if number % 2 == 0 {
+                Ok(WriteOutcome::Written)
+            } else {
+                Err(io::ErrorKind::StorageFull.into())
+            };
+            send_result.send(result).expect("the disk listens");
         }
         writer.close(Duration::from_secs(60));
         let after = &writer.counts()[0];
@@ -276,11 +279,11 @@ mod tests {
 
     #[test]
     fn the_end_does_not_wait_for_a_disk_that_hangs() {
-        let (tell, told) = mpsc::channel();
-        let writer = RecordWriter::start(vec![Box::new(SlowDisk(told))]).expect("a thread");
+        let (send_result, results) = mpsc::channel();
+        let writer = RecordWriter::start(vec![Box::new(SlowDisk(results))]).expect("a thread");
         writer.push(call());
         writer.close(Duration::from_millis(1));
         assert_eq!(writer.counts()[0].written, 0);
-        tell.send(Ok(Taken::Unwanted)).expect("the disk listens");
+        send_result.send(Ok(WriteOutcome::Unwanted)).expect("the disk listens");
     }
 }

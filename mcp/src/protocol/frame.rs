@@ -1,10 +1,10 @@
 //! Parses one JSON-RPC message together with its known parameters, in one pass and without copying.
 
 use super::borrowed::{Object, Raw, Text, present};
+use super::fast_path;
 use super::known_meta::KnownMeta;
 use super::message::RpcError;
 use super::params::Params;
-use super::usual;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::borrow::{Borrow, Cow};
@@ -138,7 +138,7 @@ impl<'a> Frame<'a> {
     /// # Errors
     /// What is not a message.
     pub fn read_next(&mut self, text: &'a str, known: &mut KnownMeta) -> Result<Message<'_, 'a>, FrameError> {
-        if usual::read(text, &mut self.members, known) {
+        if fast_path::read(text, &mut self.members, known) {
             return self.classify(None);
         }
         self.read_any(text)

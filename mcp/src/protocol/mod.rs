@@ -5,7 +5,7 @@
 //! - [`frame`]: parses and classifies a client's message.
 //! - [`params`]: the parameters of every known method. [`borrowed`]: JSON types that borrow. [`arguments`]: the
 //!   arguments of a call, with their members.
-//! - `usual`: a faster parser for messages of the usual shape. `scan`: its JSON scanner. [`known_meta`]: its
+//! - `fast_path`: a faster parser for messages of the usual shape. `scan`: its JSON scanner. [`known_meta`]: its
 //!   cache of repeated metadata.
 //! - [`version`]: protocol versions and the two eras.
 //! - [`message`]: the JSON-RPC messages that we send.
@@ -13,6 +13,7 @@
 
 pub mod arguments;
 pub mod borrowed;
+mod fast_path;
 pub mod frame;
 pub mod known_meta;
 pub mod log_level;
@@ -20,7 +21,6 @@ pub mod message;
 pub mod notify;
 pub mod params;
 pub(crate) mod scan;
-mod usual;
 pub mod version;
 
 pub use borrowed::Raw;

@@ -74,7 +74,7 @@ pub enum Era {
 
 impl Era {
     /// The era of a request, from its `_meta`.
-    pub fn of(params: &Params<'_>) -> Result<Era, RpcError> {
+    pub fn from_params(params: &Params<'_>) -> Result<Era, RpcError> {
         let Some(meta) = &params.meta else { return Ok(Era::Handshake) };
         let Some(requested) = &meta.protocol_version else { return Ok(Era::Handshake) };
         if !Version::STATELESS.iter().any(|version| version.name() == &**requested) {

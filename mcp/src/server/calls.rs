@@ -2,16 +2,16 @@
 //!
 //! One connection owns it, so nothing here is shared or locked. [`super::gate`] decides when a job may start.
 
-use super::asking::{
-    AttachedRequest, CallKey, ClientRequests, ParkedCall, ParkedCalls, ResumedCall, RoundReporter,
-    RoundedCall, input_requests, input_required,
-};
-use super::gate::{Flow, Full, JobPlace, Membership, Party, PlaceRequest};
+use super::gate::{Flow, JobPermit, PermitRequest, QueueFull, QueueHandle, Tenant};
 use super::handler::{AcceptedCall, Finished, Handler, Ticket};
+use super::input_required::{
+    AttachedRequest, CallKey, ClientRequests, InputRequiredCall, InputRequiredReporter, ParkedCall,
+    ParkedCalls, ResumedCall, input_requests, input_required,
+};
 use super::mailbox::{Event, JobReporter, Mailbox, Slot};
 use super::outbox::{Outbox, Route};
 use super::progress::ProgressLimiter;
-use crate::answer::EdgeReason;
+use crate::answer::RefusalReason;
 use crate::protocol::{Id, RpcError, ServerMessage};
 use crate::tools::{CallOwner, Cancel, Job, Reporter};
 use ptc_runtime::upstream::{CallingClient, ClientTag, Offered, ServedClient};
@@ -23,7 +23,7 @@ use tokio::time::Instant;
 pub(super) struct Calls {
     handler: Arc<Handler>,
     owner: CallOwner,
-    gate: Membership,
+    gate: QueueHandle,
     mailbox: Arc<Mailbox>,
     calls: HashMap<Slot, Accepted>,
     /// Ids that have neither been answered nor cancelled.
@@ -43,7 +43,7 @@ struct Accepted {
     state: CallState,
     progress: Option<ProgressLimiter>,
     /// Its run and its identity, if its client is asked in responses.
-    rounds: Option<(RoundedCall, CallKey)>,
+    input_required: Option<(InputRequiredCall, CallKey)>,
 }
 
 enum CallState {
@@ -56,7 +56,7 @@ enum CallState {
 struct Waiting {
     ticket: Ticket,
     job: Job,
-    request: PlaceRequest,
+    request: PermitRequest,
     caller: Option<CallingClient>,
     key: Option<CallKey>,
 }
@@ -66,7 +66,7 @@ impl Calls {
     pub(super) fn new(
         handler: Arc<Handler>,
         owner: CallOwner,
-        party: &Arc<Party>,
+        tenant: &Arc<Tenant>,
         flow: Arc<Flow>,
         parked: Arc<ParkedCalls>,
     ) -> Calls {
@@ -74,7 +74,7 @@ impl Calls {
         Calls {
             handler,
             owner,
-            gate: party.join(flow, mailbox.clone()),
+            gate: tenant.join(flow, mailbox.clone()),
             mailbox,
             calls: HashMap::new(),
             ids: HashMap::new(),
@@ -86,7 +86,7 @@ impl Calls {
     }
 
     /// Sets the calling client, and the channel on which it is asked, if it can be.
-    pub(super) fn are_of(&mut self, tag: ClientTag, asked: Option<Arc<ClientRequests>>) {
+    pub(super) fn set_caller(&mut self, tag: ClientTag, asked: Option<Arc<ClientRequests>>) {
         let asked = asked.map(|asked| asked as Arc<dyn ServedClient>);
         self.caller = Some(CallingClient { tag, owner: self.owner.0, offered: Offered::default(), asked });
     }
@@ -112,23 +112,23 @@ impl Calls {
     }
 
     /// Which queue has no room for another call, if one is full.
-    pub(super) fn full(&self) -> Option<Full> {
+    pub(super) fn full(&self) -> Option<QueueFull> {
         self.gate.full()
     }
 
     /// Admits a call with a message of `bytes` bytes. It hands the ticket back when there is no room.
-    pub(super) fn admit(&mut self, call: AcceptedCall, bytes: usize) -> Result<(), (Ticket, Full)> {
+    pub(super) fn admit(&mut self, call: AcceptedCall, bytes: usize) -> Result<(), (Ticket, QueueFull)> {
         let AcceptedCall { ticket, job, progress, offered, key } = call;
         let full = self.full();
-        if full == Some(Full::Server) {
-            return Err((ticket, Full::Server));
+        if full == Some(QueueFull::Server) {
+            return Err((ticket, QueueFull::Server));
         }
         let slot = self.next_slot();
-        let request = PlaceRequest { slot, queued_bytes: bytes, memory_bytes: job.memory_bytes() };
+        let request = PermitRequest { slot, queued_bytes: bytes, memory_bytes: job.memory_bytes() };
         match full {
-            None => self.gate.ask(request),
+            None => self.gate.request_permit(request),
             Some(_) => {
-                if let Err(full) = self.gate.ask_before_last(request) {
+                if let Err(full) = self.gate.displace_last(request) {
                     return Err((ticket, full));
                 }
             }
@@ -138,7 +138,7 @@ impl Calls {
         let caller = self.caller.clone().map(|caller| CallingClient { offered, ..caller });
         let state = CallState::Waiting(Box::new(Waiting { ticket, job, request, caller, key }));
         let progress = progress.map(ProgressLimiter::new);
-        self.calls.insert(slot, Accepted { id: Some(id), state, progress, rounds: None });
+        self.calls.insert(slot, Accepted { id: Some(id), state, progress, input_required: None });
         Ok(())
     }
 
@@ -162,11 +162,11 @@ impl Calls {
         let (run, cancel, asked) = parked.resume();
         let (slot, id) = (self.next_slot(), ticket.id.clone());
         let (progress, mailbox) = (progress.map(ProgressLimiter::new), self.mailbox.clone());
-        let tells_progress = progress.is_some();
-        let request = AttachedRequest { slot, ticket, mailbox, tells_progress, offered };
+        let wants_progress = progress.is_some();
+        let request = AttachedRequest { slot, ticket, mailbox, wants_progress, offered };
         self.ids.insert(id.clone(), slot);
-        let (state, rounds) = (CallState::Started(cancel), Some((run.clone(), key)));
-        self.calls.insert(slot, Accepted { id: Some(id), state, progress, rounds });
+        let (state, input_required) = (CallState::Started(cancel), Some((run.clone(), key)));
+        self.calls.insert(slot, Accepted { id: Some(id), state, progress, input_required });
         run.attach(Box::new(request), &self.handler);
         run.answered(asked, responses);
         true
@@ -175,7 +175,10 @@ impl Calls {
     /// Answers a call with the open questions, and parks its run until the client calls again.
     fn park(&mut self, slot: Slot, out: &mut impl Outbox) {
         let Some(Accepted {
-            id: Some(_), state: CallState::Started(cancel), rounds: Some((run, key)), ..
+            id: Some(_),
+            state: CallState::Started(cancel),
+            input_required: Some((run, key)),
+            ..
         }) = self.calls.get_mut(&slot)
         else {
             return;
@@ -239,11 +242,16 @@ impl Calls {
         match event {
             Event::Admitted(permit) => self.start(slot, permit),
             Event::Displaced => {
-                self.gate.left(slot);
+                self.gate.forget(slot);
                 let Some(call) = self.calls.remove(&slot) else { return };
                 if let (Some(id), CallState::Waiting(waiting)) = (call.id, call.state) {
                     self.ids.remove(id.as_json());
-                    self.handler.refuse(waiting.ticket, EdgeReason::Busy, Full::Party.message(), out);
+                    self.handler.refuse(
+                        waiting.ticket,
+                        RefusalReason::Busy,
+                        QueueFull::Tenant.message(),
+                        out,
+                    );
                 }
             }
             Event::Progress(done, part) => {
@@ -256,7 +264,7 @@ impl Calls {
                     None => self.unreported.push(slot),
                 }
             }
-            Event::Asks => self.park(slot, out),
+            Event::InputRequired => self.park(slot, out),
             Event::Ended(finished) => {
                 let Some(id) = self.calls.remove(&slot).and_then(|call| call.id) else { return };
                 self.ids.remove(id.as_json());
@@ -295,12 +303,12 @@ impl Calls {
     }
 
     /// Starts a job with its permit. A permit that cannot be used is dropped, which frees it.
-    fn start(&mut self, slot: Slot, permit: JobPlace) {
-        self.gate.left(slot);
+    fn start(&mut self, slot: Slot, permit: JobPermit) {
+        self.gate.forget(slot);
         let Some(call) = self.calls.get_mut(&slot) else { return };
         if self.gate.is_held() {
             if let CallState::Waiting(waiting) = &call.state {
-                self.gate.ask_again(waiting.request, permit);
+                self.gate.requeue(waiting.request, permit);
             }
             return;
         }
@@ -309,22 +317,22 @@ impl Calls {
         };
         let Waiting { ticket, job, caller, key, .. } = *waiting;
         let (handler, mailbox) = (self.handler.clone(), self.mailbox.clone());
-        let (tells_progress, answered) = (call.progress.is_some(), false);
+        let (wants_progress, answered) = (call.progress.is_some(), false);
         let reporter: Box<dyn Reporter> = match (caller, key) {
             (Some(caller), Some(key)) => {
                 let offered = caller.offered;
-                let request = AttachedRequest { slot, ticket, mailbox, tells_progress, offered };
-                let run = RoundedCall::new(request);
-                call.rounds = Some((run.clone(), key));
+                let request = AttachedRequest { slot, ticket, mailbox, wants_progress, offered };
+                let run = InputRequiredCall::new(request);
+                call.input_required = Some((run.clone(), key));
                 let caller = CallingClient { asked: Some(run.requests()), ..caller };
-                Box::new(RoundReporter { call: run, handler, caller, permit, answered })
+                Box::new(InputRequiredReporter { call: run, handler, caller, permit, answered })
             }
             (caller, _) => Box::new(JobReporter {
                 slot,
                 ticket,
                 handler,
                 mailbox,
-                tells_progress,
+                wants_progress,
                 caller,
                 permit,
                 answered,

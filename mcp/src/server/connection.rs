@@ -1,10 +1,10 @@
 //! One client connection, independent of its transport: messages in, messages to send out.
 
-use super::asking::{ClientRequests, ParkedCalls};
 use super::calls::Calls;
-use super::gate::{Gate, Share};
+use super::connection_state::{ConnectionState, offered};
+use super::gate::{Gate, TenantLimits};
 use super::handler::{Action, Handler, Subscription};
-use super::handshake::{HandshakeState, offered};
+use super::input_required::{ClientRequests, ParkedCalls};
 use super::mailbox::Mailbox;
 use super::outbox::{Outbox, Route};
 use crate::protocol::known_meta::KnownMeta;
@@ -19,7 +19,7 @@ pub struct ClientConnection<O> {
     handler: Arc<Handler>,
     max_message_bytes: usize,
     known_meta: KnownMeta,
-    handshake: HandshakeState,
+    state: ConnectionState,
     calls: Calls,
     subscriptions: Vec<Subscription>,
     mailbox: Arc<Mailbox>,
@@ -29,7 +29,7 @@ pub struct ClientConnection<O> {
     /// that the client takes none.
     client: Option<ClientFeatures>,
     /// Open upstream requests, once the client has declared that it takes some.
-    asked: Option<ServedConnection>,
+    forwarded: Option<ForwardedRequests>,
     /// The client has sent a request without a handshake, so it is asked in responses.
     is_stateless: bool,
     /// Runs that wait for the client's answers.
@@ -37,12 +37,12 @@ pub struct ClientConnection<O> {
 }
 
 /// A client that upstream requests are forwarded to.
-struct ServedConnection {
+struct ForwardedRequests {
     requests: Arc<ClientRequests>,
     client: ClientFeatures,
 }
 
-impl Drop for ServedConnection {
+impl Drop for ForwardedRequests {
     fn drop(&mut self) {
         self.client.nobody();
         self.requests.close();
@@ -58,20 +58,20 @@ impl<O: Outbox> ClientConnection<O> {
         outbox: O,
     ) -> ClientConnection<O> {
         let parked = ParkedCalls::new(gate.parking());
-        let (owner, party) = (CallOwner::default(), gate.party(Share::ALL));
-        let calls = Calls::new(handler.clone(), owner, &party, Arc::default(), parked.clone());
+        let (owner, tenant) = (CallOwner::default(), gate.tenant(TenantLimits::ALL));
+        let calls = Calls::new(handler.clone(), owner, &tenant, Arc::default(), parked.clone());
         ClientConnection {
             handler,
             max_message_bytes,
             known_meta: KnownMeta::default(),
-            handshake: HandshakeState::default(),
+            state: ConnectionState::default(),
             mailbox: calls.mailbox(),
             calls,
             subscriptions: Vec::new(),
             outbox,
             open: true,
             client: None,
-            asked: None,
+            forwarded: None,
             is_stateless: false,
             parked,
         }
@@ -79,7 +79,7 @@ impl<O: Outbox> ClientConnection<O> {
 
     /// Marks this as the one client of the process: upstream requests are forwarded to it.
     #[must_use]
-    pub fn of_the_client(self) -> ClientConnection<O> {
+    pub fn single_client(self) -> ClientConnection<O> {
         ClientConnection { client: Some(self.handler.client().clone()), ..self }
     }
 
@@ -106,7 +106,7 @@ impl<O: Outbox> ClientConnection<O> {
     /// Reads no more, and ends the subscriptions: their answers announce an orderly end.
     pub fn close(&mut self) {
         self.open = false;
-        self.asked = None;
+        self.forwarded = None;
         self.parked.close();
         for Subscription { id, .. } in std::mem::take(&mut self.subscriptions) {
             self.outbox.send(Route::Request(&id), notify::subscription_ended(&id));
@@ -134,8 +134,8 @@ impl<O: Outbox> ClientConnection<O> {
         let message = frame.read_text(text).ok().filter(|message| self.handler.must_wait(message));
         if let (Some(message), Some(client)) = (&message, &self.client) {
             // Upstream servers can start with what the client declares here; they need not wait for it.
-            match declared(message) {
-                Some(declared) if self.asked.is_none() => declare(client, declared),
+            match declared_features(message) {
+                Some(declared) if self.forwarded.is_none() => declare_features(client, declared),
                 _ => client.says_nothing(),
             }
         }
@@ -166,15 +166,15 @@ impl<O: Outbox> ClientConnection<O> {
             let error = ServerMessage::error(Some(id), &RpcError::duplicate_id(id));
             return self.outbox.send(Route::Request(id), error);
         }
-        if let (Message::Response { id, answer }, Some(asked)) = (&message, &self.asked) {
-            return asked.requests.answer(*id, *answer);
+        if let (Message::Response { id, answer }, Some(forwarded)) = (&message, &self.forwarded) {
+            return forwarded.requests.answer(*id, *answer);
         }
-        if !self.is_stateless && self.client.is_some() && self.asked.is_none() {
-            self.meet_stateless(&message);
+        if !self.is_stateless && self.client.is_some() && self.forwarded.is_none() {
+            self.detect_stateless_client(&message);
         }
-        let action = self.handler.handle(message, &mut self.handshake, &mut self.outbox);
+        let action = self.handler.handle(message, &mut self.state, &mut self.outbox);
         if self.client.is_some() {
-            self.meet_client();
+            self.attach_client();
         }
         match action {
             Action::None => {}
@@ -196,39 +196,41 @@ impl<O: Outbox> ClientConnection<O> {
             Action::Run(call) => match self.calls.admit(*call, text.len()) {
                 // It may have been admitted already.
                 Ok(()) => self.take_events(),
-                Err((ticket, _)) => self.handler.busy(ticket, self.calls.in_flight(), &mut self.outbox),
+                Err((ticket, _)) => {
+                    self.handler.refuse_busy(ticket, self.calls.in_flight(), &mut self.outbox)
+                }
             },
         }
     }
 
     /// Detects a client that speaks without a handshake, and declares the features of its first request.
-    fn meet_stateless(&mut self, message: &Message<'_, '_>) {
-        if let (Some(client), Some(declared)) = (&self.client, declared(message)) {
+    fn detect_stateless_client(&mut self, message: &Message<'_, '_>) {
+        if let (Some(client), Some(declared)) = (&self.client, declared_features(message)) {
             self.is_stateless = true;
-            self.calls.are_of(ClientTag::unique(), None);
-            declare(client, declared);
+            self.calls.set_caller(ClientTag::unique(), None);
+            declare_features(client, declared);
         }
     }
 
     /// Forwards upstream requests to the client, once it has declared that it takes them.
-    fn meet_client(&mut self) {
-        if let (None, Some(client), Some(offered)) = (&self.asked, &self.client, self.handshake.offered()) {
+    fn attach_client(&mut self) {
+        if let (None, Some(client), Some(offered)) = (&self.forwarded, &self.client, self.state.offered()) {
             if offered == Offered::default() {
                 client.nobody();
                 self.client = None;
                 return;
             }
-            let requests = Arc::new(ClientRequests::of_connection("ptc".into(), self.mailbox.clone()));
+            let requests = Arc::new(ClientRequests::for_connection("ptc".into(), self.mailbox.clone()));
             client.serve(offered, requests.clone());
-            self.asked = Some(ServedConnection { requests, client: client.clone() });
+            self.forwarded = Some(ForwardedRequests { requests, client: client.clone() });
         }
         self.send_requests();
     }
 
     /// Sends upstream requests to the client, once its handshake is complete.
     fn send_requests(&mut self) {
-        if let Some(asked) = self.asked.as_ref().filter(|_| self.handshake.is_initialized()) {
-            for message in asked.requests.take() {
+        if let Some(forwarded) = self.forwarded.as_ref().filter(|_| self.state.is_initialized()) {
+            for message in forwarded.requests.take() {
                 self.outbox.send(Route::Connection, message);
             }
         }
@@ -255,7 +257,7 @@ impl<O: Outbox> ClientConnection<O> {
 
     /// Notifies the client that the tool list has changed.
     pub fn tools_changed(&mut self) {
-        if self.handshake.is_initialized() {
+        if self.state.is_initialized() {
             self.outbox.send(Route::Connection, notify::tools_list_changed(None));
         }
         for Subscription { id, .. } in self.subscriptions.iter().filter(|wish| wish.tools_list_changed) {
@@ -279,9 +281,9 @@ impl<O: Outbox> ClientConnection<O> {
 }
 
 /// The features that a request without a handshake declares; `None` for any other message.
-fn declared(message: &Message<'_, '_>) -> Option<Offered> {
+fn declared_features(message: &Message<'_, '_>) -> Option<Offered> {
     let Message::Request { params: Ok(params), .. } = message else { return None };
-    if !matches!(Era::of(params), Ok(Era::Stateless)) {
+    if !matches!(Era::from_params(params), Ok(Era::Stateless)) {
         return None;
     }
     let capabilities = params.meta.as_ref().and_then(|meta| meta.client_capabilities);
@@ -289,7 +291,7 @@ fn declared(message: &Message<'_, '_>) -> Option<Offered> {
 }
 
 /// Declares the features of a client that repeats them in every call.
-fn declare(client: &ClientFeatures, declared: Offered) {
+fn declare_features(client: &ClientFeatures, declared: Offered) {
     if declared == Offered::default() {
         client.nobody();
     } else {

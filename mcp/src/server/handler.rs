@@ -3,14 +3,14 @@
 //! It does no I/O and knows no transport and no tool. A message goes in, answers go to an outbox, and an
 //! [`Action`] comes out. A caller that runs the job gives its answer to [`Handler::finish`].
 
-use super::asking::{CallKey, ResumedCall, inputs};
-use super::handshake::{HandshakeState, offered};
+use super::connection_state::{ConnectionState, offered};
+use super::input_required::{CallKey, ResumedCall, inputs};
 use super::offerings::Offerings;
 use super::outbox::{Outbox, Route};
 use super::result_writer::ResultWriter;
 use super::tool_lists::ToolLists;
 use crate::answer::caps::Profile;
-use crate::answer::{EdgeReason, refused};
+use crate::answer::{RefusalReason, refused};
 use crate::observe::{CallRecorder, OpenRecord};
 use crate::protocol::arguments::GivenArguments;
 use crate::protocol::log_level::LogLevel;
@@ -87,7 +87,7 @@ pub struct Ticket {
 
 impl Ticket {
     /// A ticket for a request that was not handled.
-    pub fn of(id: &Id<'_>, era: Era) -> Ticket {
+    pub fn without_record(id: &Id<'_>, era: Era) -> Ticket {
         Ticket { id: id.clone().into_owned(), era, record: None }
     }
 
@@ -186,7 +186,7 @@ impl Handler {
 
     /// For a process with one client, which upstream requests are forwarded to.
     #[must_use]
-    pub fn passing_to_client(self, client: ClientFeatures) -> Handler {
+    pub fn with_client(self, client: ClientFeatures) -> Handler {
         Handler { client, ..self }
     }
 
@@ -220,7 +220,7 @@ impl Handler {
     pub fn handle(
         &self,
         message: Message<'_, '_>,
-        state: &mut HandshakeState,
+        state: &mut ConnectionState,
         out: &mut impl Outbox,
     ) -> Action {
         let (id, method, params) = match message {
@@ -257,16 +257,16 @@ impl Handler {
     }
 
     /// Refuses a call that was not started, because `in_flight` others are.
-    pub fn busy(&self, ticket: Ticket, in_flight: usize, out: &mut impl Outbox) {
+    pub fn refuse_busy(&self, ticket: Ticket, in_flight: usize, out: &mut impl Outbox) {
         let message = format!("server busy: {in_flight} concurrent calls in flight; retry the same call");
-        self.refuse(ticket, EdgeReason::Busy, message, out);
+        self.refuse(ticket, RefusalReason::Busy, message, out);
     }
 
     /// Answers a call with a refusal.
     pub fn refuse(
         &self,
         ticket: Ticket,
-        reason: EdgeReason,
+        reason: RefusalReason,
         message: impl Into<String>,
         out: &mut impl Outbox,
     ) {
@@ -281,7 +281,7 @@ impl Handler {
     pub(super) fn reject(&self, ticket: Ticket, error: &RpcError, out: &mut impl Outbox) {
         out.refuse(&ticket.id, error);
         if let Some(record) = ticket.record {
-            record.answered(&refused(self.profile, EdgeReason::ArgsError, &*error.message));
+            record.answered(&refused(self.profile, RefusalReason::ArgsError, &*error.message));
         }
     }
 
@@ -290,14 +290,14 @@ impl Handler {
         id: &Id<'_>,
         method: &str,
         params: Result<&Params<'_>, Box<RpcError>>,
-        state: &mut HandshakeState,
+        state: &mut ConnectionState,
         out: &mut impl Outbox,
     ) -> Result<Action, RpcError> {
         if !METHODS.contains(&method) {
             return self.offered(id, method, params, out);
         }
         let params = params.map_err(|error| *error)?;
-        let era = Era::of(params)?;
+        let era = Era::from_params(params)?;
         let result = match (method, era) {
             ("tools/call", era) => {
                 return self.call(&RequestedCall { id, params, era, connection: state }, out);
@@ -307,7 +307,7 @@ impl Handler {
                 if params.cursor.is_some_and(|cursor| cursor.get() != "null") {
                     return Err(RpcError::invalid_params("unknown cursor"));
                 }
-                out.send(Route::Request(id), ServerMessage::result(id, self.tools.get().of(era)));
+                out.send(Route::Request(id), ServerMessage::result(id, self.tools.get().for_era(era)));
                 return Ok(Action::None);
             }
             ("subscriptions/listen", Era::Stateless) => {
@@ -352,7 +352,7 @@ impl Handler {
         out: &mut impl Outbox,
     ) -> Result<Action, RpcError> {
         let offerings = self.offerings.as_deref().ok_or_else(RpcError::method_not_found)?;
-        let era = params.as_ref().map_or(Ok(Era::Handshake), |params| Era::of(params))?;
+        let era = params.as_ref().map_or(Ok(Era::Handshake), |params| Era::from_params(params))?;
         if !offerings.has(method, era) {
             return Err(RpcError::method_not_found());
         }
@@ -445,7 +445,7 @@ impl Handler {
         let RequestedCall { id, params, era, connection } = *call;
         if connection.draining {
             let message = "server is draining after shutdown; new tool calls are rejected";
-            return reply.with(&refused(self.profile, EdgeReason::ShuttingDown, message));
+            return reply.with(&refused(self.profile, RefusalReason::ShuttingDown, message));
         }
         let context = CallContext {
             owner: connection.owner,
@@ -473,7 +473,7 @@ impl Handler {
     fn unknown_tool(&self, name: &str) -> ToolAnswer<'static> {
         let known: Vec<&str> = self.registry.names().collect();
         let message = format!("unknown tool: {name}; there is: {}", known.join(", "));
-        refused(self.profile, EdgeReason::UnknownTool, message)
+        refused(self.profile, RefusalReason::UnknownTool, message)
     }
 }
 
@@ -482,7 +482,7 @@ struct RequestedCall<'r> {
     id: &'r Id<'r>,
     params: &'r Params<'r>,
     era: Era,
-    connection: &'r HandshakeState,
+    connection: &'r ConnectionState,
 }
 
 impl<'r> RequestedCall<'r> {
@@ -528,7 +528,7 @@ impl<'r> RequestedCall<'r> {
     }
 
     fn key(&self) -> CallKey {
-        CallKey::of(self.tool(), self.params.arguments.as_ref().map(GivenArguments::text))
+        CallKey::new(self.tool(), self.params.arguments.as_ref().map(GivenArguments::text))
     }
 
     /// The state of a parked run that this request goes on with. A tool that keeps state reads it itself.
@@ -552,7 +552,7 @@ fn requested_version(params: &Params<'_>) -> Version {
 fn notification(
     method: &str,
     params: Result<&Params<'_>, Box<RpcError>>,
-    state: &mut HandshakeState,
+    state: &mut ConnectionState,
 ) -> Action {
     match method {
         "notifications/cancelled" => {

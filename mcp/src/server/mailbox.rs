@@ -1,6 +1,6 @@
 //! Events from jobs and from the gate to a connection: collected under one lock, with one wake-up for many.
 
-use super::gate::JobPlace;
+use super::gate::JobPermit;
 use super::handler::{Finished, Handler, Ticket};
 use crate::tools::{Reporter, ToolAnswer};
 use ptc_runtime::upstream::CallingClient;
@@ -15,13 +15,13 @@ pub struct Slot(pub u64);
 #[derive(Debug)]
 pub enum Event {
     /// It has a permit and may start.
-    Admitted(JobPlace),
+    Admitted(JobPermit),
     /// Another request of its tenant has displaced it from the queue.
     Displaced,
     /// Number of parts that are done, and what a part is called.
     Progress(u64, &'static str),
     /// There are questions for a client that is asked in responses.
-    Asks,
+    InputRequired,
     /// It has ended, with these messages. `None` after a defect.
     Ended(Option<Finished>),
 }
@@ -75,10 +75,10 @@ pub(super) struct JobReporter {
     pub(super) handler: Arc<Handler>,
     pub(super) mailbox: Arc<Mailbox>,
     /// The client wants progress notifications.
-    pub(super) tells_progress: bool,
+    pub(super) wants_progress: bool,
     /// The calling client, where the process has more than one.
     pub(super) caller: Option<CallingClient>,
-    pub(super) permit: JobPlace,
+    pub(super) permit: JobPermit,
     pub(super) answered: bool,
 }
 
@@ -92,7 +92,7 @@ impl Reporter for JobReporter {
     }
 
     fn progress(&mut self, done: u64, part: &'static str) {
-        if self.tells_progress {
+        if self.wants_progress {
             self.mailbox.push((self.slot, Event::Progress(done, part)));
         }
     }

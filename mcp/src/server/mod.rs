@@ -4,8 +4,8 @@
 //!
 //! - [`handler`]: method dispatch. `tool_lists`: `tools/list` of both eras. `result_writer`: tool results as
 //!   messages. [`offerings`]: resources, prompts and completions.
-//! - [`connection`]: one connection without its transport. [`handshake`]: its negotiated state. `calls`: its
-//!   calls in flight. `asking`: questions of upstream servers to its client. [`progress`]: rate-limited
+//! - [`connection`]: one connection without its transport. [`connection_state`]: its negotiated state. `calls`: its
+//!   calls in flight. `input_required`: questions of upstream servers to its client. [`progress`]: rate-limited
 //!   progress notifications. [`mailbox`]: events from jobs and from the gate.
 //! - [`gate`]: admission control over all connections, one a process.
 //! - [`outbox`]: the sending side of a connection.
@@ -13,13 +13,13 @@
 //! - [`stdio`]: one connection over standard input and output. [`lines`]: the reader thread, which splits bytes
 //!   into bounded lines. [`output`]: the writer thread, which measures how far the client is behind.
 
-mod asking;
 mod calls;
 pub mod connection;
+pub mod connection_state;
 pub mod gate;
 pub mod handler;
-pub mod handshake;
 pub mod http;
+mod input_required;
 pub mod lines;
 pub mod mailbox;
 pub mod offerings;
@@ -30,10 +30,10 @@ mod result_writer;
 pub mod stdio;
 mod tool_lists;
 
-pub use asking::ResumedCall;
 pub use connection::ClientConnection;
-pub use gate::{Gate, Load, Parking};
+pub use connection_state::ConnectionState;
+pub use gate::{Gate, GateLimits, ParkingLimits};
 pub use handler::{Action, Handler, Surface};
-pub use handshake::HandshakeState;
+pub use input_required::ResumedCall;
 pub use offerings::Offerings;
 pub use outbox::{Outbox, Route};

@@ -1,6 +1,6 @@
 //! The writer thread of a connection: it sends everything that has piled up in one write.
 
-use crate::edge::Filtered;
+use crate::redact::RedactingWriter;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -26,7 +26,7 @@ struct OutputState {
 
 impl Output {
     /// Starts the writer thread. `output` redacts secrets.
-    pub fn spawn(output: Filtered<impl Write + Send + 'static>) -> std::io::Result<Output> {
+    pub fn spawn(output: RedactingWriter<impl Write + Send + 'static>) -> std::io::Result<Output> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let (done, finished) = oneshot::channel();
         let state = Arc::new(OutputState::default());
@@ -79,7 +79,7 @@ impl Output {
 }
 
 fn write_all(
-    mut output: Filtered<impl Write>,
+    mut output: RedactingWriter<impl Write>,
     mut receiver: mpsc::UnboundedReceiver<Vec<u8>>,
     state: &OutputState,
 ) {

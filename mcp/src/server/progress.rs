@@ -14,14 +14,14 @@ pub struct ProgressLimiter {
     token: ProgressToken,
     done: u64,
     part: &'static str,
-    told: u64,
+    sent: u64,
     next: Option<Instant>,
 }
 
 impl ProgressLimiter {
     /// No progress yet.
     pub fn new(token: ProgressToken) -> ProgressLimiter {
-        ProgressLimiter { token, done: 0, part: "", told: 0, next: None }
+        ProgressLimiter { token, done: 0, part: "", sent: 0, next: None }
     }
 
     /// Notes that `done` parts are done.
@@ -32,10 +32,10 @@ impl ProgressLimiter {
 
     /// The notification that is due now; `None` when the last one was too recent.
     pub fn report(&mut self, now: Instant) -> Option<ServerMessage> {
-        if self.done == self.told || self.next.is_some_and(|next| now < next) {
+        if self.done == self.sent || self.next.is_some_and(|next| now < next) {
             return None;
         }
-        self.told = self.done;
+        self.sent = self.done;
         self.next = Some(now + INTERVAL);
         Some(notify::progress(&self.token, self.done, self.part))
     }

@@ -9,8 +9,8 @@ use super::handler::Handler;
 use super::lines::{self, Input, ReadLines};
 use super::outbox::Lines;
 use super::output::Output;
-use crate::edge::Filtered;
 use crate::protocol::FrameError;
+use crate::redact::RedactingWriter;
 use crate::tools::Facts;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -36,14 +36,14 @@ pub async fn serve(
     gate: &Arc<Gate>,
     max_line_bytes: usize,
     input: impl Read + Send + 'static,
-    output: Filtered<impl Write + Send + 'static>,
+    output: RedactingWriter<impl Write + Send + 'static>,
     facts: watch::Receiver<Arc<Facts>>,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let mut input = lines::spawn_reader(input, max_line_bytes)?;
     let output = Output::spawn(output)?;
     let connection =
-        ClientConnection::new(handler.clone(), gate, max_line_bytes, Lines::default()).of_the_client();
+        ClientConnection::new(handler.clone(), gate, max_line_bytes, Lines::default()).single_client();
     Loop { connection, handler, output: &output, unread: None }.run(&mut input, facts, stop).await;
     let flushed = tokio::time::timeout(GRACE, output.finish()).await;
     if flushed.is_err() {

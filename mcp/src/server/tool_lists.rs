@@ -39,15 +39,17 @@ impl Lists {
     }
 
     /// The result for this era.
-    pub(super) fn of(&self, era: Era) -> &RawValue {
+    pub(super) fn for_era(&self, era: Era) -> &RawValue {
         match era {
             Era::Handshake => &self.handshake,
             Era::Stateless => &self.stateless,
         }
     }
 
-    fn is(&self, other: &Lists) -> bool {
-        [Era::Handshake, Era::Stateless].into_iter().all(|era| self.of(era).get() == other.of(era).get())
+    fn equals(&self, other: &Lists) -> bool {
+        [Era::Handshake, Era::Stateless]
+            .into_iter()
+            .all(|era| self.for_era(era).get() == other.for_era(era).get())
     }
 }
 
@@ -103,7 +105,7 @@ impl ToolLists {
         meta: &RawValue,
     ) -> serde_json::Result<bool> {
         let new = Lists::new(registry, facts, self.ttl_ms, meta)?;
-        if new.is(&self.get()) {
+        if new.equals(&self.get()) {
             return Ok(false);
         }
         *self.lists.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);

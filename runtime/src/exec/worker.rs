@@ -100,7 +100,7 @@ impl Worker {
 
     /// Raises the niceness of the calling thread by this many steps. Only on Linux does a thread have its own
     /// niceness.
-    pub(crate) fn giving_way(self, niceness: u8) -> Worker {
+    pub(crate) fn with_niceness(self, niceness: u8) -> Worker {
         #[cfg(target_os = "linux")]
         if niceness > 0
             && let Err(error) = rustix::process::nice(niceness.into())

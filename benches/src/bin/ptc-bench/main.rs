@@ -18,7 +18,7 @@ use ptc_benches::measure::{
 use ptc_mcp::cli::boot::start_runtime;
 use ptc_mcp::console::exit::{Abort, Exit};
 use ptc_mcp::console::{self, logging};
-use ptc_mcp::edge::{self, Form, shapes};
+use ptc_mcp::redact::{self, Form, shapes};
 use ptc_runtime::RuntimeConfig;
 use ptc_runtime::config::ServerEntry;
 use scripts::PythonBenchArgs;
@@ -269,12 +269,12 @@ impl BenchArgs {
             Bench::Fairness(args) => fair(&args),
             Bench::TextBlock(args) => text_blocks(&args),
             Bench::EchoServer => {
-                serve::echo(std::io::stdin(), edge::stdout(Form::Json(&shapes::MCP)))?;
+                serve::echo(std::io::stdin(), redact::stdout(Form::Json(&shapes::MCP)))?;
                 Ok(Exit::Ok)
             }
             Bench::Spill(args) => spilled(&args),
             Bench::RowsServer => {
-                spill::serve(std::io::stdin().lock(), edge::stdout(Form::Json(&shapes::MCP)))?;
+                spill::serve(std::io::stdin().lock(), redact::stdout(Form::Json(&shapes::MCP)))?;
                 Ok(Exit::Ok)
             }
             Bench::Workloads => workloads(),
@@ -292,7 +292,7 @@ impl BenchArgs {
                 tool_list::serve(
                     args.tools,
                     std::io::stdin().lock(),
-                    edge::stdout(Form::Json(&shapes::MCP)),
+                    redact::stdout(Form::Json(&shapes::MCP)),
                 )?;
                 Ok(Exit::Ok)
             }
@@ -307,7 +307,7 @@ impl BenchArgs {
                 delay_server::serve(
                     Duration::from_millis(args.delay),
                     std::io::stdin().lock(),
-                    edge::stdout(Form::Json(&shapes::MCP)),
+                    redact::stdout(Form::Json(&shapes::MCP)),
                 )?;
                 Ok(Exit::Ok)
             }

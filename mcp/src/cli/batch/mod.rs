@@ -12,7 +12,7 @@ use crate::cli::cores;
 use crate::cli::flags::program::ProgramFlags;
 use crate::cli::flags::server::ServerLimits;
 use crate::console::exit::{Abort, Exit};
-use crate::edge::{self, Form, shapes};
+use crate::redact::{self, Form, shapes};
 use crate::server::lines::{self, Input};
 use crate::server::mailbox::Mailbox;
 use crate::server::output::Output;
@@ -64,7 +64,7 @@ pub async fn run(args: BatchArgs) -> Result<Exit, Abort> {
     let total_bytes = ServerLimits::default().total_bytes;
     booted.runtime.set_load(Capacity { total_bytes, ..Capacity::default() });
     let input = lines::spawn_reader(std::io::stdin(), MAX_LINE_BYTES)?;
-    let output = Output::spawn(edge::stdout(Form::Json(&shapes::REPORT)))?;
+    let output = Output::spawn(redact::stdout(Form::Json(&shapes::REPORT)))?;
     // Answers do not show durations.
     let options = RunOptions {
         limits,
@@ -187,7 +187,7 @@ impl BatchRun<'_> {
         };
         let BatchRun { evaluator, options, answers, .. } = self;
         let ran = evaluator.try_run(&program, context, options, &mut |outcome| {
-            answers.write(|out| write(&OutcomeJson::of(Some(id), outcome), out));
+            answers.write(|out| write(&OutcomeJson::from_outcome(Some(id), outcome), out));
         });
         if !ran {
             let (slot, ended) = (answers.reserve_slot(), self.ended.clone());
@@ -228,7 +228,7 @@ impl LineWatcher {
 
 impl RunWatcher for LineWatcher {
     fn ended(mut self: Box<Self>, outcome: Outcome) {
-        self.answer_with(|id, line| write(&OutcomeJson::of(Some(id), &outcome), line));
+        self.answer_with(|id, line| write(&OutcomeJson::from_outcome(Some(id), &outcome), line));
     }
 }
 

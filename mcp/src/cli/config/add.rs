@@ -3,9 +3,9 @@
 use super::target::Target;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
-use crate::edge;
-use crate::import::convert::keep_folder;
+use crate::import::convert::set_working_folder;
 use crate::import::own::is_this_program;
+use crate::redact;
 use ptc_runtime::secrets::names;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -88,14 +88,14 @@ pub fn add(args: AddArgs) -> Result<Exit, Abort> {
             Some(folder) => {
                 entry.insert("cwd".into(), here.join(folder).display().to_string().into());
             }
-            None => keep_folder(&mut entry, Some(&here)),
+            None => set_working_folder(&mut entry, Some(&here)),
         }
     }
     entry.extend(description.map(|text| ("description".to_owned(), text.into())));
     let secrets: Vec<String> = names::in_entry(&entry).into_iter().map(Cow::into_owned).collect();
     for secret in &secrets {
         // `ptc doctor` reports secrets that cannot be redacted.
-        let _ = edge::secrets().register(secret);
+        let _ = redact::secrets().register(secret);
     }
     let target = Target::read(Target::path(to.as_deref())?, false)?;
     if target.entries().contains_key(&name) && !force {

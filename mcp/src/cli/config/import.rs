@@ -5,9 +5,9 @@ use crate::cli::OutputFormat;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
-use crate::edge;
 use crate::import::hosts::{Host, HostFolders};
 use crate::import::merge::{Fate, Import, Imported, SourceFile};
+use crate::redact;
 use ptc_runtime::{config, files};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub(super) struct ImportArgs {
 
 /// Runs the command.
 pub(super) fn run(args: &ImportArgs) -> Result<Exit, Abort> {
-    let places = HostFolders::of_environment().ok_or_else(|| Abort::usage("HOME is not set"))?;
+    let places = HostFolders::from_environment().ok_or_else(|| Abort::usage("HOME is not set"))?;
     let path = match &args.to {
         Some(path) => path.clone(),
         None => config::default_file().ok_or_else(|| Abort::usage("no home; name a file with --to"))?,
@@ -54,7 +54,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<Exit, Abort> {
     // The report on the terminal is redacted; the file is not.
     for secret in import.secrets() {
         // `ptc doctor` reports secrets that cannot be redacted.
-        let _ = edge::secrets().register(&secret);
+        let _ = redact::secrets().register(&secret);
     }
     let is_known =
         |file: &SourceFile| file.servers.iter().flatten().any(|found| matches!(found.fate, Fate::SameAs(_)));

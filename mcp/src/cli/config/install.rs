@@ -57,7 +57,7 @@ fn clients() -> impl TypedValueParser<Value = Host> {
 
 /// Runs the command.
 pub fn run(args: &InstallArgs) -> Result<Exit, Abort> {
-    let places = HostFolders::of_environment().ok_or_else(|| Abort::usage("HOME is not set"))?;
+    let places = HostFolders::from_environment().ok_or_else(|| Abort::usage("HOME is not set"))?;
     let path = file_of(args.client, &places, args.project)?;
     // The project may be a checkout of other people's work, so its links must not lead a write outside of it.
     let links = if args.project { LinkRule::Within(&places.project) } else { LinkRule::Follow };

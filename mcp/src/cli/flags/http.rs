@@ -3,8 +3,8 @@
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;
 use crate::console::exit::Abort;
-use crate::edge;
 use crate::observe::counts::CallCounts;
+use crate::redact;
 use crate::server::http::access::tokens::{self, TokenGrant};
 use crate::server::http::access::{SHORTEST_TOKEN, TokenFile, hash};
 use crate::server::http::guard::Origin;
@@ -211,10 +211,10 @@ impl HttpFlags {
                 "HTTP auth token must be at least {SHORTEST_TOKEN} characters"
             )));
         }
-        let beside: Vec<TokenGrant> = token
+        let fixed: Vec<TokenGrant> = token
             .iter()
             .map(|token| {
-                let _ = edge::secrets().register(token);
+                let _ = redact::secrets().register(token);
                 TokenGrant::unlimited("http-auth-token", hash(token))
             })
             .collect();
@@ -228,12 +228,12 @@ impl HttpFlags {
         let counts = self.http_auth_rate_limit;
         let counts = variables::given_or_read(counts, "http-auth-rate-limit", variables::boolean)?;
         let counts = counts.unwrap_or(true);
-        let mut tokens = beside.clone();
+        let mut tokens = fixed.clone();
         if let Some(path) = &file {
             tokens
                 .extend(tokens::read(path).map_err(|wrong| Abort::usage(format!("--http-tokens: {wrong}")))?);
         }
-        let file = file.map(|path| TokenFile { path, beside });
+        let file = file.map(|path| TokenFile { path, fixed });
         Ok(Access::by_tokens(tokens, file, limits, counts))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::console::exit::{Abort, Exit};
 use crate::demo::server::{self, SampleServer};
-use crate::edge::{self, Form, shapes};
+use crate::redact::{self, Form, shapes};
 use ptc_runtime::config::ServerEntry;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub struct ReplayServerArgs {
 pub fn serve(args: &ReplayServerArgs) -> Result<Exit, Abort> {
     let tools = read(&args.file)?.remove(&args.name).unwrap_or_default();
     let server = Recorded { name: args.name.clone(), tools };
-    server::serve(server, std::io::stdin().lock(), edge::stdout(Form::Json(&shapes::MCP)))?;
+    server::serve(server, std::io::stdin().lock(), redact::stdout(Form::Json(&shapes::MCP)))?;
     Ok(Exit::Ok)
 }
 

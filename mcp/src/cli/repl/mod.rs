@@ -17,11 +17,11 @@ use super::boot::{self, Booted, Need, UpstreamFlags, boot_with};
 use super::flags::limits::LimitFlags;
 use super::flags::prelude::{NO_INVENTORY, PreludeFlags};
 use super::trace;
-use crate::answer::outcome::{fault_of, millis};
+use crate::answer::outcome::{call_fault, millis};
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
-use crate::edge::visible_line;
+use crate::redact::visible_line;
 use balance::{Brackets, InputBalance};
 use commands::{COMMANDS, ReplCommand};
 use editor::{Terminal, TerminalInput};
@@ -355,7 +355,7 @@ impl Repl {
             ReplCommand::Calls => {
                 let calls = self.last.iter().flat_map(|(_, outcome)| &outcome.upstream_calls);
                 for call in calls {
-                    let said = match fault_of(call) {
+                    let said = match call_fault(call) {
                         Some((reason, error)) => style.red(&format!("{reason}: {error}")),
                         None => format!("{} bytes", call.result_bytes.unwrap_or(0)),
                     };

@@ -1,7 +1,7 @@
 //! Completion in the REPL: names, tools and keys of arguments, and the usage of functions.
 
 use super::commands::COMMANDS;
-use crate::edge;
+use crate::redact;
 use ptc_vm::builtins;
 use std::collections::HashMap;
 
@@ -39,7 +39,7 @@ fn written(text: &str) -> impl Iterator<Item = String> {
 impl Words {
     /// Removes words with control characters, because the editor prints words without escaping them.
     pub(super) fn keep_shown(&mut self) {
-        let is_shown = |text: &str| text.chars().all(|c| edge::is_shown(c) && c != '\n' && c != '\t');
+        let is_shown = |text: &str| text.chars().all(|c| redact::is_shown(c) && c != '\n' && c != '\t');
         self.names.retain(|name| is_shown(name));
         self.usages.retain(|_, usage| is_shown(usage));
         self.servers.retain(|name| is_shown(name));

@@ -10,8 +10,8 @@ use crate::cli::reload::ConfigFiles;
 use crate::cli::stop::{GRACE, Stop, input_gone};
 use crate::cli::toolset::{ScriptParts, Toolset};
 use crate::console::exit::{Abort, Exit};
-use crate::edge::{self, Form, shapes};
 use crate::observe::CallRecorder;
+use crate::redact::{self, Form, shapes};
 use crate::server::http::{Access, Handlers, HttpListener};
 use crate::server::{Gate, Handler, stdio};
 use crate::tools::session::StoreAccess;
@@ -226,6 +226,6 @@ async fn serve_stdio(
     new_facts: watch::Receiver<Arc<Facts>>,
     stop: &Stop,
 ) -> io::Result<()> {
-    let output = edge::stdout(Form::Json(&shapes::MCP));
+    let output = redact::stdout(Form::Json(&shapes::MCP));
     stdio::serve(handler, gate, longest, io::stdin(), output, new_facts, stop.asked()).await
 }

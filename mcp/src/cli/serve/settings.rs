@@ -7,7 +7,7 @@ use crate::cli::flags::server::ServerLimits;
 use crate::cli::flags::variables;
 use crate::cli::reload::ConfigReload;
 use crate::console::exit::Abort;
-use crate::server::{Gate, Load, Parking};
+use crate::server::{Gate, GateLimits, ParkingLimits};
 use crate::tools::catalog::CatalogStyle;
 use ptc_runtime::Capacity;
 use std::sync::Arc;
@@ -52,13 +52,13 @@ impl Settings {
     /// The queue of calls.
     pub(super) fn gate(&self) -> Arc<Gate> {
         let limits = &self.limits;
-        let (most, patience) = (whole(limits.parked), Duration::from_millis(limits.parked_ms));
-        Gate::new(Load {
+        let (most, timeout) = (whole(limits.parked), Duration::from_millis(limits.parked_ms));
+        Gate::new(GateLimits {
             jobs: whole(limits.running).saturating_add(whole(limits.suspended)),
             memory_bytes: limits.total_bytes,
             queued: QUEUED,
             queued_bytes: QUEUED_BYTES,
-            parking: Parking { most, patience },
+            parking: ParkingLimits { most, timeout },
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Makes a trace from the outcome of a run that has just ended.
 
 use super::read::{Trace, TraceCall, TracePayload, TraceRun};
-use crate::answer::outcome::fault_of;
+use crate::answer::outcome::call_fault;
 use ptc_runtime::outcome::{CallRecord, Outcome};
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ fn drawn(call: &CallRecord) -> TraceCall {
         begun: micros(call.begun),
         micros: micros(call.duration),
         bytes: call.result_bytes,
-        fault: fault_of(call).map(|(reason, error)| (reason.to_owned(), error.to_owned())),
+        fault: call_fault(call).map(|(reason, error)| (reason.to_owned(), error.to_owned())),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::read::{Trace, TraceCall};
 use super::timeline::numbers;
 use super::units::{bytes, time};
-use crate::edge::visible;
+use crate::redact::visible;
 use std::fmt::Write as _;
 
 /// Sizes of the drawing in its own units.

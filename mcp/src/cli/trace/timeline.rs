@@ -3,7 +3,7 @@
 use super::read::{Trace, TraceCall};
 use super::units::{bytes, count, time, whole};
 use crate::console::style::Style;
-use crate::edge::visible_line;
+use crate::redact::visible_line;
 use ptc_runtime::secrets::{Cut, shortened};
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -37,15 +37,15 @@ pub(super) async fn read(
     time: Duration,
     room: &Arc<Semaphore>,
 ) -> Result<RequestBody, BodyFault> {
-    let said =
+    let declared =
         headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if said.is_some_and(|said| said > most as u64) {
+    if declared.is_some_and(|declared| declared > most as u64) {
         return Err(BodyFault::TooLarge);
     }
-    timeout(time, gather(body, most, room)).await.unwrap_or(Err(BodyFault::Slow))
+    timeout(time, read_all(body, most, room)).await.unwrap_or(Err(BodyFault::Slow))
 }
 
-async fn gather(body: Body, most: usize, room: &Arc<Semaphore>) -> Result<RequestBody, BodyFault> {
+async fn read_all(body: Body, most: usize, room: &Arc<Semaphore>) -> Result<RequestBody, BodyFault> {
     let mut body = pin!(body);
     // Usually there is one piece, which is not copied.
     let mut first = Bytes::new();

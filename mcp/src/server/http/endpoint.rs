@@ -2,20 +2,20 @@
 
 use super::access::TokenHolder;
 use super::body::{self, BodyFault};
-use super::clients::{NoSession, TooManySessions, WebSession};
-use super::guard::only;
-use super::posted::{PostedCall, ReplyBox, Wish};
+use super::guard::single_header;
+use super::posted::{AcceptedTypes, PostedCall, ReplyBuffer};
 use super::reply::{self, SESSION};
-use super::socket::Asking;
+use super::sessions::{NoSession, SessionRefusal, WebSession};
+use super::socket::RequestOrigin;
 use super::{HttpServer, ServerStage, events, revision};
-use crate::answer::EdgeReason;
+use crate::answer::RefusalReason;
 use crate::protocol::borrowed::Raw;
 use crate::protocol::params::{Meta, Params};
 use crate::protocol::{Era, Frame, Id, Message, RpcError, ServerMessage};
 use crate::server::calls::Calls;
+use crate::server::connection_state::ConnectionState;
 use crate::server::gate::{Flow, Gate};
 use crate::server::handler::{Action, Handler, Ticket};
-use crate::server::handshake::HandshakeState;
 use crate::server::outbox::{Outbox, Route};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
@@ -37,9 +37,9 @@ pub(super) async fn answer(
     match *request.method() {
         Method::POST => post(server, gate, holder, request).await,
         Method::GET => get(server, holder, request.headers()),
-        Method::DELETE => match session_of(server, holder, request.headers()) {
+        Method::DELETE => match find_session(server, holder, request.headers()) {
             Ok(session) => {
-                server.clients.close(&session);
+                server.sessions.close(&session);
                 reply::empty(StatusCode::NO_CONTENT)
             }
             Err(response) => *response,
@@ -60,7 +60,7 @@ fn get(server: &Arc<HttpServer>, holder: &Arc<TokenHolder>, headers: &HeaderMap)
     if !accepts(headers).events {
         return reply::text(StatusCode::NOT_ACCEPTABLE, "text/event-stream must be acceptable");
     }
-    match session_of(server, holder, headers) {
+    match find_session(server, holder, headers) {
         Ok(session) => {
             let last = headers.get(LAST_EVENT).and_then(|last| last.to_str().ok());
             events::listen(server, session, last)
@@ -79,8 +79,8 @@ async fn post(
     if !is_json(&head.headers) {
         return reply::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported media type");
     }
-    let wish = accepts(&head.headers);
-    if !wish.json && !wish.events {
+    let accepted = accepts(&head.headers);
+    if !accepted.json && !accepted.events {
         return reply::text(
             StatusCode::NOT_ACCEPTABLE,
             "application/json or text/event-stream must be acceptable",
@@ -104,7 +104,7 @@ async fn post(
         Err(BodyFault::Slow) => return reply::text(StatusCode::REQUEST_TIMEOUT, "request timeout"),
         Err(BodyFault::Broken) => return reply::text(StatusCode::BAD_REQUEST, "broken body"),
     };
-    let Some(handler) = server.handlers.of(holder) else {
+    let Some(handler) = server.handlers.for_holder(holder) else {
         return reply::text(StatusCode::INTERNAL_SERVER_ERROR, "no tool list");
     };
     if !handler.is_ready() && !server.is_draining() {
@@ -116,7 +116,7 @@ async fn post(
             }
         }
     }
-    let flow = head.extensions.get::<Asking>().map(|asking| asking.flow.clone()).unwrap_or_default();
+    let flow = head.extensions.get::<RequestOrigin>().map(|origin| origin.flow.clone()).unwrap_or_default();
     let mut trace = None;
     let call = {
         let mut frame = Frame::default();
@@ -126,20 +126,20 @@ async fn post(
                 Answer::Done(draining())
             }
             Ok(message) => {
-                trace = trace_of(&message, &head.headers);
+                trace = read_trace(&message, &head.headers);
                 let (headers, bytes, trace) = (&head.headers, body.bytes.len(), trace.clone());
                 let handler = &handler;
-                Post { server, handler, gate, holder, flow, headers, wish, bytes, trace }.message(message)
+                Post { server, handler, gate, holder, flow, headers, accepted, bytes, trace }.message(message)
             }
             Err(error) => Answer::Done(reply::error(StatusCode::BAD_REQUEST, None, &error.into())),
         }
     };
     let mut response = match call {
         Answer::Done(response) => response,
-        Answer::Later(call, wish) => {
+        Answer::Later(call, accepted) => {
             // The call has what it needs of them, and may take long.
             drop((head, body));
-            call.answer(wish).await
+            call.answer(accepted).await
         }
     };
     // For the access log.
@@ -156,7 +156,7 @@ fn draining() -> Response {
 /// How a POST is answered.
 enum Answer {
     Done(Response),
-    Later(Box<PostedCall>, Wish),
+    Later(Box<PostedCall>, AcceptedTypes),
 }
 
 /// A POST with a parsed message.
@@ -167,7 +167,7 @@ struct Post<'p> {
     holder: &'p Arc<TokenHolder>,
     flow: Arc<Flow>,
     headers: &'p HeaderMap,
-    wish: Wish,
+    accepted: AcceptedTypes,
     bytes: usize,
     trace: Option<TraceContext>,
 }
@@ -175,7 +175,7 @@ struct Post<'p> {
 impl Post<'_> {
     fn message(&self, message: Message<'_, '_>) -> Answer {
         let refuse = |id: Option<&Id<'_>>, error: &RpcError| {
-            Answer::Done(reply::error(reply::status_of(Some(error.code)), id, error))
+            Answer::Done(reply::error(reply::status(Some(error.code)), id, error))
         };
         if let Message::Response { id, answer } = &message {
             return self.response(*id, *answer);
@@ -196,15 +196,15 @@ impl Post<'_> {
             (Era::Stateless, None) => Answer::Done(reply::empty(StatusCode::ACCEPTED)),
             (Era::Handshake, Some(id)) if method == "initialize" => self.initialize(&id, message),
             (Era::Handshake, id) => {
-                let session = match session_of(self.server, self.holder, self.headers) {
+                let session = match find_session(self.server, self.holder, self.headers) {
                     Ok(session) => session,
                     Err(response) => return Answer::Done(*response),
                 };
                 match id {
                     Some(id) => self.request(&id, message, Some(session), era),
                     None => {
-                        let mut told = ReplyBox::default();
-                        let action = session.change(|state| self.handler.handle(message, state, &mut told));
+                        let mut buffer = ReplyBuffer::default();
+                        let action = session.change(|state| self.handler.handle(message, state, &mut buffer));
                         if let Action::Cancel(id) = action {
                             session.cancel(&id);
                         }
@@ -217,7 +217,7 @@ impl Post<'_> {
 
     /// Passes on the client's answer to a question of a running call.
     fn response(&self, id: Option<Raw<'_>>, answer: Result<Raw<'_>, Raw<'_>>) -> Answer {
-        Answer::Done(match session_of(self.server, self.holder, self.headers) {
+        Answer::Done(match find_session(self.server, self.holder, self.headers) {
             Ok(session) => {
                 session.answered(id, answer);
                 reply::empty(StatusCode::ACCEPTED)
@@ -231,31 +231,29 @@ impl Post<'_> {
             let message = "initialize must not include MCP-Session-Id";
             return Answer::Done(reply::text(StatusCode::BAD_REQUEST, message));
         }
-        let mut state = HandshakeState::of(self.holder.owner);
-        let mut told = ReplyBox::default();
-        self.handler.handle(message, &mut state, &mut told);
-        if told.is_error() {
-            return Answer::Done(told.answer(self.wish));
+        let mut state = ConnectionState::for_owner(self.holder.owner);
+        let mut buffer = ReplyBuffer::default();
+        self.handler.handle(message, &mut state, &mut buffer);
+        if buffer.is_error() {
+            return Answer::Done(buffer.answer(self.accepted));
         }
-        let Some(seen) = self.server.handlers.list_of(self.holder) else {
+        let Some(seen) = self.server.handlers.list_for(self.holder) else {
             return Answer::Done(reply::text(StatusCode::INTERNAL_SERVER_ERROR, "no tool list"));
         };
-        let begun = self.server.clients.begin(self.holder.owner, state, seen);
+        let begun = self.server.sessions.begin(self.holder.owner, state, seen);
         let full = |status, message| Answer::Done(reply::unavailable(status, Some(id), message));
         match begun {
             Ok((name, _)) => {
-                let response = told.answer(self.wish);
+                let response = buffer.answer(self.accepted);
                 // A name is base64, so this cannot fail.
                 Answer::Done(match HeaderValue::from_str(&name) {
                     Ok(name) => reply::with(response, SESSION, name),
                     Err(_) => response,
                 })
             }
-            Err(TooManySessions::Owner) => {
-                full(StatusCode::TOO_MANY_REQUESTS, "session owner limit exceeded")
-            }
-            Err(TooManySessions::Server) => full(StatusCode::SERVICE_UNAVAILABLE, "server saturated"),
-            Err(TooManySessions::NoChance) => full(StatusCode::SERVICE_UNAVAILABLE, "no random numbers"),
+            Err(SessionRefusal::Owner) => full(StatusCode::TOO_MANY_REQUESTS, "session owner limit exceeded"),
+            Err(SessionRefusal::Server) => full(StatusCode::SERVICE_UNAVAILABLE, "server saturated"),
+            Err(SessionRefusal::NoRandomness) => full(StatusCode::SERVICE_UNAVAILABLE, "no random numbers"),
         }
     }
 
@@ -267,16 +265,16 @@ impl Post<'_> {
         era: Era,
     ) -> Answer {
         let server = self.server;
-        let wish = Wish { tells_status: era == Era::Stateless, ..self.wish };
-        let mut told = ReplyBox::default();
+        let accepted = AcceptedTypes { sets_status: era == Era::Stateless, ..self.accepted };
+        let mut buffer = ReplyBuffer::default();
         let entered = match &session {
             None => None,
             Some(session) => match session.enter(id) {
                 Some(entered) => Some(entered),
                 None => {
                     let error = ServerMessage::error(Some(id), &RpcError::duplicate_id(id));
-                    told.send(Route::Request(id), error);
-                    return Answer::Done(told.answer(wish));
+                    buffer.send(Route::Request(id), error);
+                    return Answer::Done(buffer.answer(accepted));
                 }
             },
         };
@@ -287,44 +285,45 @@ impl Post<'_> {
                 "server busy: this token may make {most} calls a minute (evals_per_minute); retry the same call in \
                  {seconds} s"
             );
-            self.handler.refuse(Ticket::of(id, era), EdgeReason::Busy, message, &mut told);
-            return Answer::Done(reply::retry_after(told.answer(wish), seconds));
+            self.handler.refuse(Ticket::without_record(id, era), RefusalReason::Busy, message, &mut buffer);
+            return Answer::Done(reply::retry_after(buffer.answer(accepted), seconds));
         }
         let action = match &session {
             None => {
-                let mut state = HandshakeState::of(self.holder.owner).traced(self.trace.clone());
-                self.handler.handle(message, &mut state, &mut told)
+                let mut state = ConnectionState::for_owner(self.holder.owner).traced(self.trace.clone());
+                self.handler.handle(message, &mut state, &mut buffer)
             }
             // A call changes no session state, so other requests need not wait for it.
             Some(session) if is_call => {
-                let mut state = session.handshake().traced(self.trace.clone());
-                self.handler.handle(message, &mut state, &mut told)
+                let mut state = session.connection_state().traced(self.trace.clone());
+                self.handler.handle(message, &mut state, &mut buffer)
             }
-            Some(session) => session.change(|state| self.handler.handle(message, state, &mut told)),
+            Some(session) => session.change(|state| self.handler.handle(message, state, &mut buffer)),
         };
         match action {
             Action::Run(call) => {
                 let place = (server, self.holder);
-                let begun = PostedCall::begin(place, self.calls(), *call, self.bytes, told, entered, wish);
+                let begun =
+                    PostedCall::begin(place, self.calls(), *call, self.bytes, buffer, entered, accepted);
                 match begun {
-                    Ok(call) => Answer::Later(Box::new(call), wish),
-                    Err(told) => Answer::Done(reply::retry_after(told.answer(wish), reply::SOON)),
+                    Ok(call) => Answer::Later(Box::new(call), accepted),
+                    Err(buffer) => Answer::Done(reply::retry_after(buffer.answer(accepted), reply::SOON)),
                 }
             }
             Action::Resume(call) => {
-                match PostedCall::resume((server, self.holder), self.calls(), *call, told) {
-                    Ok(call) => Answer::Later(Box::new(call), wish),
-                    Err(told) => Answer::Done(told.answer(wish)),
+                match PostedCall::resume((server, self.holder), self.calls(), *call, buffer) {
+                    Ok(call) => Answer::Later(Box::new(call), accepted),
+                    Err(buffer) => Answer::Done(buffer.answer(accepted)),
                 }
             }
-            Action::Listen(subscription) if wish.events => {
+            Action::Listen(subscription) if accepted.events => {
                 Answer::Done(events::subscription(server, self.holder.owner, subscription))
             }
             Action::Listen(_) => {
                 let text = "text/event-stream must be acceptable";
                 Answer::Done(reply::text(StatusCode::NOT_ACCEPTABLE, text))
             }
-            Action::None | Action::Cancel(_) | Action::Exit => Answer::Done(told.answer(wish)),
+            Action::None | Action::Cancel(_) | Action::Exit => Answer::Done(buffer.answer(accepted)),
         }
     }
 }
@@ -333,18 +332,18 @@ impl Post<'_> {
     /// Creates the table for the call of this request.
     fn calls(&self) -> Calls {
         let Post { server, handler, gate, holder, flow, .. } = self;
-        let (party, parked) = (holder.party(gate), server.parked.clone());
-        Calls::new(Arc::clone(handler), holder.owner, &party, flow.clone(), parked)
+        let (tenant, parked) = (holder.tenant(gate), server.parked.clone());
+        Calls::new(Arc::clone(handler), holder.owner, &tenant, flow.clone(), parked)
     }
 }
 
 /// The session that a request names, if its version is the negotiated one; otherwise the error response.
-fn session_of(
+fn find_session(
     server: &HttpServer,
     holder: &TokenHolder,
     headers: &HeaderMap,
 ) -> Result<Arc<WebSession>, Box<Response>> {
-    let session = server.clients.find(holder.owner, headers).map_err(no_session)?;
+    let session = server.sessions.find(holder.owner, headers).map_err(no_session)?;
     match headers.get(reply::REVISION) {
         Some(said) if said != session.version.name() => {
             Err(reply::text(StatusCode::BAD_REQUEST, "bad MCP-Protocol-Version").into())
@@ -361,7 +360,7 @@ fn no_session(none: NoSession) -> Box<Response> {
 }
 
 /// The trace of a request. `_meta` comes from the client and wins; a header may come from any proxy in between.
-fn trace_of(message: &Message<'_, '_>, headers: &HeaderMap) -> Option<TraceContext> {
+fn read_trace(message: &Message<'_, '_>, headers: &HeaderMap) -> Option<TraceContext> {
     let own = match message {
         Message::Request { params: Ok(params), .. } => params.meta.as_ref().and_then(Meta::trace),
         _ => None,
@@ -369,7 +368,7 @@ fn trace_of(message: &Message<'_, '_>, headers: &HeaderMap) -> Option<TraceConte
     if own.is_some() {
         return own;
     }
-    let parent = only(headers, &TRACEPARENT)??;
+    let parent = single_header(headers, &TRACEPARENT)??;
     // Several headers of this name are one list.
     let states = headers.get_all(&TRACESTATE).iter().map(|state| state.to_str().ok());
     let states: Option<Vec<&str>> = states.collect();
@@ -379,25 +378,25 @@ fn trace_of(message: &Message<'_, '_>, headers: &HeaderMap) -> Option<TraceConte
 /// True if the body is declared as JSON, exactly once. A web page of another origin cannot send that type
 /// without a preflight request; without any type it can.
 fn is_json(headers: &HeaderMap) -> bool {
-    let Some(Some(kind)) = only(headers, &header::CONTENT_TYPE) else { return false };
+    let Some(Some(kind)) = single_header(headers, &header::CONTENT_TYPE) else { return false };
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
 
 /// The types that a client accepts. Without an `Accept` header it gets JSON.
-fn accepts(headers: &HeaderMap) -> Wish {
-    let mut wish = Wish { events: false, json: false, tells_status: false };
+fn accepts(headers: &HeaderMap) -> AcceptedTypes {
+    let mut accepted = AcceptedTypes { events: false, json: false, sets_status: false };
     let mut says = false;
     for part in headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()) {
         for kind in part.split(',') {
             says = true;
             match kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
-                "application/json" | "application/*" | "*/*" => wish.json = true,
-                "text/event-stream" | "text/*" => wish.events = true,
+                "application/json" | "application/*" | "*/*" => accepted.json = true,
+                "text/event-stream" | "text/*" => accepted.events = true,
                 _ => {}
             }
         }
     }
-    wish.json |= !says;
-    wish
+    accepted.json |= !says;
+    accepted
 }

@@ -5,11 +5,11 @@
 //! notified when the last number it saw is not the current one. Which list that is follows from the token that
 //! is valid now. So a stream also notifies when the token gets other servers, and it ends with the token.
 
-use super::clients::{Listening, WebSession};
-use super::handlers::ListNumber;
-use super::{HttpServer, ServerStage, ToolsSeen, reply};
-use crate::edge::{self, CleanBytes, Form, shapes};
+use super::handlers::ListVersion;
+use super::sessions::{Listening, WebSession};
+use super::{HttpServer, ServerStage, ToolListState, reply};
 use crate::protocol::{ServerMessage, Version, notify};
+use crate::redact::{self, Form, RedactedBytes, shapes};
 use crate::server::handler::Subscription;
 use crate::tools::CallOwner;
 use axum::response::Response;
@@ -23,32 +23,32 @@ use tokio::time::timeout;
 pub(super) const QUIET: Duration = Duration::from_secs(15);
 
 /// A comment; clients ignore it.
-pub(super) fn comment() -> CleanBytes {
-    CleanBytes::constant(": \n\n")
+pub(super) fn comment() -> RedactedBytes {
+    RedactedBytes::constant(": \n\n")
 }
 
 /// Encodes a message as an event. Our messages contain no newline.
-pub(super) fn event(message: &[u8]) -> CleanBytes {
+pub(super) fn event(message: &[u8]) -> RedactedBytes {
     numbered("", message)
 }
 
-fn numbered(id: &str, message: &[u8]) -> CleanBytes {
-    edge::clean(message.to_vec(), Form::Json(&shapes::MCP))
+fn numbered(id: &str, message: &[u8]) -> RedactedBytes {
+    redact::clean(message.to_vec(), Form::Json(&shapes::MCP))
         .framed(&format!("{id}event: message\ndata: "), "\n\n")
 }
 
 /// A stream ends: the server drains, the session is closed, or the token is no longer valid.
-struct Ended;
+struct StreamEnded;
 
 /// What a notification stream waits for.
 struct Changes {
     server: Arc<HttpServer>,
     owner: CallOwner,
-    tools: watch::Receiver<ToolsSeen>,
+    tools: watch::Receiver<ToolListState>,
     stage: watch::Receiver<ServerStage>,
     session: Option<Arc<WebSession>>,
     /// The list that the client knows; `None`: none of this process.
-    known: Option<ListNumber>,
+    known: Option<ListVersion>,
 }
 
 impl Changes {
@@ -56,14 +56,14 @@ impl Changes {
         server: &Arc<HttpServer>,
         owner: CallOwner,
         session: Option<Arc<WebSession>>,
-        known: Option<ListNumber>,
+        known: Option<ListVersion>,
     ) -> Changes {
         let (tools, stage) = (server.tools.subscribe(), server.stage.subscribe());
         Changes { server: server.clone(), owner, tools, stage, session, known }
     }
 
     /// Waits for the next change. It is cancel-safe.
-    async fn next(&mut self) -> Result<(), Ended> {
+    async fn next(&mut self) -> Result<(), StreamEnded> {
         let closed = async {
             match &self.session {
                 Some(session) => session.closed().await,
@@ -72,7 +72,7 @@ impl Changes {
         };
         let changed = async {
             loop {
-                let Some(now) = self.server.list_of(self.owner) else { return Err(Ended) };
+                let Some(now) = self.server.list_for(self.owner) else { return Err(StreamEnded) };
                 if self.known.replace(now) != Some(now) {
                     return Ok(());
                 }
@@ -82,8 +82,8 @@ impl Changes {
         };
         tokio::select! {
             biased;
-            _ = self.stage.wait_for(|stage| *stage >= ServerStage::Draining) => Err(Ended),
-            () = closed => Err(Ended),
+            _ = self.stage.wait_for(|stage| *stage >= ServerStage::Draining) => Err(StreamEnded),
+            () = closed => Err(StreamEnded),
             changed = changed => changed,
         }
     }
@@ -104,8 +104,8 @@ pub(super) fn listen(server: &Arc<HttpServer>, session: Arc<WebSession>, last: O
             .split_once('-')
             .filter(|(boot, _)| u64::from_str_radix(boot, 16) == Ok(server.boot))
             .and_then(|(_, known)| known.split('-').next()?.parse().ok())
-            .map(ListNumber),
-        None => Some(session.tools_seen),
+            .map(ListVersion),
+        None => Some(session.initial_list),
     };
     let version = session.version;
     let listening = session.listen();
@@ -116,7 +116,7 @@ pub(super) fn listen(server: &Arc<HttpServer>, session: Arc<WebSession>, last: O
             // The event id to reconnect with. Clients before 2025-11-25 take an empty event for a broken
             // message.
             let empty = if version == Version::V2025November { "data:\n\n" } else { "\n" };
-            let first = CleanBytes::default().framed(&changes.id(&listening), empty);
+            let first = RedactedBytes::default().framed(&changes.id(&listening), empty);
             return Some((first, Some((changes, listening, false))));
         }
         loop {
@@ -141,7 +141,7 @@ pub(super) fn subscription(
     owner: CallOwner,
     subscription: Subscription,
 ) -> Response {
-    let changes = Changes::new(server, owner, None, server.list_of(owner));
+    let changes = Changes::new(server, owner, None, server.list_for(owner));
     let pieces = unfold(Some((changes, subscription, true)), |state| async move {
         let (mut changes, subscription, is_first) = state?;
         let id = &subscription.id;

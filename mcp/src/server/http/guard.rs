@@ -69,28 +69,28 @@ fn is_local(host: &str) -> bool {
 }
 
 /// True when a request has an allowed host and origin.
-pub(super) fn lets_in(settings: &HttpSettings, headers: &HeaderMap) -> bool {
+pub(super) fn is_allowed(settings: &HttpSettings, headers: &HeaderMap) -> bool {
     host_is_ours(settings, headers) && origin_is_allowed(settings, headers)
 }
 
 /// True unless the target names another host than the `Host` header. Clients of a proxy send such targets.
-pub(super) fn target_is_host(target: &Uri, headers: &HeaderMap) -> bool {
+pub(super) fn target_matches_host(target: &Uri, headers: &HeaderMap) -> bool {
     let Some(authority) = target.authority() else { return true };
     let named = host_and_port(authority.as_str());
-    named.is_some() && only(headers, &header::HOST).flatten().and_then(host_and_port) == named
+    named.is_some() && single_header(headers, &header::HOST).flatten().and_then(host_and_port) == named
 }
 
 /// A server on a loopback address accepts only local host names.
 fn host_is_ours(settings: &HttpSettings, headers: &HeaderMap) -> bool {
     !settings.is_local()
-        || only(headers, &header::HOST)
+        || single_header(headers, &header::HOST)
             .flatten()
             .and_then(host_and_port)
             .is_some_and(|(host, _)| is_local(&host))
 }
 
 fn origin_is_allowed(settings: &HttpSettings, headers: &HeaderMap) -> bool {
-    let text = match only(headers, &header::ORIGIN) {
+    let text = match single_header(headers, &header::ORIGIN) {
         Some(None) => return true,
         Some(Some(text)) => text,
         None => return false,
@@ -103,7 +103,7 @@ fn origin_is_allowed(settings: &HttpSettings, headers: &HeaderMap) -> bool {
 }
 
 /// The single value of a header. `Some(None)` without one; `None` for several values, or one that is not text.
-pub(super) fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Option<&'h str>> {
+pub(super) fn single_header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Option<&'h str>> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (None, _) => Some(None),

@@ -59,7 +59,7 @@ impl HttpCounts {
         let whole = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         self.in_flight.set(whole(server.in_flight()));
         self.connections.set(whole(server.connections()));
-        self.sessions.set(whole(server.clients.count()));
+        self.sessions.set(whole(server.sessions.count()));
         self.queued.set(whole(gate.queued()));
         self.resident.set(resident_bytes());
         let mut text = String::new();

@@ -5,12 +5,12 @@
 //! From the socket inwards:
 //!
 //! - `socket`: connections, plain or over TLS.
-//! - `turns`: fairness between tenants. `front`: routes, and the checks of Host and Origin ([`guard`]) and of
+//! - `fairness`: fairness between tenants. `router`: routes, and the checks of Host and Origin ([`guard`]) and of
 //!   tokens ([`access`]).
 //! - `revision`: the headers that each protocol version requires, and the era of a request. `body`: reads its
 //!   body.
 //! - `handlers`: selects the handler by the servers that a token allows.
-//! - `endpoint`: POST, GET and DELETE of the MCP path. `posted`: a POST with a call that runs. `clients`:
+//! - `endpoint`: POST, GET and DELETE of the MCP path. `posted`: a POST with a call that runs. `sessions`:
 //!   sessions of the handshake era.
 //! - `metrics`: metrics for Prometheus.
 //! - `reply`: makes all responses. `events`: server-sent events.
@@ -22,10 +22,9 @@
 
 pub mod access;
 mod body;
-mod clients;
 mod endpoint;
 mod events;
-mod front;
+mod fairness;
 pub mod guard;
 mod handlers;
 mod metrics;
@@ -33,29 +32,30 @@ mod posted;
 mod reload;
 mod reply;
 mod revision;
+mod router;
+mod sessions;
 pub mod settings;
 mod socket;
-mod turns;
 
 pub use access::Access;
 use access::TokenHolder;
-pub use handlers::{Handlers, MakePart};
+pub use handlers::{Handlers, MakeRestricted};
 pub use settings::{HttpLimits, HttpSettings};
 pub use socket::{HttpListener, Tls};
 
-use crate::server::asking::ParkedCalls;
-use crate::server::gate::Parking;
+use crate::server::gate::ParkingLimits;
+use crate::server::input_required::ParkedCalls;
 use crate::tools::{CallOwner, Facts};
-use clients::Clients;
-use handlers::ListNumber;
+use fairness::BusyThrottle;
+use handlers::ListVersion;
 use metrics::HttpCounts;
-use reload::Reloads;
+use reload::ReloadSignal;
+use sessions::Sessions;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::sleep;
-use turns::BusyTurns;
 
 /// Shortest and longest time between two searches for expired tokens.
 const SHORTEST_NAP: Duration = Duration::from_millis(10);
@@ -66,11 +66,11 @@ pub(super) struct HttpServer {
     handlers: Arc<Handlers>,
     settings: HttpSettings,
     access: Access,
-    clients: Clients,
+    sessions: Sessions,
     /// Runs of stateless clients that have to call again.
     parked: Arc<ParkedCalls>,
     /// Notifies waiters of new tool lists.
-    tools: watch::Sender<ToolsSeen>,
+    tools: watch::Sender<ToolListState>,
     stage: watch::Sender<ServerStage>,
     /// Requests that have not been answered yet.
     in_flight: AtomicUsize,
@@ -83,7 +83,7 @@ pub(super) struct HttpServer {
     /// A permit for each byte of a body.
     bodies: Arc<Semaphore>,
     counts: Option<HttpCounts>,
-    turns: BusyTurns,
+    throttle: BusyThrottle,
 }
 
 /// Stage of the server's life.
@@ -98,12 +98,12 @@ enum ServerStage {
 
 /// State of the tool lists. A receiver of an update checks whether its own list has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ToolsSeen {
+struct ToolListState {
     is_ready: bool,
 }
 
 impl HttpServer {
-    fn new(handlers: Handlers, settings: HttpSettings, access: Access, parking: Parking) -> HttpServer {
+    fn new(handlers: Handlers, settings: HttpSettings, access: Access, parking: ParkingLimits) -> HttpServer {
         let permits = |most: u64| {
             let most = usize::try_from(most).unwrap_or(usize::MAX);
             Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))
@@ -113,11 +113,11 @@ impl HttpServer {
         // superfluous notification.
         let _ = getrandom::fill(&mut boot);
         let handlers = Arc::new(handlers);
-        let told = handlers.clone();
+        let notified = handlers.clone();
         HttpServer {
-            tools: watch::Sender::new(ToolsSeen { is_ready: handlers.whole().is_ready() }),
+            tools: watch::Sender::new(ToolListState { is_ready: handlers.unrestricted().is_ready() }),
             handlers,
-            clients: Clients::new(&settings, move |session| told.session_ended(session)),
+            sessions: Sessions::new(&settings, move |session| notified.session_ended(session)),
             parked: ParkedCalls::new(parking),
             access,
             stage: watch::Sender::new(ServerStage::Serving),
@@ -128,7 +128,7 @@ impl HttpServer {
             bodies: permits(settings.limits.all_bodies_bytes),
             counts: settings.metrics.as_ref().map(|metrics| HttpCounts::new(&metrics.calls)),
             settings,
-            turns: BusyTurns::new(),
+            throttle: BusyThrottle::new(),
         }
     }
 
@@ -157,15 +157,15 @@ impl HttpServer {
         while facts.changed().await.is_ok() {
             let now = facts.borrow_and_update().clone();
             self.handlers.describe(&now);
-            self.tools.send_replace(ToolsSeen { is_ready: true });
+            self.tools.send_replace(ToolListState { is_ready: true });
         }
     }
 
     /// Reloads the file of tokens, and notifies listeners with tokens that are no longer valid, or for other
     /// servers. Never ends.
-    async fn follow_tokens(&self, reloads: Reloads) {
+    async fn follow_tokens(&self, reloads: ReloadSignal) {
         let replaced = |gone: Vec<Arc<TokenHolder>>| {
-            self.end_work_of(&gone);
+            self.end_work(&gone);
             self.handlers.retain(|servers| self.access.grants(servers));
             self.tools.send_modify(|_| {});
         };
@@ -178,7 +178,7 @@ impl HttpServer {
         loop {
             let (gone, next) = self.access.expired();
             if !gone.is_empty() {
-                self.end_work_of(&gone);
+                self.end_work(&gone);
                 // Notifies listeners.
                 self.tools.send_modify(|_| {});
             }
@@ -193,19 +193,19 @@ impl HttpServer {
     }
 
     /// Cancels the running and parked calls of these tokens.
-    fn end_work_of(&self, holders: &[Arc<TokenHolder>]) {
+    fn end_work(&self, holders: &[Arc<TokenHolder>]) {
         for holder in holders {
             // This comes first: a call that is parked later checks it itself.
-            holder.end();
-            let parked = self.parked.end_of(holder.owner);
+            holder.revoke();
+            let parked = self.parked.end_all(holder.owner);
             tracing::info!(token = holder.name, parked, "a token is good no longer: its calls are cancelled");
         }
     }
 
     /// The tool list of an owner; `None` when its token is no longer valid.
-    fn list_of(&self, owner: CallOwner) -> Option<ListNumber> {
+    fn list_for(&self, owner: CallOwner) -> Option<ListVersion> {
         let holder = self.access.holder(owner)?;
-        self.handlers.list_of(&holder)
+        self.handlers.list_for(&holder)
     }
 
     /// Waits until requests that need the tool list can be answered.

@@ -2,15 +2,15 @@
 //! gone.
 
 use super::access::TokenHolder;
-use super::clients::SessionRequest;
 use super::events::{QUIET, comment, event};
+use super::sessions::SessionRequest;
 use super::{HttpServer, ServerStage, reply};
-use crate::answer::EdgeReason;
-use crate::edge::CleanBytes;
+use crate::answer::RefusalReason;
 use crate::protocol::{ErrorCode, Id, RpcError, ServerMessage};
-use crate::server::asking::{ClientRequests, ResumedCall};
+use crate::redact::RedactedBytes;
 use crate::server::calls::Calls;
 use crate::server::handler::{AcceptedCall, Ticket};
+use crate::server::input_required::{ClientRequests, ResumedCall};
 use crate::server::mailbox::Mailbox;
 use crate::server::outbox::{Outbox, Route};
 use axum::http::StatusCode;
@@ -27,20 +27,20 @@ const LONG: Duration = Duration::from_secs(5);
 
 /// Messages for one request, in order.
 #[derive(Default)]
-pub(super) struct ReplyBox {
+pub(super) struct ReplyBuffer {
     messages: VecDeque<Vec<u8>>,
     /// Error code, if the answer is a protocol error.
     code: Option<ErrorCode>,
 }
 
-impl ReplyBox {
+impl ReplyBuffer {
     /// True when the answer is a protocol error.
     pub(super) fn is_error(&self) -> bool {
         self.code.is_some()
     }
 }
 
-impl Outbox for ReplyBox {
+impl Outbox for ReplyBuffer {
     fn write(&mut self, _: Route<'_>, write: impl FnOnce(&mut Vec<u8>)) {
         let mut message = Vec::with_capacity(256);
         write(&mut message);
@@ -55,24 +55,24 @@ impl Outbox for ReplyBox {
 
 /// The response types that a request accepts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wish {
+pub(super) struct AcceptedTypes {
     /// An event stream is accepted.
     pub(super) events: bool,
     /// A single JSON text is accepted.
     pub(super) json: bool,
     /// A protocol error also sets the HTTP status.
-    pub(super) tells_status: bool,
+    pub(super) sets_status: bool,
 }
 
-impl ReplyBox {
+impl ReplyBuffer {
     /// The whole response to a finished request.
-    pub(super) fn answer(mut self, wish: Wish) -> Response {
-        if wish.events && (self.messages.len() > 1 || !wish.json) {
+    pub(super) fn answer(mut self, accepted: AcceptedTypes) -> Response {
+        if accepted.events && (self.messages.len() > 1 || !accepted.json) {
             let pieces = self.messages.into_iter().map(|message| event(&message));
             return reply::events(futures_util::stream::iter(pieces));
         }
-        let tells_status = wish.tells_status || self.code == Some(ErrorCode::Unavailable);
-        let status = if tells_status { reply::status_of(self.code) } else { StatusCode::OK };
+        let sets_status = accepted.sets_status || self.code == Some(ErrorCode::Unavailable);
+        let status = if sets_status { reply::status(self.code) } else { StatusCode::OK };
         // A single JSON text has no room for the notifications before the answer.
         reply::json(status, self.messages.pop_back().unwrap_or_default())
     }
@@ -88,7 +88,7 @@ pub(super) struct PostedCall {
     request: Option<SessionRequest>,
     /// Questions to the client, sent over the stream of this request.
     asked: Option<Arc<ClientRequests>>,
-    told: ReplyBox,
+    buffer: ReplyBuffer,
 }
 
 impl Drop for PostedCall {
@@ -106,21 +106,22 @@ impl PostedCall {
         mut calls: Calls,
         call: AcceptedCall,
         bytes: usize,
-        mut told: ReplyBox,
+        mut buffer: ReplyBuffer,
         request: Option<SessionRequest>,
-        wish: Wish,
-    ) -> Result<PostedCall, ReplyBox> {
-        let asked = request.as_ref().filter(|_| wish.events).map(|request| request.asking(calls.mailbox()));
+        accepted: AcceptedTypes,
+    ) -> Result<PostedCall, ReplyBuffer> {
+        let asked =
+            request.as_ref().filter(|_| accepted.events).map(|request| request.questions(calls.mailbox()));
         let client = request.as_ref().map_or_else(ClientTag::unique, SessionRequest::client);
-        calls.are_of(client, asked.clone());
+        calls.set_caller(client, asked.clone());
         let ticket = call.ticket.unrecorded();
         if let Err((ticket, full)) = calls.admit(call, bytes) {
-            calls.handler().refuse(ticket, EdgeReason::Busy, full.message(), &mut told);
-            return Err(told);
+            calls.handler().refuse(ticket, RefusalReason::Busy, full.message(), &mut buffer);
+            return Err(buffer);
         }
         let mailbox = calls.mailbox();
         let (server, holder) = (server.clone(), holder.clone());
-        Ok(PostedCall { server, holder, calls, mailbox, ticket, request, asked, told })
+        Ok(PostedCall { server, holder, calls, mailbox, ticket, request, asked, buffer })
     }
 
     /// Goes on with a run after its client was asked; returns the answer at once when there is no such run.
@@ -128,47 +129,47 @@ impl PostedCall {
         (server, holder): (&Arc<HttpServer>, &Arc<TokenHolder>),
         mut calls: Calls,
         call: ResumedCall,
-        mut told: ReplyBox,
-    ) -> Result<PostedCall, ReplyBox> {
+        mut buffer: ReplyBuffer,
+    ) -> Result<PostedCall, ReplyBuffer> {
         let ticket = call.ticket.unrecorded();
-        if !calls.resume(call, &mut told) {
-            return Err(told);
+        if !calls.resume(call, &mut buffer) {
+            return Err(buffer);
         }
         let mailbox = calls.mailbox();
         let (server, holder) = (server.clone(), holder.clone());
-        Ok(PostedCall { server, holder, calls, mailbox, ticket, request: None, asked: None, told })
+        Ok(PostedCall { server, holder, calls, mailbox, ticket, request: None, asked: None, buffer })
     }
 
     /// Responds with one JSON text if the call ends soon and sends nothing before; otherwise with a stream.
-    pub(super) async fn answer(mut self, wish: Wish) -> Response {
-        if wish.json {
-            let limit = if wish.events { LONG } else { Duration::MAX };
+    pub(super) async fn answer(mut self, accepted: AcceptedTypes) -> Response {
+        if accepted.json {
+            let limit = if accepted.events { LONG } else { Duration::MAX };
             let over = timeout(limit, async {
-                while !(self.is_over() || wish.events && self.has_told()) {
-                    self.more().await;
+                while !(self.is_over() || accepted.events && self.has_messages()) {
+                    self.handle_next().await;
                 }
             })
             .await;
             if over.is_ok() && self.is_over() {
-                return std::mem::take(&mut self.told).answer(wish);
+                return std::mem::take(&mut self.buffer).answer(accepted);
             }
         }
         reply::events(unfold(self, |mut call| async move {
-            let piece = call.piece().await?;
-            Some((piece, call))
+            let next_event = call.next_event().await?;
+            Some((next_event, call))
         }))
     }
 
     /// The next event; `None` after the last.
-    async fn piece(&mut self) -> Option<CleanBytes> {
+    async fn next_event(&mut self) -> Option<RedactedBytes> {
         loop {
-            if let Some(message) = self.told.messages.pop_front() {
+            if let Some(message) = self.buffer.messages.pop_front() {
                 return Some(event(&message));
             }
             if self.is_over() {
                 return None;
             }
-            if timeout(QUIET, self.more()).await.is_err() {
+            if timeout(QUIET, self.handle_next()).await.is_err() {
                 return Some(comment());
             }
         }
@@ -178,18 +179,18 @@ impl PostedCall {
         self.calls.in_flight() == 0
     }
 
-    fn has_told(&self) -> bool {
-        !self.told.messages.is_empty()
+    fn has_messages(&self) -> bool {
+        !self.buffer.messages.is_empty()
     }
 
     fn cancel(&mut self, why: &str) {
         self.calls.cancel(&self.ticket.id);
         let ticket = self.ticket.unrecorded();
-        self.calls.handler().clone().refuse(ticket, EdgeReason::Cancelled, why, &mut self.told);
+        self.calls.handler().clone().refuse(ticket, RefusalReason::Cancelled, why, &mut self.buffer);
     }
 
     /// Waits for the next event and handles it. It is cancel-safe.
-    async fn more(&mut self) {
+    async fn handle_next(&mut self) {
         let report = self.calls.next_report();
         let report_at = report.unwrap_or_else(Instant::now);
         let cancelled = async {
@@ -202,22 +203,22 @@ impl PostedCall {
             () = self.mailbox.arrival() => {
                 let now = Instant::now();
                 for message in self.asked.iter().flat_map(|asked| asked.take()) {
-                    self.told.send(Route::Connection, message);
+                    self.buffer.send(Route::Connection, message);
                 }
                 for (slot, event) in self.mailbox.take() {
-                    self.calls.handle(slot, event, now, &mut self.told);
+                    self.calls.handle(slot, event, now, &mut self.buffer);
                 }
                 // The call may have been parked after the work of its token was ended.
-                if self.holder.is_over() {
-                    self.server.parked.end_of(self.holder.owner);
+                if self.holder.is_revoked() {
+                    self.server.parked.end_all(self.holder.owner);
                 }
             }
-            () = sleep_until(report_at), if report.is_some() => self.calls.report(Instant::now(), &mut self.told),
+            () = sleep_until(report_at), if report.is_some() => self.calls.report(Instant::now(), &mut self.buffer),
             () = cancelled => self.cancel("the request was cancelled"),
-            () = self.holder.over() => self.cancel("the token of the call is good no longer, so it was cancelled"),
+            () = self.holder.revoked() => self.cancel("the token of the call is good no longer, so it was cancelled"),
             () = self.server.reached(ServerStage::Ending) => {
                 self.calls.cancel(&self.ticket.id);
-                self.told.refuse(&self.ticket.id, &RpcError::new(ErrorCode::Unavailable, "server draining"));
+                self.buffer.refuse(&self.ticket.id, &RpcError::new(ErrorCode::Unavailable, "server draining"));
             }
         }
     }

@@ -10,12 +10,12 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Changes whenever files are to be read again, even if they look unchanged.
 #[derive(Clone, Debug)]
-pub(super) struct Reloads(pub(super) Option<watch::Receiver<u64>>);
+pub(super) struct ReloadSignal(pub(super) Option<watch::Receiver<u64>>);
 
 /// Modification time and size of each file; a difference means a change.
 type Stamps = Vec<Option<(SystemTime, u64)>>;
 
-impl Reloads {
+impl ReloadSignal {
     async fn asked(&mut self) {
         let is_over = match &mut self.0 {
             Some(reloads) => reloads.changed().await.is_err(),

@@ -1,8 +1,8 @@
 //! Makes all responses over HTTP, and redacts secrets in their bodies.
 
-use super::access::Refused;
-use crate::edge::{self, CleanBytes, Form, shapes};
+use super::access::AccessDenied;
 use crate::protocol::{ErrorCode, Id, RpcError, ServerMessage};
+use crate::redact::{self, Form, RedactedBytes, shapes};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
@@ -23,7 +23,7 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// Seconds after which a client that was refused as `busy` may try again.
 pub(super) const SOON: u64 = 1;
 
-fn with_body(status: StatusCode, kind: HeaderValue, body: CleanBytes) -> Response {
+fn with_body(status: StatusCode, kind: HeaderValue, body: RedactedBytes) -> Response {
     let mut response = Response::new(Body::from(body.into_bytes()));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
@@ -32,19 +32,19 @@ fn with_body(status: StatusCode, kind: HeaderValue, body: CleanBytes) -> Respons
 
 /// A JSON text.
 pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Response {
-    with_body(status, JSON, edge::clean(text, Form::Json(&shapes::MCP)))
+    with_body(status, JSON, redact::clean(text, Form::Json(&shapes::MCP)))
 }
 
 /// A short text for people.
 pub(super) fn text(status: StatusCode, text: &str) -> Response {
-    with_body(status, TEXT, edge::clean(text.as_bytes().to_vec(), Form::Text))
+    with_body(status, TEXT, redact::clean(text.as_bytes().to_vec(), Form::Text))
 }
 
 /// Metrics for Prometheus.
-pub(super) fn numbers(text: &str) -> Response {
+pub(super) fn metrics(text: &str) -> Response {
     const NUMBERS: HeaderValue =
         HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
-    with_body(StatusCode::OK, NUMBERS, edge::clean(text.as_bytes().to_vec(), Form::Text))
+    with_body(StatusCode::OK, NUMBERS, redact::clean(text.as_bytes().to_vec(), Form::Text))
 }
 
 /// A status without a body.
@@ -76,15 +76,15 @@ pub(super) fn retry_after(response: Response, seconds: u64) -> Response {
 }
 
 /// The response to a request that is not authenticated.
-pub(super) fn refused(refused: Refused) -> Response {
+pub(super) fn refused(refused: AccessDenied) -> Response {
     const NO_TOKEN: HeaderValue = HeaderValue::from_static("Bearer");
     const WRONG_TOKEN: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
     let challenge =
         |value| with(text(StatusCode::UNAUTHORIZED, "unauthorized"), header::WWW_AUTHENTICATE, value);
     match refused {
-        Refused::NoToken => challenge(NO_TOKEN),
-        Refused::WrongToken => challenge(WRONG_TOKEN),
-        Refused::TooMany(wait) => {
+        AccessDenied::NoToken => challenge(NO_TOKEN),
+        AccessDenied::WrongToken => challenge(WRONG_TOKEN),
+        AccessDenied::TooMany(wait) => {
             let response = text(StatusCode::TOO_MANY_REQUESTS, "too many failed attempts");
             retry_after(response, seconds(wait))
         }
@@ -97,7 +97,7 @@ pub(super) fn seconds(time: Duration) -> u64 {
 }
 
 /// The HTTP status for an error code. Stateless responses use it, since they have no session to fall back on.
-pub(super) fn status_of(code: Option<ErrorCode>) -> StatusCode {
+pub(super) fn status(code: Option<ErrorCode>) -> StatusCode {
     match code {
         None => StatusCode::OK,
         Some(ErrorCode::MethodNotFound) => StatusCode::NOT_FOUND,
@@ -115,7 +115,7 @@ pub(super) fn status_of(code: Option<ErrorCode>) -> StatusCode {
 }
 
 /// A stream of events, each as [`super::events`] encodes it.
-pub(super) fn events(events: impl Stream<Item = CleanBytes> + Send + 'static) -> Response {
+pub(super) fn events(events: impl Stream<Item = RedactedBytes> + Send + 'static) -> Response {
     const NO_BUFFER: HeaderName = HeaderName::from_static("x-accel-buffering");
     let pieces = events.map(|event| Ok::<_, Infallible>(Bytes::from(event.into_bytes())));
     let mut response = Response::new(Body::from_stream(pieces));

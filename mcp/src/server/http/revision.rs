@@ -1,6 +1,6 @@
 //! Determines the era of a request from its headers and body, and checks that both agree.
 
-use super::guard::only;
+use super::guard::single_header;
 use super::reply::REVISION;
 use crate::protocol::params::Params;
 use crate::protocol::version::{META_VERSION, Version};
@@ -15,8 +15,8 @@ const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// The era of a request. In the stateless era the required headers must be present and equal the body.
 pub(super) fn era(headers: &HeaderMap, method: &str, params: &Params<'_>) -> Result<Era, RpcError> {
-    let revision =
-        only(headers, &REVISION).ok_or_else(|| mismatch("MCP-Protocol-Version is no single text"))?;
+    let revision = single_header(headers, &REVISION)
+        .ok_or_else(|| mismatch("MCP-Protocol-Version is no single text"))?;
     let said = params.meta.as_ref().and_then(|meta| meta.protocol_version.as_deref());
     match (revision, said) {
         (None, None) => Ok(Era::Handshake),
@@ -48,7 +48,7 @@ pub(super) fn era(headers: &HeaderMap, method: &str, params: &Params<'_>) -> Res
 }
 
 fn matches(headers: &HeaderMap, header: &HeaderName, shown: &str, said: &str) -> Result<(), RpcError> {
-    match only(headers, header) {
+    match single_header(headers, header) {
         Some(Some(value)) if decoded(value).as_deref() == Some(said) => Ok(()),
         Some(Some(value)) => {
             Err(mismatch(&format!("{shown} header value '{value}' does not match body value '{said}'")))

@@ -12,9 +12,9 @@ use super::definition::output_schema;
 use super::job::{Cancel, Job, follow};
 use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer, log};
 use crate::answer::caps::Profile;
-use crate::answer::profile::apply_beside;
+use crate::answer::profile::apply_with_text;
 use crate::answer::record::{EvalEnding, Record};
-use crate::answer::{CallSummary, EdgeReason, ToolResult, refused};
+use crate::answer::{CallSummary, RefusalReason, ToolResult, refused};
 use crate::protocol::arguments::GivenArguments;
 use engines::OwnerEngines;
 use ptc_python::engine::{Engine, Script};
@@ -188,7 +188,7 @@ impl Tool for ExecuteProgram {
     ) -> Begun {
         let asked = match self.check(arguments, call) {
             Ok(asked) => asked,
-            Err(message) => return reply.with(&refused(call.profile, EdgeReason::ArgsError, message)),
+            Err(message) => return reply.with(&refused(call.profile, RefusalReason::ArgsError, message)),
         };
         let CheckedScript { code, shared, permit } = asked;
         let script = Script { code: code.into(), output_bytes: self.limits.output_bytes };
@@ -204,7 +204,7 @@ impl Tool for ExecuteProgram {
                 let session = shared.map(SharedSession::goes_on);
                 let log = call.log.map(|level| log::run_messages(level, &outcome)).unwrap_or_default();
                 let record = record(&outcome);
-                let summary = CallSummary::of(&record);
+                let summary = CallSummary::from_record(&record);
                 let result = result(call.profile, &outcome, &record, session.as_ref());
                 reporter.ended(&ToolAnswer { result, log, summary });
             });
@@ -216,7 +216,7 @@ impl Tool for ExecuteProgram {
 
 /// Records an outcome. Of a traceback it takes the last line as the message; the other lines are locations.
 fn record(outcome: &Outcome) -> Record<'_> {
-    let mut record = Record::of(outcome, None);
+    let mut record = Record::from_outcome(outcome, None);
     if let (Err(failure), EvalEnding::Error(error)) = (&outcome.result, &mut record.ending) {
         error.message = failure.message.lines().next_back().unwrap_or_default().into();
     }
@@ -243,5 +243,5 @@ fn result(
         text = text + end + &line;
         more.insert("session_id".into(), session.as_deref().into());
     }
-    apply_beside(profile, record, text, more)
+    apply_with_text(profile, record, text, more)
 }

@@ -14,7 +14,7 @@ mod report;
 
 use super::job::{Cancel, Job};
 use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations};
-use crate::answer::{CallSummary, Content, EdgeReason, ToolAnswer, ToolResult};
+use crate::answer::{CallSummary, Content, RefusalReason, ToolAnswer, ToolResult};
 use crate::observe::CallRecorder;
 use crate::protocol::arguments::GivenArguments;
 use ptc_runtime::tasks::{self, TaskOwner};
@@ -140,7 +140,7 @@ fn data_answer(answer: Map<String, Value>, is_error: bool) -> ToolAnswer<'static
 }
 
 fn refused(message: &str) -> ToolAnswer<'static> {
-    let reason = EdgeReason::ArgsError.name();
+    let reason = RefusalReason::ArgsError.name();
     let mut map = Map::new();
     map.insert("status".into(), "error".into());
     map.insert("reason".into(), reason.into());

@@ -1,7 +1,7 @@
 //! The arguments of `lisp_debug`, checked in a fixed order.
 
-use crate::edge;
 use crate::protocol::arguments::GivenArguments;
+use crate::redact;
 use ptc_runtime::secrets::Cut;
 use serde_json::{Map, Value};
 
@@ -101,7 +101,7 @@ fn whole(fields: &Map<String, Value>, key: &str, most: u64) -> Result<Option<u64
 }
 
 fn repeated(value: &Value) -> String {
-    edge::excerpt(&value.to_string(), Cut::Chars(REPEATED_CHARS)).into_owned()
+    redact::excerpt(&value.to_string(), Cut::Chars(REPEATED_CHARS)).into_owned()
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::answer::caps::Profile;
 use crate::answer::profile::apply;
 use crate::answer::record::{Record, run_options};
 use crate::answer::schema::Schema;
-use crate::answer::{CallSummary, EdgeReason, refused};
+use crate::answer::{CallSummary, RefusalReason, refused};
 use crate::protocol::arguments::GivenArguments;
 use crate::protocol::borrowed::Raw;
 use arguments::{EvalCall, read_context};
@@ -74,7 +74,7 @@ impl Tool for LispEval {
         let EvalCall { program, context, schema } = match arguments::read(arguments, &self.limits) {
             Ok(call) => call,
             Err(message) => {
-                return reply.with(&refused(call.profile, EdgeReason::ArgsError, message));
+                return reply.with(&refused(call.profile, RefusalReason::ArgsError, message));
             }
         };
         let mut options = Cow::Borrowed(&self.common[call.profile as usize]);
@@ -95,7 +95,7 @@ impl Tool for LispEval {
         let context = context.map(|raw| read_context(raw, self.limits.max_context_bytes)).transpose();
         let context = match (context, reply) {
             (Err(message), Some(reply)) => {
-                return reply.with(&refused(call.profile, EdgeReason::ArgsError, message));
+                return reply.with(&refused(call.profile, RefusalReason::ArgsError, message));
             }
             (context, _) => context.unwrap_or_default(),
         };
@@ -128,7 +128,7 @@ fn render<T>(
     show: impl FnOnce(&ToolAnswer<'_>) -> T,
 ) -> T {
     let log = call.log.map(|level| log::run_messages(level, outcome)).unwrap_or_default();
-    let record = Record::of(outcome, schema);
-    let summary = CallSummary::of(&record);
+    let record = Record::from_outcome(outcome, schema);
+    let summary = CallSummary::from_record(&record);
     show(&ToolAnswer { result: apply(call.profile, &record), log, summary })
 }

@@ -3,7 +3,7 @@
 use super::TaskSettings;
 use super::request::TaskRequest;
 use crate::answer::TaskSummary;
-use crate::edge;
+use crate::redact;
 use ptc_runtime::agent::{AgentFailure, AgentReason, AgentStep, LlmErrorKind};
 use ptc_runtime::outcome::{CallFault, CallRecord, CallStatus};
 use ptc_runtime::secrets::Cut;
@@ -47,7 +47,7 @@ pub(super) fn from_step(
                 warnings.push(json!({ "code": "max_result_bytes", "detail": settings.result_bytes }));
             }
             put("status", "ok".into());
-            let answer = Value::from(edge::excerpt(&text, Cut::Bytes(settings.result_bytes)));
+            let answer = Value::from(redact::excerpt(&text, Cut::Bytes(settings.result_bytes)));
             let structured = if truncated || value.is_string() { Value::Null } else { value };
             let shown = json!({ "answer": &answer, "structured_result": &structured });
             summary.planner.final_bytes = shown.to_string().len() as u64;

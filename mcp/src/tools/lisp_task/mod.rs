@@ -141,7 +141,7 @@ impl Tasks {
         let recorder = self.settings.trace_prompts.then(|| Arc::new(PromptRecorder::new(self.llm.clone())));
         let llm = recorder.clone().map_or_else(|| self.llm.clone(), |recorder| recorder as Arc<dyn Llm>);
         let step = agent.run(&self.runtime, llm, &request.context).await;
-        let mut summary = TaskSummary::of(&step, self.llm.model(), begun.elapsed());
+        let mut summary = TaskSummary::from_step(&step, self.llm.model(), begun.elapsed());
         summary.prompts = recorder.map(|recorder| recorder.take()).unwrap_or_default();
         if let Some(trace) = trace {
             summary.planner.trace_id = trace.trace_id().to_owned();

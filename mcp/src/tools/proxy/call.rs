@@ -5,7 +5,7 @@ use super::connection::{self, Connection};
 use super::fields::CallFields;
 use super::retained::Caller;
 use super::storage::ProxyStorage;
-use crate::answer::EdgeReason;
+use crate::answer::RefusalReason;
 use ptc_runtime::Runtime;
 use ptc_runtime::broker::{CallError, CallPayload, PayloadValue, ToolCall};
 use ptc_runtime::run::account::RunAccount;
@@ -37,7 +37,7 @@ pub(super) async fn call(
         Ok(payload) => storage.answer(caller, payload, given, about).await?,
         Err(CallError::Wrong(wrong)) => {
             let lines = std::iter::once(wrong.message).chain(wrong.hints);
-            ProxyAnswer::error(EdgeReason::ArgsError.name(), lines.collect::<Vec<_>>().join("\n"))
+            ProxyAnswer::error(RefusalReason::ArgsError.name(), lines.collect::<Vec<_>>().join("\n"))
         }
         Err(CallError::World(fault)) => {
             let reason = fault.reason.name();

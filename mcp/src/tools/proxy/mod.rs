@@ -31,7 +31,7 @@ use super::job::{Cancel, Job, follow};
 use super::{
     Begun, CallContext, Definition, Facts, Responder, SessionTag, Tool, ToolAnnotations, ToolAnswer,
 };
-use crate::answer::{CallSummary, EdgeReason};
+use crate::answer::{CallSummary, RefusalReason};
 use crate::protocol::arguments::GivenArguments;
 use answer::ProxyAnswer;
 use fields::{CallFields, ProxyAction};
@@ -133,8 +133,8 @@ impl Tool for ProxyDispatch {
         let given = match CallFields::read(arguments.map_or("{}", |arguments| arguments.text())) {
             Ok(given) => given,
             Err(message) => {
-                let answer = ProxyAnswer::error(EdgeReason::ArgsError.name(), message);
-                let summary = CallSummary::failed(EdgeReason::ArgsError.name());
+                let answer = ProxyAnswer::error(RefusalReason::ArgsError.name(), message);
+                let summary = CallSummary::failed(RefusalReason::ArgsError.name());
                 return reply.with(&ToolAnswer { summary, ..answer.into_result().into() });
             }
         };
@@ -171,6 +171,6 @@ async fn act(
         ProxyAction::ReadResult => read_result::read_result(&storage.results, caller, given).await,
     };
     answer.unwrap_or_else(|message| {
-        ProxyAnswer::error(EdgeReason::ArgsError.name(), message).with("action", given.act.name())
+        ProxyAnswer::error(RefusalReason::ArgsError.name(), message).with("action", given.act.name())
     })
 }

@@ -5,9 +5,9 @@ use super::call::inline;
 use super::fields::CallFields;
 use super::retained::{Caller, ClientResults};
 use super::toon;
-use crate::answer::EdgeReason;
-use crate::edge;
+use crate::answer::RefusalReason;
 use crate::files::FileRoots;
+use crate::redact;
 use ptc_runtime::broker::{CallPayload, PayloadValue};
 use ptc_runtime::secrets::Cut;
 use ptc_runtime::spill::{SpillStore, Spilled, TopLevel};
@@ -111,7 +111,7 @@ impl ProxyStorage {
                  into it with {{\"action\":\"readresult\",\"resultFile\":{}}}, or say resultToFile",
                 serde_json::Value::from(about.path())
             );
-            return Ok(ProxyAnswer::error(EdgeReason::ArgsError.name(), text));
+            return Ok(ProxyAnswer::error(RefusalReason::ArgsError.name(), text));
         }
         if let Some(spilled) = payload.spilled().cloned() {
             self.results.retain(caller, spilled.clone());
@@ -188,7 +188,7 @@ async fn shown(spilled: Arc<Spilled>, auto: Option<Option<u64>>, toon: Option<To
                 "JSON" => beginning.text.lines().map(|line| line.trim_start_matches(' ')).collect(),
                 _ => beginning.text.trim_end_matches('\n').to_owned(),
             };
-            let shown = edge::excerpt(&whole, Cut::Chars(PREVIEW));
+            let shown = redact::excerpt(&whole, Cut::Chars(PREVIEW));
             let dots = if shown.len() < whole.len() || beginning.truncated { "..." } else { "" };
             text.push_str(&format!("\nPreview: {shown}{dots}"));
         }

@@ -7,7 +7,7 @@ use crate::answer::caps::Profile;
 use crate::answer::profile::apply;
 use crate::answer::record::{EvalEnding, Record, check, run_options};
 use crate::answer::schema::Schema;
-use crate::answer::{CallSummary, Content, ToolResult, TurnSummary};
+use crate::answer::{CallSummary, Content, SessionEntry, ToolResult};
 use crate::protocol::arguments::GivenArguments;
 use crate::tools::job::{Cancel, Job, Reporter, follow};
 use crate::tools::lisp_eval::description::session_description;
@@ -170,7 +170,7 @@ impl Tool for SessionEval {
             let watcher = follow(reporter, move |reporter, outcome| {
                 session.touch();
                 let log = call.log.map(|level| log::run_messages(level, &outcome)).unwrap_or_default();
-                let mut record = Record::of(&outcome, schema.as_ref());
+                let mut record = Record::from_outcome(&outcome, schema.as_ref());
                 if let EvalEnding::Error(error) = &mut record.ending
                     && let Some(kind) = error.kind
                 {
@@ -178,7 +178,7 @@ impl Tool for SessionEval {
                     error.reason = kind;
                 }
                 let turn = logged.map(|logged| Box::new(logged.ended(&session, &outcome)));
-                let summary = CallSummary { turn, ..CallSummary::of(&record) };
+                let summary = CallSummary { turn, ..CallSummary::from_record(&record) };
                 let result = decorate(call.profile, apply(call.profile, &record), &session, &outcome);
                 reporter.ended(&ToolAnswer { result, log, summary });
             });
@@ -222,7 +222,7 @@ struct PendingLogEntry {
 }
 
 impl PendingLogEntry {
-    fn ended(self, session: &OpenSession, outcome: &Outcome) -> TurnSummary {
+    fn ended(self, session: &OpenSession, outcome: &Outcome) -> SessionEntry {
         let PendingLogEntry { program, attempt } = self;
         let committed = outcome.result.is_ok();
         let (turn, changed) = session.session().contents(|contents| {
@@ -232,7 +232,7 @@ impl PendingLogEntry {
             (contents.turn, changed.collect())
         });
         let (session_id, limits_hit) = (session.id().to_owned(), limits_hit(outcome));
-        TurnSummary { session_id, turn, attempt, committed, program, changed, limits_hit }
+        SessionEntry { session_id, turn, attempt, committed, program, changed, limits_hit }
     }
 }
 

@@ -22,8 +22,8 @@ pub use table::{SessionQuotas, SessionTable};
 use super::job::{Cancel, Job};
 use super::{Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};
 use crate::answer::{CallSummary, Content, ToolResult};
-use crate::edge;
 use crate::protocol::arguments::GivenArguments;
+use crate::redact;
 use arguments::{Fields, SessionFault, SessionReason};
 use preludes::RequestedPreludes;
 use ptc_runtime::secrets::Cut;
@@ -261,7 +261,7 @@ impl BoundTool {
         fields.only("lisp_session_start", &["title", "ttl_ms", "preludes", "mode"])?;
         let preludes = RequestedPreludes::read(fields)?;
         let title = fields.text("title");
-        let title = title.map(|title| edge::excerpt(title, Cut::Chars(LONGEST_TITLE)).into_owned());
+        let title = title.map(|title| redact::excerpt(title, Cut::Chars(LONGEST_TITLE)).into_owned());
         let (table, ttl) = (self.table.clone(), fields.whole("ttl_ms"));
         let compiles = preludes.references.is_some();
         let start = move |stop: &StopFlag| {

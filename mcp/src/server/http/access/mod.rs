@@ -2,11 +2,11 @@
 
 pub mod tokens;
 
-use super::guard::only;
-use super::reload::Reloads;
+use super::fairness::RecentRequests;
+use super::guard::single_header;
+use super::reload::ReloadSignal;
 use super::settings::HttpLimits;
-use super::turns::Lately;
-use crate::server::gate::{Gate, Party, Share};
+use crate::server::gate::{Gate, Tenant, TenantLimits};
 use crate::tools::CallOwner;
 use axum::http::{HeaderMap, header};
 use ptc_runtime::tools::ServerNames;
@@ -44,14 +44,14 @@ pub(super) struct TokenHolder {
     /// Name of the token.
     pub(super) name: String,
     grant: Option<TokenGrant>,
-    share: Share,
-    party: OnceLock<Arc<Party>>,
-    pub(super) lately: Lately,
+    tenant_limits: TenantLimits,
+    tenant: OnceLock<Arc<Tenant>>,
+    pub(super) recent: RecentRequests,
     /// Rate limiter: calls that it may begin at once, and since when that is so.
     calls: Mutex<(f64, Instant)>,
     /// Set when work begun with the token has to end. Holders of the same token share it across edits of the
     /// file.
-    over: Arc<watch::Sender<bool>>,
+    revoked: Arc<watch::Sender<bool>>,
 }
 
 impl TokenHolder {
@@ -61,13 +61,13 @@ impl TokenHolder {
         let jobs = own.map_or(limits.jobs_per_owner, |own| u64::from(own.get()));
         let per_minute = grant.as_ref().and_then(|grant| grant.evals_per_minute);
         TokenHolder {
-            owner: grant.as_ref().map_or_else(CallOwner::default, |grant| owner_of(&grant.hash)),
+            owner: grant.as_ref().map_or_else(CallOwner::default, |grant| token_owner(&grant.hash)),
             name: grant.as_ref().map_or_else(String::new, |grant| grant.name.clone()),
-            share: Share { jobs: whole(jobs), queued: whole(limits.queued_per_owner) },
-            party: OnceLock::new(),
-            lately: Lately::default(),
+            tenant_limits: TenantLimits { jobs: whole(jobs), queued: whole(limits.queued_per_owner) },
+            tenant: OnceLock::new(),
+            recent: RecentRequests::default(),
             calls: Mutex::new((per_minute.map_or(0.0, |most| f64::from(most.get())), Instant::now())),
-            over: Arc::new(watch::Sender::new(false)),
+            revoked: Arc::new(watch::Sender::new(false)),
             grant,
         }
     }
@@ -81,12 +81,12 @@ impl TokenHolder {
         let (most, now) = (most.get(), Instant::now());
         let a_second = f64::from(most) / 60.0;
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        let there = (calls.0 + (now - calls.1).as_secs_f64() * a_second).min(f64::from(most));
-        if there < 1.0 {
-            *calls = (there, now);
-            return Err((most, Duration::from_secs_f64((1.0 - there) / a_second)));
+        let available = (calls.0 + (now - calls.1).as_secs_f64() * a_second).min(f64::from(most));
+        if available < 1.0 {
+            *calls = (available, now);
+            return Err((most, Duration::from_secs_f64((1.0 - available) / a_second)));
         }
-        *calls = (there - 1.0, now);
+        *calls = (available - 1.0, now);
         Ok(())
     }
 
@@ -95,19 +95,19 @@ impl TokenHolder {
         self.grant.as_ref()?.servers.as_ref()
     }
 
-    fn is_good(&self) -> bool {
-        self.left().is_none_or(|left| !left.is_zero())
+    fn is_valid(&self) -> bool {
+        self.time_left().is_none_or(|left| !left.is_zero())
     }
 
     /// How long the token is still valid; `None`: for ever.
-    fn left(&self) -> Option<Duration> {
+    fn time_left(&self) -> Option<Duration> {
         let expires = u64::try_from(self.grant.as_ref()?.expires?.as_second()).unwrap_or_default();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Some(Duration::from_secs(expires).saturating_sub(now))
     }
 
     /// True when `other` may see everything that was begun with this token.
-    fn is_followed_by(&self, other: &TokenHolder) -> bool {
+    fn is_covered_by(&self, other: &TokenHolder) -> bool {
         let holds_all = match (self.servers(), other.servers()) {
             (_, None) => true,
             (None, Some(_)) => false,
@@ -117,30 +117,30 @@ impl TokenHolder {
     }
 
     /// Ends everything that was begun with the token.
-    pub(super) fn end(&self) {
-        self.over.send_replace(true);
+    pub(super) fn revoke(&self) {
+        self.revoked.send_replace(true);
     }
 
-    /// True after [`TokenHolder::end`].
-    pub(super) fn is_over(&self) -> bool {
-        *self.over.borrow()
+    /// True after [`TokenHolder::revoke`].
+    pub(super) fn is_revoked(&self) -> bool {
+        *self.revoked.borrow()
     }
 
-    /// Waits for [`TokenHolder::end`].
-    pub(super) async fn over(&self) {
+    /// Waits for [`TokenHolder::revoke`].
+    pub(super) async fn revoked(&self) {
         // We hold the sender, so this cannot fail.
-        let _ = self.over.subscribe().wait_for(|over| *over).await;
+        let _ = self.revoked.subscribe().wait_for(|revoked| *revoked).await;
     }
 
     /// Their tenant at the gate.
-    pub(super) fn party(&self, gate: &Arc<Gate>) -> Arc<Party> {
-        self.party.get_or_init(|| gate.party(self.share)).clone()
+    pub(super) fn tenant(&self, gate: &Arc<Gate>) -> Arc<Tenant> {
+        self.tenant.get_or_init(|| gate.tenant(self.tenant_limits)).clone()
     }
 }
 
 /// Why a request is not authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum AccessDenied {
     /// It has no token.
     NoToken,
     /// Its token is unknown or expired.
@@ -155,7 +155,7 @@ pub struct Access {
     /// `None`: all clients are one owner.
     tokens: Option<RwLock<Vec<KnownToken>>>,
     file: Option<TokenFile>,
-    everybody: Arc<TokenHolder>,
+    anonymous: Arc<TokenHolder>,
     limits: HttpLimits,
     /// Off: wrong tokens are refused without a limit on attempts.
     counts_failures: bool,
@@ -168,7 +168,7 @@ pub struct TokenFile {
     /// Path of the file.
     pub path: PathBuf,
     /// Tokens that are valid whatever the file contains.
-    pub beside: Vec<TokenGrant>,
+    pub fixed: Vec<TokenGrant>,
 }
 
 #[derive(Clone, Debug)]
@@ -225,8 +225,8 @@ impl Access {
                 None => {
                     let mut holder = TokenHolder::new(Some(grant), &self.limits);
                     let mut old = tokens.iter().map(|known| &known.holder);
-                    if let Some(old) = old.find(|old| old.is_followed_by(&holder) && !old.is_over()) {
-                        holder.over = old.over.clone();
+                    if let Some(old) = old.find(|old| old.is_covered_by(&holder) && !old.is_revoked()) {
+                        holder.revoked = old.revoked.clone();
                     }
                     Arc::new(holder)
                 }
@@ -235,7 +235,7 @@ impl Access {
         };
         let new: Vec<KnownToken> = grants.into_iter().map(known).collect();
         let old = std::mem::replace(&mut *tokens, new);
-        let goes_on = |old: &TokenHolder| tokens.iter().any(|known| old.is_followed_by(&known.holder));
+        let goes_on = |old: &TokenHolder| tokens.iter().any(|known| old.is_covered_by(&known.holder));
         old.into_iter().map(|known| known.holder).filter(|holder| !goes_on(holder)).collect()
     }
 
@@ -243,20 +243,23 @@ impl Access {
     /// valid.
     pub(super) fn expired(&self) -> (Vec<Arc<TokenHolder>>, Option<Duration>) {
         let look = |tokens: &[KnownToken]| {
-            let all = tokens.iter().map(|known| &known.holder).filter(|holder| !holder.is_over());
-            let (good, over): (Vec<_>, Vec<_>) = all.partition(|holder| holder.is_good());
-            (over.into_iter().cloned().collect(), good.into_iter().filter_map(|holder| holder.left()).min())
+            let all = tokens.iter().map(|known| &known.holder).filter(|holder| !holder.is_revoked());
+            let (good, over): (Vec<_>, Vec<_>) = all.partition(|holder| holder.is_valid());
+            (
+                over.into_iter().cloned().collect(),
+                good.into_iter().filter_map(|holder| holder.time_left()).min(),
+            )
         };
         self.known(look).unwrap_or_default()
     }
 
     /// Reloads the file of tokens, if there is one, and passes on the holders of invalid ones. Never ends.
-    pub(super) async fn follow(&self, reloads: Reloads, replaced: impl Fn(Vec<Arc<TokenHolder>>)) {
-        let Some(TokenFile { path, beside }) = &self.file else { return std::future::pending().await };
+    pub(super) async fn follow(&self, reloads: ReloadSignal, replaced: impl Fn(Vec<Arc<TokenHolder>>)) {
+        let Some(TokenFile { path, fixed }) = &self.file else { return std::future::pending().await };
         let read = || match tokens::read(path) {
             Ok(grants) => {
                 tracing::info!(tokens = grants.len(), "tokens reloaded");
-                replaced(self.replace(beside.iter().cloned().chain(grants).collect()));
+                replaced(self.replace(fixed.iter().cloned().chain(grants).collect()));
             }
             Err(wrong) => tracing::error!("the edited tokens are not used, those before stay: {wrong}"),
         };
@@ -264,8 +267,8 @@ impl Access {
     }
 
     fn with(tokens: Option<RwLock<Vec<KnownToken>>>, limits: &HttpLimits, counts_failures: bool) -> Access {
-        let everybody = Arc::new(TokenHolder::new(None, limits));
-        Access { tokens, file: None, everybody, limits: *limits, counts_failures, failures: Mutex::default() }
+        let anonymous = Arc::new(TokenHolder::new(None, limits));
+        Access { tokens, file: None, anonymous, limits: *limits, counts_failures, failures: Mutex::default() }
     }
 
     fn known<T>(&self, look: impl FnOnce(&[KnownToken]) -> T) -> Option<T> {
@@ -276,9 +279,9 @@ impl Access {
     pub(super) fn holder(&self, owner: CallOwner) -> Option<Arc<TokenHolder>> {
         let theirs = |tokens: &[KnownToken]| {
             let mut holders = tokens.iter().map(|known| &known.holder);
-            holders.find(|holder| holder.owner == owner && holder.is_good()).cloned()
+            holders.find(|holder| holder.owner == owner && holder.is_valid()).cloned()
         };
-        self.known(theirs).unwrap_or_else(|| Some(self.everybody.clone()))
+        self.known(theirs).unwrap_or_else(|| Some(self.anonymous.clone()))
     }
 
     /// True when a token allows exactly these servers.
@@ -289,10 +292,10 @@ impl Access {
     }
 
     /// Authenticates a request with these headers from this address.
-    pub(super) fn admit(&self, from: IpAddr, headers: &HeaderMap) -> Result<Arc<TokenHolder>, Refused> {
-        let Some(tokens) = &self.tokens else { return Ok(self.everybody.clone()) };
-        let shown = match only(headers, &header::AUTHORIZATION) {
-            Some(None) => return self.refused_or(from, Refused::NoToken),
+    pub(super) fn admit(&self, from: IpAddr, headers: &HeaderMap) -> Result<Arc<TokenHolder>, AccessDenied> {
+        let Some(tokens) = &self.tokens else { return Ok(self.anonymous.clone()) };
+        let shown = match single_header(headers, &header::AUTHORIZATION) {
+            Some(None) => return self.refused_or(from, AccessDenied::NoToken),
             Some(Some(text)) => bearer(text).map(hash),
             None => None,
         };
@@ -309,12 +312,12 @@ impl Access {
                 );
             place.map(|at| tokens[at].clone())
         });
-        match found.filter(|known: &KnownToken| known.holder.is_good()) {
+        match found.filter(|known: &KnownToken| known.holder.is_valid()) {
             // A blocked address is let in with a valid token, too. A token cannot be guessed, and other clients
             // may share that address.
             Some(KnownToken { holder, .. }) => Ok(holder),
             None => {
-                let refused = self.refused_or(from, Refused::WrongToken);
+                let refused = self.refused_or(from, AccessDenied::WrongToken);
                 self.count(from);
                 refused
             }
@@ -325,9 +328,9 @@ impl Access {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn refused_or<T>(&self, from: IpAddr, refused: Refused) -> Result<T, Refused> {
+    fn refused_or<T>(&self, from: IpAddr, refused: AccessDenied) -> Result<T, AccessDenied> {
         let wait = if self.counts_failures { self.failures().refused(from) } else { None };
-        Err(wait.map_or(refused, Refused::TooMany))
+        Err(wait.map_or(refused, AccessDenied::TooMany))
     }
 
     /// Counts a wrong token from this address.
@@ -382,7 +385,7 @@ fn bearer(text: &str) -> Option<&str> {
 }
 
 /// Identifies the owner of a token by the token's hash.
-fn owner_of(hash: &TokenHash) -> CallOwner {
+fn token_owner(hash: &TokenHash) -> CallOwner {
     let mut first = [0; 8];
     first.copy_from_slice(&hash[..8]);
     CallOwner(u64::from_be_bytes(first))

@@ -14,7 +14,7 @@ pub(super) struct Addresses {
 
 /// Permit for one connection from an address.
 #[derive(Debug)]
-pub(super) struct AddressPlace(Option<(Addresses, IpAddr)>);
+pub(super) struct AddressPermit(Option<(Addresses, IpAddr)>);
 
 impl Addresses {
     /// At most `most` connections from one address.
@@ -27,11 +27,11 @@ impl Addresses {
     }
 
     /// Counts a connection as long as the permit is held; `None` when there are too many.
-    pub(super) fn enter(&self, address: IpAddr) -> Option<AddressPlace> {
+    pub(super) fn enter(&self, address: IpAddr) -> Option<AddressPermit> {
         // An IPv4 address may be written as an IPv6 one.
         let address = address.to_canonical();
         if address.is_loopback() {
-            return Some(AddressPlace(None));
+            return Some(AddressPermit(None));
         }
         let mut open = self.open();
         let count = open.entry(address).or_default();
@@ -39,11 +39,11 @@ impl Addresses {
             return None;
         }
         *count += 1;
-        Some(AddressPlace(Some((self.clone(), address))))
+        Some(AddressPermit(Some((self.clone(), address))))
     }
 }
 
-impl Drop for AddressPlace {
+impl Drop for AddressPermit {
     fn drop(&mut self) {
         let Some((addresses, address)) = &self.0 else { return };
         let mut open = addresses.open();

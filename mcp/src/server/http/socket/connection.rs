@@ -1,10 +1,10 @@
 //! Serves one client connection. While it is idle it uses next to no memory: hyper gets the stream, and
 //! allocates its buffers, only from the first byte of a request until no request has been there for a moment.
 
-use super::addresses::AddressPlace;
+use super::addresses::AddressPermit;
 use super::listen::Connections;
-use super::patience::{Patient, Worked, WorkedGuard};
-use super::wire::{ClientStream, has_gone};
+use super::slow_client::{RequestCounter, RequestGuard, TimedStream};
+use super::wire::{ClientStream, is_disconnected};
 use crate::server::gate::Flow;
 use crate::server::http::RequestCount;
 use axum::body::{Body, Bytes};
@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Origin of a request: its connection.
 #[derive(Clone, Debug)]
-pub(in crate::server::http) struct Asking {
+pub(in crate::server::http) struct RequestOrigin {
     /// The other end of the connection.
     pub(in crate::server::http) address: SocketAddr,
     /// Its flow at the gate, within its tenant.
@@ -42,7 +42,7 @@ pub(super) async fn run(
     all: Arc<Connections>,
     stream: TcpStream,
     address: SocketAddr,
-    _places: (OwnedSemaphorePermit, AddressPlace),
+    _places: (OwnedSemaphorePermit, AddressPermit),
 ) {
     // This receiver, held to the end, shows that the connection exists.
     let mut closing = all.closing.subscribe();
@@ -58,24 +58,24 @@ pub(super) async fn run(
             }
         }
     };
-    let asking = Asking { address, flow: Arc::default() };
+    let origin = RequestOrigin { address, flow: Arc::default() };
     // A connection without a first request is closed as early as one with an incomplete request head.
-    let mut patience = settings.request_timeout();
+    let mut wait = settings.request_timeout();
     loop {
         tokio::select! {
             // Requests that arrive before the end are answered.
             biased;
-            readable = timeout(patience, wire.tcp().readable()) => match readable {
+            readable = timeout(wait, wire.tcp().readable()) => match readable {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) | Err(_) => return,
             },
             () = closed(&mut closing) => return,
         }
-        match Box::pin(serve(&all, wire, &asking, &mut closing)).await {
-            Some(Idle { wire: idle, has_asked }) => {
+        match Box::pin(serve(&all, wire, &origin, &mut closing)).await {
+            Some(IdleConnection { wire: idle, has_asked }) => {
                 wire = idle;
                 if has_asked {
-                    patience = settings.keep_alive();
+                    wait = settings.keep_alive();
                 }
             }
             None => return,
@@ -84,7 +84,7 @@ pub(super) async fn run(
 }
 
 /// An idle connection.
-struct Idle {
+struct IdleConnection {
     wire: ClientStream,
     /// It has had a request.
     has_asked: bool,
@@ -94,26 +94,26 @@ struct Idle {
 async fn serve(
     all: &Connections,
     wire: ClientStream,
-    asking: &Asking,
+    origin: &RequestOrigin,
     closing: &mut watch::Receiver<bool>,
-) -> Option<Idle> {
+) -> Option<IdleConnection> {
     let mut was_idle = false;
     let (mut wire, mut unread) = (wire, Bytes::new());
     loop {
-        let worked = Worked::default();
+        let requests = RequestCounter::default();
         // hyper owns the stream now; the socket stays the same until hyper gives it back.
         let socket = wire.tcp().as_raw_fd();
-        let stream = Patient::new(wire, unread, worked.clone(), all.server.settings.request_timeout());
+        let stream = TimedStream::new(wire, unread, requests.clone(), all.server.settings.request_timeout());
         let service = {
-            let worked = worked.clone();
+            let requests = requests.clone();
             service_fn(move |request: Request<Incoming>| {
-                let guards = (worked.enter(), all.server.enter());
+                let guards = (requests.enter(), all.server.enter());
                 let mut request = request.map(Body::new);
-                request.extensions_mut().insert(asking.clone());
-                let answer = all.paths.clone().call(request);
+                request.extensions_mut().insert(origin.clone());
+                let answer = all.router.clone().call(request);
                 async move {
                     let response = answer.await?;
-                    Ok::<_, Infallible>(response.map(|body| WorkedBody { body, _guards: guards }))
+                    Ok::<_, Infallible>(response.map(|body| CountedBody { body, _guards: guards }))
                 }
             })
         };
@@ -122,7 +122,7 @@ async fn serve(
             tokio::select! {
                 served = &mut connection => {
                     if let Err(error) = served {
-                        tracing::debug!(address = %asking.address, %error, "a connection has failed");
+                        tracing::debug!(address = %origin.address, %error, "a connection has failed");
                     }
                     return None;
                 }
@@ -133,22 +133,22 @@ async fn serve(
                 }
                 () = sleep(LOOK) => {}
             }
-            if worked.is_any() {
+            if requests.is_busy() {
                 // hyper notices a closed connection only while no unread data is left.
-                if has_gone(socket) {
+                if is_disconnected(socket) {
                     return None;
                 }
                 was_idle = false;
-            } else if !worked.is_reading() && std::mem::replace(&mut was_idle, true) {
+            } else if !requests.is_reading_head() && std::mem::replace(&mut was_idle, true) {
                 break;
             }
         }
-        let has_asked = worked.begun() > 0;
+        let has_asked = requests.begun() > 0;
         let parts = connection.into_parts();
         wire = parts.io.into_inner().into_inner();
         unread = parts.read_buf;
         if unread.is_empty() {
-            return Some(Idle { wire, has_asked });
+            return Some(IdleConnection { wire, has_asked });
         }
         // The start of the next request, which arrived together with the last one.
         was_idle = false;
@@ -161,12 +161,12 @@ async fn closed(closing: &mut watch::Receiver<bool>) {
 }
 
 /// A response body. Its request counts as in progress until hyper drops the body.
-struct WorkedBody {
+struct CountedBody {
     body: Body,
-    _guards: (WorkedGuard, RequestCount),
+    _guards: (RequestGuard, RequestCount),
 }
 
-impl HttpBody for WorkedBody {
+impl HttpBody for CountedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -5,9 +5,9 @@ use super::connection;
 use super::tls::Tls;
 use crate::server::gate::Gate;
 use crate::server::http::access::Access;
-use crate::server::http::clients::SWEEP;
-use crate::server::http::front::{Front, paths};
-use crate::server::http::reload::Reloads;
+use crate::server::http::reload::ReloadSignal;
+use crate::server::http::router::{RouterState, router};
+use crate::server::http::sessions::SWEEP;
 use crate::server::http::settings::HttpSettings;
 use crate::server::http::{Handlers, HttpServer, ServerStage};
 use crate::tools::Facts;
@@ -88,7 +88,7 @@ impl HttpListener {
         let server = Arc::new(HttpServer::new(handlers, settings, access, gate.parking()));
         let following = server.clone();
         let (tokens, expiring, certificate) = (server.clone(), server.clone(), tls.clone());
-        let (reload_tokens, reload_tls) = (Reloads(reloads.clone()), Reloads(reloads));
+        let (reload_tokens, reload_tls) = (ReloadSignal(reloads.clone()), ReloadSignal(reloads));
         let tasks = [
             tasks::spawn(TaskOwner::Process, async move { following.follow(facts).await }),
             tasks::spawn(TaskOwner::Process, async move { tokens.follow_tokens(reload_tokens).await }),
@@ -100,8 +100,8 @@ impl HttpListener {
             }),
             tasks::spawn(TaskOwner::Process, sweep(server.clone())),
         ];
-        let front = Front { server: server.clone(), gate: gate.clone() };
-        let connections = Arc::new(Connections::new(front, tls));
+        let state = RouterState { server: server.clone(), gate: gate.clone() };
+        let connections = Arc::new(Connections::new(state, tls));
         let mut accepting = pin!(connections.accept(&listener));
         let mut stop = pin!(stop);
         tokio::select! {
@@ -154,13 +154,13 @@ fn raise_descriptors(connections: u64) {
 async fn sweep(server: Arc<HttpServer>) {
     loop {
         sleep(SWEEP).await;
-        server.clients.sweep();
+        server.sessions.sweep();
     }
 }
 
 /// All connections of a server.
 pub(super) struct Connections {
-    pub(super) paths: Router,
+    pub(super) router: Router,
     pub(super) closing: watch::Sender<bool>,
     pub(super) server: Arc<HttpServer>,
     pub(super) tls: Option<Arc<Tls>>,
@@ -169,8 +169,8 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    fn new(front: Front, tls: Option<Arc<Tls>>) -> Connections {
-        let server = front.server.clone();
+    fn new(state: RouterState, tls: Option<Arc<Tls>>) -> Connections {
+        let server = state.server.clone();
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(server.settings.keep_alive())
@@ -178,7 +178,7 @@ impl Connections {
             .max_headers(MOST_HEADERS);
         let most = usize::try_from(server.settings.limits.connections_per_address).unwrap_or(usize::MAX);
         Connections {
-            paths: paths(front),
+            router: router(state),
             closing: watch::Sender::new(false),
             server,
             tls,

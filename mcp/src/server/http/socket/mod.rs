@@ -2,16 +2,16 @@
 //!
 //! - [`listen`]: accepts and drains connections. [`connection`]: serves one. [`addresses`]: limits them by
 //!   address.
-//! - [`wire`]: the stream of a connection, plain or over TLS ([`tls`]). [`patience`]: timeouts for slow
+//! - [`wire`]: the stream of a connection, plain or over TLS ([`tls`]). [`slow_client`]: timeouts for slow
 //!   clients.
 
 mod addresses;
 mod connection;
 mod listen;
-mod patience;
+mod slow_client;
 mod tls;
 mod wire;
 
-pub(super) use connection::Asking;
+pub(super) use connection::RequestOrigin;
 pub use listen::HttpListener;
 pub use tls::Tls;

@@ -1,6 +1,6 @@
 //! TLS: loads a certificate and its key, and reloads the files when they change.
 
-use crate::server::http::reload::Reloads;
+use crate::server::http::reload::ReloadSignal;
 use ptc_runtime::files;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
@@ -34,7 +34,7 @@ impl Tls {
     }
 
     /// Watches both files: later connections get the new certificate. Never ends.
-    pub(super) async fn follow(&self, reloads: Reloads) {
+    pub(super) async fn follow(&self, reloads: ReloadSignal) {
         let read = || match config(&self.files) {
             Ok(config) => {
                 *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;

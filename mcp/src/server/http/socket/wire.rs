@@ -27,7 +27,7 @@ impl ClientStream {
 }
 
 /// True when the peer has closed its end, even if data is left to read.
-pub(super) fn has_gone(socket: RawFd) -> bool {
+pub(super) fn is_disconnected(socket: RawFd) -> bool {
     #[cfg(target_os = "linux")]
     const GONE: i16 = libc::POLLHUP | libc::POLLRDHUP | libc::POLLERR;
     #[cfg(not(target_os = "linux"))]

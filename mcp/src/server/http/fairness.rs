@@ -18,8 +18,8 @@ const RECENT: u64 = 1_000;
 
 /// Delays the requests of busy tenants.
 #[derive(Debug)]
-pub(super) struct BusyTurns {
-    turns: Semaphore,
+pub(super) struct BusyThrottle {
+    permits: Semaphore,
     since: Instant,
     /// Owner of the last request.
     last: AtomicU64,
@@ -29,12 +29,12 @@ pub(super) struct BusyTurns {
 
 /// Counts the recent requests of a tenant.
 #[derive(Debug, Default)]
-pub(super) struct Lately {
+pub(super) struct RecentRequests {
     window: AtomicU64,
     count: AtomicU64,
 }
 
-impl Lately {
+impl RecentRequests {
     /// Counts one more request; true when there are more than a few. Threads that open a window at the same
     /// time may lose counts, which does no harm.
     fn is_busy(&self, millis: u64) -> bool {
@@ -46,11 +46,11 @@ impl Lately {
     }
 }
 
-impl BusyTurns {
+impl BusyThrottle {
     /// As many permits as there are threads.
-    pub(super) fn new() -> BusyTurns {
-        BusyTurns {
-            turns: Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
+    pub(super) fn new() -> BusyThrottle {
+        BusyThrottle {
+            permits: Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
             since: Instant::now(),
             last: AtomicU64::new(CallOwner::default().0),
             several: AtomicU64::new(0),
@@ -64,9 +64,9 @@ impl BusyTurns {
         if self.last.swap(owner, Ordering::Relaxed) != owner {
             self.several.store(millis.saturating_add(RECENT), Ordering::Relaxed);
         }
-        if holder.lately.is_busy(millis) && millis < self.several.load(Ordering::Relaxed) {
+        if holder.recent.is_busy(millis) && millis < self.several.load(Ordering::Relaxed) {
             // The semaphore is never closed.
-            let _turn = self.turns.acquire().await;
+            let _permit = self.permits.acquire().await;
             // Whatever else has arrived goes first, on sockets too.
             tokio::task::yield_now().await;
         }

@@ -18,7 +18,7 @@ pub enum Form {
 
 /// A writer that redacts secrets. Text is buffered until it is flushed, so that no secret is missed because it
 /// came in pieces. Without secrets it goes straight on, unless a person reads it.
-pub struct Filtered<W: Write> {
+pub struct RedactingWriter<W: Write> {
     inner: W,
     form: Form,
     secrets: SecretRegistry,
@@ -26,14 +26,14 @@ pub struct Filtered<W: Write> {
     held: Vec<u8>,
 }
 
-impl<W: Write> Filtered<W> {
+impl<W: Write> RedactingWriter<W> {
     /// Wraps `inner`.
-    pub fn new(inner: W, form: Form, secrets: SecretRegistry) -> Filtered<W> {
-        Filtered { inner, form, secrets, reader: Reader::Program, held: Vec::new() }
+    pub fn new(inner: W, form: Form, secrets: SecretRegistry) -> RedactingWriter<W> {
+        RedactingWriter { inner, form, secrets, reader: Reader::Program, held: Vec::new() }
     }
 
     /// Sets the reader.
-    pub(super) fn read_by(mut self, reader: Reader) -> Filtered<W> {
+    pub(super) fn read_by(mut self, reader: Reader) -> RedactingWriter<W> {
         self.reader = reader;
         self
     }
@@ -67,7 +67,7 @@ pub(super) fn clean<'t>(text: &'t str, form: Form, secrets: &SecretRegistry) -> 
     }
 }
 
-impl<W: Write> Write for Filtered<W> {
+impl<W: Write> Write for RedactingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.held.is_empty() && self.secrets.is_empty() && self.reader == Reader::Program {
             return self.inner.write(bytes);
@@ -82,7 +82,7 @@ impl<W: Write> Write for Filtered<W> {
     }
 }
 
-impl<W: Write> Drop for Filtered<W> {
+impl<W: Write> Drop for RedactingWriter<W> {
     fn drop(&mut self) {
         // A log record is written and dropped; no caller is left to handle an error.
         let _ = self.flush();
@@ -98,7 +98,7 @@ mod tests {
         let secrets = SecretRegistry::new();
         secrets.register("s3cret-token");
         let mut written = Vec::new();
-        let mut filtered = Filtered::new(&mut written, Form::Text, secrets);
+        let mut filtered = RedactingWriter::new(&mut written, Form::Text, secrets);
         for piece in "a s3cret-token b\n".as_bytes().chunks(3) {
             filtered.write_all(piece).expect("memory");
         }

@@ -18,20 +18,20 @@ const SLOWEST_READER: u64 = 1 << 10;
 /// Counts the requests of a connection that began and ended. While one is being handled, the client's timeouts
 /// are paused.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Worked(Arc<WorkedCounts>);
+pub(super) struct RequestCounter(Arc<RequestCounts>);
 
 #[derive(Debug, Default)]
-struct WorkedCounts {
+struct RequestCounts {
     begun: AtomicUsize,
     ended: AtomicUsize,
     reading: AtomicBool,
 }
 
-impl Worked {
+impl RequestCounter {
     /// Counts one more request as long as the guard lives.
-    pub(super) fn enter(&self) -> WorkedGuard {
+    pub(super) fn enter(&self) -> RequestGuard {
         self.0.begun.fetch_add(1, Ordering::AcqRel);
-        WorkedGuard(self.clone())
+        RequestGuard(self.clone())
     }
 
     /// How many requests have begun.
@@ -40,47 +40,52 @@ impl Worked {
     }
 
     /// True while a request head has arrived in part.
-    pub(super) fn is_reading(&self) -> bool {
+    pub(super) fn is_reading_head(&self) -> bool {
         self.0.reading.load(Ordering::Acquire)
     }
 
     /// True while a request is being handled.
-    pub(super) fn is_any(&self) -> bool {
+    pub(super) fn is_busy(&self) -> bool {
         self.begun() != self.0.ended.load(Ordering::Acquire)
     }
 }
 
-/// See [`Worked::enter`].
+/// See [`RequestCounter::enter`].
 #[derive(Debug)]
-pub(super) struct WorkedGuard(Worked);
+pub(super) struct RequestGuard(RequestCounter);
 
-impl Drop for WorkedGuard {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.0.0.ended.fetch_add(1, Ordering::AcqRel);
     }
 }
 
 /// A stream that fails when its client is too slow with a request head or a response.
-pub(super) struct Patient<S> {
+pub(super) struct TimedStream<S> {
     inner: S,
     /// Bytes that were read before; they come first.
     unread: Bytes,
-    worked: Worked,
+    requests: RequestCounter,
     /// How many requests had begun at the last read.
     begun: usize,
     timeout: Duration,
     /// When the incomplete request head began.
     head: Option<Instant>,
     /// When a write was first blocked, and how many bytes were written since.
-    stuck: Option<(Instant, u64)>,
+    blocked: Option<(Instant, u64)>,
     /// Timer while one of the two is set.
-    clock: Option<Pin<Box<Sleep>>>,
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patient<S> {
+impl<S> TimedStream<S> {
     /// Wraps a stream from which `unread` was read before.
-    pub(super) fn new(inner: S, unread: Bytes, worked: Worked, timeout: Duration) -> Patient<S> {
-        Patient { inner, unread, worked, begun: 0, timeout, head: None, stuck: None, clock: None }
+    pub(super) fn new(
+        inner: S,
+        unread: Bytes,
+        requests: RequestCounter,
+        timeout: Duration,
+    ) -> TimedStream<S> {
+        TimedStream { inner, unread, requests, begun: 0, timeout, head: None, blocked: None, timer: None }
     }
 
     /// The inner stream.
@@ -90,21 +95,21 @@ impl<S> Patient<S> {
 
     fn set_head(&mut self, head: Option<Instant>) {
         self.head = head;
-        self.worked.0.reading.store(head.is_some(), Ordering::Release);
+        self.requests.0.reading.store(head.is_some(), Ordering::Release);
     }
 
     /// Ready when `end` has passed.
-    fn is_over(&mut self, end: Instant, context: &mut Context<'_>) -> Poll<()> {
-        let clock = self.clock.get_or_insert_with(|| Box::pin(sleep_until(end)));
-        if clock.deadline() != end {
-            clock.as_mut().reset(end);
+    fn poll_deadline(&mut self, end: Instant, context: &mut Context<'_>) -> Poll<()> {
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(end)));
+        if timer.deadline() != end {
+            timer.as_mut().reset(end);
         }
-        clock.as_mut().poll(context)
+        timer.as_mut().poll(context)
     }
 
     /// Updates the timeout after a write; `taken` gives the bytes that were accepted. Accepted bytes do not end
     /// the wait: over TLS they may only have reached a buffer.
-    fn written<T>(
+    fn update_timeout<T>(
         &mut self,
         result: Poll<io::Result<T>>,
         taken: impl Fn(&T) -> usize,
@@ -112,23 +117,23 @@ impl<S> Patient<S> {
     ) -> Poll<io::Result<T>> {
         match result {
             Poll::Ready(Ok(value)) => {
-                if let Some((_, bytes)) = &mut self.stuck {
+                if let Some((_, bytes)) = &mut self.blocked {
                     *bytes += taken(&value) as u64;
                 }
                 Poll::Ready(Ok(value))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
-                let (since, bytes) = *self.stuck.get_or_insert_with(|| (Instant::now(), 0));
+                let (since, bytes) = *self.blocked.get_or_insert_with(|| (Instant::now(), 0));
                 let bought = Duration::from_millis(bytes.saturating_mul(1_000) / SLOWEST_READER);
-                ready!(self.is_over(since + self.timeout + bought, context));
+                ready!(self.poll_deadline(since + self.timeout + bought, context));
                 Poll::Ready(Err(io::Error::new(ErrorKind::TimedOut, "the client does not read")))
             }
         }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -142,11 +147,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
             buffer.put_slice(&self.unread.split_to(room));
             Poll::Ready(Ok(()))
         };
-        let begun = self.worked.begun();
+        let begun = self.requests.begun();
         if std::mem::replace(&mut self.begun, begun) != begun {
             self.set_head(None);
         }
-        if self.worked.is_any() {
+        if self.requests.is_busy() {
             return result;
         }
         if result.is_ready() {
@@ -157,19 +162,19 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
         }
         let Some(since) = self.head else { return Poll::Pending };
         let end = since + self.timeout;
-        ready!(self.is_over(end, context));
+        ready!(self.poll_deadline(end, context));
         Poll::Ready(Err(io::Error::new(ErrorKind::TimedOut, "the client does not send on")))
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.inner).poll_write(context, bytes);
-        self.written(result, |taken| *taken, context)
+        self.update_timeout(result, |taken| *taken, context)
     }
 
     fn poll_write_vectored(
@@ -178,7 +183,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.inner).poll_write_vectored(context, parts);
-        self.written(result, |taken| *taken, context)
+        self.update_timeout(result, |taken| *taken, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -188,15 +193,15 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     // A caller flushes after writing everything. Then the bytes are on their way, over TLS too.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.inner).poll_flush(context);
-        if matches!(result, Poll::Ready(Ok(()))) && self.stuck.take().is_some() && self.head.is_none() {
-            self.clock = None;
+        if matches!(result, Poll::Ready(Ok(()))) && self.blocked.take().is_some() && self.head.is_none() {
+            self.timer = None;
         }
-        self.written(result, |()| 0, context)
+        self.update_timeout(result, |()| 0, context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.inner).poll_shutdown(context);
-        self.written(result, |()| 0, context)
+        self.update_timeout(result, |()| 0, context)
     }
 }
 
@@ -253,7 +258,7 @@ mod tests {
 
     /// Writes `bytes` bytes in pieces, and waits until they are flushed.
     async fn write(ours: Box<dyn Stream>, bytes: usize, piece: usize) -> io::Result<()> {
-        let mut ours = Patient::new(ours, Bytes::new(), Worked::default(), TIMEOUT);
+        let mut ours = TimedStream::new(ours, Bytes::new(), RequestCounter::default(), TIMEOUT);
         for _ in 0..bytes / piece {
             ours.write_all(&vec![0; piece]).await?;
         }

@@ -1,7 +1,7 @@
 //! The conformance server's offerings other than tools: prompts, resources and completions.
 
+use crate::input_required::{elicitation, responses};
 use crate::plain::PNG;
-use crate::rounds::{elicitation, responses};
 use ptc_mcp::protocol::params::Params;
 use ptc_mcp::protocol::{Era, RpcError};
 use ptc_mcp::server::Offerings;
@@ -12,11 +12,11 @@ const TTL: u64 = 60_000;
 
 /// The offerings.
 #[derive(Debug)]
-pub(crate) struct Beside;
+pub(crate) struct ConformanceOfferings;
 
 type Answer = Result<Map<String, Value>, RpcError>;
 
-impl Offerings for Beside {
+impl Offerings for ConformanceOfferings {
     fn capabilities(&self) -> Map<String, Value> {
         object(json!({ "prompts": {}, "resources": { "subscribe": true }, "completions": {} }))
     }

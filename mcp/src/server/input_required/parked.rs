@@ -2,9 +2,9 @@
 //!
 //! Each is stored under an unguessable state that works once, for the same owner and the same call only.
 
+use super::call::InputRequiredCall;
 use super::client_requests::ClientQuestion;
-use super::rounds::RoundedCall;
-use crate::server::gate::Parking;
+use crate::server::gate::ParkingLimits;
 use crate::tools::{CallOwner, Cancel};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -34,14 +34,14 @@ pub(in crate::server) enum CallKey {
 
 impl CallKey {
     /// A call of this tool with these arguments (JSON text).
-    pub(in crate::server) fn of(tool: &str, arguments: Option<&str>) -> CallKey {
+    pub(in crate::server) fn new(tool: &str, arguments: Option<&str>) -> CallKey {
         CallKey::Text { tool: tool.into(), arguments: arguments.map(Into::into) }
     }
 
     /// Digest that is equal for equal calls. The text is dropped.
     pub(in crate::server) fn digest(&mut self) -> Digest {
         let digest = match self {
-            CallKey::Text { tool, arguments } => digest_of(tool, arguments.as_deref()),
+            CallKey::Text { tool, arguments } => compute_digest(tool, arguments.as_deref()),
             CallKey::Known(digest) => *digest,
         };
         *self = CallKey::Known(digest);
@@ -49,7 +49,7 @@ impl CallKey {
     }
 }
 
-fn digest_of(tool: &str, arguments: Option<&str>) -> Digest {
+fn compute_digest(tool: &str, arguments: Option<&str>) -> Digest {
     let mut key = Context::new(&SHA256);
     key.update(tool.as_bytes());
     match arguments.map(|text| (text, serde_json::from_str::<Value>(text))) {
@@ -72,7 +72,7 @@ fn digest_of(tool: &str, arguments: Option<&str>) -> Digest {
 pub(in crate::server) struct ParkedCall {
     pub(in crate::server) owner: CallOwner,
     pub(in crate::server) key: Digest,
-    pub(in crate::server) run: RoundedCall,
+    pub(in crate::server) run: InputRequiredCall,
     pub(in crate::server) cancel: Option<Cancel>,
     pub(in crate::server) asked: Vec<ClientQuestion>,
     pub(in crate::server) since: Instant,
@@ -80,7 +80,7 @@ pub(in crate::server) struct ParkedCall {
 
 impl ParkedCall {
     /// Takes what is needed to go on: the run, its cancel function, and the questions.
-    pub(in crate::server) fn resume(mut self) -> (RoundedCall, Option<Cancel>, Vec<ClientQuestion>) {
+    pub(in crate::server) fn resume(mut self) -> (InputRequiredCall, Option<Cancel>, Vec<ClientQuestion>) {
         (self.run.clone(), self.cancel.take(), std::mem::take(&mut self.asked))
     }
 }
@@ -96,46 +96,46 @@ impl Drop for ParkedCall {
 
 /// Why a run cannot be parked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::server) enum NoParking {
+pub(in crate::server) enum ParkError {
     /// Too many runs are parked.
     Busy,
     /// The server or the connection ends.
     Ending,
     /// The system has no random numbers.
-    NoChance,
+    NoRandomness,
 }
 
-impl NoParking {
+impl ParkError {
     /// Error text for the upstream server that asks.
     pub(in crate::server) fn message(self) -> &'static str {
         match self {
-            NoParking::Busy => {
+            ParkError::Busy => {
                 "busy: as many calls wait for answers of their clients as may (max-parked); ask again later"
             }
-            NoParking::Ending => "the client cannot be asked any more: it is being disconnected",
-            NoParking::NoChance => "the client cannot be asked: there are no random numbers",
+            ParkError::Ending => "the client cannot be asked any more: it is being disconnected",
+            ParkError::NoRandomness => "the client cannot be asked: there are no random numbers",
         }
     }
 }
 
 /// Why a state is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::server) enum WrongState {
+pub(in crate::server) enum StateError {
     /// It is unknown, expired, already used, or another owner's. Which of these is not disclosed.
     Unknown,
     /// It belongs to another call.
     OtherCall,
 }
 
-impl WrongState {
+impl StateError {
     /// Error text for the client.
     pub(in crate::server) fn message(self) -> &'static str {
         match self {
-            WrongState::Unknown => {
+            StateError::Unknown => {
                 "unknown requestState: it was used, has expired, or was not given to this client; its program does not \
                  go on, and a call without requestState begins another one"
             }
-            WrongState::OtherCall => {
+            StateError::OtherCall => {
                 "requestState belongs to another call: repeat that one, with the same name and arguments"
             }
         }
@@ -144,7 +144,7 @@ impl WrongState {
 
 /// The parked runs of one connection, or of all clients over HTTP.
 pub(in crate::server) struct ParkedCalls {
-    limits: Parking,
+    limits: ParkingLimits,
     state: Mutex<ParkedState>,
 }
 
@@ -179,7 +179,7 @@ impl Drop for Expiry {
 
 impl ParkedCalls {
     /// An empty table.
-    pub(in crate::server) fn new(limits: Parking) -> Arc<ParkedCalls> {
+    pub(in crate::server) fn new(limits: ParkingLimits) -> Arc<ParkedCalls> {
         Arc::new(ParkedCalls { limits, state: Mutex::default() })
     }
 
@@ -191,26 +191,26 @@ impl ParkedCalls {
         self: &Arc<ParkedCalls>,
         call: ParkedCall,
         most_of_owner: usize,
-    ) -> Result<String, (Box<ParkedCall>, NoParking)> {
+    ) -> Result<String, (Box<ParkedCall>, ParkError)> {
         let mut random = [0; STATE_BYTES];
         if getrandom::fill(&mut random).is_err() {
-            return Err((Box::new(call), NoParking::NoChance));
+            return Err((Box::new(call), ParkError::NoRandomness));
         }
         let name = BASE64_URL_SAFE_NO_PAD.encode(random);
         let mut state = self.lock();
         if state.is_closed {
-            return Err((Box::new(call), NoParking::Ending));
+            return Err((Box::new(call), ParkError::Ending));
         }
         let mut forgotten = None;
         if !state.has_room(call.owner, self.limits.most, most_of_owner) {
             forgotten = state.forget_ended(call.owner);
             if !state.has_room(call.owner, self.limits.most, most_of_owner) {
-                return Err((Box::new(call), NoParking::Busy));
+                return Err((Box::new(call), ParkError::Busy));
             }
         }
-        let (parked, expired, patience) = (Arc::downgrade(self), name.clone(), self.limits.patience);
+        let (parked, expired, timeout) = (Arc::downgrade(self), name.clone(), self.limits.timeout);
         let expiry = tasks::spawn(TaskOwner::Connection, async move {
-            sleep(patience).await;
+            sleep(timeout).await;
             if let Some(parked) = parked.upgrade() {
                 // Drop the run only after the table's lock is released.
                 let over = parked.lock().calls.remove(&expired);
@@ -232,23 +232,23 @@ impl ParkedCalls {
         name: &str,
         owner: CallOwner,
         key: &mut CallKey,
-    ) -> Result<ParkedCall, WrongState> {
+    ) -> Result<ParkedCall, StateError> {
         let is_theirs = self.lock().calls.get(name).is_some_and(|(call, _)| call.owner == owner);
         if !is_theirs {
-            return Err(WrongState::Unknown);
+            return Err(StateError::Unknown);
         }
         // Digest outside of the table's lock.
         let key = key.digest();
         let mut state = self.lock();
         match state.calls.get(name) {
-            Some((call, _)) if call.owner != owner => Err(WrongState::Unknown),
-            Some((call, _)) if call.key.as_ref() != key.as_ref() => Err(WrongState::OtherCall),
-            _ => state.calls.remove(name).map(|(call, _)| call).ok_or(WrongState::Unknown),
+            Some((call, _)) if call.owner != owner => Err(StateError::Unknown),
+            Some((call, _)) if call.key.as_ref() != key.as_ref() => Err(StateError::OtherCall),
+            _ => state.calls.remove(name).map(|(call, _)| call).ok_or(StateError::Unknown),
         }
     }
 
     /// Ends all runs of an owner, and returns how many they were.
-    pub(in crate::server) fn end_of(&self, owner: CallOwner) -> usize {
+    pub(in crate::server) fn end_all(&self, owner: CallOwner) -> usize {
         let gone: Vec<_> = self.lock().calls.extract_if(|_, (call, _)| call.owner == owner).collect();
         // They are dropped outside of the table's lock.
         gone.len()

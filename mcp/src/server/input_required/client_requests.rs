@@ -2,7 +2,7 @@
 //!
 //! An upstream's request waits here. The connection sends it, and passes the client's answer back.
 
-use super::rounds::RoundSeat;
+use super::call::PendingRequestSlot;
 use crate::protocol::{Raw, ServerMessage, notify};
 use crate::server::mailbox::Mailbox;
 use ptc_runtime::upstream::{ClientAnswer, ClientError, ErrorObject, ServedClient};
@@ -38,29 +38,29 @@ pub(in crate::server) struct ClientRequests {
     /// Most requests, over the lifetime.
     most: u64,
     state: Mutex<RequestState>,
-    way: AskingWay,
+    delivery: Delivery,
 }
 
 #[derive(Default)]
 struct RequestState {
     next: u64,
-    outgoing: Vec<ToClient>,
+    outgoing: Vec<UnsentMessage>,
     waiting: HashMap<String, oneshot::Sender<Answer>>,
     is_closed: bool,
 }
 
 /// How the client gets them.
-enum AskingWay {
+enum Delivery {
     /// A connection sends them; its mailbox is woken.
     Stream(Arc<Mailbox>),
     /// The response to the call asks them.
-    Rounds(Arc<RoundSeat>),
+    InResponse(Arc<PendingRequestSlot>),
 }
 
 /// A message to the client that has not been sent.
-enum ToClient {
-    Asked(ClientQuestion),
-    Withdrawn(String),
+enum UnsentMessage {
+    Question(ClientQuestion),
+    Withdrawal(String),
 }
 
 /// A request to the client.
@@ -75,29 +75,39 @@ pub(in crate::server) struct ClientQuestion {
 
 impl ClientRequests {
     /// Requests over a connection, without a limit on their number. `name` prefixes their ids.
-    pub(in crate::server) fn of_connection(name: String, mailbox: Arc<Mailbox>) -> ClientRequests {
-        ClientRequests { name, most: u64::MAX, state: Mutex::default(), way: AskingWay::Stream(mailbox) }
+    pub(in crate::server) fn for_connection(name: String, mailbox: Arc<Mailbox>) -> ClientRequests {
+        ClientRequests { name, most: u64::MAX, state: Mutex::default(), delivery: Delivery::Stream(mailbox) }
     }
 
     /// Requests of one call, sent over a connection. `name` prefixes their ids.
-    pub(in crate::server) fn of_call(name: String, mailbox: Arc<Mailbox>) -> ClientRequests {
-        ClientRequests { name, most: MOST_OF_CALL, state: Mutex::default(), way: AskingWay::Stream(mailbox) }
+    pub(in crate::server) fn for_call(name: String, mailbox: Arc<Mailbox>) -> ClientRequests {
+        ClientRequests {
+            name,
+            most: MOST_OF_CALL,
+            state: Mutex::default(),
+            delivery: Delivery::Stream(mailbox),
+        }
     }
 
     /// Requests of one call, asked in its responses.
-    pub(super) fn of_rounds(seat: Arc<RoundSeat>) -> ClientRequests {
+    pub(super) fn for_input_required(slot: Arc<PendingRequestSlot>) -> ClientRequests {
         let name = "question".to_owned();
-        ClientRequests { name, most: MOST_OF_CALL, state: Mutex::default(), way: AskingWay::Rounds(seat) }
+        ClientRequests {
+            name,
+            most: MOST_OF_CALL,
+            state: Mutex::default(),
+            delivery: Delivery::InResponse(slot),
+        }
     }
 
     /// Takes the messages that are to be sent.
     pub(in crate::server) fn take(&self) -> Vec<ServerMessage> {
         let outgoing = std::mem::take(&mut self.lock().outgoing);
         let message = |outgoing| match outgoing {
-            ToClient::Asked(ClientQuestion { id, method, params, .. }) => {
+            UnsentMessage::Question(ClientQuestion { id, method, params, .. }) => {
                 ServerMessage::request(&id, method, &params)
             }
-            ToClient::Withdrawn(id) => notify::cancelled(&id),
+            UnsentMessage::Withdrawal(id) => notify::cancelled(&id),
         };
         outgoing.into_iter().map(message).collect()
     }
@@ -106,8 +116,8 @@ impl ClientRequests {
     pub(super) fn questions(&self) -> Vec<ClientQuestion> {
         let outgoing = std::mem::take(&mut self.lock().outgoing);
         let asked = |outgoing| match outgoing {
-            ToClient::Asked(question) => Some(question),
-            ToClient::Withdrawn(_) => None,
+            UnsentMessage::Question(question) => Some(question),
+            UnsentMessage::Withdrawal(_) => None,
         };
         outgoing.into_iter().filter_map(asked).collect()
     }
@@ -129,13 +139,13 @@ impl ClientRequests {
     }
 
     /// Passes on the client's answer to this question.
-    pub(super) fn told(&self, question: &ClientQuestion, result: String) {
+    pub(super) fn answered(&self, question: &ClientQuestion, result: String) {
         self.settle(&question.id, || Ok(result));
     }
 
     /// Handles a question that the client did not answer in its next call. It is asked once more, as the
     /// protocol requires. After the second time it counts as unanswered.
-    pub(super) fn left_out(&self, question: ClientQuestion) {
+    pub(super) fn unanswered_once(&self, question: ClientQuestion) {
         if question.again {
             return self.settle(&question.id, || match question.method {
                 "elicitation/create" => Ok(CANCEL.to_owned()),
@@ -144,7 +154,7 @@ impl ClientRequests {
         }
         let mut state = self.lock();
         if state.waiting.contains_key(&question.id) {
-            state.outgoing.push(ToClient::Asked(ClientQuestion { again: true, ..question }));
+            state.outgoing.push(UnsentMessage::Question(ClientQuestion { again: true, ..question }));
         }
     }
 
@@ -186,18 +196,18 @@ impl ClientRequests {
         let id = format!("{}-{}", self.name, state.next);
         let (sender, answer) = oneshot::channel();
         let question = ClientQuestion { id: id.clone(), method, params, again: false };
-        state.outgoing.push(ToClient::Asked(question));
+        state.outgoing.push(UnsentMessage::Question(question));
         state.waiting.insert(id.clone(), sender);
         Ok((id, answer))
     }
 
     /// Notifies the connection or the waiting request of a new question.
-    async fn tell(&self) {
-        match &self.way {
-            AskingWay::Stream(mailbox) => mailbox.wake(),
-            AskingWay::Rounds(seat) => {
+    async fn notify(&self) {
+        match &self.delivery {
+            Delivery::Stream(mailbox) => mailbox.wake(),
+            Delivery::InResponse(slot) => {
                 sleep(GATHERED).await;
-                seat.ask();
+                slot.notify_question();
             }
         }
     }
@@ -208,11 +218,11 @@ impl ClientRequests {
         if state.waiting.remove(id).is_none() {
             return;
         }
-        let is_it = |outgoing: &ToClient| matches!(outgoing, ToClient::Asked(question) if question.id == id);
+        let is_it = |outgoing: &UnsentMessage| matches!(outgoing, UnsentMessage::Question(question) if question.id == id);
         if let Some(unsent) = state.outgoing.iter().position(is_it) {
             state.outgoing.remove(unsent);
-        } else if let AskingWay::Stream(mailbox) = &self.way {
-            state.outgoing.push(ToClient::Withdrawn(id.to_owned()));
+        } else if let Delivery::Stream(mailbox) = &self.delivery {
+            state.outgoing.push(UnsentMessage::Withdrawal(id.to_owned()));
             drop(state);
             mailbox.wake();
         }
@@ -233,20 +243,20 @@ impl ServedClient for ClientRequests {
     fn ask(self: Arc<Self>, method: &'static str, params: String) -> ClientAnswer {
         Box::pin(async move {
             let (id, answer) = self.begin(method, params)?;
-            let _awaited = AwaitedAnswer { requests: &self, id };
-            self.tell().await;
+            let _awaited = WithdrawOnDrop { requests: &self, id };
+            self.notify().await;
             answer.await.unwrap_or_else(|_| Err(unanswered("the client has gone")))
         })
     }
 }
 
 /// Withdraws a request when it is dropped without an answer.
-struct AwaitedAnswer<'r> {
+struct WithdrawOnDrop<'r> {
     requests: &'r ClientRequests,
     id: String,
 }
 
-impl Drop for AwaitedAnswer<'_> {
+impl Drop for WithdrawOnDrop<'_> {
     fn drop(&mut self) {
         self.requests.withdraw(&self.id);
     }

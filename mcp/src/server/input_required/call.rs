@@ -5,11 +5,11 @@
 
 use super::client_requests::{ClientQuestion, ClientRequests};
 use super::parked::CallKey;
-use crate::answer::{CallSummary, Content, TaskSummary, ToolResult, TurnSummary};
+use crate::answer::{CallSummary, Content, SessionEntry, TaskSummary, ToolResult};
 use crate::protocol::notify::ProgressToken;
 use crate::protocol::params::Params;
 use crate::protocol::{LogMessage, Raw, RpcError};
-use crate::server::gate::JobPlace;
+use crate::server::gate::JobPermit;
 use crate::server::handler::{Handler, Ticket};
 use crate::server::mailbox::{Event, Mailbox, Slot};
 use crate::tools::{Reporter, ToolAnswer};
@@ -27,7 +27,7 @@ pub(in crate::server) struct AttachedRequest {
     pub(in crate::server) ticket: Ticket,
     pub(in crate::server) mailbox: Arc<Mailbox>,
     /// The client wants progress notifications.
-    pub(in crate::server) tells_progress: bool,
+    pub(in crate::server) wants_progress: bool,
     /// The features that the request declares.
     pub(in crate::server) offered: Offered,
 }
@@ -41,29 +41,29 @@ impl AttachedRequest {
 
 /// The request that waits for a run, if there is one.
 #[derive(Debug)]
-pub(in crate::server) struct RoundSeat(Mutex<SeatState>);
+pub(in crate::server) struct PendingRequestSlot(Mutex<RequestSlotState>);
 
 #[derive(Debug)]
-enum SeatState {
-    Taken(Box<AttachedRequest>),
+enum RequestSlotState {
+    Attached(Box<AttachedRequest>),
     /// No request waits, until the client calls again.
-    Free,
+    Vacant,
     /// The run has ended. The answer is `None` after a defect, or once it was fetched.
-    Over(Option<Box<RoundAnswer>>),
+    Ended(Option<Box<StoredAnswer>>),
 }
 
-impl RoundSeat {
-    fn lock(&self) -> MutexGuard<'_, SeatState> {
+impl PendingRequestSlot {
+    fn lock(&self) -> MutexGuard<'_, RequestSlotState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notifies the waiting request of a new question.
-    pub(super) fn ask(&self) {
-        self.tell(|_| Some(Event::Asks));
+    pub(super) fn notify_question(&self) {
+        self.notify(|_| Some(Event::InputRequired));
     }
 
-    fn tell(&self, event: impl FnOnce(&AttachedRequest) -> Option<Event>) {
-        if let SeatState::Taken(request) = &*self.lock()
+    fn notify(&self, event: impl FnOnce(&AttachedRequest) -> Option<Event>) {
+        if let RequestSlotState::Attached(request) = &*self.lock()
             && let Some(event) = event(request)
         {
             request.mailbox.push((request.slot, event));
@@ -73,29 +73,31 @@ impl RoundSeat {
     /// Ends the run with this answer, or stores the answer until the client calls again.
     fn end(&self, handler: &Handler, answer: Option<&ToolAnswer<'_>>) {
         let mut state = self.lock();
-        match std::mem::replace(&mut *state, SeatState::Over(None)) {
-            SeatState::Taken(request) => {
+        match std::mem::replace(&mut *state, RequestSlotState::Ended(None)) {
+            RequestSlotState::Attached(request) => {
                 drop(state);
                 request.ended(handler, answer);
             }
-            SeatState::Free => *state = SeatState::Over(answer.map(RoundAnswer::of)),
-            over @ SeatState::Over(_) => *state = over,
+            RequestSlotState::Vacant => {
+                *state = RequestSlotState::Ended(answer.map(StoredAnswer::from_answer))
+            }
+            over @ RequestSlotState::Ended(_) => *state = over,
         }
     }
 }
 
 /// A run together with its client's successive requests.
 #[derive(Clone, Debug)]
-pub(in crate::server) struct RoundedCall {
+pub(in crate::server) struct InputRequiredCall {
     requests: Arc<ClientRequests>,
-    seat: Arc<RoundSeat>,
+    slot: Arc<PendingRequestSlot>,
 }
 
-impl RoundedCall {
+impl InputRequiredCall {
     /// A run that is about to start for this request.
-    pub(in crate::server) fn new(request: AttachedRequest) -> RoundedCall {
-        let seat = Arc::new(RoundSeat(Mutex::new(SeatState::Taken(Box::new(request)))));
-        RoundedCall { requests: Arc::new(ClientRequests::of_rounds(seat.clone())), seat }
+    pub(in crate::server) fn new(request: AttachedRequest) -> InputRequiredCall {
+        let slot = Arc::new(PendingRequestSlot(Mutex::new(RequestSlotState::Attached(Box::new(request)))));
+        InputRequiredCall { requests: Arc::new(ClientRequests::for_input_required(slot.clone())), slot }
     }
 
     /// Where upstream servers ask the client.
@@ -105,14 +107,14 @@ impl RoundedCall {
 
     /// True when the run has ended.
     pub(super) fn is_over(&self) -> bool {
-        matches!(*self.seat.lock(), SeatState::Over(_))
+        matches!(*self.slot.lock(), RequestSlotState::Ended(_))
     }
 
     /// Takes the waiting request from the run; `None` when the run has ended.
     pub(in crate::server) fn detach(&self) -> Option<Box<AttachedRequest>> {
-        let mut state = self.seat.lock();
-        match std::mem::replace(&mut *state, SeatState::Free) {
-            SeatState::Taken(request) => Some(request),
+        let mut state = self.slot.lock();
+        match std::mem::replace(&mut *state, RequestSlotState::Vacant) {
+            RequestSlotState::Attached(request) => Some(request),
             other => {
                 *state = other;
                 None
@@ -122,12 +124,14 @@ impl RoundedCall {
 
     /// Attaches the request that waits for the run from now on.
     pub(in crate::server) fn attach(&self, request: Box<AttachedRequest>, handler: &Handler) {
-        let mut state = self.seat.lock();
-        match std::mem::replace(&mut *state, SeatState::Over(None)) {
-            SeatState::Free | SeatState::Taken(_) => *state = SeatState::Taken(request),
-            SeatState::Over(kept) => {
+        let mut state = self.slot.lock();
+        match std::mem::replace(&mut *state, RequestSlotState::Ended(None)) {
+            RequestSlotState::Vacant | RequestSlotState::Attached(_) => {
+                *state = RequestSlotState::Attached(request)
+            }
+            RequestSlotState::Ended(stored) => {
                 drop(state);
-                request.ended(handler, kept.as_deref().map(RoundAnswer::answer).as_ref());
+                request.ended(handler, stored.as_deref().map(StoredAnswer::answer).as_ref());
             }
         }
     }
@@ -135,7 +139,7 @@ impl RoundedCall {
     /// Takes the open questions. Those that the waiting request does not support are refused.
     pub(in crate::server) fn questions(&self) -> Vec<ClientQuestion> {
         let mut offered = Offered::default();
-        self.seat.tell(|request| {
+        self.slot.notify(|request| {
             offered = request.offered;
             None
         });
@@ -162,12 +166,12 @@ impl RoundedCall {
     ) {
         for question in asked {
             match responses.remove(&question.id) {
-                Some(response) => self.requests.told(&question, response.get().to_owned()),
-                None => self.requests.left_out(question),
+                Some(response) => self.requests.answered(&question, response.get().to_owned()),
+                None => self.requests.unanswered_once(question),
             }
         }
         // Covers questions that came meanwhile, and those that have to be asked once more.
-        self.seat.ask();
+        self.slot.notify_question();
     }
 }
 
@@ -188,21 +192,21 @@ pub(in crate::server) fn input_required(requests: Map<String, Value>, state: Str
 
 /// The answer of a run that ended while no request waited for it.
 #[derive(Debug)]
-struct RoundAnswer {
+struct StoredAnswer {
     result: ToolResult<'static>,
     log: Vec<LogMessage>,
     reason: Option<String>,
     run: Option<Outcome>,
     task: Option<Box<TaskSummary>>,
     result_bytes: Option<u64>,
-    turn: Option<Box<TurnSummary>>,
+    turn: Option<Box<SessionEntry>>,
 }
 
-impl RoundAnswer {
-    fn of(answer: &ToolAnswer<'_>) -> Box<RoundAnswer> {
+impl StoredAnswer {
+    fn from_answer(answer: &ToolAnswer<'_>) -> Box<StoredAnswer> {
         let ToolAnswer { result, log, summary } = answer;
         let CallSummary { reason, run, task, result_bytes, turn } = summary;
-        Box::new(RoundAnswer {
+        Box::new(StoredAnswer {
             result: result.clone().into_owned(),
             log: log.clone(),
             reason: reason.as_deref().map(Into::into),
@@ -214,7 +218,7 @@ impl RoundAnswer {
     }
 
     fn answer(&self) -> ToolAnswer<'_> {
-        let RoundAnswer { result, log, reason, run, task, result_bytes, turn } = self;
+        let StoredAnswer { result, log, reason, run, task, result_bytes, turn } = self;
         let summary = CallSummary {
             reason: reason.as_deref().map(Into::into),
             run: run.as_ref(),
@@ -227,15 +231,15 @@ impl RoundAnswer {
 }
 
 /// Reports on a run to the request that waits for it. Dropping it frees the permit.
-pub(in crate::server) struct RoundReporter {
-    pub(in crate::server) call: RoundedCall,
+pub(in crate::server) struct InputRequiredReporter {
+    pub(in crate::server) call: InputRequiredCall,
     pub(in crate::server) handler: Arc<Handler>,
     pub(in crate::server) caller: CallingClient,
-    pub(in crate::server) permit: JobPlace,
+    pub(in crate::server) permit: JobPermit,
     pub(in crate::server) answered: bool,
 }
 
-impl Reporter for RoundReporter {
+impl Reporter for InputRequiredReporter {
     fn begun(&mut self) {
         self.permit.begun();
     }
@@ -245,20 +249,20 @@ impl Reporter for RoundReporter {
     }
 
     fn progress(&mut self, done: u64, part: &'static str) {
-        self.call.seat.tell(|request| request.tells_progress.then_some(Event::Progress(done, part)));
+        self.call.slot.notify(|request| request.wants_progress.then_some(Event::Progress(done, part)));
     }
 
     fn ended(mut self: Box<Self>, answer: &ToolAnswer<'_>) {
-        self.call.seat.end(&self.handler, Some(answer));
+        self.call.slot.end(&self.handler, Some(answer));
         self.answered = true;
     }
 }
 
-impl Drop for RoundReporter {
+impl Drop for InputRequiredReporter {
     // A defect while the answer was written must not leave the client waiting for ever.
     fn drop(&mut self) {
         if !self.answered {
-            self.call.seat.end(&self.handler, None);
+            self.call.slot.end(&self.handler, None);
         }
         self.call.requests.close();
     }

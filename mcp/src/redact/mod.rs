@@ -3,23 +3,23 @@
 //!
 //! # Layout
 //!
-//! - [`Filtered`] (`filtered`): a writer that redacts. The writer thread of `ptc serve`, the output of `ptc
+//! - [`RedactingWriter`] (`writer`): a writer that redacts. The writer thread of `ptc serve`, the output of `ptc
 //!   batch`, the console and the log accept no other.
-//! - [`CleanBytes`] (`payload`): redacted bytes for sockets: the bodies of `ptc serve --http`.
+//! - [`RedactedBytes`] (`payload`): redacted bytes for sockets: the bodies of `ptc serve --http`.
 //! - `visible`: escapes characters, depending on the reader.
 //! - [`shapes`]: which members of our JSON messages are protocol, and which are text.
 //!
 //! Architecture invariant: no other module of this crate names the standard streams (`mcp/clippy.toml` refuses
 //! it), so all output begins with [`stdout`] or [`stderr`].
 
-mod filtered;
 mod payload;
 pub mod shapes;
 mod visible;
+mod writer;
 
-pub use filtered::{Filtered, Form};
-pub use payload::CleanBytes;
+pub use payload::RedactedBytes;
 pub use ptc_runtime::tools::visible::{is_shown, visible, visible_line};
+pub use writer::{Form, RedactingWriter};
 
 use visible::Reader;
 
@@ -43,20 +43,22 @@ pub fn excerpt(text: &str, room: Cut) -> Cow<'_, str> {
 }
 
 /// Redacts bytes for a client on a socket.
-pub fn clean(bytes: Vec<u8>, form: Form) -> CleanBytes {
-    CleanBytes::new(bytes, form, secrets())
+pub fn clean(bytes: Vec<u8>, form: Form) -> RedactedBytes {
+    RedactedBytes::new(bytes, form, secrets())
 }
 
 /// Standard output.
 #[expect(clippy::disallowed_methods, reason = "the one place where it is opened")]
-pub fn stdout(form: Form) -> Filtered<Stdout> {
-    Filtered::new(std::io::stdout(), form, secrets().clone()).read_by(reader(form, stdout_is_terminal()))
+pub fn stdout(form: Form) -> RedactingWriter<Stdout> {
+    RedactingWriter::new(std::io::stdout(), form, secrets().clone())
+        .read_by(reader(form, stdout_is_terminal()))
 }
 
 /// Standard error.
 #[expect(clippy::disallowed_methods, reason = "the one place where it is opened")]
-pub fn stderr(form: Form) -> Filtered<Stderr> {
-    Filtered::new(std::io::stderr(), form, secrets().clone()).read_by(reader(form, stderr_is_terminal()))
+pub fn stderr(form: Form) -> RedactingWriter<Stderr> {
+    RedactingWriter::new(std::io::stderr(), form, secrets().clone())
+        .read_by(reader(form, stderr_is_terminal()))
 }
 
 fn reader(form: Form, is_terminal: bool) -> Reader {

@@ -1,13 +1,13 @@
 //! Sessions of the handshake era over HTTP: the state that `initialize` negotiated, under a random name that
 //! the client repeats.
 
-use super::handlers::ListNumber;
+use super::handlers::ListVersion;
 use super::reply::SESSION;
 use super::settings::HttpSettings;
 use crate::protocol::borrowed::Raw;
 use crate::protocol::{Id, Version};
-use crate::server::asking::ClientRequests;
-use crate::server::handshake::HandshakeState;
+use crate::server::connection_state::ConnectionState;
+use crate::server::input_required::ClientRequests;
 use crate::server::mailbox::Mailbox;
 use crate::tools::{CallOwner, SessionTag};
 use axum::http::HeaderMap;
@@ -35,19 +35,19 @@ pub(super) struct WebSession {
     /// The negotiated version.
     pub(super) version: Version,
     /// The tool list when the session began.
-    pub(super) tools_seen: ListNumber,
+    pub(super) initial_list: ListVersion,
     created: Instant,
     state: Mutex<WebSessionState>,
     closed: watch::Sender<bool>,
 }
 
 struct WebSessionState {
-    handshake: HandshakeState,
+    connection_state: ConnectionState,
     used: Instant,
     /// Requests without an answer, each with the signal that cancels it.
     requests: HashMap<Id<'static>, Arc<Notify>>,
     /// Questions of running calls to the client.
-    asking: Vec<Weak<ClientRequests>>,
+    questions: Vec<Weak<ClientRequests>>,
     /// Number of calls that could ask the client.
     asked: u64,
     /// Number of listening streams opened so far; `listening` has the numbers of those that are open.
@@ -57,11 +57,11 @@ struct WebSessionState {
 
 /// Why a session cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TooManySessions {
+pub(super) enum SessionRefusal {
     Owner,
     Server,
     /// The system has no random numbers.
-    NoChance,
+    NoRandomness,
 }
 
 /// Why a request has no session.
@@ -74,7 +74,7 @@ pub(super) enum NoSession {
 }
 
 /// All sessions.
-pub(super) struct Clients {
+pub(super) struct Sessions {
     most: usize,
     most_of_one: usize,
     ttl: Duration,
@@ -85,15 +85,15 @@ pub(super) struct Clients {
     ended: Box<dyn Fn(SessionTag) + Send + Sync>,
 }
 
-impl Clients {
+impl Sessions {
     /// An empty table; `ended` is called with each session that has ended.
     pub(super) fn new(
         settings: &HttpSettings,
         ended: impl Fn(SessionTag) + Send + Sync + 'static,
-    ) -> Clients {
+    ) -> Sessions {
         let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let limits = &settings.limits;
-        Clients {
+        Sessions {
             most: whole(limits.sessions),
             most_of_one: whole(limits.sessions_per_owner),
             ttl: Duration::from_millis(limits.session_ttl_ms),
@@ -114,7 +114,7 @@ impl Clients {
     }
 
     /// True when no further session can be created.
-    pub(super) fn are_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.count() >= self.most
     }
 
@@ -122,39 +122,39 @@ impl Clients {
     pub(super) fn begin(
         &self,
         owner: CallOwner,
-        handshake: HandshakeState,
-        tools_seen: ListNumber,
-    ) -> Result<(String, Arc<WebSession>), TooManySessions> {
+        connection_state: ConnectionState,
+        initial_list: ListVersion,
+    ) -> Result<(String, Arc<WebSession>), SessionRefusal> {
         let mut random = [0; NAME_BYTES];
-        getrandom::fill(&mut random).map_err(|_| TooManySessions::NoChance)?;
+        getrandom::fill(&mut random).map_err(|_| SessionRefusal::NoRandomness)?;
         let name = format!("mcp_{}", BASE64_URL_SAFE_NO_PAD.encode(random));
         let now = Instant::now();
         let is_full =
-            |open: &HashMap<_, _>| open.len() >= self.most || self.of(open, owner) >= self.most_of_one;
+            |open: &HashMap<_, _>| open.len() >= self.most || self.count_for(open, owner) >= self.most_of_one;
         if is_full(&self.open()) {
             self.sweep();
         }
         let mut open = self.open();
-        if self.of(&open, owner) >= self.most_of_one {
-            return Err(TooManySessions::Owner);
+        if self.count_for(&open, owner) >= self.most_of_one {
+            return Err(SessionRefusal::Owner);
         }
         if open.len() >= self.most {
-            return Err(TooManySessions::Server);
+            return Err(SessionRefusal::Server);
         }
         let tag = SessionTag(self.begun.fetch_add(1, Ordering::Relaxed) + 1);
-        let handshake = handshake.within(tag);
+        let connection_state = connection_state.within(tag);
         let session = Arc::new(WebSession {
             owner,
             tag,
             client: ClientTag::unique(),
-            version: handshake.version().unwrap_or(Version::LATEST_WITH_HANDSHAKE),
-            tools_seen,
+            version: connection_state.version().unwrap_or(Version::LATEST_WITH_HANDSHAKE),
+            initial_list,
             created: now,
             state: Mutex::new(WebSessionState {
-                handshake,
+                connection_state,
                 used: now,
                 requests: HashMap::new(),
-                asking: Vec::new(),
+                questions: Vec::new(),
                 asked: 0,
                 listened: 0,
                 listening: Vec::new(),
@@ -165,7 +165,7 @@ impl Clients {
         Ok((name, session))
     }
 
-    fn of(&self, open: &HashMap<String, Arc<WebSession>>, owner: CallOwner) -> usize {
+    fn count_for(&self, open: &HashMap<String, Arc<WebSession>>, owner: CallOwner) -> usize {
         open.values().filter(|session| session.owner == owner).count()
     }
 
@@ -218,13 +218,13 @@ impl WebSession {
     }
 
     /// The negotiated state.
-    pub(super) fn handshake(&self) -> HandshakeState {
-        self.state().handshake.clone()
+    pub(super) fn connection_state(&self) -> ConnectionState {
+        self.state().connection_state.clone()
     }
 
     /// Handles a message that may change the negotiated state.
-    pub(super) fn change<T>(&self, change: impl FnOnce(&mut HandshakeState) -> T) -> T {
-        change(&mut self.state().handshake)
+    pub(super) fn change<T>(&self, change: impl FnOnce(&mut ConnectionState) -> T) -> T {
+        change(&mut self.state().connection_state)
     }
 
     /// Registers a request; `None` when its id is in use.
@@ -257,9 +257,9 @@ impl WebSession {
 
     /// Passes on the client's answer to a question. An answer with an unknown id is ignored.
     pub(super) fn answered(&self, id: Option<Raw<'_>>, answer: Result<Raw<'_>, Raw<'_>>) {
-        let asking: Vec<_> = self.state().asking.iter().filter_map(Weak::upgrade).collect();
-        if let Some(asking) = asking.iter().find(|asking| asking.awaits(id)) {
-            asking.answer(id, answer);
+        let questions: Vec<_> = self.state().questions.iter().filter_map(Weak::upgrade).collect();
+        if let Some(questions) = questions.iter().find(|questions| questions.awaits(id)) {
+            questions.answer(id, answer);
         }
     }
 
@@ -311,13 +311,13 @@ pub(super) struct SessionRequest {
 
 impl SessionRequest {
     /// Creates the channel on which the request's call asks the client. `mailbox` is woken for each question.
-    pub(super) fn asking(&self, mailbox: Arc<Mailbox>) -> Arc<ClientRequests> {
+    pub(super) fn questions(&self, mailbox: Arc<Mailbox>) -> Arc<ClientRequests> {
         let mut state = self.session.state();
         state.asked += 1;
-        let asking = Arc::new(ClientRequests::of_call(format!("ptc-{}", state.asked), mailbox));
-        state.asking.retain(|asking| asking.strong_count() > 0);
-        state.asking.push(Arc::downgrade(&asking));
-        asking
+        let questions = Arc::new(ClientRequests::for_call(format!("ptc-{}", state.asked), mailbox));
+        state.questions.retain(|questions| questions.strong_count() > 0);
+        state.questions.push(Arc::downgrade(&questions));
+        questions
     }
 
     /// The calling client.

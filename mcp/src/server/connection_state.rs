@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Per-connection state. Stateless clients use only `owner`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HandshakeState {
+pub struct ConnectionState {
     pub(super) owner: CallOwner,
     pub(super) session: SessionTag,
     pub(super) draining: bool,
@@ -24,20 +24,20 @@ pub struct HandshakeState {
     pub(super) trace: Option<TraceContext>,
 }
 
-impl HandshakeState {
+impl ConnectionState {
     /// A fresh connection of this owner.
-    pub fn of(owner: CallOwner) -> HandshakeState {
-        HandshakeState { owner, ..HandshakeState::default() }
+    pub fn for_owner(owner: CallOwner) -> ConnectionState {
+        ConnectionState { owner, ..ConnectionState::default() }
     }
 
     /// Sets the session, which may end before the connection does.
-    pub fn within(self, session: SessionTag) -> HandshakeState {
-        HandshakeState { session, ..self }
+    pub fn within(self, session: SessionTag) -> ConnectionState {
+        ConnectionState { session, ..self }
     }
 
     /// Sets the trace for requests that name none themselves.
-    pub fn traced(self, trace: Option<TraceContext>) -> HandshakeState {
-        HandshakeState { trace, ..self }
+    pub fn traced(self, trace: Option<TraceContext>) -> ConnectionState {
+        ConnectionState { trace, ..self }
     }
 
     /// The negotiated version, after `initialize`.

@@ -2,7 +2,7 @@
 
 use super::access::TokenHolder;
 use super::settings::{HEALTH, READY};
-use super::socket::Asking;
+use super::socket::RequestOrigin;
 use super::{HttpServer, endpoint, guard, reply};
 use crate::server::gate::Gate;
 use axum::Router;
@@ -19,17 +19,17 @@ use std::time::Instant;
 
 /// State that all routes share.
 #[derive(Clone)]
-pub(super) struct Front {
+pub(super) struct RouterState {
     pub(super) server: Arc<HttpServer>,
     pub(super) gate: Arc<Gate>,
 }
 
 /// All routes.
-pub(super) fn paths(front: Front) -> Router {
-    let path = front.server.settings.path.clone();
-    let metrics = front.server.settings.metrics.as_ref().map(|metrics| metrics.path.clone());
+pub(super) fn router(state: RouterState) -> Router {
+    let path = state.server.settings.path.clone();
+    let metrics = state.server.settings.metrics.as_ref().map(|metrics| metrics.path.clone());
     let paths = match metrics {
-        Some(path) => Router::new().route(&path, get(numbers)),
+        Some(path) => Router::new().route(&path, get(show_metrics)),
         None => Router::new(),
     };
     paths
@@ -40,69 +40,72 @@ pub(super) fn paths(front: Front) -> Router {
         .method_not_allowed_fallback(async || {
             reply::text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed")
         })
-        .with_state(front)
+        .with_state(state)
 }
 
 async fn health() -> Response {
     reply::json(StatusCode::OK, br#"{"status":"ok"}"#.to_vec())
 }
 
-async fn ready(State(Front { server, .. }): State<Front>, request: Request<Body>) -> Response {
+async fn ready(State(RouterState { server, .. }): State<RouterState>, request: Request<Body>) -> Response {
     let not = |status: &str| {
         reply::json(StatusCode::SERVICE_UNAVAILABLE, json!({ "status": status }).to_string().into_bytes())
     };
     if server.is_draining() {
         return not("draining");
     }
-    if !server.handlers.whole().is_ready() {
+    if !server.handlers.unrestricted().is_ready() {
         return not("starting");
     }
-    if server.clients.are_full() {
+    if server.sessions.is_full() {
         return not("saturated");
     }
     let mut ready = json!({ "status": "ready" });
     // A load balancer asks without a token; only authorized clients see the name of the machine.
-    if let_in(&server, &request).is_ok() {
+    if authenticate(&server, &request).is_ok() {
         ready["instance"] = server.settings.instance.as_str().into();
     }
     reply::json(StatusCode::OK, ready.to_string().into_bytes())
 }
 
-async fn numbers(State(Front { server, gate }): State<Front>, request: Request<Body>) -> Response {
-    match (let_in(&server, &request), &server.counts) {
+async fn show_metrics(
+    State(RouterState { server, gate }): State<RouterState>,
+    request: Request<Body>,
+) -> Response {
+    match (authenticate(&server, &request), &server.counts) {
         // The metrics name servers that this token may not know.
         (Ok(holder), Some(_)) if holder.servers().is_some() => {
             reply::text(StatusCode::FORBIDDEN, "forbidden")
         }
-        (Ok(_), Some(counts)) => reply::numbers(&counts.text(&server, &gate)),
+        (Ok(_), Some(counts)) => reply::metrics(&counts.text(&server, &gate)),
         (Ok(_), None) => reply::text(StatusCode::NOT_FOUND, "not found"),
         (Err(refused), _) => *refused,
     }
 }
 
 /// Authenticates a request; otherwise returns the error response.
-fn let_in(server: &HttpServer, request: &Request<Body>) -> Result<Arc<TokenHolder>, Box<Response>> {
+fn authenticate(server: &HttpServer, request: &Request<Body>) -> Result<Arc<TokenHolder>, Box<Response>> {
     let headers = request.headers();
-    if !guard::target_is_host(request.uri(), headers) {
+    if !guard::target_matches_host(request.uri(), headers) {
         return Err(reply::text(StatusCode::BAD_REQUEST, "the target is not the Host").into());
     }
-    if !guard::lets_in(&server.settings, headers) {
+    if !guard::is_allowed(&server.settings, headers) {
         return Err(reply::text(StatusCode::FORBIDDEN, "forbidden").into());
     }
-    let Some(from) = request.extensions().get::<Asking>().map(|asking| asking.address.ip()) else {
+    let Some(from) = request.extensions().get::<RequestOrigin>().map(|origin| origin.address.ip()) else {
         // Each connection sets its address, so this cannot happen.
         return Err(reply::text(StatusCode::INTERNAL_SERVER_ERROR, "no address").into());
     };
     server.access.admit(from, headers).map_err(|refused| reply::refused(refused).into())
 }
 
-async fn mcp(State(Front { server, gate }): State<Front>, request: Request<Body>) -> Response {
+async fn mcp(State(RouterState { server, gate }): State<RouterState>, request: Request<Body>) -> Response {
     let (begun, method) = (Instant::now(), request.method().clone());
     let name = request_name(&server, request.headers());
     let is_last = server.is_draining();
-    let (holder, mut response) = match let_in(&server, &request) {
+    let (holder, mut response) = match authenticate(&server, &request) {
         Ok(holder) => {
-            server.turns.wait(&holder, begun).await;
+            server.throttle.wait(&holder, begun).await;
             let response = endpoint::answer(&server, &gate, &holder, request).await;
             (Some(holder), response)
         }

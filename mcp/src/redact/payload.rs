@@ -1,18 +1,18 @@
 //! Redacted bytes to be sent over a socket.
 
-use super::filtered::{Form, clean};
+use super::writer::{Form, clean};
 use ptc_runtime::secrets::SecretRegistry;
 use std::borrow::Cow;
 
 /// Bytes that are free of secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CleanBytes(Vec<u8>);
+pub struct RedactedBytes(Vec<u8>);
 
-impl CleanBytes {
+impl RedactedBytes {
     /// Redacts secrets.
-    pub(super) fn new(bytes: Vec<u8>, form: Form, secrets: &SecretRegistry) -> CleanBytes {
+    pub(super) fn new(bytes: Vec<u8>, form: Form, secrets: &SecretRegistry) -> RedactedBytes {
         if secrets.is_empty() {
-            return CleanBytes(bytes);
+            return RedactedBytes(bytes);
         }
         let cleaned = {
             let text = String::from_utf8_lossy(&bytes);
@@ -21,21 +21,21 @@ impl CleanBytes {
                 Cow::Borrowed(_) => None,
             }
         };
-        CleanBytes(cleaned.map_or(bytes, String::into_bytes))
+        RedactedBytes(cleaned.map_or(bytes, String::into_bytes))
     }
 
     /// Constant bytes.
-    pub fn constant(text: &'static str) -> CleanBytes {
-        CleanBytes(text.as_bytes().to_vec())
+    pub fn constant(text: &'static str) -> RedactedBytes {
+        RedactedBytes(text.as_bytes().to_vec())
     }
 
     /// Adds the framing of a protocol. `before` and `after` must not contain foreign text.
-    pub fn framed(self, before: &str, after: &str) -> CleanBytes {
+    pub fn framed(self, before: &str, after: &str) -> RedactedBytes {
         let mut framed = Vec::with_capacity(before.len() + self.0.len() + after.len());
         framed.extend_from_slice(before.as_bytes());
         framed.extend_from_slice(&self.0);
         framed.extend_from_slice(after.as_bytes());
-        CleanBytes(framed)
+        RedactedBytes(framed)
     }
 
     /// The bytes.
