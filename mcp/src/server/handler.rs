@@ -394,7 +394,7 @@ impl Handler {
         })
     }
 
-    /// Begins a call of a tool, or goes on with one whose client has answered.
+    /// Begins a call of a tool, or goes on with a run after its client has answered.
     fn call(&self, call: &RequestedCall<'_>, out: &mut impl Outbox) -> Result<Action, RpcError> {
         let log = call.log_level()?;
         let tool = self.registry.find(call.tool());
