@@ -85,7 +85,7 @@ impl Evaluator for Script {
 }
 
 fn outcome(text: String) -> Outcome {
-    Outcome { result: Ok(RenderedValue::of(text)), ..Outcome::default() }
+    Outcome { result: Ok(RenderedValue::from_text(text)), ..Outcome::default() }
 }
 
 fn handler(script: &Script) -> Arc<Handler> {

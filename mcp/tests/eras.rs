@@ -35,7 +35,7 @@ impl Evaluator for AtOnce {
             arguments_hash: None,
             cached: false,
         };
-        let answer = RenderedValue::of("1".into());
+        let answer = RenderedValue::from_text("1".into());
         let upstream_calls = if program == "late" { vec![call] } else { Vec::new() };
         look(&Outcome { result: Ok(answer), upstream_calls, ..Outcome::default() });
         true

@@ -49,7 +49,7 @@ fn outcome(result: Result<RenderedValue, Failure>) -> Outcome {
 }
 
 fn answer(text: &str, json: Option<Result<String, JsonRefusal>>) -> RenderedValue {
-    RenderedValue { json, ..RenderedValue::of(text.into()) }
+    RenderedValue { json, ..RenderedValue::from_text(text.into()) }
 }
 
 fn good() -> Outcome {

@@ -52,7 +52,7 @@ impl Drop for Run {
 /// A watcher is always given an outcome, so a closed channel is a defect.
 fn lost() -> Outcome {
     let account = RunAccount::new(Limits::default(), Interrupt::default());
-    Outcome::of(Ending::failed(Failure::defect("the program was lost")), &account)
+    Outcome::from_ending(Ending::failed(Failure::defect("the program was lost")), &account)
 }
 
 /// An event of a running program.

@@ -3,9 +3,9 @@
 use crate::broker::{ToolBroker, Upstreams};
 use crate::config::{ServerEntry, Startup};
 use crate::exec::commitment::Commitments;
-use crate::exec::dispatch::{Dispatcher, RunPlace, Submitted};
-use crate::exec::engine::Engine;
+use crate::exec::dispatch::{Dispatcher, Submitted, WorkerChoice};
 use crate::exec::queue::Queue;
+use crate::exec::resources::SharedResources;
 use crate::exec::watchdog::Watchdog;
 use crate::exec::worker::Worker;
 use crate::guest::MakeGuest;
@@ -62,24 +62,24 @@ pub struct ServerStatus {
     pub listed_at: Option<SystemTime>,
 }
 
-/// Runs programs. Dropping it and its restricted views ([`Runtime::only`]) stops the programs and, in the
+/// Runs programs. Dropping it and its restricted views ([`Runtime::restricted_to`]) stops the programs and, in the
 /// background, the servers; [`Runtime::shutdown`] waits for both.
 pub struct Runtime {
     /// Calls tools for its programs.
     broker: Arc<ToolBroker>,
     /// The scope of its own programs.
     base: Scope,
-    whole: Arc<Whole>,
+    inner: Arc<RuntimeInner>,
 }
 
 /// State that a runtime and its restricted views share.
-struct Whole {
+struct RuntimeInner {
     /// The broker of all servers.
     broker: Arc<ToolBroker>,
     configured: Mutex<Configured>,
     supervision: Supervision,
     dispatcher: Arc<Dispatcher>,
-    engine: Arc<Engine>,
+    resources: Arc<SharedResources>,
     watchdog: Arc<Watchdog>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Servers that are starting.
@@ -109,7 +109,8 @@ impl Runtime {
         let prelude = Prelude::joined(&take(&mut config.preludes)).map_err(StartError::Prelude)?;
         let servers = take(&mut config.servers);
         startup::check(&servers)?;
-        let tools = GrantedTools::of(take(&mut config.tools), config.read_only).map_err(StartError::Tool)?;
+        let tools = GrantedTools::for_programs(take(&mut config.tools), config.read_only)
+            .map_err(StartError::Tool)?;
         let io = tokio::runtime::Handle::current();
         let (secrets, observer) = (config.secrets.clone(), config.observer.take());
         let catalog = SharedCatalog::new(described(&servers, &secrets));
@@ -134,17 +135,18 @@ impl Runtime {
         let queue = Arc::new(Queue::new(workers, config.load.running));
         let broker = ToolBroker::new(upstreams, catalog, secrets.clone()).caching(config.results);
         let broker = Arc::new(broker);
-        let engine = Arc::new(Engine { io, commitments: Commitments::new(config.load.total_bytes) });
+        let resources =
+            Arc::new(SharedResources { io, commitments: Commitments::new(config.load.total_bytes) });
         let (watchdog, thread) = Watchdog::start(workers).map_err(StartError::Threads)?;
         let lisp = Lisp::new(broker.clone(), config.cache_bytes, prelude, tools, config.read_only);
         let dispatcher = Arc::new(Dispatcher::new(queue.clone(), secrets));
         let niceness = config.niceness;
-        let whole = Arc::new(Whole {
+        let inner = Arc::new(RuntimeInner {
             broker: broker.clone(),
             configured: Mutex::new(configured),
             supervision,
             dispatcher: dispatcher.clone(),
-            engine,
+            resources,
             watchdog,
             threads: Mutex::new(vec![thread]),
             starting,
@@ -152,31 +154,32 @@ impl Runtime {
         // From here on dropping the runtime ends the threads that were started.
         for index in 0..workers {
             let inbox = queue.inboxes()[index].clone();
-            let (queue, engine, watchdog) = (queue.clone(), whole.engine.clone(), whole.watchdog.clone());
+            let (queue, resources, watchdog) =
+                (queue.clone(), inner.resources.clone(), inner.watchdog.clone());
             let thread = std::thread::Builder::new()
                 .name(format!("ptc-worker-{index}"))
                 // The worker is made on its own thread, because isolates never leave theirs.
                 .spawn(move || {
-                    Worker::new(index, inbox, queue, engine, watchdog).with_niceness(niceness).run()
+                    Worker::new(index, inbox, queue, resources, watchdog).with_niceness(niceness).run()
                 });
             let thread = thread.map_err(StartError::Threads)?;
-            whole.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+            inner.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
-        Ok(Runtime { broker, base: Scope::new(lisp, dispatcher), whole })
+        Ok(Runtime { broker, base: Scope::new(lisp, dispatcher), inner })
     }
 
     /// A restricted view for a caller that may use only these servers. For its programs, tools and lists no
     /// other servers exist, including those that are configured later. Everything that concerns the whole
     /// runtime (starting servers, configuration, shutdown) is shared.
     #[must_use]
-    pub fn only(&self, servers: ServerNames) -> Runtime {
-        let base = self.base.only(servers);
-        Runtime { broker: base.broker().clone(), base, whole: self.whole.clone() }
+    pub fn restricted_to(&self, servers: ServerNames) -> Runtime {
+        let base = self.base.restricted_to(servers);
+        Runtime { broker: base.broker().clone(), base, inner: self.inner.clone() }
     }
 
     /// True for a restricted view.
-    pub fn is_part(&self) -> bool {
-        self.broker.catalog().part() != 0
+    pub fn is_restricted(&self) -> bool {
+        self.broker.catalog().view() != 0
     }
 
     /// Waits until the strict servers have started. If one of them fails, all servers are stopped.
@@ -185,20 +188,20 @@ impl Runtime {
     /// Strict servers that did not start.
     pub async fn started(&self) -> Result<(), StartError> {
         let strict = {
-            let mut starting = self.whole.starting.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut starting = self.inner.starting.lock().unwrap_or_else(PoisonError::into_inner);
             take(&mut starting.strict)
         };
         let failed = startup::failures(strict).await;
         if failed.is_empty() {
             return Ok(());
         }
-        startup::stop_all(self.whole.broker.upstreams().values()).await;
+        startup::stop_all(self.inner.broker.upstreams().values()).await;
         Err(StartError::Upstreams(failed))
     }
 
     /// True when all strict servers have started.
     pub fn is_started(&self) -> bool {
-        self.whole.starting.lock().unwrap_or_else(PoisonError::into_inner).strict.is_empty()
+        self.inner.starting.lock().unwrap_or_else(PoisonError::into_inner).strict.is_empty()
     }
 
     /// Runs a program. It is queued at once; dropping the future cancels it with its calls in flight.
@@ -228,7 +231,7 @@ impl Runtime {
 
     /// [`Runtime::submit`] for any guest.
     pub fn submit_guest(&self, limits: Limits, guest: MakeGuest, watcher: Box<dyn RunWatcher>) -> Submitted {
-        self.base.dispatcher.submit(RunPlace::Anywhere, limits, guest, watcher, Instant::now())
+        self.base.dispatcher.submit(WorkerChoice::Any, limits, guest, watcher, Instant::now())
     }
 
     /// A new session: programs that build on each other. It ends when it is closed or dropped.
@@ -243,7 +246,7 @@ impl Runtime {
 
     /// The features of the client that upstreams may use.
     pub fn client(&self) -> &ClientFeatures {
-        &self.whole.supervision.config.client
+        &self.inner.supervision.config.client
     }
 
     /// Checks that everything the prelude needs is there, as before every program.
@@ -261,8 +264,8 @@ impl Runtime {
 
     /// Sets how much runs at once, for programs that begin from now on.
     pub fn set_load(&self, load: Capacity) {
-        self.whole.dispatcher.queue.set_most_runnable(load.running);
-        self.whole.engine.commitments.set_total(load.total_bytes);
+        self.inner.dispatcher.queue.set_most_runnable(load.running);
+        self.inner.resources.commitments.set_total(load.total_bytes);
     }
 
     /// Runs a program on the calling thread and passes its outcome to `look`, if its last run was tiny and
@@ -310,9 +313,9 @@ impl Runtime {
 
     /// How each server is reached, with secrets redacted.
     fn descriptors(&self) -> BTreeMap<Arc<str>, serde_json::Value> {
-        let configured = self.whole.configured.lock().unwrap_or_else(PoisonError::into_inner);
+        let configured = self.inner.configured.lock().unwrap_or_else(PoisonError::into_inner);
         let descriptor = |entry: &ServerEntry| {
-            scrubbed(entry.transport.descriptor(), &self.whole.supervision.config.secrets)
+            scrubbed(entry.transport.descriptor(), &self.inner.supervision.config.secrets)
         };
         configured.entries.iter().map(|(name, entry)| (name.clone(), descriptor(entry))).collect()
     }
@@ -326,13 +329,13 @@ impl Runtime {
     /// A server is this very program, or two have one name; then nothing changes.
     pub fn reconfigure(&self, servers: Vec<ServerEntry>) -> Result<Reconfigured, StartError> {
         startup::check(&servers)?;
-        let mut configured = self.whole.configured.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut upstreams = Upstreams::clone(&self.whole.broker.upstreams());
-        let mut told = Reconfigured::default();
-        configured.guard(&self.whole.supervision.guardian, &servers);
+        let mut configured = self.inner.configured.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut upstreams = Upstreams::clone(&self.inner.broker.upstreams());
+        let mut changes = Reconfigured::default();
+        configured.guard(&self.inner.supervision.guardian, &servers);
         let is_gone = |name: &&Arc<str>| !servers.iter().any(|entry| entry.name == **name);
-        told.removed = configured.entries.keys().filter(is_gone).cloned().collect();
-        for name in &told.removed {
+        changes.removed = configured.entries.keys().filter(is_gone).cloned().collect();
+        for name in &changes.removed {
             configured.entries.remove(name);
             upstreams.remove(name);
         }
@@ -341,31 +344,31 @@ impl Runtime {
             None => true,
         };
         let new: Vec<ServerEntry> = servers.into_iter().filter(is_new).collect();
-        if told.removed.is_empty() && new.is_empty() {
-            return Ok(told);
+        if changes.removed.is_empty() && new.is_empty() {
+            return Ok(changes);
         }
         let catalog = self
-            .whole
+            .inner
             .broker
             .catalog()
-            .reconfigure(&told.removed, described(&new, &self.whole.supervision.config.secrets));
+            .reconfigure(&changes.removed, described(&new, &self.inner.supervision.config.secrets));
         let mut starting = Vec::new();
         for mut entry in new {
             // The start of the runtime is over; a server that is added later may start late.
             (entry.startup, entry.startup_is_explicit) = (Startup::Lenient, true);
             let name = entry.name.clone();
             match configured.entries.insert(name.clone(), entry.clone()) {
-                Some(_) => told.changed.push(name.clone()),
-                None => told.added.push(name.clone()),
+                Some(_) => changes.changed.push(name.clone()),
+                None => changes.added.push(name.clone()),
             }
-            let (upstream, at_once) = self.whole.supervision.supervise(entry, &catalog);
+            let (upstream, at_once) = self.inner.supervision.supervise(entry, &catalog);
             starting.extend(at_once.map(|policy| (upstream.clone(), policy)));
             upstreams.insert(name, upstream);
         }
-        self.whole.broker.replace_upstreams(upstreams);
+        self.inner.broker.replace_upstreams(upstreams);
         let started = startup::start_all(starting, None);
-        self.whole.starting.lock().unwrap_or_else(PoisonError::into_inner).lenient.extend(started.lenient);
-        Ok(told)
+        self.inner.starting.lock().unwrap_or_else(PoisonError::into_inner).lenient.extend(started.lenient);
+        Ok(changes)
     }
 
     /// The tools of all servers at this moment.
@@ -382,12 +385,12 @@ impl Runtime {
     /// Waits until no server is starting.
     pub async fn settle(&self) {
         let background = {
-            let mut starting = self.whole.starting.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut starting = self.inner.starting.lock().unwrap_or_else(PoisonError::into_inner);
             take(&mut starting.lenient)
         };
         futures_util::future::join_all(background).await;
         // Meanwhile a program's first call may have begun another start.
-        let upstreams = self.whole.broker.upstreams();
+        let upstreams = self.inner.broker.upstreams();
         let starting = upstreams
             .values()
             .filter(|upstream| upstream.status().state == UpstreamState::Starting)
@@ -405,10 +408,10 @@ impl Runtime {
     /// Ends the programs, the workers and the servers with their processes. Programs that are submitted later
     /// are not run.
     pub async fn shutdown(&self) {
-        self.whole.stop_threads();
-        startup::stop_all(self.whole.broker.upstreams().values()).await;
-        let threads = take(&mut *self.whole.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        let guardian = self.whole.supervision.guardian.clone();
+        self.inner.stop_threads();
+        startup::stop_all(self.inner.broker.upstreams().values()).await;
+        let threads = take(&mut *self.inner.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let guardian = self.inner.supervision.guardian.clone();
         // Workers end within one slice of their programs; joining them must not block the I/O runtime.
         let _ = tasks::blocking(TaskOwner::Process, move |_| {
             for thread in threads {
@@ -421,7 +424,7 @@ impl Runtime {
     }
 }
 
-impl Whole {
+impl RuntimeInner {
     fn stop_threads(&self) {
         self.dispatcher.queue.close();
         self.watchdog.stop();
@@ -470,7 +473,7 @@ fn scrubbed(value: serde_json::Value, secrets: &SecretRegistry) -> serde_json::V
     serde_json::from_str(&secrets.scrub_json(&text, &DocumentShape::DATA)).unwrap_or_default()
 }
 
-impl Drop for Whole {
+impl Drop for RuntimeInner {
     fn drop(&mut self) {
         self.stop_threads();
     }

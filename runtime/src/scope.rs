@@ -1,7 +1,7 @@
 //! Scopes: a runtime with additional tools of the host and namespaces.
 
 use crate::broker::ToolBroker;
-use crate::exec::dispatch::{Dispatcher, RunPlace, Submitted};
+use crate::exec::dispatch::{Dispatcher, Submitted, WorkerChoice};
 use crate::guest::lisp::Lisp;
 use crate::guest::lisp::prelude::Prelude;
 use crate::guest::lisp::session::SessionLimits;
@@ -60,8 +60,8 @@ impl Scope {
 
     /// The same scope with only these servers. Exports of its namespaces that need others are removed.
     #[must_use]
-    pub fn only(&self, servers: ServerNames) -> Scope {
-        Scope { lisp: Arc::new(self.lisp.only(servers)), ..self.clone() }
+    pub fn restricted_to(&self, servers: ServerNames) -> Scope {
+        Scope { lisp: Arc::new(self.lisp.restricted_to(servers)), ..self.clone() }
     }
 
     /// Checks that the namespaces of this scope have what they need at this moment. Every program checks that
@@ -129,7 +129,7 @@ impl Scope {
     ) -> Submitted {
         let (limits, since) = (options.limits, options.since.unwrap_or_else(Instant::now));
         let guest = self.lisp.guest(source.into(), options);
-        self.dispatcher.submit(RunPlace::Anywhere, limits, guest, watcher, since)
+        self.dispatcher.submit(WorkerChoice::Any, limits, guest, watcher, since)
     }
 
     /// Moves a session to this scope, and calls `done` afterwards. Later programs have its namespaces and
@@ -142,7 +142,7 @@ impl Scope {
         session: &Session,
         done: impl FnOnce() + Send + 'static,
     ) -> Result<(), SessionBusy> {
-        session.turn()?.move_to(self.lisp.clone(), done);
+        session.acquire()?.move_to(self.lisp.clone(), done);
         Ok(())
     }
 

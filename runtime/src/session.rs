@@ -1,6 +1,6 @@
 //! Sessions for hosts: programs that run one after another and build on each other.
 
-use crate::exec::dispatch::{Dispatcher, RunPlace, Submitted};
+use crate::exec::dispatch::{Dispatcher, Submitted, WorkerChoice};
 use crate::guest::lisp::Lisp;
 use crate::guest::lisp::session::{self, SessionRun, SessionState};
 pub use crate::guest::lisp::session::{
@@ -62,11 +62,11 @@ impl std::error::Error for SessionBusy {}
 
 /// The permit to do one thing in a session. There is one at a time, and work that is started with it holds it
 /// until it ends.
-pub struct SessionTurn {
+pub struct SessionPermit {
     shared: Arc<SessionShared>,
 }
 
-impl Drop for SessionTurn {
+impl Drop for SessionPermit {
     fn drop(&mut self) {
         // A lock that is held here means that a new program is being entered, which replaces this one.
         if let Ok(mut running) = self.shared.running.try_lock() {
@@ -100,15 +100,15 @@ impl Session {
     ///
     /// # Errors
     /// Something else is under way.
-    pub fn turn(&self) -> Result<SessionTurn, SessionBusy> {
+    pub fn acquire(&self) -> Result<SessionPermit, SessionBusy> {
         match self.shared.is_taken.swap(true, Ordering::AcqRel) {
-            false => Ok(SessionTurn { shared: self.shared.clone() }),
+            false => Ok(SessionPermit { shared: self.shared.clone() }),
             true => Err(SessionBusy),
         }
     }
 
     /// Waits for the permit after cancelling the running program; `None` when nothing was cancelled.
-    pub fn turn_after_cancelled(&self) -> Option<impl Future<Output = SessionTurn> + Send + use<>> {
+    pub fn acquire_after_cancel(&self) -> Option<impl Future<Output = SessionPermit> + Send + use<>> {
         let is_cancelled = {
             let running = self.shared.running.lock().unwrap_or_else(PoisonError::into_inner);
             running.as_ref().is_some_and(Submitted::is_cancelled)
@@ -119,14 +119,14 @@ impl Session {
                 // Registered before the check, so that no notification is missed.
                 let released = shared.released.notified();
                 if !shared.is_taken.swap(true, Ordering::AcqRel) {
-                    return SessionTurn { shared: shared.clone() };
+                    return SessionPermit { shared: shared.clone() };
                 }
                 released.await;
             }
         })
     }
 
-    /// [`SessionTurn::submit`] with a permit that is taken now.
+    /// [`SessionPermit::submit`] with a permit that is taken now.
     ///
     /// # Errors
     /// Something else is under way.
@@ -137,7 +137,7 @@ impl Session {
         accept: Option<Accept>,
         watcher: Box<dyn RunWatcher>,
     ) -> Result<Submitted, SessionBusy> {
-        Ok(self.turn()?.submit(source, options, accept, watcher))
+        Ok(self.acquire()?.submit(source, options, accept, watcher))
     }
 
     /// Queues a program as [`Session::submit`] does, and returns its outcome. Dropping the future cancels it.
@@ -189,7 +189,7 @@ impl Drop for Session {
     }
 }
 
-impl SessionTurn {
+impl SessionPermit {
     /// Queues a program; its watcher is notified of its progress. `accept` judges its answer before anything
     /// is stored.
     pub fn submit(
@@ -205,11 +205,11 @@ impl SessionTurn {
         let (limits, since) = (options.limits, options.since.unwrap_or_else(Instant::now));
         let run = SessionRun { state: state.clone(), accept };
         let guest = shared.lisp().session_guest(source.into(), options, run);
-        let watcher = TurnWatcher { watcher, turn: self };
+        let watcher = SessionWatcher { watcher, permit: self };
         // Held until the program is entered, so that it cannot replace the next one.
         let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = RunPlace::Worker(*worker);
-        let submitted = dispatcher.submit(place, limits, guest, Box::new(watcher), since);
+        let worker = WorkerChoice::Worker(*worker);
+        let submitted = dispatcher.submit(worker, limits, guest, Box::new(watcher), since);
         *running = Some(submitted.clone());
         submitted
     }
@@ -226,11 +226,11 @@ impl SessionTurn {
 
     /// Moves the session to another scope, and calls `done` afterwards. Later programs have that scope's
     /// namespaces and tools, and functions of the session call what is there.
-    pub(crate) fn move_to(self, place: Arc<Lisp>, done: impl FnOnce() + Send + 'static) {
+    pub(crate) fn move_to(self, lisp: Arc<Lisp>, done: impl FnOnce() + Send + 'static) {
         let shared = self.shared.clone();
         shared.dispatcher.queue.on_worker(shared.worker, move || {
-            session::move_to(&self.shared.state, &place);
-            *self.shared.lisp.lock().unwrap_or_else(PoisonError::into_inner) = place;
+            session::move_to(&self.shared.state, &lisp);
+            *self.shared.lisp.lock().unwrap_or_else(PoisonError::into_inner) = lisp;
             drop(self);
             done();
         });
@@ -285,12 +285,12 @@ pub enum Bindings {
 }
 
 /// Watches a program of a session, and releases the permit when it ends.
-struct TurnWatcher {
+struct SessionWatcher {
     watcher: Box<dyn RunWatcher>,
-    turn: SessionTurn,
+    permit: SessionPermit,
 }
 
-impl RunWatcher for TurnWatcher {
+impl RunWatcher for SessionWatcher {
     fn begun(&mut self) {
         self.watcher.begun();
     }
@@ -320,14 +320,14 @@ impl RunWatcher for TurnWatcher {
     }
 
     fn ended(self: Box<Self>, mut outcome: Outcome) {
-        let TurnWatcher { watcher, turn } = *self;
-        if let (Err(failure), Some(end)) = (&mut outcome.result, turn.shared.state.end())
+        let SessionWatcher { watcher, permit } = *self;
+        if let (Err(failure), Some(end)) = (&mut outcome.result, permit.shared.state.end())
             && failure.reason.class() == Class::Cancelled
         {
             *failure = session_ended(end);
         }
         {
-            let state = &turn.shared.state;
+            let state = &permit.shared.state;
             let mut contents = state.contents();
             if outcome.result.is_ok() {
                 contents.calls.extend(outcome.upstream_calls.iter().cloned());
@@ -338,7 +338,7 @@ impl RunWatcher for TurnWatcher {
                 contents.changed.clear();
             }
         }
-        drop(turn);
+        drop(permit);
         watcher.ended(outcome);
     }
 }

@@ -177,7 +177,9 @@ pub async fn blocking_in_turn<T: Send + 'static>(
 const LOOKS_AT_ONCE: usize = 4;
 
 /// Reads a part of a file for a run.
-pub async fn look_aside<T: Send + 'static>(look: impl FnOnce(&StopFlag) -> T + Send + 'static) -> Option<T> {
+pub async fn read_blocking<T: Send + 'static>(
+    look: impl FnOnce(&StopFlag) -> T + Send + 'static,
+) -> Option<T> {
     static PERMITS: Semaphore = Semaphore::const_new(LOOKS_AT_ONCE);
     blocking_in_turn(TaskOwner::Run, &PERMITS, look).await
 }

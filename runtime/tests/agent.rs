@@ -6,8 +6,8 @@ use crate::common;
 use async_trait::async_trait;
 use common::script::{Script, failure, run, runtime, statuses, tool};
 use ptc_runtime::agent::{
-    Agent, AgentFailure, AgentLimits, AgentReason, Continuation, ContinuationGuard, Llm, LlmError,
-    LlmErrorKind, LlmReply, LlmRequest, MatchedCall, TurnKind, TurnStatus,
+    Agent, AgentFailure, AgentLimits, AgentReason, AttemptKind, AttemptStatus, Continuation,
+    ContinuationGuard, Llm, LlmError, LlmErrorKind, LlmReply, LlmRequest, MatchedCall,
 };
 use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::CallRecord;
@@ -47,7 +47,7 @@ async fn a_mission_ends_with_the_first_program_that_returns() {
     let agent = Agent::new("What is the dearest thing for the {{category}}?").output::<Product>();
     let step = agent.run(&runtime().await, script.clone(), &products()).await;
     assert_eq!(step.value::<Product>().expect("an answer"), Product { name: "saw".into(), price: 30.0 });
-    assert_eq!(statuses(&step), [TurnStatus::Answered]);
+    assert_eq!(statuses(&step), [AttemptStatus::Answered]);
     assert_eq!((step.usage.requests, step.usage.tokens.total()), (1, Some(110)));
     assert!(script.last_messages()[0].contains("What is the dearest thing for the garden?"));
     assert!(step.program.expect("a program").starts_with("(return"));
@@ -62,7 +62,10 @@ async fn later_programs_build_on_earlier_ones_and_see_what_was_told() {
     ]);
     let step = Agent::new("Find what is dear.").run(&runtime().await, script.clone(), &products()).await;
     assert_eq!(step.result, Ok(json!({"names": ["saw", "hose"], "last": "saw"})));
-    assert_eq!(statuses(&step), [TurnStatus::Continued, TurnStatus::Continued, TurnStatus::Answered]);
+    assert_eq!(
+        statuses(&step),
+        [AttemptStatus::Continued, AttemptStatus::Continued, AttemptStatus::Answered]
+    );
     let told = script.last_messages();
     assert!(told[1].contains("Value: <data>2</data>\nDefined: dear\n\n4 turns left."), "{}", told[1]);
     assert!(told[1].starts_with("Printed:\n<data>"), "{}", told[1]);
@@ -79,7 +82,7 @@ async fn a_wrong_program_is_repaired_by_what_its_model_is_told() {
     ]);
     let step = Agent::new("Add up.").run(&runtime().await, script.clone(), &products()).await;
     assert_eq!(step.result, Ok(json!(67.5)));
-    assert_eq!(statuses(&step), [TurnStatus::Failed, TurnStatus::NoProgram, TurnStatus::Answered]);
+    assert_eq!(statuses(&step), [AttemptStatus::Failed, AttemptStatus::NoProgram, AttemptStatus::Answered]);
     let told = script.last_messages();
     assert!(
         told[1].contains("The program failed: <data>") && told[1].contains("data/product is not bound"),
@@ -111,7 +114,7 @@ async fn a_program_can_give_up() {
     let step =
         run(&Agent::new("?"), &Script::with_replies(&["```clojure\n(fail {:reason :not-found})\n```"])).await;
     assert_eq!(failure(&step), &AgentFailure::new(AgentReason::Failed, "{:reason :not-found}"));
-    assert_eq!(statuses(&step), [TurnStatus::GivenUp]);
+    assert_eq!(statuses(&step), [AttemptStatus::GivenUp]);
 }
 
 #[tokio::test]
@@ -228,8 +231,8 @@ async fn retry_turns_are_for_repairs_alone() {
     let script = Script::with_replies(&[wrong, wrong, "```clojure\n(return {:name \"saw\" :price 3})\n```"]);
     let step = run(&agent, &script).await;
     assert_eq!(step.result, Ok(json!({"name": "saw", "price": 3})));
-    let kinds: Vec<TurnKind> = step.turns.iter().map(|turn| turn.kind).collect();
-    assert_eq!(kinds, [TurnKind::Work, TurnKind::Retry, TurnKind::Retry]);
+    let kinds: Vec<AttemptKind> = step.turns.iter().map(|turn| turn.kind).collect();
+    assert_eq!(kinds, [AttemptKind::Work, AttemptKind::Retry, AttemptKind::Retry]);
     let told = script.last_messages();
     assert!(told[1].starts_with("The answer was refused: <data>missing required args price"), "{}", told[1]);
     assert!(told[1].contains("It has to be {:name string :price number"), "{}", told[1]);

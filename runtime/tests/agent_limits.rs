@@ -4,7 +4,7 @@
 
 use crate::common;
 use common::script::{Script, failure, run, runtime, statuses, tool};
-use ptc_runtime::agent::{Agent, AgentLimits, AgentReason, LlmReply, MatchedCall, TokenUsage, TurnStatus};
+use ptc_runtime::agent::{Agent, AgentLimits, AgentReason, AttemptStatus, LlmReply, MatchedCall, TokenUsage};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::CallStatus;
 use ptc_runtime::secrets::{Credential, SecretRegistry};
@@ -42,7 +42,7 @@ async fn no_prompt_and_no_trace_holds_a_secret() {
         .system_prefix("Key: sk-planted-1234567890")
         .tool(leak.effect(Effect::Read));
     let step = agent.run(&runtime, script.clone(), &json!({"key": "sk-planted-1234567890"})).await;
-    assert_eq!(statuses(&step), [TurnStatus::Failed, TurnStatus::GivenUp]);
+    assert_eq!(statuses(&step), [AttemptStatus::Failed, AttemptStatus::GivenUp]);
     let seen = format!("{:?} {step:?}", script.told.lock().expect("a whole list"));
     assert!(!seen.contains("planted") && seen.contains("[REDACTED]"), "{seen}");
 }
@@ -66,7 +66,7 @@ async fn calls_of_all_turns_have_one_budget() {
     let twice = "```clojure\n(do (tool/look) (tool/look) (:upstream-calls (budget/remaining)))\n```";
     let script = Script::with_replies(&[twice, twice, "(return :no)"]);
     let step = run(&agent, &script).await;
-    assert_eq!(statuses(&step)[..2], [TurnStatus::Continued, TurnStatus::Failed]);
+    assert_eq!(statuses(&step)[..2], [AttemptStatus::Continued, AttemptStatus::Failed]);
     assert_eq!(step.calls.iter().filter(|call| call.status == CallStatus::Ok).count(), 3);
     let told = script.last_messages();
     assert!(told[1].contains("Value: <data>1</data>"), "{}", told[1]);

@@ -4,7 +4,7 @@
 use crate::common;
 use common::memory::MemoryServer;
 use ptc_runtime::broker::{CallError, CallPayload, PayloadValue, ToolBroker, ToolCall};
-use ptc_runtime::guest::{CallId, Guest, MakeGuest, Progress, Reply, Seat, TaskHandle};
+use ptc_runtime::guest::{CallId, Guest, GuestContext, MakeGuest, Progress, Reply, TaskHandle};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::{
     CallFault, CallRecord, CallStatus, Ending, Failure, FailureKind, Outcome, RenderedValue,
@@ -21,7 +21,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 /// The guest. Its result is the list of answers.
 struct CallList {
-    seat: Seat,
+    context: GuestContext,
     broker: Arc<ToolBroker>,
     left: VecDeque<ToolCall>,
     answers: Vec<Value>,
@@ -38,16 +38,16 @@ impl CallList {
             ToolCall { server, tool, arguments }
         };
         let (broker, left) = (broker.clone(), calls.into_iter().map(call).collect());
-        Box::new(move |seat| {
+        Box::new(move |context| {
             let (answers, under_way, failure) = (Vec::new(), None, None);
-            Ok(Box::new(CallList { seat, broker, left, answers, under_way, failure }))
+            Ok(Box::new(CallList { context, broker, left, answers, under_way, failure }))
         })
     }
 
     fn ended(&mut self) -> Option<Result<RenderedValue, Failure>> {
         let failed =
             |raw, class| Some(Err(Failure::new(FailureKind::new(raw, class), "the list was stopped")));
-        match self.seat.account.interrupted() {
+        match self.context.account.interrupted() {
             Some(InterruptKind::Cancelled) => return failed("cancelled", Class::Cancelled),
             Some(InterruptKind::Deadline) => return failed("too_slow", Class::Timeout),
             None => {}
@@ -58,7 +58,7 @@ impl CallList {
         let is_over = self.under_way.is_none() && self.left.is_empty();
         is_over.then(|| {
             let text = Value::from(std::mem::take(&mut self.answers)).to_string();
-            Ok(RenderedValue { json: Some(Ok(text.clone())), ..RenderedValue::of(text) })
+            Ok(RenderedValue { json: Some(Ok(text.clone())), ..RenderedValue::from_text(text) })
         })
     }
 }
@@ -66,15 +66,15 @@ impl CallList {
 impl Guest for CallList {
     fn advance(&mut self) -> Progress {
         if let Some(result) = self.ended() {
-            let ending = Ending { prints: vec!["ended".to_owned()], ..Ending::of(result) };
+            let ending = Ending { prints: vec!["ended".to_owned()], ..Ending::with_result(result) };
             return Progress::Finished(Box::new(ending));
         }
         if self.under_way.is_none()
             && let Some(call) = self.left.pop_front()
         {
-            let (broker, account) = (self.broker.clone(), self.seat.account.clone());
+            let (broker, account) = (self.broker.clone(), self.context.account.clone());
             let work = async move { Reply::Payload(broker.call(&account, call).await) };
-            self.under_way = Some(self.seat.port.hand_out(CallId(0), work));
+            self.under_way = Some(self.context.port.hand_out(CallId(0), work));
         }
         Progress::Waiting
     }

@@ -424,7 +424,7 @@ async fn errors_of_the_library_say_what_to_do() {
     let error = runtime.run("1", RunOptions::default()).await.value::<u8>().expect_err("no JSON");
     assert_eq!(error.to_string(), "the run was not asked for JSON: RunOptions::typed() asks for it");
     let session = runtime.session(SessionLimits::default());
-    let turn = session.turn().expect("nobody else has it");
+    let turn = session.acquire().expect("nobody else has it");
     let busy = session.run("1", options(), None).err().expect("one at a time");
     assert_eq!(busy.to_string(), "another program of this session is under way");
     drop(turn);

@@ -7,7 +7,7 @@ use common::upstream_with;
 use ptc_runtime::config::{ServerEntry, Startup};
 use ptc_runtime::secrets::SecretRegistry;
 use ptc_runtime::tools::SnapshotMode;
-use ptc_runtime::upstream::{StartPlaces, Upstream, UpstreamState};
+use ptc_runtime::upstream::{StartPermits, Upstream, UpstreamState};
 use ptc_runtime::{Runtime, RuntimeConfig, StartError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,10 +49,13 @@ async fn the_time_of_a_start_runs_from_its_own_turn() {
     last.handshake_timeout = Duration::from_secs(1);
     servers.push(last);
     let begun = Instant::now();
-    let runtime =
-        Runtime::start(RuntimeConfig { places: StartPlaces::new(1), try_again: None, ..config(servers) })
-            .await
-            .unwrap();
+    let runtime = Runtime::start(RuntimeConfig {
+        start_permits: StartPermits::new(1),
+        try_again: None,
+        ..config(servers)
+    })
+    .await
+    .unwrap();
     runtime.settle().await;
     let (failed, ready) = (UpstreamState::Failed, UpstreamState::Ready);
     assert_eq!(states(&runtime), [failed, failed, failed, ready]);
@@ -65,10 +68,13 @@ async fn as_many_start_at_once_as_there_are_places() {
     let deaf = MemoryServer::new(&[Habit::Unreachable]);
     let names = ["a", "b", "c", "d", "e"];
     let servers = names.iter().map(|name| entry(name, &deaf, Startup::Lenient)).collect();
-    let runtime =
-        Runtime::start(RuntimeConfig { places: StartPlaces::new(2), try_again: None, ..config(servers) })
-            .await
-            .unwrap();
+    let runtime = Runtime::start(RuntimeConfig {
+        start_permits: StartPermits::new(2),
+        try_again: None,
+        ..config(servers)
+    })
+    .await
+    .unwrap();
     let mut opened = Vec::new();
     for _ in 0..3 {
         tokio::time::sleep(Duration::from_secs(29)).await;

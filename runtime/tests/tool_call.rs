@@ -64,7 +64,7 @@ async fn world_faults_are_values_and_are_recorded() {
     use CallFault::{ResponseTooLarge, ToolError, UpstreamError, UpstreamUnavailable};
     assert_eq!(reasons, [ToolError, UpstreamError, ResponseTooLarge, UpstreamUnavailable]);
     assert!(outcome.upstream_calls[2].result_bytes.unwrap() > 3_000_000);
-    let metrics = PtcMetrics::of(&outcome, 10);
+    let metrics = PtcMetrics::from_outcome(&outcome, 10);
     assert_eq!((metrics.upstream_error_count, metrics.upstream_oversize_count), (3, 1));
     assert_eq!(metrics.payload_reduction_ratio, None);
 }
@@ -211,7 +211,7 @@ async fn records_have_bytes_and_effects() {
     assert_eq!((&*add.server, &*add.tool, add.effect), ("fake", "add", Effect::Read));
     assert_eq!(add.result_bytes, Some("{\"sum\":3}".len() as u64));
     assert_eq!((number.result_bytes, number.effect), (Some(2), Effect::Unknown));
-    assert_eq!(PtcMetrics::of(&outcome, 1).upstream_result_bytes, 11);
+    assert_eq!(PtcMetrics::from_outcome(&outcome, 1).upstream_result_bytes, 11);
 }
 
 #[tokio::test]

@@ -98,7 +98,7 @@ impl<'o> WholeOutcomeJson<'o> {
 
 /// The metrics block; `None` without upstream calls.
 pub fn metrics(outcome: &Outcome, final_bytes: u64) -> Option<PtcMetrics> {
-    (!outcome.upstream_calls.is_empty()).then(|| PtcMetrics::of(outcome, final_bytes))
+    (!outcome.upstream_calls.is_empty()).then(|| PtcMetrics::from_outcome(outcome, final_bytes))
 }
 
 /// One upstream call, for operators.

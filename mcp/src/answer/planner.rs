@@ -1,7 +1,7 @@
 //! Summary of a `lisp_task`: the metrics of the server's own model, for the answer and for records.
 
 use ptc_runtime::CallTotals;
-use ptc_runtime::agent::{AgentStep, TokenUsage, TurnKind, TurnStatus};
+use ptc_runtime::agent::{AgentStep, AttemptKind, AttemptStatus, TokenUsage};
 use ptc_runtime::metrics::PtcMetrics;
 use ptc_runtime::outcome::CallRecord;
 use serde_json::{Value, json};
@@ -69,13 +69,13 @@ pub struct PlannerRound {
     /// It was an extra request after a failure.
     pub is_retry: bool,
     /// What the reply led to.
-    pub status: TurnStatus,
+    pub status: AttemptStatus,
 }
 
 impl PlannerRound {
     /// True if the reply had no program, or the program failed, or its answer was refused.
     pub fn is_rejected(&self) -> bool {
-        matches!(self.status, TurnStatus::NoProgram | TurnStatus::Failed)
+        matches!(self.status, AttemptStatus::NoProgram | AttemptStatus::Failed)
     }
 }
 
@@ -92,7 +92,7 @@ impl TaskSummary {
                 prompt_bytes: turn.prompt_bytes,
                 completion_bytes: turn.reply.len() as u64,
                 tokens: turn.tokens,
-                is_retry: turn.kind == TurnKind::Retry,
+                is_retry: turn.kind == AttemptKind::Retry,
                 status: turn.status,
             });
             at += turn.model_time;

@@ -43,7 +43,7 @@ pub fn run(args: &CheckArgs) -> Result<Exit, Abort> {
         let inventory = prelude.as_ref().and_then(|prelude| prelude.inventory());
         console::complain(inventory.as_deref().unwrap_or(NO_INVENTORY));
     }
-    let inspection = Inspection::with(&source.text, prelude.as_deref());
+    let inspection = Inspection::compile_with(&source.text, prelude.as_deref());
     let ok = inspection.is_ok();
     match args.output {
         OutputFormat::Text => console::write(&text_report(&source, &inspection))?,

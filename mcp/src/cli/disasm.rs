@@ -20,7 +20,7 @@ pub struct DisasmArgs {
 /// Runs the command.
 pub fn run(args: &DisasmArgs) -> Result<Exit, Abort> {
     let source = Source::read(&args.file)?;
-    let inspection = Inspection::of(&source.text);
+    let inspection = Inspection::compile(&source.text);
     if let Some(bytecode) = inspection.bytecode() {
         console::write(&bytecode)?;
         return Ok(Exit::Ok);

@@ -63,7 +63,8 @@ impl Toolset {
     pub(super) fn handler(&self, runtime: &Arc<Runtime>, facts: Facts) -> serde_json::Result<Handler> {
         let mut more = MoreTools::default();
         if let Some(ScriptParts { engine, limits, sessions }) = &self.scripts {
-            let engine = if runtime.is_part() { engine.clone().for_other_owners() } else { engine.clone() };
+            let engine =
+                if runtime.is_restricted() { engine.clone().for_other_owners() } else { engine.clone() };
             let tool = ExecuteProgram::new(runtime.clone(), engine, *limits);
             more.scripts = Some(match sessions {
                 Some(quotas) => tool.with_sessions(ScriptSessions::new(*quotas)),
@@ -113,6 +114,6 @@ impl Toolset {
         facts: Facts,
     ) -> serde_json::Result<Handler> {
         let facts = facts.only(&servers);
-        self.handler(&Arc::new(runtime.only(servers)), facts)
+        self.handler(&Arc::new(runtime.restricted_to(servers)), facts)
     }
 }

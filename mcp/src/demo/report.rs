@@ -50,7 +50,7 @@ pub fn outcome(outcome: &Outcome, style: Style) -> String {
     if more > 0 {
         let _ = writeln!(text, "  {}", style.dim(&format!("… and {more} more")));
     }
-    let metrics = PtcMetrics::of(outcome, bytes);
+    let metrics = PtcMetrics::from_outcome(outcome, bytes);
     let serial: Duration = outcome.upstream_calls.iter().map(|call| call.duration).sum();
     let wall = outcome.usage.duration;
     let _ = writeln!(

@@ -3,7 +3,7 @@
 use super::{FileRoots, tools};
 use async_trait::async_trait;
 use ptc_runtime::spill::SpillError;
-use ptc_runtime::tasks::{StopFlag, look_aside};
+use ptc_runtime::tasks::{StopFlag, read_blocking};
 use ptc_runtime::tools::{CallTarget, UpstreamTool};
 use ptc_runtime::upstream::{
     AnswerWriter, CallResult, ConnectContext, Connection, Opened, Opening, RawAnswer, ServerRequest,
@@ -98,7 +98,7 @@ impl Connection for FileConnection {
         let work = move |stop: &StopFlag| {
             utilities.call(&tool, arguments.as_str(), AnswerWriter::of_result(sink), stop)
         };
-        let done = look_aside(work).await;
+        let done = read_blocking(work).await;
         done.unwrap_or_else(|| Ok(refusal("it panicked"))).map(CallResult::Mcp)
     }
 

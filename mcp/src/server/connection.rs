@@ -44,7 +44,7 @@ struct ForwardedRequests {
 
 impl Drop for ForwardedRequests {
     fn drop(&mut self) {
-        self.client.nobody();
+        self.client.clear();
         self.requests.close();
     }
 }
@@ -136,7 +136,7 @@ impl<O: Outbox> ClientConnection<O> {
             // Upstream servers can start with what the client declares here; they need not wait for it.
             match declared_features(message) {
                 Some(declared) if self.forwarded.is_none() => declare_features(client, declared),
-                _ => client.says_nothing(),
+                _ => client.declare_none(),
             }
         }
         message.is_some()
@@ -216,7 +216,7 @@ impl<O: Outbox> ClientConnection<O> {
     fn attach_client(&mut self) {
         if let (None, Some(client), Some(offered)) = (&self.forwarded, &self.client, self.state.offered()) {
             if offered == Offered::default() {
-                client.nobody();
+                client.clear();
                 self.client = None;
                 return;
             }
@@ -293,7 +293,7 @@ fn declared_features(message: &Message<'_, '_>) -> Option<Offered> {
 /// Declares the features of a client that repeats them in every call.
 fn declare_features(client: &ClientFeatures, declared: Offered) {
     if declared == Offered::default() {
-        client.nobody();
+        client.clear();
     } else {
         client.serve_callers(declared);
     }

@@ -37,7 +37,7 @@ impl Facts {
     #[must_use]
     pub fn only(mut self, servers: &ServerNames) -> Facts {
         self.catalog.servers.retain(|server| servers.contains(&server.name));
-        self.prelude = self.prelude.map(|prelude| Arc::new(prelude.only(servers)));
+        self.prelude = self.prelude.map(|prelude| Arc::new(prelude.restricted_to(servers)));
         self
     }
 

@@ -9,7 +9,7 @@ use crate::output;
 use crate::received::{Output, ReceivedOutput};
 use crate::retained::RetainedResults;
 use ptc_runtime::broker::ToolBroker;
-use ptc_runtime::guest::{MakeGuest, outside};
+use ptc_runtime::guest::{MakeGuest, async_guest};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::{Ending, Failure, RenderedValue};
 use ptc_runtime::run::account::RunAccount;
@@ -141,11 +141,11 @@ impl ScriptRun {
         let received = Arc::new(ReceivedOutput::new(self.script.output_bytes));
         let until_then = received.clone();
         let interrupted = move |kind, limits: &Limits| failed(interrupted(kind, limits), &until_then);
-        outside(interrupted, move |account| self.end(account, received))
+        async_guest(interrupted, move |account| self.end(account, received))
     }
 
     async fn end(self, account: Arc<RunAccount>, received: Arc<ReceivedOutput>) -> Ending {
-        account.be_patient();
+        account.drop_call_margin();
         let code = self.script.code.clone();
         // A script that lists or searches functions needs all servers.
         let is_named = |server: &str| code.contains("tools(") || code.contains(&qualified_name(server, ""));
@@ -166,8 +166,8 @@ impl ScriptRun {
             Err(failure) => failed(about_server(failure, &asked), &received),
             Ok(printed) => {
                 let text = output::printed(&printed.text, printed.cut, limit, &printed.notes);
-                let answer = RenderedValue { truncated: printed.cut, ..RenderedValue::of(text) };
-                Ending { stderr: stderr(&received), ..Ending::of(Ok(answer)) }
+                let answer = RenderedValue { truncated: printed.cut, ..RenderedValue::from_text(text) };
+                Ending { stderr: stderr(&received), ..Ending::with_result(Ok(answer)) }
             }
         }
     }

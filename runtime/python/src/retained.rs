@@ -91,7 +91,7 @@ impl RetainedResults {
                 "its {room} bytes do not fit into the memory of the script beside other looks"
             )));
         };
-        let looked = spilled.look_aside(look, most).await.map_err(|error| failed(error.to_string()))?;
+        let looked = spilled.read_blocking(look, most).await.map_err(|error| failed(error.to_string()))?;
         text(looked).ok_or_else(|| failed("what it finds is not JSON".to_owned()))
     }
 }

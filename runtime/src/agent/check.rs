@@ -67,7 +67,7 @@ mod tests {
             "properties": {"user_id": {"type": "integer"}, "kind": {"enum": ["a", "b"]}}}});
         let checked = |text: &str| {
             let rendered =
-                RenderedValue { json: Some(Ok(text.to_owned())), ..RenderedValue::of(String::new()) };
+                RenderedValue { json: Some(Ok(text.to_owned())), ..RenderedValue::from_text(String::new()) };
             answer(&rendered, Some(&schema))
         };
         assert_eq!(checked(r#"[{"user-id": 1, "more": 2}]"#), Ok(json!([{"user_id": 1, "more": 2}])));

@@ -1,31 +1,36 @@
 //! Makes an agent callable as a tool of another agent.
 
 use super::Agent;
+use super::run_loop::AgentEnvironment;
 use super::trace::AgentTrace;
-use super::turns::AgentPlace;
 use crate::host::HostTool;
 use crate::run::outcome::Effect;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
 impl Agent {
-    /// This agent as a tool of the agent that runs in `place` with the trace `parent`. It shares that agent's
+    /// This agent as a tool of the agent that runs in `environment` with the trace `parent`. It shares that agent's
     /// budget, runs one level deeper, and has no servers.
-    pub(super) fn as_tool(&self, name: &Arc<str>, place: &AgentPlace, parent: &AgentTrace) -> HostTool {
+    pub(super) fn as_tool(
+        &self,
+        name: &Arc<str>,
+        environment: &AgentEnvironment,
+        parent: &AgentTrace,
+    ) -> HostTool {
         let schema = self.input_schema.clone().unwrap_or_else(|| json!({"type": "object"}));
         let agent = Arc::new(self.clone());
-        let place = AgentPlace {
-            base: place.base.bare(),
-            depth: place.depth + 1,
-            max_depth: place.max_depth.min(self.limits.max_depth),
-            ..place.clone()
+        let environment = AgentEnvironment {
+            base: environment.base.bare(),
+            depth: environment.depth + 1,
+            max_depth: environment.max_depth.min(self.limits.max_depth),
+            ..environment.clone()
         };
-        let (called, parent, left) = (name.clone(), parent.clone(), place.budget.left());
+        let (called, parent, left) = (name.clone(), parent.clone(), environment.budget.left());
         let tool = HostTool::with_schema(name.clone(), schema, move |arguments: Json| {
-            let (agent, place) = (agent.clone(), place.clone());
+            let (agent, environment) = (agent.clone(), environment.clone());
             let trace = parent.child(&called);
             async move {
-                agent.run_at(place, arguments, &trace).await;
+                agent.run_in(environment, arguments, &trace).await;
                 trace.result()
             }
         });

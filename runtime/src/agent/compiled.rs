@@ -2,8 +2,8 @@
 
 use super::budget::SharedBudget;
 use super::check;
+use super::run_loop::{AgentEnvironment, AgentRun, ExecutionMode, failure_of};
 use super::trace::AgentTrace;
-use super::turns::{AgentPlace, AgentRun, Ground, failure_of};
 use super::{Agent, AgentFailure, AgentLimits, AgentReason, AgentStep, Llm, prompt};
 use crate::run::options::RunOptions;
 use crate::runtime::Runtime;
@@ -63,7 +63,7 @@ impl Agent {
         let mission = prompt::mission(self, first)? + KEPT;
         let AgentLimits { turn_budget, token_budget, timeout, .. } = self.limits;
         let budget = Arc::new(SharedBudget::new(turn_budget, token_budget, timeout));
-        let place = AgentPlace {
+        let environment = AgentEnvironment {
             base: runtime.base(),
             llm,
             budget,
@@ -72,9 +72,9 @@ impl Agent {
             trace: None,
             client: None,
         };
-        let ground = Ground::Samples(samples.iter().map(Json::to_string).collect());
+        let execution = ExecutionMode::Samples(samples.iter().map(Json::to_string).collect());
         let trace = AgentTrace::new();
-        AgentRun::on(self, place, &mission, first, &trace, |_| ground)?.finish().await;
+        AgentRun::on(self, environment, &mission, first, &trace, |_| execution)?.finish().await;
         Ok(trace.take())
     }
 

@@ -11,7 +11,7 @@ const SHARE: usize = 2;
 
 /// How many turns are left.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TurnsLeft {
+pub(super) struct AttemptsLeft {
     pub(super) work: u32,
     pub(super) retry: u32,
 }
@@ -54,14 +54,14 @@ pub(super) fn too_long(bytes: usize, most: usize) -> String {
 }
 
 /// The last lines of each feedback: the turns that are left.
-pub(super) fn turns(left: TurnsLeft, was_failure: bool) -> String {
+pub(super) fn turns(left: AttemptsLeft, was_failure: bool) -> String {
     match left {
-        TurnsLeft { work: 0, retry } if was_failure && retry > 0 => {
+        AttemptsLeft { work: 0, retry } if was_failure && retry > 0 => {
             let many = if retry == 1 { "This is your last try" } else { "Repair the program" };
             format!("\n\n{many}: {retry} left. End it with (return v).")
         }
-        TurnsLeft { work: 1, .. } => "\n\nThis is your last turn: (return v) now.".to_owned(),
-        TurnsLeft { work, .. } => format!("\n\n{work} turns left."),
+        AttemptsLeft { work: 1, .. } => "\n\nThis is your last turn: (return v) now.".to_owned(),
+        AttemptsLeft { work, .. } => format!("\n\n{work} turns left."),
     }
 }
 

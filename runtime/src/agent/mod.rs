@@ -25,7 +25,7 @@
 //! ```
 //!
 //! # Layout
-//! - this file: an agent as data; `turns`: its loop; `child`: agents as tools of agents; `compiled`: stored
+//! - this file: an agent as data; `run_loop`: its loop; `child`: agents as tools of agents; `compiled`: stored
 //!   programs
 //! - `prompt`, `feedback`: the texts for the model; `reply`: the program in its reply; `check`: answers
 //!   against their schema
@@ -42,9 +42,9 @@ mod guard;
 mod llm;
 mod prompt;
 mod reply;
+mod run_loop;
 mod step;
 mod trace;
-mod turns;
 
 pub use async_trait::async_trait;
 pub use clients::{ModelOptions, model};
@@ -52,7 +52,7 @@ pub use compiled::CompiledAgent;
 pub use guard::{Continuation, ContinuationGuard, MatchedCall, ReadsOnly};
 pub use llm::{Llm, LlmError, LlmErrorKind, LlmMessage, LlmReply, LlmRequest, LlmRole, TokenUsage};
 pub use step::{
-    AgentFailure, AgentReason, AgentStep, AgentTurn, AgentUsage, TracedCall, TurnKind, TurnStatus,
+    AgentFailure, AgentReason, AgentStep, AgentTurn, AgentUsage, AttemptKind, AttemptStatus, TracedCall,
 };
 
 use crate::guest::lisp::prelude::Prelude;
@@ -346,7 +346,7 @@ impl Agent {
                 let AgentLimits { turn_budget, token_budget, timeout, .. } = self.limits;
                 let budget = Arc::new(SharedBudget::new(turn_budget, token_budget, timeout));
                 let (base, max_depth) = (runtime.base(), self.limits.max_depth);
-                let place = turns::AgentPlace {
+                let environment = run_loop::AgentEnvironment {
                     base,
                     llm,
                     budget,
@@ -356,7 +356,7 @@ impl Agent {
                     client: self.client.clone(),
                 };
                 let trace = AgentTrace::new();
-                self.run_at(place, context, &trace).await;
+                self.run_in(environment, context, &trace).await;
                 trace.take()
             }
             Err(error) => AgentStep::failed(AgentFailure::new(

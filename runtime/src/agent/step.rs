@@ -93,7 +93,7 @@ pub struct AgentTurn {
     /// Number of the turn, from 1.
     pub number: u32,
     /// Which allowance the turn was taken from.
-    pub kind: TurnKind,
+    pub kind: AttemptKind,
     /// Bytes of the prompt.
     pub prompt_bytes: u64,
     /// The reply of the model, with secrets redacted.
@@ -101,7 +101,7 @@ pub struct AgentTurn {
     /// The program in the reply.
     pub program: Option<String>,
     /// How the turn ended.
-    pub status: TurnStatus,
+    pub status: AttemptStatus,
     /// The feedback that the model got, or the answer.
     pub feedback: String,
     /// Lines that the program printed.
@@ -121,7 +121,7 @@ pub struct AgentTurn {
 /// The allowance that a turn is taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum TurnKind {
+pub enum AttemptKind {
     /// The agent's regular turns.
     Work,
     /// The extra turns for repairing failed ones.
@@ -131,7 +131,7 @@ pub enum TurnKind {
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TurnStatus {
+pub enum AttemptStatus {
     /// The turn gave the answer.
     Answered,
     /// The program ended with a value, and the agent went on.

@@ -32,8 +32,8 @@ pub use send::{CallResponse, PreparedCall};
 use crate::run::account::RunAccount;
 use crate::run::outcome::{ArgumentsHash, CallFault};
 use crate::secrets::SecretRegistry;
-use crate::spill::{SpillPlace, SpillStore};
-use crate::tools::seen::SeenResults;
+use crate::spill::{LazySpillStore, SpillStore};
+use crate::tools::observed_results::ObservedResults;
 use crate::tools::{CallTarget, LookUp, Notation, ServerNames, SharedCatalog, WrongCall, check_arguments};
 use crate::upstream::{Upstream, UpstreamFault, UpstreamState};
 use std::collections::BTreeMap;
@@ -47,11 +47,11 @@ pub struct ToolBroker {
     catalog: SharedCatalog,
     secrets: SecretRegistry,
     /// Results of tools without an output schema.
-    seen: Arc<SeenResults>,
+    seen: Arc<ObservedResults>,
     /// The ledger records a hash of the arguments.
     hashes_arguments: Arc<AtomicBool>,
     /// Where large results are spilled.
-    spills: SpillPlace,
+    spills: LazySpillStore,
     /// Results for equal calls, if they are cached.
     cache: Option<Arc<ResultCache>>,
 }
@@ -113,7 +113,7 @@ impl From<WorldFault> for CallError {
 impl ToolBroker {
     pub(crate) fn new(upstreams: Upstreams, catalog: SharedCatalog, secrets: SecretRegistry) -> ToolBroker {
         let upstreams = Arc::new(RwLock::new(Arc::new(upstreams)));
-        let spills = SpillPlace::new(secrets.clone());
+        let spills = LazySpillStore::new(secrets.clone());
         ToolBroker {
             upstreams,
             catalog,
@@ -136,10 +136,10 @@ impl ToolBroker {
     }
 
     /// The broker of a restricted view: its callers see these servers only.
-    pub(crate) fn only(&self, servers: ServerNames) -> ToolBroker {
+    pub(crate) fn restricted_to(&self, servers: ServerNames) -> ToolBroker {
         ToolBroker {
             upstreams: self.upstreams.clone(),
-            catalog: self.catalog.only(servers),
+            catalog: self.catalog.restricted_to(servers),
             secrets: self.secrets.clone(),
             seen: self.seen.clone(),
             hashes_arguments: self.hashes_arguments.clone(),
@@ -264,11 +264,11 @@ impl ToolBroker {
 
     /// The shape of the last result of a tool without an output schema.
     pub(crate) fn last_given(&self, server: &str, tool: &str) -> Option<Arc<str>> {
-        self.seen.of(server, tool)
+        self.seen.shape(server, tool)
     }
 
     /// Where large results are spilled.
-    pub fn spills(&self) -> &SpillPlace {
+    pub fn spills(&self) -> &LazySpillStore {
         &self.spills
     }
 
@@ -280,7 +280,7 @@ impl ToolBroker {
     /// Every configured server, in name order. They run while this is held.
     pub(crate) fn upstreams(&self) -> Arc<Upstreams> {
         let all = self.upstreams.read().unwrap_or_else(PoisonError::into_inner).clone();
-        match self.catalog.part() {
+        match self.catalog.view() {
             0 => all,
             _ => {
                 let admitted = all.iter().filter(|(name, _)| self.catalog.admits(name));

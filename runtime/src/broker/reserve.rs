@@ -8,9 +8,9 @@ use crate::host::GrantedTool;
 use crate::run::account::{CallLabel, CallTag, RunAccount};
 use crate::run::ledger::OpenCall;
 use crate::run::outcome::{CallFault, CallStatus, Effect};
-use crate::run::outgoing::Turn;
+use crate::run::outgoing::EncodingPermit;
 use crate::spill::SpillStore;
-use crate::tools::words::{no_such_server, no_such_tool, refused_request, refused_tool};
+use crate::tools::call_messages::{no_such_server, no_such_tool, refused_request, refused_tool};
 use crate::tools::{CallTarget, LookUp, Notation, PlainArguments, UpstreamTool};
 use crate::upstream::{
     CallLimits, ResultSink, ServerRequest, Upstream, UpstreamFault, UpstreamState, UpstreamStatus,
@@ -71,7 +71,7 @@ enum PendingTool {
 pub struct Permit {
     plan: CallPlan,
     tool: Arc<UpstreamTool>,
-    turn: Turn,
+    turn: EncodingPermit,
     /// Its place in the ledger, once it is paid for.
     call: Option<OpenCall>,
     /// When its encoding began.
@@ -205,7 +205,7 @@ impl CallPlan {
         tool: Arc<UpstreamTool>,
         waiting: impl FnOnce(Arc<UpstreamTool>) -> PendingTool,
     ) -> Result<Reserved, CallError> {
-        match self.account.outgoing().try_turn(self.callee.name()) {
+        match self.account.outgoing().try_permit(self.callee.name()) {
             Some(turn) => {
                 let since = self.made;
                 Ok(Reserved::Permit(Permit { plan: self, tool, turn, call: None, since }))
@@ -285,9 +285,9 @@ impl Pending {
         }
         let left = plan.left(&call);
         let server = plan.callee.name();
-        let turn = match plan.account.outgoing().try_turn(server) {
+        let turn = match plan.account.outgoing().try_permit(server) {
             Some(turn) => turn,
-            None => match timeout(left, plan.account.outgoing().clone().turn(server)).await {
+            None => match timeout(left, plan.account.outgoing().clone().permit(server)).await {
                 Ok(turn) => turn,
                 Err(_) => return Err(plan.fail(call, &UpstreamFault::Timeout(left)).into()),
             },

@@ -3,7 +3,7 @@
 use super::credentials::Credentials;
 use super::general::{rule, tool_names};
 use super::keys;
-use super::place::Document;
+use super::location::Document;
 use super::vars::{EDITOR_FOLDERS, Placeholders, expand, folder_of_editors};
 use super::{ConfigError, Shape, Startup};
 use crate::secrets::{Credential, Protection, SecretRegistry, names};

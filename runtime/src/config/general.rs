@@ -2,7 +2,7 @@
 //! which an entry may have as well, and `"execution": {…}` for scripts.
 
 use super::ConfigError;
-use super::place::Document;
+use super::location::Document;
 use crate::tools::{NameRule, ToolPattern};
 use serde_json::{Map, Value};
 use std::time::Duration;

@@ -12,9 +12,9 @@ mod error;
 mod general;
 mod http;
 pub mod keys;
+mod location;
 mod lookup;
 mod openapi;
-mod place;
 mod schema;
 mod syntax;
 mod transport;
@@ -29,7 +29,7 @@ pub use syntax::{json_options, read_json};
 
 use crate::secrets::{Credential, SecretRegistry};
 use credentials::CredentialReader;
-use place::{Document, NAME, at_index};
+use location::{Document, NAME, at_index};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -146,7 +146,7 @@ impl Config {
         variables: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Config, ConfigError> {
         let text = syntax::without_mark(text);
-        let syntax = FileSyntax::of(name);
+        let syntax = FileSyntax::for_file(name);
         let document = Document { name, text, syntax };
         if Path::new(name).extension().is_some_and(|extension| extension == "toml") {
             return Err(foreign(&document, &[], "codex"));

@@ -15,7 +15,7 @@ pub(super) enum FileSyntax {
 }
 
 impl FileSyntax {
-    pub(super) fn of(name: &str) -> FileSyntax {
+    pub(super) fn for_file(name: &str) -> FileSyntax {
         match Path::new(name).extension().and_then(|extension| extension.to_str()) {
             Some(extension) if ["yaml", "yml"].iter().any(|yaml| extension.eq_ignore_ascii_case(yaml)) => {
                 FileSyntax::Yaml

@@ -28,10 +28,10 @@ const TURN_SHARE: u64 = 4;
 
 /// The memory account of a runtime.
 pub(crate) struct Commitments {
-    books: Mutex<Books>,
+    sums: Mutex<Sums>,
 }
 
-struct Books {
+struct Sums {
     total: u64,
     /// Committed for small programs.
     small: u64,
@@ -62,7 +62,7 @@ enum Class {
 impl Commitments {
     /// An empty account.
     pub(crate) fn new(total: u64) -> Commitments {
-        Commitments { books: Mutex::new(Books { total, small: 0, large: 0, beyond: 0, is_overdrawn: false }) }
+        Commitments { sums: Mutex::new(Sums { total, small: 0, large: 0, beyond: 0, is_overdrawn: false }) }
     }
 
     /// Changes the total.
@@ -72,65 +72,65 @@ impl Commitments {
 
     /// Commits what a quantum of a program with this limit may need; false when it has to wait.
     pub(crate) fn begin_turn(&self, limit: u64, commitment: &mut Commitment) -> bool {
-        let mut books = self.lock();
+        let mut sums = self.lock();
         let more = limit.saturating_sub(commitment.bytes).min(TURN_BYTES);
         let more = match commitment.class {
-            Class::Small => more.min(books.reserve() / TURN_SHARE).max(1),
+            Class::Small => more.min(sums.reserve() / TURN_SHARE).max(1),
             Class::Large | Class::Beyond => more,
         };
         let mut class = commitment.class;
-        if class != Class::Beyond && !books.has_room(more, class) {
-            if books.is_overdrawn {
+        if class != Class::Beyond && !sums.has_room(more, class) {
+            if sums.is_overdrawn {
                 return false;
             }
-            books.is_overdrawn = true;
+            sums.is_overdrawn = true;
             class = Class::Beyond;
         }
-        books.change(commitment, commitment.bytes.saturating_add(more), class);
+        sums.change(commitment, commitment.bytes.saturating_add(more), class);
         true
     }
 
     /// After a quantum a program counts with what it holds. A program beyond the total joins the others once
     /// there is room for it.
     pub(crate) fn end_turn(&self, held: u64, commitment: &mut Commitment) {
-        let mut books = self.lock();
+        let mut sums = self.lock();
         let was_beyond = commitment.class == Class::Beyond;
-        let mut class = if held <= books.small_bytes() { Class::Small } else { Class::Large };
+        let mut class = if held <= sums.small_bytes() { Class::Small } else { Class::Large };
         if was_beyond {
-            books.change(commitment, 0, Class::Beyond);
-            books.is_overdrawn = !books.has_room(held, class);
-            class = if books.is_overdrawn { Class::Beyond } else { class };
+            sums.change(commitment, 0, Class::Beyond);
+            sums.is_overdrawn = !sums.has_room(held, class);
+            class = if sums.is_overdrawn { Class::Beyond } else { class };
         }
-        books.change(commitment, held, class);
+        sums.change(commitment, held, class);
     }
 
     /// A program that waits for its host does not keep others from exceeding the total, unless its own memory
     /// exceeds it. Otherwise each in turn would grow to its limit, and wait.
     pub(crate) fn rest(&self, commitment: &mut Commitment) {
         if commitment.class == Class::Beyond {
-            let mut books = self.lock();
-            if books.sum() <= books.total {
-                books.is_overdrawn = false;
-                books.change(commitment, commitment.bytes, Class::Large);
+            let mut sums = self.lock();
+            if sums.sum() <= sums.total {
+                sums.is_overdrawn = false;
+                sums.change(commitment, commitment.bytes, Class::Large);
             }
         }
     }
 
     /// Removes a program that has ended.
     pub(crate) fn end(&self, mut commitment: Commitment) {
-        let mut books = self.lock();
+        let mut sums = self.lock();
         if commitment.class == Class::Beyond {
-            books.is_overdrawn = false;
+            sums.is_overdrawn = false;
         }
-        books.change(&mut commitment, 0, Class::Small);
+        sums.change(&mut commitment, 0, Class::Small);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Sums> {
+        self.sums.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Books {
+impl Sums {
     fn reserve(&self) -> u64 {
         self.total / RESERVE
     }
@@ -161,14 +161,14 @@ impl Books {
 
     /// Replaces a commitment.
     fn change(&mut self, commitment: &mut Commitment, bytes: u64, class: Class) {
-        let before = self.of(commitment.class);
+        let before = self.committed(commitment.class);
         *before = before.saturating_sub(commitment.bytes);
         *commitment = Commitment { bytes, class };
-        let after = self.of(class);
+        let after = self.committed(class);
         *after = after.saturating_add(bytes);
     }
 
-    fn of(&mut self, class: Class) -> &mut u64 {
+    fn committed(&mut self, class: Class) -> &mut u64 {
         match class {
             Class::Small => &mut self.small,
             Class::Large => &mut self.large,
@@ -226,8 +226,8 @@ mod tests {
     }
 
     fn sums(account: &Commitments) -> (u64, u64, bool) {
-        let books = account.lock();
-        (books.small, books.large, books.is_overdrawn)
+        let sums = account.lock();
+        (sums.small, sums.large, sums.is_overdrawn)
     }
 
     #[test]

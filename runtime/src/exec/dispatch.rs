@@ -19,9 +19,9 @@ pub(crate) struct Dispatcher {
 
 /// Which worker may run a guest.
 #[derive(Clone, Copy)]
-pub(crate) enum RunPlace {
+pub(crate) enum WorkerChoice {
     /// The first worker that has time.
-    Anywhere,
+    Any,
     /// This worker: what the guest needs is on its thread.
     Worker(usize),
 }
@@ -34,7 +34,7 @@ impl Dispatcher {
     /// Queues a guest. Its watcher is notified of its progress.
     pub(crate) fn submit(
         &self,
-        place: RunPlace,
+        worker: WorkerChoice,
         limits: Limits,
         make: MakeGuest,
         watcher: Box<dyn RunWatcher>,
@@ -44,9 +44,9 @@ impl Dispatcher {
         let recipient = Recipient::new(watcher, handle.interrupt.clone(), limits, self.secrets.clone());
         let job =
             Box::new(QueuedRun { handle: handle.clone(), limits, make, recipient: Some(recipient), queued });
-        match place {
-            RunPlace::Anywhere => self.queue.submit(job),
-            RunPlace::Worker(worker) => self.queue.submit_to(worker, job),
+        match worker {
+            WorkerChoice::Any => self.queue.submit(job),
+            WorkerChoice::Worker(worker) => self.queue.submit_to(worker, job),
         }
         Submitted { handle }
     }

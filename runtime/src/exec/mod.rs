@@ -2,16 +2,16 @@
 //!
 //! # Layout
 //! - `dispatch`: turns guests into runs
-//! - `queue`, `worker`: runs on threads; `work`: one run as its worker sees it; `turns`: picks the next run
+//! - `queue`, `worker`: runs on threads; `work`: one run as its worker sees it; `scheduler`: picks the next run
 //! - `coroutine`: suspends a run half-way; `watchdog`: deadlines; `commitment`: memory of all programs
 //!   together
 
 pub(crate) mod commitment;
 mod coroutine;
 pub(crate) mod dispatch;
-pub(crate) mod engine;
 pub(crate) mod queue;
-mod turns;
+pub(crate) mod resources;
+mod scheduler;
 pub(crate) mod watchdog;
 mod work;
 pub(crate) mod worker;

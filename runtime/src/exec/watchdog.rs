@@ -78,14 +78,14 @@ impl Watchdog {
     fn watch(&self) {
         let mut idle = 0;
         while !self.stop.load(Ordering::SeqCst) {
-            idle = if self.look() { 0 } else { idle + 1 };
+            idle = if self.check_deadlines() { 0 } else { idle + 1 };
             if idle < IDLE_TICKS {
                 std::thread::park_timeout(TICK);
                 continue;
             }
             self.asleep.store(true, Ordering::SeqCst);
             // A program may have started between the check and the flag.
-            if !self.look() {
+            if !self.check_deadlines() {
                 std::thread::park();
             }
             self.asleep.store(false, Ordering::SeqCst);
@@ -94,7 +94,7 @@ impl Watchdog {
     }
 
     /// Interrupts overdue programs; true when any program runs.
-    fn look(&self) -> bool {
+    fn check_deadlines(&self) -> bool {
         let now = Instant::now();
         let mut busy = false;
         for slot in &self.slots {

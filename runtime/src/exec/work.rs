@@ -4,7 +4,7 @@
 
 use super::coroutine::{PREEMPTION, Task};
 use super::queue::{Inbox, QueuedRun};
-use crate::guest::{CallId, Guest, Port, Progress, Reply, Seat, TaskBatch};
+use crate::guest::{CallId, Guest, GuestContext, Port, Progress, Reply, TaskBatch};
 use crate::run::account::RunAccount;
 use crate::run::outcome::{Ending, Failure, Outcome};
 use crate::run::watcher::Recipient;
@@ -81,7 +81,7 @@ impl Work {
             return self.finish(Ending::failed(Failure::cancelled()));
         }
         let port = Port::new(batch);
-        match make(Seat { account: self.account.clone(), port, preemption: PREEMPTION }) {
+        match make(GuestContext { account: self.account.clone(), port, preemption: PREEMPTION }) {
             Ok(guest) => self.stage = Stage::Begun(guest),
             Err(ending) => self.finish(*ending),
         }
@@ -91,7 +91,7 @@ impl Work {
     fn finish(&mut self, ending: Ending) {
         self.account.cancel_calls();
         if let Some(recipient) = self.recipient.take() {
-            recipient.send(Outcome::of(ending, &self.account));
+            recipient.send(Outcome::from_ending(ending, &self.account));
         }
     }
 

@@ -2,9 +2,9 @@
 
 use super::commitment::Commitment;
 use super::coroutine::{Coroutines, Suspended, Switch, TURN};
-use super::engine::Engine;
 use super::queue::{Found, Inbox, Queue, QueuedRun, WorkerMessage};
-use super::turns::{NextRun, Turns};
+use super::resources::SharedResources;
+use super::scheduler::{NextRun, Scheduler};
 use super::watchdog::Watchdog;
 use super::work::{Needs, Work};
 use crate::guest::{CallId, Reply, TaskBatch};
@@ -29,16 +29,16 @@ pub(crate) struct Worker {
     index: usize,
     inbox: Arc<Inbox>,
     queue: Arc<Queue>,
-    engine: Arc<Engine>,
+    resources: Arc<SharedResources>,
     watchdog: Arc<Watchdog>,
     coroutines: Coroutines<Work>,
     programs: HashMap<RunId, Program>,
     /// Programs that can run.
-    turns: Turns,
+    scheduler: Scheduler,
     /// Programs that could run if there were memory for them.
     starved: Vec<RunId>,
     /// When starved programs get their next chance.
-    feeding: Instant,
+    next_retry: Instant,
     /// Until when no new program begins between the quanta of others, because memory was short.
     closed_until: Option<Instant>,
     /// Deadlines of the programs that did not end in their first quantum.
@@ -52,7 +52,7 @@ pub(crate) struct Worker {
 struct Program {
     account: Arc<RunAccount>,
     batch: Rc<TaskBatch>,
-    place: Place,
+    state: ProgramState,
     /// Replies that came while it was suspended half-way.
     replies: Vec<(CallId, Reply)>,
     /// Sum of its quanta.
@@ -63,7 +63,7 @@ struct Program {
 }
 
 /// State of a program between its quanta.
-enum Place {
+enum ProgramState {
     /// Between two slices; it needs no stack.
     Parked(Work),
     /// In the middle of native work.
@@ -77,20 +77,20 @@ impl Worker {
         index: usize,
         inbox: Arc<Inbox>,
         queue: Arc<Queue>,
-        engine: Arc<Engine>,
+        resources: Arc<SharedResources>,
         watchdog: Arc<Watchdog>,
     ) -> Worker {
         Worker {
             index,
             inbox,
             queue,
-            engine,
+            resources,
             watchdog,
             coroutines: Coroutines::new(),
             programs: HashMap::new(),
-            turns: Turns::default(),
+            scheduler: Scheduler::default(),
             starved: Vec::new(),
-            feeding: Instant::now(),
+            next_retry: Instant::now(),
             closed_until: None,
             deadlines: BTreeSet::new(),
             stopping: false,
@@ -122,14 +122,15 @@ impl Worker {
                 return;
             }
             self.end_overdue();
-            self.feed();
+            self.retry_starved();
             // A worker with nothing else to do takes any program.
-            let offered = if self.turns.is_empty() || self.is_closed() { None } else { self.queue.offer() };
-            match self.turns.next(offered) {
+            let offered =
+                if self.scheduler.is_empty() || self.is_closed() { None } else { self.queue.offer() };
+            match self.scheduler.next(offered) {
                 Some(NextRun::Begun(run)) => self.give_turn(run),
                 Some(NextRun::New) => {
                     let mut commitment = Commitment::default();
-                    match self.queue.take(|job| may_begin(&self.engine, job, &mut commitment)) {
+                    match self.queue.take(|job| may_begin(&self.resources, job, &mut commitment)) {
                         Some(job) => self.begin(job, commitment),
                         None => self.closed_until = Some(Instant::now() + MEMORY_PATIENCE),
                     }
@@ -144,7 +145,7 @@ impl Worker {
         let mut commitment = Commitment::default();
         let deadline = self.deadlines.first().map(|(deadline, _)| *deadline);
         let soon = Instant::now() + MEMORY_PATIENCE;
-        match self.queue.take_or_idle(self.index, |job| may_begin(&self.engine, job, &mut commitment)) {
+        match self.queue.take_or_idle(self.index, |job| may_begin(&self.resources, job, &mut commitment)) {
             Found::Job(job) => self.begin(job, commitment),
             Found::Refused => self.inbox.wait(Some(deadline.map_or(soon, |deadline| deadline.min(soon)))),
             Found::Nothing => {
@@ -167,14 +168,14 @@ impl Worker {
                 program.replies.append(&mut replies);
                 if std::mem::take(&mut program.waits) {
                     self.queue.runnable(1);
-                    self.turns.push(run, program.used, Instant::now());
+                    self.scheduler.push(run, program.used, Instant::now());
                 }
             }
             WorkerMessage::Begin(job) => {
                 self.queue.runnable(1);
                 let since = job.queued;
                 let run = self.admit(job, Commitment::default());
-                self.turns.push(run, Duration::ZERO, since);
+                self.scheduler.push(run, Duration::ZERO, since);
                 self.watch(run);
             }
             WorkerMessage::Do(work) => {
@@ -214,12 +215,12 @@ impl Worker {
     fn admit(&mut self, job: Box<QueuedRun>, commitment: Commitment) -> RunId {
         let run = job.handle.id;
         let account = Arc::new(RunAccount::new(job.limits, job.handle.interrupt.clone()));
-        let batch = Rc::new(TaskBatch::new(self.engine.io.clone(), self.inbox.clone(), run));
+        let batch = Rc::new(TaskBatch::new(self.resources.io.clone(), self.inbox.clone(), run));
         let work = Work::new(job, account.clone(), &self.inbox, batch.clone());
         let program = Program {
             account,
             batch,
-            place: Place::Parked(work),
+            state: ProgramState::Parked(work),
             replies: Vec::new(),
             used: Duration::ZERO,
             waits: false,
@@ -233,7 +234,7 @@ impl Worker {
     fn give_turn(&mut self, run: RunId) {
         let Some(program) = self.programs.get_mut(&run) else { return };
         let limit = program.account.limits().memory_bytes;
-        if self.engine.commitments.begin_turn(limit, &mut program.commitment) {
+        if self.resources.commitments.begin_turn(limit, &mut program.commitment) {
             self.turn(run);
         } else {
             self.starved.push(run);
@@ -251,14 +252,14 @@ impl Worker {
     }
 
     /// Lets programs that lacked memory try again, at intervals: otherwise no other program would run.
-    fn feed(&mut self) {
-        if self.starved.is_empty() || Instant::now() < self.feeding {
+    fn retry_starved(&mut self) {
+        if self.starved.is_empty() || Instant::now() < self.next_retry {
             return;
         }
-        self.feeding = Instant::now() + MEMORY_PATIENCE;
+        self.next_retry = Instant::now() + MEMORY_PATIENCE;
         for run in std::mem::take(&mut self.starved) {
             if let Some(program) = self.programs.get(&run) {
-                self.turns.push(run, program.used, Instant::now());
+                self.scheduler.push(run, program.used, Instant::now());
             }
         }
     }
@@ -269,40 +270,40 @@ impl Worker {
         self.watchdog.enter(self.index, &program.account);
         let begun = Instant::now();
         let turn_ends = (!self.stopping).then(|| begun + TURN);
-        let switch = match std::mem::replace(&mut program.place, Place::Running) {
-            Place::Parked(mut work) => {
+        let switch = match std::mem::replace(&mut program.state, ProgramState::Running) {
+            ProgramState::Parked(mut work) => {
                 work.replies.append(&mut program.replies);
                 self.coroutines.run(work, turn_ends)
             }
-            Place::Halfway(suspended) => suspended.resume(&mut self.coroutines, turn_ends),
-            Place::Running => unreachable!("a worker gives one turn at a time"),
+            ProgramState::Halfway(suspended) => suspended.resume(&mut self.coroutines, turn_ends),
+            ProgramState::Running => unreachable!("a worker gives one turn at a time"),
         };
         self.watchdog.leave(self.index);
         program.batch.start();
         let ended = Instant::now();
         let took = ended - begun;
-        self.turns.charge(program.used, took);
+        self.scheduler.charge(program.used, took);
         program.used += took;
         let (needs, held) = match switch {
             Switch::Preempted(suspended, live_bytes) => {
-                program.place = Place::Halfway(suspended);
+                program.state = ProgramState::Halfway(suspended);
                 (Needs::Turn, live_bytes)
             }
             Switch::Done(work, needs) => {
                 let held = work.live_bytes();
-                program.place = Place::Parked(work);
+                program.state = ProgramState::Parked(work);
                 (needs, held)
             }
         };
-        self.engine.commitments.end_turn(held, &mut program.commitment);
+        self.resources.commitments.end_turn(held, &mut program.commitment);
         match needs {
-            Needs::Turn => self.turns.push(run, program.used, ended),
+            Needs::Turn => self.scheduler.push(run, program.used, ended),
             // A reply came while it was suspended half-way.
-            Needs::Reply if !program.replies.is_empty() => self.turns.push(run, program.used, ended),
+            Needs::Reply if !program.replies.is_empty() => self.scheduler.push(run, program.used, ended),
             Needs::Reply => {
                 program.waits = true;
                 self.queue.runnable(-1);
-                self.engine.commitments.rest(&mut program.commitment);
+                self.resources.commitments.rest(&mut program.commitment);
             }
             Needs::Nothing => self.remove(run),
         }
@@ -312,7 +313,7 @@ impl Worker {
         self.queue.runnable(-1);
         let Some(program) = self.programs.remove(&run) else { return };
         self.has_freed = true;
-        self.engine.commitments.end(program.commitment);
+        self.resources.commitments.end(program.commitment);
         if let Some(deadline) = program.account.deadline() {
             self.deadlines.remove(&(deadline, run));
         }
@@ -334,13 +335,13 @@ impl Worker {
         program.account.interrupt(kind);
         if std::mem::take(&mut program.waits) {
             self.queue.runnable(1);
-        } else if !self.turns.remove(run, program.used) {
+        } else if !self.scheduler.remove(run, program.used) {
             self.starved.retain(|starved| *starved != run);
         }
         self.turn(run);
     }
 }
 
-fn may_begin(engine: &Engine, job: &QueuedRun, commitment: &mut Commitment) -> bool {
-    engine.commitments.begin_turn(job.limits.memory_bytes, commitment)
+fn may_begin(resources: &SharedResources, job: &QueuedRun, commitment: &mut Commitment) -> bool {
+    resources.commitments.begin_turn(job.limits.memory_bytes, commitment)
 }

@@ -51,7 +51,7 @@ const WRITERS: [Writer; 6] = [
 const OLD: &str = "old";
 const NEW: &str = "new";
 
-struct Place {
+struct Fixture {
     _folders: TempDir,
     project: PathBuf,
     target: PathBuf,
@@ -64,7 +64,7 @@ fn pipe(path: &Path) {
 }
 
 /// `None` where the case needs a superuser.
-fn place(premade: Premade) -> Option<Place> {
+fn fixture(premade: Premade) -> Option<Fixture> {
     let folders = tempfile::tempdir().unwrap();
     let project = folders.path().join("project");
     std::fs::create_dir(&project).unwrap();
@@ -95,14 +95,14 @@ fn place(premade: Premade) -> Option<Place> {
             std::os::unix::fs::chown(&target, Some(4321), Some(4321)).unwrap();
         }
     }
-    Some(Place { _folders: folders, project, target, victim })
+    Some(Fixture { _folders: folders, project, target, victim })
 }
 
-fn write(writer: Writer, place: &Place, access: FileAccess) -> io::Result<()> {
-    let path = &place.target;
+fn write(writer: Writer, fixture: &Fixture, access: FileAccess) -> io::Result<()> {
+    let path = &fixture.target;
     match writer {
         Writer::Followed => replace(path, NEW.as_bytes(), LinkRule::Follow, access),
-        Writer::WithinFolder => replace(path, NEW.as_bytes(), LinkRule::Within(&place.project), access),
+        Writer::WithinFolder => replace(path, NEW.as_bytes(), LinkRule::Within(&fixture.project), access),
         Writer::Replaced => replace(path, NEW.as_bytes(), LinkRule::Replace, access),
         Writer::Appended => open_to_append(path)?.write_all(NEW.as_bytes()),
         Writer::Locked => open_to_lock(path)?.write_all(NEW.as_bytes()),
@@ -136,23 +136,23 @@ fn no_writer_is_led_astray_by_what_stands_at_its_target() {
     for access in [FileAccess::Private, FileAccess::Kept] {
         for writer in WRITERS {
             for premade in PREMADE {
-                let Some(place) = place(premade) else { continue };
+                let Some(fixture) = fixture(premade) else { continue };
                 let case = format!("{writer:?} {premade:?} {access:?}");
-                let written = write(writer, &place, access);
+                let written = write(writer, &fixture, access);
                 assert_eq!(written.is_ok(), may_write(writer, premade), "{case}: {written:?}");
                 let follows = writer == Writer::Followed && premade == Premade::Link;
-                let victim = std::fs::read_to_string(&place.victim).unwrap();
+                let victim = std::fs::read_to_string(&fixture.victim).unwrap();
                 assert_eq!(victim, if follows { NEW } else { OLD }, "{case}");
                 let made = writer == Writer::Followed && premade == Premade::DanglingLink;
-                assert_eq!(place.project.parent().unwrap().join("nothing").exists(), made, "{case}");
-                let left = std::fs::read_dir(&place.project).unwrap().map_while(Result::ok);
+                assert_eq!(fixture.project.parent().unwrap().join("nothing").exists(), made, "{case}");
+                let left = std::fs::read_dir(&fixture.project).unwrap().map_while(Result::ok);
                 let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
                 assert!(
                     !left.iter().any(|name| name.to_string_lossy().contains("partial")),
                     "{case}: {left:?}"
                 );
                 if written.is_ok() {
-                    let found = std::fs::metadata(&place.target).unwrap();
+                    let found = std::fs::metadata(&fixture.target).unwrap();
                     let mode = found.mode() & 0o777;
                     let before = match premade {
                         Premade::LooseFile | Premade::OtherOwner => 0o666,
@@ -166,7 +166,7 @@ fn no_writer_is_led_astray_by_what_stands_at_its_target() {
                     let keeps = is_whole && access == FileAccess::Kept;
                     assert_eq!(mode, if keeps { before } else { before & 0o600 }, "{case}");
                     assert_eq!(found.uid() == 4321, premade == Premade::OtherOwner, "{case}");
-                    let text = std::fs::read_to_string(&place.target).unwrap();
+                    let text = std::fs::read_to_string(&fixture.target).unwrap();
                     let adds = writer == Writer::Appended && premade != Premade::Nothing;
                     assert_eq!(text, if adds { format!("{OLD}{NEW}") } else { NEW.to_owned() }, "{case}");
                 } else if let Err(error) = written {
@@ -182,12 +182,12 @@ fn no_writer_is_led_astray_by_what_stands_at_its_target() {
 /// Folders of a project that are links, and paths with `..`.
 #[test]
 fn folders_do_not_lead_out_of_a_project_either() {
-    let place = place(Premade::Nothing).unwrap();
-    let outside = place.project.parent().unwrap().join("outside");
+    let fixture = fixture(Premade::Nothing).unwrap();
+    let outside = fixture.project.parent().unwrap().join("outside");
     std::fs::create_dir(&outside).unwrap();
-    std::os::unix::fs::symlink(&outside, place.project.join("link")).unwrap();
-    std::fs::create_dir(place.project.join("real")).unwrap();
-    std::os::unix::fs::symlink("../../outside/x", place.project.join("real/up")).unwrap();
+    std::os::unix::fs::symlink(&outside, fixture.project.join("link")).unwrap();
+    std::fs::create_dir(fixture.project.join("real")).unwrap();
+    std::os::unix::fs::symlink("../../outside/x", fixture.project.join("real/up")).unwrap();
     for (name, is_well) in [
         ("real/a", true),
         ("new/deep/a", true),
@@ -197,8 +197,8 @@ fn folders_do_not_lead_out_of_a_project_either() {
         ("new/../../outside/a", false),
         ("real/up", false),
     ] {
-        let path = place.project.join(name);
-        let written = replace(&path, b"x", LinkRule::Within(&place.project), FileAccess::Kept);
+        let path = fixture.project.join(name);
+        let written = replace(&path, b"x", LinkRule::Within(&fixture.project), FileAccess::Kept);
         assert_eq!(written.is_ok(), is_well, "{name}: {written:?}");
     }
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
@@ -207,21 +207,21 @@ fn folders_do_not_lead_out_of_a_project_either() {
 /// Files under the old, predictable names have no effect.
 #[test]
 fn names_that_were_guessed_beforehand_are_of_no_use() {
-    let place = place(Premade::Nothing).unwrap();
+    let fixture = fixture(Premade::Nothing).unwrap();
     for end in [".partial", ".ptc-backup.partial", ".ptc-partial"] {
-        let guessed = place.target.with_file_name(format!("target{end}"));
-        std::os::unix::fs::symlink(&place.victim, guessed).unwrap();
+        let guessed = fixture.target.with_file_name(format!("target{end}"));
+        std::os::unix::fs::symlink(&fixture.victim, guessed).unwrap();
     }
-    replace(&place.target, b"x", LinkRule::Follow, FileAccess::Private).unwrap();
-    assert_eq!(std::fs::read_to_string(&place.victim).unwrap(), OLD);
-    assert_eq!(std::fs::symlink_metadata(&place.target).unwrap().mode() & 0o777, 0o600);
+    replace(&fixture.target, b"x", LinkRule::Follow, FileAccess::Private).unwrap();
+    assert_eq!(std::fs::read_to_string(&fixture.victim).unwrap(), OLD);
+    assert_eq!(std::fs::symlink_metadata(&fixture.target).unwrap().mode() & 0o777, 0o600);
 }
 
 #[test]
 fn only_files_and_streams_that_were_handed_over_are_read() {
     for premade in PREMADE {
-        let Some(place) = place(premade) else { continue };
-        let read = read_text(&place.target);
+        let Some(fixture) = fixture(premade) else { continue };
+        let read = read_text(&fixture.target);
         let is_text = matches!(
             premade,
             Premade::LooseFile

@@ -2,20 +2,20 @@
 //! tool calls and ends in an outcome.
 //!
 //! A worker knows a run only as a [`Guest`]. It lets the guest run, delivers replies to its calls, and frees
-//! it. A guest has a [`Seat`]: the account of its run, and a port to start work on the I/O runtime. Nothing
+//! it. A guest has a [`GuestContext`]: the account of its run, and a port to start work on the I/O runtime. Nothing
 //! else is shared; tool calls go through [`crate::broker`].
 //!
 //! # Layout
-//! - `seat`: what a guest is given to work with; `task_batch`: batches of work for the I/O runtime;
-//!   `outside`: guests that work on the I/O runtime; [`lisp`]: PTC-Lisp programs
+//! - `context`: what a guest is given to work with; `task_batch`: batches of work for the I/O runtime;
+//!   `async_guest`: guests that work on the I/O runtime; [`lisp`]: PTC-Lisp programs
 
+mod async_guest;
+mod context;
 pub mod lisp;
-mod outside;
-mod seat;
 mod task_batch;
 
-pub use outside::{interrupted, outside};
-pub use seat::{Port, ReplySink, Seat};
+pub use async_guest::{async_guest, interrupted};
+pub use context::{GuestContext, Port, ReplySink};
 pub(crate) use task_batch::TaskBatch;
 pub use task_batch::TaskHandle;
 
@@ -55,9 +55,9 @@ pub trait Guest {
 pub fn traced(guest: MakeGuest, trace: Option<TraceContext>) -> MakeGuest {
     match trace {
         None => guest,
-        Some(trace) => Box::new(move |seat| {
-            seat.account.set_trace(trace);
-            guest(seat)
+        Some(trace) => Box::new(move |context| {
+            context.account.set_trace(trace);
+            guest(context)
         }),
     }
 }
@@ -66,9 +66,9 @@ pub fn traced(guest: MakeGuest, trace: Option<TraceContext>) -> MakeGuest {
 pub fn asking(guest: MakeGuest, client: Option<CallingClient>) -> MakeGuest {
     match client {
         None => guest,
-        Some(client) => Box::new(move |seat| {
-            seat.account.set_client(client);
-            guest(seat)
+        Some(client) => Box::new(move |context| {
+            context.account.set_client(client);
+            guest(context)
         }),
     }
 }
@@ -110,4 +110,4 @@ pub struct LookReply {
 }
 
 /// Makes a guest on the thread that it lives on. An error is the end of a run that could not begin.
-pub type MakeGuest = Box<dyn FnOnce(Seat) -> Result<Box<dyn Guest>, Box<Ending>> + Send>;
+pub type MakeGuest = Box<dyn FnOnce(GuestContext) -> Result<Box<dyn Guest>, Box<Ending>> + Send>;

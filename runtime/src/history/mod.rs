@@ -30,19 +30,19 @@ const LONGEST_TURN: usize = 4 << 20;
 /// Recorded turns, oldest first. It is safe to use from many threads at once.
 #[derive(Default)]
 pub struct TurnHistory {
-    kept: Mutex<KeptTurns>,
+    kept: Mutex<HistoryState>,
 }
 
 #[derive(Default)]
-struct KeptTurns {
-    turns: VecDeque<(Arc<PastTurn>, usize)>,
+struct HistoryState {
+    turns: VecDeque<(Arc<LogEntry>, usize)>,
     bytes: usize,
     /// By name of a run: how many runs there were, and how many of them succeeded.
     runs: HashMap<String, (u64, u64)>,
 }
 
 /// One recorded turn: a program and its result.
-pub(crate) struct PastTurn {
+pub(crate) struct LogEntry {
     /// The session or the agent's run.
     id: String,
     /// What ran it: `session`, `agent`.
@@ -114,7 +114,7 @@ impl TurnHistory {
             "prints": data("prints").unwrap_or_else(|| json!([])),
             "tool_calls": data("tool_calls").unwrap_or_else(|| json!([])), "fail": data("fail"),
         });
-        self.add(PastTurn {
+        self.add(LogEntry {
             id: text("session_id").or(text("agent_id")).unwrap_or_default().to_owned(),
             driver: text("driver").unwrap_or("session").to_owned(),
             committed: record.get("committed") == Some(&Value::Bool(true)),
@@ -142,17 +142,19 @@ impl TurnHistory {
             "fail": outcome.result.as_ref().err().map(fail),
         });
         let (id, driver) = (id.to_owned(), "session".to_owned());
-        self.add(PastTurn { id, driver, committed: is_ok, is_error: !is_ok, shown });
+        self.add(LogEntry { id, driver, committed: is_ok, is_error: !is_ok, shown });
     }
 
     /// Adds the turns of an agent's run under this name.
     #[cfg(feature = "agent")]
     pub fn add_step(&self, id: &str, step: &crate::agent::AgentStep) {
-        use crate::agent::TurnStatus;
+        use crate::agent::AttemptStatus;
         for turn in &step.turns {
-            let is_error =
-                matches!(turn.status, TurnStatus::Failed | TurnStatus::NoProgram | TurnStatus::GivenUp);
-            self.add(PastTurn {
+            let is_error = matches!(
+                turn.status,
+                AttemptStatus::Failed | AttemptStatus::NoProgram | AttemptStatus::GivenUp
+            );
+            self.add(LogEntry {
                 id: id.to_owned(),
                 driver: "agent".to_owned(),
                 committed: !is_error,
@@ -171,7 +173,7 @@ impl TurnHistory {
         }
     }
 
-    fn add(&self, turn: PastTurn) {
+    fn add(&self, turn: LogEntry) {
         let bytes = turn.shown.to_string().len() + turn.id.len();
         if bytes > LONGEST_TURN {
             return;
@@ -186,12 +188,12 @@ impl TurnHistory {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, KeptTurns> {
+    fn kept(&self) -> MutexGuard<'_, HistoryState> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The turns of one session, or of all.
-    fn turns(&self, id: Option<&str>) -> Vec<Arc<PastTurn>> {
+    fn turns(&self, id: Option<&str>) -> Vec<Arc<LogEntry>> {
         let kept = self.kept();
         let turns = kept.turns.iter().map(|(turn, _)| turn);
         turns.filter(|turn| id.is_none_or(|id| turn.id == id)).cloned().collect()

@@ -1,6 +1,6 @@
 //! The namespace `log/`: a prelude over private tools that read a [`TurnHistory`].
 
-use super::{PastTurn, TurnHistory};
+use super::{LogEntry, TurnHistory};
 use crate::guest::lisp::prelude::Prelude;
 use crate::host::HostTool;
 use crate::run::outcome::Effect;
@@ -93,9 +93,9 @@ fn tool(history: &Arc<TurnHistory>, name: &'static str, look: View) -> HostTool 
 }
 
 /// A summary of each session, in the order in which they began.
-fn sessions(turns: &[Arc<PastTurn>]) -> Vec<Value> {
+fn sessions(turns: &[Arc<LogEntry>]) -> Vec<Value> {
     struct Summary<'t> {
-        of: &'t PastTurn,
+        of: &'t LogEntry,
         turns: u64,
         committed: u64,
         failed: u64,

@@ -66,7 +66,7 @@ impl GrantedTools {
                 return Err(format!("tool {name:?}: tool/{name} is a form of the language"));
             }
             let listing = Arc::new(tool.listing.clone());
-            let plain = PlainArguments::of(&listing.input_schema);
+            let plain = PlainArguments::from_schema(&listing.input_schema);
             if by_name.insert(name.clone(), Arc::new(GrantedTool { tool, listing, plain })).is_some() {
                 return Err(format!("tool {name:?} is given twice"));
             }
@@ -79,7 +79,10 @@ impl GrantedTools {
     ///
     /// # Errors
     /// As for [`GrantedTools::new`].
-    pub(crate) fn of(mut tools: Vec<HostTool>, read_only: bool) -> Result<Option<Arc<GrantedTools>>, String> {
+    pub(crate) fn for_programs(
+        mut tools: Vec<HostTool>,
+        read_only: bool,
+    ) -> Result<Option<Arc<GrantedTools>>, String> {
         tools.retain(|tool| tool.is_admitted(read_only));
         (!tools.is_empty()).then(|| GrantedTools::new(tools).map(Arc::new)).transpose()
     }

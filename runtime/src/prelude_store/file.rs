@@ -40,7 +40,7 @@ pub(super) struct FileBackend {
 type Stamp = (SystemTime, u64);
 
 /// Right of this process to use the store; holds the file lock.
-struct StoreTurn {
+struct StoreLock {
     _lock: File,
 }
 
@@ -60,7 +60,7 @@ impl FileBackend {
     fn with<T>(&self, work: impl FnOnce(&Database) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let path = &self.path;
         guarded(path, || {
-            let _turn = self.turn()?;
+            let _lock = self.lock()?;
             let mut database = Database::builder().set_cache_size(CACHE_BYTES).open(path).map_err(|error| match path.metadata() {
                 // A store gets its name only when it is complete. So this file was truncated, or never was a
                 // store.
@@ -82,14 +82,14 @@ impl FileBackend {
         })
     }
 
-    fn turn(&self) -> Result<StoreTurn, StoreError> {
+    fn lock(&self) -> Result<StoreLock, StoreError> {
         let cannot =
             |error: std::io::Error| StoreError::broken(format_args!("{}: {error}", self.lock.display()));
         let lock = files::open_to_lock(&self.lock).map_err(cannot)?;
         let (until, mut pause) = (Instant::now() + PATIENCE, PAUSES.0);
         loop {
             match lock.try_lock() {
-                Ok(()) => return Ok(StoreTurn { _lock: lock }),
+                Ok(()) => return Ok(StoreLock { _lock: lock }),
                 Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(pause),
                 Err(TryLockError::WouldBlock) => return Err(taken(&self.path)),
                 Err(TryLockError::Error(error)) => return Err(cannot(error)),

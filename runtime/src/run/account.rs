@@ -42,7 +42,7 @@ pub struct RunAccount {
     /// Microseconds.
     longest_encoding: AtomicU64,
     /// Calls may take all the time that is left.
-    is_patient: AtomicBool,
+    is_margin_dropped: AtomicBool,
     notes: Mutex<Vec<String>>,
     trace: OnceLock<TraceContext>,
     client: OnceLock<CallingClient>,
@@ -62,7 +62,7 @@ impl RunAccount {
             waiting_bytes: AtomicU64::new(0),
             outgoing: Outgoing::new(limits.memory_bytes),
             longest_encoding: AtomicU64::new(0),
-            is_patient: AtomicBool::new(false),
+            is_margin_dropped: AtomicBool::new(false),
             notes: Mutex::new(Vec::new()),
             trace: OnceLock::new(),
             client: OnceLock::new(),
@@ -103,13 +103,13 @@ impl RunAccount {
 
     /// From now on a call may take all the time that is left. When the time is up, the run ends, and not a
     /// call, because the program could ignore its failure.
-    pub fn be_patient(&self) {
-        self.is_patient.store(true, Ordering::Relaxed);
+    pub fn drop_call_margin(&self) {
+        self.is_margin_dropped.store(true, Ordering::Relaxed);
     }
 
     /// Timeout of a tool's call that begins at `moment` and wants this much time.
     pub(crate) fn tool_timeout_at(&self, moment: Instant, wanted: Duration) -> Duration {
-        match self.is_patient.load(Ordering::Relaxed) {
+        match self.is_margin_dropped.load(Ordering::Relaxed) {
             true => {
                 let left = self.limits.timeout().saturating_sub(self.elapsed_at(moment));
                 wanted.min(left.saturating_add(BEYOND))
@@ -340,7 +340,7 @@ mod tests {
         let timeout = |wanted| account.tool_timeout_at(Instant::now(), wanted);
         let most = limits.upstream_call_timeout();
         assert!(timeout(most) < limits.timeout());
-        account.be_patient();
+        account.drop_call_margin();
         assert!(timeout(most) > limits.timeout());
         assert_eq!(timeout(Duration::from_millis(400)), Duration::from_millis(400));
     }

@@ -82,7 +82,7 @@ pub struct OptimisticBaseline {
 impl PtcMetrics {
     /// The block for one run. `final_result_bytes`: the bytes of the `result` field as sent; it counts as 0
     /// when the run failed.
-    pub fn of(outcome: &Outcome, final_result_bytes: u64) -> PtcMetrics {
+    pub fn from_outcome(outcome: &Outcome, final_result_bytes: u64) -> PtcMetrics {
         let final_bytes = if outcome.result.is_ok() { final_result_bytes } else { 0 };
         let prints = outcome.prints.iter().map(|line| line.len() as u64).sum();
         PtcMetrics::from_parts(&outcome.call_totals, final_bytes, prints)

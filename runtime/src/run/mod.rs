@@ -6,7 +6,7 @@
 //! - [`trace`]: the caller's trace; [`client`]: the client that the run executes for
 //! - [`account`]: budgets and deadline of one run; `ledger`: its calls; [`totals`]: their number and bytes;
 //!   `outgoing`: their encoded arguments before they are sent
-//! - [`watcher`]: how a caller follows a run; `unseen`: failed calls that the answer does not mention;
+//! - [`watcher`]: how a caller follows a run; `unreported_failures`: failed calls that the answer does not mention;
 //!   `release`: redacts the outcome
 
 pub mod account;
@@ -20,7 +20,7 @@ pub(crate) mod outgoing;
 pub(crate) mod release;
 pub mod totals;
 pub mod trace;
-mod unseen;
+mod unreported_failures;
 mod value;
 pub mod watcher;
 

@@ -2,7 +2,7 @@
 
 use super::account::RunAccount;
 use super::totals::CallTotals;
-use super::unseen;
+use super::unreported_failures;
 pub use ptc_compiler::diagnostic::{Location, Palette, Position, Report};
 use ptc_vm::{Class, Reason};
 use serde_json::Value as Json;
@@ -50,14 +50,14 @@ pub struct Ending {
 
 impl Ending {
     /// An ending with a result and nothing else.
-    pub fn of(result: Result<RenderedValue, Failure>) -> Ending {
+    pub fn with_result(result: Result<RenderedValue, Failure>) -> Ending {
         let stderr = Vec::new();
         Ending { result, prints: Vec::new(), stderr, fuel: None, peak_bytes: 0, prelude_trace: None }
     }
 
     /// An ending with a failure and nothing else.
     pub fn failed(failure: Failure) -> Ending {
-        Ending::of(Err(failure))
+        Ending::with_result(Err(failure))
     }
 }
 
@@ -71,7 +71,7 @@ impl Default for Outcome {
     /// An empty outcome, to be filled in.
     fn default() -> Outcome {
         Outcome {
-            result: Ok(RenderedValue::of(String::new())),
+            result: Ok(RenderedValue::from_text(String::new())),
             prints: Vec::new(),
             stderr: Vec::new(),
             upstream_calls: Vec::new(),
@@ -85,13 +85,18 @@ impl Default for Outcome {
 
 impl Outcome {
     /// The outcome of a run that has ended: its ending, completed from its account.
-    pub(crate) fn of(ending: Ending, account: &RunAccount) -> Outcome {
+    pub(crate) fn from_ending(ending: Ending, account: &RunAccount) -> Outcome {
         let Ending { result, prints, stderr, fuel, peak_bytes, prelude_trace } = ending;
         let usage =
             Usage { fuel, peak_bytes, duration: account.elapsed(), upstream_calls: account.calls_made() };
         let (upstream_calls, mut notes) = (account.take_ledger(), account.take_notes());
         let call_totals = account.call_totals();
-        notes.extend(unseen::remark(&result, &prints, (&upstream_calls, &call_totals), account.limits()));
+        notes.extend(unreported_failures::remark(
+            &result,
+            &prints,
+            (&upstream_calls, &call_totals),
+            account.limits(),
+        ));
         Outcome { result, prints, stderr, upstream_calls, call_totals, notes, usage, prelude_trace }
     }
 }
@@ -130,7 +135,7 @@ pub struct RenderedValue {
 
 impl RenderedValue {
     /// An answer with this text.
-    pub fn of(text: String) -> RenderedValue {
+    pub fn from_text(text: String) -> RenderedValue {
         let (completion, text_bytes) = (Completion::Value, text.len() as u64);
         RenderedValue {
             completion,

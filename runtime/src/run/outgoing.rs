@@ -27,7 +27,7 @@ pub(crate) struct Outgoing {
 struct ServerQueue {
     bytes: AtomicUsize,
     /// One permit: calls are encoded one at a time, in the order in which they asked.
-    turns: Semaphore,
+    permits: Semaphore,
 }
 
 impl Outgoing {
@@ -48,36 +48,36 @@ impl Outgoing {
     }
 
     /// A permit to encode a call to `server` now; `None` when the call has to wait.
-    pub(crate) fn try_turn(self: &Arc<Outgoing>, server: &Arc<str>) -> Option<Turn> {
+    pub(crate) fn try_permit(self: &Arc<Outgoing>, server: &Arc<str>) -> Option<EncodingPermit> {
         let queue = self.queue(server);
         if !self.has_room(&queue) {
             return None;
         }
-        queue.turns.try_acquire().ok()?.forget();
-        Some(Turn { account: self.clone(), queue })
+        queue.permits.try_acquire().ok()?.forget();
+        Some(EncodingPermit { account: self.clone(), queue })
     }
 
     /// Waits for a permit to encode a call to `server`. Cancel safe.
-    pub(crate) async fn turn(self: Arc<Outgoing>, server: &Arc<str>) -> Turn {
+    pub(crate) async fn permit(self: Arc<Outgoing>, server: &Arc<str>) -> EncodingPermit {
         let queue = self.queue(server);
-        match queue.turns.acquire().await {
+        match queue.permits.acquire().await {
             Ok(permit) => permit.forget(),
             // The semaphore is never closed.
             Err(_) => std::future::pending().await,
         }
-        // From here on, dropping `turn` returns the permit.
-        let turn = Turn { account: self, queue };
+        // From here on, dropping `permit` returns the permit.
+        let permit = EncodingPermit { account: self, queue };
         loop {
-            let freed = turn.account.freed.notified();
+            let freed = permit.account.freed.notified();
             tokio::pin!(freed);
             // From here on no notification is missed.
             freed.as_mut().enable();
-            if turn.account.has_room(&turn.queue) {
+            if permit.account.has_room(&permit.queue) {
                 break;
             }
             freed.await;
         }
-        turn
+        permit
     }
 
     fn queue(&self, server: &Arc<str>) -> Arc<ServerQueue> {
@@ -85,7 +85,7 @@ impl Outgoing {
         if let Some(queue) = queues.get(server) {
             return queue.clone();
         }
-        let queue = Arc::new(ServerQueue { bytes: AtomicUsize::new(0), turns: Semaphore::new(1) });
+        let queue = Arc::new(ServerQueue { bytes: AtomicUsize::new(0), permits: Semaphore::new(1) });
         queues.insert(server.clone(), queue.clone());
         queue
     }
@@ -97,21 +97,21 @@ impl Outgoing {
 
 /// The permit to encode one call; it holds the permit of its server. When it is dropped, the next call in the
 /// queue gets it.
-pub(crate) struct Turn {
+pub(crate) struct EncodingPermit {
     account: Arc<Outgoing>,
     queue: Arc<ServerQueue>,
 }
 
-impl Drop for Turn {
+impl Drop for EncodingPermit {
     fn drop(&mut self) {
-        self.queue.turns.add_permits(1);
+        self.queue.permits.add_permits(1);
     }
 }
 
 /// Spare capacity that a text may keep without being reallocated.
 const SLACK: usize = 64;
 
-impl Turn {
+impl EncodingPermit {
     /// Charges the encoded arguments to the account.
     pub(crate) fn charge(self, mut text: String) -> Arguments {
         if text.capacity() - text.len() > SLACK {
@@ -172,37 +172,37 @@ mod tests {
     use futures_util::poll;
     use std::task::Poll;
 
-    fn charge(turn: Turn, bytes: usize) -> Arguments {
-        turn.charge("x".repeat(bytes))
+    fn charge(permit: EncodingPermit, bytes: usize) -> Arguments {
+        permit.charge("x".repeat(bytes))
     }
 
     #[tokio::test]
     async fn nothing_is_encoded_while_too_much_waits() {
         let account = Outgoing::new(100 << 20);
-        let first = charge(account.try_turn(&"a".into()).unwrap(), 5 << 20);
-        assert!(account.try_turn(&"a".into()).is_none() && account.bytes() == 5 << 20);
-        assert!(account.try_turn(&"b".into()).is_some(), "another server is nobody's fault");
+        let first = charge(account.try_permit(&"a".into()).unwrap(), 5 << 20);
+        assert!(account.try_permit(&"a".into()).is_none() && account.bytes() == 5 << 20);
+        assert!(account.try_permit(&"b".into()).is_some(), "another server is nobody's fault");
         let a = "a".into();
-        let (one, two) = (account.clone().turn(&a), account.clone().turn(&a));
+        let (one, two) = (account.clone().permit(&a), account.clone().permit(&a));
         tokio::pin!(one, two);
         assert!(poll!(&mut one).is_pending() && poll!(&mut two).is_pending());
         drop(first);
-        let Poll::Ready(turn) = poll!(&mut one) else { panic!("there is room") };
-        assert!(poll!(&mut two).is_pending(), "one turn at a time");
-        let second = charge(turn, 10);
-        let Poll::Ready(turn) = poll!(&mut two) else { panic!("there is room for both") };
-        drop((second, turn));
+        let Poll::Ready(permit) = poll!(&mut one) else { panic!("there is room") };
+        assert!(poll!(&mut two).is_pending(), "one permit at a time");
+        let second = charge(permit, 10);
+        let Poll::Ready(permit) = poll!(&mut two) else { panic!("there is room for both") };
+        drop((second, permit));
         assert_eq!(account.bytes(), 0);
     }
 
     #[tokio::test]
     async fn all_servers_together_have_a_share_of_the_memory() {
         let account = Outgoing::new(1 << 20);
-        let text = charge(account.try_turn(&"a".into()).unwrap(), 1 << 18);
+        let text = charge(account.try_permit(&"a".into()).unwrap(), 1 << 18);
         let b = "b".into();
-        let waiting = account.clone().turn(&b);
+        let waiting = account.clone().permit(&b);
         tokio::pin!(waiting);
-        assert!(account.try_turn(&"b".into()).is_none() && poll!(&mut waiting).is_pending());
+        assert!(account.try_permit(&"b".into()).is_none() && poll!(&mut waiting).is_pending());
         drop(text);
         assert!(poll!(&mut waiting).is_ready());
     }

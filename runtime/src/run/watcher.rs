@@ -51,7 +51,7 @@ impl RunWatcher for oneshot::Sender<Outcome> {
 pub(crate) struct Recipient {
     watcher: Option<Box<dyn RunWatcher>>,
     /// What the watcher has been notified of, if it follows the run.
-    told: Option<Told>,
+    reported: Option<Reported>,
     interrupt: Interrupt,
     limits: Limits,
     secrets: SecretRegistry,
@@ -64,8 +64,8 @@ impl Recipient {
         limits: Limits,
         secrets: SecretRegistry,
     ) -> Recipient {
-        let told = watcher.follows().then(Told::default);
-        Recipient { watcher: Some(watcher), told, interrupt, limits, secrets }
+        let reported = watcher.follows().then(Reported::default);
+        Recipient { watcher: Some(watcher), reported, interrupt, limits, secrets }
     }
 
     pub(crate) fn send(mut self, mut outcome: Outcome) {
@@ -80,22 +80,22 @@ impl Recipient {
 
     /// Whether the watcher wants lines and calls.
     pub(crate) fn follows(&self) -> bool {
-        self.told.is_some()
+        self.reported.is_some()
     }
 
     /// Delivers lines and calls that are new to the watcher; `calls` returns those after the first `n`.
     pub(crate) fn follow(&mut self, lines: &[String], calls: impl FnOnce(usize) -> Vec<CallRecord>) {
-        let (Some(told), Some(watcher)) = (&mut self.told, &mut self.watcher) else { return };
+        let (Some(reported), Some(watcher)) = (&mut self.reported, &mut self.watcher) else { return };
         // Replies arrive before a quantum, lines are printed in it.
-        for mut call in calls(told.calls) {
+        for mut call in calls(reported.calls) {
             clean_call(&mut call, &self.secrets);
             watcher.called(&call);
-            told.calls += 1;
+            reported.calls += 1;
         }
-        for line in lines.iter().skip(told.lines) {
+        for line in lines.iter().skip(reported.lines) {
             watcher.printed(&self.secrets.scrub(line));
         }
-        told.lines = told.lines.max(lines.len());
+        reported.lines = reported.lines.max(lines.len());
     }
 
     pub(crate) fn begun(&mut self) {
@@ -125,7 +125,7 @@ impl Recipient {
 
 /// How much of a run its watcher has been notified of.
 #[derive(Default)]
-struct Told {
+struct Reported {
     lines: usize,
     calls: usize,
 }
@@ -138,7 +138,7 @@ impl Drop for Recipient {
             None => Failure::defect("the program could not be started"),
         };
         let account = RunAccount::new(self.limits, self.interrupt.clone());
-        let mut outcome = Outcome::of(Ending::failed(failure), &account);
+        let mut outcome = Outcome::from_ending(Ending::failed(failure), &account);
         release(&mut outcome, &self.secrets);
         watcher.ended(outcome);
     }

@@ -28,7 +28,7 @@ impl Sink for Vec<u8> {
 
 /// Finds where some canonical bytes lie in the text. It is separate because few are wanted, and the text may
 /// be long.
-struct Places<'w> {
+struct RangeFinder<'w> {
     /// Indices of the wanted canonical bytes, ascending.
     wanted: &'w [usize],
     /// Canonical bytes so far.
@@ -36,7 +36,7 @@ struct Places<'w> {
     places: Vec<(usize, usize)>,
 }
 
-impl Sink for Places<'_> {
+impl Sink for RangeFinder<'_> {
     fn push(&mut self, _: u8, start: usize, end: usize) {
         if self.wanted.get(self.places.len()) == Some(&self.count) {
             self.places.push((start, end));
@@ -62,8 +62,8 @@ pub(super) fn canonical(text: &[u8]) -> Vec<u8> {
 }
 
 /// The ranges in a text of the canonical bytes with these ascending indices.
-pub(super) fn places(text: &[u8], wanted: &[usize]) -> Vec<(usize, usize)> {
-    let mut sink = Places { wanted, count: 0, places: Vec::with_capacity(wanted.len()) };
+pub(super) fn ranges_of(text: &[u8], wanted: &[usize]) -> Vec<(usize, usize)> {
+    let mut sink = RangeFinder { wanted, count: 0, places: Vec::with_capacity(wanted.len()) };
     write(text, &mut sink);
     sink.places
 }
@@ -136,7 +136,7 @@ impl DecodedUnit {
     }
 
     /// Its byte, if it is exactly one.
-    fn only(&self) -> Option<u8> {
+    fn single(&self) -> Option<u8> {
         (self.length == 1).then_some(self.bytes[0])
     }
 }
@@ -168,7 +168,7 @@ fn unit(text: &[u8], at: usize, depth: u32) -> DecodedUnit {
         };
         let Some(unit) = decoded else { return last(lead, at, escaped) };
         let counts_as_escaped = if by_escape { std::mem::take(&mut pending) } else { escaped };
-        match unit.only() {
+        match unit.single() {
             Some(b'\\') => (pending, escaped, lead, at) = (true, true, b'\\', unit.end),
             Some(byte) if counts_as_escaped || matches!(byte, b'%' | b'&') => {
                 (escaped, lead, at) = (counts_as_escaped, byte, unit.end);
@@ -195,7 +195,7 @@ fn digits(text: &[u8], mut at: usize, count: usize, radix: u32, depth: u32) -> O
             byte => DecodedUnit::byte(byte, at + 1),
         };
         // Eight hexadecimal digits are 32 bits.
-        value = value * radix + char::from(digit.only()?).to_digit(radix)?;
+        value = value * radix + char::from(digit.single()?).to_digit(radix)?;
         at = digit.end;
     }
     Some((value, at))
@@ -335,8 +335,8 @@ mod tests {
         assert_eq!(String::from_utf8_lossy(&canonical(text.as_bytes())), "x\"é😀A");
         let all: Vec<usize> = (0..9).collect();
         let expected = [(0, 1), (1, 3), (3, 9), (3, 9), (9, 21), (9, 21), (9, 21), (9, 21), (21, 24)];
-        assert_eq!(places(text.as_bytes(), &all), expected);
-        assert_eq!(places(text.as_bytes(), &[1, 3, 8]), [expected[1], expected[3], expected[8]]);
+        assert_eq!(ranges_of(text.as_bytes(), &all), expected);
+        assert_eq!(ranges_of(text.as_bytes(), &[1, 3, 8]), [expected[1], expected[3], expected[8]]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! long secret needs no more states, and where a text was cut, it is known how much of a secret is there.
 //! Parts from the middle of a secret are found by `fragments`.
 
-use super::canonical::{canonical, places};
+use super::canonical::{canonical, ranges_of};
 use super::forms::{Forms, SHORTEST};
 use super::fragments::{Borders, Fragments, broken_escape, ellipsis};
 use aho_corasick::{AhoCorasick, MatchKind};
@@ -59,7 +59,7 @@ impl Finder {
             // be the same.
             let mut wanted: Vec<usize> = hits.iter().flat_map(|hit| [hit.start, hit.end - 1]).collect();
             wanted.dedup();
-            let places = places(text.as_bytes(), &wanted);
+            let places = ranges_of(text.as_bytes(), &wanted);
             let at = |index: usize| wanted.binary_search(&index).ok().and_then(|at| places.get(at)).copied();
             // Every wanted byte exists: the ranges come from this text.
             found.extend(hits.iter().filter_map(|hit| Some(at(hit.start)?.0..at(hit.end - 1)?.1)));

@@ -36,7 +36,7 @@ pub(super) fn is_ordinary(value: &str) -> bool {
 }
 
 /// Every form of a secret; none if it is too short.
-pub(super) fn of(value: &str) -> Forms {
+pub(super) fn forms_of(value: &str) -> Forms {
     let mut forms = Forms::default();
     for text in parts(value) {
         add(&mut forms, text);
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     fn texts(value: &str) -> Vec<String> {
-        of(value).canonical.iter().map(|form| String::from_utf8_lossy(form).into_owned()).collect()
+        forms_of(value).canonical.iter().map(|form| String::from_utf8_lossy(form).into_owned()).collect()
     }
 
     #[test]

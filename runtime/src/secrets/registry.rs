@@ -2,7 +2,7 @@
 
 use super::document::{DocumentShape, scrub_document};
 use super::finder::{Finder, Tail};
-use super::forms::{self, Forms};
+use super::forms::{self, Forms, forms_of};
 use super::{CleanText, REDACTED};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +67,7 @@ impl SecretRegistry {
         if forms::is_ordinary(value) {
             return Protection::Ordinary;
         }
-        if forms::of(value).canonical.is_empty() {
+        if forms_of(value).canonical.is_empty() {
             return Protection::TooShort;
         }
         let mut secrets = self.shared.secrets.write().unwrap_or_else(PoisonError::into_inner);
@@ -137,7 +137,7 @@ impl SecretRegistry {
         let finder = secrets.finder.get_or_init(|| {
             let mut all = Forms::default();
             for value in &secrets.values {
-                all.append(forms::of(value.expose_secret()));
+                all.append(forms_of(value.expose_secret()));
             }
             Arc::new(Finder::new(all))
         });

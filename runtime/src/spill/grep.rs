@@ -68,7 +68,7 @@ impl Spilled {
         let searched = searcher.search_reader(&matcher, file, &mut found).map_err(|error| {
             LookError::Io(format!("{error}; a line may have {LONGEST_LINE} bytes to be searched: use slice"))
         });
-        self.still(searched)?;
+        self.unless_evicted(searched)?;
         Ok(found.shown)
     }
 }

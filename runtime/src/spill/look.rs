@@ -3,7 +3,7 @@
 use super::form::{JsonPath, TopLevel};
 use super::grep::{Grep, GrepMatches};
 use super::store::{STRIDE, Spilled};
-use crate::tasks::{StopFlag, look_aside};
+use crate::tasks::{StopFlag, read_blocking};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct Stat {
 
 /// A part of a spilled result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptPart {
+pub struct SpillPart {
     /// The text; bytes that are no UTF-8 are replaced.
     pub text: String,
     /// The part is longer than the text.
@@ -73,9 +73,9 @@ pub enum Looked {
     /// Size and outermost value.
     Size(Stat, TopLevel),
     /// Lines.
-    Lines(KeptPart),
+    Lines(SpillPart),
     /// The beginning.
-    Beginning(KeptPart),
+    Beginning(SpillPart),
     /// Lines that match.
     Matches(GrepMatches),
     /// JSON text; `None` for no match.
@@ -132,7 +132,7 @@ impl Look {
 
 impl Spilled {
     /// The result of a look, unless the spilled result was evicted meanwhile.
-    pub(super) fn still<T>(&self, looked: Result<T, LookError>) -> Result<T, LookError> {
+    pub(super) fn unless_evicted<T>(&self, looked: Result<T, LookError>) -> Result<T, LookError> {
         if self.is_gone() { Err(LookError::Gone) } else { looked }
     }
 
@@ -143,21 +143,21 @@ impl Spilled {
     /// The path is invalid, the match is longer, or the file cannot be read.
     pub fn json_path(&self, path: &str, most_bytes: usize) -> Result<Option<Vec<u8>>, LookError> {
         let path = JsonPath::read(path).map_err(LookError::Pattern)?;
-        self.still(path.find(self, most_bytes, &StopFlag::default()))
+        self.unless_evicted(path.find(self, most_bytes, &StopFlag::default()))
     }
 
     /// Reads on a blocking thread; stops when the future is dropped. Texts have at most `most` bytes.
     ///
     /// # Errors
     /// See [`LookError`].
-    pub async fn look_aside(self: Arc<Spilled>, look: Look, most: usize) -> Result<Looked, LookError> {
-        let looked = look_aside(move |stop| self.look(look, most, stop)).await;
+    pub async fn read_blocking(self: Arc<Spilled>, look: Look, most: usize) -> Result<Looked, LookError> {
+        let looked = read_blocking(move |stop| self.look(look, most, stop)).await;
         looked.unwrap_or_else(|| Err(LookError::Io("its reader has failed".to_owned())))
     }
 
     fn look(&self, look: Look, most: usize, stop: &StopFlag) -> Result<Looked, LookError> {
         Ok(match look {
-            Look::Stat => self.still(Ok(Looked::Size(self.stat(), self.top_level())))?,
+            Look::Stat => self.unless_evicted(Ok(Looked::Size(self.stat(), self.top_level())))?,
             Look::Head(lines) => Looked::Lines(self.head(lines, most)?),
             Look::Tail(lines) => Looked::Lines(self.tail(lines, most)?),
             Look::Slice(from, to) => Looked::Lines(self.slice(from, to, most)?),
@@ -165,7 +165,7 @@ impl Spilled {
                 Looked::Matches(self.grep(&Grep { pattern, context, most_bytes: most }, stop)?)
             }
             Look::Read(bytes) => Looked::Beginning(self.read(bytes.min(most))?),
-            Look::Path(path) => Looked::Json(self.still(path.find(self, most, stop))?),
+            Look::Path(path) => Looked::Json(self.unless_evicted(path.find(self, most, stop))?),
         })
     }
 
@@ -178,16 +178,16 @@ impl Spilled {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn read(&self, most_bytes: usize) -> Result<KeptPart, LookError> {
-        let (text, truncated) = self.still(self.bytes_at(0, self.bytes, most_bytes))?;
-        Ok(KeptPart { text, truncated, from_line: 1 })
+    pub fn read(&self, most_bytes: usize) -> Result<SpillPart, LookError> {
+        let (text, truncated) = self.unless_evicted(self.bytes_at(0, self.bytes, most_bytes))?;
+        Ok(SpillPart { text, truncated, from_line: 1 })
     }
 
     /// The first lines.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn head(&self, lines: u64, most_bytes: usize) -> Result<KeptPart, LookError> {
+    pub fn head(&self, lines: u64, most_bytes: usize) -> Result<SpillPart, LookError> {
         self.slice(1, lines, most_bytes)
     }
 
@@ -195,7 +195,7 @@ impl Spilled {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn tail(&self, lines: u64, most_bytes: usize) -> Result<KeptPart, LookError> {
+    pub fn tail(&self, lines: u64, most_bytes: usize) -> Result<SpillPart, LookError> {
         self.slice(self.lines.saturating_sub(lines) + 1, self.lines, most_bytes)
     }
 
@@ -203,14 +203,14 @@ impl Spilled {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn slice(&self, from: u64, to: u64, most_bytes: usize) -> Result<KeptPart, LookError> {
+    pub fn slice(&self, from: u64, to: u64, most_bytes: usize) -> Result<SpillPart, LookError> {
         let read = || {
             let begin = self.line_start(from.max(1))?;
             let end = self.line_start(to.saturating_add(1))?;
             self.bytes_at(begin, end.max(begin), most_bytes)
         };
-        let (text, truncated) = self.still(read())?;
-        Ok(KeptPart { text, truncated, from_line: from.max(1) })
+        let (text, truncated) = self.unless_evicted(read())?;
+        Ok(SpillPart { text, truncated, from_line: from.max(1) })
     }
 
     /// Offset of a line's beginning; beyond the last line, the end of the file.

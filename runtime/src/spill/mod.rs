@@ -6,22 +6,22 @@
 //! process and is removed with it; the folder of a killed process is removed by the next one.
 //!
 //! # Layout
-//! - `place`: a store that is opened on first use; `owned`: the results of one program or session
+//! - `lazy`: a store that is opened on first use; `owned`: the results of one program or session
 //! - `folder`: the private folder, and removal of abandoned ones; `store`: files and their size limit
 //! - `form`: converts a server's message to readable lines; `look`: parts of a file; `grep`: lines that match
 
 mod folder;
 mod form;
 mod grep;
+mod lazy;
 mod look;
 mod owned;
-mod place;
 mod store;
 
 pub(crate) use form::form_raw;
 pub use form::{JsonPath, TopLevel};
 pub use grep::{Grep, GrepMatches, linear_matcher};
-pub use look::{DEFAULT_LINES, KeptPart, LONGEST_PATTERN, Look, LookError, Looked, MOST_CONTEXT, Stat};
+pub use lazy::LazySpillStore;
+pub use look::{DEFAULT_LINES, LONGEST_PATTERN, Look, LookError, Looked, MOST_CONTEXT, SpillPart, Stat};
 pub use owned::OwnedSpills;
-pub use place::SpillPlace;
 pub use store::{RawSpill, SpillError, SpillOptions, SpillStore, Spilled, names_in};

@@ -7,7 +7,7 @@ use crate::guest::lisp::prelude::Prelude;
 use crate::host::HostTool;
 use crate::secrets::SecretRegistry;
 use crate::tools::SnapshotMode;
-use crate::upstream::{ClientFeatures, StartPlaces};
+use crate::upstream::{ClientFeatures, StartPermits};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ pub struct RuntimeConfig {
     /// Which servers start immediately.
     pub start: StartPolicy,
     /// How many servers may be starting at once; others wait.
-    pub places: StartPlaces,
+    pub start_permits: StartPermits,
     /// The pause before a failed start of a lenient server is retried without a call; it doubles with every
     /// failure. `None`: only calls retry.
     pub try_again: Option<Duration>,
@@ -92,7 +92,7 @@ impl Default for RuntimeConfig {
             servers: Vec::new(),
             startup: None,
             start: StartPolicy::All,
-            places: StartPlaces::default(),
+            start_permits: StartPermits::default(),
             try_again: Some(DEFAULT_TRY_AGAIN),
             snapshot: None,
             list_ttl: None,

@@ -176,7 +176,7 @@ impl Supervision {
             description: entry.description,
             transport: entry.transport,
             handshake_timeout: entry.handshake_timeout,
-            places: config.places.clone(),
+            start_permits: config.start_permits.clone(),
             failed_start: match (at_once, policy, config.try_again) {
                 (true, Startup::Strict, _) => FailedStart::Reported,
                 (true, Startup::Lenient, Some(pause)) => FailedStart::TriedAgain(pause),
@@ -227,7 +227,7 @@ pub(crate) struct Starts {
     pub(crate) lenient: Vec<Starting>,
 }
 
-/// Starts servers, limited by their [`StartPlaces`](crate::upstream::StartPlaces).
+/// Starts servers, limited by their [`StartPermits`](crate::upstream::StartPermits).
 pub(crate) fn start_all(servers: Vec<(Arc<dyn Upstream>, Startup)>, observer: Option<&Observer>) -> Starts {
     let mut starts = Starts::default();
     for (upstream, policy) in servers {

@@ -2,8 +2,8 @@
 //! proxied calls and scripts.
 
 use super::UpstreamTool;
+use super::call_messages::{Notation, Path, Problem, WrongCall, not_sent, review, undeclared_note};
 use super::expectation::{Judge, MOST_COMPARED, Names, ValueShape, below, items, mismatch};
-use super::words::{Notation, Path, Problem, WrongCall, not_sent, review, undeclared_note};
 use serde_json::Value as Json;
 
 /// Checks the text of a call's arguments, which must be a JSON object. Returns notes to the client about
@@ -29,7 +29,7 @@ pub fn check_arguments(server: &str, tool: &UpstreamTool, arguments: &str) -> Re
             let note = |name: &String| undeclared_note(server, tool, name, Notation::Json);
             Ok(check.undeclared.iter().map(note).collect())
         }
-        Err(problem) => Err(problem.of(server, tool)),
+        Err(problem) => Err(problem.into_wrong_call(server, tool)),
     }
 }
 
@@ -59,7 +59,7 @@ impl<'s> Check<'s> {
         path: &Path,
         is_top: bool,
     ) -> Result<(), Problem> {
-        let names = Names::of(&self.judge, schema);
+        let names = Names::for_object(&self.judge, schema);
         let given = object.keys().map(String::as_str);
         let undeclared =
             review::<Problem>(&names, given, |name| object.contains_key(name), || path.clone(), |_| Ok(()))?;

@@ -215,7 +215,7 @@ pub(crate) enum Verdict {
 
 impl<'s> Names<'s> {
     /// The rules of the object that the schema describes.
-    pub(crate) fn of(judge: &Judge<'s>, schema: &'s Json) -> Names<'s> {
+    pub(crate) fn for_object(judge: &Judge<'s>, schema: &'s Json) -> Names<'s> {
         Names { schema: container(judge, schema, "object") }
     }
 
@@ -376,7 +376,8 @@ mod tests {
 
     #[test]
     fn names_are_refused_only_by_closed_schemas() {
-        let judge = |schema: Json, name: &str| Names::of(&Judge::new(&schema, u64::MAX), &schema).judge(name);
+        let judge =
+            |schema: Json, name: &str| Names::for_object(&Judge::new(&schema, u64::MAX), &schema).judge(name);
         let properties = json!({"a-b": {}, "c_d": {}});
         let closed = json!({"properties": properties, "additionalProperties": false});
         assert_eq!(
@@ -390,7 +391,7 @@ mod tests {
         );
         assert_eq!(judge(json!({"properties": properties, "anyOf": [{}]}), "x"), Verdict::Known);
         assert_eq!(judge(json!({"type": "object"}), "x"), Verdict::Known);
-        let names = Names::of(&Judge::new(&closed, u64::MAX), &closed);
+        let names = Names::for_object(&Judge::new(&closed, u64::MAX), &closed);
         assert_eq!((names.spelled("a-b", true), names.spelled("c-d", true)), ("a-b".into(), "c_d".into()));
         assert_eq!((names.spelled("c-d", false), names.spelled("e-f", true)), ("c-d".into(), "e-f".into()));
     }

@@ -4,34 +4,35 @@
 //! - `tool`, `policy`: one server's tools, and which of them may be called; `catalog`: the tools of all
 //!   servers
 //! - `expectation`: checks one value and the names of a map against a schema; `schema`: schemas as words;
-//!   `plain`: schemas of scalars; `signature`: schemas as signatures and example arguments; `seen`: observed
+//!   `plain`: schemas of scalars; `signature`: schemas as signatures and example arguments; `observed_results`: observed
 //!   shapes of undeclared results
 //! - `target`: the target of a call: a tool, a resource, a prompt or a list
 //! - `qualified`: names of tools with their servers
 //! - `check`: checks JSON arguments against their schema
-//! - `words`: texts about wrong calls; the same for literal calls, computed ones and JSON callers
+//! - `call_messages`: texts about wrong calls; the same for literal calls, computed ones and JSON callers
 //! - [`text`]: tools as text; [`visible`]: makes invisible characters of servers' texts visible; `suggest`:
 //!   the nearest known name
 
+pub(crate) mod call_messages;
 mod catalog;
 mod check;
 pub(crate) mod expectation;
+pub(crate) mod observed_results;
 mod plain;
 mod policy;
 mod qualified;
 pub(crate) mod schema;
-pub(crate) mod seen;
 pub(crate) mod signature;
 pub(crate) mod suggest;
 mod target;
 pub mod text;
 mod tool;
 pub mod visible;
-pub(crate) mod words;
 
 #[cfg(feature = "agent")]
 pub(crate) use signature::typed;
 
+pub use call_messages::{Notation, WrongCall};
 pub use catalog::{Catalog, CatalogServer, LookUp, ServerNames, SharedCatalog, SnapshotMode};
 pub use check::check_arguments;
 #[cfg(feature = "agent")]
@@ -41,7 +42,6 @@ pub use policy::{NameRule, Refusal, ToolPattern, ToolPolicy};
 pub use qualified::qualified_name;
 pub use target::{CallTarget, ListKind};
 pub use tool::{Annotations, Listed, ToolList, UpstreamTool};
-pub use words::{Notation, WrongCall};
 
 /// Server name of the host's tools: the namespace in which programs call them.
 pub const HOST: &str = "tool";

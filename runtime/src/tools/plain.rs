@@ -39,7 +39,7 @@ const MORE: [&str; 6] = ["const", "enum", "anyOf", "oneOf", "allOf", "$ref"];
 
 impl PlainArguments {
     /// The arguments of a schema, if it is plain.
-    pub(crate) fn of(schema: &Json) -> Option<PlainArguments> {
+    pub(crate) fn from_schema(schema: &Json) -> Option<PlainArguments> {
         let members = schema.as_object()?;
         let known = ["type", "properties", "required", "additionalProperties"];
         let is_known = |name: &String| known.contains(&name.as_str()) || PROSE.contains(&name.as_str());
@@ -47,9 +47,10 @@ impl PlainArguments {
             return None;
         }
         let properties = member(schema, "properties")?.as_object().filter(|all| all.len() <= MOST)?;
-        let arguments = properties
-            .iter()
-            .map(|(name, property)| PlainArgument { name: name.clone(), kind: PlainKind::of(property) });
+        let arguments = properties.iter().map(|(name, property)| PlainArgument {
+            name: name.clone(),
+            kind: PlainKind::from_schema(property),
+        });
         let arguments: Vec<PlainArgument> = arguments.collect();
         let mut required = 0;
         for name in member(schema, "required").and_then(Json::as_array).into_iter().flatten() {
@@ -75,7 +76,7 @@ impl PlainArguments {
 }
 
 impl PlainKind {
-    fn of(schema: &Json) -> PlainKind {
+    fn from_schema(schema: &Json) -> PlainKind {
         if MORE.iter().any(|name| member(schema, name).is_some()) {
             return PlainKind::Other;
         }

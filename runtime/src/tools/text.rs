@@ -1,7 +1,7 @@
 //! Describes tools as text: arguments, an example call, documentation, one-line summaries.
 
 use super::schema::{key, word};
-use super::signature::alternative::{Demand, Plain, Said};
+use super::signature::alternative::{Constraint, Demand, Plain};
 use super::signature::example;
 use super::signature::typed::{result, typed};
 use super::signature::variants::Variants;
@@ -77,12 +77,12 @@ pub(crate) fn summary(name: &str, description: Option<&str>) -> String {
 /// Arguments as `{:path string :limit integer?}`: required ones in schema order, then optional ones by name.
 pub fn arguments(input_schema: &Json) -> String {
     let variants = Variants::new(input_schema);
-    let rows: Vec<String> = merged(&variants.of(&[Said::Is(input_schema)]))
+    let rows: Vec<String> = merged(&variants.alternatives(&[Constraint::Is(input_schema)]))
         .map(|row| {
             let mark = if row.required { "" } else { "?" };
             let word = match row.demand[..] {
-                [Said::Is(schema)] => word(input_schema, schema),
-                _ => kinds(&variants.of(&row.demand)),
+                [Constraint::Is(schema)] => word(input_schema, schema),
+                _ => kinds(&variants.alternatives(&row.demand)),
             };
             format!("{} {word}{mark}", key(row.name))
         })
@@ -177,7 +177,7 @@ pub fn documentation(server: &str, tool: &UpstreamTool, seen: Option<&str>) -> S
     }
     text.push_str(&format!("\n\nArgs: {}", typed(schema, schema)));
     let variants = Variants::new(schema);
-    let all = variants.of(&[Said::Is(schema)]);
+    let all = variants.alternatives(&[Constraint::Is(schema)]);
     let required: Vec<String> = merged(&all).filter(|row| row.required).map(|row| key(row.name)).collect();
     let required = if required.is_empty() { "none".to_owned() } else { required.join(" ") };
     text.push_str(&format!("\nRequired args: {required}"));
@@ -230,7 +230,7 @@ fn explain<'s>(
             return;
         }
         let path = [path, &[name]].concat();
-        let inside = variants.of(&demand);
+        let inside = variants.alternatives(&demand);
         let described = inside.iter().find_map(|plain| plain.about);
         let about = paragraph(described.unwrap_or_default(), EXPLANATION, "    ");
         if !about.is_empty() {
@@ -239,8 +239,11 @@ fn explain<'s>(
         }
         if path.len() < DEEPEST_EXPLAINED {
             for plain in &inside {
-                let items =
-                    if plain.items.is_empty() { vec![plain.clone()] } else { variants.of(&plain.items) };
+                let items = if plain.items.is_empty() {
+                    vec![plain.clone()]
+                } else {
+                    variants.alternatives(&plain.items)
+                };
                 explain(variants, &items, &path, left, rows);
             }
         }

@@ -20,14 +20,14 @@ struct CallersState {
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Owners {
     #[default]
-    Nobody,
+    None,
     One(u64),
     Several,
 }
 
 /// What a server wants from a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asks {
+pub(super) enum RequestKind {
     /// Input from a person: for one call only.
     Form,
     /// Folders: a server may use them for later calls, too.
@@ -41,7 +41,7 @@ impl Callers {
         let number = state.next;
         state.next += 1;
         state.owners = match (state.owners, client.as_ref().map(|client| client.owner)) {
-            (Owners::Nobody, Some(owner)) => Owners::One(owner),
+            (Owners::None, Some(owner)) => Owners::One(owner),
             (Owners::One(known), Some(owner)) if known == owner => Owners::One(known),
             _ => Owners::Several,
         };
@@ -53,7 +53,7 @@ impl Callers {
     ///
     /// # Errors
     /// Why there is none.
-    pub(super) fn asked(&self, asks: Asks) -> Result<Arc<dyn ServedClient>, &'static str> {
+    pub(super) fn asked(&self, kind: RequestKind) -> Result<Arc<dyn ServedClient>, &'static str> {
         let state = self.lock();
         let clients = || state.calls.iter().map(|(_, client)| client.as_ref());
         let Some(first) = clients().next() else {
@@ -65,14 +65,14 @@ impl Callers {
                 "calls of several clients are under way, and it is not known which of them is to be asked",
             );
         }
-        if asks == Asks::Roots && state.owners == Owners::Several {
+        if kind == RequestKind::Roots && state.owners == Owners::Several {
             return Err(
                 "clients of several owners call this server, which would use the folders of one for all",
             );
         }
-        let offers = |client: &CallingClient| match asks {
-            Asks::Form => client.offered.elicitation,
-            Asks::Roots => client.offered.roots,
+        let offers = |client: &CallingClient| match kind {
+            RequestKind::Form => client.offered.elicitation,
+            RequestKind::Roots => client.offered.roots,
         };
         // The latest call most likely caused the request.
         let asked =
@@ -118,24 +118,24 @@ mod tests {
     fn only_one_client_can_be_meant() {
         let all = Offered { elicitation: true, roots: true };
         let callers = Arc::<Callers>::default();
-        let why = |asks| callers.asked(asks).err().unwrap_or("asked");
-        assert!(why(Asks::Form).starts_with("no call is under way"));
+        let why = |kind| callers.asked(kind).err().unwrap_or("asked");
+        assert!(why(RequestKind::Form).starts_with("no call is under way"));
         let one = client(1, all);
         let first = callers.enter(Some(one.clone()));
         let again = callers.enter(Some(CallingClient { asked: None, ..one.clone() }));
-        assert_eq!((why(Asks::Form), why(Asks::Roots)), ("asked", "asked"));
+        assert_eq!((why(RequestKind::Form), why(RequestKind::Roots)), ("asked", "asked"));
         let other = callers.enter(Some(client(1, Offered::default())));
-        assert!(why(Asks::Form).starts_with("calls of several clients"));
+        assert!(why(RequestKind::Form).starts_with("calls of several clients"));
         drop((first, again));
-        assert!(why(Asks::Form).ends_with("does not offer this"));
+        assert!(why(RequestKind::Form).ends_with("does not offer this"));
         drop(other);
         let unknown = callers.enter(None);
-        assert!(why(Asks::Form).ends_with("does not offer this"));
+        assert!(why(RequestKind::Form).ends_with("does not offer this"));
         let _first = callers.enter(Some(one));
-        assert!(why(Asks::Form).starts_with("calls of several clients"));
+        assert!(why(RequestKind::Form).starts_with("calls of several clients"));
         drop(unknown);
-        assert_eq!(why(Asks::Form), "asked");
+        assert_eq!(why(RequestKind::Form), "asked");
         // There was a call of an unknown owner.
-        assert!(why(Asks::Roots).starts_with("clients of several owners"));
+        assert!(why(RequestKind::Roots).starts_with("clients of several owners"));
     }
 }

@@ -2,7 +2,7 @@
 //! that it works in). They are declared to a server only when the client supports them, so this has to be
 //! known at the handshake.
 
-use super::callers::{Asks, Callers};
+use super::callers::{Callers, RequestKind};
 use crate::run::client::{Offered, ServedClient};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -20,7 +20,7 @@ const LARGEST: usize = 64 << 10;
 
 /// A server's request as it is sent to the client.
 pub(super) struct PassedRequest {
-    pub(super) asks: Asks,
+    pub(super) kind: RequestKind,
     pub(super) method: &'static str,
     /// JSON text.
     pub(super) params: String,
@@ -48,9 +48,11 @@ impl Offered {
         params: &str,
     ) -> Option<Result<PassedRequest, &'static str>> {
         match method {
-            "roots/list" if self.roots => {
-                Some(Ok(PassedRequest { asks: Asks::Roots, method: "roots/list", params: "{}".to_owned() }))
-            }
+            "roots/list" if self.roots => Some(Ok(PassedRequest {
+                kind: RequestKind::Roots,
+                method: "roots/list",
+                params: "{}".to_owned(),
+            })),
             "elicitation/create" if self.elicitation => Some(form(server, params)),
             _ => None,
         }
@@ -75,14 +77,14 @@ fn form(server: &str, params: &str) -> Result<PassedRequest, &'static str> {
     // A message to the client is one line; in JSON, line breaks occur only between values.
     let schema = schema.get().replace(['\n', '\r'], " ");
     let params = format!("{{\"message\":{message},\"requestedSchema\":{schema}}}");
-    Ok(PassedRequest { asks: Asks::Form, method: "elicitation/create", params })
+    Ok(PassedRequest { kind: RequestKind::Form, method: "elicitation/create", params })
 }
 
 #[derive(Clone)]
 enum Served {
     /// It has not declared its features.
     Expected(Instant),
-    Nobody,
+    NoClient,
     Client(Offered, Arc<dyn ServedClient>),
     /// There are many clients; requests go to those with calls under way. These features are declared for all
     /// of them.
@@ -96,7 +98,7 @@ pub struct ClientFeatures(Arc<watch::Sender<Served>>);
 impl Default for ClientFeatures {
     /// There is no client.
     fn default() -> ClientFeatures {
-        ClientFeatures(Arc::new(watch::Sender::new(Served::Nobody)))
+        ClientFeatures(Arc::new(watch::Sender::new(Served::NoClient)))
     }
 }
 
@@ -104,7 +106,7 @@ impl std::fmt::Debug for ClientFeatures {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match &*self.0.borrow() {
             Served::Expected(_) => "ClientFeatures(expected)",
-            Served::Nobody => "ClientFeatures(nobody)",
+            Served::NoClient => "ClientFeatures(nobody)",
             Served::Client(..) => "ClientFeatures(a client)",
             Served::Callers(_) => "ClientFeatures(callers)",
         })
@@ -129,16 +131,16 @@ impl ClientFeatures {
     }
 
     /// There is no client with features, or it has disconnected.
-    pub fn nobody(&self) {
-        self.0.send_replace(Served::Nobody);
+    pub fn clear(&self) {
+        self.0.send_replace(Served::NoClient);
     }
 
     /// The expected client has declared no features.
-    pub fn says_nothing(&self) {
+    pub fn declare_none(&self) {
         self.0.send_if_modified(|served| {
             let is_expected = matches!(served, Served::Expected(_));
             if is_expected {
-                *served = Served::Nobody;
+                *served = Served::NoClient;
             }
             is_expected
         });
@@ -149,14 +151,14 @@ impl ClientFeatures {
         let mut served = self.0.subscribe();
         let since = match &*served.borrow() {
             Served::Expected(since) => *since,
-            Served::Nobody => return Offered::default(),
+            Served::NoClient => return Offered::default(),
             Served::Client(offered, _) | Served::Callers(offered) => return *offered,
         };
         let said = served.wait_for(|served| !matches!(served, Served::Expected(_)));
         match timeout_at(since + PATIENCE, said).await {
             Ok(Ok(served)) => match &*served {
                 Served::Client(offered, _) | Served::Callers(offered) => *offered,
-                Served::Expected(_) | Served::Nobody => Offered::default(),
+                Served::Expected(_) | Served::NoClient => Offered::default(),
             },
             // `self` owns the sender, so it cannot be closed.
             Ok(Err(_)) | Err(_) => Offered::default(),
@@ -172,11 +174,15 @@ impl ClientFeatures {
     ///
     /// # Errors
     /// Why there is none.
-    pub(super) fn asked(&self, callers: &Callers, asks: Asks) -> Result<Arc<dyn ServedClient>, &'static str> {
+    pub(super) fn asked(
+        &self,
+        callers: &Callers,
+        kind: RequestKind,
+    ) -> Result<Arc<dyn ServedClient>, &'static str> {
         match &*self.0.borrow() {
             Served::Client(_, client) => Ok(client.clone()),
-            Served::Callers(_) => callers.asked(asks),
-            Served::Expected(_) | Served::Nobody => Err("the client has gone"),
+            Served::Callers(_) => callers.asked(kind),
+            Served::Expected(_) | Served::NoClient => Err("the client has gone"),
         }
     }
 }

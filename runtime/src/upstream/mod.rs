@@ -34,7 +34,7 @@ pub(crate) use openapi::DEFAULT_SCHEMA_BYTES;
 pub use openapi::{OpenApiSpec, OperationOverride, SchemaSource};
 pub use overflow::AnswerWriter;
 pub use request::{CallLimits, CallResult, Envelope, Era, Mirrored, ResultSink, ServerRequest};
-pub use supervisor::{FailedStart, StartPlaces, SupervisedUpstream, SupervisorOptions};
+pub use supervisor::{FailedStart, StartPermits, SupervisedUpstream, SupervisorOptions};
 #[cfg(feature = "agent")]
 pub(crate) use transport::http::{EventParser, ServerSentEvent};
 pub use transport::http::{HttpProtocol, HttpSpec};

@@ -71,7 +71,7 @@ pub(crate) fn upstream_listed_every(
         description: entry.description,
         transport: entry.transport,
         handshake_timeout: entry.handshake_timeout,
-        places: Default::default(),
+        start_permits: Default::default(),
         failed_start: Default::default(),
         unresponsive_timeout: entry.unresponsive_timeout,
         guardian: Arc::default(),

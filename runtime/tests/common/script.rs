@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use ptc_runtime::agent::{
-    Agent, AgentFailure, AgentStep, Llm, LlmError, LlmErrorKind, LlmMessage, LlmReply, LlmRequest,
-    TokenUsage, TurnStatus,
+    Agent, AgentFailure, AgentStep, AttemptStatus, Llm, LlmError, LlmErrorKind, LlmMessage, LlmReply,
+    LlmRequest, TokenUsage,
 };
 use ptc_runtime::{Effect, HostTool, NoArguments, Runtime};
 use serde_json::json;
@@ -68,7 +68,7 @@ pub(crate) fn failure(step: &AgentStep) -> &AgentFailure {
     step.result.as_ref().expect_err("no answer")
 }
 
-pub(crate) fn statuses(step: &AgentStep) -> Vec<TurnStatus> {
+pub(crate) fn statuses(step: &AgentStep) -> Vec<AttemptStatus> {
     step.turns.iter().map(|turn| turn.status).collect()
 }
 

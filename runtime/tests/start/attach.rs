@@ -45,7 +45,7 @@ fn calls(server: &MemoryServer) -> usize {
 /// Two owners with 50 programs each, all of which begin while the server is starting.
 async fn hundred(runtime: &Runtime, server: &MemoryServer, program: &'static str) -> Vec<Outcome> {
     server.hold(true);
-    let owners = [(); 2].map(|()| runtime.only(ServerNames::from_iter(["memory".to_owned()])));
+    let owners = [(); 2].map(|()| runtime.restricted_to(ServerNames::from_iter(["memory".to_owned()])));
     let runs = owners.iter().flat_map(|owner| (0..50).map(|_| owner.run(program, options())));
     #[expect(clippy::disallowed_methods, reason = "tasks of a test end with it")]
     let runs: Vec<_> = runs.map(tokio::spawn).collect();

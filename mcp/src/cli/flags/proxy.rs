@@ -6,7 +6,7 @@ use crate::console::exit::Abort;
 use crate::files::FileRoots;
 use crate::tools::proxy::SpillRules;
 use ptc_runtime::limit_table;
-use ptc_runtime::spill::{SpillPlace, SpillStore};
+use ptc_runtime::spill::{LazySpillStore, SpillStore};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,13 +47,18 @@ pub struct ProxyParts {
 
 impl ProxyFlags {
     /// Sets the limit of all spilled results, including those of programs.
-    pub fn bound(&self, spills: &SpillPlace) -> Result<(), Abort> {
+    pub fn bound(&self, spills: &LazySpillStore) -> Result<(), Abort> {
         spills.set_most_bytes(self.limits.limits(false)?.most_bytes);
         Ok(())
     }
 
     /// Opens the storage and folders that the flags name.
-    pub fn parts(&self, spills: &SpillPlace, roots: FileRoots, is_http: bool) -> Result<ProxyParts, Abort> {
+    pub fn parts(
+        &self,
+        spills: &LazySpillStore,
+        roots: FileRoots,
+        is_http: bool,
+    ) -> Result<ProxyParts, Abort> {
         let SpillLimits { threshold, most_age_ms, .. } = self.limits.limits(false)?;
         let store = spills.store()?;
         let toon = variables::switch(self.proxy_toon, "proxy-toon")?;

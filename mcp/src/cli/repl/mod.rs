@@ -283,7 +283,7 @@ impl Repl {
         };
         self.show(name, &outcome, shows_value)?;
         let is_ok = outcome.result.is_ok();
-        if let (Err(failure), Ok(turn)) = (&outcome.result, self.session.turn()) {
+        if let (Err(failure), Ok(turn)) = (&outcome.result, self.session.acquire()) {
             let (done, noted) = oneshot::channel::<()>();
             turn.note_failure(failure, move || drop(done));
             // The sender is dropped when the failure has been noted.

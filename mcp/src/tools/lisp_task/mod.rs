@@ -95,7 +95,7 @@ impl Tasks {
     /// about the servers by a generated one.
     pub fn with_runtime(&self, runtime: Arc<Runtime>) -> Arc<Tasks> {
         let mut settings = self.settings.clone();
-        if runtime.is_part() {
+        if runtime.is_restricted() {
             settings.summary = settings.summary.made();
         }
         Arc::new(Tasks::new(runtime, self.llm.clone(), settings))

@@ -63,8 +63,8 @@ impl ProxyAnswer {
     pub(super) fn ending(self) -> Ending {
         // All keys are strings, so this cannot fail.
         let json = serde_json::to_string(&self).unwrap_or_default();
-        let answer = RenderedValue { json: Some(Ok(json)), ..RenderedValue::of(self.text) };
-        Ending::of(Ok(answer))
+        let answer = RenderedValue { json: Some(Ok(json)), ..RenderedValue::from_text(self.text) };
+        Ending::with_result(Ok(answer))
     }
 
     /// Reads the answer from the outcome of its run.

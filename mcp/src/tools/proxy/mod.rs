@@ -36,7 +36,7 @@ use crate::protocol::arguments::GivenArguments;
 use answer::ProxyAnswer;
 use fields::{CallFields, ProxyAction};
 use ptc_runtime::Runtime;
-use ptc_runtime::guest::{asking, interrupted, outside, traced};
+use ptc_runtime::guest::{asking, async_guest, interrupted, traced};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::run::account::RunAccount;
 use ptc_runtime::tasks::{self, TaskOwner};
@@ -142,7 +142,7 @@ impl Tool for ProxyDispatch {
         let (storage, caller, trace) = (self.storage.clone(), Caller::from_call(call), call.trace.clone());
         Begun::Run(Job::new(0, move |reporter| -> Cancel {
             let worker = runtime.clone();
-            let guest = outside(interrupted, move |account| async move {
+            let guest = async_guest(interrupted, move |account| async move {
                 act(&worker, &account, (&storage, caller), &given).await.ending()
             });
             let guest = asking(traced(guest, trace), reporter.caller());

@@ -4,9 +4,9 @@ use super::answer::{ProxyAnswer, estimated_tokens};
 use super::fields::CallFields;
 use super::retained::{Caller, ClientResults};
 use ptc_runtime::spill::{
-    DEFAULT_LINES, Grep, GrepMatches, KeptPart, LookError, MOST_CONTEXT, Spilled, Stat,
+    DEFAULT_LINES, Grep, GrepMatches, LookError, MOST_CONTEXT, SpillPart, Spilled, Stat,
 };
-use ptc_runtime::tasks::{StopFlag, look_aside};
+use ptc_runtime::tasks::{StopFlag, read_blocking};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ pub(super) async fn read_result(
         part.map(|part| shown(&spilled, part)).map_err(|error| error.to_string())
     };
     let looked: Result<ProxyAnswer, String> =
-        look_aside(look).await.unwrap_or_else(|| Err("the result could not be read".to_owned()));
+        read_blocking(look).await.unwrap_or_else(|| Err("the result could not be read".to_owned()));
     Ok(looked?.with("action", "readresult").with("op", op).with("resultFile", name))
 }
 
@@ -70,8 +70,8 @@ fn stat(spilled: &Arc<Spilled>) -> ProxyAnswer {
 
 /// Shows lines, or the beginning. The text also says what is missing, because many hosts show models nothing
 /// else.
-fn shown(spilled: &Spilled, part: KeptPart) -> ProxyAnswer {
-    let KeptPart { text, truncated: is_cut, from_line } = part;
+fn shown(spilled: &Spilled, part: SpillPart) -> ProxyAnswer {
+    let SpillPart { text, truncated: is_cut, from_line } = part;
     let Stat { bytes, lines } = spilled.stat();
     let missing = match (is_cut, text.is_empty()) {
         (true, _) => Some(format!(

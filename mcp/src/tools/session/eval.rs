@@ -18,7 +18,7 @@ use crate::tools::{
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::{CallFault, CallStatus, Failure, Outcome, Report};
-use ptc_runtime::session::{Accept, SessionBusy, SessionTurn};
+use ptc_runtime::session::{Accept, SessionBusy, SessionPermit};
 use ptc_runtime::tasks::{self, TaskOwner};
 use ptc_vm::Class;
 use serde_json::{Map, Value, json};
@@ -136,7 +136,7 @@ impl Tool for SessionEval {
             Ok(asked) => asked,
             Err(fault) => return reply.with(&refused(&fault)),
         };
-        let turn = match (session.session().turn(), session.session().turn_after_cancelled()) {
+        let turn = match (session.session().acquire(), session.session().acquire_after_cancel()) {
             (Ok(turn), _) => EvalStart::Now(turn),
             // A client may send the next program right after it cancels one, so the call waits for the
             // cancelled program's end.
@@ -154,7 +154,7 @@ impl Tool for SessionEval {
         };
         run_options(call.profile, schema.as_ref(), &mut options);
         let call = call.clone();
-        let begin = move |turn: SessionTurn, reporter: Box<dyn Reporter>| {
+        let begin = move |turn: SessionPermit, reporter: Box<dyn Reporter>| {
             let accept = schema.clone().map(|schema| -> Accept {
                 Box::new(move |answer| {
                     check(answer, &schema).map_err(|message| {
@@ -210,9 +210,9 @@ impl Tool for SessionEval {
 
 /// When a program may begin.
 enum EvalStart {
-    Now(SessionTurn),
+    Now(SessionPermit),
     /// Once the cancelled program has ended.
-    Later(Pin<Box<dyn Future<Output = SessionTurn> + Send>>),
+    Later(Pin<Box<dyn Future<Output = SessionPermit> + Send>>),
 }
 
 /// Facts about a program for the log, apart from its end.

@@ -330,7 +330,7 @@ impl BoundTool {
             prints: clears("prints"),
             calls: clears("tool_calls") || clears("upstream_calls"),
         };
-        let turn = session.session().turn().map_err(|SessionBusy| SessionFault::busy(session.id()))?;
+        let turn = session.session().acquire().map_err(|SessionBusy| SessionFault::busy(session.id()))?;
         session.touch();
         Ok(Job::new(0, move |reporter| -> Cancel {
             turn.forget(forget, move |gone| {

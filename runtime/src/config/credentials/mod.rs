@@ -9,7 +9,7 @@ mod header;
 pub(super) use emit::SCHEMES;
 
 use super::ConfigError;
-use super::place::Document;
+use super::location::Document;
 use crate::secrets::{Credential, Protection, SecretRegistry};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

@@ -62,7 +62,7 @@ pub(super) fn compile(
     match compiled {
         Ok(compiled) => {
             let named = compiled.servers.named.iter().map(String::as_str);
-            let checked = CheckedLists::of(&catalog, named);
+            let checked = CheckedLists::from_catalog(&catalog, named);
             let needed = environment.needed_by(&compiled.program);
             let program = CachedProgram::new(compiled.program, needed, checked);
             lisp.cache.insert(key, source.clone(), program.clone());

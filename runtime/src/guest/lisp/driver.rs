@@ -3,16 +3,16 @@
 
 use super::compile::{compile, run_budget};
 use super::environment::CompileEnvironment;
-use super::host_call::{self, Plan, Surroundings};
+use super::host_call::{self, HostCallContext, Plan};
 use super::prelude::Attached;
 use super::program_cache::CachedProgram;
 use super::session::SessionRun;
 use super::session::commit::{self, CommitRefusal};
-use super::session::kept::{self, Kept};
+use super::session::isolates::{self, RetainedIsolate};
 use super::spilled::{self, KnownSpills, PlannedLook};
 use super::{Lisp, fast_path, rendering, tool_call};
 use crate::broker::{CallError, CallResponse, Permit, WorldFault, start_all};
-use crate::guest::{CallId, Guest, LookReply, Progress, Reply, Seat, TaskHandle};
+use crate::guest::{CallId, Guest, GuestContext, LookReply, Progress, Reply, TaskHandle};
 use crate::run::account::CallTag;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Ending, Failure, RenderedValue};
@@ -44,7 +44,7 @@ enum AttachState {
 
 /// A started program.
 pub(crate) struct Execution {
-    seat: Seat,
+    guest: GuestContext,
     isolate: Isolate,
     lisp: Arc<Lisp>,
     source: Arc<str>,
@@ -85,28 +85,28 @@ impl Execution {
         source: Arc<str>,
         options: RunOptions,
         session: Option<SessionRun>,
-        seat: Seat,
+        guest: GuestContext,
     ) -> Result<Box<dyn Guest>, Box<Ending>> {
         if let Some(trace) = &options.trace {
-            seat.account.set_trace(trace.clone());
+            guest.account.set_trace(trace.clone());
         }
         if let Some(client) = &options.client {
-            seat.account.set_client(client.clone());
+            guest.account.set_client(client.clone());
         }
-        let interrupt = seat.account.interrupt_flag();
-        let of_session = session.as_ref().and_then(|run| kept::environment(&run.state));
+        let interrupt = guest.account.interrupt_flag();
+        let of_session = session.as_ref().and_then(|run| isolates::environment(&run.state));
         let environment = of_session.unwrap_or_else(|| lisp.environment.clone());
         let refused = |failure| {
             let prelude_trace = environment.prelude().map(|prelude| prelude.trace().clone());
             Box::new(Ending { prelude_trace, ..Ending::failed(failure) })
         };
         environment.check(&lisp.broker).map_err(refused)?;
-        let compiled = compile(&lisp, &environment, &source, &options, interrupt, seat.preemption);
+        let compiled = compile(&lisp, &environment, &source, &options, interrupt, guest.preemption);
         let program = compiled.map_err(refused)?;
-        let mut budget = Budget { preemption: seat.preemption, ..run_budget(&options, interrupt.clone()) };
-        let kept = session.as_ref().and_then(|run| kept::take(&run.state));
+        let mut budget = Budget { preemption: guest.preemption, ..run_budget(&options, interrupt.clone()) };
+        let kept = session.as_ref().and_then(|run| isolates::take(&run.state));
         let (isolate, empty_bytes, attached) = match kept {
-            Some(Kept { mut isolate, empty_bytes, attached, .. }) => {
+            Some(RetainedIsolate { mut isolate, empty_bytes, attached, .. }) => {
                 // The memory of the session does not count against the program.
                 budget.memory_bytes = budget.memory_bytes.saturating_add(isolate.live_bytes());
                 isolate.begin(budget);
@@ -121,7 +121,7 @@ impl Execution {
         let in_flight = HashMap::default();
         let spills = OwnedSpills::after(session.as_ref().map_or(0, |run| run.state.spills().made()));
         let mut execution = Execution {
-            seat,
+            guest,
             isolate,
             lisp,
             source,
@@ -180,8 +180,8 @@ impl Execution {
             return self.attached();
         }
         self.host_calls = true;
-        let starts = start_all(&self.seat.account, upstreams);
-        let task = self.seat.port.hand_out(ATTACHING, async move {
+        let starts = start_all(&self.guest.account, upstreams);
+        let task = self.guest.port.hand_out(ATTACHING, async move {
             starts.await;
             Reply::Started
         });
@@ -204,7 +204,7 @@ impl Execution {
         match std::mem::replace(&mut self.gate, AttachState::Open) {
             AttachState::Open => None,
             AttachState::Attaching { _task } => {
-                let Some(kind) = self.seat.account.interrupted() else {
+                let Some(kind) = self.guest.account.interrupted() else {
                     self.gate = AttachState::Attaching { _task };
                     return Some(Progress::Waiting);
                 };
@@ -223,7 +223,7 @@ impl Execution {
     /// Encodes a call that has got its permit.
     fn encode(&mut self, call: HostCall, permit: Permit) {
         let plan = self.isolate.call(call, |cx, function, arguments| {
-            host_call::permitted(cx, &self.lisp.broker, &self.seat.account, function, permit, arguments)
+            host_call::permitted(cx, &self.lisp.broker, &self.guest.account, function, permit, arguments)
         });
         if let Some(plan) = plan {
             self.carry_out(call, plan);
@@ -233,10 +233,10 @@ impl Execution {
     /// Answers a host call or starts work for it. `is_loaded`: servers were started for it.
     fn issue(&mut self, call: HostCall, is_loaded: bool) {
         self.host_calls = true;
-        let surroundings = Surroundings {
+        let surroundings = HostCallContext {
             environment: &self.environment,
             broker: &self.lisp.broker,
-            account: &self.seat.account,
+            account: &self.guest.account,
             spills: KnownSpills { own: &self.spills, session: self.session.as_ref().map(|run| &*run.state) },
         };
         let plan = self.isolate.call(call, |cx, function, arguments| {
@@ -257,14 +257,14 @@ impl Execution {
             Plan::Servers => self.isolate.resume(call, |cx| host_call::servers(cx, broker)),
             Plan::Answer(reply) => self.resume(call, |cx| reply.into_value(cx)),
             Plan::LoadAll(upstreams) => {
-                let starts = start_all(&self.seat.account, upstreams);
+                let starts = start_all(&self.guest.account, upstreams);
                 self.hand_out(call, None, None, async move {
                     starts.await;
                     Reply::Started
                 });
             }
             Plan::Budget => {
-                let left = self.seat.account.calls_left();
+                let left = self.guest.account.calls_left();
                 self.isolate.resume(call, |cx| host_call::budget(cx, left));
             }
             Plan::Now => {
@@ -281,7 +281,7 @@ impl Execution {
             }
             Plan::Look(PlannedLook { spilled, look, most, held }) => {
                 self.hand_out(call, None, None, async move {
-                    Reply::Looked(LookReply { looked: spilled.look_aside(look, most).await, held })
+                    Reply::Looked(LookReply { looked: spilled.read_blocking(look, most).await, held })
                 });
             }
             Plan::Send(prepared) => {
@@ -300,7 +300,7 @@ impl Execution {
         granted: Option<Arc<str>>,
         work: impl Future<Output = Reply> + Send + 'static,
     ) {
-        let task = self.seat.port.hand_out(CallId(call.0), work);
+        let task = self.guest.port.hand_out(CallId(call.0), work);
         self.in_flight.insert(call, InFlight { call: tag, granted, _task: task });
     }
 
@@ -311,7 +311,7 @@ impl Execution {
     }
 
     /// A tool answered.
-    fn take(&mut self, call: HostCall, granted: Option<&str>, answer: CallResponse) {
+    fn on_tool_response(&mut self, call: HostCall, granted: Option<&str>, answer: CallResponse) {
         let mut failure = None;
         let kept =
             answer.payload().spilled().map(|spilled| (spilled.clone(), self.spills.keep(spilled.clone())));
@@ -330,11 +330,11 @@ impl Execution {
     }
 
     /// A call failed.
-    fn told(&mut self, call: HostCall, granted: Option<&str>, error: CallError) {
-        let account = &self.seat.account.clone();
+    fn on_call_error(&mut self, call: HostCall, granted: Option<&str>, error: CallError) {
+        let account = &self.guest.account.clone();
         let plan = match granted {
             Some(name) => Err(tool_call::granted::failed(name, error, account)),
-            None => host_call::told(error, account),
+            None => host_call::plan_for_error(error, account),
         };
         self.carry_out(call, plan);
     }
@@ -343,7 +343,7 @@ impl Execution {
     fn drop_cancelled_calls(&mut self) {
         for call in self.isolate.cancelled_calls() {
             if let Some(InFlight { call: Some(tag), .. }) = self.in_flight.remove(&call) {
-                self.seat.account.cancel_call(tag);
+                self.guest.account.cancel_call(tag);
             }
         }
     }
@@ -367,7 +367,7 @@ impl Execution {
 
     fn calls_in_flight(&self) -> Option<String> {
         const NAMED: usize = 3;
-        let calls = self.seat.account.calls_in_flight();
+        let calls = self.guest.account.calls_in_flight();
         let names = calls
             .iter()
             .map(|(label, elapsed)| format!("{}/{} ({} ms)", label.server, label.tool, elapsed.as_millis()));
@@ -381,10 +381,10 @@ impl Execution {
 
     fn end(&mut self, result: Result<RenderedValue, Failure>) -> Box<Ending> {
         // Recorded in the order in which the calls began, and before work on them stops.
-        self.seat.account.cancel_calls();
+        self.guest.account.cancel_calls();
         self.in_flight.clear();
         if let Some(remark) = self.isolate.remarks() {
-            self.seat.account.note(remark);
+            self.guest.account.note(remark);
         }
         let (prints, fuel) = (self.isolate.prints(), Some(self.isolate.fuel_used()));
         let peak_bytes = self.isolate.peak_bytes();
@@ -432,7 +432,7 @@ impl Execution {
                         &exit,
                         &self.source,
                         &self.options,
-                        &self.seat.account,
+                        &self.guest.account,
                     );
                     return Progress::Finished(match result {
                         Ok(result) => self.end(result),
@@ -497,9 +497,9 @@ impl Guest for Execution {
         match reply {
             Reply::Started => self.issue(call, true),
             Reply::Permit(Ok(permit)) => self.encode(call, permit),
-            Reply::Answer(Ok(answer)) => self.take(call, granted, answer),
+            Reply::Answer(Ok(answer)) => self.on_tool_response(call, granted, answer),
             Reply::Permit(Err(error)) | Reply::Answer(Err(error)) | Reply::Payload(Err(error)) => {
-                self.told(call, granted, error);
+                self.on_call_error(call, granted, error);
             }
             Reply::Looked(LookReply { looked, held }) => {
                 self.resume(call, |cx| spilled::value(cx, looked));
@@ -524,7 +524,10 @@ impl Guest for Execution {
             && self.is_whole
         {
             let Execution { isolate, environment, empty_bytes, attached, .. } = *self;
-            return kept::put(&session.state, Kept { isolate, environment, empty_bytes, attached });
+            return isolates::put(
+                &session.state,
+                RetainedIsolate { isolate, environment, empty_bytes, attached },
+            );
         }
         let leaked = self.isolate.close();
         if leaked != 0 {

@@ -1,8 +1,8 @@
 //! Plans how to answer a host call of a program, while its arguments are at hand.
 
+use super::build::{self, record};
 use super::discovery::{self, DiscoveryReply, Step};
 use super::environment::CompileEnvironment;
-use super::made::{self, record};
 use super::spilled::{self, KnownSpills, PlannedLook};
 use super::tool_call::{
     Encoded, ParsedCall, encode, granted, over_memory, parse, parse_request, programmer_fault,
@@ -40,7 +40,7 @@ pub(super) enum Plan {
 }
 
 /// What the planning of a host call needs.
-pub(super) struct Surroundings<'e> {
+pub(super) struct HostCallContext<'e> {
     pub(super) environment: &'e CompileEnvironment,
     pub(super) broker: &'e Arc<ToolBroker>,
     pub(super) account: &'e Arc<RunAccount>,
@@ -51,12 +51,12 @@ pub(super) struct Surroundings<'e> {
 /// servers were started for this call, which is already paid for.
 pub(super) fn plan(
     cx: &mut Context,
-    surroundings: &Surroundings<'_>,
+    surroundings: &HostCallContext<'_>,
     function: HostFunction,
     arguments: &[Value],
     is_loaded: bool,
 ) -> Result<Plan, Box<Fault>> {
-    let Surroundings { environment, broker, account, spills } = surroundings;
+    let HostCallContext { environment, broker, account, spills } = surroundings;
     match function {
         HostFunction::Servers if discovery::take_operation(account) => Ok(Plan::Servers),
         HostFunction::Servers => Ok(Plan::Answer(DiscoveryReply::Nil)),
@@ -86,7 +86,7 @@ pub(super) fn plan(
             match broker.reserve(account, &call.server, call.target.clone(), Notation::Lisp) {
                 Ok(Reserved::Permit(permit)) => load(cx, account, permit, &call, &args),
                 Ok(Reserved::Pending(pending)) => Ok(Plan::Wait(pending)),
-                Err(error) => told(error, account),
+                Err(error) => plan_for_error(error, account),
             }
         }
     }
@@ -148,7 +148,7 @@ fn load(
 }
 
 /// What the program gets for a call that failed.
-pub(super) fn told(error: CallError, account: &RunAccount) -> Result<Plan, Box<Fault>> {
+pub(super) fn plan_for_error(error: CallError, account: &RunAccount) -> Result<Plan, Box<Fault>> {
     match error {
         CallError::Wrong(wrong) => Err(programmer_fault(wrong)),
         CallError::World(fault) => Ok(Plan::Refuse(fault)),
@@ -158,7 +158,7 @@ pub(super) fn told(error: CallError, account: &RunAccount) -> Result<Plan, Box<F
 
 /// The value of `(budget/remaining)`.
 pub(super) fn budget(cx: &mut Context, calls_left: u64) -> Result<Value, Box<Fault>> {
-    record(cx, [("upstream-calls", made::count(calls_left))])
+    record(cx, [("upstream-calls", build::count(calls_left))])
 }
 
 /// The value of `(tool/servers)`: one map per server, sorted by name.
@@ -175,7 +175,7 @@ pub(super) fn servers(cx: &mut Context, broker: &ToolBroker) -> Result<Value, Bo
         let mut entries = vec![
             ("name", cx.host_text(&server.name)?),
             ("description", description),
-            ("tool_count", made::count(count as u64)),
+            ("tool_count", build::count(count as u64)),
             ("catalog_loaded", Value::Bool(server.proven().is_some())),
         ];
         if let Some(why) = server.tools.as_ref().and_then(|tools| tools.cut()) {

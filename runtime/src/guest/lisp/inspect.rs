@@ -17,12 +17,12 @@ pub struct Inspection {
 
 impl Inspection {
     /// Compiles a program without a prelude.
-    pub fn of(source: &str) -> Inspection {
-        Inspection::with(source, None)
+    pub fn compile(source: &str) -> Inspection {
+        Inspection::compile_with(source, None)
     }
 
     /// Compiles a program that may use the exports of a prelude.
-    pub fn with(source: &str, prelude: Option<&Prelude>) -> Inspection {
+    pub fn compile_with(source: &str, prelude: Option<&Prelude>) -> Inspection {
         let namespaces: Vec<_> = prelude.iter().flat_map(|prelude| prelude.namespaces()).collect();
         let externals = Externals { namespaces: &namespaces, ..Externals::default() };
         let compiled = ptc_compiler::compile(source, &externals, &CompileOptions::default());

@@ -7,12 +7,13 @@
 //! - [`discovery`]: what programs can ask about names, servers and tools
 //! - `environment`: what a program is compiled with; [`prelude`]: namespaces of a host
 //! - [`Inspection`](inspect::Inspection): programs that are compiled and not run
-//! - `made`: builds values for programs
+//! - `build`: builds values for programs
 //! - `fast_path`: tiny programs on their caller's thread; `pool`: prepared isolates
 //! - `spilled`: parts of spilled results
 //! - [`session`]: programs that build on each other
 //! - `program_cache`: compiled programs by environment and source
 
+mod build;
 pub mod card;
 mod compile;
 pub mod discovery;
@@ -21,7 +22,6 @@ mod environment;
 pub(crate) mod fast_path;
 mod host_call;
 pub(crate) mod inspect;
-mod made;
 mod media;
 mod pool;
 pub mod prelude;
@@ -63,7 +63,7 @@ impl Lisp {
         tools: Option<Arc<GrantedTools>>,
         read_only: bool,
     ) -> Lisp {
-        let part = broker.catalog().part();
+        let part = broker.catalog().view();
         let environment = Arc::new(CompileEnvironment::new(prelude, tools, Vec::new(), part));
         Lisp { broker, cache: Arc::new(ProgramCache::new(cache_bytes)), environment, read_only }
     }
@@ -87,7 +87,7 @@ impl Lisp {
                 }
             }
         }
-        GrantedTools::of(tools, self.read_only)
+        GrantedTools::for_programs(tools, self.read_only)
     }
 
     /// Programs have only tools that read.
@@ -106,7 +106,7 @@ impl Lisp {
         tools: Option<Arc<GrantedTools>>,
     ) -> Result<Lisp, String> {
         let preludes: Vec<_> = self.environment.prelude().into_iter().chain(preludes).cloned().collect();
-        let (prelude, part) = (Prelude::joined(&preludes)?, self.broker.catalog().part());
+        let (prelude, part) = (Prelude::joined(&preludes)?, self.broker.catalog().view());
         let prelude = prelude.map(|prelude| within(prelude, &self.broker));
         let environment = Arc::new(CompileEnvironment::new(prelude, tools, Vec::new(), part));
         let (broker, cache) = (self.broker.clone(), self.cache.clone());
@@ -124,11 +124,11 @@ impl Lisp {
     }
 
     /// The same tools of the host and namespaces, with only these servers.
-    pub(crate) fn only(&self, servers: ServerNames) -> Lisp {
-        let broker = Arc::new(self.broker.only(servers));
+    pub(crate) fn restricted_to(&self, servers: ServerNames) -> Lisp {
+        let broker = Arc::new(self.broker.restricted_to(servers));
         let (prelude, tools) = (self.environment.prelude().cloned(), self.environment.tools().cloned());
         let prelude = prelude.map(|prelude| within(prelude, &broker));
-        let part = broker.catalog().part();
+        let part = broker.catalog().view();
         let environment = Arc::new(CompileEnvironment::new(prelude, tools, Vec::new(), part));
         Lisp { broker, cache: self.cache.clone(), environment, read_only: self.read_only }
     }
@@ -167,7 +167,7 @@ impl Lisp {
     /// A program as a guest.
     pub(crate) fn guest(self: &Arc<Lisp>, source: Arc<str>, options: RunOptions) -> MakeGuest {
         let lisp = self.clone();
-        Box::new(move |seat| Execution::begin(lisp, source, options, None, seat))
+        Box::new(move |context| Execution::begin(lisp, source, options, None, context))
     }
 
     /// A program of a session as a guest, for the session's worker.
@@ -178,7 +178,7 @@ impl Lisp {
         run: SessionRun,
     ) -> MakeGuest {
         let lisp = self.clone();
-        Box::new(move |seat| Execution::begin(lisp, source, options, Some(run), seat))
+        Box::new(move |context| Execution::begin(lisp, source, options, Some(run), context))
     }
 }
 
@@ -186,7 +186,7 @@ impl Lisp {
 /// the missing servers would keep every program from running.
 fn within(prelude: Arc<Prelude>, broker: &ToolBroker) -> Arc<Prelude> {
     match broker.catalog().shown_names() {
-        Some(names) => Arc::new(prelude.only(names)),
+        Some(names) => Arc::new(prelude.restricted_to(names)),
         None => prelude,
     }
 }

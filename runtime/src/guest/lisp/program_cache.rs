@@ -34,7 +34,10 @@ pub(crate) struct CheckedLists(Vec<(Arc<str>, Option<Weak<ToolList>>)>);
 
 impl CheckedLists {
     /// The lists of these servers in a catalog.
-    pub(crate) fn of<'s>(catalog: &Catalog, servers: impl Iterator<Item = &'s str>) -> CheckedLists {
+    pub(crate) fn from_catalog<'s>(
+        catalog: &Catalog,
+        servers: impl Iterator<Item = &'s str>,
+    ) -> CheckedLists {
         let lists = servers.filter_map(|server| catalog.server(server));
         CheckedLists(lists.map(|server| (server.name.clone(), server.proven().map(Arc::downgrade))).collect())
     }

@@ -1,6 +1,6 @@
 //! `spill/…`: lets a program read parts of its spilled results, under its own budgets.
 
-use super::made::{count, record};
+use super::build::{count, record};
 use super::session::SessionState;
 use super::tool_call::{LONGEST_NAME, over_memory, shown};
 use crate::run::account::{Held, RunAccount};

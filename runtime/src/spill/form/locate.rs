@@ -143,7 +143,7 @@ impl TopLevel {
     /// How far keys are searched for.
     const BYTES: u64 = 32 << 20;
 
-    pub(super) fn of(cursor: &mut Cursor<'_>) -> TopLevel {
+    pub(super) fn read(cursor: &mut Cursor<'_>) -> TopLevel {
         match cursor.token() {
             Some(b'[') => TopLevel::List,
             Some(b'{') => {

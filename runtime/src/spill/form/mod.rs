@@ -44,7 +44,7 @@ impl From<SpillError> for FormFault {
 impl Spilled {
     /// Its outermost value, if it is JSON.
     pub fn top_level(&self) -> TopLevel {
-        TopLevel::of(&mut Cursor::new(&self.file))
+        TopLevel::read(&mut Cursor::new(&self.file))
     }
 }
 
@@ -64,17 +64,17 @@ pub(crate) fn form_raw(
         true => Located::of_message(&mut cursor(), wrapped_in)?,
         false => Located::whole(raw.bytes()),
     };
-    let former = |lays_out| {
-        let mut former = Former::new(raw.store(), lays_out)?;
+    let writer = |lays_out| {
+        let mut writer = FormWriter::new(raw.store(), lays_out)?;
         let mut cursor = cursor();
         match &located.value {
-            Extent::Json(place) => cursor.copy(place.clone(), |part| former.push(part))?,
-            Extent::Text(place) => cursor.decode(place.clone(), |part| former.push(part))?,
+            Extent::Json(place) => cursor.copy(place.clone(), |part| writer.push(part))?,
+            Extent::Text(place) => cursor.decode(place.clone(), |part| writer.push(part))?,
             Extent::Nothing => {}
         }
-        former.finish()
+        writer.finish()
     };
-    let spilled = formed(former).map_err(|error| error.to_string())?;
+    let spilled = formed(writer).map_err(|error| error.to_string())?;
     Ok((spilled, located))
 }
 
@@ -84,9 +84,9 @@ pub(crate) fn form_raw(
 /// It cannot be stored.
 pub(crate) fn form_text(store: &SpillStore, text: &[u8]) -> Result<Arc<Spilled>, SpillError> {
     formed(|lays_out| {
-        let mut former = Former::new(store, lays_out)?;
-        former.push(text)?;
-        former.finish()
+        let mut writer = FormWriter::new(store, lays_out)?;
+        writer.push(text)?;
+        writer.finish()
     })
 }
 
@@ -103,7 +103,7 @@ fn formed(make: impl Fn(bool) -> Result<Arc<Spilled>, FormFault>) -> Result<Arc<
 }
 
 /// Writes one file.
-struct Former {
+struct FormWriter {
     form: TextForm,
     sink: CleanSink,
 }
@@ -128,11 +128,11 @@ impl CleanSink {
     }
 }
 
-impl Former {
-    fn new(store: &SpillStore, lays_out: bool) -> Result<Former, SpillError> {
+impl FormWriter {
+    fn new(store: &SpillStore, lays_out: bool) -> Result<FormWriter, SpillError> {
         let form = if lays_out { TextForm::Open(Vec::new()) } else { TextForm::Plain };
         let sink = CleanSink { cleaner: Cleaner::new(store.secrets().clone()), writer: store.writer()? };
-        Ok(Former { form, sink })
+        Ok(FormWriter { form, sink })
     }
 
     fn push(&mut self, part: &[u8]) -> Result<(), FormFault> {

@@ -4,19 +4,19 @@
 //! Readers take a snapshot; writers (the owners of the upstreams) publish the next one. Names are sorted, so
 //! everything rendered from a snapshot is the same in every run.
 
-mod part;
+mod view;
 
-pub use part::ServerNames;
+pub use view::ServerNames;
 
 use super::policy::Refusal;
 use super::text::one_line;
 use super::tool::{ToolList, UpstreamTool};
-use part::CatalogPart;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::sync::watch;
+use view::RestrictedCatalog;
 
 /// How long a tool list is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Catalog {
     }
 
     /// The same catalog without some servers, with this version.
-    pub(super) fn only(&self, version: u64, is_there: impl Fn(&str) -> bool) -> Catalog {
+    pub(super) fn restricted_to(&self, version: u64, is_there: impl Fn(&str) -> bool) -> Catalog {
         let servers = self.servers.iter().filter(|(name, _)| is_there(name));
         let servers = servers.map(|(name, server)| (name.clone(), server.clone())).collect();
         Catalog { version, surface: self.surface, servers }
@@ -153,7 +153,7 @@ pub struct SharedCatalog {
     /// Writes concern the servers of this era: those of a replaced server's owner have no effect.
     era: u64,
     /// The restricted view of servers that it shows, if any.
-    part: Option<Arc<CatalogPart>>,
+    view: Option<Arc<RestrictedCatalog>>,
 }
 
 impl SharedCatalog {
@@ -161,7 +161,7 @@ impl SharedCatalog {
     pub fn new(servers: impl IntoIterator<Item = (Arc<str>, Option<Arc<str>>)>) -> SharedCatalog {
         let entry = |(name, description): (Arc<str>, _)| (name.clone(), unknown(name, description, 0));
         let catalog = Catalog { servers: servers.into_iter().map(entry).collect(), ..Catalog::default() };
-        SharedCatalog { current: Arc::new(watch::Sender::new(Arc::new(catalog))), era: 0, part: None }
+        SharedCatalog { current: Arc::new(watch::Sender::new(Arc::new(catalog))), era: 0, view: None }
     }
 
     /// Changes the configured servers: `gone` are removed, `new` are added and replace servers of the same
@@ -183,40 +183,40 @@ impl SharedCatalog {
             }
             *current = Arc::new(next);
         });
-        SharedCatalog { current: self.current.clone(), era, part: None }
+        SharedCatalog { current: self.current.clone(), era, view: None }
     }
 
     /// The catalog at this moment.
     pub fn snapshot(&self) -> Arc<Catalog> {
         let whole = self.current.borrow().clone();
-        match &self.part {
+        match &self.view {
             None => whole,
-            Some(part) => part.of(&whole),
+            Some(part) => part.filter(&whole),
         }
     }
 
     /// A restricted view of the same catalog.
-    pub(crate) fn only(&self, servers: ServerNames) -> SharedCatalog {
-        let servers = match &self.part {
+    pub(crate) fn restricted_to(&self, servers: ServerNames) -> SharedCatalog {
+        let servers = match &self.view {
             None => servers,
             Some(part) => part.servers.and(&servers),
         };
-        SharedCatalog { part: Some(Arc::new(CatalogPart::new(servers))), ..self.clone() }
+        SharedCatalog { view: Some(Arc::new(RestrictedCatalog::new(servers))), ..self.clone() }
     }
 
     /// True for a server that this view may show, if it is configured.
     pub(crate) fn admits(&self, server: &str) -> bool {
-        self.part.as_ref().is_none_or(|part| part.servers.contains(server))
+        self.view.as_ref().is_none_or(|part| part.servers.contains(server))
     }
 
     /// Number of its restricted view; 0 for all servers.
-    pub(crate) fn part(&self) -> u64 {
-        self.part.as_ref().map_or(0, |part| part.number)
+    pub(crate) fn view(&self) -> u64 {
+        self.view.as_ref().map_or(0, |part| part.number)
     }
 
     /// The servers that it may show; `None`: all.
     pub(crate) fn shown_names(&self) -> Option<&ServerNames> {
-        self.part.as_ref().map(|part| &part.servers)
+        self.view.as_ref().map(|part| &part.servers)
     }
 
     /// A receiver of every version of the whole catalog; a restricted view filters each.

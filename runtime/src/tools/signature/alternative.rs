@@ -16,21 +16,21 @@ const FIRST: [&str; 3] = ["multipleOf", "format", "pattern"];
 
 /// A schema that a value has to match, or must not match.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Said<'s> {
+pub(crate) enum Constraint<'s> {
     Is(&'s Json),
     Not(&'s Json),
 }
 
-impl<'s> Said<'s> {
+impl<'s> Constraint<'s> {
     fn schema(self) -> &'s Json {
         match self {
-            Said::Is(schema) | Said::Not(schema) => schema,
+            Constraint::Is(schema) | Constraint::Not(schema) => schema,
         }
     }
 }
 
 /// What a value has to match, all at once.
-pub(crate) type Demand<'s> = Vec<Said<'s>>;
+pub(crate) type Demand<'s> = Vec<Constraint<'s>>;
 
 /// A member of an object.
 #[derive(Clone, Debug, Default)]
@@ -261,7 +261,7 @@ fn is_of(value: &Json, kinds: &[&str]) -> bool {
 fn can_be(demand: &Demand<'_>) -> bool {
     let mut left: Option<Vec<&Json>> = None;
     for said in demand {
-        if let (Said::Is(_), Some(values)) = (said, listed(said.schema())) {
+        if let (Constraint::Is(_), Some(values)) = (said, listed(said.schema())) {
             left = Some(match left {
                 Some(left) => left.into_iter().filter(|value| values.contains(value)).collect(),
                 None => values,
@@ -269,7 +269,7 @@ fn can_be(demand: &Demand<'_>) -> bool {
         }
     }
     for said in demand {
-        if let (Said::Not(_), Some(left), Some(values)) = (said, &mut left, listed(said.schema())) {
+        if let (Constraint::Not(_), Some(left), Some(values)) = (said, &mut left, listed(said.schema())) {
             left.retain(|value| !values.contains(value));
         }
     }
@@ -294,7 +294,7 @@ pub(super) fn own(words: &Map<String, Json>) -> Option<Plain<'_>> {
     };
     for (name, schema) in words.get("properties").and_then(Json::as_object).into_iter().flatten() {
         let member = PlainMember {
-            demand: vec![Said::Is(schema)],
+            demand: vec![Constraint::Is(schema)],
             required: false,
             absent: schema == &Json::Bool(false),
         };
@@ -308,12 +308,12 @@ pub(super) fn own(words: &Map<String, Json>) -> Option<Plain<'_>> {
         // Names that match a pattern count as other members, which are not shown.
         Some(Json::Bool(false)) => plain.closed = !words.contains_key("patternProperties"),
         Some(Json::Bool(true)) => plain.open = true,
-        Some(schema @ Json::Object(_)) => plain.others.push(Said::Is(schema)),
+        Some(schema @ Json::Object(_)) => plain.others.push(Constraint::Is(schema)),
         _ => {}
     }
     plain.first_items =
         words.get("prefixItems").or_else(|| words.get("items")).and_then(Json::as_array).map(Vec::as_slice);
-    plain.items.extend(words.get("items").filter(|items| items.is_object()).map(Said::Is));
+    plain.items.extend(words.get("items").filter(|items| items.is_object()).map(Constraint::Is));
     for name in LEAST.into_iter().chain(MOST_LIMITS) {
         plain.limits.extend(
             words

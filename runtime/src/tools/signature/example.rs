@@ -1,6 +1,6 @@
 //! Builds example arguments of a tool: as few as it accepts, each with a value that matches its schema.
 
-use super::alternative::{Demand, Plain, Said};
+use super::alternative::{Constraint, Demand, Plain};
 use super::variants::Variants;
 use crate::tools::schema::key;
 use regex_syntax::hir::{Class, Hir, HirKind};
@@ -33,7 +33,7 @@ const FORMATS: [(&str, &str); 10] = [
 /// Arguments that match this schema, as far as possible: the required ones, or the first optional one.
 pub(crate) fn arguments(schema: &Json) -> String {
     let examples = Examples { variants: Variants::new(schema) };
-    let all = examples.variants.of(&[Said::Is(schema)]);
+    let all = examples.variants.alternatives(&[Constraint::Is(schema)]);
     let fewest = all.into_iter().min_by_key(|plain| plain.required().len()).unwrap_or_default();
     examples.object(&fewest, 0, usize::from(fewest.required().is_empty()))
 }
@@ -60,7 +60,7 @@ impl<'s> Examples<'s> {
 
     /// A value that matches.
     fn value(&self, demand: &Demand<'s>, depth: usize) -> String {
-        let all = self.variants.of(demand);
+        let all = self.variants.alternatives(demand);
         let Some(plain) = all.first().filter(|_| depth <= DEEPEST) else { return "nil".to_owned() };
         if let Some(value) = plain.values.as_ref().and_then(|values| values.first()) {
             return literal(value);
@@ -88,7 +88,7 @@ impl<'s> Examples<'s> {
     fn list(&self, plain: &Plain<'s>, depth: usize) -> String {
         let least = plain.limit("minItems").and_then(Json::as_u64).map_or(0, small);
         let item = |at: usize| match plain.first_items.and_then(|items| items.get(at)) {
-            Some(first) => self.value(&vec![Said::Is(first)], depth + 1),
+            Some(first) => self.value(&vec![Constraint::Is(first)], depth + 1),
             None => self.value(&plain.items, depth + 1),
         };
         let items: Vec<String> = (0..least).map(item).collect();

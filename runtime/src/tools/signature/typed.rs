@@ -12,7 +12,7 @@
 //! their required members, these names follow the map: `{:a string? :b string?}<with :a|with :b>`. `object…`
 //! has members that are not shown.
 
-use super::alternative::{Plain, PlainMember, Said};
+use super::alternative::{Constraint, Plain, PlainMember};
 use super::variants::Variants;
 use crate::tools::schema::{key, type_of};
 use crate::tools::tool::is_text;
@@ -41,7 +41,7 @@ pub(crate) fn typed(root: &Json, schema: &Json) -> String {
     let mut levels = DEEPEST;
     loop {
         let writer = SignatureWriter { variants: Variants::new(root), levels };
-        let text = writer.of(&[Said::Is(schema)], 0);
+        let text = writer.render(&[Constraint::Is(schema)], 0);
         let is_used_up = writer.variants.is_used_up();
         if levels == 1 || (text.len() <= LONGEST && !is_used_up) {
             return text;
@@ -75,8 +75,8 @@ struct SignatureWriter<'s> {
 }
 
 impl<'s> SignatureWriter<'s> {
-    fn of(&self, demand: &[Said<'s>], depth: usize) -> String {
-        self.side_by_side(&self.variants.of(demand), depth)
+    fn render(&self, demand: &[Constraint<'s>], depth: usize) -> String {
+        self.side_by_side(&self.variants.alternatives(demand), depth)
     }
 
     fn side_by_side(&self, all: &[Plain<'s>], depth: usize) -> String {
@@ -153,12 +153,14 @@ impl<'s> SignatureWriter<'s> {
             "array" => {
                 let items = match plain.first_items {
                     Some(items) => {
-                        let items: Vec<String> =
-                            items.iter().map(|item| self.of(&[Said::Is(item)], depth + 1)).collect();
+                        let items: Vec<String> = items
+                            .iter()
+                            .map(|item| self.render(&[Constraint::Is(item)], depth + 1))
+                            .collect();
                         items.join(", ")
                     }
                     None if plain.items.is_empty() => "any".to_owned(),
-                    None => self.of(&plain.items, depth + 1),
+                    None => self.render(&plain.items, depth + 1),
                 };
                 facts.extend(range("minItems", "maxItems"));
                 return format!("[{items}]{}", within(&facts));
@@ -191,7 +193,7 @@ impl<'s> SignatureWriter<'s> {
     fn rows(&self, plain: &Plain<'s>, required: &[&str], depth: usize) -> Vec<String> {
         let row = |(name, member): (&str, &PlainMember<'s>)| {
             let mark = if required.contains(&name) { "" } else { "?" };
-            let all = self.variants.of(&member.demand);
+            let all = self.variants.alternatives(&member.demand);
             let default = all.iter().find_map(|plain| plain.default).filter(|value| !value.is_null());
             let default = default.map(Json::to_string).filter(|text| text.len() <= LONGEST_FACT);
             let default = default.map(|text| format!(" = {text}")).unwrap_or_default();
@@ -206,7 +208,7 @@ impl<'s> SignatureWriter<'s> {
             members.push("…".to_owned());
         }
         if !plain.others.is_empty() {
-            members.push(format!("* {}", self.of(&plain.others, depth + 1)));
+            members.push(format!("* {}", self.render(&plain.others, depth + 1)));
         } else if members.is_empty() && (plain.open || (!plain.closed && depth > 0)) {
             members.push("* any".to_owned());
         }

@@ -5,7 +5,7 @@
 //! What members and limits cannot express is dropped, so an alternative may accept more than the schema does.
 //! If there are too many alternatives, only the first are kept.
 
-use super::alternative::{Plain, Said, names, own};
+use super::alternative::{Constraint, Plain, names, own};
 use crate::tools::schema::member;
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
@@ -56,16 +56,16 @@ impl<'s> Variants<'s> {
     }
 
     /// The alternatives of a demand; none when no value matches it.
-    pub(crate) fn of(&self, demand: &[Said<'s>]) -> Vec<Plain<'s>> {
+    pub(crate) fn alternatives(&self, demand: &[Constraint<'s>]) -> Vec<Plain<'s>> {
         self.all(demand, 0)
     }
 
-    fn all(&self, demand: &[Said<'s>], depth: usize) -> Vec<Plain<'s>> {
+    fn all(&self, demand: &[Constraint<'s>], depth: usize) -> Vec<Plain<'s>> {
         let start = vec![Plain::default()];
         demand.iter().fold(start, |all, said| {
             let next = match said {
-                Said::Is(schema) => self.fitting(schema, depth),
-                Said::Not(schema) => self.unfitting(schema, depth),
+                Constraint::Is(schema) => self.fitting(schema, depth),
+                Constraint::Not(schema) => self.unfitting(schema, depth),
             };
             self.both(all, next)
         })
@@ -236,7 +236,7 @@ impl<'s> Variants<'s> {
                         |(name, schema)| {
                             plain(&|plain| {
                                 plain.require(name);
-                                plain.members.entry(name).or_default().demand.push(Said::Not(schema));
+                                plain.members.entry(name).or_default().demand.push(Constraint::Not(schema));
                             })
                         },
                     ));

@@ -7,10 +7,10 @@ use std::sync::Arc;
 /// The raw JSON text of a `result` member, still inside the line that it arrived in (no copy); or the file
 /// that the line was written to, if the request allowed that.
 #[derive(Clone)]
-pub struct RawAnswer(Came);
+pub struct RawAnswer(AnswerBody);
 
 #[derive(Clone)]
-enum Came {
+enum AnswerBody {
     InMemory { line: Vec<u8>, result: Range<usize> },
     InFile(Arc<RawSpill>),
 }
@@ -18,12 +18,12 @@ enum Came {
 impl RawAnswer {
     /// The result at a range of the text that it arrived in.
     pub(crate) fn within(line: Vec<u8>, result: Range<usize>) -> RawAnswer {
-        RawAnswer(Came::InMemory { line, result })
+        RawAnswer(AnswerBody::InMemory { line, result })
     }
 
     /// A result with its message in a file.
     pub(crate) fn in_file(raw: RawSpill) -> RawAnswer {
-        RawAnswer(Came::InFile(Arc::new(raw)))
+        RawAnswer(AnswerBody::InFile(Arc::new(raw)))
     }
 
     /// A result that is the whole text.
@@ -36,32 +36,32 @@ impl RawAnswer {
     /// The JSON text of the result; empty if it is in a file.
     pub fn bytes(&self) -> &[u8] {
         match &self.0 {
-            Came::InMemory { line, result } => line.get(result.clone()).unwrap_or_default(),
-            Came::InFile(_) => &[],
+            AnswerBody::InMemory { line, result } => line.get(result.clone()).unwrap_or_default(),
+            AnswerBody::InFile(_) => &[],
         }
     }
 
     /// The file of the whole message, if it is in one.
     pub fn spilled(&self) -> Option<&Arc<RawSpill>> {
         match &self.0 {
-            Came::InMemory { .. } => None,
-            Came::InFile(raw) => Some(raw),
+            AnswerBody::InMemory { .. } => None,
+            AnswerBody::InFile(raw) => Some(raw),
         }
     }
 
     /// The whole text that it arrived in; empty if that is a file.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         match self.0 {
-            Came::InMemory { line, .. } => line,
-            Came::InFile(_) => Vec::new(),
+            AnswerBody::InMemory { line, .. } => line,
+            AnswerBody::InFile(_) => Vec::new(),
         }
     }
 
     /// Bytes of memory that it holds.
     pub fn held_bytes(&self) -> usize {
         match &self.0 {
-            Came::InMemory { line, .. } => line.capacity(),
-            Came::InFile(_) => 0,
+            AnswerBody::InMemory { line, .. } => line.capacity(),
+            AnswerBody::InFile(_) => 0,
         }
     }
 }
@@ -69,8 +69,8 @@ impl RawAnswer {
 impl std::fmt::Debug for RawAnswer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.0 {
-            Came::InMemory { result, .. } => write!(f, "RawAnswer({} bytes)", result.len()),
-            Came::InFile(raw) => write!(f, "RawAnswer({raw:?})"),
+            AnswerBody::InMemory { result, .. } => write!(f, "RawAnswer({} bytes)", result.len()),
+            AnswerBody::InFile(raw) => write!(f, "RawAnswer({raw:?})"),
         }
     }
 }

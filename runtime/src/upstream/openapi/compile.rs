@@ -5,7 +5,7 @@ use super::document::{
     BodyOrResponse, ListedOperation, MediaType, OpenApiDocument, Operation, PathItem, RawParameter, decoded,
 };
 use super::name::tool_name;
-use super::parameter::{Parameter, ParameterPlace, ParameterStyle, STYLES};
+use super::parameter::{Parameter, ParameterLocation, ParameterStyle, STYLES};
 use super::plan::{BODY, PathPart, RequestPlan};
 use super::schema::{SchemaBuilder, short};
 use super::spec::{OpenApiSpec, OperationOverride};
@@ -214,8 +214,8 @@ impl<'a> Compiler<'_, 'a> {
                 continue;
             }
             let known = match place.as_str() {
-                "path" => ParameterPlace::Path,
-                "query" => ParameterPlace::Query,
+                "path" => ParameterLocation::Path,
+                "query" => ParameterLocation::Query,
                 "header" | "cookie" => {
                     return Err(format!(
                         "has unsupported {place} parameter {name}; only path and query can be set"
@@ -232,20 +232,20 @@ impl<'a> Compiler<'_, 'a> {
             let made = self.parameter(&parameter, known)?;
             input.add(&parameter, known)?;
             match known {
-                ParameterPlace::Path => {
+                ParameterLocation::Path => {
                     in_path.insert(name.clone(), made);
                 }
-                ParameterPlace::Query => query.push(made),
+                ParameterLocation::Query => query.push(made),
             }
         }
         Ok((in_path, query))
     }
 
-    fn parameter(&self, raw: &RawParameter<'a>, place: ParameterPlace) -> Result<Parameter, String> {
+    fn parameter(&self, raw: &RawParameter<'a>, location: ParameterLocation) -> Result<Parameter, String> {
         let name = &raw.name;
-        let default = match place {
-            ParameterPlace::Path => "simple",
-            ParameterPlace::Query => "form",
+        let default = match location {
+            ParameterLocation::Path => "simple",
+            ParameterLocation::Query => "form",
         };
         let style = match (&raw.content, raw.style.as_deref().unwrap_or(default)) {
             (Some(content), _) => {
@@ -255,7 +255,7 @@ impl<'a> Compiler<'_, 'a> {
                     .ok_or_else(|| format!("has parameter {name} of a media type that is not JSON"))?
             }
             (None, wanted) => {
-                let found = STYLES.into_iter().find(|(known, _, at)| *known == wanted && *at == place);
+                let found = STYLES.into_iter().find(|(known, _, at)| *known == wanted && *at == location);
                 found.ok_or_else(|| format!("has parameter {name} of unsupported style {wanted}"))?.1
             }
         };
@@ -355,7 +355,7 @@ impl<'a> Compiler<'_, 'a> {
 }
 
 impl<'a> ToolArguments<'_, 'a> {
-    fn add(&mut self, raw: &RawParameter<'a>, place: ParameterPlace) -> Result<(), String> {
+    fn add(&mut self, raw: &RawParameter<'a>, location: ParameterLocation) -> Result<(), String> {
         let schema = match &raw.content {
             None => raw.schema,
             Some(content) => match content.values().next() {
@@ -368,7 +368,7 @@ impl<'a> ToolArguments<'_, 'a> {
             None => json!({ "type": "string" }),
         };
         self.properties.insert(raw.name.clone(), described(schema, raw.description.as_deref()));
-        if raw.required || place == ParameterPlace::Path {
+        if raw.required || location == ParameterLocation::Path {
             self.required.push(raw.name.clone());
         }
         Ok(())

@@ -26,7 +26,7 @@ const DEEPEST: usize = 16;
 
 /// The location of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ParameterPlace {
+pub(super) enum ParameterLocation {
     /// In the path.
     Path,
     /// After the question mark.
@@ -55,14 +55,14 @@ pub(super) enum ParameterStyle {
 }
 
 /// Styles by name, with the location where each is allowed.
-pub(super) const STYLES: [(&str, ParameterStyle, ParameterPlace); 7] = [
-    ("simple", ParameterStyle::Simple, ParameterPlace::Path),
-    ("label", ParameterStyle::Label, ParameterPlace::Path),
-    ("matrix", ParameterStyle::Matrix, ParameterPlace::Path),
-    ("form", ParameterStyle::Form, ParameterPlace::Query),
-    ("spaceDelimited", ParameterStyle::SpaceDelimited, ParameterPlace::Query),
-    ("pipeDelimited", ParameterStyle::PipeDelimited, ParameterPlace::Query),
-    ("deepObject", ParameterStyle::DeepObject, ParameterPlace::Query),
+pub(super) const STYLES: [(&str, ParameterStyle, ParameterLocation); 7] = [
+    ("simple", ParameterStyle::Simple, ParameterLocation::Path),
+    ("label", ParameterStyle::Label, ParameterLocation::Path),
+    ("matrix", ParameterStyle::Matrix, ParameterLocation::Path),
+    ("form", ParameterStyle::Form, ParameterLocation::Query),
+    ("spaceDelimited", ParameterStyle::SpaceDelimited, ParameterLocation::Query),
+    ("pipeDelimited", ParameterStyle::PipeDelimited, ParameterLocation::Query),
+    ("deepObject", ParameterStyle::DeepObject, ParameterLocation::Query),
 ];
 
 /// One parameter.
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn parameter(style: &str, explode: bool) -> (Parameter, ParameterPlace) {
+    fn parameter(style: &str, explode: bool) -> (Parameter, ParameterLocation) {
         let (_, style, place) = STYLES.into_iter().find(|(name, ..)| *name == style).unwrap();
         (Parameter { name: "color".to_owned(), style, explode, allow_reserved: false }, place)
     }
@@ -260,8 +260,8 @@ mod tests {
             let (parameter, place) = parameter(style, explode);
             for (value, wanted) in [(&json!("blue"), word), (&list, of_list), (&map, of_map)] {
                 let written = match place {
-                    ParameterPlace::Path => parameter.in_path(value).unwrap(),
-                    ParameterPlace::Query => {
+                    ParameterLocation::Path => parameter.in_path(value).unwrap(),
+                    ParameterLocation::Query => {
                         let mut query = Vec::new();
                         parameter.in_query(value, &mut query).unwrap();
                         query.join("&")

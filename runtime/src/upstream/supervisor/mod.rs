@@ -32,7 +32,7 @@ pub struct SupervisorOptions {
     /// Time limit of one start, including handshake and listing, from the moment that it may begin.
     pub handshake_timeout: Duration,
     /// Limits concurrent starts.
-    pub places: StartPlaces,
+    pub start_permits: StartPermits,
     /// What to do about a failed start.
     pub failed_start: FailedStart,
     /// How long it may send no answer after a call to it was given up, before it counts as crashed.
@@ -58,12 +58,12 @@ pub struct SupervisorOptions {
 /// Limits how many servers may be starting at once. A start is mostly work, so more starts than cores only
 /// delay each other. Clones share the limit.
 #[derive(Clone, Debug)]
-pub struct StartPlaces(Arc<Semaphore>);
+pub struct StartPermits(Arc<Semaphore>);
 
-impl StartPlaces {
+impl StartPermits {
     /// Allows this many starts at once, at least one.
-    pub fn new(places: usize) -> StartPlaces {
-        StartPlaces(Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS))))
+    pub fn new(places: usize) -> StartPermits {
+        StartPermits(Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS))))
     }
 
     /// Waits for a permit, first come first served.
@@ -73,10 +73,10 @@ impl StartPlaces {
     }
 }
 
-impl Default for StartPlaces {
+impl Default for StartPermits {
     /// Two more than there are cores, because starts also wait.
-    fn default() -> StartPlaces {
-        StartPlaces::new(std::thread::available_parallelism().map_or(1, std::num::NonZero::get) + 2)
+    fn default() -> StartPermits {
+        StartPermits::new(std::thread::available_parallelism().map_or(1, std::num::NonZero::get) + 2)
     }
 }
 

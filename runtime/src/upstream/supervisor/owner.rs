@@ -131,7 +131,7 @@ impl Owner {
     async fn live(&mut self) -> Result<(), Option<oneshot::Sender<()>>> {
         self.publish.send_replace(Phase::Starting);
         loop {
-            let place = self.place().await?;
+            let permit = self.start_permit().await?;
             let begun = Instant::now();
             let reached = match self.reach(begun).await {
                 Ok(reached) => reached,
@@ -141,7 +141,7 @@ impl Owner {
                     return Ok(());
                 }
             };
-            match self.attend(&reached, begun, place).await {
+            match self.attend(&reached, begun, permit).await {
                 End::Stop(done) => {
                     reached.connection.shut_down().await;
                     return Err(done);
@@ -195,13 +195,13 @@ impl Owner {
     }
 
     /// Waits for a permit to start. An error means that the server was shut down for good.
-    async fn place(&mut self) -> Result<Option<OwnedSemaphorePermit>, Option<oneshot::Sender<()>>> {
-        let place = self.about.places.take();
-        tokio::pin!(place);
+    async fn start_permit(&mut self) -> Result<Option<OwnedSemaphorePermit>, Option<oneshot::Sender<()>>> {
+        let permit = self.about.start_permits.take();
+        tokio::pin!(permit);
         loop {
             tokio::select! {
                 biased;
-                place = &mut place => return Ok(place),
+                permit = &mut permit => return Ok(permit),
                 command = self.inbox.recv() => match command {
                     Some(Command::Start) => {}
                     Some(Command::Stop(done)) => return Err(Some(done)),
@@ -298,10 +298,10 @@ impl Owner {
         &mut self,
         reached: &Reached,
         begun: Instant,
-        place: Option<OwnedSemaphorePermit>,
+        permit: Option<OwnedSemaphorePermit>,
     ) -> End {
         let started = self.start(reached, begun).await;
-        drop(place);
+        drop(permit);
         match started {
             Ok(tools_may_change) => self.watch(reached, tools_may_change).await,
             Err(End::Gone { why, how }) => {

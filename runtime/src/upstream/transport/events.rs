@@ -102,8 +102,8 @@ impl ServerEvents {
             Some(Err(why)) => return reply(message::answer(id, &Err(refused(why)))),
             Some(Ok(passed)) => passed,
         };
-        let PassedRequest { asks, method, params } = passed;
-        let client = match self.client.asked(&self.callers, asks) {
+        let PassedRequest { kind, method, params } = passed;
+        let client = match self.client.asked(&self.callers, kind) {
             Ok(client) => client,
             Err(why) => {
                 self.tell_declined(method, why);

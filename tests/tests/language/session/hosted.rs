@@ -134,7 +134,7 @@ async fn step(session: &Session, model: &mut Model, step: &Step) {
                 calls: false,
             };
             let (sender, gone) = oneshot::channel();
-            session.turn().unwrap().forget(forget, move |names| sender.send(names).unwrap());
+            session.acquire().unwrap().forget(forget, move |names| sender.send(names).unwrap());
             gone.await.unwrap();
             names.iter().for_each(|name| {
                 model.names.remove(name);
@@ -175,7 +175,7 @@ fn a_session_holds_what_ended_well_and_was_not_forgotten() {
         // After forgetting everything, nothing is left.
         let everything = Forget { bindings: Bindings::All, history: true, prints: true, calls: true };
         let (sender, gone) = oneshot::channel();
-        session.turn().unwrap().forget(everything, move |names| sender.send(names).unwrap());
+        session.acquire().unwrap().forget(everything, move |names| sender.send(names).unwrap());
         io.block_on(gone).unwrap();
         let left = session.contents(|contents| contents.memory_bytes);
         assert_eq!(left, 0, "bytes");

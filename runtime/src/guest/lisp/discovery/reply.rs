@@ -1,7 +1,7 @@
 //! Answers of discovery forms. They are plain data first, are checked against the size limit, and then become
 //! values of the program.
 
-use crate::guest::lisp::made::count;
+use crate::guest::lisp::build::count;
 use ptc_vm::json::{DecodeFailure, decode};
 use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Fault, Reason, Value};

@@ -209,7 +209,7 @@ impl Prelude {
 
     /// The same prelude for a restricted view of the servers: exports that need others are removed.
     #[must_use]
-    pub fn only(&self, servers: &ServerNames) -> Prelude {
+    pub fn restricted_to(&self, servers: &ServerNames) -> Prelude {
         let mut part = self.clone();
         for definition in &mut part.definitions {
             let mut servers_of =

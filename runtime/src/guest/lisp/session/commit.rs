@@ -3,8 +3,8 @@
 use super::state::{
     CommitNote, HistoryEntry, PrintedSize, SessionBinding, SessionContents, SessionLimits, SessionState,
 };
+use crate::guest::lisp::build::{count, record};
 use crate::guest::lisp::environment::{CompileEnvironment, DefinedName};
-use crate::guest::lisp::made::{count, record};
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Failure, FailureKind, RenderedValue};
 use crate::secrets::{CleanText, Cut, SecretRegistry, shortened};
@@ -65,11 +65,11 @@ pub(in crate::guest::lisp) fn prepare(
     secrets: &SecretRegistry,
 ) -> Result<PreparedCommit, CommitRefusal> {
     let limits = &session.limits;
-    let (mut result, mut note) = (PrintedForm::of_answer(answer, options, limits), None);
+    let (mut result, mut note) = (PrintedForm::from_answer(answer, options, limits), None);
     isolate.push_history(&HISTORY, |cx, value| {
         let form = match &mut result {
             Some(form) => form,
-            none => none.insert(PrintedForm::of(cx, value, limits.history_entry_bytes, limits)?),
+            none => none.insert(PrintedForm::print(cx, value, limits.history_entry_bytes, limits)?),
         };
         if form.bytes <= limits.history_entry_bytes {
             return Ok(value.clone());
@@ -101,7 +101,7 @@ pub(in crate::guest::lisp) fn prepare(
             true => (result.size(), entry.preview.clone()),
             false => {
                 let Some(form) =
-                    isolate.definition(&name, |cx, value| PrintedForm::of(cx, value, most, limits))
+                    isolate.definition(&name, |cx, value| PrintedForm::print(cx, value, most, limits))
                 else {
                     continue;
                 };
@@ -222,7 +222,7 @@ struct PrintedForm<'t> {
 
 impl<'t> PrintedForm<'t> {
     /// The printed form of the result if its answer suffices: a large result is printed once.
-    fn of_answer(
+    fn from_answer(
         answer: &'t RenderedValue,
         options: &RunOptions,
         limits: &SessionLimits,
@@ -242,7 +242,7 @@ impl<'t> PrintedForm<'t> {
     }
 
     /// Prints a value up to `most` bytes; a longer one is measured, up to a bound.
-    fn of(
+    fn print(
         cx: &mut Context,
         value: &Value,
         most: u64,

@@ -1,6 +1,6 @@
 //! Sessions: programs that build on each other. What one has defined, the next one sees.
 //!
-//! The isolate of a session stays on one worker, in a table of that thread (`kept`). A run takes it out,
+//! The isolate of a session stays on one worker, in a table of that thread (`isolates`). A run takes it out,
 //! works in it, and puts it back. Other threads know the session by its `SessionState`: plain data about what
 //! is stored, written by each commit (`commit`).
 //!
@@ -8,10 +8,10 @@
 //! refused, leaves session and state as they were.
 
 pub(super) mod commit;
-pub(super) mod kept;
+pub(super) mod isolates;
 mod state;
 
-pub(crate) use kept::{forget, move_to, note_failure, release};
+pub(crate) use isolates::{forget, move_to, note_failure, release};
 pub(crate) use state::SessionState;
 pub use state::{
     CommitNote, HistoryEntry, PrintedSize, SessionBinding, SessionContents, SessionEnd, SessionLimits,

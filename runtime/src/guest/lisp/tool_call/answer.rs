@@ -1,7 +1,7 @@
 //! Turns upstream results into values of the program, decoded under the program's own budget.
 
 use crate::broker::{CallPayload, Chosen, PayloadContent, looks_like_json};
-use crate::guest::lisp::made::{count, record};
+use crate::guest::lisp::build::{count, record};
 use crate::run::outcome::CallFault;
 use crate::spill::Spilled;
 use ptc_vm::json::{DecodeFailure, decode};

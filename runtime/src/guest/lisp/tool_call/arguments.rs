@@ -2,14 +2,14 @@
 //!
 //! Keyword keys become their names, with `-` turned into `_` where the tool's schema spells them so. String
 //! keys pass unchanged, and so does everything that the schema does not mention. What the schema proves wrong
-//! is refused with the texts of [`crate::tools::words`]. An optional entry that is nil and may not be null is
+//! is refused with the texts of [`crate::tools::call_messages`]. An optional entry that is nil and may not be null is
 //! left out. The traversal keeps its own stack and charges fuel for every node. Text, stack and tables of
 //! names are on the program's account, so shared, deep and wide structures end in a typed fault.
 
 use super::{fault, programmer_fault};
 use crate::tools::UpstreamTool;
+use crate::tools::call_messages::{Notation, Path, Problem, rejected, review, undeclared_note};
 use crate::tools::expectation::{Judge, Names, ValueShape, below, items, mismatch};
-use crate::tools::words::{Notation, Path, Problem, rejected, review, undeclared_note};
 use foldhash::quality::RandomState;
 use ptc_vm::memory::{Dropped, Item, List};
 use ptc_vm::value::map::MapNode;
@@ -143,7 +143,7 @@ fn fault_of(
     match refusal {
         ArgumentError::Limit(limit) => limit,
         ArgumentError::Problem(problem) => match tool {
-            Some(tool) => programmer_fault(problem.of(server, tool)),
+            Some(tool) => programmer_fault(problem.into_wrong_call(server, tool)),
             None => fault(rejected(server, label, &problem.what)),
         },
         ArgumentError::NotEncodable(why) => {
@@ -215,7 +215,7 @@ impl<'s> Writer<'s> {
 
     /// The schema's rules for the names of a map.
     fn names(&self, schema: Option<&'s Json>) -> Option<Names<'s>> {
-        Some(Names::of(self.judge.as_ref()?, schema?))
+        Some(Names::for_object(self.judge.as_ref()?, schema?))
     }
 
     /// True when a nil entry is left out: it is optional, and may not be null.
@@ -227,7 +227,7 @@ impl<'s> Writer<'s> {
     ) -> Result<bool, ArgumentError> {
         let (Some(judge), Some(schema)) = (&self.judge, schema) else { return Ok(false) };
         let (mut required, mut is_required) = (0, false);
-        for other in Names::of(judge, schema).required() {
+        for other in Names::for_object(judge, schema).required() {
             required += 1;
             is_required |= other == name;
         }

@@ -8,7 +8,7 @@ use crate::broker::{
 use crate::host::GrantedTools;
 use crate::run::account::RunAccount;
 use crate::run::outcome::CallFault;
-use crate::tools::words::{not_granted, signature_hint};
+use crate::tools::call_messages::{not_granted, signature_hint};
 use crate::tools::{HOST, UpstreamTool};
 use ptc_vm::json::{DecodeFailure, decode};
 use ptc_vm::value::map::MapNode;

@@ -4,12 +4,12 @@
 use super::parse::FORM;
 use crate::broker::ToolBroker;
 use crate::secrets::{Cut, dotted};
-use crate::tools::expectation::{Judge, Names, ValueShape, Verdict, below, items, mismatch};
-use crate::tools::suggest::nearest;
-use crate::tools::words::{
+use crate::tools::call_messages::{
     Notation, Path, Problem, WrongCall, configured, no_such_server, no_such_tool, refused_tool,
     undeclared_note,
 };
+use crate::tools::expectation::{Judge, Names, ValueShape, Verdict, below, items, mismatch};
+use crate::tools::suggest::nearest;
 use crate::tools::{Catalog, LookUp, UpstreamTool};
 use ptc_compiler::meter::Meter;
 use ptc_compiler::tool_catalog::{Literal, LiteralCall, LiteralEntry, LiteralKind, ToolCatalog};
@@ -161,7 +161,7 @@ impl<'c> ArgumentCheck<'c> {
         path: &Path,
         is_top: bool,
     ) {
-        let names = Names::of(&self.judge, schema);
+        let names = Names::for_object(&self.judge, schema);
         let given: Vec<_> = entries.iter().map(|entry| names.spelled(entry.key, entry.is_keyword)).collect();
         let is_given: HashSet<&str> = given.iter().map(|name| &**name).collect();
         let free: Vec<&str> = names.declared().into_iter().filter(|name| !is_given.contains(name)).collect();
@@ -241,7 +241,7 @@ impl<'c> ArgumentCheck<'c> {
     }
 
     fn error(&mut self, span: Span, problem: Problem) {
-        let mut wrong = problem.of(self.server, self.tool);
+        let mut wrong = problem.into_wrong_call(self.server, self.tool);
         if self.has_error() && wrong.hints.len() > 1 {
             // Only the first error of a call shows the signature.
             wrong.hints.pop();

@@ -3,8 +3,8 @@
 
 use super::{LONGEST_NAME, fault, shown};
 use crate::tools::CallTarget;
+use crate::tools::call_messages::{configured, rejected};
 use crate::tools::suggest::nearest;
-use crate::tools::words::{configured, rejected};
 use ptc_vm::{Context, Fault, Value};
 
 /// A well-formed call. Whether its server and tool exist is not known yet.

@@ -2,8 +2,8 @@
 
 use super::parse::{ParsedCall, check_args};
 use super::{LONGEST_NAME, fault, shown};
+use crate::tools::call_messages::configured;
 use crate::tools::suggest::nearest;
-use crate::tools::words::configured;
 use crate::tools::{CallTarget, ListKind};
 use ptc_vm::builtins::{self, ServerForm};
 use ptc_vm::{Context, Fault, Value};

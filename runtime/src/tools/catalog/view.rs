@@ -43,7 +43,7 @@ impl fmt::Debug for ServerNames {
 const CHANGES: u32 = 40;
 
 /// A view of catalogs that shows only some servers.
-pub(super) struct CatalogPart {
+pub(super) struct RestrictedCatalog {
     pub(super) servers: ServerNames,
     /// Unique in this process; 0 stands for all servers.
     pub(super) number: u64,
@@ -51,21 +51,21 @@ pub(super) struct CatalogPart {
     last: Mutex<Option<(u64, Arc<Catalog>)>>,
 }
 
-impl CatalogPart {
-    pub(super) fn new(servers: ServerNames) -> CatalogPart {
+impl RestrictedCatalog {
+    pub(super) fn new(servers: ServerNames) -> RestrictedCatalog {
         static PARTS: AtomicU64 = AtomicU64::new(1);
-        CatalogPart { servers, number: PARTS.fetch_add(1, Ordering::Relaxed), last: Mutex::default() }
+        RestrictedCatalog { servers, number: PARTS.fetch_add(1, Ordering::Relaxed), last: Mutex::default() }
     }
 
     /// The filtered catalog. Its version differs from those of all other views and of the whole catalog,
     /// because caches use versions as keys.
-    pub(super) fn of(&self, whole: &Catalog) -> Arc<Catalog> {
+    pub(super) fn filter(&self, whole: &Catalog) -> Arc<Catalog> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {
             Some((version, part)) if *version == whole.version() => part.clone(),
             _ => {
                 let version = self.number << CHANGES | whole.version();
-                let part = Arc::new(whole.only(version, |name| self.servers.contains(name)));
+                let part = Arc::new(whole.restricted_to(version, |name| self.servers.contains(name)));
                 *last = Some((whole.version(), part.clone()));
                 part
             }

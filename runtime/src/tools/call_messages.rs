@@ -175,7 +175,7 @@ impl Problem {
     }
 
     /// The wrong call for this problem: message, hint, and signature of the tool.
-    pub(crate) fn of(self, server: &str, tool: &UpstreamTool) -> WrongCall {
+    pub(crate) fn into_wrong_call(self, server: &str, tool: &UpstreamTool) -> WrongCall {
         WrongCall {
             message: visible_line(&rejected(server, &tool.name, &self.what)).into_owned(),
             hints: self

@@ -25,7 +25,7 @@ const LONGEST: usize = 2_000;
 
 /// The last known shapes, by server and tool.
 #[derive(Default)]
-pub(crate) struct SeenResults {
+pub(crate) struct ObservedResults {
     by_server: Mutex<HashMap<String, HashMap<Arc<str>, Seen>>>,
 }
 
@@ -34,7 +34,7 @@ struct Seen {
     shape: Arc<str>,
 }
 
-impl SeenResults {
+impl ObservedResults {
     /// Records a result of a tool, JSON text or plain text. Reading takes time, so only the first, second,
     /// fourth … result is examined.
     pub(crate) fn note(
@@ -69,7 +69,7 @@ impl SeenResults {
     }
 
     /// The last known shape of a tool's results.
-    pub(crate) fn of(&self, server: &str, tool: &str) -> Option<Arc<str>> {
+    pub(crate) fn shape(&self, server: &str, tool: &str) -> Option<Arc<str>> {
         Some(self.lock().get(server)?.get(tool)?.shape.clone())
     }
 }
@@ -78,7 +78,7 @@ impl SeenResults {
 fn shape(json: &Json) -> String {
     let mut text = String::new();
     for levels in (1..=DEEPEST).rev() {
-        text = of(&[json], levels);
+        text = common_shape(&[json], levels);
         if text.len() <= LONGEST {
             break;
         }
@@ -87,7 +87,7 @@ fn shape(json: &Json) -> String {
 }
 
 /// The common shape of values: alternatives of types, and the members of all maps in one.
-fn of(values: &[&Json], levels: usize) -> String {
+fn common_shape(values: &[&Json], levels: usize) -> String {
     let mut kinds: Vec<String> = Vec::new();
     let (mut maps, mut items, mut lists) = (Vec::new(), Vec::new(), 0);
     for value in values {
@@ -115,7 +115,7 @@ fn of(values: &[&Json], levels: usize) -> String {
         kinds.push(match (levels, items.is_empty()) {
             (0, _) => "array".to_owned(),
             (_, true) => "[]".to_owned(),
-            (_, false) => format!("[{}]", of(&items, levels - 1)),
+            (_, false) => format!("[{}]", common_shape(&items, levels - 1)),
         });
     }
     if !maps.is_empty() {
@@ -127,13 +127,13 @@ fn of(values: &[&Json], levels: usize) -> String {
             "object".to_owned()
         } else if members.len() > MEMBERS {
             let all: Vec<&Json> = members.into_values().flatten().take(ITEMS).collect();
-            format!("{{* {}}}", of(&all, levels - 1))
+            format!("{{* {}}}", common_shape(&all, levels - 1))
         } else {
             let members: Vec<String> = members
                 .iter()
                 .map(|(name, values)| {
                     let mark = if values.len() < maps.len() { "?" } else { "" };
-                    format!("{} {}{mark}", key(name), of(values, levels - 1))
+                    format!("{} {}{mark}", key(name), common_shape(values, levels - 1))
                 })
                 .collect();
             format!("{{{}}}", members.join(" "))
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn later_results_are_looked_at_ever_more_rarely() {
-        let (seen, tool) = (SeenResults::default(), Arc::from("t"));
+        let (seen, tool) = (ObservedResults::default(), Arc::from("t"));
         let looked: Vec<u64> = (1..=9)
             .filter(|n| {
                 let mut looked = false;
@@ -170,8 +170,8 @@ mod tests {
                 looked
             })
             .collect();
-        assert_eq!((looked, seen.of("s", "t").as_deref()), (vec![1, 2, 4, 8], Some("[integer]")));
+        assert_eq!((looked, seen.shape("s", "t").as_deref()), (vec![1, 2, 4, 8], Some("[integer]")));
         seen.note("s", &Arc::from("large"), LARGEST + 1, || unreachable!());
-        assert_eq!(seen.of("s", "large"), None);
+        assert_eq!(seen.shape("s", "large"), None);
     }
 }

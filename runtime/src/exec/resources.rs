@@ -4,7 +4,7 @@ use super::commitment::Commitments;
 use tokio::runtime::Handle;
 
 /// The shared resources of the workers.
-pub(crate) struct Engine {
+pub(crate) struct SharedResources {
     pub(crate) io: Handle,
     pub(crate) commitments: Commitments,
 }

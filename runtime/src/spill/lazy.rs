@@ -7,23 +7,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The store of a process, opened on first use. Clones share it.
 #[derive(Clone)]
-pub struct SpillPlace(Arc<SharedPlace>);
+pub struct LazySpillStore(Arc<SharedLazyStore>);
 
-struct SharedPlace {
+struct SharedLazyStore {
     secrets: SecretRegistry,
-    state: Mutex<PlaceState>,
+    state: Mutex<LazyState>,
 }
 
 #[derive(Default)]
-struct PlaceState {
+struct LazyState {
     options: SpillOptions,
     store: Option<SpillStore>,
 }
 
-impl SpillPlace {
+impl LazySpillStore {
     /// No store is open yet.
-    pub fn new(secrets: SecretRegistry) -> SpillPlace {
-        SpillPlace(Arc::new(SharedPlace { secrets, state: Mutex::default() }))
+    pub fn new(secrets: SecretRegistry) -> LazySpillStore {
+        LazySpillStore(Arc::new(SharedLazyStore { secrets, state: Mutex::default() }))
     }
 
     /// Sets the size limit of all results, for a store that is not open yet.
@@ -51,7 +51,7 @@ impl SpillPlace {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, PlaceState> {
+    fn lock(&self) -> MutexGuard<'_, LazyState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

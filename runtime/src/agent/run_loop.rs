@@ -1,10 +1,10 @@
 //! The loop of an agent: the model replies, its program runs, and the model gets feedback.
 
 use super::budget::SharedBudget;
-use super::feedback::{self, TurnsLeft};
+use super::feedback::{self, AttemptsLeft};
 use super::guard::Continuation;
 use super::llm::{Llm, LlmError, LlmErrorKind, LlmMessage, LlmReply, LlmRequest};
-use super::step::{AgentFailure, AgentReason, AgentTurn, TracedCall, TurnKind, TurnStatus};
+use super::step::{AgentFailure, AgentReason, AgentTurn, AttemptKind, AttemptStatus, TracedCall};
 use super::trace::AgentTrace;
 use super::{Agent, AgentMode, check, prompt, reply};
 use crate::host::HostTool;
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 /// The environment in which an agent runs; shared by nested agents.
 #[derive(Clone)]
-pub(super) struct AgentPlace {
+pub(super) struct AgentEnvironment {
     /// Servers and namespaces of all programs.
     pub(super) base: Scope,
     /// The model of agents that have none of their own.
@@ -42,7 +42,7 @@ pub(super) struct AgentPlace {
 }
 
 /// How the programs of a run are executed.
-pub(super) enum Ground {
+pub(super) enum ExecutionMode {
     /// In a session, so that later programs use what earlier ones defined.
     Session(Session, Option<String>),
     /// Alone, once for each of these contexts, for a program that will be stored.
@@ -52,12 +52,12 @@ pub(super) enum Ground {
 /// A run of an agent.
 pub(super) struct AgentRun<'a> {
     agent: &'a Agent,
-    place: AgentPlace,
+    environment: AgentEnvironment,
     scope: Scope,
-    ground: Ground,
+    execution: ExecutionMode,
     system: String,
     messages: Vec<LlmMessage>,
-    left: TurnsLeft,
+    left: AttemptsLeft,
     /// Tool calls of all its programs so far; they share one budget.
     calls_made: u64,
     /// The failure of the last turn, if it failed.
@@ -66,7 +66,7 @@ pub(super) struct AgentRun<'a> {
 }
 
 /// The result of a program.
-enum TurnEnd {
+enum AttemptEnd {
     Answered(Json),
     GivenUp(String),
     Continued(String),
@@ -75,15 +75,15 @@ enum TurnEnd {
 }
 
 impl Agent {
-    /// Runs the agent in `place` and records the result in the trace.
-    pub(super) fn run_at<'a>(
+    /// Runs the agent in `environment` and records the result in the trace.
+    pub(super) fn run_in<'a>(
         &'a self,
-        place: AgentPlace,
+        environment: AgentEnvironment,
         context: Json,
         trace: &'a AgentTrace,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(async move {
-            match AgentRun::begin(self, place, context, trace) {
+            match AgentRun::begin(self, environment, context, trace) {
                 Ok(run) => run.finish().await,
                 Err(failure) => trace.step().result = Err(failure),
             }
@@ -94,7 +94,7 @@ impl Agent {
 impl<'a> AgentRun<'a> {
     fn begin(
         agent: &'a Agent,
-        place: AgentPlace,
+        environment: AgentEnvironment,
         context: Json,
         trace: &'a AgentTrace,
     ) -> Result<AgentRun<'a>, AgentFailure> {
@@ -104,25 +104,25 @@ impl<'a> AgentRun<'a> {
         };
         let mission = prompt::mission(agent, &context)?;
         let text = (!context.is_empty()).then(|| Json::Object(context.clone()).to_string());
-        AgentRun::on(agent, place, &mission, &context, trace, |scope| {
-            Ground::Session(scope.session(agent.session_limits), text)
+        AgentRun::on(agent, environment, &mission, &context, trace, |scope| {
+            ExecutionMode::Session(scope.session(agent.session_limits), text)
         })
     }
 
     /// Prepares a run; its mission is filled in from this context.
     pub(super) fn on(
         agent: &'a Agent,
-        place: AgentPlace,
+        environment: AgentEnvironment,
         mission: &str,
         context: &Map<String, Json>,
         trace: &'a AgentTrace,
-        ground: impl FnOnce(&Scope) -> Ground,
+        execution: impl FnOnce(&Scope) -> ExecutionMode,
     ) -> Result<AgentRun<'a>, AgentFailure> {
-        if place.depth > place.max_depth {
-            let text = format!("agents inside agents, more than {} deep", place.max_depth);
+        if environment.depth > environment.max_depth {
+            let text = format!("agents inside agents, more than {} deep", environment.max_depth);
             return Err(AgentFailure::new(AgentReason::MaxDepthExceeded, text));
         }
-        let (tools, scope) = agent.scope_at(&place, trace)?;
+        let (tools, scope) = agent.scope_in(&environment, trace)?;
         trace.step().prelude_trace = scope.prelude_trace();
         let listed: Vec<&UpstreamTool> = tools.iter().map(HostTool::listing).collect();
         let catalog = scope.has_servers().then(|| scope.catalog());
@@ -136,7 +136,7 @@ impl<'a> AgentRun<'a> {
             context,
             &secrets,
         );
-        let left = TurnsLeft { work: agent.limits.max_turns, retry: agent.limits.retry_turns };
+        let left = AttemptsLeft { work: agent.limits.max_turns, retry: agent.limits.retry_turns };
         if agent.mode == AgentMode::Loop {
             first.push_str(&feedback::turns(left, false));
         }
@@ -151,10 +151,10 @@ impl<'a> AgentRun<'a> {
         let system = prompt::system(agent, scope.has_servers());
         Ok(AgentRun {
             agent,
-            ground: ground(&scope),
+            execution: execution(&scope),
             system: secrets.scrub(&system).into_owned(),
             messages: vec![LlmMessage::user(secrets.scrub(&first).into_owned())],
-            place,
+            environment,
             scope,
             left,
             calls_made: 0,
@@ -191,7 +191,7 @@ impl<'a> AgentRun<'a> {
             prompt_bytes: prompt_bytes as u64,
             program: reply::program(&told).map(str::to_owned),
             reply: told,
-            status: TurnStatus::NoProgram,
+            status: AttemptStatus::NoProgram,
             feedback: String::new(),
             prints: Vec::new(),
             calls: Vec::new(),
@@ -211,7 +211,7 @@ impl<'a> AgentRun<'a> {
                 (unusable(told, "there was no program in the reply"), Vec::new())
             }
             Some(program) => {
-                turn.status = TurnStatus::Failed;
+                turn.status = AttemptStatus::Failed;
                 self.trace.step().program.clone_from(&turn.program);
                 let begun = Instant::now();
                 let (verdict, outcomes) = self.execute(program).await;
@@ -228,7 +228,7 @@ impl<'a> AgentRun<'a> {
             }
         };
         // Any other end leaves open what the calls of this turn have done.
-        let is_over = matches!(verdict, TurnEnd::Answered(_) | TurnEnd::GivenUp(_));
+        let is_over = matches!(verdict, AttemptEnd::Answered(_) | AttemptEnd::GivenUp(_));
         let guarded = match is_over {
             true => Continuation::Continue,
             false => self.agent.guard.decide(&calls),
@@ -236,26 +236,26 @@ impl<'a> AgentRun<'a> {
         self.trace.step().calls.extend(calls);
         self.last_failure = None;
         let result = match verdict {
-            TurnEnd::Answered(answer) => {
-                turn.status = TurnStatus::Answered;
+            AttemptEnd::Answered(answer) => {
+                turn.status = AttemptStatus::Answered;
                 turn.feedback = feedback::cut(&answer.to_string(), self.agent.limits.feedback_bytes);
                 Ok(Some(answer))
             }
-            TurnEnd::GivenUp(message) => {
-                turn.status = TurnStatus::GivenUp;
+            AttemptEnd::GivenUp(message) => {
+                turn.status = AttemptStatus::GivenUp;
                 turn.feedback.clone_from(&message);
                 Err(AgentFailure::new(AgentReason::Failed, message))
             }
-            TurnEnd::Stopped(failure) => {
+            AttemptEnd::Stopped(failure) => {
                 turn.feedback.clone_from(&failure.message);
                 Err(failure)
             }
-            TurnEnd::Continued(text) => {
-                turn.status = TurnStatus::Continued;
+            AttemptEnd::Continued(text) => {
+                turn.status = AttemptStatus::Continued;
                 turn.feedback = text;
                 Ok(None)
             }
-            TurnEnd::Failed { feedback, reason, message } => {
+            AttemptEnd::Failed { feedback, reason, message } => {
                 turn.feedback = feedback;
                 self.last_failure = Some((reason, message));
                 Ok(None)
@@ -283,17 +283,17 @@ impl<'a> AgentRun<'a> {
     }
 
     /// Takes a turn from the agent's allowance and from the shared budget.
-    fn take_turn(&mut self) -> Result<TurnKind, AgentFailure> {
+    fn take_turn(&mut self) -> Result<AttemptKind, AgentFailure> {
         let kind = if self.left.work > 0 {
             self.left.work -= 1;
-            TurnKind::Work
+            AttemptKind::Work
         } else if self.left.retry > 0 && self.last_failure.is_some() {
             self.left.retry -= 1;
-            TurnKind::Retry
+            AttemptKind::Retry
         } else {
             return Err(self.exhausted());
         };
-        self.place.budget.take_turn()?;
+        self.environment.budget.take_turn()?;
         Ok(kind)
     }
 
@@ -321,8 +321,8 @@ impl<'a> AgentRun<'a> {
     /// Asks the model.
     async fn ask(&mut self) -> Result<(LlmReply, usize, Duration), AgentFailure> {
         let limits = &self.agent.limits;
-        let timeout = limits.model_timeout.min(self.place.budget.left());
-        let llm = self.agent.llm.as_ref().unwrap_or(&self.place.llm);
+        let timeout = limits.model_timeout.min(self.environment.budget.left());
+        let llm = self.agent.llm.as_ref().unwrap_or(&self.environment.llm);
         let request = LlmRequest {
             system: &self.system,
             messages: &self.messages,
@@ -355,10 +355,10 @@ impl<'a> AgentRun<'a> {
                 let usage = &mut self.trace.step().usage;
                 usage.reply_bytes += reply.text.len() as u64;
                 usage.tokens.add(reply.usage);
-                self.place.budget.spend(&reply, prompt_bytes);
+                self.environment.budget.spend(&reply, prompt_bytes);
                 Ok((reply, prompt_bytes, took))
             }
-            Err(_) if self.place.budget.left().is_zero() => Err(self.place.budget.timed_out()),
+            Err(_) if self.environment.budget.left().is_zero() => Err(self.environment.budget.timed_out()),
             Err(error) => {
                 let message = self.scope.secrets().scrub(&error.message).into_owned();
                 let failure = AgentFailure::new(AgentReason::LlmError, message);
@@ -368,16 +368,16 @@ impl<'a> AgentRun<'a> {
     }
 
     /// Runs a program and judges its result.
-    async fn execute(&self, program: &str) -> (TurnEnd, Vec<Outcome>) {
-        match &self.ground {
-            Ground::Session(session, context) => {
+    async fn execute(&self, program: &str) -> (AttemptEnd, Vec<Outcome>) {
+        match &self.execution {
+            ExecutionMode::Session(session, context) => {
                 let options = self.options(context.clone());
                 let outcome = match session.run(program, options, Some(self.accept())) {
                     Ok(run) => run.await,
                     // Unreachable: the loop waits for each program, and nothing else uses this session.
                     Err(_) => {
                         let failure = AgentFailure::new(AgentReason::InvalidAgent, "its session is busy");
-                        return (TurnEnd::Stopped(failure), Vec::new());
+                        return (AttemptEnd::Stopped(failure), Vec::new());
                     }
                 };
                 let stored = session.contents(|contents| {
@@ -390,23 +390,23 @@ impl<'a> AgentRun<'a> {
                 });
                 (self.judge(&outcome, &stored), vec![outcome])
             }
-            Ground::Samples(samples) => {
+            ExecutionMode::Samples(samples) => {
                 let (mut outcomes, mut answers) = (Vec::new(), Vec::new());
                 for (at, sample) in samples.iter().enumerate() {
                     let outcome = self.scope.run(program, self.options(Some(sample.clone()))).await;
                     let verdict = self.judge_end(&outcome);
                     outcomes.push(outcome);
                     match verdict {
-                        TurnEnd::Answered(answer) => answers.push(answer),
+                        AttemptEnd::Answered(answer) => answers.push(answer),
                         // The model saw the data of the first sample only.
-                        TurnEnd::Failed { feedback, reason, message } if at > 0 => {
+                        AttemptEnd::Failed { feedback, reason, message } if at > 0 => {
                             let feedback = format!("With other data of the same shape: {feedback}");
-                            return (TurnEnd::Failed { feedback, reason, message }, outcomes);
+                            return (AttemptEnd::Failed { feedback, reason, message }, outcomes);
                         }
                         other => return (other, outcomes),
                     }
                 }
-                (TurnEnd::Answered(Json::Array(answers)), outcomes)
+                (AttemptEnd::Answered(Json::Array(answers)), outcomes)
             }
         }
     }
@@ -414,10 +414,12 @@ impl<'a> AgentRun<'a> {
     fn options(&self, context: Option<String>) -> RunOptions {
         // Rounded up: a program that this limit ended then leaves no time, and its failure is not reported as
         // repairable.
-        let left = u64::try_from(self.place.budget.left().as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        let left =
+            u64::try_from(self.environment.budget.left().as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
         let limits = self.agent.limits_of_programs();
         // A program that will be stored runs alone later, and runs once for each sample now.
-        let calls_made = if matches!(self.ground, Ground::Samples(_)) { 0 } else { self.calls_made };
+        let calls_made =
+            if matches!(self.execution, ExecutionMode::Samples(_)) { 0 } else { self.calls_made };
         let limits = Limits {
             timeout_ms: limits.timeout_ms.min(left.max(1)),
             max_upstream_calls: limits.max_upstream_calls.saturating_sub(calls_made),
@@ -430,8 +432,8 @@ impl<'a> AgentRun<'a> {
             result_bytes: self.agent.limits.feedback_bytes,
             want_json: true,
             source_name: "program".into(),
-            trace: self.place.trace.clone(),
-            client: self.place.client.clone(),
+            trace: self.environment.trace.clone(),
+            client: self.environment.client.clone(),
             ..RunOptions::default()
         }
     }
@@ -450,22 +452,22 @@ impl<'a> AgentRun<'a> {
     }
 
     /// Judges the result of a program that ran in a session.
-    fn judge(&self, outcome: &Outcome, stored: &[String]) -> TurnEnd {
+    fn judge(&self, outcome: &Outcome, stored: &[String]) -> AttemptEnd {
         match &outcome.result {
             Ok(rendered) if !is_final(self.agent.mode, rendered) => {
                 let most = self.agent.limits.feedback_bytes;
-                TurnEnd::Continued(feedback::continued(&rendered.text, outcome, stored, most))
+                AttemptEnd::Continued(feedback::continued(&rendered.text, outcome, stored, most))
             }
             _ => self.judge_end(outcome),
         }
     }
 
     /// Judges a program that ran alone or ended the mission: its value is the answer.
-    fn judge_end(&self, outcome: &Outcome) -> TurnEnd {
+    fn judge_end(&self, outcome: &Outcome) -> AttemptEnd {
         let failure = match &outcome.result {
             Ok(rendered) => {
                 return match check::answer(rendered, self.agent.output_schema.as_ref()) {
-                    Ok(answer) => TurnEnd::Answered(answer),
+                    Ok(answer) => AttemptEnd::Answered(answer),
                     Err(why) => self.refused(&why),
                 };
             }
@@ -473,11 +475,13 @@ impl<'a> AgentRun<'a> {
         };
         let ended = failure_of(failure);
         match ended.reason {
-            AgentReason::Failed => TurnEnd::GivenUp(ended.message),
+            AgentReason::Failed => AttemptEnd::GivenUp(ended.message),
             AgentReason::ValidationFailed => self.refused(&ended.message),
-            AgentReason::PreludeAttachFailed => TurnEnd::Stopped(ended),
-            _ if self.place.budget.left().is_zero() => TurnEnd::Stopped(self.place.budget.timed_out()),
-            reason => TurnEnd::Failed {
+            AgentReason::PreludeAttachFailed => AttemptEnd::Stopped(ended),
+            _ if self.environment.budget.left().is_zero() => {
+                AttemptEnd::Stopped(self.environment.budget.timed_out())
+            }
+            reason => AttemptEnd::Failed {
                 feedback: feedback::failed(failure, outcome, self.agent.limits.feedback_bytes),
                 reason,
                 message: ended.message,
@@ -485,9 +489,9 @@ impl<'a> AgentRun<'a> {
         }
     }
 
-    fn refused(&self, why: &str) -> TurnEnd {
+    fn refused(&self, why: &str) -> AttemptEnd {
         let shape = self.agent.output_schema.as_ref().map(|schema| typed::typed(schema, schema));
-        TurnEnd::Failed {
+        AttemptEnd::Failed {
             feedback: feedback::refused(
                 why,
                 shape.as_deref().unwrap_or("data with a JSON form"),
@@ -500,8 +504,8 @@ impl<'a> AgentRun<'a> {
 }
 
 /// The end of a turn without running its reply.
-fn unusable(feedback: String, message: &str) -> TurnEnd {
-    TurnEnd::Failed { feedback, reason: AgentReason::ProgramFailed, message: message.to_owned() }
+fn unusable(feedback: String, message: &str) -> AttemptEnd {
+    AttemptEnd::Failed { feedback, reason: AgentReason::ProgramFailed, message: message.to_owned() }
 }
 
 /// The failure of an agent that follows from the failure of a program.
@@ -528,16 +532,16 @@ fn is_final(mode: AgentMode, rendered: &RenderedValue) -> bool {
 }
 
 impl Agent {
-    /// The scope of the agent's programs: its tools in the environment `place`.
-    fn scope_at(
+    /// The scope of the agent's programs: its tools in the given environment.
+    fn scope_in(
         &self,
-        place: &AgentPlace,
+        environment: &AgentEnvironment,
         trace: &AgentTrace,
     ) -> Result<(Vec<HostTool>, Scope), AgentFailure> {
-        let as_tools = self.children.iter().map(|(name, child)| child.as_tool(name, place, trace));
+        let as_tools = self.children.iter().map(|(name, child)| child.as_tool(name, environment, trace));
         let tools = self.tools.iter().cloned().chain(as_tools);
-        let tools: Vec<HostTool> = tools.filter(|tool| place.base.admits(tool)).collect();
-        let scope = place.base.with(tools.clone(), &self.preludes);
+        let tools: Vec<HostTool> = tools.filter(|tool| environment.base.admits(tool)).collect();
+        let scope = environment.base.with(tools.clone(), &self.preludes);
         let scope = scope.map_err(|error| AgentFailure::new(AgentReason::InvalidAgent, error.to_string()))?;
         Ok((tools, scope))
     }

@@ -48,13 +48,13 @@ pub(super) fn remark(
         Err(failure) => (failure.value.as_deref().unwrap_or_default(), failure.message.as_str()),
     };
     let shown: Vec<&str> = [main, message].into_iter().chain(prints.iter().map(String::as_str)).collect();
-    let unseen: Vec<(usize, Failed<'_>)> = failed
+    let unreported: Vec<(usize, Failed<'_>)> = failed
         .into_iter()
         .map(|failed| (failed.count().saturating_sub(failed.seen(&shown)), failed))
         .filter(|(count, _)| *count > 0)
         .collect();
-    let count: usize = unseen.iter().map(|(count, _)| count).sum();
-    let parts: Vec<String> = unseen.iter().map(|(count, failed)| failed.line(*count, limits)).collect();
+    let count: usize = unreported.iter().map(|(count, _)| count).sum();
+    let parts: Vec<String> = unreported.iter().map(|(count, failed)| failed.line(*count, limits)).collect();
     (count > 0).then(|| {
         let (all, what) = (totals.count(), if totals.count() == 1 { "tool call" } else { "tool calls" });
         format!("{count} of {all} {what} gave :ok false and are not in the answer: {}", parts.join(", "))

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// The context of a guest on its worker.
-pub struct Seat {
+pub struct GuestContext {
     /// Budget, ledger, deadline and interrupt of its run.
     pub account: Arc<RunAccount>,
     /// Starts work for it elsewhere.

@@ -24,7 +24,7 @@ const YOUNGEST: usize = 0;
 
 /// The programs of one worker that can run.
 #[derive(Default)]
-pub(crate) struct Turns {
+pub(crate) struct Scheduler {
     levels: [FeedbackLevel; LEVELS.len()],
     /// Weighted time of the level that ran last.
     now: u64,
@@ -49,7 +49,7 @@ pub(crate) enum NextRun {
     New,
 }
 
-impl Turns {
+impl Scheduler {
     /// Puts a program that has used this much time at the end of its level.
     pub(crate) fn push(&mut self, run: RunId, used: Duration, since: Instant) {
         self.levels[level(used)].ready.push_back((run, since));
@@ -115,17 +115,22 @@ mod tests {
     const OLD: Duration = Duration::from_secs(1);
 
     /// Gives this many quanta of a millisecond, in which no program ends or ages; returns who got them.
-    fn give(turns: &mut Turns, used: &[(u64, Duration)], new: Option<Instant>, count: usize) -> Vec<NextRun> {
+    fn give(
+        scheduler: &mut Scheduler,
+        used: &[(u64, Duration)],
+        new: Option<Instant>,
+        count: usize,
+    ) -> Vec<NextRun> {
         let used_by =
             |run: RunId| used.iter().find(|(id, _)| *id == run.0).map_or(Duration::ZERO, |(_, used)| *used);
         (0..count)
             .map(|_| {
-                let next = turns.next(new).unwrap();
+                let next = scheduler.next(new).unwrap();
                 match next {
-                    NextRun::New => turns.charge(Duration::ZERO, TURN),
+                    NextRun::New => scheduler.charge(Duration::ZERO, TURN),
                     NextRun::Begun(run) => {
-                        turns.charge(used_by(run), TURN);
-                        turns.push(run, used_by(run), Instant::now());
+                        scheduler.charge(used_by(run), TURN);
+                        scheduler.push(run, used_by(run), Instant::now());
                     }
                 }
                 next
@@ -133,18 +138,18 @@ mod tests {
             .collect()
     }
 
-    fn turns_of(used: &[(u64, Duration)]) -> Turns {
-        let mut turns = Turns::default();
+    fn scheduler_of(used: &[(u64, Duration)]) -> Scheduler {
+        let mut scheduler = Scheduler::default();
         for (id, used) in used {
-            turns.push(RunId(*id), *used, Instant::now());
+            scheduler.push(RunId(*id), *used, Instant::now());
         }
-        turns
+        scheduler
     }
 
     #[test]
     fn programs_of_one_age_take_turns() {
         let used = [(1, OLD), (2, OLD), (3, OLD)];
-        let given = give(&mut turns_of(&used), &used, None, 6);
+        let given = give(&mut scheduler_of(&used), &used, None, 6);
         let expected = [1, 2, 3, 1, 2, 3].map(|id| NextRun::Begun(RunId(id)));
         assert_eq!(given, expected);
     }
@@ -152,16 +157,16 @@ mod tests {
     #[test]
     fn a_new_program_is_next_whatever_runs() {
         let used: Vec<_> = (0..1_000).map(|id| (id, OLD)).collect();
-        let mut turns = turns_of(&used);
-        give(&mut turns, &used, None, 5_000);
-        assert_eq!(turns.next(Some(Instant::now())), Some(NextRun::New));
+        let mut scheduler = scheduler_of(&used);
+        give(&mut scheduler, &used, None, 5_000);
+        assert_eq!(scheduler.next(Some(Instant::now())), Some(NextRun::New));
     }
 
     #[test]
     fn the_old_go_on_under_any_number_of_new_programs() {
         let used = [(1, OLD), (2, OLD)];
-        let mut turns = turns_of(&used);
-        let given = give(&mut turns, &used, Some(Instant::now()), 1_700);
+        let mut scheduler = scheduler_of(&used);
+        let given = give(&mut scheduler, &used, Some(Instant::now()), 1_700);
         let old = |id| given.iter().filter(|next| **next == NextRun::Begun(RunId(id))).count();
         assert_eq!((old(1), old(2)), (50, 50), "one turn of seventeen");
     }
@@ -169,10 +174,10 @@ mod tests {
     #[test]
     fn a_level_that_had_nothing_to_do_saves_nothing_up() {
         let used = [(1, OLD), (2, Duration::ZERO)];
-        let mut turns = turns_of(&used[..1]);
-        give(&mut turns, &used, None, 10_000);
-        turns.push(RunId(2), Duration::ZERO, Instant::now());
-        let given = give(&mut turns, &used, None, 170);
+        let mut scheduler = scheduler_of(&used[..1]);
+        give(&mut scheduler, &used, None, 10_000);
+        scheduler.push(RunId(2), Duration::ZERO, Instant::now());
+        let given = give(&mut scheduler, &used, None, 170);
         // The old one has just had its quantum.
         assert_eq!(given.iter().filter(|next| **next == NextRun::Begun(RunId(1))).count(), 9);
     }
@@ -180,18 +185,18 @@ mod tests {
     #[test]
     fn among_the_young_whoever_has_waited_longest_is_first() {
         let (early, late) = (Instant::now(), Instant::now() + TURN);
-        let mut turns = Turns::default();
-        turns.push(RunId(1), Duration::ZERO, late);
-        assert_eq!(turns.next(Some(early)), Some(NextRun::New));
-        assert_eq!(turns.next(Some(late + TURN)), Some(NextRun::Begun(RunId(1))));
-        assert!(turns.is_empty());
+        let mut scheduler = Scheduler::default();
+        scheduler.push(RunId(1), Duration::ZERO, late);
+        assert_eq!(scheduler.next(Some(early)), Some(NextRun::New));
+        assert_eq!(scheduler.next(Some(late + TURN)), Some(NextRun::Begun(RunId(1))));
+        assert!(scheduler.is_empty());
     }
 
     #[test]
     fn a_program_that_was_removed_gets_no_turn() {
-        let mut turns = turns_of(&[(1, OLD)]);
-        assert!(turns.remove(RunId(1), OLD));
-        assert!(!turns.remove(RunId(1), OLD));
-        assert_eq!(turns.next(None), None);
+        let mut scheduler = scheduler_of(&[(1, OLD)]);
+        assert!(scheduler.remove(RunId(1), OLD));
+        assert!(!scheduler.remove(RunId(1), OLD));
+        assert_eq!(scheduler.next(None), None);
     }
 }

@@ -1,7 +1,7 @@
 //! A guest that runs a future on the I/O runtime: it hands the future out, waits, and ends with its
 //! result.
 
-use super::{CallId, Guest, MakeGuest, Progress, Reply, Seat, TaskHandle};
+use super::{CallId, Guest, GuestContext, MakeGuest, Progress, Reply, TaskHandle};
 use crate::run::account::RunAccount;
 use crate::run::limits::Limits;
 use crate::run::outcome::{Ending, Failure, FailureKind};
@@ -14,8 +14,8 @@ type Work = Pin<Box<dyn Future<Output = Ending> + Send>>;
 /// The end of a run that was interrupted.
 type Interrupted = Box<dyn Fn(InterruptKind, &Limits) -> Ending + Send>;
 
-struct Outside {
-    seat: Seat,
+struct AsyncGuest {
+    context: GuestContext,
     interrupted: Interrupted,
     work: Option<Work>,
     /// Dropping it stops the work.
@@ -25,14 +25,14 @@ struct Outside {
 
 /// A guest that runs this future. The future is dropped when the run is cancelled or out of time; then
 /// `interrupted` gives the ending.
-pub fn outside<W: Future<Output = Ending> + Send + 'static, E: Into<Ending>>(
+pub fn async_guest<W: Future<Output = Ending> + Send + 'static, E: Into<Ending>>(
     interrupted: impl Fn(InterruptKind, &Limits) -> E + Send + 'static,
     work: impl FnOnce(Arc<RunAccount>) -> W + Send + 'static,
 ) -> MakeGuest {
-    Box::new(move |seat| {
-        let work: Work = Box::pin(work(seat.account.clone()));
+    Box::new(move |context| {
+        let work: Work = Box::pin(work(context.account.clone()));
         let interrupted: Interrupted = Box::new(move |kind, limits| interrupted(kind, limits).into());
-        Ok(Box::new(Outside { seat, interrupted, work: Some(work), under_way: None, end: None }))
+        Ok(Box::new(AsyncGuest { context, interrupted, work: Some(work), under_way: None, end: None }))
     })
 }
 
@@ -47,11 +47,11 @@ pub fn interrupted(kind: InterruptKind, limits: &Limits) -> Failure {
     }
 }
 
-impl Guest for Outside {
+impl Guest for AsyncGuest {
     fn advance(&mut self) -> Progress {
-        if let Some(kind) = self.seat.account.interrupted() {
+        if let Some(kind) = self.context.account.interrupted() {
             self.under_way = None;
-            let end = (self.interrupted)(kind, self.seat.account.limits());
+            let end = (self.interrupted)(kind, self.context.account.limits());
             return Progress::Finished(Box::new(end));
         }
         if let Some(end) = self.end.take() {
@@ -59,7 +59,7 @@ impl Guest for Outside {
         }
         if let Some(work) = self.work.take() {
             let work = async move { Reply::Ended(Box::new(work.await)) };
-            self.under_way = Some(self.seat.port.hand_out(CallId(0), work));
+            self.under_way = Some(self.context.port.hand_out(CallId(0), work));
         }
         Progress::Waiting
     }

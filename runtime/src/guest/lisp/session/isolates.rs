@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// An isolate between two runs of its session.
-pub(in crate::guest::lisp) struct Kept {
+pub(in crate::guest::lisp) struct RetainedIsolate {
     pub(in crate::guest::lisp) isolate: Isolate,
     /// The environment of the next program.
     pub(in crate::guest::lisp) environment: Arc<CompileEnvironment>,
@@ -22,13 +22,18 @@ pub(in crate::guest::lisp) struct Kept {
     pub(in crate::guest::lisp) attached: Attached,
 }
 
-impl Kept {
+impl RetainedIsolate {
     /// The isolate of a session in which nothing has run.
-    fn empty(environment: &Arc<CompileEnvironment>) -> Option<Kept> {
+    fn empty(environment: &Arc<CompileEnvironment>) -> Option<RetainedIsolate> {
         let mut isolate = Isolate::new(Budget { memory_bytes: u64::MAX, ..Budget::default() });
         isolate.commit(u64::MAX).ok()?;
         let empty_bytes = isolate.live_bytes();
-        Some(Kept { isolate, environment: environment.clone(), empty_bytes, attached: Attached::default() })
+        Some(RetainedIsolate {
+            isolate,
+            environment: environment.clone(),
+            empty_bytes,
+            attached: Attached::default(),
+        })
     }
 
     fn close(self) {
@@ -40,32 +45,32 @@ impl Kept {
 }
 
 thread_local! {
-    static KEPT: RefCell<HashMap<u64, Kept>> = RefCell::default();
+    static ISOLATES: RefCell<HashMap<u64, RetainedIsolate>> = RefCell::default();
 }
 
 /// The environment of the session's next program; `None` before the first commit.
 pub(in crate::guest::lisp) fn environment(session: &SessionState) -> Option<Arc<CompileEnvironment>> {
-    KEPT.with_borrow(|kept| kept.get(&session.id).map(|kept| kept.environment.clone()))
+    ISOLATES.with_borrow(|retained| retained.get(&session.id).map(|retained| retained.environment.clone()))
 }
 
 /// Takes the isolate of a session out of this thread's table.
-pub(in crate::guest::lisp) fn take(session: &SessionState) -> Option<Kept> {
-    KEPT.with_borrow_mut(|kept| kept.remove(&session.id))
+pub(in crate::guest::lisp) fn take(session: &SessionState) -> Option<RetainedIsolate> {
+    ISOLATES.with_borrow_mut(|retained| retained.remove(&session.id))
 }
 
 /// Puts it back, or frees it if the session has ended meanwhile.
-pub(in crate::guest::lisp) fn put(session: &SessionState, kept: Kept) {
+pub(in crate::guest::lisp) fn put(session: &SessionState, retained: RetainedIsolate) {
     if session.is_closed() {
-        kept.close();
+        retained.close();
     } else {
-        KEPT.with_borrow_mut(|table| table.insert(session.id, kept));
+        ISOLATES.with_borrow_mut(|table| table.insert(session.id, retained));
     }
 }
 
 /// Frees the isolate of a session that has ended, on its thread.
 pub(crate) fn release(session: &SessionState) {
-    if let Some(kept) = take(session) {
-        kept.close();
+    if let Some(retained) = take(session) {
+        retained.close();
     }
 }
 
@@ -79,11 +84,11 @@ pub(crate) fn forget(session: &SessionState, names: Option<&[String]>, history: 
         }
         None => session.contents().bindings.keys().cloned().collect(),
     };
-    if let Some(kept) = take(session) {
-        let is_kept = beside(session, kept, Sweep::Now, |kept| {
+    if let Some(retained) = take(session) {
+        let is_kept = change_outside_run(session, retained, Sweep::Now, |retained| {
             let results = HISTORY.iter().filter(|_| history).copied().chain(history.then_some(FAILURE));
             known.iter().map(String::as_str).chain(results).for_each(|name| {
-                kept.isolate.undefine(None, name);
+                retained.isolate.undefine(None, name);
             });
         });
         if is_kept {
@@ -100,32 +105,33 @@ pub(crate) fn forget(session: &SessionState, names: Option<&[String]>, history: 
 }
 
 /// Stores a failure as `*e`. Runs on the thread of the session.
-pub(crate) fn note_failure(session: &SessionState, of_place: &Lisp, failure: &Failure) {
-    let kept = take(session).or_else(|| Kept::empty(&of_place.environment));
-    if let Some(kept) = kept {
-        beside(session, kept, Sweep::Later, |kept| {
+pub(crate) fn note_failure(session: &SessionState, scope: &Lisp, failure: &Failure) {
+    let retained = take(session).or_else(|| RetainedIsolate::empty(&scope.environment));
+    if let Some(retained) = retained {
+        change_outside_run(session, retained, Sweep::Later, |retained| {
             // Best effort: if the failure cannot be stored, `*e` keeps its value.
-            let _ = kept.isolate.define(FAILURE, |cx, _| failed(cx, failure));
+            let _ = retained.isolate.define(FAILURE, |cx, _| failed(cx, failure));
         });
     }
 }
 
 /// Switches the session to the namespaces and tools of another scope. Runs on the thread of the session.
 /// Linked definitions are replaced by those of the same names; others lose their values.
-pub(crate) fn move_to(session: &SessionState, place: &Lisp) {
-    if let Some(kept) = take(session) {
-        beside(session, kept, Sweep::Now, |kept| {
-            let before = kept.isolate.live_bytes();
-            let (from, to) = (kept.environment.prelude(), place.environment.prelude());
+pub(crate) fn move_to(session: &SessionState, scope: &Lisp) {
+    if let Some(retained) = take(session) {
+        change_outside_run(session, retained, Sweep::Now, |retained| {
+            let before = retained.isolate.live_bytes();
+            let (from, to) = (retained.environment.prelude(), scope.environment.prelude());
             // A definition that could not be linked is linked by the next program that names it.
-            kept.attached = relink(&mut kept.isolate, &kept.attached, from, to).unwrap_or_default();
-            kept.environment = place.environment.clone();
+            retained.attached =
+                relink(&mut retained.isolate, &retained.attached, from, to).unwrap_or_default();
+            retained.environment = scope.environment.clone();
             // Linked definitions do not count as the session's memory.
             let (grown, shrunk) = (
-                kept.isolate.live_bytes().saturating_sub(before),
-                before.saturating_sub(kept.isolate.live_bytes()),
+                retained.isolate.live_bytes().saturating_sub(before),
+                before.saturating_sub(retained.isolate.live_bytes()),
             );
-            kept.empty_bytes = kept.empty_bytes.saturating_add(grown).saturating_sub(shrunk);
+            retained.empty_bytes = retained.empty_bytes.saturating_add(grown).saturating_sub(shrunk);
         });
     }
 }
@@ -140,17 +146,22 @@ enum Sweep {
 
 /// Changes stored values outside a program, without a limit and unmetered. False when nothing could be
 /// changed.
-fn beside(session: &SessionState, mut kept: Kept, sweep: Sweep, change: impl FnOnce(&mut Kept)) -> bool {
-    kept.isolate.begin(Budget { memory_bytes: u64::MAX, ..Budget::default() });
-    change(&mut kept);
-    let is_kept = kept.isolate.commit(u64::MAX).is_ok();
+fn change_outside_run(
+    session: &SessionState,
+    mut retained: RetainedIsolate,
+    sweep: Sweep,
+    change: impl FnOnce(&mut RetainedIsolate),
+) -> bool {
+    retained.isolate.begin(Budget { memory_bytes: u64::MAX, ..Budget::default() });
+    change(&mut retained);
+    let is_kept = retained.isolate.commit(u64::MAX).is_ok();
     if is_kept {
         if sweep == Sweep::Now {
-            kept.isolate.sweep();
+            retained.isolate.sweep();
         }
-        kept.environment = describe(&mut kept.isolate, &kept.environment);
-        session.contents().memory_bytes = kept.isolate.live_bytes().saturating_sub(kept.empty_bytes);
+        retained.environment = describe(&mut retained.isolate, &retained.environment);
+        session.contents().memory_bytes = retained.isolate.live_bytes().saturating_sub(retained.empty_bytes);
     }
-    put(session, kept);
+    put(session, retained);
     is_kept
 }
