@@ -1,8 +1,8 @@
 //! The command `ptc serve`: an MCP server over standard input and output, or over HTTP.
 //!
 //! - here: its arguments, and the steps in which the server is built.
-//! - [`settings`]: what the flags say. [`entrance`]: where messages come in. [`server`]: the server that is built.
-//!   [`facts`]: what the list of tools says.
+//! - `settings`: what the flags say. `entrance`: where messages come in. `server`: the server that is built.
+//!   `facts`: what the list of tools says.
 
 mod entrance;
 mod facts;
