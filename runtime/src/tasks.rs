@@ -88,8 +88,8 @@ impl StopFlag {
     }
 }
 
-/// A future whose panics are caught, those of its drop included: work of an application must not end the task that it
-/// shares.
+/// A future that catches its own panics, including those of its drop: work of an application must not end the
+/// task that it shares.
 pub(crate) fn contained<F: Future>(work: F) -> Contained<F> {
     Contained(Some(Box::pin(work)))
 }

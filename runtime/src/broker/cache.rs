@@ -154,8 +154,8 @@ impl CameBack {
 }
 
 /// How a call gets its result.
-enum ResultTurn {
-    Kept(Arc<CallResult>),
+enum CacheAccess {
+    Cached(Arc<CallResult>),
     Lead(Lead),
     Wait(watch::Receiver<Landing>),
 }
@@ -214,11 +214,13 @@ impl ResultCache {
     ) -> CameBack {
         loop {
             let lead = match self.turn(key, upstream.name()) {
-                ResultTurn::Kept(result) if fits(&result, &request.sink) => return CameBack::kept(&result),
+                CacheAccess::Cached(result) if fits(&result, &request.sink) => {
+                    return CameBack::kept(&result);
+                }
                 // What this caller cannot carry is refused by its server, or goes to a file.
-                ResultTurn::Kept(_) => None,
-                ResultTurn::Lead(lead) => Some(lead),
-                ResultTurn::Wait(mut landing) => {
+                CacheAccess::Cached(_) => None,
+                CacheAccess::Lead(lead) => Some(lead),
+                CacheAccess::Wait(mut landing) => {
                     let landed = landing.wait_for(|landing| !matches!(landing, Landing::UnderWay));
                     match timeout_at(request.deadline, landed)
                         .await
@@ -250,23 +252,23 @@ impl ResultCache {
         }
     }
 
-    fn turn(self: &Arc<ResultCache>, key: Key, server: &Arc<str>) -> ResultTurn {
+    fn turn(self: &Arc<ResultCache>, key: Key, server: &Arc<str>) -> CacheAccess {
         let mut state = self.state();
         state.expire(Instant::now());
         if let Some(entry) = state.entries.get(&key) {
-            return ResultTurn::Kept(entry.result.clone());
+            return CacheAccess::Cached(entry.result.clone());
         }
         if let Some(flight) = state.flights.get(&key)
             && flight.landing.has_changed().is_ok()
         {
-            return ResultTurn::Wait(flight.landing.clone());
+            return CacheAccess::Wait(flight.landing.clone());
         }
         let (told, landing) = watch::channel(Landing::UnderWay);
         state.made += 1;
         let number = state.made;
         state.flights.insert(key, Flight { number, server: server.clone(), landing });
         let epoch = state.epoch(server);
-        ResultTurn::Lead(Lead { cache: self.clone(), key, server: server.clone(), number, epoch, told })
+        CacheAccess::Lead(Lead { cache: self.clone(), key, server: server.clone(), number, epoch, told })
     }
 }
 

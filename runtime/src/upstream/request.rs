@@ -94,7 +94,7 @@ fn deadline(timeout: Duration) -> Instant {
 }
 
 impl ServerRequest {
-    /// A request whose time begins now.
+    /// A request with a time limit that begins now.
     pub fn new(
         target: CallTarget,
         arguments: Arguments,
@@ -105,7 +105,7 @@ impl ServerRequest {
         ServerRequest { target, arguments, sink, timeout, deadline, trace: None, client: None, envelope }
     }
 
-    /// The same, whose time begins now and is this long.
+    /// The same, with this time limit from now on.
     #[must_use]
     pub fn within(self, timeout: Duration) -> ServerRequest {
         ServerRequest { timeout, deadline: deadline(timeout), ..self }

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// A subscription stays open as long as the connection.
 const NO_DEADLINE: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Most bytes of an answer whose content does not matter.
+/// Size limit of a response that is needed only as a sign of life.
 const SMALL_ANSWER: usize = 1 << 20;
 
 /// A connection to one server, spoken to in the era that it was greeted in.
@@ -29,7 +29,7 @@ pub(in crate::upstream) struct McpSession {
 }
 
 impl McpSession {
-    /// A session over this connection, whose server is not greeted yet.
+    /// A session over this connection, before the handshake.
     pub(in crate::upstream) fn new(connection: Arc<dyn Connection>, context: &ConnectContext) -> McpSession {
         let client = RpcClient { connection, events: context.events.clone() };
         let (secrets, hello, mirrored) = (context.secrets.clone(), OnceLock::new(), Mutex::default());
