@@ -23,7 +23,7 @@ import subprocess
 import sys
 
 # From top to bottom: a crate uses only crates behind it.
-CRATES = ["benches", "mcp", "python", "runtime", "compiler", "vm", "similar"]
+CRATES = ["benches", "mcp", "python", "runtime", "compiler", "vm"]
 # Crates that are not in a folder of their name at the top.
 FOLDERS = {"python": "runtime/python"}
 PICTURE = os.path.join("docs", "design", "rooms.md")

@@ -3,8 +3,8 @@
 use super::declare::ReadContext;
 use crate::diagnostic::{Diagnostic, Failed, HintBoxed, error};
 use crate::form::{Form, FormKind};
-use ptc_similar::nearest;
 use ptc_vm::Reason;
+use ptc_vm::fault::nearest;
 
 /// Where an export is listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -96,7 +96,7 @@ impl ReadContext<'_, '_> {
         let warning = Diagnostic::warning(Reason::InvalidMetadata, form.span, message);
         let known = if of_namespace { &KEYS[..1] } else { &KEYS[..] };
         let hyphens = key.replace('_', "-");
-        self.warnings.push(match nearest(&hyphens, known) {
+        self.warnings.push(match nearest(&hyphens, known.iter().copied()) {
             Some(near) => warning.hint(format!("Did you mean :{near}?")),
             None => warning.hint(format!("Keys are :{}.", known.join(", :"))),
         });

@@ -4,7 +4,6 @@ use super::{Resolver, foreign_names};
 use crate::diagnostic::Diagnostic;
 use crate::names::{Name, Special, find_builtin};
 use crate::namespace::Namespace;
-pub(crate) use ptc_similar::nearest;
 use ptc_vm::builtins::{self, Category};
 use ptc_vm::{BoundedText, Reason, Span};
 
@@ -196,6 +195,11 @@ fn dotted(object: &str, member: &str) -> String {
         },
         (_, path) => format!("Read a path of keys with (get-in {object} [:{}]).", path.join(" :")),
     }
+}
+
+/// The known name nearest to a misspelt one.
+pub(crate) fn nearest<'c>(word: &str, known: &[&'c str]) -> Option<&'c str> {
+    ptc_vm::fault::nearest(word, known.iter().copied())
 }
 
 /// The standard hint for a misspelt name.

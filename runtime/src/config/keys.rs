@@ -148,35 +148,21 @@ pub(super) fn find(name: &str, hosts: bool) -> Option<&'static KeyRow> {
     ENTRY_KEYS.iter().chain(foreign).find(|row| row.name == name)
 }
 
+/// Longer names are not compared: no key is that long.
+const LONGEST: usize = 64;
+
 /// The known key that the author most likely meant.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
+    if name.len() > LONGEST {
+        return None;
+    }
     let lower = name.to_ascii_lowercase().replace('-', "_");
     ENTRY_KEYS
         .iter()
-        .map(|row| (distance(&lower, &row.name.to_ascii_lowercase()), row.name))
+        .map(|row| (strsim::levenshtein(&lower, &row.name.to_ascii_lowercase()), row.name))
         .min()
         .filter(|(distance, known)| *distance <= 1 + known.len() / 4)
         .map(|(_, known)| known)
-}
-
-/// Edit distance between two short names.
-fn distance(left: &str, right: &str) -> usize {
-    /// Longer names are not compared: no key is that long.
-    const LONGEST: usize = 64;
-    if left.len() > LONGEST {
-        return usize::MAX;
-    }
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in right.bytes().enumerate() {
-            let above = row[j + 1];
-            row[j + 1] = (diagonal + usize::from(a != b)).min(above + 1).min(row[j] + 1);
-            diagonal = above;
-        }
-    }
-    row[right.len()]
 }
 
 #[cfg(test)]

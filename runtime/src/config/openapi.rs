@@ -3,7 +3,7 @@
 use super::ConfigError;
 use super::entry::{EntryReader, saturated};
 use crate::upstream::{DEFAULT_SCHEMA_BYTES, OpenApiSpec, OperationOverride, SchemaSource};
-use ptc_similar::nearest_of;
+use ptc_vm::fault::nearest;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -87,7 +87,7 @@ impl EntryReader<'_> {
             };
             if !include.contains(id) && !with_effects.contains(id) {
                 let known = include.iter().chain(with_effects).map(String::as_str);
-                let hint = match nearest_of(id, known) {
+                let hint = match nearest(id, known) {
                     Some(near) => format!("did you mean {near}?"),
                     None => "add it there, or leave it out".to_owned(),
                 };

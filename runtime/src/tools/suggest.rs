@@ -22,10 +22,13 @@ pub(crate) fn nearest<'k>(wanted: &str, known: &[&'k str]) -> Option<&'k str> {
     begin_alike.min_by_key(|name| (name.len(), *name)).filter(|_| wanted.len() >= SHORTEST_BEGINNING)
 }
 
-/// Edit distance of two names.
+/// Edit distance of two names, if the second one is not too long to be near.
 fn distance(a: &str, b: &str) -> usize {
+    if b.len() > LONGEST {
+        return usize::MAX;
+    }
     let fold = |text: &str| text.to_ascii_lowercase().replace('-', "_");
-    ptc_similar::distance(fold(a).as_bytes(), fold(b).as_bytes())
+    strsim::osa_distance(&fold(a), &fold(b))
 }
 
 #[cfg(test)]

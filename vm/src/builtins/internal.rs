@@ -5,13 +5,13 @@ use crate::bytecode::Known;
 use crate::collection::lookup::{element, index};
 use crate::collection::seq;
 use crate::context::Context;
+use crate::fault::nearest;
 use crate::fault::{Fault, Reason, Result, Wanted};
 use crate::memory::List;
 use crate::value::Value;
 use crate::value::build::Text;
 use crate::value::map::MapNode;
 use crate::value::vector::VectorNode;
-use ptc_similar::nearest_of;
 use std::fmt;
 use std::mem::take;
 use std::rc::Rc;
@@ -227,7 +227,7 @@ fn data(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     ));
     let Value::Map(map) = &data else { return Err(fault.hint(NO_CONTEXT)) };
     let names = map.keys().iter().filter_map(|key| cx.name(key));
-    Err(match nearest_of(key, names.clone().take(MOST_COMPARED)) {
+    Err(match nearest(key, names.clone().take(MOST_COMPARED)) {
         Some(near) => fault.hint(format_args!("Did you mean data/{near}?")),
         None if map.is_empty() => fault.hint(NO_CONTEXT),
         None => fault.hint(format_args!("It provides: {}.", Names(names.take(MOST_NAMES)))),

@@ -2,11 +2,13 @@
 
 pub mod bounded_text;
 pub(crate) mod hint;
+mod nearest;
 mod reason;
 mod span;
 
 pub use bounded_text::BoundedText;
 pub(crate) use hint::Wanted;
+pub use nearest::nearest;
 pub use reason::{Class, Reason};
 pub use span::Span;
 use std::fmt::Display;

@@ -9,7 +9,7 @@ use crate::net::Headers;
 use crate::secrets::Credential;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ptc_similar::nearest_of;
+use ptc_vm::fault::nearest;
 use serde_json::{Map, Value};
 
 /// Schemes of emitters.
@@ -122,7 +122,7 @@ impl EntryReader<'_> {
 }
 
 fn unknown_binding(name: &str, credentials: &Credentials) -> String {
-    let hint = match nearest_of(name, credentials.names()) {
+    let hint = match nearest(name, credentials.names()) {
         Some(known) => format!("did you mean {known}?"),
         None => format!("add it to the top-level \"{}\"", super::KEY),
     };

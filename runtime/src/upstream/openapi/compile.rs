@@ -10,7 +10,7 @@ use super::plan::{BODY, PathPart, RequestPlan};
 use super::schema::{SchemaBuilder, short};
 use super::spec::{OpenApiSpec, OperationOverride};
 use crate::net::{Method, Url, excerpt};
-use ptc_similar::nearest_of;
+use ptc_vm::fault::nearest;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -58,7 +58,7 @@ pub(super) fn compile(text: &str, spec: &OpenApiSpec) -> Result<Compiled, String
     for id in chosen {
         let mut found = operations.iter().filter(|entry| entry.id == *id);
         let Some(entry) = found.next() else {
-            missing.push(match nearest_of(id, operations.iter().map(|entry| &*entry.id)) {
+            missing.push(match nearest(id, operations.iter().map(|entry| &*entry.id)) {
                 Some(near) => format!("{id} (did you mean {near}?)"),
                 None => id.clone(),
             });

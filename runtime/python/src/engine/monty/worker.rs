@@ -6,7 +6,7 @@ use crate::engine::filter::{self, ProcessKind};
 use monty::MontyRepl;
 use monty_types::{AssertMessageAnnotations, CompileOptions, PrintWriter, ResourceTracker};
 use ptc_runtime::{files, process};
-use ptc_similar::nearest_of;
+use ptc_vm::fault::nearest;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::Deserialize;
 use serde_json::Value;
@@ -90,7 +90,7 @@ impl FunctionSet {
     }
 
     pub(super) fn nearest(&self, name: &str) -> Option<&str> {
-        nearest_of(name, self.by_name.keys().map(String::as_str))
+        nearest(name, self.by_name.keys().map(String::as_str))
     }
 }
 
