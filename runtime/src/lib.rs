@@ -30,6 +30,11 @@
 //! live on the I/O runtime and never touch a value. Only plain data crosses. (A tiny program's isolate lives
 //! on its caller's thread, see [`guest::lisp`].)
 
+#[cfg(not(unix))]
+compile_error!(
+    "ptc-runtime needs Unix: processes of servers, signals and permissions of files. On Windows, build it in WSL."
+);
+
 #[cfg(feature = "agent")]
 pub mod agent;
 pub mod broker;
