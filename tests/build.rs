@@ -26,7 +26,9 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     have("third_party", std::env::var_os("PTC_SKIP_THIRD_PARTY").is_none_or(|value| value != "1"));
     let jail = Command::new("python3").args(["-I", "-S", "-c", JAIL]).status();
-    have("jail", jail.is_ok_and(|status| status.success()));
+    let jail = jail.is_ok_and(|status| status.success());
+    have("jail", jail);
+    have("scripts", jail || std::env::var_os("CARGO_FEATURE_MONTY").is_some());
     let disk = Command::new("unshare").args(MOUNT).status();
     have("own_disk", disk.is_ok_and(|status| status.success()));
     for (name, path) in BESIDE {

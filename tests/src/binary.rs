@@ -65,6 +65,7 @@ fn build(path: PathBuf, sources: &[&str], target: [&str; 2]) -> PathBuf {
     let built = Command::new(env!("CARGO"))
         .args(["build", "--workspace", target[0], target[1], "--profile", profile, "--target-dir"])
         .arg(dir.parent().unwrap())
+        .args(if cfg!(feature = "monty") { &["--features", "monty"][..] } else { &[] })
         .current_dir(workspace())
         .status()
         .unwrap();

@@ -7,6 +7,17 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
 
+/// The engines that run scripts here: python3 where it can be jailed, and the interpreter that is built in.
+pub fn engines() -> Vec<&'static str> {
+    let all = [("cpython", cfg!(jail)), ("monty", cfg!(feature = "monty"))];
+    all.into_iter().filter(|(_, runs)| *runs).map(|(name, _)| name).collect()
+}
+
+/// One of them, for tests that are not about engines.
+pub fn engine() -> &'static str {
+    engines().last().copied().unwrap_or("auto")
+}
+
 /// Flags for a server that runs scripts and nothing else.
 pub const ONLY_SCRIPTS: [&str; 2] = ["--tools", "execute_program"];
 

@@ -241,3 +241,17 @@ fn a_reader_that_goes_away_is_no_panic() {
     let output = child.wait_with_output().expect("binary ends");
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(4), ""));
 }
+
+#[test]
+#[cfg(not(feature = "monty"))]
+fn without_python_and_monty_doctor_and_serve_say_what_to_do() {
+    let remedy = "install python3, 3.10 or later";
+    let doctor = run(&["doctor", "--python", "/nowhere/python3"], "");
+    assert!(stdout(&doctor).contains(remedy), "{}", stdout(&doctor));
+    for engine in ["auto", "monty"] {
+        let flags = ["--tools", "execute_program", "--python", "/nowhere/python3", "--python-engine", engine];
+        let served = run(&[&["serve"], &flags[..]].concat(), "");
+        assert_eq!(served.status.code(), Some(2), "{}", stderr(&served));
+        assert!(stderr(&served).contains(remedy), "{}", stderr(&served));
+    }
+}

@@ -2,6 +2,7 @@
 
 mod python;
 mod python_document;
+#[cfg(feature = "monty")]
 mod python_monty;
 mod python_sessions;
 mod python_spilled;

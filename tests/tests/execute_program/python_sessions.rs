@@ -2,15 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
 use ptc_tests::processes::{descendants, eventually};
-use ptc_tests::scripts::{ONLY_SCRIPTS, data};
+use ptc_tests::scripts::{ONLY_SCRIPTS, data, engine, engines};
 use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::Upstreams;
 use serde_json::{Value, json};
-
-/// The engines available on this machine.
-fn engines() -> Vec<&'static str> {
-    if cfg!(jail) { vec!["cpython", "monty"] } else { vec!["monty"] }
-}
 
 fn server(engine: &str, flags: &[&str]) -> Server {
     let finance = json!({ "transport": "mcp_stdio", "command": "python3", "args": [data("finance.py")] });
@@ -34,6 +29,7 @@ fn begun(server: &mut Server, code: &str) -> String {
 }
 
 #[test]
+#[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
 fn scripts_of_a_session_build_on_each_other() {
     for engine in engines() {
         let mut server = server(engine, &[]);
@@ -80,6 +76,7 @@ fn scripts_of_a_session_build_on_each_other() {
 }
 
 #[test]
+#[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
 fn a_session_ends() {
     for engine in engines() {
         let mut server = server(engine, &["--python-timeout", "2s", "--max-sessions-per-owner", "2"]);
@@ -106,12 +103,13 @@ fn a_session_ends() {
 }
 
 #[test]
+#[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
 fn sessions_are_asked_for() {
-    let mut server = Server::start(&[&ONLY_SCRIPTS[..], &["--python-engine", "monty"]].concat());
+    let mut server = Server::start(&[&ONLY_SCRIPTS[..], &["--python-engine", engine()]].concat());
     let (text, last) = run(&mut server, "new", "print(1)");
     assert!(format!("{text}{last}").contains("keeps no sessions"), "{text}");
     let mut server = Server::start(
-        &[&ONLY_SCRIPTS[..], &["--python-engine", "monty", "--sessions", "--session-ttl", "3s"]].concat(),
+        &[&ONLY_SCRIPTS[..], &["--python-engine", engine(), "--sessions", "--session-ttl", "3s"]].concat(),
     );
     let id = begun(&mut server, "x = 1");
     eventually("it has ended", || {
@@ -140,6 +138,7 @@ fn what_a_script_leaves_running_gets_no_processor() {
 }
 
 #[test]
+#[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
 fn scripts_are_recorded_as_programs_are() {
     for engine in engines() {
         let traces = tempfile::tempdir().unwrap();
@@ -177,6 +176,7 @@ fn scripts_are_recorded_as_programs_are() {
 }
 
 #[test]
+#[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
 fn the_debug_profile_names_the_session_among_its_data() {
     for engine in engines() {
         let mut server = server(engine, &["--response-profile", "debug"]);

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
 use ptc_tests::processes::{eventually, kept_results};
-use ptc_tests::scripts::{ONLY_SCRIPTS, run};
+use ptc_tests::scripts::{ONLY_SCRIPTS, engines, run};
 use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::{Upstreams, probe_server};
 use serde_json::json;
@@ -12,11 +12,6 @@ const ROWS: u64 = 450_000;
 
 /// Spills a result that is just too large.
 const CALL: &str = "r = await mcp__probe__flood(rows=60000, on_large='spill')\n";
-
-/// The engines available on this machine.
-fn engines() -> Vec<&'static str> {
-    if cfg!(jail) { vec!["cpython", "monty"] } else { vec!["monty"] }
-}
 
 fn server(engine: &str, upstreams: Upstreams, flags: &[&str]) -> Server {
     let own = ["--python-engine", engine];
@@ -31,6 +26,7 @@ fn printed(server: &mut Server, code: &str) -> String {
 }
 
 #[test]
+#[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
 fn rows_that_are_too_large_are_looked_at_in_parts_and_added_up_by_slices() {
     for engine in engines() {
         let mut server = server(engine, Upstreams::probe(), &[]);
@@ -71,6 +67,7 @@ print(sum(await asyncio.gather(*[part(first) for first in range(2, r.lines, 2000
 }
 
 #[test]
+#[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
 fn it_is_kept_only_where_somebody_says_so() {
     let call = "try:\n    r = await mcp__probe__flood(rows=60000)\n    print(r.spill)\nexcept ToolError as e:\n    print(e)";
     for engine in engines() {
@@ -93,6 +90,7 @@ fn it_is_kept_only_where_somebody_says_so() {
 }
 
 #[test]
+#[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
 fn a_hostile_look_is_an_error_of_the_script() {
     for engine in engines() {
         let mut server = server(engine, Upstreams::probe(), &[]);
@@ -164,6 +162,7 @@ fn a_hostile_look_is_an_error_of_the_script() {
 }
 
 #[test]
+#[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
 fn what_looks_read_is_paid_for() {
     let most = "for _ in range(100):\n    await r.grep('nothing')\nprint('BROKEN')";
     for engine in engines() {
@@ -181,6 +180,7 @@ fn what_looks_read_is_paid_for() {
 }
 
 #[test]
+#[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
 fn it_goes_with_its_session() {
     for engine in engines() {
         let mut server = server(engine, Upstreams::probe(), &["--sessions"]);

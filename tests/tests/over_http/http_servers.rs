@@ -5,6 +5,7 @@
 
 use ptc_tests::model::ModelServer;
 use ptc_tests::processes::{descendants, eventually};
+use ptc_tests::scripts::engine;
 use ptc_tests::upstreams::{Upstreams, probe_server};
 use ptc_tests::web::{Answer, Browser, SessionClient, WebServer, sha256, stateless_body, stateless_headers};
 use serde_json::{Value, json};
@@ -60,7 +61,7 @@ struct Tokens {
 
 impl Tokens {
     fn start(model: &ModelServer) -> Tokens {
-        Tokens::with(model, "monty", &[])
+        Tokens::with(model, engine(), &[])
     }
 
     /// With this engine for scripts, and further flags.
@@ -135,6 +136,7 @@ fn authorization(token: &str) -> String {
 }
 
 #[test]
+#[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
 fn a_token_reaches_no_server_but_its_own_by_any_tool_and_name() {
     let model = ModelServer::with_programs(&[
         "(return (tool/call {:server (subs \"-shut\" 1) :tool \"stats\" :args {}}))",
@@ -203,6 +205,7 @@ fn a_token_reaches_no_server_but_its_own_by_any_tool_and_name() {
 }
 
 #[test]
+#[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
 fn what_is_offered_names_no_other_server() {
     let model = ModelServer::with_programs(&["(return 1)"]);
     let tokens = Tokens::start(&model);
@@ -236,6 +239,7 @@ fn what_is_offered_names_no_other_server() {
 }
 
 #[test]
+#[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
 fn a_token_that_loses_a_server_loses_it_in_what_it_has_begun() {
     let model = ModelServer::with_programs(&["(return 1)"]);
     let tokens = Tokens::start(&model);
@@ -323,6 +327,7 @@ fn scripts_of_two_tokens_come_from_two_warm_processes() {
 }
 
 #[test]
+#[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
 fn exports_that_need_another_server_are_not_there() {
     let folder = tempfile::tempdir().unwrap();
     let prelude = folder.path().join("stats.clj");
@@ -336,7 +341,7 @@ fn exports_that_need_another_server_are_not_there() {
 (defn near "Far" [] (:value (tool/call 'shut/stats {})))"#;
     std::fs::write(&prelude, text).unwrap();
     let model = ModelServer::with_programs(&["(return (stats/pure))"]);
-    let tokens = Tokens::with(&model, "monty", &["--prelude", prelude.to_str().unwrap()]);
+    let tokens = Tokens::with(&model, engine(), &["--prelude", prelude.to_str().unwrap()]);
     let text_of = |answer: String| {
         let answer: Value = serde_json::from_str(&answer).unwrap();
         ptc_tests::serve::text_of(&answer["result"])
@@ -392,6 +397,7 @@ fn listener(tokens: &Tokens, token: &str) -> (Browser, Answer) {
 }
 
 #[test]
+#[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
 fn a_stream_tells_of_the_list_of_its_token_and_ends_with_it() {
     let model = ModelServer::with_programs(&["(return 1)"]);
     let tokens = Tokens::start(&model);

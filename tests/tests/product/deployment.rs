@@ -97,7 +97,8 @@ fn the_image_is_made_of_what_is_there() {
     let builds: Vec<&str> = build.all("RUN").filter(|run| run.starts_with("cargo ")).collect();
     let [command] = builds[..] else { panic!("{builds:?}") };
     let words: Vec<&str> = command.split_whitespace().collect();
-    assert_eq!(words, ["cargo", "build", "--locked", "--release", "--package", "ptc"]);
+    let arguments = ["build", "--locked", "--release", "--package", "ptc-mcp", "--features", "monty"];
+    assert_eq!(words, [&["cargo"][..], &arguments].concat());
     // cargo has these flags, and this package exists with a valid lock file.
     let metadata = Command::new("cargo")
         .args(["metadata", "--locked", "--offline", "--no-deps", "--format-version", "1"])

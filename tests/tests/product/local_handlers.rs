@@ -4,7 +4,7 @@
 
 use ptc_tests::binary::ptc;
 use ptc_tests::processes::eventually;
-use ptc_tests::scripts::run;
+use ptc_tests::scripts::{engine, run};
 use ptc_tests::serve::Server;
 use std::path::Path;
 use tempfile::TempDir;
@@ -44,12 +44,13 @@ fn folder() -> TempDir {
 }
 
 fn server(folder: &Path, flags: &[&str]) -> Server {
-    let mut command = ptc(&["serve", "--tools", "lisp_eval,execute_program", "--python-engine", "monty"]);
+    let mut command = ptc(&["serve", "--tools", "lisp_eval,execute_program", "--python-engine", engine()]);
     command.current_dir(folder).args(["--upstreams-config", "config.yaml"]).args(flags);
     Server::from_command(command)
 }
 
 #[test]
+#[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
 fn commands_and_files() {
     let folder = folder();
     let mut server = server(folder.path(), &["--response-profile", "structured"]);
@@ -93,6 +94,7 @@ fn commands_and_files() {
 }
 
 #[test]
+#[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
 fn a_command_ends_with_its_script_and_is_cut_at_its_limit() {
     let folder = folder();
     let mut server = server(folder.path(), &["--python-timeout", "2s", "--max-upstream-calls", "2"]);

@@ -1,7 +1,7 @@
 //! Third-party clients run scripts with `execute_program`: the Python SDK in both eras, the inspector and mcporter.
 
 use ptc_tests::binary::{self, run};
-use ptc_tests::scripts::data;
+use ptc_tests::scripts::{data, engines};
 use ptc_tests::third_party::{inspector, installed, mcporter, new_node, python};
 use ptc_tests::workspace;
 use serde_json::{Value, json};
@@ -19,11 +19,6 @@ fn arguments(engine: &str) -> Vec<String> {
         .into()
 }
 
-/// The engines available on this machine.
-fn engines() -> Vec<&'static str> {
-    if cfg!(jail) { vec!["cpython", "monty"] } else { vec!["monty"] }
-}
-
 fn drive(mut command: Command, input: &str) -> String {
     command.current_dir(installed()).env("XDG_CONFIG_HOME", "/nonexistent");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -33,7 +28,7 @@ fn drive(mut command: Command, input: &str) -> String {
 }
 
 #[test]
-#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
+#[cfg_attr(not(all(third_party, scripts)), ignore = "PTC_SKIP_THIRD_PARTY=1, or no engine runs scripts here")]
 fn the_python_sdk() {
     for (engine, mode) in engines().into_iter().flat_map(|engine| [(engine, "auto"), (engine, "legacy")]) {
         let mut command = Command::new(python());
@@ -56,7 +51,7 @@ fn the_python_sdk() {
 }
 
 #[test]
-#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
+#[cfg_attr(not(all(third_party, scripts)), ignore = "PTC_SKIP_THIRD_PARTY=1, or no engine runs scripts here")]
 fn the_inspector_and_mcporter() {
     for engine in engines() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -7,7 +7,7 @@ use crate::answer::outcome::millis;
 use crate::cli::OutputFormat;
 use crate::cli::boot::{Booted, LoadError, Need, UpstreamFlags, boot_with};
 use crate::cli::flags::prelude::PreludeFlags;
-use crate::cli::flags::python::PythonFlags;
+use crate::cli::flags::python::{PythonFlags, REMEDY};
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
@@ -96,9 +96,8 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
     configuration.findings.push(match args.python.describe().await {
         Ok(engine) => Finding::ok("scripts", engine),
         Err(why) => {
-            let remedy = "only execute_program needs it; --python names another interpreter, --python-unsandboxed runs \
-                          scripts without a jail";
-            Finding::new(Level::Warning, "scripts", format!("Python scripts cannot be run: {why}"), remedy.into())
+            let remedy = format!("only execute_program needs it; {REMEDY}");
+            Finding::new(Level::Warning, "scripts", format!("Python scripts cannot be run: {why}"), remedy)
         }
     });
     configuration.findings.extend(look_at_user(&entries));

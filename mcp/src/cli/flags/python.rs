@@ -32,8 +32,9 @@ impl FlagTable for PythonLimits {}
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Python")]
 pub struct PythonFlags {
-    /// What runs scripts: cpython is the interpreter in a jail of the kernel, monty one of a subset of Python that is
-    /// built in; auto takes cpython where every layer of its jail can be enforced, else monty
+    /// What runs scripts: cpython is the interpreter in a jail of the kernel, monty one of a subset of Python that
+    /// ptc has when it is built with the feature of that name; auto takes cpython where every layer of its jail can be
+    /// enforced, else monty
     #[arg(long, value_name = "ENGINE", value_enum, default_value_t, hide_possible_values = true)]
     python_engine: EngineChoice,
     /// The interpreter, 3.10 or later
@@ -57,6 +58,15 @@ enum EngineChoice {
     /// The subset that is built in.
     Monty,
 }
+
+/// What to do where no engine can run scripts.
+pub const REMEDY: &str = if cfg!(feature = "monty") {
+    "--python-engine monty runs a subset of Python anywhere; --python-unsandboxed runs scripts without a jail, as the \
+     user that ptc runs as"
+} else {
+    "install python3, 3.10 or later, or name an interpreter with --python; a ptc that is built with --features monty \
+     runs a subset of Python without one; --python-unsandboxed runs scripts without a jail, as the user that ptc runs as"
+};
 
 /// Name of the hidden command that runs scripts of monty.
 #[cfg(feature = "monty")]
@@ -147,7 +157,8 @@ impl PythonFlags {
 
     #[cfg(not(feature = "monty"))]
     fn monty(_: &ScriptLimits) -> Result<Arc<dyn Engine>, String> {
-        Err("this ptc was built without monty".to_owned())
+        Err("this ptc was built without monty (cargo build --release --features monty builds one with it)"
+            .to_owned())
     }
 
     async fn choose(&self, limits: &ScriptLimits) -> Result<ChosenEngine, String> {
@@ -169,8 +180,7 @@ impl PythonFlags {
     pub async fn engine(&self, limits: &ScriptLimits) -> Result<Arc<dyn Engine>, Abort> {
         let refused = |why: String| {
             Abort::usage(format!(
-                "Python scripts cannot be run: {why}. Without `execute_program` in --tools everything else works; \
-                 --python-engine monty runs a subset of Python anywhere; --python-unsandboxed runs scripts without a jail, as the user that ptc runs as"
+                "Python scripts cannot be run: {why}. Without `execute_program` in --tools everything else works; {REMEDY}"
             ))
         };
         let ChosenEngine { engine, instead_of } = self.choose(limits).await.map_err(refused)?;

@@ -1,10 +1,8 @@
 //! How scripts end, with both engines: their output, their limits, their errors.
 
-use ptc_tests::scripts::{ONLY_SCRIPTS, counter, finance, result, run, without_marks};
+use ptc_tests::scripts::{ONLY_SCRIPTS, counter, engines, finance, result, run, without_marks};
 use ptc_tests::serve::{Server, text_of};
 use serde_json::{Value, json};
-
-const ENGINES: [&str; 2] = ["cpython", "monty"];
 
 fn server(engine: &str, more: &[&str]) -> Server {
     let config = counter().write();
@@ -55,7 +53,7 @@ fn a_limit_that_is_reached_in_a_call_ends_the_script_whatever_it_catches() {
         "for n in range(100):\n    try:\n        await mcp__counter__hang()\n    except BaseException:\n        pass\nprint('fine')",
         "import asyncio\nawait asyncio.gather(mcp__counter__hang(), mcp__counter__hang(), return_exceptions=True)\nprint('fine')",
     ];
-    for engine in ENGINES {
+    for engine in engines() {
         let mut server = server(engine, &["--python-timeout", "1s"]);
         for script in &scripts[..if engine == "monty" { 4 } else { 5 }] {
             assert_eq!(run(&mut server, script), limit, "{engine}: {script}");
@@ -101,7 +99,7 @@ fn marks_stand_under_what_is_wrong() {
 #[test]
 #[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
 fn what_was_printed_stands_behind_the_traceback() {
-    for engine in ENGINES {
+    for engine in engines() {
         let mut server = server(engine, &["--python-timeout", "2s", "--python-output", "1000"]);
         let text = run(&mut server, "print('one')\nprint('two', end='')\nboom");
         assert!(text.starts_with("[Script execution failed]\nTraceback"), "{text}");
@@ -127,7 +125,7 @@ fn what_was_printed_stands_behind_the_traceback() {
 #[test]
 #[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
 fn errors_of_calls_are_in_the_notation_of_scripts() {
-    for engine in ENGINES {
+    for engine in engines() {
         let mut server = server(engine, &["--max-upstream-calls", "3"]);
         for (tool, call, parts) in [
             ("strict", "limit=1", vec!["missing required args ticker", "; Signature: "]),
@@ -157,7 +155,7 @@ fn a_function_of_a_server_that_is_down_says_so() {
     let mut gone = ptc_tests::upstreams::stdio("/nonexistent/server", &[]);
     gone["required"] = false.into();
     let config = finance().add("gone", gone).write();
-    for engine in ENGINES {
+    for engine in engines() {
         let flags = [&ONLY_SCRIPTS[..], &["--python-engine", engine]].concat();
         let mut server = Server::start(&config.flags(&flags));
         let text = run(&mut server, "await mcp__gone__x()");
@@ -202,7 +200,7 @@ fn what_the_system_refuses_is_an_error() {
 #[test]
 #[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
 fn equal_calls_of_scripts_make_one_call() {
-    for engine in ENGINES {
+    for engine in engines() {
         let more = ["--tool-cache-ttl", "10m", "--max-upstream-calls", "5000", "--response-profile", "debug"];
         let mut server = server(engine, &more);
         let code =

@@ -1,6 +1,7 @@
 //! REPL inputs from a file or another program.
 
 use ptc_tests::binary::{ptc, run_ptc};
+use ptc_tests::scripts::engine;
 use ptc_tests::upstreams::{Upstreams, table_server};
 use ptc_tests::workspace;
 use std::io::{BufRead, BufReader, Write};
@@ -202,15 +203,17 @@ fn servers_are_started_when_something_needs_them_and_not_before() {
     let file = Upstreams::default().add("a", noted(&starts)).add("b", noted(&starts)).write();
     let script = folder.path().join("s.py");
     std::fs::write(&script, "print(1 + 1)").expect("written");
-    for (arguments, want) in [
+    let exec = vec!["exec", script.to_str().expect("a path"), "--python-engine", engine()];
+    let exec = cfg!(scripts).then_some((exec, 0));
+    let rows = [
         (vec!["repl", "-e", "(+ 1 2)"], 0),
         (vec!["repl", "--catalog-snapshot-mode", "live", "-e", "(+ 1 2)"], 0),
         (vec!["repl", "-e", "(all-ns)", "-e", "(count (tool/servers))"], 0),
-        (vec!["exec", script.to_str().expect("a path"), "--python-engine", "monty"], 0),
         (vec!["repl", "-e", "(count (dir 'a))"], 1),
         (vec!["repl", "-e", "(:ok (tool/call {:server \"b\" :tool \"stats\"}))"], 1),
         (vec!["repl", "-e", "(count (apropos \"stats\" {:load true}))"], 2),
-    ] {
+    ];
+    for (arguments, want) in exec.into_iter().chain(rows) {
         let before = count();
         let done = run_ptc(&[arguments.clone(), file.flags(&[])].concat(), "");
         assert_eq!(done.code, Some(0), "{arguments:?} {done:?}");
