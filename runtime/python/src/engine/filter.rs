@@ -106,7 +106,6 @@ pub(super) enum ProcessKind {
     /// A child of the machine's Python. Its channel is a plain descriptor.
     Script,
     /// A process of this binary. It uses a socket, and may abort itself.
-    #[cfg_attr(not(feature = "monty"), expect(dead_code))]
     Worker,
 }
 
