@@ -24,6 +24,7 @@
 //! - [`net`]: the HTTP client.
 //! - [`secrets`]: what must not leave the process.
 //! - `process`: facts and settings of the operating system process.
+//! - `sync`: locks that outlive a panic.
 //! - `files`: opens, creates and replaces files that people name.
 //!
 //! Architecture invariant: isolates live on worker threads and never touch a socket; connections and timers
@@ -61,6 +62,8 @@ pub mod secrets;
 pub mod session;
 pub mod spill;
 mod startup;
+#[doc(hidden)]
+pub mod sync;
 pub mod tasks;
 pub mod tools;
 pub mod upstream;

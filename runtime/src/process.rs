@@ -8,11 +8,9 @@ use std::io;
 /// descriptors. Programs of the same user could otherwise read them. Call it first thing in a process, before
 /// any program is started. Afterwards only a superuser can debug it, and there are no core dumps.
 pub fn harden() {
+    // A process whose attribute cannot be changed runs on as it is.
     #[cfg(target_os = "linux")]
-    // SAFETY: the call changes an attribute of the process; the other arguments are ignored.
-    unsafe {
-        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
-    }
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     close_on_exec();
 }
 
@@ -83,9 +81,10 @@ pub fn give_up_files() -> io::Result<bool> {
     };
     let ruleset =
         i32::try_from(made).ok().filter(|number| *number >= 0).ok_or_else(io::Error::last_os_error)?;
+    // Without it, the next call is refused.
+    let _ = rustix::thread::set_no_new_privs(true);
     // SAFETY: the call changes an attribute of this thread; the descriptor was made above and is closed once.
     let (done, error) = unsafe {
-        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         let done = libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0 as libc::c_ulong);
         let error = io::Error::last_os_error();
         libc::close(ruleset);

@@ -22,12 +22,13 @@ use crate::scope::Scope;
 use crate::secrets::{DocumentShape, SecretRegistry};
 use crate::session::Session;
 use crate::startup::{self, Capacity, RuntimeConfig, StartError, Starts, Supervision};
+use crate::sync::Locked;
 use crate::tasks::{self, TaskOwner};
 use crate::tools::{Catalog, ServerNames, SharedCatalog, ToolList, UpstreamTool};
 use crate::upstream::{ClientFeatures, Guardian, UpstreamState};
 use std::collections::BTreeMap;
 use std::mem::take;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
@@ -163,7 +164,7 @@ impl Runtime {
                     Worker::new(index, inbox, queue, resources, watchdog).with_niceness(niceness).run()
                 });
             let thread = thread.map_err(StartError::Threads)?;
-            inner.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+            inner.threads.locked().push(thread);
         }
         Ok(Runtime { broker, base: Scope::new(lisp, dispatcher), inner })
     }
@@ -188,7 +189,7 @@ impl Runtime {
     /// Strict servers that did not start.
     pub async fn started(&self) -> Result<(), StartError> {
         let strict = {
-            let mut starting = self.inner.starting.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut starting = self.inner.starting.locked();
             take(&mut starting.strict)
         };
         let failed = startup::failures(strict).await;
@@ -201,7 +202,7 @@ impl Runtime {
 
     /// True when all strict servers have started.
     pub fn is_started(&self) -> bool {
-        self.inner.starting.lock().unwrap_or_else(PoisonError::into_inner).strict.is_empty()
+        self.inner.starting.locked().strict.is_empty()
     }
 
     /// Runs a program. It is queued at once; dropping the future cancels it with its calls in flight.
@@ -313,7 +314,7 @@ impl Runtime {
 
     /// How each server is reached, with secrets redacted.
     fn descriptors(&self) -> BTreeMap<Arc<str>, serde_json::Value> {
-        let configured = self.inner.configured.lock().unwrap_or_else(PoisonError::into_inner);
+        let configured = self.inner.configured.locked();
         let descriptor = |entry: &ServerEntry| {
             scrubbed(entry.transport.descriptor(), &self.inner.supervision.config.secrets)
         };
@@ -329,7 +330,7 @@ impl Runtime {
     /// A server is this very program, or two have one name; then nothing changes.
     pub fn reconfigure(&self, servers: Vec<ServerEntry>) -> Result<Reconfigured, StartError> {
         startup::check(&servers)?;
-        let mut configured = self.inner.configured.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut configured = self.inner.configured.locked();
         let mut upstreams = Upstreams::clone(&self.inner.broker.upstreams());
         let mut changes = Reconfigured::default();
         configured.guard(&self.inner.supervision.guardian, &servers);
@@ -367,7 +368,7 @@ impl Runtime {
         }
         self.inner.broker.replace_upstreams(upstreams);
         let started = startup::start_all(starting, None);
-        self.inner.starting.lock().unwrap_or_else(PoisonError::into_inner).lenient.extend(started.lenient);
+        self.inner.starting.locked().lenient.extend(started.lenient);
         Ok(changes)
     }
 
@@ -385,7 +386,7 @@ impl Runtime {
     /// Waits until no server is starting.
     pub async fn settle(&self) {
         let background = {
-            let mut starting = self.inner.starting.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut starting = self.inner.starting.locked();
             take(&mut starting.lenient)
         };
         futures_util::future::join_all(background).await;
@@ -410,7 +411,7 @@ impl Runtime {
     pub async fn shutdown(&self) {
         self.inner.stop_threads();
         startup::stop_all(self.inner.broker.upstreams().values()).await;
-        let threads = take(&mut *self.inner.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = take(&mut *self.inner.threads.locked());
         let guardian = self.inner.supervision.guardian.clone();
         // Workers end within one slice of their programs; joining them must not block the I/O runtime.
         let _ = tasks::blocking(TaskOwner::Process, move |_| {

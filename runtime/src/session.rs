@@ -11,10 +11,11 @@ use crate::handle::Run;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{CallRecord, Failure, Outcome, Report};
 use crate::run::watcher::RunWatcher;
+use crate::sync::Locked;
 use ptc_vm::{Class, Reason};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tokio::sync::Notify;
 
@@ -44,7 +45,7 @@ struct SessionShared {
 
 impl SessionShared {
     fn lisp(&self) -> Arc<Lisp> {
-        self.lisp.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lisp.locked().clone()
     }
 }
 
@@ -110,7 +111,7 @@ impl Session {
     /// Waits for the permit after cancelling the running program; `None` when nothing was cancelled.
     pub fn acquire_after_cancel(&self) -> Option<impl Future<Output = SessionPermit> + Send + use<>> {
         let is_cancelled = {
-            let running = self.shared.running.lock().unwrap_or_else(PoisonError::into_inner);
+            let running = self.shared.running.locked();
             running.as_ref().is_some_and(Submitted::is_cancelled)
         };
         let shared = self.shared.clone();
@@ -175,7 +176,7 @@ impl Session {
         if state.close(why) {
             return;
         }
-        if let Some(running) = &*running.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(running) = &*running.locked() {
             running.cancel();
         }
         let state = state.clone();
@@ -207,7 +208,7 @@ impl SessionPermit {
         let guest = shared.lisp().session_guest(source.into(), options, run);
         let watcher = SessionWatcher { watcher, permit: self };
         // Held until the program is entered, so that it cannot replace the next one.
-        let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = running.locked();
         let worker = WorkerChoice::Worker(*worker);
         let submitted = dispatcher.submit(worker, limits, guest, Box::new(watcher), since);
         *running = Some(submitted.clone());
@@ -230,7 +231,7 @@ impl SessionPermit {
         let shared = self.shared.clone();
         shared.dispatcher.queue.on_worker(shared.worker, move || {
             session::move_to(&self.shared.state, &lisp);
-            *self.shared.lisp.lock().unwrap_or_else(PoisonError::into_inner) = lisp;
+            *self.shared.lisp.locked() = lisp;
             drop(self);
             done();
         });

@@ -1,6 +1,7 @@
 //! Decides when `ptc serve` stops: on signals, or when its input ends before the server has started.
 
 use ptc_runtime::tasks::{self, TaskOwner};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -89,10 +90,11 @@ pub(super) async fn input_gone() {
 
 fn has_hung_up() -> bool {
     #[cfg(target_os = "linux")]
-    const GONE: i16 = libc::POLLHUP | libc::POLLRDHUP;
+    let gone = PollFlags::HUP | PollFlags::RDHUP;
     #[cfg(not(target_os = "linux"))]
-    const GONE: i16 = libc::POLLHUP;
-    let mut input = libc::pollfd { fd: libc::STDIN_FILENO, events: GONE, revents: 0 };
-    // SAFETY: one pollfd that lives across the call, which does not block.
-    unsafe { libc::poll(&raw mut input, 1, 0) > 0 && input.revents & GONE != 0 }
+    let gone = PollFlags::HUP;
+    let input = std::io::stdin();
+    let mut inputs = [PollFd::new(&input, gone)];
+    // A timeout of 0 does not block.
+    poll(&mut inputs, Some(&Timespec::default())).is_ok() && inputs[0].revents().intersects(gone)
 }

@@ -3,8 +3,9 @@
 use super::entry::RecordedCall;
 use crate::answer::outcome::call_fault;
 use ptc_runtime::outcome::CallRecord;
+use ptc_runtime::sync::Locked;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Most bytes of arguments. Beyond that the oldest records lose theirs.
 const MOST_ARGUMENTS: usize = 16 << 20;
@@ -37,7 +38,7 @@ impl CallRing {
     }
 
     fn lock(&self) -> MutexGuard<'_, RingState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
     }
 
     /// Adds a record, and removes the oldest ones when there is no room.

@@ -4,6 +4,7 @@
 
 use super::entry::RecordedCall;
 use crate::answer::SessionEntry;
+use ptc_runtime::sync::Locked;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::io;
@@ -109,7 +110,7 @@ struct WriterState {
 
 impl WriterQueue {
     fn lock(&self) -> MutexGuard<'_, WriterState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
     }
 }
 

@@ -15,9 +15,10 @@
 //! on its own thread.
 
 use super::mailbox::{Event, Mailbox, Slot};
+use ptc_runtime::sync::Locked;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Most jobs that were started and have not begun. It keeps workers busy until the connections run again.
@@ -236,7 +237,7 @@ impl Gate {
     }
 
     fn lock(&self) -> MutexGuard<'_, GateState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
     }
 
     /// Limits on parked jobs.
@@ -350,7 +351,7 @@ impl Tenant {
 impl Flow {
     /// The round of the next request to this tenant, which is in round `now`.
     fn next(&self, tenant: u64, now: u64) -> u64 {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.locked();
         let round = if last.0 == tenant { now.max(last.1 + 1) } else { now };
         *last = (tenant, round);
         round
@@ -398,7 +399,7 @@ impl QueueHandle {
         let rank = self.tenant.look(|entry| {
             let (last, _) = entry.queue.last_key_value()?;
             // The round that the request would get. It is not reserved yet.
-            let flow = self.flow.last.lock().unwrap_or_else(PoisonError::into_inner);
+            let flow = self.flow.last.locked();
             let own = if flow.0 == entry.number { entry.round.max(flow.1 + 1) } else { entry.round };
             (own < last.round).then_some(*last)
         });

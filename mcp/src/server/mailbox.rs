@@ -3,8 +3,9 @@
 use super::gate::JobPermit;
 use super::handler::{Finished, Handler, Ticket};
 use crate::tools::{Reporter, ToolAnswer};
+use ptc_runtime::sync::Locked;
 use ptc_runtime::upstream::CallingClient;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
 /// Number of a job within its connection.
@@ -43,7 +44,7 @@ impl<E> Mailbox<E> {
     /// Adds an event; wakes the reader unless it has been woken already.
     pub fn push(&self, event: E) {
         let first = {
-            let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut events = self.events.locked();
             events.push(event);
             events.len() == 1
         };
@@ -59,7 +60,7 @@ impl<E> Mailbox<E> {
 
     /// Takes all events, in order.
     pub fn take(&self) -> Vec<E> {
-        std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.events.locked())
     }
 
     /// Waits until there is an event.

@@ -2,9 +2,10 @@
 
 use crate::protocol::Era;
 use crate::tools::{Facts, Registry};
+use ptc_runtime::sync::RwLocked;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 /// How long a client may cache a list that stays the same for the process lifetime.
 const FIXED_TTL_MS: u64 = 3_600_000;
@@ -94,7 +95,7 @@ impl ToolLists {
     }
 
     pub(super) fn get(&self) -> Arc<Lists> {
-        self.lists.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lists.read_locked().clone()
     }
 
     /// Rebuilds the lists; false when they are the same as before.
@@ -108,7 +109,7 @@ impl ToolLists {
         if new.equals(&self.get()) {
             return Ok(false);
         }
-        *self.lists.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+        *self.lists.write_locked() = Arc::new(new);
         Ok(true)
     }
 }

@@ -1,5 +1,6 @@
 //! Exposes tools as Python functions: `mcp__<server>__<tool>`, with their parameters and documentation.
 
+use ptc_runtime::sync::Locked;
 use ptc_runtime::tools::text::one_line;
 use ptc_runtime::tools::visible::literal;
 use ptc_runtime::tools::{Catalog, UpstreamTool, qualified_name};
@@ -8,7 +9,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The tool that a function calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -232,7 +233,7 @@ pub struct FunctionTable {
 impl FunctionTable {
     /// The functions of this catalog.
     pub fn for_catalog(&self, catalog: &Catalog) -> Arc<Functions> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.locked();
         // Version 0 has no tool list, and the initial functions are empty too.
         if last.version != catalog.version() {
             *last = Arc::new(Functions::from_catalog(catalog));

@@ -14,9 +14,10 @@ use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::{Ending, Failure, RenderedValue};
 use ptc_runtime::run::account::RunAccount;
 use ptc_runtime::spill::OwnedSpills;
+use ptc_runtime::sync::Locked;
 use ptc_runtime::tools::qualified_name;
 use ptc_vm::InterruptKind;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Everything that a script's run needs.
 pub struct ScriptRun {
@@ -57,7 +58,7 @@ pub enum NoPermit {
 
 impl SharedNamespace {
     fn state(&self) -> MutexGuard<'_, NamespaceState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 
     /// Takes the permit, if it is free.

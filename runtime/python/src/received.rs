@@ -1,6 +1,7 @@
 //! The output that a running script has sent so far, which is shown if it fails or is interrupted.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use ptc_runtime::sync::Locked;
+use std::sync::{Mutex, MutexGuard};
 
 /// The last line of a truncated stream.
 const MORE: &str = "... (truncated)";
@@ -34,7 +35,7 @@ impl ReceivedOutput {
     }
 
     fn streams(&self) -> MutexGuard<'_, [Stream; 2]> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+        self.streams.locked()
     }
 
     /// Appends text to a stream.

@@ -6,10 +6,11 @@ use ptc_runtime::run::account::RunAccount;
 use ptc_runtime::spill::{
     DEFAULT_LINES, JsonPath, LONGEST_PATTERN, Look, Looked, MOST_CONTEXT, OwnedSpills, Spilled, TopLevel,
 };
+use ptc_runtime::sync::Locked;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Appended to the message about a result that was too large.
 pub const ADVICE: &str = "; with on_large=\"spill\" it is kept, and looked at in parts";
@@ -44,7 +45,7 @@ impl RetainedResults {
     }
 
     fn own(&self) -> MutexGuard<'_, OwnedSpills> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+        self.own.locked()
     }
 
     /// Takes all results.

@@ -2,8 +2,9 @@
 //! leaves what it has done.
 
 use super::{AgentFailure, AgentReason, AgentStep};
+use crate::sync::Locked;
 use serde_json::Value as Json;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The trace of one run. Until the run has ended, its result is that it was cancelled.
 #[derive(Clone)]
@@ -25,7 +26,7 @@ impl AgentTrace {
 
     /// The result so far, without children.
     pub(super) fn step(&self) -> MutexGuard<'_, AgentStep> {
-        self.0.step.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.step.locked()
     }
 
     /// How the run ended.
@@ -36,14 +37,14 @@ impl AgentTrace {
     /// Adds the trace of a child that begins now.
     pub(super) fn child(&self, name: &Arc<str>) -> AgentTrace {
         let child = AgentTrace::new();
-        let mut children = self.0.children.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut children = self.0.children.locked();
         children.push((name.clone(), child.clone()));
         child
     }
 
     /// Takes the result with those of all children, whether or not they have ended.
     pub(super) fn take(&self) -> AgentStep {
-        let children = std::mem::take(&mut *self.0.children.lock().unwrap_or_else(PoisonError::into_inner));
+        let children = std::mem::take(&mut *self.0.children.locked());
         let children = children.into_iter().map(|(name, child)| (name.to_string(), child.take())).collect();
         AgentStep { children, ..self.step().clone() }
     }

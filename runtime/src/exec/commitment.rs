@@ -9,7 +9,8 @@
 //! and from then on waits for room in the rest. So small programs begin and end whatever large programs do.
 //! Size decides, not age: on a busy machine every program is old before it ends.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::sync::Locked;
+use std::sync::{Mutex, MutexGuard};
 
 /// What a program may add in one quantum before its size is checked. A single bulk operation may add more, up
 /// to the program's own limit; a worker can overdraw by that much at most.
@@ -126,7 +127,7 @@ impl Commitments {
     }
 
     fn lock(&self) -> MutexGuard<'_, Sums> {
-        self.sums.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sums.locked()
     }
 }
 

@@ -5,6 +5,7 @@ use crate::guest::{CallId, MakeGuest, Reply, ReplySink};
 use crate::run::RunId;
 use crate::run::limits::Limits;
 use crate::run::watcher::Recipient;
+use crate::sync::Locked;
 use ptc_vm::{Interrupt, InterruptKind};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
@@ -80,7 +81,7 @@ struct InboxInner {
 
 impl Inbox {
     fn lock(&self) -> MutexGuard<'_, InboxInner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.locked()
     }
 
     pub(crate) fn push(&self, message: WorkerMessage) {
@@ -178,7 +179,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueInner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.locked()
     }
 
     /// Queues a program and wakes an idle worker. After [`Queue::close`] the program is dropped as cancelled,

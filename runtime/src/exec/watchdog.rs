@@ -2,9 +2,10 @@
 //! Programs that wait are watched by their worker.
 
 use crate::run::account::RunAccount;
+use crate::sync::Locked;
 use ptc_vm::InterruptKind;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
@@ -39,7 +40,7 @@ impl Watchdog {
         let watching = watchdog.clone();
         let thread =
             std::thread::Builder::new().name("ptc-watchdog".into()).spawn(move || watching.watch())?;
-        *watchdog.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread.thread().clone());
+        *watchdog.thread.locked() = Some(thread.thread().clone());
         Ok((watchdog, thread))
     }
 
@@ -65,12 +66,12 @@ impl Watchdog {
 
     fn set(&self, worker: usize, watched: Option<Watched>) {
         if let Some(slot) = self.slots.get(worker) {
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = watched;
+            *slot.locked() = watched;
         }
     }
 
     fn wake(&self) {
-        if let Some(thread) = &*self.thread.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(thread) = &*self.thread.locked() {
             thread.unpark();
         }
     }
@@ -98,7 +99,7 @@ impl Watchdog {
         let now = Instant::now();
         let mut busy = false;
         for slot in &self.slots {
-            if let Some(watched) = &*slot.lock().unwrap_or_else(PoisonError::into_inner) {
+            if let Some(watched) = &*slot.locked() {
                 busy = true;
                 if now >= watched.deadline {
                     watched.account.interrupt(InterruptKind::Deadline);

@@ -239,8 +239,7 @@ fn or_here(path: &Path) -> &Path {
 
 /// The user that this process acts for.
 pub(crate) fn user() -> u32 {
-    // SAFETY: it only reads the credentials of this process.
-    unsafe { libc::geteuid() }
+    rustix::process::geteuid().as_raw()
 }
 
 /// An unpredictable number: the keys of the standard hasher are random.

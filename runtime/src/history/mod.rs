@@ -14,11 +14,12 @@ mod tools;
 pub use tools::introspection;
 
 use crate::run::outcome::{ArgumentsHash, CallRecord, CallStatus, Failure, Outcome};
+use crate::sync::Locked;
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Limit of all turns, in bytes of JSON; the oldest are dropped.
@@ -189,7 +190,7 @@ impl TurnHistory {
     }
 
     fn kept(&self) -> MutexGuard<'_, HistoryState> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.locked()
     }
 
     /// The turns of one session, or of all.

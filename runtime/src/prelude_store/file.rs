@@ -2,13 +2,14 @@
 
 use super::{Head, HeadChange, StoreBackend, StoreError};
 use crate::files::{self, LinkRule};
+use crate::sync::Locked;
 use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition, TableError};
 use std::cell::Cell;
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Facts about each id, as JSON.
@@ -70,7 +71,7 @@ impl FileBackend {
                 )),
                 _ => refused(path, error),
             })?;
-            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut seen = self.seen.locked();
             if seen.is_none() || *seen != stamp(path) {
                 // Verifies checksums of all pages, so that outside changes are found before the data is used.
                 database.check_integrity().map_err(|error| refused(path, error))?;

@@ -1,8 +1,9 @@
 //! Stores preludes in memory.
 
 use super::{Head, HeadChange, StoreBackend, StoreError};
+use crate::sync::Locked;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Facts about an id, and its texts by version.
 type Known = (Head, BTreeMap<u64, String>);
@@ -14,7 +15,7 @@ pub(super) struct MemoryBackend {
 
 impl MemoryBackend {
     fn ids(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ids.locked()
     }
 }
 

@@ -10,10 +10,11 @@ use super::outgoing::Outgoing;
 use super::totals::CallTotals;
 use super::trace::TraceContext;
 use crate::secrets::{Cut, shortened};
+use crate::sync::Locked;
 use ptc_vm::{Interrupt, InterruptKind};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Limit of notes of one run.
@@ -160,7 +161,7 @@ impl RunAccount {
 
     /// Takes one call from the limit that a server sets per program; false when that is used up.
     pub fn take_call_of(&self, server: &str, limit: u32) -> bool {
-        let mut calls = self.calls_by_server.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = self.calls_by_server.locked();
         let made = calls.entry(server.to_owned()).or_default();
         let granted = *made < limit;
         *made += u32::from(granted);
@@ -183,7 +184,7 @@ impl RunAccount {
     /// Adds a note for the client. Duplicates are dropped, the number of notes is limited, and long ones are
     /// cut.
     pub fn note(&self, text: String) {
-        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes = self.notes.locked();
         let text = shortened(&text, NOTE_TEXT);
         if notes.len() < MOST_NOTES && !notes.iter().any(|note| *note == text) {
             notes.push(text.into_owned());
@@ -192,7 +193,7 @@ impl RunAccount {
 
     /// Takes the notes, in order.
     pub fn take_notes(&self) -> Vec<String> {
-        std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.notes.locked())
     }
 
     /// Sets the caller's trace. Called at most once, before the run calls anything.

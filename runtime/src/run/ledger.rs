@@ -11,9 +11,10 @@ use super::account::RunAccount;
 use super::outcome::{ArgumentsHash, CallFault, CallRecord, CallStatus, Effect};
 use super::totals::CallTotals;
 use crate::secrets::{Cut, shortened};
+use crate::sync::Locked;
 use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Limit of records of refused calls; further ones are only counted.
@@ -125,7 +126,7 @@ impl CallRecord {
 
 impl Ledger {
     fn lock(&self) -> MutexGuard<'_, Entries> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.locked()
     }
 
     pub(super) fn open(&self, label: CallLabel, begun: Instant, offset: Duration) -> CallTag {

@@ -4,9 +4,10 @@
 //! a single call may exceed that. A call that finds no room is not encoded; it waits for a permit, while its
 //! time runs.
 
+use crate::sync::Locked;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, Semaphore};
 
 /// Beyond this many encoded bytes for one server, nothing more is encoded for it.
@@ -81,7 +82,7 @@ impl Outgoing {
     }
 
     fn queue(&self, server: &Arc<str>) -> Arc<ServerQueue> {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.queues.locked();
         if let Some(queue) = queues.get(server) {
             return queue.clone();
         }

@@ -4,9 +4,10 @@ use super::document::{DocumentShape, scrub_document};
 use super::finder::{Finder, Tail};
 use super::forms::{self, Forms, forms_of};
 use super::{CleanText, REDACTED};
+use crate::sync::RwLocked;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 
 /// Known secrets. Clones share one registry.
 #[derive(Clone, Default)]
@@ -70,7 +71,7 @@ impl SecretRegistry {
         if forms_of(value).canonical.is_empty() {
             return Protection::TooShort;
         }
-        let mut secrets = self.shared.secrets.write().unwrap_or_else(PoisonError::into_inner);
+        let mut secrets = self.shared.secrets.write_locked();
         if !secrets.values.iter().any(|known| known.expose_secret() == value) {
             secrets.values.push(value.into());
             secrets.finder = OnceLock::new();
@@ -133,7 +134,7 @@ impl SecretRegistry {
         if self.is_empty() {
             return None;
         }
-        let secrets = self.shared.secrets.read().unwrap_or_else(PoisonError::into_inner);
+        let secrets = self.shared.secrets.read_locked();
         let finder = secrets.finder.get_or_init(|| {
             let mut all = Forms::default();
             for value in &secrets.values {

@@ -2,8 +2,9 @@
 
 use super::store::{SpillOptions, SpillStore};
 use crate::secrets::SecretRegistry;
+use crate::sync::Locked;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The store of a process, opened on first use. Clones share it.
 #[derive(Clone)]
@@ -52,6 +53,6 @@ impl LazySpillStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, LazyState> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.locked()
     }
 }

@@ -3,6 +3,7 @@
 use super::folder::SpillFolder;
 use crate::files;
 use crate::secrets::SecretRegistry;
+use crate::sync::Locked;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -10,7 +11,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 /// Bytes between two recorded line counts: finding a line reads at most this much.
 pub(super) const STRIDE: usize = 256 << 10;
@@ -210,7 +211,7 @@ impl SpillStore {
 
 impl SharedSpills {
     fn lock(&self) -> MutexGuard<'_, SpillState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
     }
 }
 

@@ -1,9 +1,10 @@
 //! Records the shapes of results of tools that do not declare them. Only shapes are stored, no values.
 
 use super::schema::key;
+use crate::sync::Locked;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Size limit of a result that is examined.
 const LARGEST: usize = 64 << 10;
@@ -65,7 +66,7 @@ impl ObservedResults {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, HashMap<Arc<str>, Seen>>> {
-        self.by_server.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_server.locked()
     }
 
     /// The last known shape of a tool's results.

@@ -1,6 +1,7 @@
 //! Environment variables for flags: `--foo-bar` is also `PTC_RUNNER_MCP_FOO_BAR`.
 //!
-//! The flag wins; an empty variable is unset.
+//! The flag wins; an empty variable is unset. Clap's own `env` reads variables differently: an empty one counts as
+//! given, it wins over what a configuration file says of limits, and its names would stand in every line of the help.
 
 use crate::console::exit::Abort;
 use clap::ValueEnum;

@@ -7,10 +7,11 @@
 use super::access::TokenHolder;
 use crate::server::handler::Handler;
 use crate::tools::{Facts, SessionTag};
+use ptc_runtime::sync::Locked;
 use ptc_runtime::tools::ServerNames;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Makes the handler that is restricted to these servers, from the facts about all of them.
 pub type MakeRestricted = dyn Fn(ServerNames, Facts) -> serde_json::Result<Handler> + Send + Sync;
@@ -62,7 +63,7 @@ impl Handlers {
     }
 
     fn lock(&self) -> MutexGuard<'_, RestrictedHandlers> {
-        self.restricted.lock().unwrap_or_else(PoisonError::into_inner)
+        self.restricted.locked()
     }
 
     /// The handler for all servers.

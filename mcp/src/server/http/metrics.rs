@@ -74,6 +74,6 @@ fn resident_bytes() -> i64 {
     let pages = ptc_runtime::files::read_text("/proc/self/statm".as_ref())
         .ok()
         .and_then(|text| text.split(' ').nth(1)?.parse::<i64>().ok());
-    // SAFETY: `sysconf` only reads a constant.
-    pages.unwrap_or_default() * unsafe { libc::sysconf(libc::_SC_PAGESIZE) }
+    let page = i64::try_from(rustix::param::page_size()).unwrap_or_default();
+    pages.unwrap_or_default() * page
 }

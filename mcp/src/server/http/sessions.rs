@@ -13,10 +13,11 @@ use crate::tools::{CallOwner, SessionTag};
 use axum::http::HeaderMap;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use ptc_runtime::sync::Locked;
 use ptc_runtime::upstream::ClientTag;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 
@@ -105,7 +106,7 @@ impl Sessions {
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<String, Arc<WebSession>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.locked()
     }
 
     /// How many sessions there are.
@@ -214,7 +215,7 @@ impl Sessions {
 
 impl WebSession {
     fn state(&self) -> MutexGuard<'_, WebSessionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
     }
 
     /// The negotiated state.

@@ -14,11 +14,12 @@ use crate::server::handler::{Handler, Ticket};
 use crate::server::mailbox::{Event, Mailbox, Slot};
 use crate::tools::{Reporter, ToolAnswer};
 use ptc_runtime::outcome::Outcome;
+use ptc_runtime::sync::Locked;
 use ptc_runtime::upstream::{CallingClient, Offered};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A request that waits for a run.
 #[derive(Debug)]
@@ -54,7 +55,7 @@ enum RequestSlotState {
 
 impl PendingRequestSlot {
     fn lock(&self) -> MutexGuard<'_, RequestSlotState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 
     /// Notifies the waiting request of a new question.

@@ -5,10 +5,11 @@
 use super::call::PendingRequestSlot;
 use crate::protocol::{Raw, ServerMessage, notify};
 use crate::server::mailbox::Mailbox;
+use ptc_runtime::sync::Locked;
 use ptc_runtime::upstream::{ClientAnswer, ClientError, ErrorObject, ServedClient};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
@@ -229,7 +230,7 @@ impl ClientRequests {
     }
 
     fn lock(&self) -> MutexGuard<'_, RequestState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
     }
 }
 

@@ -8,12 +8,13 @@ use crate::server::gate::ParkingLimits;
 use crate::tools::{CallOwner, Cancel};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use ptc_runtime::sync::Locked;
 use ptc_runtime::tasks::{self, TaskOwner};
 use ring::digest::{Context, Digest, SHA256};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
 
@@ -264,7 +265,7 @@ impl ParkedCalls {
     }
 
     fn lock(&self) -> MutexGuard<'_, ParkedState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
     }
 }
 

@@ -5,8 +5,9 @@
 
 use crate::tools::CallOwner;
 use ptc_python::engine::Engine;
+use ptc_runtime::sync::Locked;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Most engines: each has a process with the library in memory. Further owners share them in rotation.
 const MOST_ENGINES: usize = 8;
@@ -39,7 +40,7 @@ impl OwnerEngines {
     }
 
     pub(super) fn for_owner(&self, owner: CallOwner) -> Arc<dyn Engine> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.locked();
         let number = match state.numbers.get(&owner) {
             Some(number) => *number,
             None => {

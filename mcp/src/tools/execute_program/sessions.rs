@@ -5,9 +5,10 @@ use crate::tools::CallOwner;
 use crate::tools::session::arguments::{SessionFault, SessionReason};
 use crate::tools::session::{SessionQuotas, random_id};
 use ptc_python::guest::{NamespacePermit, NoPermit, SharedNamespace};
+use ptc_runtime::sync::Locked;
 use ptc_runtime::tasks::{self, TaskOwner};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 /// The `session_id` that begins a session.
@@ -35,7 +36,7 @@ impl ScriptSessions {
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<String, Arc<ScriptSession>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.locked()
     }
 
     /// Takes a permit to run in the session `id`. [`NEW`] starts a session, which needs a tokio runtime for
@@ -107,12 +108,12 @@ impl ScriptSessions {
 
 impl ScriptSession {
     fn used(&self) -> Instant {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.used.locked()
     }
 
     /// Notes that the session was used now.
     pub(super) fn touch(&self) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.used.locked() = Instant::now();
     }
 }
 

@@ -30,11 +30,12 @@ use prompts::PromptRecorder;
 use ptc_runtime::Runtime;
 use ptc_runtime::agent::{Agent, AgentLimits, Llm};
 use ptc_runtime::limits::Limits;
+use ptc_runtime::sync::Locked;
 use ptc_runtime::tasks::{self, TaskOwner};
 use ptc_runtime::trace::TraceContext;
 use ptc_runtime::upstream::CallingClient;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 
 /// Name of the tool.
@@ -105,7 +106,7 @@ impl Tasks {
     /// because names of tools are for clients.
     fn said_of_servers(&self, mode: CatalogMode) -> String {
         let text = self.settings.summary.text(&self.runtime.catalog(), mode);
-        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = self.logged.locked();
         if self.settings.summary.is_made() && *logged != text {
             let (bytes, hash) = (text.len(), sha256(text.as_bytes()));
             tracing::info!(bytes, sha256 = hash, "agentic_capability_summary");

@@ -2,8 +2,9 @@
 
 use async_trait::async_trait;
 use ptc_runtime::agent::{Llm, LlmError, LlmReply, LlmRequest};
+use ptc_runtime::sync::Locked;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A model that records the prompt of each request.
 pub(super) struct PromptRecorder {
@@ -18,7 +19,7 @@ impl PromptRecorder {
 
     /// Takes the prompts recorded so far, in order.
     pub(super) fn take(&self) -> Vec<Value> {
-        std::mem::take(&mut *self.prompts.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.prompts.locked())
     }
 }
 
@@ -30,7 +31,7 @@ impl Llm for PromptRecorder {
 
     async fn complete(&self, request: LlmRequest<'_>) -> Result<LlmReply, LlmError> {
         let prompt = json!({ "system": request.system, "messages": request.messages });
-        self.prompts.lock().unwrap_or_else(PoisonError::into_inner).push(prompt);
+        self.prompts.locked().push(prompt);
         self.llm.complete(request).await
     }
 }

@@ -3,7 +3,8 @@
 
 use crate::tools::{CallContext, CallOwner, SessionTag};
 use ptc_runtime::spill::{Spilled, names_in};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use ptc_runtime::sync::Locked;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// The retained results of all clients. A result is removed with its client session, after `most_age`
@@ -73,6 +74,6 @@ impl ClientResults {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<ClientResult>> {
-        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+        self.results.locked()
     }
 }

@@ -9,10 +9,11 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use ptc_runtime::limits::Limits;
 use ptc_runtime::session::{Session, SessionEnd, SessionLimits};
+use ptc_runtime::sync::Locked;
 use ptc_runtime::tasks::{self, StopFlag, TaskOwner};
 use ptc_runtime::{Runtime, limit_table};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 limit_table! {
@@ -89,7 +90,7 @@ impl SessionTable {
     }
 
     fn open(&self) -> MutexGuard<'_, OpenSessions> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.locked()
     }
 
     /// Starts a session. Needs a tokio runtime for its expiry.
@@ -237,12 +238,12 @@ impl OpenSession {
 
     /// The time of the last use.
     pub(super) fn used(&self) -> (Timestamp, Instant) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.used.locked()
     }
 
     /// Notes that the session was used now.
     pub(super) fn touch(&self) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = (now(), Instant::now());
+        *self.used.locked() = (now(), Instant::now());
     }
 
     /// When the session ends if it is not used. A running program keeps it from being idle.

@@ -6,6 +6,7 @@ use super::prelude::{Attached, Prelude};
 use crate::broker::ToolBroker;
 use crate::host::GrantedTools;
 use crate::run::outcome::Failure;
+use crate::sync::Locked;
 use crate::upstream::Upstream;
 use foldhash::quality::RandomState;
 use ptc_compiler::tool_catalog::ToolCatalog;
@@ -14,7 +15,7 @@ use ptc_vm::bytecode::Program;
 use ptc_vm::{Fault, Isolate};
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex};
 
 /// A name that a session has defined.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -114,7 +115,7 @@ impl CompileEnvironment {
     pub(crate) fn seen(&self, broker: &ToolBroker) -> Option<Arc<Prelude>> {
         let prelude = self.prelude.as_ref()?;
         let catalog = broker.catalog().snapshot();
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.locked();
         if let Some((_, seen)) = seen.as_ref().filter(|(version, _)| *version == catalog.version()) {
             return Some(seen.clone());
         }

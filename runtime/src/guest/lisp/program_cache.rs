@@ -8,11 +8,12 @@
 
 use super::environment::{CompileEnvironment, Fingerprint};
 use crate::run::options::RunOptions;
+use crate::sync::Locked;
 use crate::tools::{Catalog, CatalogServer, SharedCatalog, ToolList};
 use ptc_vm::bytecode::Program;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 /// The program was not tiny, or has not run yet.
 const NOT_TINY: u64 = u64::MAX;
@@ -144,7 +145,7 @@ impl ProgramCache {
         if self.limit == 0 {
             return None;
         }
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.inner.locked();
         inner.clock += 1;
         let now = inner.clock;
         let entry = inner.programs.get_mut(&key)?.get_mut(source)?;
@@ -160,7 +161,7 @@ impl ProgramCache {
         if bytes > self.limit {
             return;
         }
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.inner.locked();
         inner.clock += 1;
         let entry = Entry { program, bytes, used: inner.clock };
         inner.bytes += bytes;

@@ -1,10 +1,11 @@
 //! Restricted views of the catalog, for callers that may use only some of the servers.
 
 use super::Catalog;
+use crate::sync::Locked;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Names of servers, configured or not. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -60,7 +61,7 @@ impl RestrictedCatalog {
     /// The filtered catalog. Its version differs from those of all other views and of the whole catalog,
     /// because caches use versions as keys.
     pub(super) fn filter(&self, whole: &Catalog) -> Arc<Catalog> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.locked();
         match &*last {
             Some((version, part)) if *version == whole.version() => part.clone(),
             _ => {

@@ -9,12 +9,13 @@ use super::settings::HttpLimits;
 use crate::server::gate::{Gate, Tenant, TenantLimits};
 use crate::tools::CallOwner;
 use axum::http::{HeaderMap, header};
+use ptc_runtime::sync::{Locked, RwLocked};
 use ptc_runtime::tools::ServerNames;
 use ring::digest::{SHA256, digest};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use subtle::ConstantTimeEq;
 use tokens::TokenGrant;
@@ -80,7 +81,7 @@ impl TokenHolder {
         let Some(most) = self.grant.as_ref().and_then(|grant| grant.evals_per_minute) else { return Ok(()) };
         let (most, now) = (most.get(), Instant::now());
         let a_second = f64::from(most) / 60.0;
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = self.calls.locked();
         let available = (calls.0 + (now - calls.1).as_secs_f64() * a_second).min(f64::from(most));
         if available < 1.0 {
             *calls = (available, now);
@@ -216,7 +217,7 @@ impl Access {
     /// longer valid, or for fewer servers.
     fn replace(&self, grants: Vec<TokenGrant>) -> Vec<Arc<TokenHolder>> {
         let Some(tokens) = &self.tokens else { return Vec::new() };
-        let mut tokens = tokens.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tokens = tokens.write_locked();
         let known = |grant: TokenGrant| {
             let old = tokens.iter().find(|known| known.holder.grant.as_ref() == Some(&grant));
             let hash = grant.hash;
@@ -272,7 +273,7 @@ impl Access {
     }
 
     fn known<T>(&self, look: impl FnOnce(&[KnownToken]) -> T) -> Option<T> {
-        Some(look(&self.tokens.as_ref()?.read().unwrap_or_else(PoisonError::into_inner)))
+        Some(look(&self.tokens.as_ref()?.read_locked()))
     }
 
     /// The holder with this owner, if its token is valid. Without tokens it is the one holder of all clients.
@@ -300,7 +301,7 @@ impl Access {
             None => None,
         };
         let found = shown.and_then(|shown| {
-            let tokens = tokens.read().unwrap_or_else(PoisonError::into_inner);
+            let tokens = tokens.read_locked();
             // Compare with all tokens, so that the time does not depend on which one matches.
             let places = tokens.iter().enumerate();
             let place =
@@ -325,7 +326,7 @@ impl Access {
     }
 
     fn failures(&self) -> std::sync::MutexGuard<'_, Failures> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+        self.failures.locked()
     }
 
     fn refused_or<T>(&self, from: IpAddr, refused: AccessDenied) -> Result<T, AccessDenied> {

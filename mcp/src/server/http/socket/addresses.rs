@@ -1,8 +1,9 @@
 //! Limits the number of connections from one address.
 
+use ptc_runtime::sync::Locked;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Open connections by address. Loopback addresses are not limited: a reverse proxy on this machine opens
 /// connections for all clients.
@@ -23,7 +24,7 @@ impl Addresses {
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.locked()
     }
 
     /// Counts a connection as long as the permit is held; `None` when there are too many.

@@ -15,6 +15,7 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioTimer;
 use ptc_runtime::tasks::{self, TaskOwner};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -135,19 +136,13 @@ impl HttpListener {
 /// a default for programs that do not ask for more.
 fn raise_descriptors(connections: u64) {
     const OTHERS: u64 = 1_024;
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: both functions are given a valid `rlimit`, and change nothing but the limit of this process.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) != 0 {
-            return;
-        }
-        let wanted = connections.saturating_add(OTHERS).min(limit.rlim_max);
-        if limit.rlim_cur < wanted {
-            limit.rlim_cur = wanted;
-            if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) != 0 {
-                tracing::warn!(wanted, "the limit of open files could not be raised");
-            }
-        }
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = connections.saturating_add(OTHERS).min(limit.maximum.unwrap_or(u64::MAX));
+    // None is no limit.
+    if limit.current.is_some_and(|current| current < wanted)
+        && setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit }).is_err()
+    {
+        tracing::warn!(wanted, "the limit of open files could not be raised");
     }
 }
 

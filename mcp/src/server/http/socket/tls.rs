@@ -2,13 +2,14 @@
 
 use crate::server::http::reload::ReloadSignal;
 use ptc_runtime::files;
+use ptc_runtime::sync::RwLocked;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use tokio_rustls::TlsAcceptor;
 
 /// The certificate that clients are shown.
@@ -30,14 +31,14 @@ impl Tls {
 
     /// An acceptor for one connection, with the current certificate.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        self.config.read().unwrap_or_else(PoisonError::into_inner).clone().into()
+        self.config.read_locked().clone().into()
     }
 
     /// Watches both files: later connections get the new certificate. Never ends.
     pub(super) async fn follow(&self, reloads: ReloadSignal) {
         let read = || match config(&self.files) {
             Ok(config) => {
-                *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+                *self.config.write_locked() = config;
                 tracing::info!("certificate reloaded");
             }
             Err(wrong) => tracing::error!("the new certificate is not used, the one before stays: {wrong}"),

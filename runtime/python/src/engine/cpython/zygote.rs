@@ -6,6 +6,7 @@ use super::Options;
 use super::control::{Order, Orders};
 use crate::engine::filter::{self, ProcessKind};
 use crate::functions::Functions;
+use ptc_runtime::sync::Locked;
 use ptc_runtime::tasks::{self, TaskOwner};
 use ptc_runtime::upstream::{forget_companion, spawn_companion};
 use serde::Deserialize;
@@ -15,7 +16,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -181,7 +182,7 @@ async fn receive(lines: &mut BufReader<OwnedReadHalf>) -> Option<Message> {
 
 impl Control {
     fn scripts(&self) -> MutexGuard<'_, Scripts> {
-        self.scripts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.scripts.locked()
     }
 
     async fn listen(self: Arc<Control>, mut lines: BufReader<OwnedReadHalf>) {

@@ -1,6 +1,7 @@
 //! The worker processes of Monty, and the pool of idle ones.
 
 use crate::functions::Functions;
+use ptc_runtime::sync::Locked;
 use ptc_runtime::upstream::{forget_companion, spawn_companion};
 use serde_json::json;
 use std::ffi::OsString;
@@ -9,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
@@ -94,7 +95,7 @@ impl Pool {
 
     /// Takes an idle worker, or starts one.
     pub(super) fn take(&self) -> io::Result<Worker> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.locked();
         while let Some(mut worker) = idle.pop() {
             // The process may have been killed while it was idle.
             if matches!(worker.process.try_wait(), Ok(None)) {
@@ -108,7 +109,7 @@ impl Pool {
     /// Returns a worker after an orderly end.
     pub(super) fn put(&self, mut worker: Worker) {
         worker.scripts += 1;
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.locked();
         if worker.scripts < SCRIPTS && idle.len() < self.most_idle {
             idle.push(worker);
         }

@@ -3,10 +3,11 @@
 use crate::run::outcome::{CallRecord, CallStatus};
 use crate::secrets::CleanText;
 use crate::spill::OwnedSpills;
+use crate::sync::Locked;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 crate::limit_table! {
     /// How much a session may store between its programs. Bytes of a binding or of a result are those of its
@@ -207,11 +208,11 @@ impl SessionState {
     }
 
     pub(crate) fn contents(&self) -> MutexGuard<'_, SessionContents> {
-        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+        self.contents.locked()
     }
 
     pub(crate) fn spills(&self) -> MutexGuard<'_, OwnedSpills> {
-        self.spills.lock().unwrap_or_else(PoisonError::into_inner)
+        self.spills.locked()
     }
 
     /// Closes it. Its isolate is freed when the current run ends, its spilled results at once. True when it
