@@ -9,7 +9,7 @@
 //! - [`registry`]: the list of all tools, one line each.
 //! - [`definition`]: an entry of `tools/list`, and the facts that it depends on.
 //! - [`job`]: work that takes a while.
-//! - [`log`]: log messages about a run.
+//! - [`log`]: log messages about a run. `owned_table`: sessions and the like, by owner, until they expire.
 //! - [`catalog`]: the upstream servers and tools that a description may list.
 //! - [`lisp_eval`]: runs a program. [`execute_program`]: runs a Python script. [`proxy`]: one tool in front
 //!   of all others.
@@ -27,6 +27,7 @@ pub mod lisp_debug;
 pub mod lisp_eval;
 pub mod lisp_task;
 pub mod log;
+pub(crate) mod owned_table;
 pub mod proxy;
 pub mod registry;
 pub mod session;

@@ -9,20 +9,17 @@ use crate::protocol::{Id, Version};
 use crate::server::connection_state::ConnectionState;
 use crate::server::input_required::ClientRequests;
 use crate::server::mailbox::Mailbox;
+use crate::tools::owned_table::{Full, Owned, OwnedTable, Quota, random_id};
 use crate::tools::{CallOwner, SessionTag};
 use axum::http::HeaderMap;
-use base64::Engine as _;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use ptc_runtime::sync::Locked;
 use ptc_runtime::upstream::ClientTag;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::{Notify, watch};
-
-/// How often expired sessions are removed.
-pub(super) const SWEEP: Duration = Duration::from_secs(30);
+use tokio::time::Instant;
 
 /// Random bytes of a name.
 const NAME_BYTES: usize = 24;
@@ -30,6 +27,8 @@ const NAME_BYTES: usize = 24;
 /// A session.
 pub(super) struct WebSession {
     pub(super) owner: CallOwner,
+    /// Its key in the table.
+    name: String,
     tag: SessionTag,
     /// Identifies the client to upstream servers.
     client: ClientTag,
@@ -37,7 +36,6 @@ pub(super) struct WebSession {
     pub(super) version: Version,
     /// The tool list when the session began.
     pub(super) initial_list: ListVersion,
-    created: Instant,
     state: Mutex<WebSessionState>,
     closed: watch::Sender<bool>,
 }
@@ -76,14 +74,12 @@ pub(super) enum NoSession {
 
 /// All sessions.
 pub(super) struct Sessions {
-    most: usize,
-    most_of_one: usize,
-    ttl: Duration,
-    idle: Duration,
-    open: Mutex<HashMap<String, Arc<WebSession>>>,
+    quota: Quota,
+    age: Duration,
+    open: Arc<OwnedTable<Arc<WebSession>>>,
     begun: AtomicU64,
     /// Called with each session that has ended.
-    ended: Box<dyn Fn(SessionTag) + Send + Sync>,
+    ended: Arc<dyn Fn(SessionTag) + Send + Sync>,
 }
 
 impl Sessions {
@@ -94,29 +90,26 @@ impl Sessions {
     ) -> Sessions {
         let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let limits = &settings.limits;
+        let ended: Arc<dyn Fn(SessionTag) + Send + Sync> = Arc::new(ended);
+        let on_end = ended.clone();
+        let end = move |session: Arc<WebSession>, _| session.end(&*on_end);
         Sessions {
-            most: whole(limits.sessions),
-            most_of_one: whole(limits.sessions_per_owner),
-            ttl: Duration::from_millis(limits.session_ttl_ms),
-            idle: Duration::from_millis(limits.session_idle_ms),
-            open: Mutex::default(),
+            quota: Quota { most: whole(limits.sessions), most_of_owner: whole(limits.sessions_per_owner) },
+            age: Duration::from_millis(limits.session_ttl_ms),
+            open: OwnedTable::new(Some(Duration::from_millis(limits.session_idle_ms)), end),
             begun: AtomicU64::new(0),
-            ended: Box::new(ended),
+            ended,
         }
-    }
-
-    fn open(&self) -> MutexGuard<'_, HashMap<String, Arc<WebSession>>> {
-        self.open.locked()
     }
 
     /// How many sessions there are.
     pub(super) fn count(&self) -> usize {
-        self.open().len()
+        self.open.count()
     }
 
     /// True when no further session can be created.
     pub(super) fn is_full(&self) -> bool {
-        self.count() >= self.most
+        self.count() >= self.quota.most
     }
 
     /// Creates a session; returns its name and the session.
@@ -126,34 +119,19 @@ impl Sessions {
         connection_state: ConnectionState,
         initial_list: ListVersion,
     ) -> Result<(String, Arc<WebSession>), SessionRefusal> {
-        let mut random = [0; NAME_BYTES];
-        getrandom::fill(&mut random).map_err(|_| SessionRefusal::NoRandomness)?;
-        let name = format!("mcp_{}", BASE64_URL_SAFE_NO_PAD.encode(random));
-        let now = Instant::now();
-        let is_full =
-            |open: &HashMap<_, _>| open.len() >= self.most || self.count_for(open, owner) >= self.most_of_one;
-        if is_full(&self.open()) {
-            self.sweep();
-        }
-        let mut open = self.open();
-        if self.count_for(&open, owner) >= self.most_of_one {
-            return Err(SessionRefusal::Owner);
-        }
-        if open.len() >= self.most {
-            return Err(SessionRefusal::Server);
-        }
+        let name = random_id::<NAME_BYTES>("mcp_").ok_or(SessionRefusal::NoRandomness)?;
         let tag = SessionTag(self.begun.fetch_add(1, Ordering::Relaxed) + 1);
         let connection_state = connection_state.within(tag);
         let session = Arc::new(WebSession {
             owner,
+            name: name.clone(),
             tag,
             client: ClientTag::unique(),
             version: connection_state.version().unwrap_or(Version::LATEST_WITH_HANDSHAKE),
             initial_list,
-            created: now,
             state: Mutex::new(WebSessionState {
                 connection_state,
-                used: now,
+                used: Instant::now(),
                 requests: HashMap::new(),
                 questions: Vec::new(),
                 asked: 0,
@@ -162,54 +140,33 @@ impl Sessions {
             }),
             closed: watch::Sender::new(false),
         });
-        open.insert(name.clone(), session.clone());
-        Ok((name, session))
-    }
-
-    fn count_for(&self, open: &HashMap<String, Arc<WebSession>>, owner: CallOwner) -> usize {
-        open.values().filter(|session| session.owner == owner).count()
+        match self.open.insert((owner, &name), self.quota, self.age, session.clone()) {
+            Ok(()) => Ok((name, session)),
+            Err((_, Full::Quota { owner: true, .. })) => Err(SessionRefusal::Owner),
+            Err((_, Full::Quota { .. } | Full::Closed)) => Err(SessionRefusal::Server),
+        }
     }
 
     /// Finds the session that a request names.
     pub(super) fn find(&self, owner: CallOwner, headers: &HeaderMap) -> Result<Arc<WebSession>, NoSession> {
         let name = headers.get(SESSION).ok_or(NoSession::Unnamed)?;
         let name = name.to_str().map_err(|_| NoSession::Unknown)?;
-        let now = Instant::now();
-        let is_theirs = |session: &&Arc<WebSession>| session.owner == owner && self.is_live(session, now);
-        let session = self.open().get(name).filter(is_theirs).cloned().ok_or(NoSession::Unknown)?;
-        session.state().used = now;
+        let session = self.open.find(owner, name).ok_or(NoSession::Unknown)?;
+        session.state().used = Instant::now();
         Ok(session)
     }
 
     /// Ends a session.
     pub(super) fn close(&self, session: &Arc<WebSession>) {
-        self.open().retain(|_, open| !Arc::ptr_eq(open, session));
-        self.end(session);
+        self.open.remove(session.owner, &session.name);
+        session.end(&*self.ended);
     }
+}
 
-    /// Ends expired sessions.
-    pub(super) fn sweep(&self) {
-        let now = Instant::now();
-        let mut over = Vec::new();
-        self.open().retain(|_, session| {
-            let lives = self.is_live(session, now);
-            if !lives {
-                over.push(session.clone());
-            }
-            lives
-        });
-        over.iter().for_each(|session| self.end(session));
-    }
-
-    fn end(&self, session: &WebSession) {
-        session.close();
-        (self.ended)(session.tag);
-    }
-
-    fn is_live(&self, session: &Arc<WebSession>, now: Instant) -> bool {
-        // The table holds one reference; a request or a stream of the session holds another.
-        let is_busy = Arc::strong_count(session) > 1;
-        now < session.created + self.ttl && (is_busy || now < session.state().used + self.idle)
+impl Owned for Arc<WebSession> {
+    /// A request or a stream of the session keeps it from being idle: it holds a reference in addition to the table's.
+    fn last_used(&self) -> Instant {
+        if Arc::strong_count(self) > 1 { Instant::now() } else { self.state().used }
     }
 }
 
@@ -271,11 +228,12 @@ impl WebSession {
         let _ = closed.wait_for(|closed| *closed).await;
     }
 
-    fn close(&self) {
+    fn end(&self, ended: &(dyn Fn(SessionTag) + Send + Sync)) {
         self.closed.send_replace(true);
         for cancelled in self.state().requests.values() {
             cancelled.notify_one();
         }
+        ended(self.tag);
     }
 }
 

@@ -5,18 +5,13 @@
 use super::call::InputRequiredCall;
 use super::client_requests::ClientQuestion;
 use crate::server::gate::ParkingLimits;
+use crate::tools::owned_table::{Full, Owned, OwnedTable, Quota, random_id};
 use crate::tools::{CallOwner, Cancel};
-use base64::Engine as _;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use ptc_runtime::sync::Locked;
-use ptc_runtime::tasks::{self, TaskOwner};
 use ring::digest::{Context, Digest, SHA256};
 use serde_json::Value;
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard};
-use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep};
+use std::sync::Arc;
+use tokio::time::Instant;
 
 /// Random bytes of a state.
 const STATE_BYTES: usize = 32;
@@ -143,45 +138,24 @@ impl StateError {
     }
 }
 
+impl Owned for ParkedCall {
+    /// It expires by its age only.
+    fn last_used(&self) -> Instant {
+        self.since
+    }
+}
+
 /// The parked runs of one connection, or of all clients over HTTP.
 pub(in crate::server) struct ParkedCalls {
     limits: ParkingLimits,
-    state: Mutex<ParkedState>,
-}
-
-#[derive(Default)]
-struct ParkedState {
-    calls: HashMap<String, (ParkedCall, Expiry)>,
-    is_closed: bool,
-}
-
-impl ParkedState {
-    fn has_room(&self, owner: CallOwner, most: usize, most_of_owner: usize) -> bool {
-        let of_owner = self.calls.values().filter(|(parked, _)| parked.owner == owner).count();
-        self.calls.len() < most && of_owner < most_of_owner
-    }
-
-    /// Forgets the ended run of this owner that has waited longest for its answer to be fetched.
-    fn forget_ended(&mut self, owner: CallOwner) -> Option<ParkedCall> {
-        let ended = self.calls.iter().filter(|(_, (call, _))| call.owner == owner && call.run.is_over());
-        let oldest = ended.min_by_key(|(_, (call, _))| call.since).map(|(name, _)| name.clone())?;
-        self.calls.remove(&oldest).map(|(call, _)| call)
-    }
-}
-
-/// Timer that ends an expired run; dropping it stops the timer.
-struct Expiry(AbortHandle);
-
-impl Drop for Expiry {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    calls: Arc<OwnedTable<ParkedCall>>,
 }
 
 impl ParkedCalls {
     /// An empty table.
     pub(in crate::server) fn new(limits: ParkingLimits) -> Arc<ParkedCalls> {
-        Arc::new(ParkedCalls { limits, state: Mutex::default() })
+        // Dropping an expired call ends its run.
+        Arc::new(ParkedCalls { limits, calls: OwnedTable::new(None, |expired, _| drop(expired)) })
     }
 
     /// Parks a run; at most `most_of_owner` per owner. Returns the state that the client is to send back.
@@ -189,39 +163,23 @@ impl ParkedCalls {
     /// # Errors
     /// There is no room; the run is handed back.
     pub(in crate::server) fn park(
-        self: &Arc<ParkedCalls>,
+        &self,
         call: ParkedCall,
         most_of_owner: usize,
     ) -> Result<String, (Box<ParkedCall>, ParkError)> {
-        let mut random = [0; STATE_BYTES];
-        if getrandom::fill(&mut random).is_err() {
+        let Some(name) = random_id::<STATE_BYTES>("") else {
             return Err((Box::new(call), ParkError::NoRandomness));
+        };
+        let (owner, quota) = (call.owner, Quota { most: self.limits.most, most_of_owner });
+        if let Err(Full::Quota { .. }) = self.calls.check_room(owner, quota) {
+            // The ended run of this owner that has waited longest for its answer to be fetched.
+            drop(self.calls.remove_least(owner, |call| call.run.is_over().then_some(call.since)));
         }
-        let name = BASE64_URL_SAFE_NO_PAD.encode(random);
-        let mut state = self.lock();
-        if state.is_closed {
-            return Err((Box::new(call), ParkError::Ending));
+        match self.calls.insert((owner, &name), quota, self.limits.timeout, call) {
+            Ok(()) => Ok(name),
+            Err((call, Full::Closed)) => Err((Box::new(call), ParkError::Ending)),
+            Err((call, Full::Quota { .. })) => Err((Box::new(call), ParkError::Busy)),
         }
-        let mut forgotten = None;
-        if !state.has_room(call.owner, self.limits.most, most_of_owner) {
-            forgotten = state.forget_ended(call.owner);
-            if !state.has_room(call.owner, self.limits.most, most_of_owner) {
-                return Err((Box::new(call), ParkError::Busy));
-            }
-        }
-        let (parked, expired, timeout) = (Arc::downgrade(self), name.clone(), self.limits.timeout);
-        let expiry = tasks::spawn(TaskOwner::Connection, async move {
-            sleep(timeout).await;
-            if let Some(parked) = parked.upgrade() {
-                // Drop the run only after the table's lock is released.
-                let over = parked.lock().calls.remove(&expired);
-                drop(over);
-            }
-        });
-        state.calls.insert(name.clone(), (call, Expiry(expiry.abort_handle())));
-        drop(state);
-        drop(forgotten);
-        Ok(name)
     }
 
     /// Takes the run of this owner and call.
@@ -234,38 +192,21 @@ impl ParkedCalls {
         owner: CallOwner,
         key: &mut CallKey,
     ) -> Result<ParkedCall, StateError> {
-        let is_theirs = self.lock().calls.get(name).is_some_and(|(call, _)| call.owner == owner);
-        if !is_theirs {
-            return Err(StateError::Unknown);
+        let theirs = self.calls.look(owner, name, |call| call.key).ok_or(StateError::Unknown)?;
+        if theirs.as_ref() != key.digest().as_ref() {
+            return Err(StateError::OtherCall);
         }
-        // Digest outside of the table's lock.
-        let key = key.digest();
-        let mut state = self.lock();
-        match state.calls.get(name) {
-            Some((call, _)) if call.owner != owner => Err(StateError::Unknown),
-            Some((call, _)) if call.key.as_ref() != key.as_ref() => Err(StateError::OtherCall),
-            _ => state.calls.remove(name).map(|(call, _)| call).ok_or(StateError::Unknown),
-        }
+        self.calls.remove(owner, name).ok_or(StateError::Unknown)
     }
 
     /// Ends all runs of an owner, and returns how many they were.
     pub(in crate::server) fn end_all(&self, owner: CallOwner) -> usize {
-        let gone: Vec<_> = self.lock().calls.extract_if(|_, (call, _)| call.owner == owner).collect();
-        // They are dropped outside of the table's lock.
-        gone.len()
+        self.calls.remove_all(|whose, _| whose == owner).len()
     }
 
     /// Ends all runs, and parks no more.
     pub(in crate::server) fn close(&self) {
-        let mut state = self.lock();
-        state.is_closed = true;
-        let calls = std::mem::take(&mut state.calls);
-        drop(state);
-        drop(calls);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ParkedState> {
-        self.state.locked()
+        drop(self.calls.close());
     }
 }
 

@@ -99,7 +99,7 @@ impl SharedSession {
         session.touch();
         // A session that is still busy had its script cut off, and cannot go on.
         if ends || session.namespace.is_over() || session.namespace.is_busy() {
-            sessions.close(&session.id);
+            sessions.close(session.owner, &session.id);
             return None;
         }
         Some(session.id.clone())

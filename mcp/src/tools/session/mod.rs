@@ -16,7 +16,7 @@ mod view;
 
 pub use eval::SessionEval;
 pub use preludes::StoreAccess;
-pub(crate) use table::random_id;
+pub(crate) use table::session_id;
 pub use table::{SessionQuotas, SessionTable};
 
 use super::job::{Cancel, Job};

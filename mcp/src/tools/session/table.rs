@@ -1,20 +1,19 @@
-//! The table of open Lisp sessions, with quotas per owner and expiry by age and idle time.
+//! The open Lisp sessions, with quotas per owner and expiry by age and idle time.
 
 use super::arguments::{SessionFault, SessionReason};
 use super::preludes::{FrozenPreludes, RequestedPreludes, StoreAccess};
 use crate::observe::entry::moment;
 use crate::tools::CallOwner;
-use base64::Engine as _;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use crate::tools::owned_table::{self, Expired, Full, Owned, OwnedTable, Quota};
 use jiff::Timestamp;
 use ptc_runtime::limits::Limits;
 use ptc_runtime::session::{Session, SessionEnd, SessionLimits};
 use ptc_runtime::sync::Locked;
-use ptc_runtime::tasks::{self, StopFlag, TaskOwner};
+use ptc_runtime::tasks::StopFlag;
 use ptc_runtime::{Runtime, limit_table};
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
 
 limit_table! {
     /// How many sessions a server has, and how long.
@@ -29,18 +28,26 @@ limit_table! {
     idle_ms: Millis = 900_000, "session-idle-timeout", "session_closed";
 }
 
-/// Number of ended sessions with remembered ids, so that a call can be answered with `session_closed`.
-const REMEMBERED: usize = 1_024;
-
 /// Random bytes of an id.
 const ID_BYTES: usize = 18;
 
-/// Makes an id that cannot be guessed.
-pub(crate) fn random_id() -> Result<String, SessionFault> {
-    let mut random = [0; ID_BYTES];
-    getrandom::fill(&mut random)
-        .map_err(|error| SessionFault::new(SessionReason::TooMany, format!("no random number: {error}")))?;
-    Ok(format!("ptcs_{}", BASE64_URL_SAFE_NO_PAD.encode(random)))
+/// The id of a new session.
+pub(crate) fn session_id() -> Result<String, SessionFault> {
+    let id = owned_table::random_id::<ID_BYTES>("ptcs_");
+    id.ok_or_else(|| SessionFault::new(SessionReason::TooMany, "no random number"))
+}
+
+impl SessionQuotas {
+    /// How many sessions there may be.
+    pub(crate) fn quota(&self) -> Quota {
+        let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        Quota { most: whole(self.sessions), most_of_owner: whole(self.sessions_per_owner) }
+    }
+
+    /// How long a session may be idle.
+    pub(crate) fn idle(&self) -> Duration {
+        Duration::from_millis(self.idle_ms.max(1))
+    }
 }
 
 /// The open sessions of a server.
@@ -52,25 +59,18 @@ pub struct SessionTable {
     pub(super) programs: Limits,
     /// The source of preludes for sessions.
     pub(super) stores: StoreAccess,
-    open: Mutex<OpenSessions>,
-}
-
-#[derive(Default)]
-struct OpenSessions {
-    sessions: HashMap<String, Arc<OpenSession>>,
-    ended: VecDeque<(CallOwner, String)>,
+    open: Arc<OwnedTable<Arc<OpenSession>>>,
 }
 
 /// An open session with its dates.
 pub(super) struct OpenSession {
     id: String,
-    owner: CallOwner,
     title: Option<String>,
     session: Session,
     preludes: FrozenPreludes,
     quotas: SessionQuotas,
     created: Timestamp,
-    expires: (Timestamp, Instant),
+    expires: Timestamp,
     used: Mutex<(Timestamp, Instant)>,
 }
 
@@ -86,11 +86,13 @@ impl SessionTable {
         programs: Limits,
         stores: StoreAccess,
     ) -> Arc<SessionTable> {
-        Arc::new(SessionTable { runtime, quotas, limits, programs, stores, open: Mutex::default() })
-    }
-
-    fn open(&self) -> MutexGuard<'_, OpenSessions> {
-        self.open.locked()
+        let open = OwnedTable::new(Some(quotas.idle()), |session: Arc<OpenSession>, why| {
+            session.session.close(match why {
+                Expired::Age => SessionEnd::Expired,
+                Expired::Idle => SessionEnd::Idle,
+            });
+        });
+        Arc::new(SessionTable { runtime, quotas, limits, programs, stores, open })
     }
 
     /// Starts a session. Needs a tokio runtime for its expiry.
@@ -104,84 +106,53 @@ impl SessionTable {
     ) -> Result<Arc<OpenSession>, SessionFault> {
         let quotas = table.quotas;
         // Checks the quota before it compiles preludes.
-        table.open().check_room(&quotas, owner)?;
+        table.open.check_room(owner, quotas.quota()).map_err(full)?;
         let (place, preludes) = table.stores.place(&table.runtime, preludes, stop)?;
-        let mut open = table.open();
-        open.check_room(&quotas, owner)?;
-        let id = random_id()?;
+        let id = session_id()?;
         let ttl = Duration::from_millis(ttl_ms.map_or(quotas.ttl_ms, |ttl| ttl.min(quotas.ttl_ms)));
-        let (created, begun) = (now(), Instant::now());
-        let expires = created.checked_add(ttl).unwrap_or(Timestamp::MAX);
+        let created = now();
         let session = Arc::new(OpenSession {
             id: id.clone(),
-            owner,
             title,
             session: place.session(table.limits),
             preludes,
             quotas,
             created,
-            expires: (expires, begun.checked_add(ttl).unwrap_or(begun)),
-            used: Mutex::new((created, begun)),
+            expires: created.checked_add(ttl).unwrap_or(Timestamp::MAX),
+            used: Mutex::new((created, Instant::now())),
         });
-        open.sessions.insert(id, session.clone());
-        tasks::spawn(TaskOwner::Connection, end_in_time(Arc::downgrade(table), Arc::downgrade(&session)));
+        let inserted = table.open.insert((owner, &id), quotas.quota(), ttl, session.clone());
+        inserted.map_err(|(_, fault)| full(fault))?;
         Ok(session)
     }
 
     /// Finds a session of this owner. Sessions of other owners do not exist for it.
     pub(super) fn find(&self, owner: CallOwner, id: &str) -> Result<Arc<OpenSession>, SessionFault> {
-        let open = self.open();
-        match open.sessions.get(id).filter(|session| session.owner == owner) {
-            Some(session) if session.expires.1 > Instant::now() => Ok(session.clone()),
-            found => Err(missing(found.is_some() || open.has_ended(owner, id))),
-        }
+        self.open.find(owner, id).ok_or_else(|| missing(self.open.was_removed(owner, id)))
     }
 
     /// All sessions of an owner, the most recently used first.
     pub(super) fn all(&self, owner: CallOwner) -> Vec<Arc<OpenSession>> {
-        let open = self.open();
-        let mut sessions: Vec<_> =
-            open.sessions.values().filter(|session| session.owner == owner).cloned().collect();
-        drop(open);
+        let mut sessions = self.open.all(owner);
         sessions.sort_by_key(|session| std::cmp::Reverse(session.used().1));
         sessions
     }
 
     pub(super) fn close(&self, owner: CallOwner, id: &str, why: SessionEnd) -> Result<Closed, SessionFault> {
-        let session = {
-            let mut open = self.open();
-            let is_own = open.sessions.get(id).is_some_and(|session| session.owner == owner);
-            let Some(session) = is_own.then(|| open.sessions.remove(id)).flatten() else {
-                return Err(missing(open.has_ended(owner, id)));
-            };
-            if open.ended.len() >= REMEMBERED {
-                open.ended.pop_front();
-            }
-            open.ended.push_back((owner, id.to_owned()));
-            session
+        let Some(session) = self.open.remove(owner, id) else {
+            return Err(missing(self.open.was_removed(owner, id)));
         };
         session.session.close(why);
         Ok(Closed)
     }
 }
 
-impl OpenSessions {
-    /// Checks the quotas for one more session of this owner.
-    fn check_room(&self, quotas: &SessionQuotas, owner: CallOwner) -> Result<(), SessionFault> {
-        if self.sessions.len() as u64 >= quotas.sessions {
-            return Err(SessionFault::new(SessionReason::TooMany, "maximum number of sessions reached"));
-        }
-        let own = self.sessions.values().filter(|session| session.owner == owner).count();
-        if own as u64 >= quotas.sessions_per_owner {
-            let message = "maximum number of sessions for this owner reached";
-            return Err(SessionFault::new(SessionReason::TooMany, message));
-        }
-        Ok(())
-    }
-
-    fn has_ended(&self, owner: CallOwner, id: &str) -> bool {
-        self.ended.iter().any(|(whose, ended)| *whose == owner && ended == id)
-    }
+fn full(fault: Full) -> SessionFault {
+    let message = match fault {
+        Full::Quota { table: false, .. } => "maximum number of sessions for this owner reached",
+        Full::Quota { .. } | Full::Closed => "maximum number of sessions reached",
+    };
+    SessionFault::new(SessionReason::TooMany, message)
 }
 
 fn missing(has_ended: bool) -> SessionFault {
@@ -191,19 +162,10 @@ fn missing(has_ended: bool) -> SessionFault {
     }
 }
 
-/// Ends a session when it expires.
-async fn end_in_time(table: Weak<SessionTable>, session: Weak<OpenSession>) {
-    loop {
-        let Some(deadline) = session.upgrade().map(|session| session.ends()) else { return };
-        tokio::time::sleep_until(deadline.into()).await;
-        let (Some(table), Some(session)) = (table.upgrade(), session.upgrade()) else { return };
-        let now = Instant::now();
-        if session.ends() <= now {
-            let why = if session.expires.1 <= now { SessionEnd::Expired } else { SessionEnd::Idle };
-            // The session may have been closed at the same time.
-            let _ = table.close(session.owner, &session.id, why);
-            return;
-        }
+impl Owned for Arc<OpenSession> {
+    /// A running program keeps the session from being idle.
+    fn last_used(&self) -> Instant {
+        if self.session.is_busy() { Instant::now() } else { self.used().1 }
     }
 }
 
@@ -233,7 +195,7 @@ impl OpenSession {
     }
 
     pub(super) fn expires(&self) -> Timestamp {
-        self.expires.0
+        self.expires
     }
 
     /// The time of the last use.
@@ -244,13 +206,6 @@ impl OpenSession {
     /// Notes that the session was used now.
     pub(super) fn touch(&self) {
         *self.used.locked() = (now(), Instant::now());
-    }
-
-    /// When the session ends if it is not used. A running program keeps it from being idle.
-    fn ends(&self) -> Instant {
-        let used = if self.session.is_busy() { Instant::now() } else { self.used().1 };
-        let idle = Duration::from_millis(self.quotas.idle_ms.max(1));
-        used.checked_add(idle).map_or(self.expires.1, |idle| idle.min(self.expires.1))
     }
 }
 

@@ -7,7 +7,6 @@ use crate::server::gate::Gate;
 use crate::server::http::access::Access;
 use crate::server::http::reload::ReloadSignal;
 use crate::server::http::router::{RouterState, router};
-use crate::server::http::sessions::SWEEP;
 use crate::server::http::settings::HttpSettings;
 use crate::server::http::{Handlers, HttpServer, ServerStage};
 use crate::tools::Facts;
@@ -99,7 +98,6 @@ impl HttpListener {
                     certificate.follow(reload_tls).await;
                 }
             }),
-            tasks::spawn(TaskOwner::Process, sweep(server.clone())),
         ];
         let state = RouterState { server: server.clone(), gate: gate.clone() };
         let connections = Arc::new(Connections::new(state, tls));
@@ -143,13 +141,6 @@ fn raise_descriptors(connections: u64) {
         && setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit }).is_err()
     {
         tracing::warn!(wanted, "the limit of open files could not be raised");
-    }
-}
-
-async fn sweep(server: Arc<HttpServer>) {
-    loop {
-        sleep(SWEEP).await;
-        server.sessions.sweep();
     }
 }
 
