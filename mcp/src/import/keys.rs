@@ -1,6 +1,7 @@
 //! Table of the keys in hosts' entries, and their meaning for us.
 
 use super::hosts::Host;
+use ptc_runtime::config::keys::{self, Kind};
 use serde_json::Value;
 
 /// Meaning of a key in a host's entry.
@@ -48,9 +49,7 @@ const KEYS: &[(&[Host], &[&str], Meaning)] = &[
     (&[], &["startup_timeout_sec"], Meaning::Seconds("handshake_timeout_ms")),
     (&[], &["startup_timeout_ms"], Meaning::Millis("handshake_timeout_ms")),
     (&[], &["tool_timeout_sec"], Meaning::Seconds("request_timeout_ms")),
-    (&[], &["enabled_tools", "enabledTools", "includeTools", "allowedTools", "available_tools", "tools"], Meaning::Allow),
-    (&[], &["disabled_tools", "disabledTools", "excludeTools"], Meaning::Exclude),
-    (&[], &["autoApprove", "alwaysAllow", "alwaysApprove", "autoAllow", "trust"], Meaning::Approval),
+    (&[], &["available_tools"], Meaning::Allow),
     (&[], &["name", "display_name", "title", "icon", "icons", "version", "gallery", "dev", "source", "bundled"], Meaning::Display),
     (&[], &["envFile"], Meaning::Unsupported("is not read: export its variables, or write them into env")),
     (&[], &["auth", "oauth", "authProviderType", "oauth_resource", "scopes", "headersHelper"], Meaning::Unsupported("is not taken over: ptc signs in nowhere by itself; give the server a token in headers")),
@@ -61,7 +60,17 @@ pub fn meaning(host: Host, key: &str) -> Meaning {
     let row = KEYS
         .iter()
         .find(|(hosts, keys, _)| keys.contains(&key) && (hosts.is_empty() || hosts.contains(&host)));
-    row.map_or(Meaning::Unsupported("is not taken over"), |(_, _, meaning)| *meaning)
+    let known = row.map(|(_, _, meaning)| *meaning).or_else(|| selects_tools(key));
+    known.unwrap_or(Meaning::Unsupported("is not taken over"))
+}
+
+/// The meaning of a key that selects tools. A configuration file may have the same keys.
+fn selects_tools(key: &str) -> Option<Meaning> {
+    keys::choices().find(|row| row.name == key).map(|row| match row.kind {
+        Kind::Without => Meaning::Exclude,
+        Kind::Approval => Meaning::Approval,
+        _ => Meaning::Allow,
+    })
 }
 
 /// True for a value without information, whatever its key is.

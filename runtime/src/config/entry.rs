@@ -2,7 +2,7 @@
 
 use super::credentials::Credentials;
 use super::general::{rule, tool_names};
-use super::keys;
+use super::keys::{self, Kind};
 use super::location::Document;
 use super::vars::{EDITOR_FOLDERS, Placeholders, expand, folder_of_editors};
 use super::{ConfigError, Shape, Startup};
@@ -290,11 +290,11 @@ impl EntryReader<'_> {
     /// The rules that a host's own keys express.
     fn choices(&self, entry: &Map<String, Value>) -> Result<Vec<NameRule>, ConfigError> {
         let mut rules = Vec::new();
-        for (key, choice) in keys::CHOICES {
+        for keys::KeyRow { name: key, kind, .. } in keys::choices() {
             let Some(value) = entry.get(*key) else { continue };
-            match choice {
-                keys::Choice::Approval if is_nothing(value) => {}
-                keys::Choice::Approval => {
+            match kind {
+                Kind::Approval if is_nothing(value) => {}
+                Kind::Approval => {
                     let message = format!(
                         "upstream {}: {key} has no effect: programs call every tool without asking; \"tools\": \
                          {{\"allow\": [\u{2026}]}} says which there are",
@@ -302,13 +302,13 @@ impl EntryReader<'_> {
                     );
                     self.unprotected.borrow_mut().push(self.error(&[key], message));
                 }
-                keys::Choice::Only if *key == "tools" && value.is_object() => {}
-                keys::Choice::Only | keys::Choice::Without => {
+                Kind::Only if *key == "tools" && value.is_object() => {}
+                _ => {
                     let names = tool_names(value)
                         .ok_or_else(|| self.wrong(key, &format!("{key} must be a list of tool names")))?;
-                    rules.push(match choice {
-                        keys::Choice::Only => NameRule::Allow(names),
-                        _ => NameRule::Block(names),
+                    rules.push(match kind {
+                        Kind::Without => NameRule::Block(names),
+                        _ => NameRule::Allow(names),
                     });
                 }
             }

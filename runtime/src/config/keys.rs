@@ -24,6 +24,12 @@ pub enum Kind {
     Headers,
     /// `{"allow": [name]}` or `{"block": [name]}`.
     ToolRule,
+    /// A list of tools, as hosts write it: only these exist.
+    Only,
+    /// A list of tools, as hosts write it: these do not exist.
+    Without,
+    /// Tools that a host calls without confirmation. Nothing here asks for confirmation.
+    Approval,
     /// Any value: a key of hosts that has no meaning here.
     Foreign,
 }
@@ -94,18 +100,18 @@ pub const HOST_KEYS: &[KeyRow] = &[
     row("httpUrl", Kind::Text, "Gemini's name for url, of a server that speaks Streamable HTTP."),
     row("headers", Kind::Variables, "HTTP headers, secrets included; ${VAR} is filled."),
     row("timeout", Kind::Foreign, "The host's own limit."),
-    row("alwaysAllow", Kind::Foreign, APPROVALS),
-    row("autoApprove", Kind::Foreign, APPROVALS),
-    row("alwaysApprove", Kind::Foreign, APPROVALS),
-    row("autoAllow", Kind::Foreign, APPROVALS),
-    row("trust", Kind::Foreign, APPROVALS),
-    row("disabledTools", Kind::Texts, "Tools that programs may not call."),
-    row("disabled_tools", Kind::Texts, "Tools that programs may not call."),
-    row("excludeTools", Kind::Texts, "Tools that programs may not call."),
-    row("enabledTools", Kind::Texts, "The only tools that programs may call."),
-    row("enabled_tools", Kind::Texts, "The only tools that programs may call."),
-    row("includeTools", Kind::Texts, "The only tools that programs may call."),
-    row("allowedTools", Kind::Texts, "The only tools that programs may call."),
+    row("alwaysAllow", Kind::Approval, APPROVALS),
+    row("autoApprove", Kind::Approval, APPROVALS),
+    row("alwaysApprove", Kind::Approval, APPROVALS),
+    row("autoAllow", Kind::Approval, APPROVALS),
+    row("trust", Kind::Approval, APPROVALS),
+    row("disabledTools", Kind::Without, "Tools that programs may not call."),
+    row("disabled_tools", Kind::Without, "Tools that programs may not call."),
+    row("excludeTools", Kind::Without, "Tools that programs may not call."),
+    row("enabledTools", Kind::Only, "The only tools that programs may call."),
+    row("enabled_tools", Kind::Only, "The only tools that programs may call."),
+    row("includeTools", Kind::Only, "The only tools that programs may call."),
+    row("allowedTools", Kind::Only, "The only tools that programs may call."),
     row("icon", Kind::Foreign, "How the host shows it."),
     row("dev", Kind::Foreign, "How the host develops it."),
     row("gallery", Kind::Foreign, "Where the host found it."),
@@ -114,33 +120,16 @@ pub const HOST_KEYS: &[KeyRow] = &[
 
 const APPROVALS: &str = "Approvals of the host; programs call every tool without asking.";
 
-/// What a host's key selects among the tools of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Choice {
-    /// Only these tools exist.
-    Only,
-    /// These tools do not exist.
-    Without,
-    /// These tools are called without confirmation; nothing here asks for confirmation.
-    Approval,
-}
+/// A list under `tools`, as Copilot writes it.
+static TOOL_LIST: KeyRow = row("tools", Kind::Only, "The only tools that programs may call.");
 
-/// Keys with which hosts select tools. A list under `tools` is Copilot's.
-pub(super) const CHOICES: &[(&str, Choice)] = &[
-    ("tools", Choice::Only),
-    ("includeTools", Choice::Only),
-    ("enabledTools", Choice::Only),
-    ("enabled_tools", Choice::Only),
-    ("allowedTools", Choice::Only),
-    ("excludeTools", Choice::Without),
-    ("disabledTools", Choice::Without),
-    ("disabled_tools", Choice::Without),
-    ("alwaysAllow", Choice::Approval),
-    ("alwaysApprove", Choice::Approval),
-    ("autoAllow", Choice::Approval),
-    ("autoApprove", Choice::Approval),
-    ("trust", Choice::Approval),
-];
+/// Keys with which hosts select tools, or approve calls of them. Allow lists come first: of several rules that refuse a
+/// tool, the first one is the reason.
+pub fn choices() -> impl Iterator<Item = &'static KeyRow> {
+    let rows = |kind| HOST_KEYS.iter().filter(move |row| row.kind == kind);
+    let kinds = [Kind::Only, Kind::Without, Kind::Approval];
+    std::iter::once(&TOOL_LIST).chain(kinds.into_iter().flat_map(rows))
+}
 
 /// The row of a key.
 pub(super) fn find(name: &str, hosts: bool) -> Option<&'static KeyRow> {

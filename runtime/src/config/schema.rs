@@ -114,7 +114,9 @@ fn entry(more: &[KeyRow], transports: &[&str], addresses: &[&str]) -> Value {
     for row in ENTRY_KEYS.iter().chain(more) {
         let mut schema = match row.kind {
             Kind::Text => json!({ "type": "string" }),
-            Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+            Kind::Texts | Kind::Only | Kind::Without => {
+                json!({ "type": "array", "items": { "type": "string" } })
+            }
             Kind::Variables => {
                 json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] } })
             }
@@ -143,7 +145,7 @@ fn entry(more: &[KeyRow], transports: &[&str], addresses: &[&str]) -> Value {
             Kind::Emitters => json!({ "type": "array", "items": { "$ref": "#/$defs/emitter" } }),
             Kind::Headers => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
             Kind::ToolRule => json!({ "$ref": "#/$defs/toolRule" }),
-            Kind::Foreign => json!({}),
+            Kind::Approval | Kind::Foreign => json!({}),
         };
         if matches!(row.name, "transport" | "type") {
             schema["enum"] = transports.into();

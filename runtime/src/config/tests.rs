@@ -269,7 +269,7 @@ fn the_parser_keeps_to_the_table_of_keys() {
                     r#"[{"name": "a", "file": "read"}, {"name": "a", "file": "list"}]"#,
                 ],
             ),
-            Kind::Foreign => (&["1", "[]"], &[]),
+            Kind::Only | Kind::Without | Kind::Approval | Kind::Foreign => (&["1", "[]"], &[]),
         };
         for value in right {
             let config = parse(&entry(value)).unwrap_or_else(|error| panic!("{}: {error}", row.name));
