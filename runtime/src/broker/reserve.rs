@@ -434,6 +434,6 @@ impl Permit {
             repeat,
             call,
         };
-        Ok(PreparedCall(Route::Upstream(call)))
+        Ok(PreparedCall(Route::Upstream(Box::new(call))))
     }
 }

@@ -16,7 +16,7 @@ pub struct PreparedCall(pub(super) Route);
 
 /// How it gets there.
 pub(super) enum Route {
-    Upstream(UpstreamCall),
+    Upstream(Box<UpstreamCall>),
     Direct(DirectCall),
 }
 
