@@ -27,7 +27,7 @@ impl PreludeVersion {
 }
 
 impl PreludeCandidate {
-    /// The version with its text, cut at [`SHOWN_SOURCE`].
+    /// The version with its text, cut at `SHOWN_SOURCE`.
     pub fn public_view(&self) -> Value {
         let mut view = self.version.public_view();
         let source = within(&self.source, SHOWN_SOURCE);
