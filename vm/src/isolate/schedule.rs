@@ -1,7 +1,8 @@
 //! Schedules the fibers of an isolate: which are ready, which wait for the host, which wait for branches.
 //!
-//! Architecture invariant: a program is deterministic given the host's answers. Ready fibers run in the
-//! order they became ready, and branches start in index order.
+//! Architecture invariant: a program is deterministic given the host's answers, whatever the size of its slices. Ready
+//! fibers run in the order they became ready, a fiber that a slice ends under goes on first in the next one, and
+//! branches start in index order.
 
 use super::CallId;
 use crate::builtins::HostFunction;
@@ -113,11 +114,11 @@ impl Schedule {
         Some(slot)
     }
 
-    /// Locates a fault at the fiber that ran last, or at the first one that waits for the host.
+    /// Locates a fault at the fiber that runs next, or at the first one that waits for the host.
     pub(super) fn locate(&self, cx: &Context, fault: &mut Fault) {
         let waiting = || self.calls.values().next().map(|call| call.fiber);
-        let last = self.ready.back().copied().or_else(waiting);
-        let slot = last.and_then(|id| self.slots.get(id.0 as usize)?.as_ref());
+        let next = self.ready.front().copied().or_else(waiting);
+        let slot = next.and_then(|id| self.slots.get(id.0 as usize)?.as_ref());
         if let Some(slot) = slot {
             slot.fiber.locate(&cx.functions, fault);
         }
@@ -135,9 +136,10 @@ impl Schedule {
         self.ready.pop_front()
     }
 
-    /// Queues a fiber that has more to do.
+    /// Queues the fiber that the end of a slice interrupted, in front: the order of fibers, and so the fuel of a program
+    /// whose branch faults, must not depend on the size of slices.
     pub(super) fn requeue(&mut self, id: FiberId) {
-        self.ready.push_back(id);
+        self.ready.push_front(id);
     }
 
     /// Runs a fiber until it stops. Lines printed by a branch stay with the branch.
