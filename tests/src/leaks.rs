@@ -67,6 +67,17 @@ pub fn forms(secret: &str) -> Vec<Form> {
         "HTML, hexadecimal",
         html(secret, |c| (!c.is_ascii_alphanumeric()).then(|| format!("&#x{:x};", u32::from(c)))),
     );
+    add(
+        "HTML, all names",
+        html(secret, |c| names().find(|(known, _)| *known == c).map(|(_, name)| format!("&{name};"))),
+    );
+    add("%u", unicode(secret, |unit| format!("%u{unit:04X}")));
+    add("%u twice", unicode(secret, |unit| format!("%25u{unit:04x}")));
+    add(
+        "\\u{}",
+        html(secret, |c| (!c.is_ascii_alphanumeric()).then(|| format!("\\u{{{:x}}}", u32::from(c)))),
+    );
+    add("\\U", html(secret, |c| (!c.is_ascii_alphanumeric()).then(|| format!("\\U{:08x}", u32::from(c)))));
     add("bytes of Python", bytes(secret, |byte| format!("\\x{byte:02x}")));
     add("octal bytes", bytes(secret, |byte| format!("\\{byte:03o}")));
     add("wholly percent", secret.bytes().map(|byte| format!("%{byte:02X}")).collect());
@@ -77,16 +88,28 @@ pub fn forms(secret: &str) -> Vec<Form> {
     let trimmed = secret.trim();
     let claims = inside(&Value::from(trimmed));
     let ascii = unicode_only(&claims);
+    let page = html(trimmed, |c| match c {
+        '\'' => Some("&#39;".to_owned()),
+        c => ENTITIES.iter().find(|(known, _)| *known == c).map(|(_, name)| (*name).to_owned()),
+    });
+    let query = percent(trimmed, |byte| format!("%{byte:02X}"));
     for (name, text, before) in [
         ("base64 of JSON", &claims, "{\"a\":\""),
         ("base64 of JSON, one more before", &claims, "{\"ab\":\""),
         ("base64 of ASCII JSON", &ascii, "{\"a\":\""),
+        ("base64 of HTML", &page, "<a href=\""),
+        ("base64 of a query", &query, "?a="),
     ] {
         let whole = base64(&format!("{before}{text}\"}}"), true, false);
         let (first, last) = ((before.len() * 8).div_ceil(6), (before.len() + text.len()) * 8 / 6);
         forms.push(Form { name, needle: whole[first..last].to_owned(), planted: whole });
     }
-    for (name, text) in [("hexadecimal of JSON", &claims), ("hexadecimal of ASCII JSON", &ascii)] {
+    for (name, text) in [
+        ("hexadecimal of JSON", &claims),
+        ("hexadecimal of ASCII JSON", &ascii),
+        ("hexadecimal of HTML", &page),
+        ("hexadecimal of a query", &query),
+    ] {
         add_to(&mut forms, name, text.bytes().map(|byte| format!("{byte:02x}")).collect());
     }
     for (name, before, url, padded) in [
@@ -107,6 +130,18 @@ pub fn forms(secret: &str) -> Vec<Form> {
     forms
 }
 
+/// The secret of the examples in `docs/design/secrets.md`.
+const EXAMPLE: &str = r#"Zoë's "k\y" <a&b>/😀 %41=+"#;
+
+/// The table of that document: each form that is promised, and the example in it.
+pub fn table() -> String {
+    let mut table = String::from("| form | example |\n|---|---|\n");
+    for form in forms(EXAMPLE) {
+        table += &format!("| {} | `{}` |\n", form.name, form.planted);
+    }
+    table
+}
+
 fn add_to(forms: &mut Vec<Form>, name: &'static str, planted: String) {
     forms.push(Form { name, needle: planted.clone(), planted });
 }
@@ -119,6 +154,14 @@ fn unicode_only(json: &str) -> String {
 
 /// Characters that have an HTML entity.
 const ENTITIES: [(char, &str); 4] = [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;")];
+
+/// Each printable ASCII character that has a name in HTML, and the name.
+fn names() -> impl Iterator<Item = (char, &'static str)> {
+    let characters = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}";
+    let names = "excl quot num dollar percnt amp apos lpar rpar ast plus comma hyphen period sol colon semi lt equals \
+                 gt quest commat lsqb bsol rsqb Hat lowbar grave lcub verbar rcub";
+    characters.chars().zip(names.split_whitespace())
+}
 
 fn html(secret: &str, write: impl Fn(char) -> Option<String>) -> String {
     secret.chars().map(|c| write(c).unwrap_or_else(|| c.to_string())).collect()
@@ -212,6 +255,7 @@ pub fn found(text: &str) -> Vec<String> {
             // In a form that escapes every character, a character takes more bytes.
             let each = needle.chars().count() / secret.chars().count().max(1);
             let most = if is_escaped { ESCAPED_HEAD.max(HEAD * each) } else { HEAD };
+            let most = if name.starts_with("HTML") { entities(&needle, HEAD).max(most) } else { most };
             let head: String = needle.chars().take(most).collect();
             if let Some(at) = text.find(&head) {
                 let from = text.floor_char_boundary(at.saturating_sub(60));
@@ -221,6 +265,17 @@ pub fn found(text: &str) -> Vec<String> {
         }
     }
     found
+}
+
+/// Characters of the first so many characters of an HTML text, each of which may be an entity.
+fn entities(html: &str, count: usize) -> usize {
+    let mut rest = html;
+    for _ in 0..count {
+        let length = if rest.starts_with('&') { rest.find(';').map_or(1, |end| end + 1) } else { 0 };
+        let first = rest.chars().next().map_or(0, char::len_utf8);
+        rest = &rest[length.max(first)..];
+    }
+    html[..html.len() - rest.len()].chars().count()
 }
 
 fn strings(value: &Value, texts: &mut Vec<String>) {

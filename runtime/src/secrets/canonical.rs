@@ -201,21 +201,72 @@ fn digits(text: &[u8], mut at: usize, count: usize, radix: u32, depth: u32) -> O
     Some((value, at))
 }
 
-/// The byte after a percent sign, from its two hexadecimal digits.
+/// What follows a percent sign: two hexadecimal digits of a byte, or `u` and four digits of a UTF-16 unit.
 fn percent(text: &[u8], at: usize, depth: u32) -> Option<DecodedUnit> {
+    if text.get(at) == Some(&b'u') {
+        return utf16(text, at + 1, depth, percent_unit);
+    }
     let (byte, end) = digits(text, at, 2, 16, depth)?;
     Some(DecodedUnit::byte(byte as u8, end))
 }
 
-/// Names of the HTML characters that escaping produces.
-const ENTITIES: [(&[u8], u8); 5] =
-    [(b"amp;", b'&'), (b"lt;", b'<'), (b"gt;", b'>'), (b"quot;", b'"'), (b"apos;", b'\'')];
+/// Where the digits of `%uXXXX` begin. The percent sign may be percent-encoded itself, any number of times.
+fn percent_unit(text: &[u8]) -> Option<usize> {
+    let encoded = text.strip_prefix(b"%")?.chunks_exact(2).take_while(|pair| *pair == b"25").count();
+    let unit = 1 + 2 * encoded;
+    (text.get(unit) == Some(&b'u')).then_some(unit + 1)
+}
+
+/// Length of the longest name in [`named`].
+pub(super) const LONGEST_NAME: usize = 16;
+
+/// The ASCII character with this HTML name (WHATWG HTML, section 13.5). The hyphen of ASCII has no name, so the
+/// names of U+2010 stand for it.
+fn named(name: &[u8]) -> Option<u8> {
+    Some(match name {
+        b"Tab" => b'\t',
+        b"NewLine" => b'\n',
+        b"excl" => b'!',
+        b"quot" | b"QUOT" => b'"',
+        b"num" => b'#',
+        b"dollar" => b'$',
+        b"percnt" => b'%',
+        b"amp" | b"AMP" => b'&',
+        b"apos" => b'\'',
+        b"lpar" => b'(',
+        b"rpar" => b')',
+        b"ast" | b"midast" => b'*',
+        b"plus" => b'+',
+        b"comma" => b',',
+        b"hyphen" | b"dash" => b'-',
+        b"period" => b'.',
+        b"sol" => b'/',
+        b"colon" => b':',
+        b"semi" => b';',
+        b"lt" | b"LT" => b'<',
+        b"equals" => b'=',
+        b"gt" | b"GT" => b'>',
+        b"quest" => b'?',
+        b"commat" => b'@',
+        b"lsqb" | b"lbrack" => b'[',
+        b"bsol" => b'\\',
+        b"rsqb" | b"rbrack" => b']',
+        b"Hat" => b'^',
+        b"lowbar" | b"UnderBar" => b'_',
+        b"grave" | b"DiacriticalGrave" => b'`',
+        b"lcub" | b"lbrace" => b'{',
+        b"verbar" | b"vert" | b"VerticalLine" => b'|',
+        b"rcub" | b"rbrace" => b'}',
+        _ => return None,
+    })
+}
 
 /// The HTML character after an ampersand, by name or number.
 fn entity(text: &[u8], at: usize) -> Option<DecodedUnit> {
     let rest = &text[at..];
-    if let Some((name, byte)) = ENTITIES.iter().find(|(name, _)| rest.starts_with(name)) {
-        return Some(DecodedUnit::byte(*byte, at + name.len()));
+    let length = rest.iter().take(LONGEST_NAME + 1).position(|byte| !byte.is_ascii_alphanumeric())?;
+    if rest[length] == b';' {
+        return Some(DecodedUnit::byte(named(&rest[..length])?, at + length + 1));
     }
     let digits = rest.strip_prefix(b"#")?;
     let (digits, radix, before) = match digits {
@@ -274,14 +325,21 @@ fn code_point(text: &[u8], at: usize, depth: u32) -> Option<DecodedUnit> {
         let (code, end) = digits(text, at + 1, length, 16, 0)?;
         return Some(DecodedUnit::character(code, end + 1));
     }
+    utf16(text, at, depth, |text| {
+        let slashes = text.iter().take_while(|&&byte| byte == b'\\').count();
+        (slashes > 0 && text.get(slashes) == Some(&b'u')).then_some(slashes + 1)
+    })
+}
+
+/// The character whose UTF-16 unit has these four digits. `second` finds where the digits of the second unit of a
+/// surrogate pair begin.
+fn utf16(text: &[u8], at: usize, depth: u32, second: impl Fn(&[u8]) -> Option<usize>) -> Option<DecodedUnit> {
     let (high, end) = digits(text, at, 4, 16, depth)?;
     if !(0xD800..0xDC00).contains(&high) {
         return Some(DecodedUnit::character(high, end));
     }
-    let slashes = text[end..].iter().take_while(|&&byte| byte == b'\\').count();
-    let low = (slashes > 0 && text.get(end + slashes) == Some(&b'u'))
-        .then(|| digits(text, end + slashes + 1, 4, 16, depth))
-        .flatten()
+    let low = second(&text[end..])
+        .and_then(|start| digits(text, end + start, 4, 16, depth))
         .filter(|(code, _)| (0xDC00..0xE000).contains(code));
     Some(match low {
         Some((code, end)) => DecodedUnit::character(0x10000 + ((high - 0xD800) << 10) + (code - 0xDC00), end),
@@ -313,6 +371,14 @@ mod tests {
         same("100%41%5Cnb", r"100\u002541\u00255Cnb");
         same("a<b>&\"c\"'", "a&lt;b&gt;&amp;&quot;c&quot;&#39;");
         same("a<b&c", "a&#60;b&#x26;c");
+        same("pä-😀%", "p%u00e4%u002D%ud83d%uDE00%u0025");
+        same("pä-😀", "p%25u00e4-%25ud83d%25uDE00");
+        same("a/b:c=d@e.f_g-h", "a&sol;b&colon;c&equals;d&commat;e&period;f&lowbar;g&hyphen;h");
+        same(
+            "!#$%^()[]{}|`",
+            "&excl;&num;&dollar;&percnt;&Hat;&lpar;&rpar;&lsqb;&rsqb;&lcub;&rcub;&vert;&grave;",
+        );
+        same("100%41", "100&percnt;4&#49;");
         same("a<b&c", "a&amp;lt;b&amp;amp;c");
         same("a<b", r"a\u0026lt;b");
         same("pä-😀", r"p\xc3\xa4-\xf0\x9f\x98\x80");
@@ -361,6 +427,13 @@ mod tests {
             "&#",
             "&#x;",
             "&#x110000;",
+            "&s",
+            "&nosuchname;",
+            "&;",
+            "%u",
+            "%u00e",
+            "%ud83d%u",
+            "%ud83d%25",
             "\\\\&",
             "\\U0001f60",
             "\\Uffffffff",

@@ -2,6 +2,7 @@
 
 use super::REDACTED;
 use super::canonical::canonical;
+use std::collections::BTreeSet;
 
 /// Minimum length of a secret, in canonical bytes: shorter ones would redact ordinary text everywhere.
 pub(super) const SHORTEST: usize = 4;
@@ -93,8 +94,8 @@ fn add(forms: &mut Forms, text: &str) {
     // The encoded text may be a document in which the secret is escaped, such as the claims of a JWT.
     let inside = &escaped[1..escaped.len() - 1];
     let ascii = ascii_only(inside);
-    let mut texts = vec![text, inside, &ascii];
-    texts.dedup();
+    let (html, percent) = (html(text), percent(text));
+    let texts = BTreeSet::from([text, inside, &ascii, &html, &percent]);
     for text in texts.into_iter().map(str::as_bytes) {
         let encoded = [LOWER, UPPER].map(|digits| hexadecimal(text, digits)).into_iter();
         let encoded = encoded.chain(
@@ -126,6 +127,39 @@ fn ascii_only(json: &str) -> String {
         }
     }
     text
+}
+
+/// Text in which the characters that mean something in HTML are escaped, as most libraries do it.
+fn html(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+/// Text percent-encoded as a component of an address (RFC 3986, sections 2.1 and 2.3).
+fn percent(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.extend([
+                '%',
+                char::from(UPPER[usize::from(byte >> 4)]),
+                char::from(UPPER[usize::from(byte & 15)]),
+            ]);
+        }
+    }
+    encoded
 }
 
 /// True for a value that looks random: its parts then identify it.

@@ -4,6 +4,7 @@
 //! of eight bytes (*grams*): all grams are in one sorted table, so a text is scanned once, whatever it
 //! contains. Only values that look like keys have parts: the parts of words and paths are ordinary text.
 
+use super::canonical::LONGEST_NAME;
 use super::forms::{SHORTEST_LINE, is_telling};
 use memchr::memchr3;
 use secrecy::{ExposeSecret, SecretSlice};
@@ -143,18 +144,21 @@ pub(super) fn ellipsis(text: &[u8]) -> usize {
     if text.starts_with(ELLIPSIS) { ELLIPSIS.len() } else { 0 }
 }
 
-/// Maximum length of a broken escape.
-const BROKEN: usize = 8;
+/// Maximum length of a broken escape: `&` and a name.
+const BROKEN: usize = 1 + LONGEST_NAME;
 
-/// Length of what can be the beginning of an escape: `%`, `%4`, `&#x4`, `&quo`, and without their backslashes
-/// `u`, `u00e`, `x4`, `30`.
+/// Length of what can be the beginning of an escape: `%`, `%4`, `%u00e`, `&#x4`, `&quo`, and without their backslashes
+/// `u`, `u00e`, `u{1f6`, `U0001f6`, `x4`, `30`.
 pub(super) fn broken_escape(rest: &[u8]) -> usize {
     let Some(first) = rest.first() else { return 0 };
     let (most, belongs): (usize, fn(&u8) -> bool) = match first {
+        b'%' if rest.get(1) == Some(&b'u') => (4, |byte| byte.is_ascii_hexdigit() || *byte == b'u'),
         b'%' | b'x' => (1, u8::is_ascii_hexdigit),
+        b'u' if rest.get(1) == Some(&b'{') => (7, |byte| byte.is_ascii_hexdigit() || *byte == b'{'),
         b'u' => (3, u8::is_ascii_hexdigit),
+        b'U' => (7, u8::is_ascii_hexdigit),
         b'0'..=b'3' => (1, u8::is_ascii_digit),
-        b'&' => (BROKEN - 1, |byte| byte.is_ascii_alphanumeric() || *byte == b'#'),
+        b'&' => (LONGEST_NAME, |byte| byte.is_ascii_alphanumeric() || *byte == b'#'),
         _ => return 0,
     };
     1 + rest[1..].iter().take(most).take_while(|byte| belongs(byte)).count()
@@ -185,6 +189,10 @@ mod tests {
             ("qhkiG9w is", "qhkiG9w is"),
             ("is qhkiG9w0B... and …kqhkiG9w0 so", "is #########... and …######### so"),
             ("is qhkiG9w0B%4", "is ###########"),
+            ("is qhkiG9w0BU0000", "is ##############"),
+            ("is qhkiG9w0Bu{4", "is ############"),
+            ("is qhkiG9w0B%u00", "is #############"),
+            ("is qhkiG9w0B&hyphe", "is ###############"),
             (KEY, "####################################"),
         ];
         for (text, wanted) in table {

@@ -6,7 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
 
 use ptc_tests::binary::{self, Finished, batch_line, build_dir, ptc};
-use ptc_tests::leaks::{SECRETS, forms, found};
+use ptc_tests::leaks::{SECRETS, forms, found, table};
 use ptc_tests::serve::Server;
 use ptc_tests::upstreams::{ConfigFile, Upstreams, stdio};
 use serde_json::{Value, json};
@@ -309,4 +309,21 @@ fn messages_stay_valid_whatever_a_secret_is() {
     let finished = binary::run(command(&["tools", "--output", "json"]), "");
     let report: Value = serde_json::from_str(&finished.stdout).unwrap();
     assert_eq!(report["servers"][0]["state"], "ready", "{report}");
+}
+
+/// `PTC_BLESS=1 cargo test -p ptc-tests --test secrets` rewrites the table.
+#[test]
+fn the_documented_forms_are_those_that_are_tested() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/design/secrets.md");
+    let document = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = document.split_once("| form | example |").unwrap();
+    let after = rest.split_once("\n\n").unwrap().1;
+    let right = format!("{before}{}\n{after}", table());
+    if std::env::var_os("PTC_BLESS").is_some() {
+        std::fs::write(&path, &right).unwrap();
+    }
+    assert!(
+        document == right,
+        "docs/design/secrets.md does not list the tested forms; PTC_BLESS=1 writes them"
+    );
 }
