@@ -16,6 +16,9 @@ const NO_OUTPUT: &str = "(no output)";
 /// Appended to a truncated output.
 const TRUNCATED: &str = "\n... (truncated)";
 
+/// The text about a script that does not read the replies to its discovery requests.
+pub const UNREAD: &str = "RuntimeError: the script used tools() and help() without reading what they said";
+
 /// Precedes the output of a failed script.
 pub const BEFORE: &str = "[Output before the failure]";
 

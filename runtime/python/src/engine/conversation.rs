@@ -25,9 +25,6 @@ const UNREAD_BYTES: usize = 4 << 20;
 /// Most calls without an answer. Beyond it the script's lines are not read.
 const CALLS: usize = 1_024;
 
-/// Most discovery requests. Further ones get no answer.
-const LOOKS: usize = 10_000;
-
 /// How a script ended. After a proper end its process exits by itself. A script that forged the end is
 /// stopped at the deadline of the run.
 pub(super) enum ScriptEnd {
@@ -37,6 +34,8 @@ pub(super) enum ScriptEnd {
     Raised(String),
     /// Its process closed the channel without an end.
     Closed,
+    /// It asked for more than it read: too many replies to discovery requests are unread.
+    Unread,
     /// It sent an invalid line.
     InvalidLine,
 }
@@ -80,7 +79,9 @@ pub(super) async fn serve_script(channel: &mut UnixStream, first: String, host: 
     let mut unsent = 0;
     let mut line = Vec::new();
     let mut calls = FuturesUnordered::new();
-    let mut looks = 0;
+    // Bytes of replies to discovery requests since everything was read. A script waits for each of these replies,
+    // so they pile up only if it does not read.
+    let mut discovery_bytes = 0;
     let mut chunk = vec![0; 1 << 16];
     loop {
         tokio::select! {
@@ -88,7 +89,7 @@ pub(super) async fn serve_script(channel: &mut UnixStream, first: String, host: 
                 let Ok(bytes) = written else { return Served::broken(ScriptEnd::Closed) };
                 unsent += bytes;
                 if unsent == unread.len() {
-                    (unread, unsent) = (Vec::new(), 0);
+                    (unread, unsent, discovery_bytes) = (Vec::new(), 0, 0);
                 }
             }
             Some((number, result)) = calls.next(), if unread.len() - unsent < UNREAD_BYTES => {
@@ -115,9 +116,13 @@ pub(super) async fn serve_script(channel: &mut UnixStream, first: String, host: 
                             };
                             calls.push(looked.boxed());
                         }
-                        Ok(Line { call, look: Some(request), .. }) if looks < LOOKS => {
-                            looks += 1;
-                            unread.extend_from_slice(reply(call, host.discover(&request).map(CallValue::Value)).as_bytes());
+                        Ok(Line { look: Some(_), .. }) if discovery_bytes > UNREAD_BYTES => {
+                            return Served::broken(ScriptEnd::Unread);
+                        }
+                        Ok(Line { call, look: Some(request), .. }) => {
+                            let reply = reply(call, host.discover(&request).map(CallValue::Value));
+                            discovery_bytes += reply.len();
+                            unread.extend_from_slice(reply.as_bytes());
                         }
                         Ok(Line { printed: Some(text), .. }) => host.received.add(Output::Stdout, &text),
                         Ok(Line { warned: Some(text), .. }) => host.received.add(Output::Stderr, &text),

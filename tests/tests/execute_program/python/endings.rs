@@ -74,6 +74,21 @@ fn a_limit_that_is_reached_in_a_call_ends_the_script_whatever_it_catches() {
 
 #[test]
 #[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
+fn errors_that_a_script_catches_end_it_at_no_number() {
+    let caught = "n = 0\nfor _ in range(20000):\n    try:\n        tools('x')\n    except Exception:\n        n += 1\nprint(n > 10000)";
+    for engine in ENGINES {
+        let mut server = server(engine, &[]);
+        assert_eq!(run(&mut server, caught), "[Script executed successfully]\nTrue\n", "{engine}");
+    }
+    // It asks without reading the answers.
+    let flood = "import os\nfor channel in range(3, 64):\n    try:\n        for _ in range(100):\n            \
+                 os.write(channel, b'{\"call\":1,\"look\":{\"tools\":\"\"}}\\n' * 1000)\n    except OSError:\n        pass";
+    let text = run(&mut server("cpython", &[]), flood);
+    assert!(text.contains("used tools() and help() without reading what they said"), "{text}");
+}
+
+#[test]
+#[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
 fn marks_stand_under_what_is_wrong() {
     let mut server = server("cpython", &[]);
     let frame = |line: u32, text: &str, marks: &str, error: &str| {

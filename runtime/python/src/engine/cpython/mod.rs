@@ -132,7 +132,8 @@ impl Namespace for RetainedProcess {
                 Some(process) => {
                     // The process should wait for its next script, so a script that ended it has broken the
                     // protocol.
-                    let end = if matches!(end, ScriptEnd::Closed) { end } else { ScriptEnd::InvalidLine };
+                    let is_known = matches!(end, ScriptEnd::Closed | ScriptEnd::Unread);
+                    let end = if is_known { end } else { ScriptEnd::InvalidLine };
                     ended(process, end).await
                 }
                 None => Err(output::raised("RuntimeError: the process of the session has ended")),
@@ -150,11 +151,12 @@ async fn ended(process: Process, end: ScriptEnd) -> Result<ScriptOutput, Failure
     let status = match &end {
         ScriptEnd::Printed(_) | ScriptEnd::Raised(_) => process.ended().await,
         // A process that has closed the channel, but lives on, is killed.
-        ScriptEnd::Closed | ScriptEnd::InvalidLine => process.kill().await,
+        ScriptEnd::Closed | ScriptEnd::Unread | ScriptEnd::InvalidLine => process.kill().await,
     };
     match (status, end) {
         (Some(0), ScriptEnd::Printed(printed)) => Ok(printed),
         (Some(1), ScriptEnd::Raised(traceback)) => Err(output::raised(traceback)),
+        (Some(_), ScriptEnd::Unread) => Err(output::raised(output::UNREAD)),
         (Some(_), ScriptEnd::InvalidLine) => {
             Err(output::raised("RuntimeError: the script wrote into the channel of its tool calls"))
         }

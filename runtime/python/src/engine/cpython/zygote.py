@@ -25,6 +25,9 @@ uuid warnings weakref xml.etree.ElementTree zlib zoneinfo""".split()
 # them are searched.
 MOST_WAITING = 64
 
+# Scripts give way to the server, which otherwise waits for its turn behind each script that computes.
+NICENESS = 5
+
 
 def warm_up():
     for name in WARM:
@@ -130,6 +133,7 @@ class Zygote:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             others = [each for each, _ in self.waiting.values()]
+            os.nice(NICENESS)
             inherited = [self.control.detach(), self.alarm, self.wakeup, *others, *self.channels]
             self.run_script(self.settings, functions, channel, inherited)
         finally:

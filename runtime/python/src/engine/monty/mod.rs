@@ -113,6 +113,7 @@ async fn execute(
     let result = match served.end {
         ScriptEnd::Printed(printed) => Ok(printed),
         ScriptEnd::Raised(traceback) => Err(output::raised(traceback)),
+        ScriptEnd::Unread => Err(output::raised(output::UNREAD)),
         ScriptEnd::InvalidLine => {
             Err(output::raised("RuntimeError: the process of the script made no sense"))
         }
