@@ -89,6 +89,15 @@ fn too_many_headers_or_too_long_ones_are_refused() {
     assert_eq!(status(&mut many, [head(&headers), b"\r\n".to_vec()]), Some(431));
     let mut long = server.connect();
     assert_eq!(status(&mut long, [head(&format!("x: {}\r\n\r\n", "y".repeat(100_000)))]), Some(431));
+    // A head of hardly more than 32 KiB is refused however its pieces arrive, and a shorter one is not.
+    for (length, piece, expected) in
+        [(33_000, 1_000, 431), (33_000, 33_000, 431), (40_000, 40_000, 431), (30_000, 30_000, 200)]
+    {
+        let mut client = server.connect();
+        let long = format!("GET /health HTTP/1.1\r\nHost: localhost\r\nx: {}\r\n\r\n", "y".repeat(length));
+        let pieces = long.as_bytes().chunks(piece).map(<[u8]>::to_vec);
+        assert_eq!(status(&mut client, pieces), Some(expected), "{length} in pieces of {piece}");
+    }
     // The server stops reading long before a hundred thousand of them.
     let mut endless = server.connect();
     let piece = "x-header: value\r\n".repeat(1_000).into_bytes();

@@ -2,13 +2,14 @@
 //! allocates its buffers, only from the first byte of a request until no request has been there for a moment.
 
 use super::addresses::AddressPermit;
-use super::listen::Connections;
+use super::listen::{Connections, LONGEST_HEAD};
 use super::slow_client::{RequestCounter, RequestGuard, TimedStream};
 use super::wire::{ClientStream, is_disconnected};
 use crate::server::gate::Flow;
 use crate::server::http::RequestCount;
 use axum::body::{Body, Bytes};
-use axum::http::Request;
+use axum::http::header::{CONNECTION, HeaderValue};
+use axum::http::{Request, Response, StatusCode};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -110,9 +111,13 @@ async fn serve(
                 let guards = (requests.enter(), all.server.enter());
                 let mut request = request.map(Body::new);
                 request.extensions_mut().insert(origin.clone());
-                let answer = all.router.clone().call(request);
+                // hyper's own limit is that of its buffer, which a head may exceed by what one read brings.
+                let answer = (head_bytes(&request) <= LONGEST_HEAD).then(|| all.router.clone().call(request));
                 async move {
-                    let response = answer.await?;
+                    let response = match answer {
+                        Some(answer) => answer.await?,
+                        None => too_long(),
+                    };
                     Ok::<_, Infallible>(response.map(|body| CountedBody { body, _guards: guards }))
                 }
             })
@@ -153,6 +158,23 @@ async fn serve(
         // The start of the next request, which arrived together with the last one.
         was_idle = false;
     }
+}
+
+/// Bytes of the head of a request, as a client writes it without superfluous blanks.
+fn head_bytes(request: &Request<Body>) -> usize {
+    let target = request.uri().path_and_query().map_or(1, |target| target.as_str().len());
+    let line = request.method().as_str().len() + target + "  HTTP/1.1\r\n".len();
+    let headers =
+        request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    line + headers.sum::<usize>() + "\r\n".len()
+}
+
+/// The response to a request with too long a head. The connection ends with it.
+fn too_long() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 async fn closed(closing: &mut watch::Receiver<bool>) {

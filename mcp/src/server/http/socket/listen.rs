@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 /// Longest head of a request, in bytes.
-const LONGEST_HEAD: usize = 32 << 10;
+pub(super) const LONGEST_HEAD: usize = 32 << 10;
 /// Most headers of a request.
 const MOST_HEADERS: usize = 100;
 /// Pause after a failed `accept`.
