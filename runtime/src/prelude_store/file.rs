@@ -120,10 +120,12 @@ fn refused(path: &Path, error: redb::DatabaseError) -> StoreError {
 /// Creates a store. It gets its name only when it is complete, so a full disk or a process that dies leaves
 /// no broken store.
 fn make(path: &Path) -> Result<(), redb::DatabaseError> {
-    let real = files::settle(path, LinkRule::Follow)?;
-    if real.exists() {
+    if files::settle(path, LinkRule::Follow)?.exists() {
         return Ok(());
     }
+    // A link may lead to a store anywhere, but a new file is made in the named folder only.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let real = files::settle(path, LinkRule::Within(folder))?;
     let new = real.with_file_name(format!(".ptc-{:016x}.new", files::random()));
     let file = files::create_new(&new)?;
     let made = redb::backends::FileBackend::new(file)

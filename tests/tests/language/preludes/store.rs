@@ -262,6 +262,19 @@ fn the_command_line_edits_a_store_and_sessions_freeze_versions_of_it() {
     // A session that cannot write has neither the namespace nor its tools.
     assert!(eval(&old, "(prelude/list)").contains("unknown namespace prelude/"));
     assert!(eval(&old, "(tool/prelude_store_list {})").contains("Unknown tool"));
+    // What a session may do, the stored preludes that it takes may do as well, and no more.
+    let through = "(ns through) (defn go [] (tool/prelude_store_list {}))";
+    let program = format!(
+        "(:version (prelude/write {{:id \"through\" :source \"{through}\" :metadata {{:reason \"x\"}}}}))"
+    );
+    assert!(eval(&writing, &program).starts_with('1'), "{}", eval(&writing, &program));
+    let begin = |mode: &str| json!({ "preludes": ["through"], "mode": mode });
+    let reading = call("lisp_session_start", begin("read_only"));
+    assert_eq!(reading["reason"], "prelude_attach_failed", "{reading}");
+    let capable = call("lisp_session_start", begin("write_capable"))["session_id"].clone();
+    let went =
+        call("lisp_session_eval", json!({ "session_id": capable, "program": "(:status (through/go))" }));
+    assert!(!went.to_string().contains("rolled back"), "{went}");
     let refs = call("lisp_session_list_preludes", json!({ "session_id": old }));
     assert_eq!(refs["prelude_refs"][0]["version"], 1);
     assert_eq!(call("lisp_session_list_preludes", json!({}))["preludes"][0]["latest_version"], 3);
@@ -406,4 +419,14 @@ fn a_store_may_be_somewhere_else() {
         |store: &PreludeStore| store.write("paged", &text("paged", 1), Map::new(), None).expect("written");
     assert_eq!(written(&PreludeStore::open(&path).expect("made")).version, 1);
     assert_eq!(written(&PreludeStore::open(&real).expect("there")).version, 2);
+    // A store in another folder is used, but none is made there.
+    let project = folder.path().join("project");
+    std::fs::create_dir(&project).expect("a folder");
+    let (link, missing) = (project.join("store.redb"), folder.path().join("missing.redb"));
+    std::os::unix::fs::symlink(&missing, &link).expect("linked");
+    let error = PreludeStore::open(&link).err().expect("a refusal");
+    assert!(error.to_string().contains("leads out of") && !missing.exists(), "{error}");
+    std::fs::remove_file(&link).expect("removed");
+    std::os::unix::fs::symlink(&real, &link).expect("linked");
+    assert_eq!(written(&PreludeStore::open(&link).expect("there")).version, 3);
 }
