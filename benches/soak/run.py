@@ -32,7 +32,8 @@ class Server:
         tokens.write_text("".join(f'[t{n}]\nsha256 = "{hashlib.sha256(t.encode()).hexdigest()}"\n' for n, t in enumerate((NORMAL, HOSTILE))))
         tokens.chmod(0o600)
         flags = ["--http", "127.0.0.1:0", "--http-tokens", tokens, "--upstreams-config", config, "--tools", "lisp_eval,execute_program"]
-        flags += ["--sessions", "--prelude-store", folder / "store.redb", "--sessions-allow-prelude-write", "--timeout", "2s", "--python-timeout", "3s"]
+        flags += ["--sessions", "--prelude-store", folder / "store.redb", "--sessions-allow-prelude-write", "--session-ttl", "86400s"]
+        flags += ["--timeout", "2s", "--python-timeout", "3s"]
         self.log = folder / "log"
         environment = {**os.environ, "HOME": str(folder)}
         with self.log.open("w") as log:

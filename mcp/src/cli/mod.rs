@@ -37,6 +37,7 @@ use crate::console::exit::{self, Abort, Exit};
 use crate::console::logging;
 use crate::console::{self, style};
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use ptc_runtime::memory;
 use ptc_runtime::prelude_store::takes_panics_for_damage;
 use ptc_runtime::process;
 use std::process::ExitCode;
@@ -205,25 +206,40 @@ fn run(cli: Cli) -> Result<Exit, Abort> {
 
 /// Runs a command on one thread. That is enough, because it only moves bytes; programs run on workers.
 pub fn on_runtime(command: impl Future<Output = Result<Exit, Abort>>) -> Result<Exit, Abort> {
-    finish(tokio::runtime::Builder::new_current_thread().enable_all().build()?, command)
+    finish(
+        tokio::runtime::Builder::new_current_thread().enable_all().on_thread_park(memory::parked).build()?,
+        1,
+        command,
+    )
 }
 
 /// How long blocked threads may take after the command has ended. Their results are not needed any more.
 const PATIENCE: Duration = Duration::from_millis(200);
 
+/// How long a thread for blocking work waits for more. Its memory is returned after it has ended.
+const KEEP_ALIVE: Duration = Duration::from_secs(1);
+
 fn finish(
     runtime: tokio::runtime::Runtime,
+    threads: usize,
     command: impl Future<Output = Result<Exit, Abort>>,
 ) -> Result<Exit, Abort> {
+    let idle = runtime.spawn(memory::watch_idle(threads));
     let ended = runtime.block_on(command);
+    idle.abort();
     runtime.shutdown_timeout(PATIENCE);
     ended
 }
 
 /// [`on_runtime`] with a thread a core, for a server with many connections.
 pub fn on_all_cores(command: impl Future<Output = Result<Exit, Abort>>) -> Result<Exit, Abort> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(cores()).enable_all().build()?;
-    finish(runtime, command)
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cores())
+        .thread_keep_alive(KEEP_ALIVE)
+        .on_thread_park(memory::parked)
+        .enable_all()
+        .build()?;
+    finish(runtime, cores(), command)
 }
 
 fn cores() -> usize {

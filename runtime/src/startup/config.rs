@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Default size of the cache of compiled programs.
-pub const DEFAULT_CACHE_BYTES: usize = 32 << 20;
+pub const DEFAULT_CACHE_BYTES: usize = 16 << 20;
 
 /// Default pause before a failed start of a server is retried.
 pub const DEFAULT_TRY_AGAIN: Duration = Duration::from_secs(1);
