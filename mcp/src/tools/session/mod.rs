@@ -31,7 +31,7 @@ use ptc_runtime::session::{Bindings, Forget, SessionBusy, SessionEnd};
 use ptc_runtime::tasks::{self, StopFlag, TaskOwner};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use table::Closed;
+use table::{Closed, Unreported};
 use tokio::sync::{Semaphore, oneshot};
 
 /// The tools, in the order of `tools/list`.
@@ -264,12 +264,10 @@ impl BoundTool {
         let title = title.map(|title| redact::excerpt(title, Cut::Chars(LONGEST_TITLE)).into_owned());
         let (table, ttl) = (self.table.clone(), fields.whole("ttl_ms"));
         let compiles = preludes.references.is_some();
-        let start = move |stop: &StopFlag| {
-            SessionTable::start(&table, owner, title, ttl, preludes, stop)
-                .map(|started| view::started(&started))
-        };
+        let start = move |stop: &StopFlag| SessionTable::start(&table, owner, title, ttl, preludes, stop);
+        let answer = |started: Unreported| view::started(&started.report());
         if !compiles {
-            return start(&StopFlag::default()).map(SimpleAnswer::Now);
+            return start(&StopFlag::default()).map(|started| SimpleAnswer::Now(answer(started)));
         }
         Ok(SimpleAnswer::Later(Job::new(0, move |mut reporter| -> Cancel {
             reporter.begun();
@@ -282,7 +280,8 @@ impl BoundTool {
                 };
                 let started =
                     started.unwrap_or_else(|| Err(SessionFault::arguments("the session was not started")));
-                reporter.ended(&started.map_or_else(|fault| refused(&fault), data_answer));
+                let answer = started.map(answer);
+                reporter.ended(&answer.map_or_else(|fault| refused(&fault), data_answer));
             });
             Box::new(move || {
                 let _ = cancel.send(());

@@ -74,6 +74,31 @@ pub(super) struct OpenSession {
     used: Mutex<(Timestamp, Instant)>,
 }
 
+/// A session whose start was not reported yet. It ends if the call is cancelled before.
+pub(super) struct Unreported {
+    table: Arc<SessionTable>,
+    owner: CallOwner,
+    session: Arc<OpenSession>,
+    is_reported: bool,
+}
+
+impl Unreported {
+    /// The session, which stays open.
+    pub(super) fn report(mut self) -> Arc<OpenSession> {
+        self.is_reported = true;
+        self.session.clone()
+    }
+}
+
+impl Drop for Unreported {
+    fn drop(&mut self) {
+        if !self.is_reported {
+            // It may have expired meanwhile.
+            let _ = self.table.close(self.owner, &self.session.id, SessionEnd::Closed);
+        }
+    }
+}
+
 /// Proof that a session was ended.
 pub(super) struct Closed;
 
@@ -103,7 +128,7 @@ impl SessionTable {
         ttl_ms: Option<u64>,
         preludes: RequestedPreludes,
         stop: &StopFlag,
-    ) -> Result<Arc<OpenSession>, SessionFault> {
+    ) -> Result<Unreported, SessionFault> {
         let quotas = table.quotas;
         // Checks the quota before it compiles preludes.
         table.open.check_room(owner, quotas.quota()).map_err(full)?;
@@ -123,7 +148,7 @@ impl SessionTable {
         });
         let inserted = table.open.insert((owner, &id), quotas.quota(), ttl, session.clone());
         inserted.map_err(|(_, fault)| full(fault))?;
-        Ok(session)
+        Ok(Unreported { table: table.clone(), owner, session, is_reported: false })
     }
 
     /// Finds a session of this owner. Sessions of other owners do not exist for it.

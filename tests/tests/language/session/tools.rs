@@ -110,6 +110,44 @@ fn one_program_at_a_time_and_cancelled_ones_leave_nothing() {
 }
 
 #[test]
+fn a_start_that_is_cancelled_leaves_no_session() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("store.redb");
+    let constants: String = (0..20).map(|n| format!("(def c{n} (reduce + (range 20000))) ")).collect();
+    let text = format!("(ns costly) {constants}");
+    let written = ptc_runtime::prelude_store::PreludeStore::open(&store).expect("a store");
+    written.write("costly", &text, serde_json::Map::new(), None).expect("written");
+    let mut server = server(&["--prelude-store", store.to_str().expect("a path")]);
+    let arguments = json!({ "name": "lisp_session_start", "arguments": { "preludes": ["costly"] } });
+    let mut answered = 0;
+    // The cancellation arrives before, during and after the start.
+    for turn in 0..15 {
+        let starting = server.begin("tools/call", arguments.clone());
+        std::thread::sleep(std::time::Duration::from_millis(turn * 4));
+        server.send(
+            &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": starting } }),
+        );
+    }
+    for attempt in 0.. {
+        let listing = server.begin("tools/call", json!({ "name": "lisp_session_list", "arguments": {} }));
+        let listed = loop {
+            let message = server.receive();
+            if message["id"] == json!(listing) {
+                break message;
+            }
+            answered += u64::from(message["result"]["structuredContent"]["session_id"].is_string());
+        };
+        let count = listed["result"]["structuredContent"]["count"].as_u64().expect("a number");
+        // A started session is listed before its answer is written.
+        if count == answered {
+            break;
+        }
+        assert!(attempt < 200, "{count} sessions are open, {answered} were answered");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+#[test]
 fn results_and_names_that_are_too_large() {
     let mut server = server(&["--response-profile", "structured", "--max-session-bindings", "2"]);
     let id = start(&mut server);
