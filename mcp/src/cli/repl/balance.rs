@@ -74,6 +74,25 @@ impl InputBalance {
     }
 }
 
+/// Checks an input that is typed: it mostly grows at its end, and only what is new is read.
+#[derive(Debug, Default)]
+pub(super) struct TypedInput {
+    text: String,
+    balance: InputBalance,
+}
+
+impl TypedInput {
+    /// Checks the input as it is now.
+    pub(super) fn check(&mut self, text: &str) -> Brackets {
+        if !text.starts_with(&self.text) {
+            *self = TypedInput::default();
+        }
+        let more = &text[self.text.len()..];
+        self.text.push_str(more);
+        self.balance.feed(more)
+    }
+}
+
 /// Checks a whole text.
 pub(super) fn balance(text: &str) -> Brackets {
     InputBalance::default().feed(text)
@@ -106,6 +125,14 @@ mod tests {
                     last = parts.feed(&text[at..at + c.len_utf8()]);
                 }
                 assert_eq!(last, expected, "{text} in parts");
+                // So does typing it, after other text and with a correction.
+                let mut typed = TypedInput::default();
+                typed.check("(str \"");
+                for (at, c) in text.char_indices() {
+                    typed.check(&format!("{}(", &text[..at]));
+                    last = typed.check(&text[..at + c.len_utf8()]);
+                }
+                assert_eq!(if text.is_empty() { typed.check("") } else { last }, expected, "{text} typed");
             }
         }
     }

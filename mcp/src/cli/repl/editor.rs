@@ -1,6 +1,6 @@
 //! Reads REPL input at a terminal: rustyline with completion, hints and colours of the language.
 
-use super::balance::{Brackets, balance};
+use super::balance::{Brackets, TypedInput, balance};
 use super::colour::{INDENT, PROMPT, coloured};
 use super::words::Words;
 use crate::console::exit::Abort;
@@ -18,6 +18,7 @@ use rustyline::{
 };
 use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 /// The result of reading at a terminal.
 pub(super) enum TerminalInput {
@@ -47,7 +48,7 @@ impl Terminal {
         let mut editor = Editor::with_config(config).map_err(|error| Abort::usage(error.to_string()))?;
         editor.set_helper(Some(InputHelper { words: Words::default(), style }));
         for enter in [KeyEvent(KeyCode::Enter, Modifiers::NONE), KeyEvent::ctrl('J')] {
-            editor.bind_sequence(enter, EventHandler::Conditional(Box::new(NextLine)));
+            editor.bind_sequence(enter, EventHandler::Conditional(Box::<NextLine>::default()));
         }
         let history = history_file();
         if let Some(file) = &history {
@@ -104,15 +105,18 @@ impl Validator for InputHelper {
 }
 
 /// Handles Enter in an incomplete input: the next line begins below the first character of the first one.
-struct NextLine;
+#[derive(Default)]
+struct NextLine(Mutex<TypedInput>);
 
 impl ConditionalEventHandler for NextLine {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, at: &EventContext<'_>) -> Option<Cmd> {
-        if at.line().starts_with(':') || balance(at.line()) == Brackets::Whole {
+        let whole = self.0.lock().unwrap_or_else(PoisonError::into_inner).check(at.line());
+        if at.line().starts_with(':') || whole == Brackets::Whole {
             return None;
         }
         let before = at.line().get(..at.pos())?;
-        let indent = if balance(before) == Brackets::OpenText { "" } else { INDENT };
+        let here = if before.len() == at.line().len() { whole } else { balance(before) };
+        let indent = if here == Brackets::OpenText { "" } else { INDENT };
         Some(Cmd::Insert(1, format!("\n{indent}")))
     }
 }
