@@ -159,7 +159,6 @@ async fn next_call_works(runtime: &Runtime, fault: &Fault) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fault_of_one_server_stays_with_it() {
-    let _alone = crate::ALONE.lock().await;
     for fault in FAULTS {
         let name = fault.name;
         let runtime = runtime_for(fault).await;

@@ -2,7 +2,7 @@
 //! names the limit.
 
 use crate::common;
-mod outliving;
+mod preludes;
 
 use common::programs::{options, runtime_of};
 use ptc_runtime::limits::{FIXED, Limits};
