@@ -76,7 +76,7 @@ fn a_limit_that_is_reached_in_a_call_ends_the_script_whatever_it_catches() {
 #[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
 fn errors_that_a_script_catches_end_it_at_no_number() {
     let caught = "n = 0\nfor _ in range(20000):\n    try:\n        tools('x')\n    except Exception:\n        n += 1\nprint(n > 10000)";
-    for engine in ENGINES {
+    for engine in engines() {
         let mut server = server(engine, &[]);
         assert_eq!(run(&mut server, caught), "[Script executed successfully]\nTrue\n", "{engine}");
     }
