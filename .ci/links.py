@@ -17,7 +17,8 @@ import sys
 
 ENDINGS = (".rs", ".py", ".md", ".toml", ".json", ".sh", ".yml")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-TYPE = re.compile(r"[A-Z]\w*[a-z]\w*(?:::\w+)*")
+# Longer names than 40 characters are data.
+TYPE = re.compile(r"(?=.{1,40}$)[A-Z]\w*[a-z]\w*(?:::\w+)*")
 
 
 def without_blocks(text):

@@ -2,6 +2,7 @@
 
 #![cfg(target_os = "linux")]
 
+#[path = "../common/mod.rs"]
 mod common;
 
 use common::entry;
