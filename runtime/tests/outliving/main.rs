@@ -1,6 +1,7 @@
 //! No task and no thread outlives its run, however the run ends. Alone in its process, because it counts threads.
 
 #![cfg(target_os = "linux")]
+#![allow(clippy::disallowed_methods, reason = "names of threads are read from files of the system")]
 
 #[path = "../common/mod.rs"]
 mod common;
