@@ -3,7 +3,7 @@
 //!
 //! # Layout
 //! - [`cpython`]: the machine's `python3`, forked for each script, in a jail of the kernel
-//! - [`monty`]: a subset of Python, in processes of this binary
+//! - `monty` (feature): a subset of Python, in processes of this binary
 //! - `filter`: the system calls that both allow
 //! - `conversation`: the protocol with the process of a script: calls, replies, output
 
