@@ -108,6 +108,10 @@ impl ProgramKey {
 /// Estimated bytes of an entry without text and program.
 const ENTRY_BYTES: usize = 512;
 
+/// Part of the cache that one program may take. A large program is many small blocks, which keep pages of the
+/// allocator in memory that are otherwise free.
+const PART: usize = 64;
+
 /// The cache of one runtime.
 pub(crate) struct ProgramCache {
     limit: usize,
@@ -158,7 +162,7 @@ impl ProgramCache {
     /// Adds a program; evicts the least recently used ones to make room.
     pub(crate) fn insert(&self, key: ProgramKey, source: Arc<str>, program: Arc<CachedProgram>) {
         let bytes = ENTRY_BYTES + source.len() + program.program.heap_bytes();
-        if bytes > self.limit {
+        if bytes > self.limit / PART {
             return;
         }
         let mut inner = self.inner.locked();
