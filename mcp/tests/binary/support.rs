@@ -7,7 +7,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 /// A command of the binary that does not see the user's own configuration.
 pub(crate) fn ptc(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ptc"));
-    command.args(arguments).env("XDG_CONFIG_HOME", "/nonexistent").env_remove("PTC_RUNNER_MCP_UPSTREAMS");
+    command
+        .args(arguments)
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .env("XDG_STATE_HOME", "/dev/null")
+        .env_remove("PTC_RUNNER_MCP_UPSTREAMS");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

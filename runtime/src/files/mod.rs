@@ -12,6 +12,9 @@
 
 #[cfg(test)]
 mod tests;
+mod user_folders;
+
+pub use user_folders::state_folder;
 
 use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::hash::{BuildHasher, RandomState};

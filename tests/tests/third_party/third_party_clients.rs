@@ -46,7 +46,10 @@ impl Opening {
             }
         };
         command.current_dir(installed()).arg(binary::path()).arg("serve").args(flags);
-        command.env("XDG_CONFIG_HOME", "/nonexistent").env_remove("PTC_RUNNER_MCP_UPSTREAMS");
+        command
+            .env("XDG_CONFIG_HOME", "/nonexistent")
+            .env("XDG_STATE_HOME", "/dev/null")
+            .env_remove("PTC_RUNNER_MCP_UPSTREAMS");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let finished = run(command, "");
         assert_eq!(finished.code, Some(0), "{self:?}: {}", finished.stderr);
@@ -119,7 +122,10 @@ fn every_client_holds_a_session() {
     for mut command in [python, node] {
         command.current_dir(installed()).arg(PROGRAMS.to_string()).arg(binary::path()).arg("serve");
         command.args(config.flags(&["--sessions", "--debug-tool"]));
-        command.env("XDG_CONFIG_HOME", "/nonexistent").env_remove("PTC_RUNNER_MCP_UPSTREAMS");
+        command
+            .env("XDG_CONFIG_HOME", "/nonexistent")
+            .env("XDG_STATE_HOME", "/dev/null")
+            .env_remove("PTC_RUNNER_MCP_UPSTREAMS");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let finished = run(command, "");
         assert_eq!(finished.code, Some(0), "{}", finished.stderr);

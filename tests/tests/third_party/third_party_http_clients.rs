@@ -18,7 +18,10 @@ fn server() -> WebServer {
 
 /// The output of a client.
 fn drive(mut command: Command) -> String {
-    command.env("XDG_CONFIG_HOME", "/nonexistent").current_dir(installed());
+    command
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .env("XDG_STATE_HOME", "/dev/null")
+        .current_dir(installed());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let shown = format!("{command:?}");
     let finished = run(command, "");

@@ -20,7 +20,10 @@ fn arguments(engine: &str) -> Vec<String> {
 }
 
 fn drive(mut command: Command, input: &str) -> String {
-    command.current_dir(installed()).env("XDG_CONFIG_HOME", "/nonexistent");
+    command
+        .current_dir(installed())
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .env("XDG_STATE_HOME", "/dev/null");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let finished = run(command, input);
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);

@@ -41,7 +41,10 @@ impl Desk {
     /// Runs a client that does not see the user's own files.
     fn drive(&self, mut command: Command) -> Finished {
         command.current_dir(installed()).env("HOME", self.folder.path());
-        command.env("XDG_CONFIG_HOME", "/nonexistent").env_remove("PTC_RUNNER_MCP_UPSTREAMS");
+        command
+            .env("XDG_CONFIG_HOME", "/nonexistent")
+            .env("XDG_STATE_HOME", "/dev/null")
+            .env_remove("PTC_RUNNER_MCP_UPSTREAMS");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let finished = run(command, "");
         assert_eq!(finished.code, Some(0), "{finished:?}");

@@ -85,10 +85,8 @@ impl Terminal {
 }
 
 fn history_file() -> Option<PathBuf> {
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state"));
     // A file that belongs to another user is neither read nor written.
-    files::settle(&state.or_else(home)?.join("ptc/history"), LinkRule::Follow).ok()
+    files::settle(&files::state_folder()?.join("history"), LinkRule::Follow).ok()
 }
 
 impl Helper for InputHelper {}

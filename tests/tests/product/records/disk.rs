@@ -23,7 +23,11 @@ fn a_disk_that_is_full_and_has_room_again() {
     command.args(["-Urm", "sh", "-c", &format!(r#"{MOUNT} && exec "$@""#), place]).arg(binary::path());
     command.args(["serve", "--debug-tool", "--sessions", "--trace-payloads", "full"]);
     command.args(["--trace-dir", place, "--turn-log-dir", place]);
-    command.env("XDG_CONFIG_HOME", "/nonexistent").stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .env("XDG_STATE_HOME", "/dev/null")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut server = Server::from_command(command);
     // The disk is visible only to the server, and through its `/proc` root.
     let disk = PathBuf::from(format!("/proc/{}/root{place}", server.id()));

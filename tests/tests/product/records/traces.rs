@@ -303,6 +303,7 @@ fn a_disk_that_fills_leaves_whole_records_and_evals_go_on() {
     command.args(["--trace-dir", place, "--turn-log-dir", place]);
     command
         .env("XDG_CONFIG_HOME", "/nonexistent")
+        .env("XDG_STATE_HOME", "/dev/null")
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped());
     let mut server = Server::from_command(command);
