@@ -57,7 +57,7 @@ def first_answer(ptc, server, folder, rows):
     for number in range(3):
         (files / f"{number}.txt").write_text("text")
     environment = {**os.environ, "HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
-    environment.pop("PTC_RUNNER_MCP_UPSTREAMS", None)
+    environment.pop("PTC_UPSTREAMS", None)
     run = lambda *arguments: timed([ptc, *arguments], env=environment, cwd=folder)
     rows.append(("`ptc add fs -- …/server-filesystem DIR`", run("add", "fs", "--", *server, files)[:2]))
     rows.append(("`ptc doctor`, which starts the server", run("doctor")[:2]))

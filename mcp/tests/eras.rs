@@ -105,7 +105,7 @@ fn initialize_negotiates_a_version_with_handshake() {
         let answer = ask("initialize", json!({ "protocolVersion": requested, "capabilities": {} }));
         assert_eq!(answer["result"]["protocolVersion"], answered, "{requested}");
         assert_eq!(answer["result"]["capabilities"]["tools"], json!({ "listChanged": false }));
-        assert_eq!(answer["result"]["serverInfo"]["name"], "ptc_lisp");
+        assert_eq!(answer["result"]["serverInfo"]["name"], "ptc");
     }
 }
 
@@ -116,7 +116,7 @@ fn discover_offers_the_stateless_version_with_cache_hints() {
     assert_eq!(result["resultType"], "complete");
     assert_eq!(result["cacheScope"], "public");
     assert!(result["ttlMs"].is_u64());
-    assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "ptc_lisp");
+    assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "ptc");
 }
 
 #[test]

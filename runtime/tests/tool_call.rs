@@ -105,7 +105,7 @@ async fn without_upstreams_a_call_says_so() {
     let runtime = runtime_of(vec![], StartPolicy::All, 1).await;
     let failed = failure(&runtime, ADD).await;
     assert!(failed.message.contains("no upstream 'fake' configured"), "{}", failed.message);
-    assert!(failed.hints()[0].contains("~/.config/ptc_runner_mcp/upstreams.json"), "{:?}", failed.hints());
+    assert!(failed.hints()[0].contains("~/.config/ptc/upstreams.json"), "{:?}", failed.hints());
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 /// A request as a client of 2026-07-28 sends it, and its answer.
 const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"(+ 1 2)"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 const ANSWER: &str = concat!(
-    r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"3"}],"isError":false,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"ptc_lisp","title":"PTC-Lisp","version":""#,
+    r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"3"}],"isError":false,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"ptc","title":"PTC-Lisp","version":""#,
     env!("CARGO_PKG_VERSION"),
     r#""}}}}"#
 );

@@ -96,7 +96,7 @@ const CONTEXT: &str = r#""method":"tools/call","params":{"name":"lisp_eval","arg
 const NESTED: &str = r#""method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"(+ (get-in data/user [:id]) (count data/tags))","context":{"user":{"id":1,"name":"bench"},"tags":["a","b"]}},"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0"},"io.modelcontextprotocol/clientCapabilities":{}}}"#;
 const COMPLETE: &str = concat!(
     r#""result":{"resultType":"complete","content":[{"type":"text","text":"3"}],"isError":false,"_meta":"#,
-    r#"{"io.modelcontextprotocol/serverInfo":{"name":"ptc_lisp","title":"PTC-Lisp","version":""#,
+    r#"{"io.modelcontextprotocol/serverInfo":{"name":"ptc","title":"PTC-Lisp","version":""#,
     env!("CARGO_PKG_VERSION"),
     r#""}}}}"#
 );

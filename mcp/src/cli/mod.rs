@@ -37,6 +37,7 @@ use crate::console::exit::{self, Abort, Exit};
 use crate::console::logging;
 use crate::console::{self, style};
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use ptc_runtime::config::names;
 use ptc_runtime::memory;
 use ptc_runtime::prelude_store::takes_panics_for_damage;
 use ptc_runtime::process;
@@ -75,8 +76,8 @@ fn concat_help() -> String {
 {}
 
 Flags of limits and of `serve` can also be given as environment variables: --foo-bar is
-PTC_RUNNER_MCP_FOO_BAR. Upstream servers come from --upstreams-config, else from
-PTC_RUNNER_MCP_UPSTREAMS, else from ~/.config/ptc_runner_mcp/upstreams.json.",
+PTC_FOO_BAR. Upstream servers come from --upstreams-config, else from PTC_UPSTREAMS, else from
+~/.config/ptc/upstreams.json.",
         exit::HELP
     )
 }
@@ -176,6 +177,7 @@ fn run(cli: Cli) -> Result<Exit, Abort> {
     }));
     let level = flags::variables::given_or_read(cli.log_level, "log-level", flags::variables::word)?;
     logging::init(level.unwrap_or_default());
+    names::conflicts().iter().for_each(|conflict| tracing::warn!("{conflict}"));
     match cli.command {
         Commands::Serve(args) => serve::command(*args),
         Commands::Eval(args) => on_runtime(eval::run(args)),

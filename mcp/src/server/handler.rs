@@ -41,7 +41,7 @@ const METHODS: [&str; 8] = [
     "shutdown",
 ];
 
-const SERVER_NAME: &str = "ptc_lisp";
+const SERVER_NAME: &str = "ptc";
 
 /// What a connection has to do next.
 #[derive(Debug)]

@@ -190,13 +190,13 @@ fn batch_reports_each_kind_of_failure_and_goes_on() {
 #[test]
 fn limits_can_come_from_the_environment() {
     let mut command = ptc(&["eval", "(loop [i 0] (recur (inc i)))"]);
-    let output = command.env("PTC_RUNNER_MCP_LOOP_LIMIT", "10").output().expect("binary runs");
+    let output = command.env("PTC_LOOP_LIMIT", "10").output().expect("binary runs");
     assert!(stderr(&output).starts_with("loop_limit_exceeded"), "{}", stderr(&output));
     let mut command = ptc(&["eval", "1"]);
-    let output = command.env("PTC_RUNNER_MCP_FUEL", "lots").output().expect("binary runs");
+    let output = command.env("PTC_FUEL", "lots").output().expect("binary runs");
     assert_eq!(output.status.code(), Some(2));
     let mut command = ptc(&["eval", "1"]);
-    let output = command.env("PTC_RUNNER_MCP_FUEL", "").output().expect("binary runs");
+    let output = command.env("PTC_FUEL", "").output().expect("binary runs");
     assert_eq!(output.status.code(), Some(0));
 }
 

@@ -39,7 +39,7 @@ fn import_writes_one_file_and_adds_to_what_is_there() {
     let shown = import(&["--dry-run"]);
     let report: Value = serde_json::from_str(&stdout(&shown)).expect("JSON");
     assert_eq!((&report["servers"], &report["written"]), (&json!(2), &Value::Null));
-    let target = home.path().join(".config/ptc_runner_mcp/upstreams.json");
+    let target = home.path().join(".config/ptc/upstreams.json");
     assert!(!target.exists(), "a dry run writes nothing");
 
     assert_eq!(import(&[]).status.code(), Some(0));

@@ -30,7 +30,7 @@ fn folder() -> PathBuf {
 fn at(home: &Path, arguments: &[&str]) -> Output {
     let mut command: Command = ptc(arguments);
     command.env("HOME", home).env_remove("XDG_CONFIG_HOME").env_remove("CODEX_HOME");
-    command.env_remove("PTC_RUNNER_MCP_UPSTREAMS").current_dir(home.join("project"));
+    command.env_remove("PTC_UPSTREAMS").current_dir(home.join("project"));
     command.output().expect("binary ends")
 }
 

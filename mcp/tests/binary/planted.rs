@@ -31,7 +31,7 @@ impl Home {
     fn run(&self, arguments: &[&str]) -> (Option<i32>, String) {
         let mut command: Command = ptc(arguments);
         command.env("HOME", self.folder.path()).env_remove("XDG_CONFIG_HOME").env_remove("CODEX_HOME");
-        command.env_remove("PTC_RUNNER_MCP_UPSTREAMS").current_dir(self.folder.path().join("project"));
+        command.env_remove("PTC_UPSTREAMS").current_dir(self.folder.path().join("project"));
         let output = command.output().expect("binary ends");
         (output.status.code(), stdout(&output) + &stderr(&output))
     }

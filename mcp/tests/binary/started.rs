@@ -53,7 +53,7 @@ fn a_server_reads_neither_the_environment_of_ptc_nor_its_descriptors() {
     let mut shell = Command::new("sh");
     shell.args(["-c", &line, "sh"]).arg(program);
     shell.args(["tools", "--upstreams-config", "servers.json"]).current_dir(path);
-    shell.env("PTC_RUNNER_MCP_HTTP_AUTH_TOKEN", "a-secret-of-the-server");
+    shell.env("PTC_HTTP_AUTH_TOKEN", "a-secret-of-the-server");
     if is_superuser() {
         shell.uid(OTHER).gid(OTHER);
     }

@@ -11,7 +11,7 @@ pub(crate) fn ptc(arguments: &[&str]) -> Command {
         .args(arguments)
         .env("XDG_CONFIG_HOME", "/nonexistent")
         .env("XDG_STATE_HOME", "/dev/null")
-        .env_remove("PTC_RUNNER_MCP_UPSTREAMS");
+        .env_remove("PTC_UPSTREAMS");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -140,7 +140,7 @@ fn initialize_is_answered_while_a_server_that_has_to_start_still_does() {
     let (_folder, file) = strict(slow);
     let mut server = Server::start(&["--upstreams-config", &file]);
     let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {} });
-    assert_eq!(server.ask(1, "initialize", hello)["result"]["serverInfo"]["name"], "ptc_lisp");
+    assert_eq!(server.ask(1, "initialize", hello)["result"]["serverInfo"]["name"], "ptc");
     assert_eq!(server.ask(2, "ping", json!({}))["result"], json!({}));
     server.send(&json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/list" }));
     // The list would wait for ten minutes; the end of the input does not.

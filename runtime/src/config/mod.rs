@@ -23,7 +23,7 @@ mod vars;
 pub use entry::{DEFAULT_HANDSHAKE_TIMEOUT, DEFAULT_UNRESPONSIVE_TIMEOUT, ServerEntry};
 pub use error::ConfigError;
 pub use general::ScriptSettings;
-pub use lookup::{ENVIRONMENT_VARIABLE, default_file, find};
+pub use lookup::{default_file, find, names};
 pub use schema::json_schema;
 pub use syntax::{json_options, read_json};
 

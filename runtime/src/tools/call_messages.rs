@@ -282,8 +282,8 @@ pub(crate) fn configured(servers: &[&str]) -> String {
 }
 
 /// The hint if no server is configured.
-const NO_SERVERS: &str = "A file names servers: --upstreams-config FILE, or ~/.config/ptc_runner_mcp/upstreams.json; `ptc \
-    config import` makes one of the files of other hosts.";
+const NO_SERVERS: &str = "A file names servers: --upstreams-config FILE, or ~/.config/ptc/upstreams.json; `ptc add` adds \
+    to it, `ptc config import` makes it of the files of other hosts.";
 
 /// A call to a server that is not configured. Candidates for what it means: the nearest name, a known
 /// name that is a part of it, or the server that has a tool of this name.

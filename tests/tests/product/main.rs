@@ -7,6 +7,7 @@ mod demo;
 mod deployment;
 mod description_is_proved;
 mod documentation_suffices;
+mod door;
 mod hostile;
 mod local_handlers;
 mod orphans;

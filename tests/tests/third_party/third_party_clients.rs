@@ -49,7 +49,7 @@ impl Opening {
         command
             .env("XDG_CONFIG_HOME", "/nonexistent")
             .env("XDG_STATE_HOME", "/dev/null")
-            .env_remove("PTC_RUNNER_MCP_UPSTREAMS");
+            .env_remove("PTC_UPSTREAMS");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let finished = run(command, "");
         assert_eq!(finished.code, Some(0), "{self:?}: {}", finished.stderr);
@@ -66,7 +66,7 @@ fn every_client_sees_the_same_server() {
         let text =
             |key: &str| report[key]["text"].as_str().unwrap_or_else(|| panic!("{report:#}")).to_owned();
         assert_eq!(report["protocol"], opening.protocol(), "{opening:?}");
-        assert_eq!(report["server"], "ptc_lisp", "{opening:?}");
+        assert_eq!(report["server"], "ptc", "{opening:?}");
         let [tool] = report["tools"].as_array().expect("tools").as_slice() else { panic!("{report:#}") };
         assert_eq!(tool["name"], "lisp_eval");
         assert!(tool["description"].as_str().expect("text").len() < 2_048);
@@ -125,7 +125,7 @@ fn every_client_holds_a_session() {
         command
             .env("XDG_CONFIG_HOME", "/nonexistent")
             .env("XDG_STATE_HOME", "/dev/null")
-            .env_remove("PTC_RUNNER_MCP_UPSTREAMS");
+            .env_remove("PTC_UPSTREAMS");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let finished = run(command, "");
         assert_eq!(finished.code, Some(0), "{}", finished.stderr);

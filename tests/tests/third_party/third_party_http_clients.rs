@@ -46,11 +46,7 @@ fn number(server: &WebServer, name: &str) -> u64 {
 
 /// Checks the report that both SDKs give of the same session of work.
 fn check(report: &Value, protocol: &str) {
-    assert_eq!(
-        (&report["protocol"], &report["server"]),
-        (&json!(protocol), &json!("ptc_lisp")),
-        "{report:#}"
-    );
+    assert_eq!((&report["protocol"], &report["server"]), (&json!(protocol), &json!("ptc")), "{report:#}");
     assert_eq!(report["tools"][0]["name"], "lisp_eval");
     assert_eq!(report["value"]["text"], "5050");
     assert_eq!(report["context"]["text"], "[\"é\" \"b\"]");

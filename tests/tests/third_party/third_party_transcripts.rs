@@ -44,7 +44,7 @@ impl Desk {
         command
             .env("XDG_CONFIG_HOME", "/nonexistent")
             .env("XDG_STATE_HOME", "/dev/null")
-            .env_remove("PTC_RUNNER_MCP_UPSTREAMS");
+            .env_remove("PTC_UPSTREAMS");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let finished = run(command, "");
         assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -200,7 +200,7 @@ fn fastmcp_speaks_the_stateless_era_and_hears_of_progress() {
     }
     for result in desk.results() {
         assert_eq!(result["resultType"], "complete", "{result}");
-        assert!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "ptc_lisp", "{result}");
+        assert!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "ptc", "{result}");
     }
 }
 

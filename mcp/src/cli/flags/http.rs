@@ -44,7 +44,7 @@ pub struct HttpFlags {
     /// The key of that certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "HTTP")]
     tls_key: Option<PathBuf>,
-    /// Clients must show this as their bearer token; better given as PTC_RUNNER_MCP_HTTP_AUTH_TOKEN, since others see
+    /// Clients must show this as their bearer token; better given as PTC_HTTP_AUTH_TOKEN, since others see
     /// arguments
     #[arg(long, value_name = "TOKEN", help_heading = "HTTP")]
     http_auth_token: Option<String>,
@@ -194,12 +194,15 @@ impl HttpFlags {
         let limits = &settings.limits;
         if disabled || (token.is_none() && file.is_none()) {
             if !settings.is_local() && !unsafe_network {
-                return Err(Abort::usage("HTTP auth token is required for non-loopback binds"));
+                return Err(Abort::usage(format!(
+                    "HTTP auth token is required for non-loopback binds; {}",
+                    make_token()
+                )));
             }
-            if !disabled && variables::is_empty("http-auth-token") {
-                return Err(Abort::usage(
-                    "PTC_RUNNER_MCP_HTTP_AUTH_TOKEN is set and empty; use --http-disable-auth if nobody is to need a token",
-                ));
+            if let Some(variable) = variables::empty("http-auth-token").filter(|_| !disabled) {
+                return Err(Abort::usage(format!(
+                    "{variable} is set and empty; use --http-disable-auth if nobody is to need a token"
+                )));
             }
             if disabled {
                 tracing::warn!("http_auth_disabled_loopback: whoever is on this machine may ask");
@@ -208,7 +211,8 @@ impl HttpFlags {
         }
         if token.as_ref().is_some_and(|token| token.len() < SHORTEST_TOKEN) {
             return Err(Abort::usage(format!(
-                "HTTP auth token must be at least {SHORTEST_TOKEN} characters"
+                "HTTP auth token must be at least {SHORTEST_TOKEN} characters; {}",
+                make_token()
             )));
         }
         let fixed: Vec<TokenGrant> = token
@@ -259,4 +263,8 @@ fn host_name() -> String {
     let name = ptc_runtime::files::read_text("/proc/sys/kernel/hostname".as_ref()).unwrap_or_default();
     let name = name.trim();
     if name.is_empty() { "ptc".into() } else { name.into() }
+}
+/// How to give the server a token.
+fn make_token() -> String {
+    format!("make one with `openssl rand -hex 32` and set {} to it", variables::name("http-auth-token"))
 }

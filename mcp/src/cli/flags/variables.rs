@@ -1,17 +1,20 @@
-//! Environment variables for flags: `--foo-bar` is also `PTC_RUNNER_MCP_FOO_BAR`.
+//! Environment variables for flags: `--foo-bar` is also `PTC_FOO_BAR`, with the older names of
+//! [`names`].
 //!
 //! The flag wins; an empty variable is unset. Clap's own `env` reads variables differently: an empty one counts as
 //! given, it wins over what a configuration file says of limits, and its names would stand in every line of the help.
 
 use crate::console::exit::Abort;
 use clap::ValueEnum;
+use ptc_runtime::config::names;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Reads the variable of a flag.
 pub fn read<T>(flag: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, Abort> {
-    let name = name(flag);
-    match std::env::var(&name) {
-        Ok(text) if !text.trim().is_empty() => match parse(text.trim()) {
+    let Some((name, value)) = set(flag) else { return Ok(None) };
+    match value.to_str().map(str::trim) {
+        Some(text) if !text.is_empty() => match parse(text) {
             Ok(value) => Ok(Some(value)),
             Err(reason) => Err(Abort::usage(format!("--{flag} / {name}: {reason}"))),
         },
@@ -33,14 +36,24 @@ pub fn switch(given: bool, flag: &str) -> Result<bool, Abort> {
     Ok(given || read(flag, boolean)?.unwrap_or(false))
 }
 
-/// Whether the variable of a flag is set to an empty or unreadable value.
-pub fn is_empty(flag: &str) -> bool {
-    std::env::var_os(name(flag)).is_some_and(|text| text.to_str().is_none_or(|text| text.trim().is_empty()))
+/// The name of a flag's variable if it is set to an empty or unreadable value.
+pub fn empty(flag: &str) -> Option<String> {
+    let (name, value) = set(flag)?;
+    value.to_str().is_none_or(|text| text.trim().is_empty()).then_some(name)
 }
 
 /// The name of a flag's variable.
 pub fn name(flag: &str) -> String {
-    format!("PTC_RUNNER_MCP_{}", flag.replace('-', "_").to_ascii_uppercase())
+    format!("{}{}", names::VARIABLE.new, suffix(flag))
+}
+
+/// The variable of a flag, if it is set: its name and its value.
+fn set(flag: &str) -> Option<(String, OsString)> {
+    names::variable(&suffix(flag))
+}
+
+fn suffix(flag: &str) -> String {
+    flag.replace('-', "_").to_ascii_uppercase()
 }
 
 /// Accepts any text.

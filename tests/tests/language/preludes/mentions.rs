@@ -37,10 +37,8 @@ fn a_host_keeps_exports_out_of_descriptions_and_not_from_programs() {
     // A namespace that is discoverable as a whole: the description does not mention preludes.
     let none = description(&["--prelude", &crm, "--prelude-discoverable", "crm"], &[]);
     assert!(!none.contains("crm") && !none.contains("prelude"), "{none}");
-    let variables = [
-        ("PTC_RUNNER_MCP_PRELUDE", crm.as_str()),
-        ("PTC_RUNNER_MCP_PRELUDE_DISCOVERABLE", "crm/search, crm/get-user!"),
-    ];
+    let variables =
+        [("PTC_PRELUDE", crm.as_str()), ("PTC_PRELUDE_DISCOVERABLE", "crm/search, crm/get-user!")];
     assert_eq!(listed(&description(&[], &variables)), [true, false, false, false]);
     // Programs find and call exports that are not listed.
     let mut server = Server::start(&["--prelude", &crm, "--prelude-discoverable", "crm"]);

@@ -1,0 +1,3 @@
+//! What a new user meets: names, help, exit codes, the first commands.
+
+mod names;
