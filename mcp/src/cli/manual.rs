@@ -22,9 +22,13 @@ pub struct CompletionsArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ptc man | man -l -
+  ptc man serve | man -l -
   ptc man --to ~/.local/share/man/man1")]
 pub struct ManArgs {
-    /// Write a page for each command into this folder [default: the page of ptc, to standard output]
+    /// The command, all of its words; without one, the page of ptc itself
+    #[arg(value_name = "COMMAND", conflicts_with = "to")]
+    of: Vec<String>,
+    /// Write a page for each command into this folder
     #[arg(long, value_name = "FOLDER")]
     to: Option<PathBuf>,
 }
@@ -47,11 +51,24 @@ pub fn man(args: &ManArgs, command: Command) -> Result<Exit, Abort> {
         }
         None => {
             let mut page = Vec::new();
-            clap_mangen::Man::new(command).render(&mut page)?;
+            clap_mangen::Man::new(find(command, &args.of)?).render(&mut page)?;
             console::write_data([&*String::from_utf8_lossy(&page)])?;
         }
     }
     Ok(Exit::Ok)
+}
+
+/// The command with this path, for example `prelude check`.
+fn find(command: Command, path: &[String]) -> Result<Command, Abort> {
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    path.iter().try_fold(command, |command, name| {
+        let below = command.get_subcommands().filter(|below| !below.is_hide_set());
+        let names: Vec<&str> = below.map(Command::get_name).collect();
+        command.find_subcommand(name).filter(|below| !below.is_hide_set()).cloned().ok_or_else(|| {
+            Abort::usage(format!("{} has no command {name}: {}", command.get_name(), names.join(", ")))
+        })
+    })
 }
 
 /// Writes a page for each visible command.

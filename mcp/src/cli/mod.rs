@@ -5,7 +5,7 @@
 //! - One file or folder a command: [`serve`], [`eval`], [`mod@exec`], [`task`], [`call`], [`batch`],
 //!   [`check`], [`disasm`], [`tools`], [`doctor`], [`prelude`], [`demo`](mod@demo) for `ptc demo`; [`trace`]
 //!   draws a recorded call; [`repl`]; [`config`] with `add`, `remove` and `install`; [`manual`] for
-//!   completions and man pages.
+//!   completions and man pages; `help`, the shape of `--help`.
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime.
 //! - [`flags`]: flags that several commands share: limits, programs and contexts, environment variables.
 //! - `toolset`: the tools that `serve` offers. `reload`: configuration files that are edited while `serve`
@@ -22,6 +22,7 @@ pub mod doctor;
 pub mod eval;
 pub mod exec;
 pub mod flags;
+mod help;
 pub mod manual;
 pub mod prelude;
 mod reload;
@@ -36,7 +37,7 @@ pub mod trace;
 use crate::console::exit::{self, Abort, Exit};
 use crate::console::logging;
 use crate::console::{self, style};
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use ptc_runtime::config::names;
 use ptc_runtime::memory;
 use ptc_runtime::prelude_store::takes_panics_for_damage;
@@ -149,7 +150,8 @@ pub enum OutputFormat {
 /// Parses the command line, runs the command, and reports its error.
 pub fn main() -> ExitCode {
     process::harden();
-    let cli = match Cli::try_parse() {
+    let parsed = help::shaped(Cli::command()).try_get_matches();
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are answers, not errors. If printing fails, nothing else can be done.

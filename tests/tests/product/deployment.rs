@@ -51,11 +51,11 @@ impl Stage {
     }
 }
 
-/// The flags that the help of a command lists.
+/// The flags that the manual page of a command lists.
 fn flags_of(arguments: &[&str]) -> BTreeSet<String> {
-    let help = run(ptc(&[arguments, &["--help"]].concat()), "").stdout;
-    let words = help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
-    words.filter(|word| word.starts_with("--")).map(str::to_owned).collect()
+    let page = run(ptc(&[&["man"], arguments].concat()), "").stdout.replace("\\-", "-").replace("\\f", " ");
+    let words = page.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+    words.filter_map(|word| word.find("--").map(|at| &word[at..])).map(str::to_owned).collect()
 }
 
 #[test]
@@ -160,9 +160,9 @@ fn the_unit_is_one() {
     );
     assert_eq!((value("KillSignal"), value("ExecReload")), ("SIGTERM", "/bin/kill -HUP $MAINPID"));
     // systemd must not kill a draining server before its own deadline.
-    let help = run(ptc(&["serve", "--help"]), "").stdout;
+    let page = run(ptc(&["man", "serve"]), "").stdout.replace("\\-", "-").replace("\\f", " ");
     let grace =
-        help.split("--http-shutdown-grace").nth(1).and_then(|rest| rest.split("[default: ").nth(1)).unwrap();
+        page.split("--http-shutdown-grace").last().and_then(|rest| rest.split("[default: ").nth(1)).unwrap();
     let grace: u32 = grace.split('s').next().unwrap().parse().expect("seconds");
     assert!(value("TimeoutStopSec").parse::<u32>().unwrap() > grace, "{grace}");
     // systemd's own check, if it is installed, with a command that exists.

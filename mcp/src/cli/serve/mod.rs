@@ -53,7 +53,8 @@ pub struct ServeArgs {
     response_profile: Option<Profile>,
     /// Which tools are offered, with commas: lisp_eval, execute_program, proxy-dispatch, lisp_debug, and those of
     /// sessions by their names; --sessions and --debug-tool add theirs [default: lisp_eval]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = tool_names())]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = tool_names(),
+        hide_possible_values = true)]
     tools: Vec<String>,
     /// When configuration files are read again; SIGHUP works only with --http [default: watch, but off for `upstreams`
     /// with servers that have to start]

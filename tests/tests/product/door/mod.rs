@@ -1,3 +1,4 @@
 //! What a new user meets: names, help, exit codes, the first commands.
 
+mod help;
 mod names;
