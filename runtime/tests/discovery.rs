@@ -36,9 +36,9 @@ async fn dir_lists_the_tools_of_a_server_in_name_order() {
     let listings = Listings::new("dir");
     let runtime = loaded(&listings).await;
     let all = [
-        "deleteFile - Remove something for good",
-        "list_directory - List the entries in a directory",
-        "read_text_file - Read the contents of a UTF-8 text file",
+        "deleteFile {:path string} - Remove something for good",
+        "list_directory {:path string} - List the entries in a directory",
+        "read_text_file {:path string :head integer?} - Read the contents of a UTF-8 text file",
     ];
     for program in
         ["(dir 'fs)", "(dir \"fs\")", "(dir fs)", "(let [s \"fs\"] (dir s))", "(def s \"fs\") (dir s)"]
@@ -69,9 +69,11 @@ async fn doc_gives_arguments_call_form_and_result_shape() {
          Call:\n\
          (tool/call {:server \"github\" :tool \"search_issues\" :args {:query \"...\"}})\n\
          \n\
-         Returns: Result<{:items [{:number integer?}]}>\n\
-         Use `(:value r)` after checking `(:ok r)`. (meta \"github/search_issues\") has the schemas in full."
+         Returns: Result<{:items [{:number integer?}]}>"
     );
+    // `meta` has the schema of the same value.
+    let output = "(get-in (meta 'github/search_issues) [:output_schema :properties :items :type])";
+    assert_eq!(value(&runtime, output).await, "\"array\"");
     // The result type of a tool without an output schema is known after its first call.
     let returns = async |runtime: &Runtime| {
         let text = value(runtime, "(first (re-seq #\"Returns: .*\" (doc 'fs/read_text_file)))").await;
@@ -97,14 +99,18 @@ async fn apropos_ranks_tools_before_names_of_the_language() {
     let listings = Listings::new("apropos");
     let runtime = loaded(&listings).await;
     let found = lines(&runtime, "(apropos \"file\" {:limit 50})").await;
-    let tools: Vec<&str> = found.iter().map(|line| line.split(" - ").next().unwrap()).take(3).collect();
+    let tools: Vec<&str> = found.iter().map(|line| line.split(' ').next().unwrap()).take(3).collect();
     // Name and description, then the name alone (camelCase is split), then a description.
     assert_eq!(tools, ["fs/read_text_file", "fs/deleteFile", "github/get_pr"]);
     assert!(found[3..].iter().all(|line| line.starts_with("local: ")), "{found:?}");
     let by_argument = lines(&runtime, "(apropos \"labels\")").await;
-    assert_eq!(by_argument[0], "github/search_issues - Search issues");
+    assert_eq!(
+        by_argument[0],
+        "github/search_issues {:query string :kind const<\"issue\">? :labels [string]? \
+         :state \"open\"|\"closed\"?} - Search issues"
+    );
     let by_hint = lines(&runtime, "(apropos \"destructive\")").await;
-    assert_eq!(by_hint[0], "fs/deleteFile - Remove something for good");
+    assert_eq!(by_hint[0], "fs/deleteFile {:path string} - Remove something for good");
     assert_eq!(lines(&runtime, "(apropos \"file\" {:limit 2})").await.len(), 2);
     assert_eq!(lines(&runtime, "(apropos \"file\" {:load true :limit 50})").await.len(), 3);
     assert!(lines(&runtime, "(apropos \"zzzz\")").await.is_empty());
@@ -138,7 +144,7 @@ async fn unloaded_servers_answer_with_hints_until_they_are_loaded() {
     );
 
     let outcome =
-        run(&runtime, "(map (fn [l] (first (str/split l #\" - \"))) (apropos \"file\" {:load true}))").await;
+        run(&runtime, "(map (fn [l] (first (str/split l #\" \"))) (apropos \"file\" {:load true}))").await;
     assert_eq!(outcome.result.unwrap().text, "[\"fs/read_text_file\" \"fs/deleteFile\" \"github/get_pr\"]");
     assert_eq!(outcome.notes, ["apropos: the tools of dead could not be loaded"]);
     // Discovery starts servers, but does not count as a call.
@@ -292,8 +298,8 @@ async fn lists_over_the_cap_are_cut_and_texts_over_it_are_nil() {
     };
     let outcome =
         runtime.run("[(count (dir 'fs)) (doc 'fs/deleteFile) (meta 'fs/deleteFile)]", with(100)).await;
-    assert_eq!(outcome.result.unwrap().text, "[2 nil nil]");
-    assert_eq!(outcome.notes[0], "dir: 2 of 3 entries fit into max-catalog-result-bytes (100)");
+    assert_eq!(outcome.result.unwrap().text, "[1 nil nil]");
+    assert_eq!(outcome.notes[0], "dir: 1 of 3 entries fit into max-catalog-result-bytes (100)");
     assert_eq!(outcome.notes.len(), 3, "{:?}", outcome.notes);
 }
 
@@ -321,7 +327,8 @@ async fn thousands_of_tools_are_searched_within_the_limits() {
         .map(|n| json!({"name": format!("tool_{n}"), "description": format!("Does thing number {n}")}))
         .collect();
     let runtime = start(vec![listings.server("big", "", &json!(tools))], StartPolicy::All).await;
-    assert_eq!(lines(&runtime, "(apropos \"tool_7777\")").await[0], "big/tool_7777 - Does thing number 7777");
+    let found = lines(&runtime, "(apropos \"tool_7777\")").await;
+    assert_eq!(found[0], "big/tool_7777 {* any} - Does thing number 7777");
     let program = "(count (map (fn [n] (dir 'big {:limit 200 :offset (* n 200)})) (range 20)))";
     assert_eq!(value(&runtime, program).await, "20");
 }

@@ -2,7 +2,7 @@
 //! knowledge, and a JSON Schema validator judges them.
 
 use crate::binary::eval;
-use crate::signature::{Style, read};
+use crate::signature::{Style, arguments, read};
 use crate::third_party::python;
 use crate::workspace;
 use serde_json::json;
@@ -26,15 +26,13 @@ pub fn misfits(config: &str) -> (usize, String) {
     let mut cases = String::new();
     for tool in tools {
         let (name, doc) = (tool["tool"].as_str().unwrap(), tool["doc"].as_str().unwrap());
-        let signature = doc.lines().find_map(|line| line.strip_prefix("Args: "));
-        let signature = signature.unwrap_or_else(|| panic!("{name} has no signature: {doc}"));
-        let arguments = read(signature);
+        let signature = arguments(doc).unwrap_or_else(|| panic!("{name} has no signature: {doc}"));
+        let read = read(signature);
         for style in [Style::Least, Style::First, Style::Last] {
             let name = format!("{name} {style:?} {signature}");
-            let case = json!({ "name": name, "schema": tool["schema"], "value": arguments.value(style) });
+            let case = json!({ "name": name, "schema": tool["schema"], "value": read.value(style) });
             writeln!(cases, "{case}").unwrap();
         }
-        assert!(doc.contains(&format!("(meta {})", tool["tool"])), "{doc}");
     }
     let mut validator = Command::new(python())
         .arg(workspace().join("tests/third_party/validate.py"))

@@ -5,6 +5,7 @@ use proptest::string::string_regex;
 use proptest::test_runner::TestRunner;
 use regex::Regex;
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 
 /// A type of a signature.
 #[derive(Debug)]
@@ -20,9 +21,23 @@ pub enum Type {
     List { items: Vec<Type>, facts: Vec<String> },
     /// A map or list that the signature does not describe further.
     Cut(String),
+    /// A type that the signature describes elsewhere, by its name.
+    Named(String),
     /// Anything else, by its name.
     Word { name: String, facts: Vec<String> },
 }
+
+/// A signature with the types that it names.
+#[derive(Debug)]
+pub struct Signature {
+    of: Type,
+    types: Types,
+}
+
+type Types = HashMap<String, Type>;
+
+/// Depth at which only the required members of a type are made.
+const DEEPEST: usize = 4;
 
 /// A member of a map.
 #[derive(Debug)]
@@ -44,12 +59,37 @@ pub enum Style {
     Last,
 }
 
-/// Parses a signature; panics if it does not follow the grammar.
-pub fn read(text: &str) -> Type {
+/// Parses a signature and its types; panics if it does not follow the grammar.
+pub fn read(text: &str) -> Signature {
+    let (signature, rest) = read_start(text);
+    assert!(rest.is_empty(), "more than a signature: {rest:?} in {text}");
+    signature
+}
+
+/// Parses the signature at the start of a text. Types follow it on the same line, or below it.
+pub fn read_start(text: &str) -> (Signature, &str) {
     let mut reader = Reader { rest: text };
-    let read = reader.union();
-    assert!(reader.rest.is_empty(), "more than a signature: {:?} in {text}", reader.rest);
-    read
+    let of = reader.union();
+    let mut types = Types::new();
+    while reader.takes(" where ") || reader.takes("; ") || reader.takes("\n  ") {
+        let name = reader.name();
+        assert!(reader.takes(" = "), "no definition of {name} in {text}");
+        types.insert(name, reader.union());
+    }
+    (Signature { of, types }, reader.rest)
+}
+
+/// The signature of a tool's arguments in its documentation.
+pub fn arguments(documentation: &str) -> Option<&str> {
+    let (_, rest) = documentation.split_once("\nArgs: ")?;
+    rest.split_once("\nRequired args: ").map(|(signature, _)| signature)
+}
+
+impl Signature {
+    /// Arguments of this signature.
+    pub fn value(&self, style: Style) -> Value {
+        self.of.value(style, &self.types, 0)
+    }
 }
 
 struct Reader<'t> {
@@ -102,15 +142,22 @@ impl Reader<'_> {
         if self.rest.starts_with(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
             return Type::Literal(self.json());
         }
-        let end = self.rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(self.rest.len());
+        let name = self.name();
+        match &*name {
+            "true" | "false" => Type::Literal(json!(name == "true")),
+            "" => panic!("no type: {:?}", self.rest),
+            _ if self.takes("…") => Type::Cut(name),
+            _ if name.starts_with(|c: char| c.is_ascii_uppercase()) => Type::Named(name),
+            _ => Type::Word { name, facts: self.facts() },
+        }
+    }
+
+    fn name(&mut self) -> String {
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let end = self.rest.find(|c| !is_of_name(c)).unwrap_or(self.rest.len());
         let (name, rest) = self.rest.split_at(end);
         self.rest = rest;
-        match name {
-            "true" | "false" => Type::Literal(json!(name == "true")),
-            "" => panic!("no type: {rest:?}"),
-            _ if self.takes("…") => Type::Cut(name.to_owned()),
-            _ => Type::Word { name: name.to_owned(), facts: self.facts() },
-        }
+        name.to_owned()
     }
 
     fn map(&mut self) -> Type {
@@ -181,11 +228,14 @@ impl Reader<'_> {
 }
 
 impl Type {
-    /// A value of this type.
-    pub fn value(&self, style: Style) -> Value {
+    /// A value of this type; `depth`: how many named types are around it.
+    fn value(&self, style: Style, types: &Types, depth: usize) -> Value {
         match self {
-            Type::Union(kinds) if style == Style::Last => kinds[kinds.len() - 1].value(style),
-            Type::Union(kinds) => kinds[0].value(style),
+            Type::Union(kinds) if style == Style::Last => kinds[kinds.len() - 1].value(style, types, depth),
+            Type::Union(kinds) => {
+                let is_short = |kind: &&Type| style != Style::Least || !matches!(kind, Type::Named(_));
+                kinds.iter().find(is_short).unwrap_or(&kinds[0]).value(style, types, depth)
+            }
             Type::Literal(value) => value.clone(),
             Type::Map { members, others, facts } => {
                 // Members of which one set is required.
@@ -203,7 +253,7 @@ impl Type {
                 };
                 let value = |member: &Member| match &member.default {
                     Some(default) if style == Style::First => default.clone(),
-                    _ => member.of.value(style),
+                    _ => member.of.value(style, types, depth),
                 };
                 let mut map: Map<String, Value> = members
                     .iter()
@@ -217,18 +267,22 @@ impl Type {
                     }
                 }
                 if let Some(others) = others.as_ref().filter(|_| style != Style::Least) {
-                    map.insert("other".to_owned(), others.value(style));
+                    map.insert("other".to_owned(), others.value(style, types, depth));
                 }
                 map.into()
             }
             Type::List { items, facts } => {
                 let (least, most) = bounds(facts);
                 if items.len() > 1 {
-                    return items.iter().map(|item| item.value(style)).collect();
+                    return items.iter().map(|item| item.value(style, types, depth)).collect();
                 }
                 let wanted = if style == Style::Least { 0.0 } else { 1.0 };
                 let count = f64::max(wanted, least.unwrap_or(0.0)).min(most.unwrap_or(f64::MAX));
-                (0..count as usize).map(|_| items[0].value(style)).collect()
+                (0..count as usize).map(|_| items[0].value(style, types, depth)).collect()
+            }
+            Type::Named(name) => {
+                let of = types.get(name).unwrap_or_else(|| panic!("no definition of {name}"));
+                of.value(if depth < DEEPEST { style } else { Style::Least }, types, depth + 1)
             }
             Type::Cut(name) => word(name, &[]),
             Type::Word { name, facts } => {

@@ -2,7 +2,6 @@
 
 use super::OutputFormat;
 use super::boot::{Booted, Need, UpstreamFlags, boot};
-use crate::answer::caps::cut;
 use crate::answer::outcome::millis;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
@@ -10,7 +9,7 @@ use crate::console::style::Style;
 use crate::redact::visible_line;
 use ptc_runtime::ServerStatus;
 use ptc_runtime::options::RunOptions;
-use ptc_runtime::tools::text::arguments;
+use ptc_runtime::tools::text::list_entry;
 use ptc_runtime::upstream::UpstreamState;
 use serde_json::{Value, json};
 
@@ -114,12 +113,9 @@ fn text_report(has_upstreams: bool, servers: &[ServerStatus]) -> String {
         }
         for tool in &server.tools {
             let name = style.cyan(&visible_line(&tool.name));
-            let signature = arguments(&tool.input_schema);
-            let signature = visible_line(&signature);
-            let description =
-                tool.description.as_deref().and_then(|text| text.lines().next()).unwrap_or_default();
-            let description = style.dim(&cut(description, 100).0);
-            report.push_str(&format!("  {name} {signature} {description}\n"));
+            let (signature, description) = list_entry(tool);
+            let description = style.dim(&visible_line(&description));
+            report.push_str(&format!("  {name} {} {description}\n", visible_line(&signature)));
         }
     }
     report

@@ -145,7 +145,7 @@ pub(super) fn first_message(
         part(&mut text, "# Data\n", &data(context, secrets));
     }
     if let Some(schema) = &agent.output_schema {
-        let shape = typed::typed(schema, schema);
+        let shape = typed::typed(schema, schema).on_one_line();
         let answer = match agent.mode {
             AgentMode::SingleShot => format!("The value of the program: {shape}"),
             AgentMode::Loop => format!("(return v), where v is {shape}"),
@@ -158,7 +158,7 @@ pub(super) fn first_message(
 /// One line about a tool, as in `(tool/find {:words string}) => [{:id integer}]  Finds things.`
 fn tool_line(tool: &UpstreamTool, secrets: &SecretRegistry) -> String {
     let gives = match &tool.output_schema {
-        Some(schema) => format!(" => {}", typed::typed(schema, schema)),
+        Some(schema) => format!(" => {}", typed::typed(schema, schema).on_one_line()),
         None => String::new(),
     };
     let description = tool.description.as_deref().map(|text| secrets.scrub(text));

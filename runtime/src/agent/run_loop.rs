@@ -490,7 +490,8 @@ impl<'a> AgentRun<'a> {
     }
 
     fn refused(&self, why: &str) -> AttemptEnd {
-        let shape = self.agent.output_schema.as_ref().map(|schema| typed::typed(schema, schema));
+        let shape =
+            self.agent.output_schema.as_ref().map(|schema| typed::typed(schema, schema).on_one_line());
         AttemptEnd::Failed {
             feedback: feedback::refused(
                 why,

@@ -10,12 +10,13 @@
 //! - `qualified`: names of tools with their servers
 //! - `check`: checks JSON arguments against their schema
 //! - `call_messages`: texts about wrong calls; the same for literal calls, computed ones and JSON callers
-//! - [`text`]: tools as text; [`visible`]: makes invisible characters of servers' texts visible; `suggest`:
+//! - `docstring`: parameters in descriptions; [`text`]: tools as text; [`visible`]: makes invisible characters of servers' texts visible; `suggest`:
 //!   the nearest known name
 
 pub(crate) mod call_messages;
 mod catalog;
 mod check;
+mod docstring;
 pub(crate) mod expectation;
 pub(crate) mod observed_results;
 mod plain;

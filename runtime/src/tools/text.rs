@@ -1,16 +1,17 @@
 //! Describes tools as text: arguments, an example call, documentation, one-line summaries.
 
+use super::docstring::without_parameters;
 use super::schema::{key, word};
 use super::signature::alternative::{Constraint, Demand, Plain};
 use super::signature::example;
-use super::signature::typed::{result, typed};
+use super::signature::typed::{Signature, compact, result, typed};
 use super::signature::variants::Variants;
 use super::visible::{shown_name, visible};
 use super::{Annotations, CatalogServer, ListKind, UpstreamTool};
 use crate::secrets::{Cut, dotted};
 use serde_json::Value as Json;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// Length limit of a description in a list, in characters.
 pub(crate) const SUMMARY: usize = 120;
@@ -74,8 +75,81 @@ pub(crate) fn summary(name: &str, description: Option<&str>) -> String {
     if description.is_empty() { name.to_owned() } else { format!("{name} - {description}") }
 }
 
+/// The first sentence of a description on one line, cut at the end of a word.
+fn first_sentence(text: &str) -> String {
+    let text = text.trim();
+    let paragraph = text.split("\n\n").next().unwrap_or_default();
+    let line = one_line(paragraph, DESCRIPTION);
+    let ends = line.match_indices(['.', '!', '?']).map(|(at, _)| at + 1);
+    let is_end = |at: &usize| {
+        let next = line[*at..].strip_prefix(' ').and_then(|rest| rest.chars().next());
+        next.is_some_and(|next| !next.is_lowercase())
+            && !ABBREVIATIONS.iter().any(|word| line[..*at].ends_with(word))
+    };
+    let sentence = ends.into_iter().find(is_end).map_or(line.as_str(), |end| &line[..end]);
+    if sentence.chars().count() <= SUMMARY {
+        return sentence.trim_end_matches(['.', ':']).to_owned();
+    }
+    let cut: String = sentence.chars().take(SUMMARY).collect();
+    let whole = cut.rfind(' ').map_or(cut.as_str(), |end| &cut[..end]);
+    format!("{}...", whole.trim_end_matches([',', ';', ':', '.', ' ']))
+}
+
+/// Words with a period that does not end a sentence.
+const ABBREVIATIONS: [&str; 5] = ["e.g.", "i.e.", "etc.", "vs.", "cf."];
+
+/// What a list says of a tool: its signature and the first sentence of its description.
+pub fn list_entry(tool: &UpstreamTool) -> (String, String) {
+    let about = Described::new(tool).text;
+    let about = if about.is_empty() { tool.title.as_deref().unwrap_or_default() } else { &about };
+    (visible(&compact(&tool.input_schema)).into_owned(), first_sentence(about))
+}
+
+/// A tool in a list, with what a call needs:
+/// `read_file {:path string :limit integer?} - Reads a file`. `name` is its name there.
+pub(crate) fn tool_line(name: &str, tool: &UpstreamTool) -> String {
+    let (signature, about) = list_entry(tool);
+    let about = if about.is_empty() { about } else { format!(" - {about}") };
+    format!("{name} {signature}{about}")
+}
+
+/// A tool's description, apart from what it says about parameters.
+struct Described {
+    text: String,
+    /// Descriptions of arguments that the schema lacks, or has only a part of.
+    arguments: HashMap<String, String>,
+}
+
+impl Described {
+    fn new(tool: &UpstreamTool) -> Described {
+        let properties = tool.input_schema.get("properties").and_then(Json::as_object);
+        let mut arguments = HashMap::new();
+        let text = without_parameters(tool.description.as_deref().unwrap_or_default(), |name, about| {
+            let Some(schema) = properties.and_then(|all| all.get(name)) else { return false };
+            let known = schema.get("description").and_then(Json::as_str).unwrap_or_default();
+            let (known, about_words) = (words_of(known), words_of(about));
+            if known.contains(&about_words) {
+                return true;
+            }
+            // Both differ: both stay.
+            let is_more = about_words.contains(&known);
+            if is_more {
+                arguments.insert(name.to_owned(), about.to_owned());
+            }
+            is_more
+        });
+        Described { text, arguments }
+    }
+}
+
+/// The words of a text, for comparisons.
+fn words_of(text: &str) -> String {
+    let words = text.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
 /// Arguments as `{:path string :limit integer?}`: required ones in schema order, then optional ones by name.
-pub fn arguments(input_schema: &Json) -> String {
+fn arguments(input_schema: &Json) -> String {
     let variants = Variants::new(input_schema);
     let rows: Vec<String> = merged(&variants.alternatives(&[Constraint::Is(input_schema)]))
         .map(|row| {
@@ -129,7 +203,7 @@ pub fn signature(server: &str, tool: &UpstreamTool) -> String {
 }
 
 /// A call that compiles and passes the checks of its arguments as it stands: required arguments with values
-/// to edit, or the first optional one.
+/// to edit.
 pub fn call_form(server: &str, tool: &UpstreamTool) -> String {
     let args = example::arguments(&tool.input_schema);
     let (server, name) = (Json::from(server), Json::from(&*tool.name));
@@ -171,31 +245,45 @@ pub fn documentation(server: &str, tool: &UpstreamTool, seen: Option<&str>) -> S
     if let Some(title) = tool.title.as_deref().filter(|title| !title.is_empty() && *title != &*tool.name) {
         text.push_str(&format!(" ({})", one_line(title, SUMMARY)));
     }
-    let description = paragraph(tool.description.as_deref().unwrap_or_default(), DESCRIPTION, "  ");
+    let described = Described::new(tool);
+    let description = paragraph(&described.text, DESCRIPTION, "  ");
     if !description.is_empty() {
         text.push_str(&format!("\nDescription: {description}"));
     }
-    text.push_str(&format!("\n\nArgs: {}", typed(schema, schema)));
-    let variants = Variants::new(schema);
+    let reference = Json::from(format!("{server}/{}", tool.name));
+    let signature = typed(schema, schema);
+    text.push_str(&format!("\n\nArgs: {}", signature.text));
+    push_types(&mut text, &signature, &[], &reference);
+    let variants = signature.variants();
+    variants.allow(MOST_LOOKED_AT);
     let all = variants.alternatives(&[Constraint::Is(schema)]);
     let required: Vec<String> = merged(&all).filter(|row| row.required).map(|row| key(row.name)).collect();
     let required = if required.is_empty() { "none".to_owned() } else { required.join(" ") };
     text.push_str(&format!("\nRequired args: {required}"));
-    let mut rows = Vec::new();
-    explain(&variants, &all, &[], &mut { MOST_LOOKED_AT }, &mut rows);
+    let rows = Explanations::new(&signature, &described.arguments).rows(&all);
     rows.iter().for_each(|row| text.push_str(&format!("\n  {row}")));
     let hints: Vec<&str> = hints(&tool.annotations).map(|hint| hint.label).collect();
     if !hints.is_empty() {
         text.push_str(&format!("\nHints: {}", hints.join(", ")));
     }
     text.push_str(&format!("\n\nCall:\n{}", call_form(server, tool)));
-    let result = result(tool.output_schema.as_ref(), tool.wraps_result_in(), seen);
+    let (result, shape) = result(tool.output_schema.as_ref(), tool.wraps_result_in(), seen);
     text.push_str(&format!("\n\nReturns: {result}"));
-    text.push_str("\nUse `(:value r)` after checking `(:ok r)`.");
-    let reference = Json::from(format!("{server}/{}", tool.name));
-    text.push_str(&format!(" (meta {reference}) has the schemas in full."));
+    if let Some(shape) = shape {
+        push_types(&mut text, &shape, &signature.types, &reference);
+    }
     // Values of schemas are in it unescaped.
     visible(&text).into_owned()
+}
+
+/// Appends the types of a signature, without those that are `known`.
+fn push_types(text: &mut String, signature: &Signature<'_>, known: &[(String, String)], reference: &Json) {
+    for (name, definition) in signature.types.iter().filter(|row| !known.contains(row)) {
+        text.push_str(&format!("\n  {name} = {definition}"));
+    }
+    if signature.is_cut {
+        text.push_str(&format!("\n  … (meta {reference}) has the other types"));
+    }
 }
 
 /// A text with its lines, each after the first behind `indent`, cut after `characters`. Blank lines and
@@ -216,36 +304,63 @@ fn paragraph(text: &str, characters: usize, indent: &str) -> String {
     }
 }
 
-/// The descriptions of a schema's members, including nested ones: `:filter :since - not before this day`.
-fn explain<'s>(
-    variants: &Variants<'s>,
-    all: &[Plain<'s>],
-    path: &[&str],
-    left: &mut usize,
-    rows: &mut Vec<String>,
-) {
-    for Argument { name, demand, .. } in merged(all) {
-        *left = left.saturating_sub(1);
-        if rows.len() >= MOST_EXPLAINED || *left == 0 {
+/// The descriptions of arguments, including nested ones: `:filter :since - not before this day`. Those of a
+/// named type are there once: `Filter :since - not before this day`.
+struct Explanations<'s, 'e> {
+    signature: &'e Signature<'s>,
+    /// Descriptions of arguments that the schema does not have.
+    more: &'e HashMap<String, String>,
+    left: usize,
+    rows: Vec<String>,
+}
+
+impl<'s, 'e> Explanations<'s, 'e> {
+    fn new(signature: &'e Signature<'s>, more: &'e HashMap<String, String>) -> Explanations<'s, 'e> {
+        Explanations { signature, more, left: MOST_LOOKED_AT, rows: Vec::new() }
+    }
+
+    /// The rows for the arguments of a tool.
+    fn rows(mut self, all: &[Plain<'s>]) -> Vec<String> {
+        if !self.signature.is_named(all) {
+            self.explain(all, &[]);
+        }
+        for (name, all) in self.signature.definitions() {
+            self.explain(&all, &[name.to_owned()]);
+        }
+        self.rows
+    }
+
+    fn explain(&mut self, all: &[Plain<'s>], path: &[String]) {
+        for Argument { name, demand, .. } in merged(all) {
+            self.left = self.left.saturating_sub(1);
+            if self.rows.len() >= MOST_EXPLAINED || self.left == 0 {
+                return;
+            }
+            let inside = self.signature.variants().alternatives(&demand);
+            let described = inside.iter().find_map(|plain| plain.about);
+            let better = self.more.get(name).filter(|_| path.is_empty()).map(String::as_str);
+            let about = paragraph(better.or(described).unwrap_or_default(), EXPLANATION, "    ");
+            let path = [path, &[key(name)]].concat();
+            if !about.is_empty() {
+                self.rows.push(format!("{} - {about}", path.join(" ")));
+            }
+            if path.len() < DEEPEST_EXPLAINED && !self.signature.is_named(&inside) {
+                for plain in &inside {
+                    self.explain_content(plain, &path);
+                }
+            }
+        }
+    }
+
+    /// The members of a map, or of the items of a list.
+    fn explain_content(&mut self, plain: &Plain<'s>, path: &[String]) {
+        if plain.items.is_empty() {
+            self.explain(std::slice::from_ref(plain), path);
             return;
         }
-        let path = [path, &[name]].concat();
-        let inside = variants.alternatives(&demand);
-        let described = inside.iter().find_map(|plain| plain.about);
-        let about = paragraph(described.unwrap_or_default(), EXPLANATION, "    ");
-        if !about.is_empty() {
-            let path: Vec<String> = path.iter().map(|name| key(name)).collect();
-            rows.push(format!("{} - {about}", path.join(" ")));
-        }
-        if path.len() < DEEPEST_EXPLAINED {
-            for plain in &inside {
-                let items = if plain.items.is_empty() {
-                    vec![plain.clone()]
-                } else {
-                    variants.alternatives(&plain.items)
-                };
-                explain(variants, &items, &path, left, rows);
-            }
+        let items = self.signature.variants().alternatives(&plain.items);
+        if !self.signature.is_named(&items) {
+            self.explain(&items, path);
         }
     }
 }
@@ -286,8 +401,7 @@ mod tests {
              Call:\n\
              (tool/call {:server \"github\" :tool \"search_issues\" :args {:query \"...\" :repo \"...\"}})\n\
              \n\
-             Returns: Result<{:items [string] :next string?}>\n\
-             Use `(:value r)` after checking `(:ok r)`. (meta \"github/search_issues\") has the schemas in full."
+             Returns: Result<{:items [string] :next string?}>"
         );
     }
 
@@ -346,6 +460,70 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line}: {text}");
         }
+    }
+
+    fn booking() -> UpstreamTool {
+        tool(json!({"name": "book", "description":
+            "Books a table, e.g. for two. Sends a mail.\n\n:param place: Where to eat.\n:param people: How many\n    come.\n\
+             :type people: int\n:param note: Passed on to the cook, in any language.\n:return: The number of the booking.",
+            "inputSchema": {"type": "object", "required": ["place"], "properties": {
+                "place": {"type": "string", "description": "Where to eat."}, "people": {"type": "integer"},
+                "note": {"type": "string", "description": "Anything."}}}}))
+    }
+
+    #[test]
+    fn documentation_says_everything_once() {
+        assert_eq!(
+            documentation("table", &booking(), None),
+            "table/book\n\
+             Description: Books a table, e.g. for two. Sends a mail.\n  \
+               :param note: Passed on to the cook, in any language.\n  \
+               :return: The number of the booking.\n\
+             \n\
+             Args: {:place string :note string? :people integer?}\n\
+             Required args: :place\n  \
+               :place - Where to eat.\n  \
+               :note - Anything.\n  \
+               :people - How many come.\n\
+             \n\
+             Call:\n\
+             (tool/call {:server \"table\" :tool \"book\" :args {:place \"...\"}})\n\
+             \n\
+             Returns: Result<any>"
+        );
+        let query = tool(json!({"name": "query", "inputSchema": {"type": "object", "properties": {
+                "filter": {"$ref": "#/$defs/Filter"}, "other": {"$ref": "#/$defs/Filter"}},
+                "$defs": {"Filter": {"type": "object", "properties": {
+                    "all": {"type": "array", "items": {"$ref": "#/$defs/Filter"}, "description": "each of them"},
+                    "field": {"type": "string", "description": "its name"}}}}}}));
+        assert_eq!(
+            documentation("db", &query, None),
+            "db/query\n\
+             \n\
+             Args: {:filter Filter? :other Filter?}\n  \
+               Filter = {:all [Filter]? :field string?}\n\
+             Required args: none\n  \
+               Filter :all - each of them\n  \
+               Filter :field - its name\n\
+             \n\
+             Call:\n\
+             (tool/call {:server \"db\" :tool \"query\" :args {}})\n\
+             \n\
+             Returns: Result<any>"
+        );
+    }
+
+    #[test]
+    fn a_line_has_arguments_and_the_first_sentence() {
+        assert_eq!(
+            tool_line("book", &booking()),
+            "book {:place string :note string? :people integer?} - Books a table, e.g. for two"
+        );
+        assert_eq!(first_sentence("Reads v1.5 of it! Then more."), "Reads v1.5 of it!");
+        assert_eq!(first_sentence("A\ntitle\n\nAnd text."), "A title");
+        let long = first_sentence(&"word, ".repeat(40));
+        assert!(long.ends_with("word...") && long.len() <= SUMMARY + 3, "{long}");
+        assert_eq!(first_sentence(&"x".repeat(200)).len(), SUMMARY + 3);
     }
 
     #[test]

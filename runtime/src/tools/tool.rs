@@ -4,6 +4,7 @@ use super::policy::{Refusal, ToolPolicy};
 use crate::run::outcome::Effect;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -105,6 +106,27 @@ impl UpstreamTool {
         }
     }
 
+    /// The schema of the value that programs get, with the definitions that it refers to.
+    pub fn result_schema(&self) -> Option<Cow<'_, Value>> {
+        let schema = self.output_schema.as_ref()?;
+        let name = self.wraps_result_in();
+        let Some((name, inner)) = name.and_then(|name| Some((name, schema.get("properties")?.get(name)?)))
+        else {
+            return Some(Cow::Borrowed(schema));
+        };
+        let mut inner = inner.clone();
+        let old = format!("#/properties/{name}");
+        rebase(&mut inner, &old);
+        for definitions in ["$defs", "definitions"] {
+            if let (Some(known), Value::Object(members)) = (schema.get(definitions), &mut inner) {
+                let mut known = known.clone();
+                rebase(&mut known, &old);
+                members.entry(definitions).or_insert(known);
+            }
+        }
+        Some(Cow::Owned(inner))
+    }
+
     /// True if the schema describes the result. A schema of a plain text does not: JSON in the text arrives
     /// as data.
     pub fn declares_result(&self) -> bool {
@@ -126,6 +148,23 @@ impl UpstreamTool {
     /// True when the schema has a top-level argument of exactly this name.
     pub fn has_argument(&self, name: &str) -> bool {
         self.input_schema.get("properties").and_then(|properties| properties.get(name)).is_some()
+    }
+}
+
+/// Makes references into the place `old` point to the start of the document. JSON nests 128 levels at most.
+fn rebase(schema: &mut Value, old: &str) {
+    match schema {
+        Value::Object(members) => {
+            if let Some(Value::String(reference)) = members.get_mut("$ref")
+                && let Some(rest) = reference.strip_prefix(old)
+                && (rest.is_empty() || rest.starts_with('/'))
+            {
+                *reference = format!("#{rest}");
+            }
+            members.values_mut().for_each(|value| rebase(value, old));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| rebase(item, old)),
+        _ => {}
     }
 }
 

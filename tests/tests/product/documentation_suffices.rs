@@ -5,7 +5,7 @@ use jsonschema::{Draft, JSONSchema};
 use ptc_runtime::tools::text::{call_form, documentation};
 use ptc_runtime::tools::{UpstreamTool, check_arguments};
 use ptc_tests::binary::eval;
-use ptc_tests::signature::{Style, read};
+use ptc_tests::signature::{Style, arguments, read};
 use serde_json::{Map, Value, json};
 
 /// Schemas of objects.
@@ -136,11 +136,11 @@ fn arguments_made_of_documentation_fit() {
     let mut pool: Vec<Value> = vec![Value::Object(Map::new())];
     for (at, (tool, data)) in tools.iter().zip(data).enumerate() {
         let text = documentation("s", tool, None);
-        let signature = text.lines().find_map(|line| line.strip_prefix("Args: ")).unwrap().to_owned();
+        let signature = arguments(&text).unwrap().to_owned();
         let mut values = vec![data];
         if signature != "nothing" && !signature.contains(" nothing") {
-            let arguments = read(&signature);
-            values.extend([Style::Least, Style::First, Style::Last].map(|style| arguments.value(style)));
+            let read = read(&signature);
+            values.extend([Style::Least, Style::First, Style::Last].map(|style| read.value(style)));
         }
         pool.extend(values.clone());
         made.push((at, signature, values));

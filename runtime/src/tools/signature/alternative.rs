@@ -1,5 +1,6 @@
 //! One alternative of a schema, reduced to members and limits.
 
+use super::types::TypeId;
 use crate::tools::schema::{member, type_of};
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
@@ -68,6 +69,8 @@ pub(crate) struct Plain<'s> {
     pub(crate) default: Option<&'s Json>,
     /// Its description.
     pub(crate) about: Option<&'s str>,
+    /// The types that it is an alternative of, without further constraints; the innermost first.
+    pub(super) types: Vec<TypeId>,
 }
 
 impl<'s> Plain<'s> {
@@ -139,15 +142,37 @@ impl<'s> Plain<'s> {
         let member = self.members.entry(name).or_default();
         if !std::mem::replace(&mut member.required, true) {
             self.required.push(name);
+            self.types.clear();
         }
     }
 
     pub(super) fn leave_out(&mut self, name: &'s str) {
         self.members.entry(name).or_default().absent = true;
+        self.types.clear();
+    }
+
+    /// True when any value matches.
+    fn is_any(&self) -> bool {
+        self.kinds.is_none()
+            && self.values.is_none()
+            && self.refused.is_empty()
+            && self.unlike.is_empty()
+            && self.members.is_empty()
+            && !self.closed
+            && !self.open
+            && self.others.is_empty()
+            && self.items.is_empty()
+            && self.first_items.is_none()
+            && self.limits.is_empty()
     }
 
     /// The intersection of both; `None` when it is empty.
-    pub(super) fn and(mut self, other: Plain<'s>) -> Option<Plain<'s>> {
+    pub(super) fn and(mut self, mut other: Plain<'s>) -> Option<Plain<'s>> {
+        let types = match (self.is_any(), other.is_any()) {
+            (_, true) => std::mem::take(&mut self.types),
+            (true, false) => std::mem::take(&mut other.types),
+            (false, false) => Vec::new(),
+        };
         self.kinds = match (self.kinds, other.kinds) {
             (Some(these), Some(those)) => Some(shared_kinds(&these, &those)),
             (these, those) => these.or(those),
@@ -203,6 +228,7 @@ impl<'s> Plain<'s> {
         }
         self.default = self.default.or(other.default);
         self.about = self.about.or(other.about);
+        self.types = types;
         self.is_possible().then_some(self)
     }
 

@@ -30,12 +30,12 @@ const FORMATS: [(&str, &str); 10] = [
     ("ipv4", "192.0.2.1"),
 ];
 
-/// Arguments that match this schema, as far as possible: the required ones, or the first optional one.
+/// Arguments that match this schema, as far as possible: the required ones.
 pub(crate) fn arguments(schema: &Json) -> String {
     let examples = Examples { variants: Variants::new(schema) };
     let all = examples.variants.alternatives(&[Constraint::Is(schema)]);
     let fewest = all.into_iter().min_by_key(|plain| plain.required().len()).unwrap_or_default();
-    examples.object(&fewest, 0, usize::from(fewest.required().is_empty()))
+    examples.object(&fewest, 0)
 }
 
 struct Examples<'s> {
@@ -43,12 +43,9 @@ struct Examples<'s> {
 }
 
 impl<'s> Examples<'s> {
-    /// Required members, and others until there are `least`.
-    fn object(&self, plain: &Plain<'s>, depth: usize, least: usize) -> String {
-        let least = plain
-            .limit("minProperties")
-            .and_then(Json::as_u64)
-            .map_or(least, |given| least.max(small(given)));
+    /// Required members, and others while it needs more.
+    fn object(&self, plain: &Plain<'s>, depth: usize) -> String {
+        let least = plain.limit("minProperties").and_then(Json::as_u64).map_or(0, small);
         let required = plain.required().len();
         let entries: Vec<String> = plain
             .members()
@@ -79,7 +76,7 @@ impl<'s> Examples<'s> {
             "number" => number(plain, false),
             "boolean" => (!plain.refused.contains(&&Json::Bool(true))).to_string(),
             "null" => "nil".to_owned(),
-            "object" => self.object(plain, depth, 0),
+            "object" => self.object(plain, depth),
             "array" => self.list(plain, depth),
             _ => Json::from(text(plain)).to_string(),
         }
@@ -225,7 +222,7 @@ mod tests {
             "f": {"anyOf": [{"type": "null"}, {"type": "string"}]}, "g": {"type": ["null", "string"]}}});
         assert_eq!(arguments(&schema), "{:a \"x\" :b 3 :c 5 :d [true] :e {:n 1} :f nil :g \"...\"}");
         let optional = json!({"properties": {"b": {}, "a": {}}});
-        assert_eq!(arguments(&optional), "{:a \"...\"}");
+        assert_eq!(arguments(&optional), "{}");
         let patterns = json!({"required": ["a", "b", "c"], "properties": {
             "a": {"pattern": "^[A-Z]{2}-\\d+(x|y)$"}, "b": {"type": "string", "format": "date"},
             "c": {"type": "integer", "exclusiveMinimum": 2, "multipleOf": 5, "not": {"const": 5}}}});

@@ -2,9 +2,12 @@
 //!
 //! # Layout
 //! - `typed`: signatures; `example`: example arguments
+//! - `facts`: constraints of values; `types`: schemas that are written by name
 //! - `variants`: splits a schema into alternatives; `alternative`: one of them
 
 pub(super) mod alternative;
 pub(super) mod example;
+mod facts;
 pub(crate) mod typed;
+mod types;
 pub(super) mod variants;

@@ -6,6 +6,7 @@
 //! If there are too many alternatives, only the first are kept.
 
 use super::alternative::{Constraint, Plain, names, own};
+use super::types::{NamedTypes, TypeId};
 use crate::tools::schema::member;
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
@@ -42,12 +43,36 @@ fn weight(words: &Map<String, Json>) -> usize {
 pub(crate) struct Variants<'s> {
     root: &'s Json,
     left: Cell<usize>,
+    types: NamedTypes<'s>,
 }
 
 impl<'s> Variants<'s> {
     /// For the schemas of a document.
     pub(crate) fn new(root: &'s Json) -> Variants<'s> {
-        Variants { root, left: Cell::new(MOST_LOOKED_AT) }
+        Variants { root, left: Cell::new(MOST_LOOKED_AT), types: NamedTypes::default() }
+    }
+
+    /// [`Variants::new`]; the alternatives know which named schemas they come from.
+    pub(crate) fn with_types(root: &'s Json) -> Variants<'s> {
+        Variants { types: NamedTypes::find(root), ..Variants::new(root) }
+    }
+
+    pub(crate) fn types(&self) -> &NamedTypes<'s> {
+        &self.types
+    }
+
+    /// The alternatives of a named schema, without its own name.
+    pub(crate) fn definition(&self, id: TypeId) -> Vec<Plain<'s>> {
+        let mut all = self.alternatives(&[Constraint::Is(self.types.schema(id))]);
+        for plain in &mut all {
+            plain.types.retain(|known| *known != id);
+        }
+        all
+    }
+
+    /// Sets the limit of examined schemas anew.
+    pub(crate) fn allow(&self, schemas: usize) {
+        self.left.set(schemas);
     }
 
     /// True when the limit of examined schemas was reached and the rest is dropped.
@@ -92,8 +117,16 @@ impl<'s> Variants<'s> {
         all
     }
 
-    /// The alternatives of a schema.
+    /// The alternatives of a schema. Each knows which named schemas it is.
     fn fitting(&self, schema: &'s Json, depth: usize) -> Vec<Plain<'s>> {
+        let mut all = self.resolved(schema, depth);
+        if let Some(id) = self.types.id(schema) {
+            all.iter_mut().for_each(|plain| plain.types.push(id));
+        }
+        all
+    }
+
+    fn resolved(&self, schema: &'s Json, depth: usize) -> Vec<Plain<'s>> {
         let Some(words) = schema.as_object() else {
             return if schema == &Json::Bool(false) { Vec::new() } else { vec![Plain::default()] };
         };

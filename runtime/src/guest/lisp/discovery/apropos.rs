@@ -4,9 +4,10 @@
 //! before names of the language. Within a group the score decides, then the name, so the order is the same in
 //! every run.
 
+use super::LINE_TICKS;
 use super::local::{NameOrigin, Provider};
 use super::search::Query;
-use crate::tools::text::{SUMMARY, hints, one_line, summary};
+use crate::tools::text::{SUMMARY, hints, one_line, tool_line};
 use crate::tools::visible::shown_name;
 use crate::tools::{Catalog, CatalogServer, UpstreamTool};
 use ptc_vm::{Context, Fault};
@@ -22,14 +23,19 @@ enum Group {
     Local,
 }
 
-/// One match. The order of the fields is the order of the matches.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Hit {
-    group: Group,
-    score: Reverse<u32>,
-    namespace: String,
-    name: String,
-    line: String,
+/// The place of a match: its group, its score, its namespace and its name.
+type Rank = (Group, Reverse<u32>, String, String);
+
+/// One match.
+struct Hit<'c> {
+    rank: Rank,
+    found: Found<'c>,
+}
+
+/// What was found. The line of a tool takes time to write, so only those that are shown get one.
+enum Found<'c> {
+    Line(String),
+    Tool(&'c UpstreamTool),
 }
 
 /// The result of a search.
@@ -39,11 +45,12 @@ pub(crate) struct Matches {
     pub(crate) unsearched: Vec<String>,
 }
 
-/// Searches. `tools_only`: only tools are found.
+/// Searches, and describes the first `limit` matches. `tools_only`: only tools are found.
 pub(crate) fn search(
     cx: &mut Context,
     catalog: &Catalog,
     text: &str,
+    limit: usize,
     tools_only: bool,
     providers: &[&dyn Provider],
 ) -> Result<Matches, Box<Fault>> {
@@ -66,37 +73,43 @@ pub(crate) fn search(
         let found = provider.search(&query);
         cx.tick(found.len() as u64 + 64)?;
         let wanted = found.into_iter().filter(|(_, record)| !tools_only || record.origin == NameOrigin::Tool);
-        hits.extend(wanted.map(|(score, record)| Hit {
-            group: match record.origin {
+        hits.extend(wanted.map(|(score, record)| {
+            let group = match record.origin {
                 NameOrigin::Prelude | NameOrigin::Tool => Group::Export,
                 NameOrigin::Language => Group::Local,
-            },
-            score: Reverse(score),
-            line: record.found_line(),
-            namespace: record.namespace,
-            name: record.name,
+            };
+            let found = Found::Line(record.found_line());
+            Hit { rank: (group, Reverse(score), record.namespace, record.name), found }
         }));
     }
-    hits.sort();
-    Ok(Matches { lines: hits.into_iter().map(|hit| hit.line).collect(), unsearched })
+    hits.sort_by(|one, other| one.rank.cmp(&other.rank));
+    hits.truncate(limit);
+    let mut lines = Vec::with_capacity(hits.len());
+    for Hit { rank: (.., server, name), found } in hits {
+        lines.push(match found {
+            Found::Line(line) => line,
+            Found::Tool(tool) => {
+                cx.tick(LINE_TICKS)?;
+                tool_line(&format!("{server}/{}", shown_name(&name)), tool)
+            }
+        });
+    }
+    Ok(Matches { lines, unsearched })
 }
 
-fn tool_hit(
+fn tool_hit<'c>(
     cx: &mut Context,
     query: &Query,
     server: &CatalogServer,
-    tool: &UpstreamTool,
-) -> Result<Option<Hit>, Box<Fault>> {
+    tool: &'c UpstreamTool,
+) -> Result<Option<Hit<'c>>, Box<Fault>> {
     // Reading the text is the work to charge.
     let bytes: usize = texts(tool).map(str::len).sum();
     cx.tick(bytes as u64 / 8 + 8)?;
     let score = score(query, server, tool);
     Ok((score > 0).then(|| Hit {
-        group: Group::Tool,
-        score: Reverse(score),
-        namespace: server.name.to_string(),
-        name: tool.name.to_string(),
-        line: summary(&format!("{}/{}", server.name, shown_name(&tool.name)), tool.about()),
+        rank: (Group::Tool, Reverse(score), server.name.to_string(), tool.name.to_string()),
+        found: Found::Tool(tool),
     }))
 }
 
@@ -132,7 +145,7 @@ pub fn matching_tools<'c>(
     found.into_iter().map(|(_, server, tool)| (server, tool)).collect()
 }
 
-fn server_hit(query: &Query, server: &CatalogServer) -> Option<Hit> {
+fn server_hit(query: &Query, server: &CatalogServer) -> Option<Hit<'static>> {
     let description = server.about().unwrap_or_default();
     let score = query.score(std::iter::once(&*server.name), std::iter::once(&*description));
     (score > 0).then(|| {
@@ -140,12 +153,10 @@ fn server_hit(query: &Query, server: &CatalogServer) -> Option<Hit> {
         let about = one_line(&description, SUMMARY);
         let about = about.trim_end_matches('.');
         let about = if about.is_empty() { String::new() } else { format!(" {about}.") };
+        let line = format!("{}:{about} Catalog not loaded. Use (dir {name} {{:limit 20}}).", server.name);
         Hit {
-            group: Group::UnloadedServer,
-            score: Reverse(score),
-            namespace: server.name.to_string(),
-            name: String::new(),
-            line: format!("{}:{about} Catalog not loaded. Use (dir {name} {{:limit 20}}).", server.name),
+            rank: (Group::UnloadedServer, Reverse(score), server.name.to_string(), String::new()),
+            found: Found::Line(line),
         }
     })
 }

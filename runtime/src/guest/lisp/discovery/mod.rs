@@ -38,6 +38,9 @@ use std::sync::Arc;
 /// Length limit, in characters, of a server's text about itself when its tools are listed too.
 const SAID: usize = 300;
 
+/// Fuel for the signature of a tool in a list.
+pub(super) const LINE_TICKS: u64 = 256;
+
 /// How to proceed with a discovery form.
 pub(crate) enum Step {
     /// Return this answer.
@@ -111,7 +114,8 @@ impl Lookup<'_> {
                 return Ok(Step::Load(unknown));
             }
         }
-        let found = apropos::search(cx, &self.catalog, &query, load && has_servers, self.providers)?;
+        let tools_only = load && has_servers;
+        let found = apropos::search(cx, &self.catalog, &query, limit, tools_only, self.providers)?;
         if !found.unsearched.is_empty() {
             let servers = found.unsearched.join(", ");
             self.account.note(if load {
@@ -120,16 +124,13 @@ impl Lookup<'_> {
                 format!("apropos: the tools of {servers} are not loaded; {{:load true}} searches them too")
             });
         }
-        let mut lines = found.lines;
-        lines.truncate(limit);
-        self.lines(lines)
+        self.lines(found.lines)
     }
 
     fn dir(&self, cx: &mut Context, arguments: &[Value]) -> Result<Step, Box<Fault>> {
         let request::Dir { reference, limit, offset } = request::dir(cx, arguments)?;
         if let Some(members) = local::first(self.providers, |provider| provider.members(&reference)) {
-            let lines = members.iter().map(NameRecord::member_line);
-            return self.page(lines.collect(), &reference, limit, offset);
+            return self.page(members.iter(), NameRecord::member_line, &reference, limit, offset);
         }
         let Some(server) = self.catalog.server(&reference) else {
             return Err(self.unknown_server(&reference));
@@ -147,14 +148,22 @@ impl Lookup<'_> {
             let says = tool_text::one_line(says, SAID);
             self.account.note(format!("dir: {reference} says: {says} (doc \"{reference}\") has all it says"));
         }
-        let lines = tools.iter().map(|tool| tool_text::summary(&shown_name(&tool.name), tool.about()));
-        self.page(lines.collect(), &reference, limit, offset)
+        cx.tick(tools.len().saturating_sub(offset).min(limit) as u64 * LINE_TICKS)?;
+        let line = |tool: &Arc<UpstreamTool>| tool_text::tool_line(&shown_name(&tool.name), tool);
+        self.page(tools.iter(), line, &reference, limit, offset)
     }
 
     /// One page of the lines, with a note when more follow.
-    fn page(&self, lines: Vec<String>, of: &str, limit: usize, offset: usize) -> Result<Step, Box<Fault>> {
-        let all = lines.len();
-        let shown: Vec<String> = lines.into_iter().skip(offset).take(limit).collect();
+    fn page<'t, T: 't>(
+        &self,
+        entries: impl ExactSizeIterator<Item = &'t T>,
+        line: impl Fn(&T) -> String,
+        of: &str,
+        limit: usize,
+        offset: usize,
+    ) -> Result<Step, Box<Fault>> {
+        let all = entries.len();
+        let shown: Vec<String> = entries.skip(offset).take(limit).map(line).collect();
         let next = offset.saturating_add(shown.len());
         if next < all && !shown.is_empty() {
             self.account.note(format!(
@@ -445,7 +454,7 @@ fn tool_metadata(server: &str, tool: &UpstreamTool) -> Json {
     let mut metadata = json!({
         "kind": format!("{transport}-tool"), "source": "upstream", "server": server, "tool": tool.name,
         "name": tool.name, "title": title, "description": tool.description,
-        "input_schema": tool.input_schema, "output_schema": tool.output_schema,
+        "input_schema": tool.input_schema, "output_schema": tool.result_schema(),
         "annotations": tool.annotations, "effect": tool.effect().name(),
         "call": tool_text::call_form(server, tool),
     });
