@@ -18,6 +18,7 @@
 //! - [`broker`]: tool calls of runs: finds the tool, charges the call, sends it, records it in the ledger.
 //! - [`config`]: the file that names upstream servers.
 //! - [`upstream`]: connections to servers: a supervisor over transports, restarts, tool lists.
+//! - [`state`]: facts about servers that are remembered between runs of the program.
 //! - [`tools`]: tools as data: the catalog, policies, schemas, and texts about wrong calls.
 //! - [`run`]: one run: options, limits, account, outcome, metrics, watcher.
 //! - [`spill`]: writes results that are too large to carry to files.
@@ -62,6 +63,7 @@ pub mod secrets;
 pub mod session;
 pub mod spill;
 mod startup;
+pub mod state;
 #[doc(hidden)]
 pub mod sync;
 pub mod tasks;

@@ -387,7 +387,8 @@ impl Runtime {
     pub async fn settle(&self) {
         let background = {
             let mut starting = self.inner.starting.locked();
-            take(&mut starting.lenient)
+            starting.lenient.retain(|start| start.peek().is_none());
+            starting.lenient.clone()
         };
         futures_util::future::join_all(background).await;
         // Meanwhile a program's first call may have begun another start.

@@ -11,6 +11,7 @@ use crate::tools::catalog::CatalogView;
 use ptc_python::functions::FunctionTable;
 use ptc_runtime::broker::ResultCaching;
 use ptc_runtime::config::{self, Config, ConfigError, ScriptSettings, ServerEntry, Startup};
+use ptc_runtime::files;
 use ptc_runtime::limits::Unit;
 use ptc_runtime::secrets::{Credential, names};
 use ptc_runtime::tools::SnapshotMode;
@@ -367,6 +368,7 @@ fn configuration(
         workers,
         preludes: prelude.into_iter().collect(),
         secrets: redact::secrets().clone(),
+        state_folder: files::state_folder(),
         adopts_orphans: true,
         ..RuntimeConfig::default()
     };

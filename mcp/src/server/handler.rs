@@ -124,7 +124,8 @@ pub struct Surface {
     pub facts: Facts,
     /// The facts may change while the server runs; clients are notified when the tools do.
     pub changes: bool,
-    /// Text for `initialize` and `server/discover`.
+    /// What the server does, for `initialize` and `server/discover`, which add the catalog where descriptions of tools
+    /// have no room for it.
     pub instructions: String,
     /// The facts are complete enough for `tools/list` and calls. Otherwise those wait for
     /// [`Handler::describe`], while everything else is answered.
@@ -139,7 +140,6 @@ pub struct Handler {
     registry: Registry,
     profile: Profile,
     changes: bool,
-    instructions: String,
     server_info: Value,
     result_meta: Box<RawValue>,
     results: ResultWriter,
@@ -161,12 +161,11 @@ impl Handler {
             "name": SERVER_NAME, "title": "PTC-Lisp", "version": env!("CARGO_PKG_VERSION"),
         });
         let result_meta = to_raw_value(&json!({ "io.modelcontextprotocol/serverInfo": server_info }))?;
-        let tools = ToolLists::new(&registry, &facts, changes, &result_meta)?;
+        let tools = ToolLists::new(&registry, &facts, instructions, changes, &result_meta)?;
         Ok(Handler {
             registry,
             profile: facts.profile,
             changes,
-            instructions,
             server_info,
             results: ResultWriter::new(&result_meta),
             result_meta,
@@ -370,7 +369,7 @@ impl Handler {
             "protocolVersion": version.name(),
             "serverInfo": self.server_info,
             "capabilities": self.capabilities(),
-            "instructions": self.instructions,
+            "instructions": self.tools.get().instructions,
         })
     }
 
@@ -383,13 +382,14 @@ impl Handler {
     }
 
     fn discover(&self) -> Value {
+        let lists = self.tools.get();
         let versions: Vec<&str> = Version::STATELESS.iter().map(|version| version.name()).collect();
         json!({
             "resultType": "complete",
             "supportedVersions": versions,
             "capabilities": self.capabilities(),
-            "instructions": self.instructions,
-            "ttlMs": self.tools.ttl_ms(), "cacheScope": "public",
+            "instructions": lists.instructions,
+            "ttlMs": self.tools.ttl_ms(), "cacheScope": lists.cache_scope,
             "_meta": self.result_meta,
         })
     }

@@ -8,6 +8,7 @@ use ptc_runtime::discovery::topics;
 use ptc_runtime::tools::qualified_name;
 use ptc_runtime::tools::text::one_line;
 use ptc_runtime::tools::visible::shown_name;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// How much of the catalog the description shows.
@@ -51,9 +52,9 @@ pub struct CatalogView {
 pub struct ServerView {
     /// Name in `tool/call`.
     pub name: String,
-    /// From the configuration; may be empty.
+    /// What it is for, from the configuration or its own text; may be empty.
     pub description: String,
-    /// Tools in name order; `None` until the list is loaded.
+    /// Tools in name order; `None` until the list is known.
     pub tools: Option<Vec<ToolView>>,
 }
 
@@ -68,14 +69,20 @@ pub struct ToolView {
     pub parameters: String,
 }
 
-/// Characters of a server's description.
-const SERVER_DESCRIPTION: usize = 80;
+/// Bytes of a server's purpose.
+const PURPOSE: usize = 120;
+
+/// A purpose that would have to be shorter than this says nothing, and is left out.
+const SHORTEST_PURPOSE: usize = 16;
+
+/// Characters of a server's name.
+const NAME: usize = 80;
 
 /// Characters of a tool's description.
 const TOOL_DESCRIPTION: usize = 120;
 
 /// Number of topics that summarise the tools of a server.
-const TOPICS: usize = 3;
+const TOPICS: usize = 5;
 
 /// Bytes reserved for the line that counts the servers left out.
 const REST_OF_SERVERS: usize = 60;
@@ -112,8 +119,8 @@ impl CatalogView {
     pub fn from_catalog(catalog: &ptc_runtime::tools::Catalog) -> CatalogView {
         let servers = catalog.servers().map(|server| ServerView {
             name: server.name.to_string(),
-            description: server.about().unwrap_or_default().into_owned(),
-            tools: server.tools.as_ref().map(|tools| {
+            description: server.purpose().unwrap_or_default(),
+            tools: server.described().map(|tools| {
                 let tools = tools.iter().map(|tool| ToolView {
                     name: tool.name.to_string(),
                     description: tool.about().unwrap_or_default().to_owned(),
@@ -163,24 +170,44 @@ impl CatalogView {
 
     /// Servers only, and the guidance on how to find their tools.
     fn lazy(&self, wording: &Wording, room: usize) -> String {
-        let mut text = self.render_as(wording, Detail::Servers);
-        if text.len() + wording.guidance.len() > room {
-            text = self.some_servers(wording, room.saturating_sub(wording.guidance.len()));
-        }
-        text + wording.guidance
+        let room = room.saturating_sub(wording.guidance.len());
+        let lines = self.lines(room).unwrap_or_else(|| self.names(wording, room));
+        lines + wording.guidance
     }
 
-    /// As many servers as fit, by name only.
-    fn some_servers(&self, wording: &Wording, room: usize) -> String {
+    /// A line for each server: its name, its purpose and the number of its tools. Purposes are cut to the same length
+    /// until all lines fit, and left out when little of them would remain.
+    pub fn lines(&self, room: usize) -> Option<String> {
+        let purposes: Vec<String> = self.servers.iter().map(ServerView::purpose).collect();
+        let with = |cap| {
+            let lines = self.servers.iter().zip(&purposes).map(|(server, purpose)| {
+                let purpose = cut_at_word(purpose, cap);
+                server.line(&purpose)
+            });
+            lines.fold(HEADING.to_owned(), |text, line| text + "\n" + &line)
+        };
+        let bare = with(0).len();
+        let size = |cap: usize| -> usize { purposes.iter().map(|purpose| purpose.len().min(cap) + 2).sum() };
+        let cap = (SHORTEST_PURPOSE..=PURPOSE).rev().find(|cap| bare + size(*cap) <= room);
+        match cap {
+            Some(cap) => Some(with(cap)),
+            None => (bare <= room).then(|| with(0)),
+        }
+    }
+
+    /// As many servers as fit, by name and number of tools, on one line.
+    fn names(&self, wording: &Wording, room: usize) -> String {
         let mut text = HEADING.to_owned();
         for (at, server) in self.servers.iter().enumerate() {
-            let line = format!("\n- {}", one_line(&server.name, SERVER_DESCRIPTION));
-            if text.len() + line.len() + REST_OF_SERVERS > room {
+            let count = server.tools.as_ref().map(|tools| format!(" ({})", tools.len())).unwrap_or_default();
+            let separator = if at == 0 { "\n" } else { ", " };
+            let name = format!("{separator}{}{count}", one_line(&server.name, NAME));
+            if text.len() + name.len() + REST_OF_SERVERS > room {
                 let rest = self.servers.len() - at;
-                let _ = write!(text, "\n- … and {rest} more: {}", wording.rest);
+                let _ = write!(text, " … and {rest} more: {}", wording.rest);
                 break;
             }
-            text.push_str(&line);
+            text.push_str(&name);
         }
         text
     }
@@ -188,23 +215,9 @@ impl CatalogView {
     fn render_as(&self, wording: &Wording, detail: Detail) -> String {
         let mut text = HEADING.to_owned();
         for server in &self.servers {
-            let _ = write!(text, "\n- {}:", server.name);
-            let description = one_line(&server.description, SERVER_DESCRIPTION);
-            let description = description.trim_end_matches('.');
-            if !description.is_empty() {
-                let _ = write!(text, " {description}.");
-            }
-            let Some(tools) = &server.tools else {
-                text.push_str(" Tools not loaded yet.");
-                continue;
-            };
-            let plural = if tools.len() == 1 { "" } else { "s" };
-            let _ = write!(text, " {} tool{plural}.", tools.len());
-            let topics = topics(tools.iter().map(|tool| tool.name.as_str()), TOPICS);
-            if !topics.is_empty() {
-                let _ = write!(text, " {}.", topics.join(", "));
-            }
-            if tools.is_empty() || detail == Detail::Servers {
+            let _ = write!(text, "\n{}", server.line(&cut_at_word(&server.purpose(), PURPOSE)));
+            let tools = server.tools.as_deref().unwrap_or_default();
+            if tools.is_empty() {
                 continue;
             }
             text.push_str("\n  Tools:");
@@ -220,11 +233,53 @@ impl CatalogView {
     }
 }
 
+impl ServerView {
+    /// What the server is for: its description, else the topics of its tools. Without a full stop at the end.
+    fn purpose(&self) -> String {
+        let described = one_line(&self.description, PURPOSE + 1);
+        if !described.is_empty() {
+            return described.trim_end_matches('.').to_owned();
+        }
+        let names = self.tools.iter().flatten().map(|tool| tool.name.as_str());
+        topics(names, TOPICS).join(", ")
+    }
+
+    /// `- name: purpose. 12 tools.`, or `- name: 12 tools: issues, labels.` without a description.
+    fn line(&self, purpose: &str) -> String {
+        let (before, after) = match (purpose, self.description.trim()) {
+            ("", _) => (String::new(), String::new()),
+            (topics, "") => (String::new(), format!(": {topics}")),
+            (purpose, _) => (format!(" {purpose}."), String::new()),
+        };
+        let count = match &self.tools {
+            None => "Tools not loaded yet".to_owned(),
+            Some(tools) => format!("{} tool{}", tools.len(), if tools.len() == 1 { "" } else { "s" }),
+        };
+        format!("- {}:{before} {count}{after}.", one_line(&self.name, NAME))
+    }
+}
+
+/// The text, cut after a word so that it has at most this many bytes, with `…` for what is missing. Nothing when not
+/// even one word fits.
+fn cut_at_word(text: &str, most: usize) -> Cow<'_, str> {
+    if text.len() <= most {
+        return text.into();
+    }
+    let room = text.floor_char_boundary(most.saturating_sub('…'.len_utf8()));
+    let words = match text[room..].starts_with(char::is_whitespace) {
+        true => &text[..room],
+        false => text[..room].trim_end_matches(|character: char| !character.is_whitespace()),
+    };
+    let words = words.trim_end();
+    // A long first word is cut inside.
+    let kept = if words.is_empty() { &text[..room] } else { words.trim_end_matches([',', ';', ':', '.']) };
+    if kept.is_empty() { "".into() } else { format!("{kept}…").into() }
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Detail {
     Descriptions,
     Names,
-    Servers,
 }
 
 #[cfg(test)]
@@ -238,6 +293,21 @@ mod tests {
     fn server(name: &str, description: &str, tools: &[(&str, &str)]) -> ServerView {
         let tools = tools.iter().map(|(name, description)| tool(name, description)).collect();
         ServerView { name: name.into(), description: description.into(), tools: Some(tools) }
+    }
+
+    #[test]
+    fn texts_are_cut_after_a_word() {
+        for (most, cut) in [
+            (20, "Reads old files"),
+            (14, "Reads old…"),
+            (12, "Reads old…"),
+            (8, "Reads…"),
+            (7, "Read…"),
+            (2, ""),
+        ] {
+            assert_eq!(cut_at_word("Reads old files", most), cut, "{most}");
+        }
+        assert_eq!(cut_at_word("ÄÄÄÄÄÄ", 8), "ÄÄ…");
     }
 
     fn sample() -> CatalogView {
@@ -259,18 +329,18 @@ mod tests {
     }
 
     const FULL: &str = "Configured upstream MCP servers:
-- fs: Filesystem MCP server. 2 tools. directory, file.
+- fs: Filesystem MCP server. 2 tools.
   Tools:
   - list_directory - List the entries in a directory
   - read_text_file - Read the contents of a UTF-8 text file
-- github: GitHub MCP server. 2 tools. pr, repos.
+- github: GitHub MCP server. 2 tools.
   Tools:
   - get_pr - Get a pull request
   - search_repos";
 
     const LAZY: &str = "Configured upstream MCP servers:
-- fs: Filesystem MCP server. 2 tools. directory, file.
-- github: GitHub MCP server. 2 tools. pr, repos.
+- fs: Filesystem MCP server. 2 tools.
+- github: GitHub MCP server. 2 tools.
 (dir 'server) lists their tools.";
 
     #[test]
@@ -330,7 +400,25 @@ mod tests {
         for room in [300, 500, 1_000] {
             let text = catalog.render(&LISP, &CatalogStyle::default(), room);
             assert!(text.len() <= room, "{} bytes: {text}", text.len());
-            assert!(text.contains("\n- server-000\n") && text.contains(" more: (tool/servers)"), "{text}");
+            assert!(text.contains("\nserver-000 (1), server-001 (1)"), "{text}");
+            assert!(text.contains(" more: (tool/servers)"), "{text}");
         }
+    }
+
+    #[test]
+    fn each_server_has_a_line_with_as_much_of_its_purpose_as_fits() {
+        let words = "Finds, reads and changes the issues, pull requests and files of repositories";
+        let names = ["alpha", "beta", "gamma"];
+        let mut catalog = CatalogView { servers: names.map(|name| server(name, words, &[])).into() };
+        catalog.servers.push(server("tides", "", &[("get_tide", ""), ("list_tides", ""), ("find_port", "")]));
+        let whole = catalog.lines(2_000).unwrap();
+        assert_eq!(whole.matches(words).count(), 3);
+        assert!(whole.ends_with("\n- tides: 3 tools: port, tides."), "{whole}");
+        let cut = catalog.lines(300).unwrap();
+        assert!(cut.len() <= 300 && cut.contains("- beta: Finds, reads and changes the issues"), "{cut}");
+        assert!(cut.contains("…. 0 tools."), "{cut}");
+        let bare = catalog.lines(120).unwrap();
+        assert!(bare.contains("\n- beta: 0 tools.\n"), "{bare}");
+        assert_eq!(catalog.lines(60), None);
     }
 }

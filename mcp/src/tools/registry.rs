@@ -88,6 +88,11 @@ impl Registry {
         self.tools.iter().map(|tool| tool.name())
     }
 
+    /// The descriptions of all tools.
+    pub fn descriptions(&self, facts: &Facts) -> Vec<String> {
+        self.tools.iter().map(|tool| tool.definition(facts).description).collect()
+    }
+
     /// The JSON array of `tools/list`.
     ///
     /// # Errors

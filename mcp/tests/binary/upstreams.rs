@@ -111,7 +111,7 @@ fn initialize_is_answered_while_a_server_still_starts() {
     let tool = loop {
         id += 1;
         let tool = server.ask(id, "tools/list", json!({}))["result"]["tools"][0].clone();
-        if tool["description"].as_str().expect("text").contains("- shop: 2 tools.") {
+        if tool["description"].as_str().expect("text").contains("- shop: 2 tools") {
             break tool;
         }
     };
@@ -153,7 +153,7 @@ fn a_list_that_waited_is_that_of_all_strict_servers() {
     let mut server = Server::start(&["--upstreams-config", &file]);
     let list = server.ask(1, "tools/list", json!({}));
     let text = list["result"]["tools"][0]["description"].as_str().expect("text").to_owned();
-    assert!(text.contains("- shop: 2 tools."), "{text}");
+    assert!(text.contains("- shop: 2 tools"), "{text}");
     assert_eq!(server.end(), Some(0));
 }
 

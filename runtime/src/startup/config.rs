@@ -8,6 +8,7 @@ use crate::host::HostTool;
 use crate::secrets::SecretRegistry;
 use crate::tools::SnapshotMode;
 use crate::upstream::{ClientFeatures, StartPermits};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,6 +76,9 @@ pub struct RuntimeConfig {
     pub preludes: Vec<Arc<Prelude>>,
     /// Functions of the application that every program can call as `(tool/name …)`.
     pub tools: Vec<HostTool>,
+    /// The folder in which facts about servers are remembered for the next run, such as their tool lists. `None`:
+    /// nothing is remembered.
+    pub state_folder: Option<PathBuf>,
     /// Secrets that the configuration resolved.
     pub secrets: SecretRegistry,
     /// The features of the client that upstreams may use.
@@ -104,6 +108,7 @@ impl Default for RuntimeConfig {
             cache_bytes: DEFAULT_CACHE_BYTES,
             preludes: Vec::new(),
             tools: Vec::new(),
+            state_folder: None,
             secrets: SecretRegistry::new(),
             client: ClientFeatures::default(),
             observer: None,

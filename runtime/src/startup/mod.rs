@@ -8,11 +8,14 @@ pub use config::{Capacity, DEFAULT_CACHE_BYTES, DEFAULT_TRY_AGAIN, RuntimeConfig
 
 use crate::config::{ServerEntry, Startup};
 use crate::guest::lisp::prelude::Prelude;
+use crate::state::{ListMemory, StateStore};
 use crate::tasks::{self, TaskOwner};
-use crate::tools::{SharedCatalog, SnapshotMode};
+use crate::tools::{SharedCatalog, SnapshotMode, ToolList};
 use crate::upstream::{
     FailedStart, Guardian, SupervisedUpstream, SupervisorOptions, Upstream, UpstreamFault,
 };
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared};
 use ptc_compiler::{CompileOptions, Externals};
 use ptc_vm::{Interrupt, InterruptKind};
 use std::collections::BTreeSet;
@@ -147,12 +150,16 @@ impl StartPolicy {
 pub(crate) struct Supervision {
     pub(crate) config: RuntimeConfig,
     pub(crate) guardian: Arc<Guardian>,
+    /// What is remembered between runs.
+    pub(crate) state: Option<Arc<StateStore>>,
 }
 
 impl Supervision {
     pub(crate) fn new(config: RuntimeConfig) -> Supervision {
         let guardian = if config.adopts_orphans { Guardian::adopting() } else { Guardian::default() };
-        Supervision { config, guardian: Arc::new(guardian) }
+        let secrets = config.secrets.clone();
+        let state = config.state_folder.clone().map(|folder| Arc::new(StateStore::new(folder, secrets)));
+        Supervision { config, guardian: Arc::new(guardian), state }
     }
 
     /// A server that publishes its tools in `catalog`; and its policy, if it is to start immediately.
@@ -171,6 +178,14 @@ impl Supervision {
             StartPolicy::Named(names) => names.contains(&*entry.name),
             StartPolicy::Lazy => false,
         };
+        let tools = entry.tools.read_only(config.read_only);
+        let memory = self
+            .state
+            .as_ref()
+            .map(|state| ListMemory::new(state, &entry.name, &entry.transport.descriptor()));
+        if let Some(listed) = memory.as_ref().and_then(ListMemory::last) {
+            catalog.remember(&entry.name, ToolList::new(&entry.name, listed, &tools));
+        }
         let upstream = Arc::new(SupervisedUpstream::new(SupervisorOptions {
             name: entry.name,
             description: entry.description,
@@ -190,9 +205,10 @@ impl Supervision {
                 None => SnapshotMode::Live,
             },
             list_ttl: config.list_ttl,
-            policy: entry.tools.read_only(config.read_only),
+            policy: tools,
             limits: entry.limits,
             catalog: catalog.clone(),
+            memory,
             secrets: config.secrets.clone(),
             client: config.client.clone(),
         }));
@@ -218,13 +234,16 @@ pub(crate) fn check(servers: &[ServerEntry]) -> Result<(), StartError> {
 /// A start in the background.
 pub(crate) type Starting = tokio::task::JoinHandle<Result<(), UpstreamFault>>;
 
+/// The end of a start, for any number of waiters.
+pub(crate) type Settled = Shared<BoxFuture<'static, ()>>;
+
 /// Starts in the background.
 #[derive(Default)]
 pub(crate) struct Starts {
     /// Servers that have to start.
     pub(crate) strict: Vec<(String, Starting)>,
-    /// Servers that may be missing.
-    pub(crate) lenient: Vec<Starting>,
+    /// Servers that may be missing. Each resolves when its first start has succeeded or failed.
+    pub(crate) lenient: Vec<Settled>,
 }
 
 /// Starts servers, limited by their [`StartPermits`](crate::upstream::StartPermits).
@@ -235,7 +254,7 @@ pub(crate) fn start_all(servers: Vec<(Arc<dyn Upstream>, Startup)>, observer: Op
         let task = tasks::spawn(TaskOwner::Connection, start_one(upstream, observer.cloned()));
         match policy {
             Startup::Strict => starts.strict.push((name, task)),
-            Startup::Lenient => starts.lenient.push(task),
+            Startup::Lenient => starts.lenient.push(task.map(drop).boxed().shared()),
         }
     }
     starts

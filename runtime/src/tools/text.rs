@@ -69,6 +69,33 @@ pub fn one_line(text: &str, characters: usize) -> String {
     }
 }
 
+/// The first sentence of a text in Markdown: headings and rules are skipped, and a paragraph ends a sentence.
+pub fn first_sentence(text: &str) -> Option<&str> {
+    let is_prose = |paragraph: &&str| {
+        let ends_open = paragraph.ends_with(':') && !paragraph.contains('\n');
+        paragraph.chars().any(char::is_alphanumeric) && !ends_open
+    };
+    let skip_headings = |paragraph: &'_ str| -> usize {
+        let headings =
+            paragraph.lines().take_while(|line| line.trim_start().starts_with(['#', '=', '-', '<']));
+        headings.map(|line| line.len() + 1).sum()
+    };
+    let paragraphs = text.trim().split("\n\n").map(str::trim);
+    let mut prose = paragraphs.map(|one| one.get(skip_headings(one)..).unwrap_or_default().trim());
+    let paragraph = prose.find(is_prose)?;
+    let end = paragraph.match_indices(['.', '!', '?', '。']).find(|(at, mark)| {
+        let rest = paragraph.get(at + mark.len()..).unwrap_or_default();
+        rest.is_empty() || rest.starts_with(char::is_whitespace) && !is_abbreviated(&paragraph[..*at])
+    });
+    Some(end.map_or(paragraph, |(at, mark)| &paragraph[..at + mark.len()]))
+}
+
+/// True before the point of `e.g.`, `i.e.` and the like.
+fn is_abbreviated(text: &str) -> bool {
+    let word = text.rsplit(char::is_whitespace).next().unwrap_or_default();
+    word.contains('.') || matches!(word, "etc" | "vs" | "cf" | "approx" | "incl")
+}
+
 /// `name - description`, or the name alone.
 pub(crate) fn summary(name: &str, description: Option<&str>) -> String {
     let description = one_line(description.unwrap_or_default(), SUMMARY);
@@ -524,6 +551,24 @@ mod tests {
         let long = first_sentence(&"word, ".repeat(40));
         assert!(long.ends_with("word...") && long.len() <= SUMMARY + 3, "{long}");
         assert_eq!(first_sentence(&"x".repeat(200)).len(), SUMMARY + 3);
+    }
+
+    #[test]
+    fn the_first_sentence_is_prose() {
+        for (text, sentence) in [
+            ("Reads files. Writes them too.", Some("Reads files.")),
+            (
+                "# Files\n\nReads files, e.g. those of v1.2 servers.\nMore.",
+                Some("Reads files, e.g. those of v1.2 servers."),
+            ),
+            ("# Files\nReads files\n\nMore.", Some("Reads files")),
+            ("Features:\n\n- one\n\nReads files!", Some("Reads files!")),
+            ("Use it. Now", Some("Use it.")),
+            ("---\n", None),
+            ("", None),
+        ] {
+            assert_eq!(first_sentence(text), sentence, "{text:?}");
+        }
     }
 
     #[test]

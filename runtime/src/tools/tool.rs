@@ -2,35 +2,35 @@
 
 use super::policy::{Refusal, ToolPolicy};
 use crate::run::outcome::Effect;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A tool.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpstreamTool {
     /// Name as the upstream lists it.
     pub name: Arc<str>,
     /// Human-readable name.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What it does.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// JSON Schema of the arguments.
     #[serde(default)]
     pub input_schema: Value,
     /// JSON Schema of the structured result.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
     /// What it may do.
     #[serde(default, deserialize_with = "null_is_default")]
     pub annotations: Annotations,
     /// Metadata for programs rather than people.
-    #[serde(default, rename = "_meta")]
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Value>,
 }
 
@@ -39,7 +39,7 @@ fn null_is_default<'de, D: Deserializer<'de>>(input: D) -> Result<Annotations, D
 }
 
 /// Hints of the upstream about a tool. They are not reliable.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Annotations {
     /// Changes nothing.
@@ -174,7 +174,8 @@ pub(crate) fn is_text(schema: &Value) -> bool {
 }
 
 /// A server's tools, and problems of its list.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
 pub struct Listed {
     /// Tools that can be called.
     pub tools: Vec<UpstreamTool>,

@@ -66,6 +66,7 @@ pub(crate) fn upstream_listed_every(
     secrets: SecretRegistry,
 ) -> SupervisedUpstream {
     SupervisedUpstream::new(SupervisorOptions {
+        memory: None,
         catalog: SharedCatalog::new([(entry.name.clone(), None)]),
         name: entry.name,
         description: entry.description,

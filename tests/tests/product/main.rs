@@ -9,6 +9,7 @@ mod description_is_proved;
 mod documentation_suffices;
 mod door;
 mod hostile;
+mod lists_of_the_last_run;
 mod local_handlers;
 mod orphans;
 mod programs_from_the_description;

@@ -7,8 +7,13 @@ use crate::tools::catalog::CatalogStyle;
 use ptc_runtime::Prelude;
 use ptc_runtime::limits::Limits;
 use ptc_runtime::tools::Catalog;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
+
+/// When the facts are published although servers are still starting.
+const EARLY: Duration = Duration::from_secs(5);
 
 /// The sources of the facts behind the tool list.
 pub(super) struct Described<'b> {
@@ -49,7 +54,9 @@ impl Described<'_> {
         *told = missing;
     }
 
-    /// Publishes the facts again whenever the tools of an upstream server change. Never ends.
+    /// Publishes the facts again whenever the tools of an upstream server change. While servers start, that happens
+    /// once early, if the start takes long, and once when all have started or failed: clients fetch the list again
+    /// each time. Never ends.
     pub(super) async fn follow(
         &self,
         mut changes: watch::Receiver<Arc<Catalog>>,
@@ -57,15 +64,30 @@ impl Described<'_> {
     ) {
         let mut surface = changes.borrow().surface();
         let mut told = self.booted.runtime.check_prelude().err().map(|it| it.message).unwrap_or_default();
-        while changes.changed().await.is_ok() {
-            let now = changes.borrow_and_update().surface();
-            if now != surface {
-                surface = now;
+        let mut settled = pin!(self.booted.runtime.settle());
+        let mut early = pin!(tokio::time::sleep(EARLY));
+        let (mut is_settled, mut was_early, mut is_due) = (false, false, false);
+        loop {
+            let mut publishes = is_settled;
+            tokio::select! {
+                biased;
+                changed = changes.changed() => {
+                    if changed.is_err() {
+                        return std::future::pending().await;
+                    }
+                    let now = changes.borrow_and_update().surface();
+                    is_due |= now != surface;
+                    surface = now;
+                }
+                () = &mut settled, if !is_settled => (is_settled, publishes) = (true, true),
+                () = &mut early, if !is_settled && !was_early => (was_early, publishes) = (true, true),
+            }
+            if is_due && publishes {
+                is_due = false;
                 self.warn_of_prelude(&mut told);
                 // The receiver is gone once the connection has ended.
                 let _ = publish.send(Arc::new(self.facts()));
             }
         }
-        std::future::pending().await
     }
 }

@@ -9,7 +9,7 @@ mod view;
 pub use view::ServerNames;
 
 use super::policy::Refusal;
-use super::text::one_line;
+use super::text::{first_sentence, one_line};
 use super::tool::{ToolList, UpstreamTool};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -44,6 +44,9 @@ pub struct CatalogServer {
     pub description: Option<Arc<str>>,
     /// The last list; `None` until one was loaded.
     pub tools: Option<Arc<ToolList>>,
+    /// The list of an earlier run of the program, until the server has given one. It describes the server and proves
+    /// nothing.
+    pub remembered: Option<Arc<ToolList>>,
     /// False once the server that had this list has stopped. The list is still good for descriptions, but
     /// proves nothing about the server after its next start.
     pub is_current: bool,
@@ -61,6 +64,19 @@ impl CatalogServer {
     pub fn about(&self) -> Option<Cow<'_, str>> {
         let own = || Some(Cow::Owned(one_line(self.tools.as_ref()?.instructions()?, OWN_WORDS)));
         self.description.as_deref().map(Cow::Borrowed).or_else(own)
+    }
+
+    /// What the server is for, in one line: the configured description, or else the first sentence of the server's
+    /// text about itself.
+    pub fn purpose(&self) -> Option<String> {
+        let described = self.description.as_deref().filter(|text| !text.trim().is_empty());
+        let purpose = described.or_else(|| self.described()?.instructions().and_then(first_sentence));
+        purpose.map(|text| one_line(text, OWN_WORDS)).filter(|line| !line.is_empty())
+    }
+
+    /// The list for descriptions: the last one, or else that of an earlier run of the program.
+    pub fn described(&self) -> Option<&Arc<ToolList>> {
+        self.tools.as_ref().or(self.remembered.as_ref())
     }
 
     /// The list, if it is current.
@@ -229,12 +245,21 @@ impl SharedCatalog {
         self.change(server, |entry| {
             entry.listed_at = Some(SystemTime::now());
             let became_current = !std::mem::replace(&mut entry.is_current, true);
+            entry.remembered = None;
             let keeps =
                 entry.tools.as_ref().is_some_and(|old| mode == SnapshotMode::Frozen || **old == tools);
             if keeps {
                 return if became_current { Change::Version } else { Change::None };
             }
             entry.tools = Some(Arc::new(tools));
+            Change::Surface
+        });
+    }
+
+    /// Describes a server that has given no list yet with the list of an earlier run.
+    pub(crate) fn remember(&self, server: &str, tools: ToolList) {
+        self.change(server, |entry| {
+            entry.remembered = entry.tools.is_none().then(|| Arc::new(tools));
             Change::Surface
         });
     }
@@ -263,7 +288,15 @@ impl SharedCatalog {
 
 /// A server without a tool list yet.
 fn unknown(name: Arc<str>, description: Option<Arc<str>>, era: u64) -> CatalogServer {
-    CatalogServer { name, description, tools: None, is_current: false, listed_at: None, era }
+    CatalogServer {
+        name,
+        description,
+        tools: None,
+        remembered: None,
+        is_current: false,
+        listed_at: None,
+        era,
+    }
 }
 
 /// The effect of a write.

@@ -12,6 +12,7 @@ use super::{
     UpstreamStatus,
 };
 use crate::secrets::SecretRegistry;
+use crate::state::ListMemory;
 use crate::tasks::{self, TaskOwner};
 use crate::tools::{SharedCatalog, SnapshotMode, ToolList, ToolPolicy};
 use calls::CallTracker;
@@ -47,6 +48,8 @@ pub struct SupervisorOptions {
     pub limits: CallLimits,
     /// The catalog in which its tool list is published.
     pub catalog: SharedCatalog,
+    /// Remembers its tool list for the next run of the program.
+    pub memory: Option<ListMemory>,
     /// Ends its processes, if it has any, when this process is killed.
     pub guardian: Arc<Guardian>,
     /// The secrets that texts are redacted of.

@@ -245,7 +245,10 @@ impl Owner {
     async fn publish_tools(&self, listed: Listed) -> usize {
         let about = self.about.clone();
         let publish = move || {
-            let SupervisorOptions { name, policy, catalog, mode, .. } = &*about;
+            let SupervisorOptions { name, policy, catalog, mode, memory, .. } = &*about;
+            if let Some(memory) = memory {
+                memory.keep(&listed);
+            }
             let list = ToolList::new(name, listed, policy);
             for note in list.notes() {
                 tracing::warn!(upstream = %name, "{note}");

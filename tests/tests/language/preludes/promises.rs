@@ -104,7 +104,7 @@ fn servers_are_named_beside_any_prelude() {
                     tools.as_array().expect("tools").iter().find(|tool| tool["name"] == name).expect(name);
                 let text = tool["description"].as_str().expect("text");
                 assert!(text.starts_with("Find tools with (apropos"), "{text}");
-                assert!(text.contains("\n- crm: 1 tool.") && text.len() < 4_096, "{} {text}", text.len());
+                assert!(text.contains("\n- crm: 1 tool") && text.len() < 4_096, "{} {text}", text.len());
             }
             server.end();
         }

@@ -1,0 +1,32 @@
+//! Remembers the tool list that a server gave last, so that descriptions of tools are right before it has started.
+
+use super::{Kind, ServerKey, StateStore};
+use crate::tools::Listed;
+use serde_json::Value as Json;
+use std::sync::Arc;
+
+/// The memory of one server's list.
+#[derive(Clone)]
+pub struct ListMemory {
+    store: Arc<StateStore>,
+    key: ServerKey,
+}
+
+impl ListMemory {
+    /// The memory of this server; `descriptor` says how it is reached.
+    pub fn new(store: &Arc<StateStore>, server: &str, descriptor: &Json) -> ListMemory {
+        ListMemory { store: store.clone(), key: store.key(server, descriptor) }
+    }
+
+    /// The list of an earlier run, before any policy.
+    pub(crate) fn last(&self) -> Option<Listed> {
+        self.store.read(Kind::ToolLists, &self.key)
+    }
+
+    /// Remembers a list. The server has redacted it already. It blocks.
+    pub(crate) fn keep(&self, listed: &Listed) {
+        if let Err(error) = self.store.write(Kind::ToolLists, &self.key, listed) {
+            tracing::debug!(%error, "the tool list is not remembered");
+        }
+    }
+}

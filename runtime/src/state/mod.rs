@@ -1,0 +1,175 @@
+//! Remembers facts about servers between runs of the program, in the folder for state.
+//!
+//! - [`lists`]: the tool list that each server gave last.
+//!
+//! Each server has a file of its own per kind of fact, so that two processes rarely write the same one. Files are
+//! private (0600) and replaced as a whole. What cannot be read or written is as if nothing were remembered: no run
+//! depends on this folder.
+
+mod lists;
+
+use crate::files::{self, FileAccess, LinkRule};
+use crate::secrets::{DocumentShape, SecretRegistry};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+pub use lists::ListMemory;
+
+/// Size limit of a file. A larger one is neither written nor read.
+const FILE_BYTES: usize = 4 << 20;
+
+/// Limit of the files of one kind. Those that were written longest ago are removed.
+const MOST_FILES: usize = 256;
+
+/// A folder with what is remembered.
+#[derive(Clone)]
+pub struct StateStore {
+    folder: PathBuf,
+    secrets: SecretRegistry,
+}
+
+/// Names a configured server in the store: the same name with the same way to reach it. It is a digest, so it says
+/// nothing about either.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ServerKey(String);
+
+/// A kind of fact, and its folder in the store.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    ToolLists,
+}
+
+impl Kind {
+    const fn folder(self) -> &'static str {
+        match self {
+            Kind::ToolLists => "tool-lists",
+        }
+    }
+}
+
+impl StateStore {
+    /// The store in this folder, which is created with the first write.
+    pub fn new(folder: PathBuf, secrets: SecretRegistry) -> StateStore {
+        StateStore { folder, secrets }
+    }
+
+    /// The key of a server that is reached as `descriptor` says.
+    pub(crate) fn key(&self, server: &str, descriptor: &Json) -> ServerKey {
+        let descriptor = descriptor.to_string();
+        let said = format!("{server}\n{}", self.secrets.scrub_json(&descriptor, &DocumentShape::DATA));
+        ServerKey(digest(said.as_bytes()))
+    }
+
+    fn path(&self, kind: Kind, key: &ServerKey) -> PathBuf {
+        self.folder.join(kind.folder()).join(format!("{}.json", key.0))
+    }
+
+    fn read<T: DeserializeOwned>(&self, kind: Kind, key: &ServerKey) -> Option<T> {
+        let path = self.path(kind, key);
+        let size = fs::metadata(&path).ok()?.len();
+        if size > FILE_BYTES as u64 {
+            return None;
+        }
+        serde_json::from_slice(&files::read(&path).ok()?).ok()
+    }
+
+    /// Replaces the file, unless it has this content already.
+    fn write<T: Serialize>(&self, kind: Kind, key: &ServerKey, facts: &T) -> io::Result<()> {
+        let content = serde_json::to_vec(facts)?;
+        let path = self.path(kind, key);
+        if content.len() > FILE_BYTES || files::read(&path).is_ok_and(|old| old == content) {
+            return Ok(());
+        }
+        let is_new = fs::symlink_metadata(&path).is_err();
+        files::replace(&path, &content, LinkRule::Replace, FileAccess::Private)?;
+        if is_new && let Some(folder) = path.parent() {
+            remove_oldest(folder);
+        }
+        Ok(())
+    }
+}
+
+/// Removes the files that were written longest ago, beyond the limit.
+fn remove_oldest(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    let age = |path: PathBuf| {
+        let written = fs::symlink_metadata(&path).and_then(|found| found.modified());
+        (written.unwrap_or(SystemTime::UNIX_EPOCH), path)
+    };
+    let mut all: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .map(age)
+        .collect();
+    if all.len() > MOST_FILES {
+        all.sort();
+        let too_many = all.len() - MOST_FILES;
+        all.iter().take(too_many).for_each(|(_, path)| drop(fs::remove_file(path)));
+    }
+}
+
+/// The first 128 bits of the SHA-256 digest, in hexadecimal.
+fn digest(bytes: &[u8]) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+    digest.as_ref().iter().take(16).fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::{Listed, UpstreamTool};
+    use serde_json::json;
+    use std::os::unix::fs::MetadataExt;
+    use std::sync::Arc;
+
+    fn listed(names: &[&str]) -> Listed {
+        let tool = |name: &&str| {
+            let schema = json!({"type": "object", "properties": {"a": {"type": "integer", "default": 2}}});
+            let tool = json!({"name": name, "description": "Does it.", "inputSchema": schema,
+                "annotations": {"readOnlyHint": true, "title": "T"}, "_meta": {"x": 1}});
+            serde_json::from_value::<UpstreamTool>(tool).unwrap()
+        };
+        Listed { instructions: Some("Use it.".into()), ..names.iter().map(tool).collect::<Vec<_>>().into() }
+    }
+
+    #[test]
+    fn a_list_comes_back_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(StateStore::new(folder.path().join("ptc"), SecretRegistry::new()));
+        let memory = |name: &str, command: &str| ListMemory::new(&store, name, &json!({"command": command}));
+        assert!(memory("fs", "a").last().is_none());
+        let list =
+            Listed { cut: Some("too long".into()), notes: vec!["a note".into()], ..listed(&["b", "a"]) };
+        memory("fs", "a").keep(&list);
+        assert_eq!(memory("fs", "a").last(), Some(list));
+        // Another server of this name, or the same server under another name, has given no list.
+        assert!(memory("fs", "b").last().is_none() && memory("web", "a").last().is_none());
+        let file =
+            fs::read_dir(folder.path().join("ptc/tool-lists")).unwrap().next().unwrap().unwrap().path();
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+        // A file of nonsense counts as none, and is replaced.
+        files::replace(&file, b"[1, 2", LinkRule::Replace, FileAccess::Private).unwrap();
+        assert!(memory("fs", "a").last().is_none());
+        memory("fs", "a").keep(&listed(&["c"]));
+        assert_eq!(memory("fs", "a").last(), Some(listed(&["c"])));
+    }
+
+    #[test]
+    fn the_number_of_files_is_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(StateStore::new(folder.path().to_owned(), SecretRegistry::new()));
+        for number in 0..MOST_FILES + 10 {
+            ListMemory::new(&store, &format!("s{number}"), &Json::Null).keep(&listed(&["a"]));
+        }
+        assert_eq!(fs::read_dir(folder.path().join("tool-lists")).unwrap().count(), MOST_FILES);
+    }
+}
