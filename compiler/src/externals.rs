@@ -20,7 +20,7 @@ pub struct SessionName<'a> {
 
 /// Names that a program can refer to without defining them. By default nothing is attached.
 ///
-/// `tool/call` and `tool/servers` are always known.
+/// The forms of the language (`ToolForm`) are always known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Externals<'a> {
     /// Namespaces that the program may call. They take precedence over those of the language.

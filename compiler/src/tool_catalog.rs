@@ -1,14 +1,15 @@
 //! Literal tool calls, for a host that knows the tools: checks calls without running them.
 //!
-//! The compiler knows neither servers nor schemas. It passes each `tool/call` with a literal server to the host's
+//! The compiler knows neither servers nor schemas. It passes each call with a literal server to the host's
 //! [`ToolCatalog`], which returns findings.
 
 use crate::diagnostic::Diagnostic;
 use crate::meter::Meter;
 use ptc_vm::Span;
+use ptc_vm::builtins::ToolForm;
 use std::fmt;
 
-/// A host's knowledge about the tools that `tool/call` reaches.
+/// A host's knowledge about the tools of upstreams.
 pub trait ToolCatalog: fmt::Debug {
     /// Checks a call. An error means that the call is wrong at any time: the program is refused, unless the call is
     /// in a branch of a program that looks up the servers itself. `meter` bounds the work: a step for each literal
@@ -16,11 +17,13 @@ pub trait ToolCatalog: fmt::Debug {
     fn findings(&self, call: &LiteralCall<'_>, meter: &Meter<'_>) -> Vec<Diagnostic>;
 }
 
-/// A `tool/call` with a literal server.
+/// A `tool/call` or `tool/call!` with a literal server.
 #[derive(Clone, Debug)]
 pub struct LiteralCall<'a> {
     /// The whole call.
     pub span: Span,
+    /// The form that calls.
+    pub form: ToolForm,
     /// Its server.
     pub server: (&'a str, Span),
     /// Its tool; `None` if it is computed.

@@ -1,7 +1,7 @@
 //! Exposes single steps of a run, for benchmarks only.
 
 use crate::broker::CallPayload;
-use crate::guest::lisp::tool_call::unwrap;
+use crate::guest::lisp::tool_call::{ResultForm, unwrap};
 use crate::upstream::{CallResult, response};
 use ptc_vm::{Context, Value};
 
@@ -11,7 +11,7 @@ use ptc_vm::{Context, Value};
 /// The frame is no answer; a limit of the program.
 pub fn answer_to_value(cx: &mut Context, frame: Vec<u8>) -> Result<Value, String> {
     let answer = response(frame).ok_or("not an answer")?;
-    let unwrapped =
-        unwrap(cx, &CallPayload::of(CallResult::Mcp(answer), None)).map_err(|fault| fault.message)?;
+    let unwrapped = unwrap(cx, &CallPayload::of(CallResult::Mcp(answer), None), ResultForm::Tagged)
+        .map_err(|fault| fault.message)?;
     Ok(unwrapped.value)
 }

@@ -16,6 +16,7 @@ const fn other(
 #[rustfmt::skip]
 pub(super) const OTHERS: &[Other] = &[
     other("tool", "tool/call", HostForm, "(tool/call {:server s :tool t :args {…}}), (tool/call 'server/tool {…})", "Calls a tool of an upstream: {:ok true :value v :value_kind k} or {:ok false :reason r :message text}."),
+    other("tool", "tool/call!", HostForm, "(tool/call! 'server/tool {…}), (tool/call! {:server s :tool t :args {…}})", "The value of a tool of an upstream; a failed call ends the program with its reason and message. tool/call gives them as a value instead."),
     other("tool", "tool/servers", HostForm, "(tool/servers)", "The configured upstream servers."),
     other("tool", "tool/name", HostForm, "(tool/name {…}), (tool/name :key value …)", "Calls a tool that the host granted under this name."),
     other("data", "data/key", HostForm, "data/key", "One entry of the program's input; nil when it has none."),

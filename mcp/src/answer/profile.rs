@@ -1,6 +1,6 @@
 //! Applies response profiles: turns a full [`Record`] into what the client sees.
 
-use super::caps::{COUNTED_BYTES, Caps, Profile, cut, cut_lines};
+use super::caps::{COUNTED_BYTES, Caps, Prints, Profile, cut};
 use super::effects;
 use super::outcome::{call_fault, call_json, metrics, usage_json};
 use super::record::{ErrorEnding, EvalEnding, Record, Validated};
@@ -50,7 +50,9 @@ pub fn apply_with_text(
     text: String,
     more: Map<String, Value>,
 ) -> ToolResult<'static> {
-    let caps = Caps { result_bytes: text.len(), message_bytes: text.len(), ..profile.caps() };
+    let caps = profile.caps();
+    let answer_bytes = caps.answer_bytes + text.len();
+    let caps = Caps { result_bytes: text.len(), message_bytes: text.len(), answer_bytes, ..caps };
     let is_error = matches!(record.ending, EvalEnding::Error(_));
     let (text, structured) = match profile {
         Profile::Slim => (text, None),
@@ -67,7 +69,8 @@ pub fn apply_with_text(
 
 /// The text for the model.
 fn text<'r>(record: &'r Record<'_>, caps: &Caps) -> Cow<'r, str> {
-    let (prints, prints_cut) = record.run.map_or((Vec::new(), false), |run| cut_lines(&run.prints, caps));
+    let prints = Prints::of_run(record.run.map_or(&[], |run| &run.prints));
+    let result_bytes = prints.room_of_result(caps);
     let mut note = None;
     let main = match &record.ending {
         EvalEnding::Ok { answer, validated } => match validated {
@@ -75,15 +78,16 @@ fn text<'r>(record: &'r Record<'_>, caps: &Caps) -> Cow<'r, str> {
                 brief(&validated.json).map_or(Cow::Borrowed(validated.json.as_str()), Cow::Owned)
             }
             _ => {
-                note = truncation_note(answer, caps);
-                cut(&answer.text, caps.result_bytes).0
+                note = truncation_note(answer, result_bytes);
+                cut(&answer.text, result_bytes).0
             }
         },
         EvalEnding::Error(error) => error_text(error, record.run, caps).into(),
     };
     let failed = matches!(record.ending, EvalEnding::Error(_));
     let notes = record.run.map_or(&[][..], |run| run.notes.as_slice());
-    if prints.is_empty() && !prints_cut && note.is_none() && notes.is_empty() {
+    let (prints, prints_note) = prints.shown(main.len(), caps);
+    if prints.is_empty() && note.is_none() && notes.is_empty() {
         return main;
     }
     let mut text = String::with_capacity(main.len() + 64);
@@ -94,9 +98,8 @@ fn text<'r>(record: &'r Record<'_>, caps: &Caps) -> Cow<'r, str> {
     } else {
         text.push_str(&format!("<prints>\n{}\n\n<result>\n{main}", prints.join("\n")));
     }
-    if prints_cut {
-        let all = record.run.map_or(0, |run| run.prints.len());
-        text.push_str(&format!("\n\n[prints truncated: {} of {all} lines]", prints.len()));
+    if let Some(note) = prints_note {
+        text.push_str(&format!("\n\n[prints cut: {note}]"));
     }
     if let Some(note) = note {
         text.push_str(&note);
@@ -107,8 +110,8 @@ fn text<'r>(record: &'r Record<'_>, caps: &Caps) -> Cow<'r, str> {
     text.into()
 }
 
-fn truncation_note(answer: &RenderedValue, caps: &Caps) -> Option<String> {
-    let (shown, cut_here) = cut(&answer.text, caps.result_bytes);
+fn truncation_note(answer: &RenderedValue, result_bytes: usize) -> Option<String> {
+    let (shown, cut_here) = cut(&answer.text, result_bytes);
     (answer.truncated || cut_here).then(|| {
         format!(
             "\n\n[truncated: {} of {} bytes; return less, for example with take, select-keys, count or a summary]",
@@ -163,7 +166,9 @@ fn structured(record: &Record<'_>, caps: &Caps) -> Map<String, Value> {
     match &record.ending {
         EvalEnding::Ok { answer, validated } => {
             map.insert("status".into(), "ok".into());
-            let (shown, cut_here) = cut(&answer.text, caps.result_bytes);
+            let result_bytes =
+                record.run.map_or(caps.result_bytes, |run| Prints::of_run(&run.prints).room_of_result(caps));
+            let (shown, cut_here) = cut(&answer.text, result_bytes);
             map.insert("result".into(), shown.into());
             // A validated value is the same data; once is enough.
             match validated {
@@ -244,10 +249,12 @@ fn put_error(map: &mut Map<String, Value>, error: &ErrorEnding<'_>, caps: &Caps)
 }
 
 fn put_prints(map: &mut Map<String, Value>, run: &Outcome, caps: &Caps) {
-    let (prints, prints_cut) = cut_lines(&run.prints, caps);
+    let result = map.get("result").and_then(Value::as_str).map_or(0, str::len);
+    let (prints, note) = Prints::of_run(&run.prints).shown(result, caps);
     map.insert("prints".into(), json!(prints));
-    if prints_cut {
+    if let Some(note) = note {
         map.insert("prints_truncated".into(), true.into());
+        map.insert("prints_hint".into(), note.into());
         map.insert("truncated".into(), true.into());
     }
 }
@@ -271,7 +278,7 @@ fn full(record: &Record<'_>, caps: &Caps) -> Map<String, Value> {
         map.insert("ptc_metrics".into(), metrics);
         map.insert("usage".into(), usage_json(run));
         if !run.stderr.is_empty() {
-            map.insert("stderr".into(), cut_lines(&run.stderr, caps).0.into());
+            map.insert("stderr".into(), Prints::of_run(&run.stderr).shown(0, caps).0.into());
         }
         if let Some(trace) = &run.prelude_trace {
             map.insert("prelude_trace".into(), (**trace).clone());

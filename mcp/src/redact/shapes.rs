@@ -68,6 +68,7 @@ pub const MCP: DocumentShape = DocumentShape {
                 "feedback",
                 "prints",
                 "prints_truncated",
+                "prints_hint",
                 "truncated",
                 "line",
                 "column",

@@ -2,12 +2,10 @@
 
 use super::{Function, HostTool};
 use crate::tools::{HOST, PlainArguments, UpstreamTool};
+use ptc_vm::builtins::ToolForm;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
-
-/// Names of the namespace that the host may not use.
-const TAKEN: [&str; 2] = ["call", "servers"];
 
 /// Tools by name.
 pub(crate) struct GrantedTools(BTreeMap<Arc<str>, Arc<GrantedTool>>);
@@ -62,7 +60,7 @@ impl GrantedTools {
                     "tool {name:?}: a name begins with a letter and has letters, digits, _ and - only"
                 ));
             }
-            if TAKEN.contains(&&*name) {
+            if ToolForm::find(&name).is_some() {
                 return Err(format!("tool {name:?}: tool/{name} is a form of the language"));
             }
             let listing = Arc::new(tool.listing.clone());

@@ -4,6 +4,7 @@
 use super::limits::Limits;
 use super::outcome::{CallFault, CallRecord, CallStatus, Failure, RenderedValue};
 use super::totals::CallTotals;
+use std::borrow::Cow;
 
 /// How many tools are named per reason.
 const NAMED: usize = 3;
@@ -75,19 +76,23 @@ impl Failed<'_> {
         if found(&format!(":{name}")) > as_results {
             return self.count();
         }
-        let mut messages: Vec<(&str, usize)> = Vec::new();
+        let mut messages: Vec<(Cow<'_, str>, usize)> = Vec::new();
         for call in &self.calls {
             let CallStatus::Error { error, .. } = &call.status else { continue };
             // The beginning of a message reads the same when it is printed with escapes.
             let start = error.split(['\n', '"', '\\', '\t', '\r']).next().unwrap_or_default().trim();
-            if let Some((_, count)) = messages.iter_mut().find(|(known, _)| *known == start) {
+            // A word of a few letters may appear for other reasons; the error of `tool/call!` names the tool.
+            let sought = match start.len() > 8 && start != name {
+                true => Cow::Borrowed(start),
+                false => Cow::Owned(format!("{}/{}: {start}", call.server, call.tool)),
+            };
+            if let Some((_, count)) = messages.iter_mut().find(|(known, _)| *known == sought) {
                 *count += 1;
-            } else if messages.len() < SOUGHT && start.len() > 8 && start != name {
-                // A word of a few letters may appear for other reasons.
-                messages.push((start, 1));
+            } else if messages.len() < SOUGHT {
+                messages.push((sought, 1));
             }
         }
-        let by_message: usize = messages.into_iter().map(|(text, count)| count.min(found(text))).sum();
+        let by_message: usize = messages.into_iter().map(|(text, count)| count.min(found(&text))).sum();
         as_results.max(by_message)
     }
 

@@ -1,7 +1,7 @@
 //! An MCP server over stdio that shows the tests which calls and messages reach it.
 //!
 //! It has one thread and answers a call when the call's condition holds, so nothing depends on time:
-//! - `echo` answers at once with its argument `v` as structured content,
+//! - `echo` answers at once with its argument `v` as structured content, or with its argument `result` as the whole result,
 //! - `gather` answers when `n` of its calls are in flight,
 //! - `hold` never answers,
 //! - `flood` answers with `bytes` bytes of text or `rows` rows of JSON,
@@ -124,6 +124,7 @@ impl Probe {
                 send(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
                 self.answer(id, &structured(&json!("grown")));
             }
+            "echo" if arguments["result"].is_object() => self.answer(id, &arguments["result"]),
             "echo" => self.answer(id, &structured(&arguments["v"])),
             "gather" => {
                 self.gathered.push(id.clone());

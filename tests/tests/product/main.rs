@@ -1,6 +1,7 @@
 //! Promises of the `ptc` binary: its commands, its server over stdio, its upstream servers and what it keeps secret.
 
 mod batch;
+mod call_results;
 mod client_features;
 mod client_features_rounds;
 mod demo;

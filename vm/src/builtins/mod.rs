@@ -19,7 +19,9 @@ mod regexes;
 mod servers;
 mod spills;
 mod strings;
+mod tool_forms;
 
+pub use self::tool_forms::ToolForm;
 use crate::bytecode::{Arity, BuiltinId, CombinatorKind, Facts, Known};
 use crate::context::{Context, Direct, DirectFunction};
 use crate::fault::Result;
@@ -49,6 +51,8 @@ pub enum Implementation {
 pub enum HostFunction {
     /// `(tool/call …)`: a tool of an upstream.
     ToolCall,
+    /// `(tool/call! …)`: the value of such a tool; a failure ends the program.
+    ToolCallValue,
     /// `(tool/name …)`: a tool that the host granted; the first argument is the symbol `name`.
     Tool,
     /// `(tool/servers)`.
@@ -71,6 +75,7 @@ impl HostFunction {
         match self {
             HostFunction::Discover(form) => form.takes_reference(),
             HostFunction::ToolCall
+            | HostFunction::ToolCallValue
             | HostFunction::Tool
             | HostFunction::Servers
             | HostFunction::Budget

@@ -175,6 +175,8 @@ known! {
     Times;
     /// `%tool-call`: a tool of an upstream.
     ToolCall;
+    /// `%tool-call!`: the value of such a tool.
+    ToolCallValue;
     /// `%tool-servers`: the upstreams.
     ToolServers;
     /// `%tool`: a tool that the host granted.

@@ -3,9 +3,6 @@
 use crate::memory::account;
 use crate::memory::items;
 
-/// Longest line that is stored.
-const LONGEST_LINE: usize = 2_000;
-
 /// Minimal charge of a line against the budget: storing an empty one takes as much memory.
 const LEAST: usize = 32;
 
@@ -19,32 +16,42 @@ pub struct Prints {
     lines: Vec<String>,
     bytes: usize,
     limit: usize,
-    cut: bool,
+    /// Bytes that found no room.
+    dropped: usize,
 }
 
 impl Prints {
     /// No lines, and a budget in bytes for all of them.
     pub fn new(limit: usize) -> Prints {
-        Prints { lines: Vec::new(), bytes: 0, limit, cut: false }
+        Prints { lines: Vec::new(), bytes: 0, limit, dropped: 0 }
     }
 
-    /// Adds a line; lines beyond the budget are dropped, with one line that says so.
+    /// Adds a line. What the budget has no room for is dropped and counted.
     pub fn push(&mut self, line: &str) {
-        if self.cut {
+        if self.dropped > 0 {
+            self.dropped = self.dropped.saturating_add(line.len() + 1);
             return;
         }
-        let mut kept = match line.char_indices().nth(LONGEST_LINE) {
-            // The program has paid as much for writing the line as counting its characters takes.
-            Some((end, _)) => format!("{}... ({LONGEST_LINE}/{} chars)", &line[..end], line.chars().count()),
-            None => line.to_owned(),
-        };
-        if self.bytes + cost(&kept) > self.limit {
-            self.cut = true;
-            kept = format!("... (further output cut at {} bytes)", self.limit);
+        let room = self.limit.saturating_sub(self.bytes);
+        let kept = if cost(line) > room { &line[..line.floor_char_boundary(room)] } else { line };
+        self.dropped = line.len() - kept.len();
+        if cost(kept) > room {
+            self.dropped = line.len() + 1;
+            return;
         }
-        self.bytes += cost(&kept);
-        account::charge(cost(&kept));
-        self.lines.push(kept);
+        self.bytes += cost(kept);
+        account::charge(cost(kept));
+        self.lines.push(kept.to_owned());
+    }
+
+    /// Says how much was dropped; `None` when everything is there.
+    pub fn remark(&self) -> Option<String> {
+        (self.dropped > 0).then(|| {
+            format!(
+                "prints end after {} bytes (--max-print-bytes), {} more bytes were cut: return it as the value",
+                self.limit, self.dropped
+            )
+        })
     }
 
     /// The lines so far.
@@ -59,15 +66,17 @@ impl Prints {
 
     /// Adds the lines of a finished branch.
     pub(crate) fn join(&mut self, branch: &mut Prints) {
+        let dropped = branch.dropped;
         for line in branch.take() {
             self.push(&line);
         }
+        self.dropped = self.dropped.saturating_add(dropped);
     }
 
     /// No lines, and the whole budget again.
     pub(crate) fn restart(&mut self) {
         drop(self.take());
-        self.cut = false;
+        self.dropped = 0;
     }
 
     /// Takes all lines out.

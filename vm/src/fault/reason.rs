@@ -173,9 +173,9 @@ reasons! {
 
     /// A tool was called with arguments that it does not accept.
     InvalidToolArgs = "invalid_tool_args", RuntimeError, "(doc 'server/tool) shows the arguments of a tool.";
-    /// A tool of the host failed.
+    /// A tool of the host failed, or one that `tool/call!` calls.
     ToolError = "tool_error", RuntimeError, "Change the arguments as the message says, or do without this tool.";
-    /// A tool of the host was called more often than the budget of calls allows.
+    /// A tool of the host, or one that `tool/call!` calls, was called more often than the budget of calls allows.
     ToolCallLimitExceeded = "tool_call_limit_exceeded", RuntimeError,
         "Make fewer calls: ask for many items at once and keep results under a name.";
     /// A branch of `pmap` failed.

@@ -5,7 +5,7 @@ use super::run::After;
 use super::{HostRequest, Machine, Stop};
 use crate::apply::{apply, call_data, check_arity, is_direct, partial_arguments};
 use crate::builtins::functions::transducers;
-use crate::builtins::{HostFunction, Implementation};
+use crate::builtins::{HostFunction, Implementation, ToolForm};
 use crate::bytecode::instruction::Window;
 use crate::bytecode::{BuiltinId, CombinatorKind, Proto};
 use crate::context::{Context, Function};
@@ -88,10 +88,9 @@ impl Machine<'_> {
                     }
                 }
                 Value::Tool(name) => {
-                    let function = match self.cx.text(name) {
-                        "call" => HostFunction::ToolCall,
-                        "servers" => HostFunction::Servers,
-                        _ => {
+                    let function = match ToolForm::find(self.cx.text(name)) {
+                        Some(form) => form.host_function(),
+                        None => {
                             arguments.push_first(self.cx, Value::Symbol(name))?;
                             HostFunction::Tool
                         }

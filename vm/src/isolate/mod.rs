@@ -263,8 +263,9 @@ impl Isolate {
     }
 
     /// Takes the remarks for the reader of the result.
-    pub fn remarks(&mut self) -> Option<String> {
-        self.world.as_mut()?.cx.remarks.take()
+    pub fn remarks(&mut self) -> impl Iterator<Item = String> + use<> {
+        let cx = self.world.as_mut().map(|world| &mut world.cx);
+        cx.map(|cx| [cx.remarks.take(), cx.prints.remark()]).into_iter().flatten().flatten()
     }
 
     /// Fuel spent by the run so far.

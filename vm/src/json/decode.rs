@@ -1,7 +1,7 @@
 //! A single-pass decoder from JSON bytes straight into values: RFC 8259, strict.
 //!
 //! Finished elements of open arrays, and keys and values of open objects, lie on one stack, so a collection is built
-//! with exactly its size. The first of duplicate keys wins.
+//! with exactly its size. The last of duplicate keys wins, as in most other readers.
 //!
 //! Rows of data look alike. A key is first compared with the key that came after the same predecessor last time, and
 //! recent short strings are shared; both save more than the parsing costs. In a small text, a key is compared with

@@ -22,7 +22,7 @@ const LARGEST: usize = 4_096;
 pub(super) struct KnownKeys(Vec<Option<Rc<SetNode>>>);
 
 impl KnownKeys {
-    /// The map of keys and values, alternating; the first of equal keys wins. The keys are strings.
+    /// The map of keys and values, alternating; the last of equal keys wins. The keys are strings.
     ///
     /// # Errors
     /// Comparing keys pays fuel.

@@ -203,7 +203,7 @@ impl MapNode {
         this
     }
 
-    /// A map of keys and values, alternating; the first of equal keys wins. The keys are strings.
+    /// A map of keys and values, alternating; the last of equal keys wins. The keys are strings.
     ///
     /// # Errors
     /// Comparing keys pays fuel.
@@ -219,8 +219,9 @@ impl MapNode {
                 cx.fuel.poll()?;
             }
             let [key, value] = pair else { continue };
-            if node.keys.find(cx, key)?.is_none() {
-                node.push_new(cx, take(key), take(value))?;
+            match node.keys.find(cx, key)? {
+                Some(row) => node.values.held_mut()[row] = take(value),
+                None => node.push_new(cx, take(key), take(value))?,
             }
         }
         Ok(map)

@@ -57,6 +57,8 @@ pub(super) const FORMS: Table = &[
 pub(super) const TOOL: Table = &[
     ("tool/call", r#"(:value (tool/call {:server "probe" :tool "echo" :args {:v 1}}))"#, "1"),
     ("tool/call", "(:value (tool/call 'probe/echo {:v [1 2]}))", "[1 2]"),
+    ("tool/call!", "(tool/call! 'probe/echo {:v [1 2]})", "[1 2]"),
+    ("tool/call!", r#"(map (fn [v] (tool/call! {:server "probe" :tool "echo" :args {:v v}})) [1 2])"#, "[1 2]"),
     ("tool/servers", "(map :name (tool/servers))", r#"["probe"]"#),
     ("tool/name", "(fn? tool/name)", "true"),
 ];

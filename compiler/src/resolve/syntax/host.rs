@@ -6,6 +6,7 @@ use crate::ir::{Kind, Literal};
 use crate::names::{Name, Special, split_qualified};
 use crate::resolve::suggest::nearest;
 use crate::resolve::{Resolved, Resolver, wrong_shape};
+use ptc_vm::builtins::ToolForm;
 use ptc_vm::bytecode::instruction::Signal;
 use ptc_vm::bytecode::{Const, Known};
 use ptc_vm::{Reason, Span};
@@ -64,7 +65,7 @@ impl<'a> Resolver<'a, '_> {
         let (_, tool) = split_qualified(self.names.text(name));
         self.check_tool(tool, span)?;
         self.note_tool(tool);
-        self.servers.dynamic |= matches!(tool, "call" | "servers");
+        self.servers.dynamic |= ToolForm::find(tool).is_some();
         let symbol = self.symbol_row(tool);
         self.constant(span, Const::Tool(symbol))
     }
@@ -81,13 +82,14 @@ impl<'a> Resolver<'a, '_> {
         let (_, tool) = split_qualified(self.names.text(name));
         self.check_tool(tool, head)?;
         self.note_tool(tool);
-        match tool {
-            "call" => self.look_at_call(span, rest),
-            "servers" => self.servers.dynamic = true,
-            _ => {}
+        let form = ToolForm::find(tool);
+        match form {
+            Some(form) if form.calls_upstream() => self.look_at_call(span, form, rest),
+            Some(_) => self.servers.dynamic = true,
+            None => {}
         }
         let mut arguments = self.list(rest.len() + 1);
-        if !matches!(tool, "call" | "servers") {
+        if form.is_none() {
             let symbol = self.symbol_row(tool);
             let row = self.tables.constant(head, Const::Symbol(symbol))?;
             arguments.push(self.literal(head, Literal::Row(row)));
@@ -95,21 +97,17 @@ impl<'a> Resolver<'a, '_> {
         for form in rest {
             arguments.push(self.resolve(form, false));
         }
-        let builtin = match tool {
-            "call" => Known::ToolCall,
-            "servers" => Known::ToolServers,
-            _ => Known::GrantedTool,
-        };
+        let builtin = form.map_or(Known::GrantedTool, ToolForm::builtin);
         self.make_call(span, crate::ir::Callee::Builtin(builtin.id()), arguments.into_bump_slice())
     }
 
     fn note_tool(&mut self, tool: &'a str) {
-        if self.defines.is_some() && !matches!(tool, "call" | "servers") {
+        if self.defines.is_some() && ToolForm::find(tool).is_none() {
             self.operations.push(Operation::Tool(tool));
         }
     }
 
-    /// Checks a granted tool, or one of the two that always exist.
+    /// Checks a granted tool, or a form that always exists.
     fn check_tool(&self, tool: &str, span: Span) -> Result<(), Failed> {
         if self.externals.private_tools.contains(&tool) {
             let message = format!("Private tool '{tool}' cannot be called directly");
@@ -117,7 +115,7 @@ impl<'a> Resolver<'a, '_> {
                 .hint_boxed("A namespace of the host calls it for programs: (all-ns) lists them."));
         }
         let granted = self.externals.tools;
-        if matches!(tool, "call" | "servers") || granted.is_empty() || granted.contains(&tool) {
+        if ToolForm::find(tool).is_some() || granted.is_empty() || granted.contains(&tool) {
             return Ok(());
         }
         let mut known = granted.to_vec();

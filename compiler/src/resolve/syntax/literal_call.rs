@@ -9,6 +9,7 @@ use crate::resolve::Resolver;
 use crate::resolve::suggest::nearest;
 use crate::resolve::syntax::host::Operation;
 use crate::tool_catalog::{Literal, LiteralCall, LiteralEntry, LiteralKind};
+use ptc_vm::builtins::ToolForm;
 use ptc_vm::{Reason, Span};
 
 /// Names with which a program looks up servers and tools.
@@ -16,8 +17,8 @@ const LOOKS: [&str; 5] = ["tool/servers", "apropos", "dir", "doc", "meta"];
 
 impl<'a> Resolver<'a, '_> {
     /// Notes the server of a call, and has the host check the call.
-    pub(crate) fn look_at_call(&mut self, span: Span, arguments: &'a [Form<'a>]) {
-        let Some(call) = literal_call(self.meter, self.names, span, arguments) else {
+    pub(crate) fn look_at_call(&mut self, span: Span, form: ToolForm, arguments: &'a [Form<'a>]) {
+        let Some(call) = literal_call(self.meter, self.names, (span, form), arguments) else {
             self.servers.dynamic = true;
             return;
         };
@@ -79,7 +80,7 @@ pub(crate) fn looks_at_servers(meter: &Meter<'_>, forms: &[Form<'_>], names: &Na
 fn literal_call<'a>(
     meter: &Meter<'_>,
     names: &Names<'a>,
-    span: Span,
+    (span, form): (Span, ToolForm),
     arguments: &'a [Form<'a>],
 ) -> Option<LiteralCall<'a>> {
     let (first, rest) = arguments.split_first()?;
@@ -91,10 +92,10 @@ fn literal_call<'a>(
                 [arguments, ..] => literal(meter, names, arguments),
             };
             let (server, tool) = ((server?, first.span), Some((tool, first.span)));
-            Some(LiteralCall { span, server, tool, arguments })
+            Some(LiteralCall { span, form, server, tool, arguments })
         }
-        FormKind::Map(items) => keyed_call(meter, names, first.span, items),
-        FormKind::Keyword(_) => keyed_call(meter, names, span, arguments),
+        FormKind::Map(items) => keyed_call(meter, names, (first.span, form), items),
+        FormKind::Keyword(_) => keyed_call(meter, names, (span, form), arguments),
         _ => None,
     }
 }
@@ -103,7 +104,7 @@ fn literal_call<'a>(
 fn keyed_call<'a>(
     meter: &Meter<'_>,
     names: &Names<'a>,
-    span: Span,
+    (span, form): (Span, ToolForm),
     items: &'a [Form<'a>],
 ) -> Option<LiteralCall<'a>> {
     let (mut server, mut tool, mut arguments) = (None, None, None);
@@ -125,7 +126,7 @@ fn keyed_call<'a>(
         Some(Literal { kind: LiteralKind::Nil, span }) => no_arguments(span),
         Some(arguments) => arguments,
     };
-    Some(LiteralCall { span, server: server?, tool, arguments })
+    Some(LiteralCall { span, form, server: server?, tool, arguments })
 }
 
 fn no_arguments<'a>(span: Span) -> Literal<'a> {

@@ -10,6 +10,7 @@ use super::session::SessionRun;
 use super::session::commit::{self, CommitRefusal};
 use super::session::isolates::{self, RetainedIsolate};
 use super::spilled::{self, KnownSpills, PlannedLook};
+use super::tool_call::ResultForm;
 use super::{Lisp, fast_path, rendering, tool_call};
 use crate::broker::{CallError, CallResponse, Permit, WorldFault, start_all};
 use crate::guest::{CallId, Guest, GuestContext, LookReply, Progress, Reply, TaskHandle};
@@ -272,9 +273,10 @@ impl Execution {
                 let now = *self.options.now_ms.get_or_insert_with(host_call::now_ms);
                 self.isolate.resume(call, |_| Ok(ptc_vm::Value::Int(now)));
             }
-            Plan::Refuse(WorldFault { reason, message }) => {
-                self.resume(call, |cx| tool_call::world_fault(cx, reason, &message));
-            }
+            Plan::Refuse(fault) => match self.called(call) {
+                Some(called) => self.resume(call, |_| Err(tool_call::value_fault(&called, &fault))),
+                None => self.resume(call, |cx| tool_call::world_fault(cx, fault.reason, &fault.message)),
+            },
             Plan::Wait(pending) => {
                 let (tag, granted) = (pending.tag(), pending.granted());
                 self.hand_out(call, Some(tag), granted, async move { Reply::Permit(pending.permit().await) });
@@ -310,21 +312,37 @@ impl Execution {
         self.isolate.resume(call, build);
     }
 
+    /// The `server/tool` of a call whose failure ends the program.
+    fn called(&mut self, call: HostCall) -> Option<String> {
+        let broker = &self.lisp.broker;
+        let label =
+            |cx: &mut Context, function, args: &[Value]| host_call::called(cx, broker, function, args);
+        self.isolate.call(call, label).flatten()
+    }
+
     /// A tool answered.
     fn on_tool_response(&mut self, call: HostCall, granted: Option<&str>, answer: CallResponse) {
         let mut failure = None;
         let kept =
             answer.payload().spilled().map(|spilled| (spilled.clone(), self.spills.keep(spilled.clone())));
+        let called = self.called(call);
+        let form = if called.is_some() { ResultForm::Value } else { ResultForm::Tagged };
         self.resume(call, |cx| {
             if let Some(name) = granted {
                 return tool_call::granted::value(cx, name, answer.payload(), &mut failure);
             }
             let unwrapped = match &kept {
                 Some((spilled, name)) => tool_call::kept(cx, answer.payload(), spilled, name)?,
-                None => tool_call::unwrap(cx, answer.payload())?,
+                None => tool_call::unwrap(cx, answer.payload(), form)?,
             };
             failure = unwrapped.error;
-            Ok(unwrapped.value)
+            match (&called, &failure) {
+                (Some(called), Some((reason, message))) => {
+                    let fault = WorldFault { reason: *reason, message: message.clone() };
+                    Err(tool_call::value_fault(called, &fault))
+                }
+                _ => Ok(unwrapped.value),
+            }
         });
         answer.settle(failure);
     }
@@ -383,9 +401,7 @@ impl Execution {
         // Recorded in the order in which the calls began, and before work on them stops.
         self.guest.account.cancel_calls();
         self.in_flight.clear();
-        if let Some(remark) = self.isolate.remarks() {
-            self.guest.account.note(remark);
-        }
+        self.isolate.remarks().for_each(|remark| self.guest.account.note(remark));
         let (prints, fuel) = (self.isolate.prints(), Some(self.isolate.fuel_used()));
         let peak_bytes = self.isolate.peak_bytes();
         let result = match self.session.take() {

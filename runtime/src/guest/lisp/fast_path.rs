@@ -156,6 +156,9 @@ impl Prepared {
                 let Ok(encoded) = cx.holding(text.len(), encode) else { return false };
                 *json = Some(encoded);
             }
+            if cx.prints.remark().is_some() {
+                return false;
+            }
             *prints = cx.prints.take();
             (usage.fuel, usage.peak_bytes) = (Some(cx.fuel.used()), ended.peak_bytes);
             true

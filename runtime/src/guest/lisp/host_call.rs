@@ -11,7 +11,7 @@ use crate::broker::{CallError, Pending, Permit, PreparedCall, Reserved, ToolBrok
 use crate::run::account::RunAccount;
 use crate::tools::Notation;
 use crate::upstream::Upstream;
-use ptc_vm::builtins::HostFunction;
+use ptc_vm::builtins::{HostFunction, ToolForm};
 use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Fault, Value};
 use std::sync::Arc;
@@ -81,7 +81,7 @@ pub(super) fn plan(
             }
         }
         HostFunction::Look(form) => Ok(Plan::Look(spilled::plan(cx, account, spills, form, arguments)?)),
-        HostFunction::ToolCall | HostFunction::Ask(_) => {
+        HostFunction::ToolCall | HostFunction::ToolCallValue | HostFunction::Ask(_) => {
             let (call, args) = read(cx, broker, function, arguments)?;
             match broker.reserve(account, &call.server, call.target.clone(), Notation::Lisp) {
                 Ok(Reserved::Permit(permit)) => load(cx, account, permit, &call, &args),
@@ -102,8 +102,23 @@ fn read(
     let upstreams = broker.upstreams();
     match function {
         HostFunction::Ask(form) => parse_request(cx, form, arguments, &names(&upstreams)),
-        _ => parse(cx, arguments, &names(&upstreams)),
+        HostFunction::ToolCallValue => parse(cx, ToolForm::CallValue, arguments, &names(&upstreams)),
+        _ => parse(cx, ToolForm::Call, arguments, &names(&upstreams)),
     }
+}
+
+/// The `server/tool` of a call by `tool/call!`; `None` for other forms.
+pub(super) fn called(
+    cx: &mut Context,
+    broker: &ToolBroker,
+    function: HostFunction,
+    arguments: &[Value],
+) -> Option<String> {
+    if function != HostFunction::ToolCallValue {
+        return None;
+    }
+    let (call, _) = read(cx, broker, function, arguments).ok()?;
+    Some(format!("{}/{}", call.server, call.target.label()))
 }
 
 /// Continues a call that has waited for its permit.

@@ -1,5 +1,6 @@
 //! Turns upstream results into values of the program, decoded under the program's own budget.
 
+use super::ResultForm;
 use crate::broker::{CallPayload, Chosen, PayloadContent, looks_like_json};
 use crate::guest::lisp::build::{count, record};
 use crate::run::outcome::CallFault;
@@ -68,8 +69,12 @@ pub(crate) fn kept(
 }
 
 /// The value for a result.
-pub(crate) fn unwrap(cx: &mut Context, payload: &CallPayload) -> Result<Unwrapped, Box<Fault>> {
-    match read(cx, payload) {
+pub(crate) fn unwrap(
+    cx: &mut Context,
+    payload: &CallPayload,
+    form: ResultForm,
+) -> Result<Unwrapped, Box<Fault>> {
+    match read(cx, payload, form) {
         Ok(unwrapped) => Ok(unwrapped),
         Err(DecodeFailure::Fault(fault)) => Err(fault),
         // The server declared JSON.
@@ -82,7 +87,7 @@ pub(crate) fn unwrap(cx: &mut Context, payload: &CallPayload) -> Result<Unwrappe
     }
 }
 
-fn read(cx: &mut Context, payload: &CallPayload) -> Result<Unwrapped, DecodeFailure> {
+fn read(cx: &mut Context, payload: &CallPayload, form: ResultForm) -> Result<Unwrapped, DecodeFailure> {
     let decoded = |cx: &mut Context, place: &Option<Range<usize>>| match place {
         Some(place) => decode(cx, payload.part(place)).map(Some),
         None => Ok(None),
@@ -99,7 +104,12 @@ fn read(cx: &mut Context, payload: &CallPayload) -> Result<Unwrapped, DecodeFail
                 Chosen::Nothing => (Value::Nil, Parsed::None),
             };
             let blocks = decoded(cx, blocks)?;
-            Ok(success(cx, value, kind, blocks)?)
+            Ok(match form {
+                ResultForm::Tagged => success(cx, value, kind, blocks)?,
+                // A result that has nothing but other content is this content.
+                ResultForm::Value if matches!(kind, Parsed::None) => bare(blocks.unwrap_or_default()),
+                ResultForm::Value => bare(value),
+            })
         }
         PayloadContent::ToolError { message, blocks, structured } => {
             let more = [decoded(cx, blocks)?, decoded(cx, structured)?];
@@ -107,6 +117,11 @@ fn read(cx: &mut Context, payload: &CallPayload) -> Result<Unwrapped, DecodeFail
         }
         PayloadContent::Malformed(why) => Ok(refused(cx, CallFault::UpstreamError, why, [None, None])?),
     }
+}
+
+/// The result of a call without the tag.
+fn bare(value: Value) -> Unwrapped {
+    Unwrapped { value, error: None }
 }
 
 fn text_value(cx: &mut Context, text: &str) -> Result<(Value, Parsed), Box<Fault>> {

@@ -1,7 +1,7 @@
 //! Checks literal calls when a program is compiled. Only what a complete, current tool list proves wrong is
 //! an error.
 
-use super::parse::FORM;
+use super::parse::syntax;
 use crate::broker::ToolBroker;
 use crate::secrets::{Cut, dotted};
 use crate::tools::call_messages::{
@@ -40,16 +40,19 @@ impl std::fmt::Debug for StaticCheck<'_> {
 impl StaticCheck<'_> {
     /// What is wrong with a call of any tool, in the words that a computed call gets.
     fn malformed(&self, literal: &LiteralCall<'_>) -> Option<Diagnostic> {
-        let wrong = |span, message| Some(Diagnostic::error(Reason::RuntimeError, span, message).hint(FORM));
+        let wrong = |span, message| {
+            Some(Diagnostic::error(Reason::RuntimeError, span, message).hint(syntax(literal.form)))
+        };
+        let form = literal.form.qualified_name();
         let (server, span) = literal.server;
         if server.is_empty() {
             let servers: Vec<&str> = self.catalog.servers().map(|server| &*server.name).collect();
-            let text = format!("tool/call requires :server (string), got \"\".{}", configured(&servers));
+            let text = format!("{form} requires :server (string), got \"\".{}", configured(&servers));
             return wrong(span, text);
         }
         let (tool, span) = literal.tool?;
         if tool.is_empty() {
-            let text = format!("tool/call on upstream '{server}' requires :tool (string), got \"\"");
+            let text = format!("{form} on upstream '{server}' requires :tool (string), got \"\"");
             return wrong(span, text);
         }
         None

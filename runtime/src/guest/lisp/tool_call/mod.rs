@@ -1,8 +1,8 @@
-//! `tool/call` and the forms for resources and prompts, between a program and the upstreams: they read the
+//! `tool/call`, `tool/call!` and the forms for resources and prompts, between a program and the upstreams: they read the
 //! call, encode its arguments and unwrap the result.
 //!
 //! A *programmer fault* is a defect of the program and ends it. A *world fault* is a value `{:ok false
-//! :reason … :message …}`. Tools of the host (`granted`) have no world faults: a failure ends the program.
+//! :reason … :message …}`. For tools of the host (`granted`) and for `tool/call!` it ends the program, too.
 
 mod answer;
 mod arguments;
@@ -11,12 +11,14 @@ mod literal;
 mod parse;
 mod plain;
 mod request;
+mod value_form;
 
 pub(crate) use answer::{kept, unwrap, world_fault};
 pub(crate) use arguments::{Encoded, encode};
 pub(crate) use literal::StaticCheck;
 pub(crate) use parse::{ParsedCall, parse};
 pub(crate) use request::parse_request;
+pub(crate) use value_form::{ResultForm, value_fault};
 
 use crate::run::account::RunAccount;
 use crate::tools::WrongCall;

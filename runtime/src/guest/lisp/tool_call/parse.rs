@@ -1,10 +1,11 @@
-//! Reads the arguments of `tool/call` in all its forms; errors have the documented texts in the documented
+//! Reads the arguments of `tool/call` and `tool/call!` in all their forms; errors have the documented texts in the documented
 //! order.
 
 use super::{LONGEST_NAME, fault, shown};
 use crate::tools::CallTarget;
 use crate::tools::call_messages::{configured, rejected};
 use crate::tools::suggest::nearest;
+use ptc_vm::builtins::ToolForm;
 use ptc_vm::{Context, Fault, Value};
 
 /// A well-formed call. Whether its server and tool exist is not known yet.
@@ -29,20 +30,24 @@ enum Key {
 /// configured names, for messages.
 pub(crate) fn parse(
     cx: &mut Context,
+    form: ToolForm,
     arguments: &[Value],
     servers: &[&str],
 ) -> Result<(ParsedCall, Value), Box<Fault>> {
+    let name = form.qualified_name();
     match arguments {
         [Value::Map(map)] => {
             let entries = map.entries().map(|entry| (entry.key.clone(), entry.value.clone())).collect();
-            read_entries(cx, entries, servers)
+            read_entries(cx, form, entries, servers)
         }
         [Value::Symbol(symbol), rest @ ..] if rest.len() < 2 => {
             let text = cx.text(*symbol).to_owned();
             let parts = text.split_once('/').filter(|(server, tool)| !server.is_empty() && !tool.is_empty());
             let Some((server, tool)) = parts else {
-                return Err(fault("tool/call symbol form requires a qualified symbol like 'server/tool")
-                    .hint(format!("Write (tool/call 'server/{text} {{…}}).")));
+                return Err(fault(format_args!(
+                    "{name} symbol form requires a qualified symbol like 'server/tool"
+                ))
+                .hint(format!("Write ({name} 'server/{text} {{…}}).")));
             };
             let call = ParsedCall {
                 server: server.to_owned(),
@@ -55,21 +60,25 @@ pub(crate) fn parse(
         [Value::Keyword(_), ..] if arguments.len().is_multiple_of(2) => {
             let pairs = arguments.chunks_exact(2);
             let entries = pairs.map(|pair| (pair[0].clone(), pair[1].clone())).collect();
-            read_entries(cx, entries, servers)
+            read_entries(cx, form, entries, servers)
         }
-        [] => Err(fault("tool/call requires a map, got no arguments").hint(FORM)),
+        [] => Err(fault(format_args!("{name} requires a map, got no arguments")).hint(syntax(form))),
         [value, rest @ ..] => {
             let text = shown(cx, value)?;
-            Err(fault(format!("tool/call requires a map, got {text}")).hint(positional(value, rest.first())))
+            let hint = positional(form, value, rest.first());
+            Err(fault(format_args!("{name} requires a map, got {text}")).hint(hint))
         }
     }
 }
 
 /// The syntax of a call.
-pub(super) const FORM: &str = "(tool/call {:server \"name\" :tool \"name\" :args {…}})";
+pub(super) fn syntax(form: ToolForm) -> String {
+    format!("({} {{:server \"name\" :tool \"name\" :args {{…}}}})", form.qualified_name())
+}
 
 /// The likely meaning of a call with names instead of a map.
-fn positional(first: &Value, second: Option<&Value>) -> String {
+fn positional(form: ToolForm, first: &Value, second: Option<&Value>) -> String {
+    let called = form.qualified_name();
     let name = |value: &Value| match value {
         Value::Str(text) => text.short(LONGEST_NAME).map(str::to_owned),
         _ => None,
@@ -77,12 +86,12 @@ fn positional(first: &Value, second: Option<&Value>) -> String {
     let parts = name(first).map(|text| (text, second.and_then(name)));
     match parts {
         Some((text, _)) if text.split('/').filter(|part| !part.is_empty()).count() == 2 => {
-            format!("Write (tool/call '{text} {{…}}).")
+            format!("Write ({called} '{text} {{…}}).")
         }
         Some((server, Some(tool))) => {
-            format!("Write (tool/call {{:server {server:?} :tool {tool:?} :args {{…}}}}).")
+            format!("Write ({called} {{:server {server:?} :tool {tool:?} :args {{…}}}}).")
         }
-        _ => FORM.to_owned(),
+        _ => syntax(form),
     }
 }
 
@@ -91,9 +100,11 @@ const ARGS: &[&str] = &[":arguments", ":params", ":parameters", ":input", ":arg"
 
 fn read_entries(
     cx: &mut Context,
+    form: ToolForm,
     entries: Vec<(Value, Value)>,
     servers: &[&str],
 ) -> Result<(ParsedCall, Value), Box<Fault>> {
+    let name = form.qualified_name();
     let mut found: [Option<Value>; 4] = [None, None, None, None];
     for (key, value) in entries {
         let known = match cx.name(&key) {
@@ -105,33 +116,30 @@ fn read_entries(
         };
         let Some(known) = known else {
             let text = shown(cx, &key)?;
-            let fault = fault(format!("tool/call got unknown key {text}"));
+            let fault = fault(format!("{name} got unknown key {text}"));
             if ARGS.contains(&text.replace('"', ":").trim_end_matches(':')) {
-                return Err(fault.hint(format!("The arguments of the tool go under :args: {FORM}")));
+                return Err(fault.hint(format!("The arguments of the tool go under :args: {}", syntax(form))));
             }
             return Err(
                 match nearest(text.trim_matches([':', '"']), &["server", "tool", "args", "on-large"]) {
                     Some(near) => fault.hint(format!("Did you mean :{near}?")),
-                    None => fault.hint(FORM),
+                    None => fault.hint(syntax(form)),
                 },
             );
         };
         if found[known as usize].replace(value).is_some() {
             let text = shown(cx, &key)?;
-            return Err(fault(format!("tool/call got duplicate key {text}")));
+            return Err(fault(format!("{name} got duplicate key {text}")));
         }
     }
     let [server, tool, args, on_large] = found.map(Option::unwrap_or_default);
     let Some(server) = non_empty(&server) else {
         let text = shown(cx, &server)?;
-        return Err(fault(format!(
-            "tool/call requires :server (string), got {text}.{}",
-            configured(servers)
-        )));
+        return Err(fault(format!("{name} requires :server (string), got {text}.{}", configured(servers))));
     };
     let Some(tool) = non_empty(&tool) else {
         let text = shown(cx, &tool)?;
-        let message = format!("tool/call on upstream '{server}' requires :tool (string), got {text}");
+        let message = format!("{name} on upstream '{server}' requires :tool (string), got {text}");
         return Err(fault(message));
     };
     let keeps_large = match cx.name(&on_large) {
@@ -139,7 +147,7 @@ fn read_entries(
         _ if on_large.is_nil() => false,
         _ => {
             let text = shown(cx, &on_large)?;
-            return Err(fault(format!("tool/call :on-large must be :spill, got {text}")));
+            return Err(fault(format!("{name} :on-large must be :spill, got {text}")));
         }
     };
     let call = ParsedCall { server, target: CallTarget::Tool(tool.into()), keeps_large };

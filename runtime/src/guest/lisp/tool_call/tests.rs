@@ -3,6 +3,7 @@ use crate::broker::CallPayload;
 use crate::run::outcome::CallFault;
 use crate::tools::{CallTarget, UpstreamTool};
 use crate::upstream::{CallResult, RawAnswer};
+use ptc_vm::builtins::ToolForm;
 use ptc_vm::json::{Keys, encode as to_json};
 use ptc_vm::value::map::MapNode;
 use ptc_vm::{Budget, Isolate};
@@ -52,7 +53,7 @@ fn call_map(cx: &mut Context, object: serde_json::Value) -> Value {
 fn parse_error(object: serde_json::Value) -> String {
     with(|cx| {
         let value = call_map(cx, object);
-        parse(cx, &[value], &SERVERS).map(drop).unwrap_err().message.into()
+        parse(cx, ToolForm::Call, &[value], &SERVERS).map(drop).unwrap_err().message.into()
     })
 }
 
@@ -79,7 +80,7 @@ fn the_documented_programmer_faults() {
     );
     with(|cx| {
         let text = |cx: &mut Context, arguments: &[Value]| {
-            parse(cx, arguments, &SERVERS).map(drop).unwrap_err().message
+            parse(cx, ToolForm::Call, arguments, &SERVERS).map(drop).unwrap_err().message
         };
         assert_eq!(text(cx, &[Value::Int(5)]), "tool/call requires a map, got 5");
         let unqualified = Value::Symbol(cx.symbols.intern("fs"));
@@ -109,11 +110,11 @@ fn every_form_of_a_call() {
         ];
         let forms: [&[Value]; 3] = [&[as_map], &[symbol.clone(), args], &pairs];
         for form in forms {
-            let (call, args) = parse(cx, form, &SERVERS).unwrap();
+            let (call, args) = parse(cx, ToolForm::Call, form, &SERVERS).unwrap();
             assert_eq!((call.server.as_str(), call.target.label()), ("fs", "read"));
             assert_eq!(encode(cx, &call, &args, None).unwrap().text, r#"{"path":"x"}"#);
         }
-        let (call, args) = parse(cx, &[symbol], &SERVERS).unwrap();
+        let (call, args) = parse(cx, ToolForm::Call, &[symbol], &SERVERS).unwrap();
         assert_eq!(encode(cx, &call, &args, None).unwrap().text, "{}");
     });
 }
@@ -272,7 +273,7 @@ fn unwrapped_as(
 ) -> (serde_json::Value, u64, Option<(CallFault, String)>) {
     with(|cx| {
         let payload = CallPayload::of(form(RawAnswer::from_bytes(body)), Some("result"));
-        let unwrapped = unwrap(cx, &payload).unwrap();
+        let unwrapped = unwrap(cx, &payload, ResultForm::Tagged).unwrap();
         let text = to_json(cx, &unwrapped.value, Keys::Names, usize::MAX).unwrap().unwrap();
         (serde_json::from_str(&text).unwrap(), payload.bytes(), unwrapped.error)
     })

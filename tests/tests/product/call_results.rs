@@ -1,0 +1,99 @@
+//! What a program gets from its calls, and what its caller sees of values and prints.
+
+use ptc_tests::binary::{eval, value};
+use ptc_tests::serve::Server;
+use ptc_tests::upstreams::Upstreams;
+use serde_json::{Value, json};
+
+#[test]
+fn a_call_with_a_bang_is_its_value_or_ends_the_program() {
+    let config = Upstreams::probe().write();
+    let flags = config.flags(&[]);
+    let is = |program: &str, wanted: &str| assert_eq!(value(program, &flags), wanted, "{program}");
+    is("(tool/call! 'probe/echo {:v {:a [1 nil]}})", "{\"a\" [1 nil]}");
+    is("(tool/call! {:server \"probe\" :tool \"echo\" :args {:v 1}})", "1");
+    is("(tool/call! :server \"probe\" :tool \"echo\" :args {:v 1})", "1");
+    is("(map (partial tool/call! 'probe/echo) [{:v 1} {:v 2}])", "[1 2]");
+    is("(pmap #(tool/call! 'probe/echo {:v %}) [3 1 2])", "[3 1 2]");
+    is("(tool/call! {:server \"probe\" :tool \"flood\" :args {:bytes 3}})", "\"xxx\"");
+    // A result without a value is its content.
+    let image = "(count (tool/call! 'probe/echo {:result {:content [{:type \"image\" :data \"AA==\" :mimeType \"image/png\"}]}}))";
+    is(image, "1");
+    let spilled = "(:lines (spill/stat (tool/call! {:server \"probe\" :tool \"flood\" :args {:rows 60000} :on-large :spill})))";
+    is(spilled, "60002");
+    let fails = |program: &str, reason: &str, message: &str| {
+        let ended = eval(program, &flags);
+        assert_eq!(ended["error"], reason, "{program}: {ended}");
+        assert!(ended["message"].as_str().unwrap().contains(message), "{program}: {ended}");
+        ended
+    };
+    let ended = fails("(do 1\n  (tool/call! 'probe/refuse {}))", "tool_error", "probe/refuse: no");
+    let report = &ended["diagnostics"][0];
+    assert_eq!((&report["line"], &report["column"], &ended["notes"]), (&2.into(), &3.into(), &Value::Null));
+    fails("(tool/call! 'probe/flood {:bytes 3000000})", "tool_error", "probe/flood: :response_too_large, ");
+    let last = "(dotimes [n 51] (tool/call! 'probe/echo {:v n}))";
+    fails(last, "tool_call_limit_exceeded", "probe/echo: :cap_exhausted, ");
+    let branch = "(pmap (fn [n] (if (= n 2) (tool/call! 'probe/refuse {}) n)) [1 2 3])";
+    fails(branch, "pmap_error", "probe/refuse: no");
+    fails("(tool/call! 'absent/x {})", "unknown_tool", "absent");
+    fails("(tool/call! 5)", "runtime_error", "tool/call! requires a map, got 5");
+}
+
+#[test]
+fn calls_with_a_bang_are_checked_counted_and_listed_as_calls() {
+    let config = Upstreams::probe().write();
+    let mut server = Server::start(&config.flags(&["--response-profile", "debug"]));
+    let result = server
+        .run("(let [a (tool/call! 'probe/echo {:v 1}) b (tool/call 'probe/echo {:v 2})] (budget/remaining))");
+    let data = &result["structuredContent"];
+    assert_eq!(data["value"], json!({ "upstream-calls": 48 }), "{data}");
+    assert_eq!(data["upstream_calls"].as_array().map(Vec::len), Some(2), "{data}");
+    let result = server.run("(do (tool/call! 'probe/echo {:v 1}) (tool/call! 'probe/refuse {}))");
+    let data = &result["structuredContent"];
+    assert_eq!((&data["reason"], &data["error_kind"]), (&"runtime_error".into(), &"tool_error".into()));
+    assert_eq!(data["upstream_calls"][1]["status"], "error", "{data}");
+    assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn the_last_of_equal_json_keys_counts() {
+    let is = |program: &str, wanted: &str| assert_eq!(value(program, &[]), wanted, "{program}");
+    is(r#"(json/parse-string "{\"a\":1,\"b\":2,\"a\":3}")"#, r#"{"a" 3 "b" 2}"#);
+    is(r#"(json/parse-string "{\"a\":1,\"\\u0061\":[3]}")"#, r#"{"a" [3]}"#);
+    is(
+        r#"(json/parse-string "[{\"a\":1,\"b\":2},{\"a\":1,\"a\":2},{\"a\":1,\"b\":3}]")"#,
+        r#"[{"a" 1 "b" 2} {"a" 2} {"a" 1 "b" 3}]"#,
+    );
+    // Beyond the size of small maps.
+    let many = r#"(get (json/parse-string (str "{" (str/join "," (map #(str "\"k" (mod % 40) "\":" %) (range 400))) "}")) "k7")"#;
+    is(many, "367");
+}
+
+#[test]
+fn prints_are_whole_while_the_answer_has_room_and_cuts_say_so() {
+    let mut server = Server::start(&[]);
+    let mut text = |program: &str| server.text(program);
+    let long = text("(do (println (apply str (repeat 9000 \"x\"))) 1)");
+    assert_eq!(long.len(), "<prints>\n\n\n<result>\n1".len() + 9_000, "{long}");
+    let many = text("(do (dotimes [n 900] (println n)) :done)");
+    assert!(many.contains("\n899\n\n<result>\n:done") && !many.contains("cut"), "{many}");
+    let cut = text("(do (println (apply str (repeat 50000 \"y\"))) 7)");
+    assert!(
+        cut.contains("<result>\n7\n\n[prints cut: 32767 of 50001 bytes shown; return it as the value]"),
+        "{cut}"
+    );
+    // A large result leaves prints a quarter of the room.
+    let both = text("(do (println (apply str (repeat 50000 \"y\"))) (apply str (repeat 50000 \"z\")))");
+    assert!(both.contains("[prints cut: 8192 of 50001 bytes"), "{}", &both[both.len() - 400..]);
+    assert!(both.contains("[truncated: 24576 of 50002 bytes"), "{}", &both[both.len() - 400..]);
+    let failed = text("(do (println (apply str (repeat 50000 \"y\"))) (fail \"x\"))");
+    assert!(failed.starts_with("fail: x") && failed.contains(" of 50001 bytes shown; return"), "{failed}");
+    assert_eq!(server.end(), Some(0));
+    let mut server = Server::start(&["--max-print-bytes", "1000"]);
+    let cut = server.text("(do (println (apply str (repeat 1500 \"y\"))) (println 5) 7)");
+    assert!(
+        cut.contains("[note: prints end after 1000 bytes (--max-print-bytes), 502 more bytes were cut: return it as the value]"),
+        "{cut}"
+    );
+    assert_eq!(server.end(), Some(0));
+}
