@@ -102,8 +102,8 @@ pub(crate) fn summary(name: &str, description: Option<&str>) -> String {
     if description.is_empty() { name.to_owned() } else { format!("{name} - {description}") }
 }
 
-/// The first sentence of a description on one line, cut at the end of a word.
-fn first_sentence(text: &str) -> String {
+/// The first sentence of a description of a tool on one line, cut at the end of a word.
+fn short_sentence(text: &str) -> String {
     let text = text.trim();
     let paragraph = text.split("\n\n").next().unwrap_or_default();
     let line = one_line(paragraph, DESCRIPTION);
@@ -129,7 +129,7 @@ const ABBREVIATIONS: [&str; 5] = ["e.g.", "i.e.", "etc.", "vs.", "cf."];
 pub fn list_entry(tool: &UpstreamTool) -> (String, String) {
     let about = Described::new(tool).text;
     let about = if about.is_empty() { tool.title.as_deref().unwrap_or_default() } else { &about };
-    (visible(&compact(&tool.input_schema)).into_owned(), first_sentence(about))
+    (visible(&compact(&tool.input_schema)).into_owned(), short_sentence(about))
 }
 
 /// A tool in a list, with what a call needs:
@@ -546,11 +546,11 @@ mod tests {
             tool_line("book", &booking()),
             "book {:place string :note string? :people integer?} - Books a table, e.g. for two"
         );
-        assert_eq!(first_sentence("Reads v1.5 of it! Then more."), "Reads v1.5 of it!");
-        assert_eq!(first_sentence("A\ntitle\n\nAnd text."), "A title");
-        let long = first_sentence(&"word, ".repeat(40));
+        assert_eq!(short_sentence("Reads v1.5 of it! Then more."), "Reads v1.5 of it!");
+        assert_eq!(short_sentence("A\ntitle\n\nAnd text."), "A title");
+        let long = short_sentence(&"word, ".repeat(40));
         assert!(long.ends_with("word...") && long.len() <= SUMMARY + 3, "{long}");
-        assert_eq!(first_sentence(&"x".repeat(200)).len(), SUMMARY + 3);
+        assert_eq!(short_sentence(&"x".repeat(200)).len(), SUMMARY + 3);
     }
 
     #[test]
