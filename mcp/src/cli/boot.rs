@@ -193,6 +193,18 @@ impl UpstreamFlags {
         })
     }
 
+    /// What to do about a server that did not start with this error.
+    pub fn remedy(&self, server: &str, error: &str) -> Option<String> {
+        let configs = self.load(&self.files()).unwrap_or_default();
+        let mut configured = configs.iter().flat_map(|config| &config.servers);
+        let started = self.commands().unwrap_or_default();
+        let named = |entry: &&ServerEntry| *entry.name == *server;
+        let entry = configured.find(named).or_else(|| started.iter().find(named))?;
+        let remedy = entry.transport.remedy(error);
+        let lines: Vec<&str> = remedy.lines().map(str::trim).collect();
+        (!remedy.is_empty()).then(|| lines.join("\n  "))
+    }
+
     /// Loads these files. Servers without a timeout of their own get that of the flag.
     pub fn load(&self, files: &[PathBuf]) -> Result<Vec<Config>, LoadError> {
         let (given, parse) = (self.handshake_timeout, parser(Unit::Millis));
@@ -361,6 +373,7 @@ fn configuration(
         startup,
         start,
         try_again: None,
+        reports_starts: matches!(need, Need::State | Need::StateOf(_)),
         snapshot,
         list_ttl: flags.list_ttl()?,
         results: flags.results()?,

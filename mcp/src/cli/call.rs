@@ -1,14 +1,19 @@
 //! The command `ptc call`, which calls one tool without a program.
 
 use super::OutputFormat;
-use super::boot::{Need, UpstreamFlags, boot};
+use super::boot::{Booted, Need, UpstreamFlags, boot};
 use super::flags::limits::LimitFlags;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
-use ptc_runtime::options::RunOptions;
-use ptc_runtime::tools::UpstreamTool;
-use serde_json::{Map, Value, json};
+use ptc_runtime::broker::{CallError, CallPayload, PayloadValue, ToolCall, looks_like_json};
+use ptc_runtime::guest::{async_guest, interrupted};
+use ptc_runtime::limits::Limits;
+use ptc_runtime::outcome::{CallFault, Ending, RenderedValue};
+use ptc_runtime::tools::{UpstreamTool, text};
+use ptc_runtime::upstream::UpstreamState;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::io::Read;
 
 /// Arguments of `ptc call`.
@@ -36,40 +41,26 @@ pub struct CallArgs {
     limits: LimitFlags,
 }
 
+/// What came of the call. It passes through the run as JSON, so that the end of the run redacts it.
+#[derive(Debug, Deserialize, Serialize)]
+enum Called {
+    /// The tool answered.
+    Answered(Value),
+    /// The tool, or its server, failed.
+    Failed { reason: String, message: String },
+    /// The call was not sent.
+    Wrong { message: String, hints: Vec<String> },
+}
+
 /// Runs the command.
 pub async fn run(args: CallArgs) -> Result<Exit, Abort> {
-    let Some((server, tool)) =
-        args.tool.split_once('/').filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
-    else {
-        return Err(Abort::usage(format!("{:?} is no SERVER/TOOL; `ptc tools` lists them", args.tool)));
-    };
-    let source = program(server, tool);
-    let booted = boot(&args.upstreams, Need::Program(&source), 1).await?;
-    let known = booted.runtime.catalog().tool(server, tool).cloned();
-    let answered = match arguments(&args.arguments, known.as_deref()) {
-        Err(abort) => Err(abort),
-        Ok(given) => {
-            let options = RunOptions {
-                context: Some(json!({ "arguments": given }).to_string()),
-                limits: args.limits.limits(booted.has_upstreams)?,
-                want_json: true,
-                source_name: "call".into(),
-                ..RunOptions::default()
-            };
-            Ok(booted.runtime.run(source, options).await)
-        }
-    };
+    let (server, tool) = names(&args.tool)?;
+    let given = Given::read(&args.arguments)?;
+    let booted = boot(&args.upstreams, Need::StateOf(server), 1).await?;
+    let called = called(&booted, &args, server, tool, given).await;
     booted.runtime.shutdown().await;
-    let outcome = answered?;
-    for note in &outcome.notes {
-        console::complain(&format!("note: {note}"));
-    }
-    match outcome.result {
-        Ok(answer) => {
-            let value: Value = match answer.json {
-                Some(Ok(json)) => serde_json::from_str(&json).unwrap_or(Value::String(json)),
-                _ => Value::String(answer.text),
-            };
+    match called? {
+        Called::Answered(value) => {
             match (args.output, value) {
                 (OutputFormat::Json, value) => console::write_json(&value)?,
                 (OutputFormat::Text, Value::String(text)) => console::write_data([text.as_str(), "\n"])?,
@@ -77,54 +68,205 @@ pub async fn run(args: CallArgs) -> Result<Exit, Abort> {
             }
             Ok(Exit::Ok)
         }
-        Err(failure) => {
-            let palette = Style::stderr().palette();
-            // The tool's own message is enough: the user has not written the program around it.
-            match &failure.value {
-                Some(text) => {
-                    console::complain(serde_json::from_str::<String>(text).as_deref().unwrap_or(text))
-                }
-                None => console::complain(&failure.text("call", palette)),
-            }
+        Called::Failed { message, .. } => {
+            console::complain(&message);
             Ok(Exit::ProgramFailed)
+        }
+        Called::Wrong { message, hints } => {
+            let message = std::iter::once(message).chain(hints).collect::<Vec<_>>().join("\n  ");
+            Err(Abort::usage(message))
         }
     }
 }
 
-/// A program that calls the tool and returns its value.
-pub(super) fn program(server: &str, tool: &str) -> String {
-    let (server, tool) = (Value::from(server), Value::from(tool));
-    format!(
-        "(let [r (tool/call {{:server {server} :tool {tool} :args data/arguments}})]\n  \
-         (if (:ok r) (:value r) (fail (:message r))))"
-    )
+/// Reads `SERVER/TOOL`.
+fn names(word: &str) -> Result<(&str, &str), Abort> {
+    if let Some((server, tool)) =
+        word.split_once('/').filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
+    {
+        return Ok((server, tool));
+    }
+    let meant =
+        match word.split_once('.').or(word.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"))) {
+            Some((server, tool)) => format!("did you mean {server}/{tool}? `ptc tools` lists them"),
+            None => format!("`ptc tools {word}` lists the tools of a server"),
+        };
+    Err(Abort::usage(format!("{word:?} is no SERVER/TOOL; {meant}")))
 }
 
-/// Reads `KEY=VALUE …`, or one JSON object.
-fn arguments(words: &[String], tool: Option<&UpstreamTool>) -> Result<Map<String, Value>, Abort> {
-    if let [text] = words
-        && (text == "-" || text.trim_start().starts_with('{'))
-    {
-        let mut read = String::new();
-        let text = if text == "-" {
-            std::io::stdin().read_to_string(&mut read)?;
-            &read
-        } else {
-            text
-        };
-        return serde_json::from_str(text)
-            .map_err(|error| Abort::usage(format!("the arguments are no JSON object: {error}")));
+/// Calls the tool in a run of its own.
+async fn called(
+    booted: &Booted,
+    args: &CallArgs,
+    server: &str,
+    tool: &str,
+    given: Given,
+) -> Result<Called, Abort> {
+    if let Some(why) = down(booted, server) {
+        return Err(did_not_start(&args.upstreams, server, &why));
     }
-    words
-        .iter()
-        .map(|word| {
-            let (key, text) = word
-                .split_once('=')
-                .filter(|(key, _)| !key.is_empty())
-                .ok_or_else(|| Abort::usage(format!("{word:?} is no KEY=VALUE, and no JSON object")))?;
-            Ok((key.to_owned(), typed(text, tool.map(|tool| &tool.input_schema["properties"][key]["type"]))))
+    let known = booted.runtime.catalog().tool(server, tool).cloned();
+    let arguments = Value::Object(given.typed(known.as_deref())).to_string();
+    let limits = args.limits.limits(booted.has_upstreams)?;
+    let (broker, most) = (booted.runtime.broker().clone(), limits.clone());
+    let call = ToolCall { server: server.to_owned(), tool: tool.to_owned(), arguments };
+    let guest = async_guest(interrupted, move |account| async move {
+        ending(&match broker.call(&account, call.clone()).await {
+            Ok(payload) => answered(&payload),
+            Err(error) => not_answered(error, &call, known.as_deref(), &most),
         })
-        .collect()
+    });
+    let outcome = booted.runtime.run_guest(limits, guest).await;
+    let palette = Style::stderr().palette();
+    let answer = outcome
+        .result
+        .map_err(|failure| Abort { exit: Exit::ProgramFailed, message: failure.text("call", palette) })?;
+    let json = answer.json.and_then(Result::ok).unwrap_or_default();
+    let called = serde_json::from_str(&json).map_err(std::io::Error::from)?;
+    if matches!(called, Called::Answered(_)) {
+        outcome.notes.iter().for_each(|note| console::complain(&format!("note: {note}")));
+    }
+    match (&called, down(booted, server)) {
+        (Called::Failed { reason, .. }, Some(why)) if reason == CallFault::UpstreamUnavailable.name() => {
+            Err(did_not_start(&args.upstreams, server, &why))
+        }
+        _ => Ok(called),
+    }
+}
+
+/// Why a server could not start, if that is its state.
+fn down(booted: &Booted, server: &str) -> Option<String> {
+    let servers = booted.runtime.servers();
+    let status = servers.iter().find(|status| *status.name == *server)?;
+    (status.state == UpstreamState::Failed).then(|| status.error.clone().unwrap_or_default())
+}
+
+fn did_not_start(flags: &UpstreamFlags, server: &str, why: &str) -> Abort {
+    let remedy = flags.remedy(server, why).map(|remedy| format!("\n  {remedy}")).unwrap_or_default();
+    Abort { exit: Exit::Upstream, message: format!("{server} did not start: {why}{remedy}") }
+}
+
+fn ending(called: &Called) -> Ending {
+    // All keys are strings, so this cannot fail.
+    let json = serde_json::to_string(called).unwrap_or_default();
+    Ending::with_result(Ok(RenderedValue { json: Some(Ok(json)), ..RenderedValue::from_text(String::new()) }))
+}
+
+fn answered(payload: &CallPayload) -> Called {
+    let value = match payload.value() {
+        PayloadValue::Json(json) => serde_json::from_slice(json).unwrap_or_default(),
+        PayloadValue::Text(text) if looks_like_json(text) => {
+            serde_json::from_str(text).unwrap_or_else(|_| text.into())
+        }
+        PayloadValue::Text(text) => text.into(),
+        PayloadValue::Nothing => Value::Null,
+    };
+    match payload.failure() {
+        None => Called::Answered(value),
+        Some((reason, message)) => {
+            // A tool may say more as data than in words.
+            let more = match value {
+                Value::Null | Value::String(_) => String::new(),
+                value => format!("\n{value}"),
+            };
+            Called::Failed { reason: reason.name().to_owned(), message: format!("{message}{more}") }
+        }
+    }
+}
+
+fn not_answered(error: CallError, call: &ToolCall, tool: Option<&UpstreamTool>, limits: &Limits) -> Called {
+    let ToolCall { server, tool: name, .. } = call;
+    match error {
+        CallError::Wrong(wrong) => {
+            let message = match wrong.problem(server, name) {
+                Some(problem) => format!("{server}/{name}: {problem}"),
+                None => wrong.message.clone(),
+            };
+            let mut hints: Vec<String> = wrong.suggestions().map(str::to_owned).collect();
+            hints.extend(tool.map(|tool| format!("usage: ptc call {server}/{name} {}", usage(tool))));
+            Called::Wrong { message, hints }
+        }
+        CallError::World(fault) => {
+            let flag = match fault.reason {
+                CallFault::ResponseTooLarge => "; --max-upstream-response-bytes sets the limit",
+                _ => "",
+            };
+            Called::Failed {
+                reason: fault.reason.name().to_owned(),
+                message: format!("{}{flag}", fault.message),
+            }
+        }
+        CallError::OverMemory { bytes } => {
+            let most = limits.memory_bytes;
+            let message =
+                format!("the answer has {bytes} bytes, more than fit into {most}; --memory sets the limit");
+            Called::Failed { reason: CallFault::ResponseTooLarge.name().to_owned(), message }
+        }
+    }
+}
+
+/// The arguments of a tool as this command takes them: `KEY=type`, optional ones in brackets.
+fn usage(tool: &UpstreamTool) -> String {
+    let required: Vec<&str> =
+        tool.input_schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let properties = tool.input_schema["properties"].as_object().into_iter().flatten();
+    let shown = properties.map(|(key, schema)| {
+        let kind = schema["type"].as_str().unwrap_or("value");
+        let word = text::one_line(&format!("{key}={kind}"), SHOWN);
+        if required.contains(&key.as_str()) { word } else { format!("[{word}]") }
+    });
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+/// Characters of one argument in a usage line.
+const SHOWN: usize = 100;
+
+/// The arguments as they were typed.
+#[derive(Debug)]
+enum Given {
+    Object(Map<String, Value>),
+    Words(Vec<(String, String)>),
+}
+
+impl Given {
+    /// Reads `KEY=VALUE …`, or one JSON object.
+    fn read(words: &[String]) -> Result<Given, Abort> {
+        if let [text] = words
+            && (text == "-" || text.trim_start().starts_with('{'))
+        {
+            let mut read = String::new();
+            let text = if text == "-" {
+                std::io::stdin().read_to_string(&mut read)?;
+                &read
+            } else {
+                text
+            };
+            let object = serde_json::from_str(text)
+                .map_err(|error| Abort::usage(format!("the arguments are no JSON object: {error}")))?;
+            return Ok(Given::Object(object));
+        }
+        let pair = |word: &String| {
+            let pair = word.split_once('=').filter(|(key, _)| !key.is_empty());
+            let (key, text) =
+                pair.ok_or_else(|| Abort::usage(format!("{word:?} is no KEY=VALUE, and no JSON object")))?;
+            Ok((key.to_owned(), text.to_owned()))
+        };
+        words.iter().map(pair).collect::<Result<_, _>>().map(Given::Words)
+    }
+
+    /// The arguments as JSON, with the types of the schema.
+    fn typed(self, tool: Option<&UpstreamTool>) -> Map<String, Value> {
+        match self {
+            Given::Object(object) => object,
+            Given::Words(words) => words
+                .into_iter()
+                .map(|(key, text)| {
+                    let value = typed(&text, tool.map(|tool| &tool.input_schema["properties"][&key]["type"]));
+                    (key, value)
+                })
+                .collect(),
+        }
+    }
 }
 
 /// Converts a value to the type in the schema. Without a type, it is JSON if it parses as JSON.
@@ -137,6 +279,7 @@ fn typed(text: &str, kind: Option<&Value>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn values_are_what_the_schema_says() {
@@ -146,7 +289,8 @@ mod tests {
         assert_eq!(typed("[1, 2]", None), json!([1, 2]));
         assert_eq!(typed("plain text", None), json!("plain text"));
         let words = |words: &[&str]| {
-            arguments(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>(), None).map(Value::from)
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            Given::read(&words).map(|given| Value::from(given.typed(None)))
         };
         assert_eq!(words(&["a=1", "b=x=y"]).unwrap(), json!({ "a": 1, "b": "x=y" }));
         assert_eq!(words(&["{\"a\": [1]}"]).unwrap(), json!({ "a": [1] }));

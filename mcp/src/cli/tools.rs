@@ -9,7 +9,8 @@ use crate::console::style::Style;
 use crate::redact::visible_line;
 use ptc_runtime::ServerStatus;
 use ptc_runtime::options::RunOptions;
-use ptc_runtime::tools::text::list_entry;
+use ptc_runtime::tools::nearest;
+use ptc_runtime::tools::text::{list_entry, one_line};
 use ptc_runtime::upstream::UpstreamState;
 use serde_json::{Value, json};
 
@@ -43,7 +44,9 @@ pub async fn run(args: ToolsArgs) -> Result<Exit, Abort> {
         servers.retain(|status| &*status.name == server);
         if servers.is_empty() {
             booted.runtime.shutdown().await;
-            return Err(Abort::usage(format!("no server {server} is configured")));
+            let known = booted.runtime.servers();
+            let known: Vec<&str> = known.iter().map(|status| &*status.name).collect();
+            return Err(Abort::usage(format!("no server {server} is configured{}", meant(server, &known))));
         }
         if !tool.is_empty() && is_ready(&servers[0]) {
             return document(&booted, &mut servers, tool, args.output).await;
@@ -56,6 +59,18 @@ pub async fn run(args: ToolsArgs) -> Result<Exit, Abort> {
     }
     Ok(if servers.iter().all(is_ready) { Exit::Ok } else { Exit::Upstream })
 }
+
+/// The nearest of the known names, or else all of them.
+fn meant(wanted: &str, known: &[&str]) -> String {
+    match nearest(wanted, known) {
+        Some(near) => format!("; did you mean {near}?"),
+        None if known.is_empty() => "; there are none".to_owned(),
+        None => format!("; there are {}", one_line(&known.join(", "), LISTED)),
+    }
+}
+
+/// Characters of a list of names.
+const LISTED: usize = 600;
 
 /// Writes the documentation of one tool, as `doc` gives it to programs.
 async fn document(
@@ -70,12 +85,10 @@ async fn document(
         .run(format!("(doc {name})"), RunOptions { want_json: true, ..RunOptions::default() })
         .await;
     booted.runtime.shutdown().await;
-    let known = servers[0].tools.iter().any(|known| *known.name == *tool);
-    if !known {
-        return Err(Abort::usage(format!(
-            "{} has no tool {tool}; `ptc tools {0}` lists them",
-            servers[0].name
-        )));
+    let known: Vec<&str> = servers[0].tools.iter().map(|known| &*known.name).collect();
+    if !known.contains(&tool) {
+        let server = &servers[0].name;
+        return Err(Abort::usage(format!("{server} has no tool {tool}{}", meant(tool, &known))));
     }
     servers[0].tools.retain(|known| *known.name == *tool);
     match (output, outcome.result) {
@@ -96,11 +109,20 @@ fn is_ready(server: &ServerStatus) -> bool {
     server.state == UpstreamState::Ready
 }
 
+/// Characters of a description that a narrow terminal shows all the same.
+const SHORTEST: usize = 30;
+
+fn text_width(text: &str) -> usize {
+    text.chars().count()
+}
+
 fn text_report(has_upstreams: bool, servers: &[ServerStatus]) -> String {
     let style = Style::stdout();
     let mut report = String::new();
     if !has_upstreams {
-        report.push_str("no upstream servers are configured (`ptc --help` says where they are looked up)\n");
+        report.push_str(
+            "no servers are configured; `ptc add` adds one, `ptc config import` those of other hosts\n",
+        );
     }
     for server in servers {
         let state = server.state.name();
@@ -114,8 +136,13 @@ fn text_report(has_upstreams: bool, servers: &[ServerStatus]) -> String {
         for tool in &server.tools {
             let name = style.cyan(&visible_line(&tool.name));
             let (signature, description) = list_entry(tool);
-            let description = style.dim(&visible_line(&description));
-            report.push_str(&format!("  {name} {} {description}\n", visible_line(&signature)));
+            let signature = visible_line(&signature);
+            let taken = 4 + text_width(&tool.name) + text_width(&signature);
+            let room = console::terminal_width().map(|width| width.saturating_sub(taken).max(SHORTEST));
+            let description = room
+                .map_or_else(|| visible_line(&description).into_owned(), |room| one_line(&description, room));
+            let description = style.dim(&description);
+            report.push_str(&format!("  {name} {signature} {description}\n"));
         }
     }
     report

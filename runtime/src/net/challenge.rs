@@ -5,13 +5,16 @@ use crate::secrets::{Cut, shortened};
 /// Characters of a value that are shown.
 const SHOWN: usize = 200;
 
+/// The words for the parameter with which a server asks for OAuth (RFC 9728).
+pub const OAUTH: &str = "described at";
+
 /// Parameters that people can act on, and their names in words.
 const TOLD: [(&str, &str); 6] = [
     ("realm", "realm"),
     ("scope", "scope"),
     ("error", "error"),
     ("error_description", "because"),
-    ("resource_metadata", "described at"),
+    ("resource_metadata", OAUTH),
     ("authorization_uri", "authorised at"),
 ];
 

@@ -2,6 +2,7 @@
 
 use super::address::{AddressClass, class_of_literal};
 use super::connector::Connector;
+use super::error::THROUGH_PROXY;
 use super::{Headers, NetError, NetFault, Payload, Response, TlsOptions};
 use h2::Reason;
 use hyper::body::Incoming;
@@ -153,7 +154,7 @@ impl HttpClient {
     fn failed(&self, error: &legacy::Error, url: &Url, place: &str) -> NetError {
         let proxy = url.as_str().parse().ok().and_then(|to| self.connector.proxy_of(&to));
         match proxy.filter(|_| error.is_connect()) {
-            Some(proxy) => NetError::of_request(error, &format!("{place}, through the proxy {proxy}")),
+            Some(proxy) => NetError::of_request(error, &format!("{place}{THROUGH_PROXY}{proxy}")),
             None => NetError::of_request(error, place),
         }
     }

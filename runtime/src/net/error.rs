@@ -53,8 +53,16 @@ const FAULTS: [(NetFault, &str, &str); 10] = [
     (NetFault::Redirect, "redirected: ", "put the address that the server names into url, if you trust it"),
 ];
 
+/// How a message names the proxy that could not be reached.
+pub(super) const THROUGH_PROXY: &str = ", through the proxy ";
+
 /// What to do about an error with this text, if it is one of [`NetError`].
 pub fn remedy(text: &str) -> Option<&'static str> {
+    if text.contains(THROUGH_PROXY) {
+        return Some(
+            "the proxy does not answer: start it, or correct HTTPS_PROXY, HTTP_PROXY or the proxy of the entry",
+        );
+    }
     FAULTS.iter().find(|(_, phrase, _)| text.contains(phrase)).map(|(_, _, remedy)| *remedy)
 }
 

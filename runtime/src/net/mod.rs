@@ -19,7 +19,7 @@ mod response;
 mod tls;
 
 pub(crate) use challenge::excerpt;
-pub use challenge::explain_challenges;
+pub use challenge::{OAUTH, explain_challenges};
 pub use client::{ClientOptions, HttpClient, Request};
 pub use error::{NetError, NetFault, remedy};
 pub use header::{HeaderError, Headers};

@@ -51,6 +51,8 @@ pub struct RuntimeConfig {
     /// The pause before a failed start of a lenient server is retried without a call; it doubles with every
     /// failure. `None`: only calls retry.
     pub try_again: Option<Duration>,
+    /// The application reports servers that did not start, so the log does not.
+    pub reports_starts: bool,
     /// How long tool lists are valid; `None` freezes those of strict servers when all servers start at once.
     pub snapshot: Option<SnapshotMode>,
     /// The age at which live tool lists are fetched again without a notification. `None`: only after a
@@ -98,6 +100,7 @@ impl Default for RuntimeConfig {
             start: StartPolicy::All,
             start_permits: StartPermits::default(),
             try_again: Some(DEFAULT_TRY_AGAIN),
+            reports_starts: false,
             snapshot: None,
             list_ttl: None,
             results: None,

@@ -194,6 +194,7 @@ impl Supervision {
             start_permits: config.start_permits.clone(),
             failed_start: match (at_once, policy, config.try_again) {
                 (true, Startup::Strict, _) => FailedStart::Reported,
+                (true, Startup::Lenient, _) if config.reports_starts => FailedStart::Reported,
                 (true, Startup::Lenient, Some(pause)) => FailedStart::TriedAgain(pause),
                 (true, Startup::Lenient, None) | (false, ..) => FailedStart::NextCall,
             },

@@ -16,6 +16,9 @@ const LISTED: usize = 40;
 /// Limit of undeclared names that are reported for a call.
 const MOST_UNDECLARED: usize = 10;
 
+/// How a hint with a signature begins.
+const SIGNATURE: &str = "Signature: ";
+
 /// Cost of comparing two names for similarity, in required names checked.
 const LIKENESS: u64 = 16;
 const REQUIRED: usize = 8;
@@ -30,6 +33,16 @@ pub struct WrongCall {
 }
 
 impl WrongCall {
+    /// What is wrong with the arguments, without the words that name the tool; `None` if something else is wrong.
+    pub fn problem(&self, server: &str, tool: &str) -> Option<&str> {
+        self.message.strip_prefix(&rejected(server, tool, ""))
+    }
+
+    /// The hints for callers who have another way to show the signature.
+    pub fn suggestions(&self) -> impl Iterator<Item = &str> {
+        self.hints.iter().map(String::as_str).filter(|hint| !hint.starts_with(SIGNATURE))
+    }
+
     fn new(message: String) -> WrongCall {
         WrongCall { message, hints: Vec::new() }
     }
@@ -269,7 +282,7 @@ pub(crate) fn undeclared_note(server: &str, tool: &UpstreamTool, name: &str, not
 
 /// The hint with the tool's signature.
 pub(crate) fn signature_hint(server: &str, tool: &UpstreamTool) -> String {
-    format!("Signature: {}", text::signature(server, tool))
+    format!("{SIGNATURE}{}", text::signature(server, tool))
 }
 
 /// The names of the configured servers, to append to a message.

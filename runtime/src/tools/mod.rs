@@ -41,6 +41,7 @@ pub(crate) use check::check_value;
 pub(crate) use plain::{PlainArguments, PlainKind};
 pub use policy::{NameRule, Refusal, ToolPattern, ToolPolicy};
 pub use qualified::qualified_name;
+pub use suggest::nearest;
 pub use target::{CallTarget, ListKind};
 pub use tool::{Annotations, Listed, ToolList, UpstreamTool};
 

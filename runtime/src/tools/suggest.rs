@@ -8,7 +8,7 @@ const SHORTEST_BEGINNING: usize = 4;
 
 /// The nearest of the known names, if any is near: the one with few edits, else the shortest with the same
 /// prefix. Case, and `-` for `_`, do not count as differences.
-pub(crate) fn nearest<'k>(wanted: &str, known: &[&'k str]) -> Option<&'k str> {
+pub fn nearest<'k>(wanted: &str, known: &[&'k str]) -> Option<&'k str> {
     if wanted.len() > LONGEST {
         return None;
     }

@@ -58,10 +58,12 @@ impl<L: FlagTable> LimitFlags<L> {
     pub fn is_given(&self, flag: &str) -> Result<bool, Abort> {
         let Some(index) = L::TABLE.iter().position(|row| row.flag == flag) else { return Ok(false) };
         let unit = L::TABLE[index].unit;
-        let read = |name| variables::read(name, parser(unit)).map(|value: Option<u64>| value.is_some());
+        let read = |name, parse: fn(&str) -> _| {
+            variables::read(name, parse).map(|value: Option<u64>| value.is_some())
+        };
         Ok(self.given.iter().any(|(row, _)| *row == index)
-            || read(flag)?
-            || alias(flag).map(read).transpose()?.unwrap_or(false))
+            || read(flag, parser(unit))?
+            || alias(flag).map(|alias| read(alias, earlier(unit))).transpose()?.unwrap_or(false))
     }
 
     /// The limits over these defaults: environment variables, then flags.
@@ -72,7 +74,7 @@ impl<L: FlagTable> LimitFlags<L> {
             let value = match given {
                 Some(value) => Some(value),
                 None => match alias(row.flag) {
-                    Some(alias) => variables::read(alias, parser(row.unit))?,
+                    Some(alias) => variables::read(alias, earlier(row.unit))?,
                     None => None,
                 }
                 .or(variables::read(row.flag, parser(row.unit))?),
@@ -98,10 +100,17 @@ impl<L: FlagTable> clap::Args for LimitFlags<L> {
                 .value_parser(parser(row.unit))
                 .help_heading("Limits")
                 .help(help(row));
-            command.arg(match alias(row.flag) {
-                Some(alias) => arg.alias(alias),
-                None => arg,
-            })
+            let command = command.arg(arg);
+            match alias(row.flag) {
+                Some(alias) => command.arg(
+                    Arg::new(alias)
+                        .long(alias)
+                        .value_parser(earlier(row.unit))
+                        .hide(true)
+                        .conflicts_with(row.flag),
+                ),
+                None => command,
+            }
         })
     }
 
@@ -113,8 +122,7 @@ impl<L: FlagTable> clap::Args for LimitFlags<L> {
 impl<L: FlagTable> clap::FromArgMatches for LimitFlags<L> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let rows = L::TABLE.iter().enumerate();
-        let given =
-            rows.filter_map(|(index, row)| Some((index, *matches.get_one::<u64>(row.flag)?))).collect();
+        let given = rows.filter_map(|(index, row)| Some((index, *given(matches, row.flag)?))).collect();
         Ok(LimitFlags { given, table: PhantomData })
     }
 
@@ -122,6 +130,10 @@ impl<L: FlagTable> clap::FromArgMatches for LimitFlags<L> {
         *self = Self::from_arg_matches(matches)?;
         Ok(())
     }
+}
+
+fn given<'m>(matches: &'m ArgMatches, flag: &str) -> Option<&'m u64> {
+    matches.get_one(flag).or_else(|| matches.get_one(alias(flag)?))
 }
 
 fn help<L: FlagTable>(row: &LimitRow<L>) -> String {
@@ -154,11 +166,28 @@ pub fn parser(unit: Unit) -> fn(&str) -> Result<u64, String> {
             scaled(
                 text,
                 &[("ms", 1), ("s", 1_000), ("m", 60_000)],
-                "a time like 500ms, 10s or 1m; a bare number is milliseconds",
+                "a time with its unit, like 500ms, 10s or 1m",
             )
+            .and_then(|millis| match text.bytes().last() {
+                Some(b'0'..=b'9') if millis > 0 => Err(format!(
+                    "{text} has no unit: write {text}s for seconds, or {text}ms for milliseconds"
+                )),
+                _ => Ok(millis),
+            })
         },
         Unit::Count => |text| scaled(text, &[], "a whole number"),
         Unit::Positive => |text| variables::positive(text).map(|number| number as u64),
+    }
+}
+
+/// [`parser`] for the names of earlier releases, some of which say that they take milliseconds.
+fn earlier(unit: Unit) -> fn(&str) -> Result<u64, String> {
+    match unit {
+        Unit::Millis => |text| match text.parse() {
+            Ok(millis) => Ok(millis),
+            Err(_) => parser(Unit::Millis)(text),
+        },
+        unit => parser(unit),
     }
 }
 
@@ -191,7 +220,9 @@ mod tests {
         assert_eq!(millis("10s"), Ok(10_000));
         assert_eq!(millis("250ms"), Ok(250));
         assert_eq!(millis("1m"), Ok(60_000));
-        assert_eq!(millis("1_500"), Ok(1_500));
+        assert_eq!(millis("0"), Ok(0));
+        assert_eq!(earlier(Unit::Millis)("1500"), Ok(1_500));
+        assert!(millis("20").unwrap_err().contains("20s"), "a bare number is refused");
         assert_eq!(parser(Unit::Count)("5"), Ok(5));
         for wrong in ["", "-1", "k", "1.5", "99999999999999999999"] {
             assert!(bytes(wrong).is_err(), "{wrong}");

@@ -178,11 +178,7 @@ impl PythonFlags {
 
     /// Starts the engine.
     pub async fn engine(&self, limits: &ScriptLimits) -> Result<Arc<dyn Engine>, Abort> {
-        let refused = |why: String| {
-            Abort::usage(format!(
-                "Python scripts cannot be run: {why}. Without `execute_program` in --tools everything else works; {REMEDY}"
-            ))
-        };
+        let refused = |why: String| Abort::usage(format!("Python scripts cannot be run: {why}; {REMEDY}"));
         let ChosenEngine { engine, instead_of } = self.choose(limits).await.map_err(refused)?;
         if let Some(why) = instead_of {
             tracing::warn!("Python scripts run by monty, which has a subset of Python, since {why}");

@@ -8,7 +8,7 @@ use crate::server::gate::Gate;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::Response;
 use axum::routing::{any, get};
 use ptc_runtime::trace::TraceContext;
@@ -32,11 +32,16 @@ pub(super) fn router(state: RouterState) -> Router {
         Some(path) => Router::new().route(&path, get(show_metrics)),
         None => Router::new(),
     };
+    let about = format!("This is ptc, an MCP server. MCP clients connect to {path} of this address.\n");
     paths
         .route(HEALTH, get(health))
         .route(READY, get(ready))
         .route(&path, any(mcp))
-        .fallback(async || reply::text(StatusCode::NOT_FOUND, "not found"))
+        .fallback(async move |request: Request<Body>| match (request.method(), request.uri().path()) {
+            // What a person sees who opens the address in a browser.
+            (&Method::GET, "/") => reply::text(StatusCode::OK, &about),
+            _ => reply::text(StatusCode::NOT_FOUND, "not found"),
+        })
         .method_not_allowed_fallback(async || {
             reply::text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed")
         })
@@ -75,7 +80,7 @@ async fn show_metrics(
     match (authenticate(&server, &request), &server.counts) {
         // The metrics name servers that this token may not know.
         (Ok(holder), Some(_)) if holder.servers().is_some() => {
-            reply::text(StatusCode::FORBIDDEN, "forbidden")
+            reply::text(StatusCode::FORBIDDEN, "forbidden: metrics name servers that this token may not see")
         }
         (Ok(_), Some(counts)) => reply::metrics(&counts.text(&server, &gate)),
         (Ok(_), None) => reply::text(StatusCode::NOT_FOUND, "not found"),

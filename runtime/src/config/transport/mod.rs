@@ -6,6 +6,7 @@ mod local;
 pub(super) use local::FILE_WORK;
 
 use super::entry::EntryReader;
+use super::keys;
 use super::{ConfigError, Shape};
 use crate::secrets::{Credential, names};
 use crate::upstream::{Environment, HttpProtocol, StdioSpec, Transport};
@@ -64,7 +65,12 @@ impl EntryReader<'_> {
                 return Ok(Arc::new(self.http(entry, *protocol)?));
             }
             let known = if entry.contains_key("url") { "mcp_http or sse" } else { names };
-            let message = format!("upstream {server} requires explicit transport: {known}");
+            let hosts = self.shape != Shape::Upstreams;
+            let unknown = entry.keys().find(|key| keys::find(key, hosts).is_none());
+            let meant = unknown
+                .and_then(|key| Some(format!("; \"{key}\": did you mean \"{}\"?", keys::nearest(key)?)));
+            let meant = meant.unwrap_or_default();
+            let message = format!("upstream {server} requires explicit transport: {known}{meant}");
             return Err(self.error(&[], message));
         };
         // `"type": "local"` is a host's word for a command; our `"transport": "local"` has no command.

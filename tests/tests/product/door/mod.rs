@@ -1,4 +1,5 @@
 //! What a new user meets: names, help, exit codes, the first commands.
 
+mod errors;
 mod help;
 mod names;

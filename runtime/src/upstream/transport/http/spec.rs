@@ -5,7 +5,7 @@ use super::life::Life;
 use super::sse::SseChannel;
 use super::streamable::Streamable;
 use super::wire::HttpWire;
-use crate::net::{self, ClientOptions, Headers, HttpClient, Url};
+use crate::net::{self, ClientOptions, Headers, HttpClient, OAUTH, Url};
 use crate::tasks::{self, TaskOwner};
 use crate::upstream::transport::{ConnectContext, Connection, Transport};
 use serde_json::{Value, json};
@@ -71,6 +71,11 @@ impl Transport for HttpSpec {
 
     fn remedy(&self, error: &str) -> String {
         let address = self.address();
+        if error.contains("http 401") && error.contains(OAUTH) {
+            return format!(
+                "the server asks for a login (OAuth), which mcp-remote does: ptc add NAME -- npx -y mcp-remote {address}"
+            );
+        }
         if error.contains("http 401") {
             return "the server wants to know who asks: add a token (auth, or an Authorization header), or \
                 renew the one that is there"

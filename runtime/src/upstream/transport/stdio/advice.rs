@@ -67,6 +67,11 @@ pub(crate) fn of_start(error: &str, command_line: &str) -> String {
         let install = known.map_or("install it", |(_, remedy)| remedy);
         return format!("{install}, or write the full path as command");
     }
+    if let Some(file) = error.strip_prefix("not executable: ") {
+        return format!(
+            "make it executable: chmod +x {file}; or name the interpreter as command and the file in args"
+        );
+    }
     if error.starts_with("handshake timed out") {
         let program =
             command_line.split(' ').next().unwrap_or_default().rsplit('/').next().unwrap_or_default();

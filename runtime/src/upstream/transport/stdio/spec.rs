@@ -48,6 +48,17 @@ impl StdioSpec {
         resolve_command(&self.command, self.directory.as_deref(), own_path)
     }
 
+    /// Why `command` names no program.
+    fn why_not_found(&self) -> String {
+        let own_path = Path::new(&self.command);
+        let path =
+            self.directory.as_deref().map_or(own_path.to_owned(), |directory| directory.join(own_path));
+        match self.command.contains('/') && path.is_file() {
+            true => format!("not executable: {}", self.command),
+            false => format!("command not found: {}", self.command),
+        }
+    }
+
     /// The command line as a person types it. Arguments may hold secrets: what is written is scrubbed later.
     pub(crate) fn command_line(&self) -> String {
         let words = std::iter::once(&self.command).chain(&self.arguments);
@@ -56,7 +67,7 @@ impl StdioSpec {
 
     /// Spawns the server with pipes on all three streams, and this value of [`MARK`].
     pub(super) fn spawn(&self, mark: &str) -> Result<Child, String> {
-        let program = self.resolve().ok_or_else(|| format!("command not found: {}", self.command))?;
+        let program = self.resolve().ok_or_else(|| self.why_not_found())?;
         if let Some(directory) = self.directory.as_ref().filter(|directory| !directory.is_dir()) {
             return Err(format!("working directory does not exist: {}", directory.display()));
         }

@@ -22,6 +22,10 @@ pub(super) struct StderrTail {
 
 impl StderrTail {
     fn push(&self, line: String) {
+        // A line that only underlines a part of the line before it says nothing in a list.
+        if line.chars().all(|c| "^~ ".contains(c)) {
+            return;
+        }
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == KEPT {
             lines.pop_front();

@@ -1,0 +1,199 @@
+//! Errors of commands: exit codes as documented, no text of programs, names and remedies.
+
+use ptc_tests::binary::{Finished, ptc, run, run_ptc};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// A server with a tool that has arguments, one that fails and one that gives much.
+const SERVER: &str = r#"
+import json, sys
+def tool(name, properties, required):
+    return {"name": name, "description": "About " + name + ". " + "words " * 60, "inputSchema": {"type": "object",
+        "properties": properties, "required": required, "additionalProperties": False}}
+tools = [tool("get_time", {"timezone": {"type": "string"}}, ["timezone"]), tool("fail", {}, []), tool("big", {}, [])]
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    method, params = message["method"], message.get("params", {})
+    if method == "initialize":
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "n", "version": "1"}}
+    elif method == "tools/list":
+        result = {"tools": tools}
+    elif method == "tools/call":
+        text = {"get_time": "noon", "fail": "it is broken", "big": "x" * 3000000}[params["name"]]
+        result = {"content": [{"type": "text", "text": text}], "isError": params["name"] == "fail"}
+    else:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "no"}}), flush=True)
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"#;
+
+struct Folder {
+    folder: TempDir,
+}
+
+impl Folder {
+    /// A configuration with the server `time` and these.
+    fn with(more: &[(&str, Value)]) -> Folder {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("server.py");
+        fs::write(&script, SERVER).unwrap();
+        let mut servers = json!({ "time": { "command": "python3", "args": [script] } });
+        for (name, entry) in more {
+            servers[name] = entry.clone();
+        }
+        let file = json!({ "mcpServers": servers });
+        fs::write(folder.path().join("c.json"), file.to_string()).unwrap();
+        Folder { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Finished {
+        let mut command = ptc(arguments);
+        command.env("PTC_UPSTREAMS", self.path("c.json"));
+        run(command, "")
+    }
+}
+
+#[test]
+fn a_wrong_call_is_explained_in_the_notation_of_the_command_line() {
+    let folder = Folder::with(&[]);
+    for (arguments, said) in [
+        (&["time/get_time", "timezon=UTC"][..], "Did you mean timezone?"),
+        (&["time/get_time", "timezon=UTC"], "usage: ptc call time/get_time timezone=string"),
+        (&["time/get_time"], "time/get_time: missing required args timezone"),
+        (&["tiem/get_time"], "Did you mean \"time\"?"),
+        (&["time/get_tim"], "Did you mean \"get_time\"?"),
+        (&["time.get_time"], "did you mean time/get_time?"),
+        (&["time"], "`ptc tools time`"),
+        (&["time/get_time", "{\"a\""], "no JSON object"),
+    ] {
+        let finished = folder.run(&[&["call"], arguments].concat());
+        assert!(finished.stderr.contains(said), "{arguments:?}: {finished:?}");
+        assert_eq!(finished.code, Some(2), "{arguments:?}: {finished:?}");
+        for program in ["tool/call", ":timezon", "-->", ":ok"] {
+            assert!(!finished.stderr.contains(program), "{program}: {finished:?}");
+        }
+    }
+}
+
+#[test]
+fn exit_codes_of_call_say_who_failed() {
+    let folder =
+        Folder::with(&[("broken", json!({ "command": "sh", "args": ["-c", "echo no key >&2; exit 3"] }))]);
+    let answered = folder.run(&["call", "time/get_time", "timezone=UTC"]);
+    assert_eq!((answered.code, answered.stdout.as_str()), (Some(0), "noon\n"));
+    let failed = folder.run(&["call", "time/fail"]);
+    assert_eq!((failed.code, failed.stderr.as_str()), (Some(1), "it is broken\n"));
+    let down = folder.run(&["call", "broken/x"]);
+    assert_eq!(down.code, Some(3), "{down:?}");
+    assert_eq!(down.stderr.matches("stderr: no key").count(), 1, "{down:?}");
+    assert!(down.stderr.contains("broken did not start") && !down.stderr.contains("recovery"), "{down:?}");
+}
+
+#[test]
+fn a_limit_is_named_by_its_flag() {
+    let folder = Folder::with(&[]);
+    let large = folder.run(&["call", "time/big"]);
+    assert!(large.stderr.contains("--max-upstream-response-bytes"), "{large:?}");
+    let enough = folder.run(&["call", "time/big", "--max-upstream-response-bytes", "8M"]);
+    assert_eq!((enough.code, enough.stdout.len()), (Some(0), 3_000_001));
+}
+
+#[test]
+fn a_time_without_a_unit_is_refused() {
+    let refused = run_ptc(&["eval", "1", "--timeout", "20"], "");
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("write 20s for seconds"), "{refused:?}");
+    // The earlier name says its unit.
+    assert_eq!(run_ptc(&["eval", "1", "--program-timeout-ms", "60000"], "").code, Some(0));
+}
+
+#[test]
+fn a_file_without_executable_bit_has_its_own_remedy() {
+    let folder = Folder::with(&[]);
+    let script = folder.path("server.py");
+    let text = json!({ "mcpServers": { "plain": { "command": script } } }).to_string();
+    fs::write(folder.path("c.json"), text).unwrap();
+    let refused = folder.run(&["call", "plain/x"]);
+    assert_eq!(refused.code, Some(3));
+    assert!(refused.stderr.contains("chmod +x"), "{refused:?}");
+}
+
+#[test]
+fn a_dead_proxy_is_named() {
+    let folder =
+        Folder::with(&[("far", json!({ "url": "https://example.com/mcp", "proxy": "http://127.0.0.1:9" }))]);
+    let refused = folder.run(&["call", "far/x"]);
+    assert_eq!(refused.code, Some(3));
+    assert!(refused.stderr.contains("the proxy does not answer"), "{refused:?}");
+}
+
+/// Answers each request with 401 and the document of RFC 9728.
+fn asks_for_a_login() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/mcp", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let _ = stream.read(&mut [0; 8192]);
+            let _ = stream.write_all(
+                b"HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer resource_metadata=\"https://a.example/x\"\r\n\
+                content-length: 0\r\nconnection: close\r\n\r\n",
+            );
+        }
+    });
+    address
+}
+
+#[test]
+fn a_server_that_asks_for_oauth_is_reached_by_mcp_remote() {
+    let address = asks_for_a_login();
+    let folder = Folder::with(&[("linear", json!({ "url": address }))]);
+    for command in [&["call", "linear/x"][..], &["doctor"]] {
+        let said = folder.run(command);
+        let remedy = format!("npx -y mcp-remote {address}");
+        assert!((said.stdout.clone() + &said.stderr).contains(&remedy), "{said:?}");
+    }
+}
+
+#[test]
+fn a_missing_token_says_how_to_make_one() {
+    for short in [None, Some("short")] {
+        let mut command = ptc(&["serve", "--http", "0.0.0.0:0"]);
+        command.envs(short.map(|token| ("PTC_HTTP_AUTH_TOKEN", token)));
+        let refused = run(command, "");
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains("openssl rand -hex 32"), "{refused:?}");
+        assert!(refused.stderr.contains("PTC_HTTP_AUTH_TOKEN"), "{refused:?}");
+    }
+}
+
+#[test]
+fn tools_suggests_names_and_cuts_between_words_with_a_mark() {
+    let folder = Folder::with(&[("odd", json!({ "comand": "x" }))]);
+    for (which, said) in [
+        ("tiem", "did you mean time?"),
+        ("time/get_tim", "did you mean get_time?"),
+        ("xyz", "there are odd, time"),
+    ] {
+        let refused = folder.run(&["tools", which]);
+        assert_eq!(refused.code, Some(2));
+        assert!(refused.stderr.contains(said), "{refused:?}");
+    }
+    let listed = folder.run(&["tools", "time"]).stdout;
+    assert!(
+        listed.lines().filter(|line| line.contains("words")).all(|line| line.ends_with("...")),
+        "{listed}"
+    );
+    let odd = folder.run(&["tools", "odd"]);
+    assert!(odd.stdout.contains("did you mean \"command\"?"), "{odd:?}");
+}
