@@ -12,7 +12,7 @@ use tempfile::TempDir;
 const SERVER: &str = r#"
 import json, sys
 def tool(name, properties, required):
-    return {"name": name, "description": "About " + name + ". " + "words " * 60, "inputSchema": {"type": "object",
+    return {"name": name, "description": "About " + name, "inputSchema": {"type": "object",
         "properties": properties, "required": required, "additionalProperties": False}}
 tools = [tool("get_time", {"timezone": {"type": "string"}}, ["timezone"]), tool("fail", {}, []), tool("big", {}, [])]
 for line in sys.stdin:
@@ -178,7 +178,7 @@ fn a_missing_token_says_how_to_make_one() {
 }
 
 #[test]
-fn tools_suggests_names_and_cuts_between_words_with_a_mark() {
+fn tools_suggests_names_of_servers_tools_and_keys() {
     let folder = Folder::with(&[("odd", json!({ "comand": "x" }))]);
     for (which, said) in [
         ("tiem", "did you mean time?"),
@@ -189,11 +189,6 @@ fn tools_suggests_names_and_cuts_between_words_with_a_mark() {
         assert_eq!(refused.code, Some(2));
         assert!(refused.stderr.contains(said), "{refused:?}");
     }
-    let listed = folder.run(&["tools", "time"]).stdout;
-    assert!(
-        listed.lines().filter(|line| line.contains("words")).all(|line| line.ends_with("...")),
-        "{listed}"
-    );
     let odd = folder.run(&["tools", "odd"]);
     assert!(odd.stdout.contains("did you mean \"command\"?"), "{odd:?}");
 }
