@@ -546,7 +546,12 @@ fn a_changed_tool_list_is_told_to_who_wants_to_know() {
     assert_eq!(client.receive()["params"]["notifications"], json!({}));
     client.send(&stateless(1, "tools/list", json!({})));
     assert_eq!(client.receive()["error"]["code"], -32600, "the id of a subscription is in flight");
-    let server = |name: &str| ServerView { name: name.into(), description: String::new(), tools: None };
+    let server = |name: &str| ServerView {
+        name: name.into(),
+        description: String::new(),
+        tools: None,
+        others: String::new(),
+    };
     let with = |names: &[&str]| {
         let catalog = CatalogView { servers: names.iter().copied().map(server).collect() };
         Arc::new(Facts { catalog, ..Facts::default() })

@@ -87,16 +87,23 @@ fn text<'r>(record: &'r Record<'_>, caps: &Caps) -> Cow<'r, str> {
     let failed = matches!(record.ending, EvalEnding::Error(_));
     let notes = record.run.map_or(&[][..], |run| run.notes.as_slice());
     let (prints, prints_note) = prints.shown(main.len(), caps);
-    if prints.is_empty() && note.is_none() && notes.is_empty() {
+    // A text without quotes and escapes is marked, so that it is not taken for data.
+    let mark = match &record.ending {
+        EvalEnding::Ok { answer, .. } if answer.is_plain => "<text>\n",
+        EvalEnding::Ok { .. } if !prints.is_empty() => "<result>\n",
+        _ => "",
+    };
+    if mark.is_empty() && prints.is_empty() && note.is_none() && notes.is_empty() {
         return main;
     }
     let mut text = String::with_capacity(main.len() + 64);
     if prints.is_empty() {
+        text.push_str(mark);
         text.push_str(&main);
     } else if failed {
         text.push_str(&format!("{main}\n\n<prints>\n{}", prints.join("\n")));
     } else {
-        text.push_str(&format!("<prints>\n{}\n\n<result>\n{main}", prints.join("\n")));
+        text.push_str(&format!("<prints>\n{}\n\n{mark}{main}", prints.join("\n")));
     }
     if let Some(note) = prints_note {
         text.push_str(&format!("\n\n[prints cut: {note}]"));

@@ -65,6 +65,8 @@ pub struct Record<'o> {
 pub fn run_options(profile: Profile, schema: Option<&Schema>, options: &mut RunOptions) {
     let caps = profile.caps();
     options.result_bytes = caps.result_bytes;
+    // A caller with a schema gets data, as in the other profiles.
+    options.plain_text = schema.is_none() && profile == Profile::Slim;
     options.want_json = schema.is_some() || profile != Profile::Slim;
     options.json_bytes = if schema.is_some() { MAX_VALIDATED_BYTES } else { caps.value_bytes };
     options.counted_bytes = COUNTED_BYTES;

@@ -8,6 +8,7 @@ use crate::answer::outcome::WholeOutcomeJson;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
+use crate::redact::stdout_is_terminal;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::Outcome;
 
@@ -48,6 +49,7 @@ pub async fn run(args: EvalArgs) -> Result<Exit, Abort> {
         context,
         limits,
         want_json: args.output == OutputFormat::Json,
+        plain_text: args.output == OutputFormat::Text && stdout_is_terminal(),
         brief_text: args.output == OutputFormat::Text,
         source_name: source.name.clone().into(),
         now_ms: args.now,

@@ -56,6 +56,8 @@ pub struct ServerView {
     pub description: String,
     /// Tools in name order; `None` until the list is known.
     pub tools: Option<Vec<ToolView>>,
+    /// What it has besides tools: `2 resources, 1 prompt`.
+    pub others: String,
 }
 
 /// One tool of a server.
@@ -120,6 +122,7 @@ impl CatalogView {
         let servers = catalog.servers().map(|server| ServerView {
             name: server.name.to_string(),
             description: server.purpose().unwrap_or_default(),
+            others: server.described().map(|tools| tools.offers().counts()).unwrap_or_default(),
             tools: server.described().map(|tools| {
                 let tools = tools.iter().map(|tool| ToolView {
                     name: tool.name.to_string(),
@@ -255,6 +258,7 @@ impl ServerView {
             None => "Tools not loaded yet".to_owned(),
             Some(tools) => format!("{} tool{}", tools.len(), if tools.len() == 1 { "" } else { "s" }),
         };
+        let count = if self.others.is_empty() { count } else { format!("{count}, {}", self.others) };
         format!("- {}:{before} {count}{after}.", one_line(&self.name, NAME))
     }
 }
@@ -292,7 +296,12 @@ mod tests {
 
     fn server(name: &str, description: &str, tools: &[(&str, &str)]) -> ServerView {
         let tools = tools.iter().map(|(name, description)| tool(name, description)).collect();
-        ServerView { name: name.into(), description: description.into(), tools: Some(tools) }
+        ServerView {
+            name: name.into(),
+            description: description.into(),
+            tools: Some(tools),
+            others: String::new(),
+        }
     }
 
     #[test]

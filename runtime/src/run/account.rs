@@ -12,13 +12,17 @@ use super::trace::TraceContext;
 use crate::secrets::{Cut, shortened};
 use crate::sync::Locked;
 use ptc_vm::{Interrupt, InterruptKind};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Limit of notes of one run.
 const MOST_NOTES: usize = 10;
+
+/// Limit of texts of discovery that are recognized in an answer.
+const MOST_DISCOVERED: usize = 5_000;
 
 /// Size limit of one note.
 const NOTE_TEXT: Cut = Cut::Bytes(4_096);
@@ -28,6 +32,12 @@ const MARGIN: Duration = Duration::from_millis(500);
 
 /// Timeout of a call relative to the end of its run: large enough that the run ends first.
 const BEYOND: Duration = Duration::from_secs(60);
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
 
 /// The account of one run. Everything that works for the run shares it.
 pub struct RunAccount {
@@ -45,6 +55,8 @@ pub struct RunAccount {
     /// Calls may take all the time that is left.
     is_margin_dropped: AtomicBool,
     notes: Mutex<Vec<String>>,
+    /// Hashes of the texts that discovery has given.
+    discovered: Mutex<HashSet<u64>>,
     trace: OnceLock<TraceContext>,
     client: OnceLock<CallingClient>,
     ledger: Ledger,
@@ -65,6 +77,7 @@ impl RunAccount {
             longest_encoding: AtomicU64::new(0),
             is_margin_dropped: AtomicBool::new(false),
             notes: Mutex::new(Vec::new()),
+            discovered: Mutex::default(),
             trace: OnceLock::new(),
             client: OnceLock::new(),
             ledger: Ledger::default(),
@@ -179,6 +192,18 @@ impl RunAccount {
         let limit = u32::try_from(self.limits.max_catalog_ops).unwrap_or(u32::MAX);
         let take = |made: u32| (made < limit).then(|| made + 1);
         self.discoveries.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    }
+
+    /// Records texts that discovery gives to the program.
+    pub(crate) fn discover<'t>(&self, texts: impl Iterator<Item = &'t str>) {
+        let mut discovered = self.discovered.locked();
+        let room = MOST_DISCOVERED.saturating_sub(discovered.len());
+        discovered.extend(texts.take(room).map(hash));
+    }
+
+    /// True for a text that discovery has given.
+    pub(crate) fn is_discovered(&self, text: &str) -> bool {
+        self.discovered.locked().contains(&hash(text))
     }
 
     /// Adds a note for the client. Duplicates are dropped, the number of notes is limited, and long ones are

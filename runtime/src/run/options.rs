@@ -18,6 +18,8 @@ pub struct RunOptions {
     pub limits: Limits,
     /// Size limit of `RenderedValue::text`; the rest is cut.
     pub result_bytes: usize,
+    /// Render a text with line breaks as it is, and answers of `doc`, `dir` and `apropos` one below the other.
+    pub plain_text: bool,
     /// Render `RenderedValue::json`.
     pub want_json: bool,
     /// Size limit of `RenderedValue::json`.
@@ -71,6 +73,7 @@ impl Default for RunOptions {
             strict_data: false,
             limits: Limits::default(),
             result_bytes: usize::MAX,
+            plain_text: false,
             want_json: false,
             json_bytes: usize::MAX,
             counted_bytes: 0,

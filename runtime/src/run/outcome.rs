@@ -117,6 +117,9 @@ pub struct RenderedValue {
     pub completion: Completion,
     /// `pr-str` text, cut at `RunOptions::result_bytes`.
     pub text: String,
+    /// True when `text` is not `pr-str` text, but the text itself, with its line breaks
+    /// (`RunOptions::plain_text`).
+    pub is_plain: bool,
     /// True when `text` was cut.
     pub truncated: bool,
     /// Size of the whole text, even if it was cut; one more than `RunOptions::counted_bytes` when it is
@@ -140,6 +143,7 @@ impl RenderedValue {
         RenderedValue {
             completion,
             text,
+            is_plain: false,
             truncated: false,
             text_bytes,
             saved_bytes: 0,

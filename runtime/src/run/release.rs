@@ -59,6 +59,7 @@ fn clean_answer(answer: &mut RenderedValue, secrets: &SecretRegistry) {
     let RenderedValue {
         completion: _,
         text,
+        is_plain: _,
         truncated,
         text_bytes: _,
         saved_bytes: _,

@@ -10,15 +10,15 @@
 //! - `qualified`: names of tools with their servers
 //! - `check`: checks JSON arguments against their schema
 //! - `call_messages`: texts about wrong calls; the same for literal calls, computed ones and JSON callers
-//! - `docstring`: parameters in descriptions; [`text`]: tools as text; [`visible`]: makes invisible characters of servers' texts visible; `suggest`:
+//! - `offers`: resources and prompts of a server; [`text`]: tools as text; [`visible`]: makes invisible characters of servers' texts visible; `suggest`:
 //!   the nearest known name
 
 pub(crate) mod call_messages;
 mod catalog;
 mod check;
-mod docstring;
 pub(crate) mod expectation;
 pub(crate) mod observed_results;
+mod offers;
 mod plain;
 mod policy;
 mod qualified;
@@ -38,6 +38,7 @@ pub use catalog::{Catalog, CatalogServer, LookUp, ServerNames, SharedCatalog, Sn
 pub use check::check_arguments;
 #[cfg(feature = "agent")]
 pub(crate) use check::check_value;
+pub use offers::Offers;
 pub(crate) use plain::{PlainArguments, PlainKind};
 pub use policy::{NameRule, Refusal, ToolPattern, ToolPolicy};
 pub use qualified::qualified_name;

@@ -82,7 +82,7 @@ impl ToolPolicy {
 
     /// The requests for resources and prompts that `server` may not be sent; all of them are read-only. The
     /// lists name them by their methods, so an allow list refuses those that it does not name.
-    pub(super) fn refused_requests(&self, server: &str) -> impl Iterator<Item = (&'static str, Refusal)> {
+    pub(crate) fn refused_requests(&self, server: &str) -> impl Iterator<Item = (&'static str, Refusal)> {
         CallTarget::METHODS
             .into_iter()
             .filter_map(move |method| Some((method, self.refusal_by_name(server, method)?)))

@@ -1,6 +1,7 @@
 //! The target of a call: a tool, a resource, a prompt or a list.
 
 use super::tool::{Annotations, UpstreamTool};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ pub enum CallTarget {
 }
 
 /// Lists other than that of tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ListKind {
     /// Resources.
     Resources,
@@ -31,6 +32,35 @@ pub enum ListKind {
 }
 
 impl ListKind {
+    /// All of them.
+    pub const ALL: [ListKind; 3] = [ListKind::Resources, ListKind::Templates, ListKind::Prompts];
+
+    /// The capability of a server that has such lists.
+    pub(crate) const fn capability(self) -> &'static str {
+        match self {
+            ListKind::Resources | ListKind::Templates => "resources",
+            ListKind::Prompts => "prompts",
+        }
+    }
+
+    /// The member of an entry that requests name.
+    pub(crate) const fn address(self) -> &'static str {
+        match self {
+            ListKind::Resources => "uri",
+            ListKind::Templates => "uriTemplate",
+            ListKind::Prompts => "name",
+        }
+    }
+
+    /// The words for one entry, and for several.
+    pub(crate) const fn words(self) -> (&'static str, &'static str) {
+        match self {
+            ListKind::Resources => ("resource", "resources"),
+            ListKind::Templates => ("resource template", "resource templates"),
+            ListKind::Prompts => ("prompt", "prompts"),
+        }
+    }
+
     /// The method, and the member of its result that holds the list.
     pub const fn parts(self) -> (&'static str, &'static str) {
         match self {

@@ -1,13 +1,14 @@
 //! Describes tools as text: arguments, an example call, documentation, one-line summaries.
 
-use super::docstring::without_parameters;
+use super::offers::Offer;
 use super::schema::{key, word};
 use super::signature::alternative::{Constraint, Demand, Plain};
+use super::signature::docstring::without_parameters;
 use super::signature::example;
 use super::signature::typed::{Signature, compact, result, typed};
 use super::signature::variants::Variants;
 use super::visible::{shown_name, visible};
-use super::{Annotations, CatalogServer, ListKind, UpstreamTool};
+use super::{Annotations, CatalogServer, ListKind, ToolList, UpstreamTool};
 use crate::secrets::{Cut, dotted};
 use serde_json::Value as Json;
 use std::borrow::Cow;
@@ -30,6 +31,9 @@ const MOST_LOOKED_AT: usize = 2_000;
 
 /// Depth limit of explained nested arguments.
 const DEEPEST_EXPLAINED: usize = 3;
+
+/// Limit of resources, and of prompts, that are listed with a server.
+const MOST_OFFERS: usize = 10;
 
 /// A hint of an upstream about a tool.
 pub(crate) struct Hint {
@@ -104,26 +108,14 @@ pub(crate) fn summary(name: &str, description: Option<&str>) -> String {
 
 /// The first sentence of a description of a tool on one line, cut at the end of a word.
 fn short_sentence(text: &str) -> String {
-    let text = text.trim();
-    let paragraph = text.split("\n\n").next().unwrap_or_default();
-    let line = one_line(paragraph, DESCRIPTION);
-    let ends = line.match_indices(['.', '!', '?']).map(|(at, _)| at + 1);
-    let is_end = |at: &usize| {
-        let next = line[*at..].strip_prefix(' ').and_then(|rest| rest.chars().next());
-        next.is_some_and(|next| !next.is_lowercase())
-            && !ABBREVIATIONS.iter().any(|word| line[..*at].ends_with(word))
-    };
-    let sentence = ends.into_iter().find(is_end).map_or(line.as_str(), |end| &line[..end]);
-    if sentence.chars().count() <= SUMMARY {
-        return sentence.trim_end_matches(['.', ':']).to_owned();
+    let line = one_line(first_sentence(text).unwrap_or(text), DESCRIPTION);
+    if line.chars().count() <= SUMMARY {
+        return line.trim_end_matches(['.', ':']).to_owned();
     }
-    let cut: String = sentence.chars().take(SUMMARY).collect();
+    let cut: String = line.chars().take(SUMMARY).collect();
     let whole = cut.rfind(' ').map_or(cut.as_str(), |end| &cut[..end]);
     format!("{}...", whole.trim_end_matches([',', ';', ':', '.', ' ']))
 }
-
-/// Words with a period that does not end a sentence.
-const ABBREVIATIONS: [&str; 5] = ["e.g.", "i.e.", "etc.", "vs.", "cf."];
 
 /// What a list says of a tool: its signature and the first sentence of its description.
 pub fn list_entry(tool: &UpstreamTool) -> (String, String) {
@@ -256,13 +248,45 @@ pub(crate) fn about_server(server: &CatalogServer, is_hidden: bool) -> String {
         format!("listed by (dir {name})")
     };
     text.push_str(&format!("\nTools: {count}, {way}"));
-    for (what, target) in [("Resources", ListKind::Resources), ("Prompts", ListKind::Prompts)] {
-        let is_open = tools.is_some_and(|tools| tools.request_refusal(target.parts().0).is_none());
-        if is_open {
-            text.push_str(&format!("\n{what}: ({} {{:server {name}}})", target.form()));
+    for list in tools.into_iter().flat_map(|tools| tools.offers().lists()) {
+        let (count, form) = (list.count(), list.kind.form());
+        let first = list.entries.first();
+        let used = first.map(|entry| format!(", {}", use_form(list.kind, &server.name, entry)));
+        let used = used.unwrap_or_default();
+        text.push_str(&format!("\nAlso {count}: ({form} {{:server {name}}}){used}"));
+        for entry in list.entries.iter().take(MOST_OFFERS) {
+            text.push_str(&format!("\n  {}", entry.line()));
+        }
+        if list.entries.len() > MOST_OFFERS {
+            text.push_str("\n  …");
         }
     }
     text
+}
+
+/// The form that uses an entry of a list.
+pub(crate) fn use_form(kind: ListKind, server: &str, entry: &Offer) -> String {
+    let (server, address) = (Json::from(server), Json::from(&*entry.address));
+    match kind {
+        ListKind::Resources | ListKind::Templates => {
+            format!("(resource/read {{:server {server} :uri {address}}})")
+        }
+        ListKind::Prompts => {
+            let arguments = if entry.arguments.is_empty() { "" } else { " :args " };
+            format!("(prompt/get {{:server {server} :name {address}{arguments}{}}})", entry.arguments)
+        }
+    }
+}
+
+/// What a server has besides tools, for a note: `2 resources: memo://notes, memo://dot`.
+pub(crate) fn offers_note(tools: &ToolList) -> Option<String> {
+    let lists = tools.offers().lists().map(|list| {
+        let shown = list.entries.iter().take(MOST_OFFERS).map(|entry| entry.address.as_str());
+        let shown = shown.collect::<Vec<_>>().join(", ");
+        if shown.is_empty() { list.count() } else { format!("{}: {shown}", list.count()) }
+    });
+    let lists: Vec<String> = lists.collect();
+    (!lists.is_empty()).then(|| lists.join("; "))
 }
 
 /// The documentation of one tool; `seen` is the observed shape of its results if it declares none.

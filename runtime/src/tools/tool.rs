@@ -1,5 +1,6 @@
 //! One tool as an upstream lists it, and the tool list of a server.
 
+use super::offers::Offers;
 use super::policy::{Refusal, ToolPolicy};
 use crate::run::outcome::Effect;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -187,6 +188,8 @@ pub struct Listed {
     pub cut: Option<Arc<str>>,
     /// The server's text about itself.
     pub instructions: Option<Arc<str>>,
+    /// Resources and prompts.
+    pub offers: Offers,
 }
 
 impl From<Vec<UpstreamTool>> for Listed {
@@ -203,6 +206,7 @@ pub struct ToolList {
     notes: Vec<String>,
     cut: Option<Arc<str>>,
     instructions: Option<Arc<str>>,
+    offers: Offers,
     /// Requests, other than tool calls, that the server may not be sent.
     refused_requests: BTreeMap<&'static str, Refusal>,
 }
@@ -210,9 +214,11 @@ pub struct ToolList {
 impl ToolList {
     /// The tools of `server`; of two tools with one name the first counts.
     pub fn new(server: &str, listed: impl Into<Listed>, policy: &ToolPolicy) -> ToolList {
-        let Listed { tools, broken, notes, cut, instructions } = listed.into();
+        let Listed { tools, broken, notes, cut, instructions, mut offers } = listed.into();
         let refused_requests = policy.refused_requests(server).collect();
         let mut list = ToolList { notes, cut, instructions, refused_requests, ..ToolList::default() };
+        offers.retain(|kind| list.request_refusal(kind.parts().0).is_none());
+        list.offers = offers;
         let names: Vec<&str> =
             tools.iter().map(|tool| &*tool.name).chain(broken.iter().map(|name| &**name)).collect();
         // If the list was cut, missing names cannot be reported.
@@ -253,6 +259,11 @@ impl ToolList {
     /// The server's text about itself.
     pub fn instructions(&self) -> Option<&str> {
         self.instructions.as_deref()
+    }
+
+    /// Its resources and prompts.
+    pub fn offers(&self) -> &Offers {
+        &self.offers
     }
 
     /// Why the server may not be sent this request.

@@ -47,7 +47,7 @@ fn main() {
         match message["method"].as_str().unwrap_or_default() {
             "initialize" => {
                 probe.offered = params["capabilities"].clone();
-                let answer = json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
+                let answer = json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {}, "resources": {}, "prompts": {} },
                     "serverInfo": { "name": "probe", "version": "1" },
                     "instructions": "Ask it for\nechoes." });
                 reply(id, &answer);

@@ -24,4 +24,5 @@ mod spilled;
 mod task;
 mod task_contract;
 mod terminal_text;
+mod text_values;
 mod tool_list;

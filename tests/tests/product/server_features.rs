@@ -132,6 +132,38 @@ fn lists_of_the_configuration_name_them_by_their_methods() {
 }
 
 #[test]
+fn discovery_shows_resources_and_prompts_where_they_exist() {
+    let config = Upstreams::probe().add("bare", bare()).write();
+    let flags = config.flags(&[]);
+    let program = "[(apropos \"dot\" {:load true}) (apropos \"prompt greet\" {:load true :limit 1})
+                    (count (dir 'probe)) (doc 'bare) (count (dir 'bare))]";
+    let report = eval(program, &flags);
+    let [notes, greet, _, bare, _] = report["json"].as_array().expect("a list").as_slice() else {
+        panic!("{report:#}")
+    };
+    assert_eq!(notes, &json!(["(resource/read {:server \"probe\" :uri \"memo://dot\"}) - dot"]));
+    assert_eq!(greet, &json!(["(prompt/get {:server \"probe\" :name \"greet\" :args {:who string}})"]));
+    let said = report["notes"].to_string();
+    assert!(
+        said.contains("dir: probe also has 2 resources: memo://notes, memo://dot; 1 resource template: ")
+            && !said.contains("dir: bare also has"),
+        "{said}"
+    );
+    assert!(!bare.as_str().expect("a text").contains("Also"), "{bare}");
+    // The line of the server.
+    let mut server = Server::start(&flags);
+    server.run("(map (fn [s] (count (dir (:name s)))) (tool/servers))");
+    let tools = server.request("tools/list", json!({})).to_string();
+    assert!(tools.contains("6 tools, 2 resources, 1 resource template, 1 prompt."), "{tools}");
+    // What may not be requested is not there.
+    let mut entry = probe_server(&[]);
+    entry["tools"] = json!({ "block": ["resources/*"] });
+    let config = Upstreams::default().add("probe", entry).write();
+    let doc = eval("(doc 'probe)", &config.flags(&[]))["json"].to_string();
+    assert!(doc.contains("Also 1 prompt") && !doc.contains("resource"), "{doc}");
+}
+
+#[test]
 fn what_a_server_says_about_itself_is_shown() {
     let config = Upstreams::probe().write();
     let report =
@@ -142,7 +174,12 @@ fn what_a_server_says_about_itself_is_shown() {
     assert_eq!(
         doc,
         "probe\nInstructions: Ask it for\n  echoes.\nTools: 6, listed by (dir \"probe\")\n\
-         Resources: (resource/list {:server \"probe\"})\nPrompts: (prompt/list {:server \"probe\"})"
+         Also 2 resources: (resource/list {:server \"probe\"}), \
+         (resource/read {:server \"probe\" :uri \"memo://notes\"})\n  memo://notes - notes\n  memo://dot - dot\n\
+         Also 1 resource template: (resource/templates {:server \"probe\"}), \
+         (resource/read {:server \"probe\" :uri \"memo://numbers/{n}\"})\n  memo://numbers/{n} - numbers\n\
+         Also 1 prompt: (prompt/list {:server \"probe\"}), \
+         (prompt/get {:server \"probe\" :name \"greet\" :args {:who string}})\n  greet {:who string}"
     );
     assert_eq!((line, tools), (&json!("Ask it for echoes."), &json!(6)));
     assert!(report["notes"].to_string().contains("dir: probe says: Ask it for echoes."), "{report:#}");

@@ -5,6 +5,9 @@
 
 mod float;
 mod integer;
+mod plain;
+
+pub use plain::plain_into;
 
 pub(crate) use float::{Decimal, float_text};
 pub(crate) use integer::{write_big_radix, write_integer, write_radix};

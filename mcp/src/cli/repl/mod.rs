@@ -21,7 +21,7 @@ use crate::answer::outcome::{call_fault, millis};
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
-use crate::redact::visible_line;
+use crate::redact::{stdout_is_terminal, visible_line};
 use balance::{Brackets, InputBalance};
 use commands::{COMMANDS, ReplCommand};
 use editor::{Terminal, TerminalInput};
@@ -262,6 +262,7 @@ impl Repl {
         let options = RunOptions {
             limits: self.limits,
             result_bytes: SHOWN_BYTES,
+            plain_text: stdout_is_terminal(),
             want_json: true,
             json_bytes: TABLE_BYTES,
             brief_text: true,
@@ -304,6 +305,9 @@ impl Repl {
         match &outcome.result {
             Ok(answer) if shows_value => {
                 let more = if answer.truncated { " …\n" } else { "\n" };
+                if answer.is_plain {
+                    console::write_line(&Style::stdout().dim("<text>"))?;
+                }
                 console::write_data([answer.text.as_str(), more])?;
             }
             Ok(_) => {}

@@ -121,6 +121,7 @@ mod tests {
             name: format!("server-{index}"),
             description: "A server".into(),
             tools: Some((0..tools).map(tool).collect()),
+            others: String::new(),
         };
         let catalog = CatalogView { servers: (0..servers).map(server).collect() };
         Facts { catalog, max_calls: 50, timeout_ms: 10_000, profile: Profile::Structured, ..Facts::default() }

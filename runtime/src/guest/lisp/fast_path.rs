@@ -12,7 +12,7 @@ use super::rendering::{self, may_have_media};
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Completion, Ending, Outcome, RenderedValue};
 use crate::run::release::release;
-use ptc_vm::print::pr_str_into;
+use ptc_vm::print::{plain_into, pr_str_into};
 use ptc_vm::{Exit, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -128,6 +128,7 @@ impl Prepared {
             let RenderedValue {
                 completion,
                 text,
+                is_plain,
                 truncated,
                 text_bytes,
                 saved_bytes,
@@ -140,9 +141,18 @@ impl Prepared {
                 Exit::Return => Completion::Return,
                 _ => return false,
             };
-            let Ok(extent) = pr_str_into(cx, ended.value, options.text_limit(), text) else {
-                return false;
+            // A tiny program has no answers of discovery.
+            let plain = match options.plain_text {
+                true => plain_into(cx, ended.value, options.text_limit(), &|_| false, text),
+                false => Ok(None),
             };
+            let Ok(plain) = plain else { return false };
+            *is_plain = plain.is_some();
+            let printed = match plain {
+                Some(extent) => Ok(extent),
+                None => pr_str_into(cx, ended.value, options.text_limit(), text),
+            };
+            let Ok(extent) = printed else { return false };
             if may_have_media(text, options) {
                 return false;
             }

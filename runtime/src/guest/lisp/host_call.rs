@@ -65,7 +65,10 @@ pub(super) fn plan(
             let providers = environment.providers(seen.as_ref());
             let step = discovery::step(cx, &providers, broker, account, form, arguments, is_loaded)?;
             Ok(match step {
-                Step::Answer(reply) => Plan::Answer(reply),
+                Step::Answer(reply) => {
+                    account.discover(reply.texts());
+                    Plan::Answer(reply)
+                }
                 Step::Load(upstreams) => Plan::LoadAll(upstreams),
             })
         }

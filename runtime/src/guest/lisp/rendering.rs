@@ -8,7 +8,7 @@ use crate::run::outcome::{Completion, Failure, JsonRefusal, RenderedValue, Repor
 use ptc_compiler::Rejection;
 use ptc_compiler::diagnostic::{Diagnostic, Severity};
 use ptc_vm::json::{EncodeFailure, Keys, encode};
-use ptc_vm::print::TextLimit;
+use ptc_vm::print::{Extent, Printed, TextLimit, plain_into, pr_str};
 use ptc_vm::{BoundedText, Exit, Fault, Isolate, Reason, UnitId};
 
 /// How many findings of the compiler are rendered.
@@ -27,7 +27,7 @@ pub(crate) fn result(
         _ => Completion::Value,
     };
     isolate.result(|cx, value| {
-        let printed = ptc_vm::print::pr_str(cx, value, options.text_limit())?;
+        let (printed, is_plain) = text(cx, value, options, account, exit)?;
         if let Exit::Fail(fault) = exit {
             let message = String::from(match value.as_str() {
                 Some(text) if !printed.truncated => BoundedText::new(text),
@@ -56,11 +56,31 @@ pub(crate) fn result(
             text_bytes: printed.bytes as u64,
             saved_bytes: printed.saved as u64,
             text: printed.text,
+            is_plain,
             is_nil: value.is_nil(),
             json,
             media,
         }))
     })
+}
+
+/// The text of a value, and whether it is plain.
+fn text(
+    cx: &mut ptc_vm::Context,
+    value: &ptc_vm::Value,
+    options: &RunOptions,
+    account: &RunAccount,
+    exit: &Exit,
+) -> Result<(Printed, bool), Box<Fault>> {
+    let mut text = String::new();
+    if options.plain_text && !matches!(exit, Exit::Fail(_)) {
+        let is_listed = |text: &str| account.is_discovered(text);
+        let plain = plain_into(cx, value, options.text_limit(), &is_listed, &mut text)?;
+        if let Some(Extent { truncated, bytes, saved }) = plain {
+            return Ok((Printed { text, truncated, bytes, saved }, true));
+        }
+    }
+    Ok((pr_str(cx, value, options.text_limit())?, false))
 }
 
 /// Whether a value with this text, which is not cut, may contain images or sounds.

@@ -4,7 +4,7 @@ use super::client::{Question, RpcClient};
 use super::dialect::{Dialect, HANDSHAKE, STATELESS, client_info};
 use crate::net::excerpt;
 use crate::secrets::{Cut, SecretRegistry, shortened};
-use crate::tools::{CallTarget, Listed, visible};
+use crate::tools::{CallTarget, ListKind, Listed, Offers, visible};
 use crate::upstream::jsonrpc::error::METHOD_NOT_FOUND;
 use crate::upstream::listing::{CATALOG, Listing, PAGE_BYTES};
 use crate::upstream::request::Era;
@@ -41,6 +41,8 @@ pub(super) struct Hello {
     pub(super) offers_changes: bool,
     /// The server's text about itself.
     pub(super) instructions: Option<Arc<str>>,
+    /// The lists, other than that of tools, that it declares.
+    pub(super) lists: Vec<ListKind>,
 }
 
 #[derive(Deserialize)]
@@ -50,6 +52,8 @@ struct InitializeResult {
     protocol_version: String,
     #[serde(default)]
     server_info: ServerInfo,
+    #[serde(default)]
+    capabilities: Value,
     /// Of any type: a wrong type here must not fail the handshake.
     #[serde(default)]
     instructions: Value,
@@ -76,6 +80,16 @@ struct DiscoverResult {
 
 /// Size limit of instructions.
 const INSTRUCTIONS: usize = 16 << 10;
+
+/// Size limit of the first page of a list of resources or prompts.
+const OFFER_BYTES: usize = 1 << 20;
+
+/// How long a start waits for lists of resources and prompts.
+const OFFER_PATIENCE: Duration = Duration::from_secs(3);
+
+fn declared_lists(capabilities: &Value) -> Vec<ListKind> {
+    ListKind::ALL.into_iter().filter(|kind| capabilities[kind.capability()].is_object()).collect()
+}
 
 fn instructions(said: &Value) -> Option<Arc<str>> {
     let text = said.as_str()?.trim();
@@ -172,7 +186,8 @@ impl Greeting<'_> {
         let info = ServerInfo { name: text("name"), version: text("version") };
         let offers_changes = result.capabilities["tools"]["listChanged"] == Value::Bool(true);
         let instructions = instructions(&result.instructions);
-        Discovery::Stateless(Hello { dialect, server_info: info.text(), offers_changes, instructions })
+        let lists = declared_lists(&result.capabilities);
+        Discovery::Stateless(Hello { dialect, server_info: info.text(), offers_changes, instructions, lists })
     }
 
     async fn initialize(&self) -> Result<Hello, UpstreamFault> {
@@ -193,7 +208,30 @@ impl Greeting<'_> {
         self.client.connection.notify("notifications/initialized", dialect.version());
         // In this era the server sends notifications without a subscription.
         let (server_info, instructions) = (result.server_info.text(), instructions(&result.instructions));
-        Ok(Hello { dialect, server_info, offers_changes: false, instructions })
+        let lists = declared_lists(&result.capabilities);
+        Ok(Hello { dialect, server_info, offers_changes: false, instructions, lists })
+    }
+
+    /// Loads the first page of these lists. What the server does not give in time is not known.
+    pub(super) async fn list_offers(&self, dialect: &Dialect, kinds: &[ListKind]) -> Offers {
+        let ask = |kind: ListKind| async move {
+            let (method, _) = kind.parts();
+            let target = CallTarget::Protocol(method);
+            let (params, era) = (dialect.params(""), dialect.era());
+            let question = Question { target, params, era, max_bytes: OFFER_BYTES, trace: None };
+            let answer = self.client.ask(question, self.patience.min(OFFER_PATIENCE)).await;
+            (kind, answer.and_then(|answer| self.decode::<Value>(&answer, method)))
+        };
+        let pages = futures_util::future::join_all(kinds.iter().map(|kind| ask(*kind))).await;
+        let mut offers = Offers::default();
+        for (kind, page) in pages {
+            match page {
+                // Declared as a capability, and not there.
+                Err(UpstreamFault::Rpc(error)) if error.code == METHOD_NOT_FOUND => {}
+                page => offers.add(kind, page.as_ref().ok()),
+            }
+        }
+        offers
     }
 
     /// Loads the whole tool list; a server without tools has an empty one.

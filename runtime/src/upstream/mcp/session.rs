@@ -6,9 +6,9 @@ use super::features;
 use super::handshake::{Greeting, Hello};
 use super::mirror::MirroredArguments;
 use crate::secrets::SecretRegistry;
-use crate::tools::{CallTarget, Listed};
+use crate::tools::{CallTarget, ListKind, Listed};
 use crate::upstream::request::Envelope;
-use crate::upstream::transport::{ConnectContext, Connection, ConnectionEnd, Opened, Opening};
+use crate::upstream::transport::{ConnectContext, Connection, ConnectionEnd, MayList, Opened, Opening};
 use crate::upstream::{CallResult, ServerRequest, UpstreamFault};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -55,6 +55,20 @@ impl McpSession {
         listed
     }
 
+    /// The whole tool list, with the other lists that may be requested.
+    async fn list(
+        &self,
+        hello: &Hello,
+        patience: Duration,
+        may_list: MayList,
+    ) -> Result<Listed, UpstreamFault> {
+        let greeting = self.greeting(patience);
+        let kinds: Vec<ListKind> = hello.lists.iter().copied().filter(|kind| may_list.has(*kind)).collect();
+        let (listed, offers) =
+            tokio::join!(greeting.list_tools(&hello.dialect), greeting.list_offers(&hello.dialect, &kinds));
+        Ok(self.completed(Listed { offers, ..listed? }, hello))
+    }
+
     async fn ask(
         &self,
         method: &'static str,
@@ -78,10 +92,9 @@ impl Connection for McpSession {
     async fn open(&self, opening: Opening) -> Result<Opened, UpstreamFault> {
         let greeting = self.greeting(opening.patience);
         let hello = greeting.greet(opening.ended_silently).await?;
-        let listed = greeting.list_tools(&hello.dialect).await?;
         let hello = self.hello.get_or_init(|| hello);
         Ok(Opened {
-            listed: self.completed(listed, hello),
+            listed: self.list(hello, opening.patience, opening.may_list).await?,
             server_info: hello.server_info.clone(),
             version: hello.dialect.version().to_owned(),
             tools_may_change: true,
@@ -109,10 +122,8 @@ impl Connection for McpSession {
         if is_prompt { features::prompt(result.answer()) } else { Ok(result) }
     }
 
-    async fn list_tools(&self, patience: Duration) -> Result<Listed, UpstreamFault> {
-        let hello = self.hello()?;
-        let listed = self.greeting(patience).list_tools(&hello.dialect).await?;
-        Ok(self.completed(listed, hello))
+    async fn list_tools(&self, patience: Duration, may_list: MayList) -> Result<Listed, UpstreamFault> {
+        self.list(self.hello()?, patience, may_list).await
     }
 
     /// The stateless era has to subscribe to changes; in the other one they are reported unasked.

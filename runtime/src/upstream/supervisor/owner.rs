@@ -7,7 +7,9 @@ use crate::tasks::{self, TaskOwner};
 use crate::tools::{Listed, SnapshotMode, ToolList};
 use crate::upstream::UpstreamFault;
 use crate::upstream::mcp::McpSession;
-use crate::upstream::transport::{ConnectContext, Connection, ConnectionEnd, Opened, Opening, ServerEvents};
+use crate::upstream::transport::{
+    ConnectContext, Connection, ConnectionEnd, MayList, Opened, Opening, ServerEvents,
+};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
@@ -319,7 +321,7 @@ impl Owner {
     async fn start(&mut self, reached: &Reached, begun: Instant) -> Result<bool, End> {
         let about = self.about.clone();
         let patience = about.handshake_timeout;
-        let opening = Opening { patience, ended_silently: self.ended_silently };
+        let opening = Opening { patience, ended_silently: self.ended_silently, may_list: may_list(&about) };
         let startup = within(begun, patience, reached.connection.open(opening));
         tokio::pin!(startup);
         let started = loop {
@@ -381,7 +383,7 @@ impl Owner {
                     return end;
                 },
                 () = changed, if live && listing.is_none() => {
-                    listing = Some(connection.list_tools(about.handshake_timeout));
+                    listing = Some(connection.list_tools(about.handshake_timeout, may_list(&about)));
                 }
                 listed = finished(&mut listing) => {
                     match listed {
@@ -411,6 +413,12 @@ impl Owner {
             }
         }
     }
+}
+
+/// The lists of resources and prompts that the policy allows to request.
+fn may_list(about: &SupervisorOptions) -> MayList {
+    let refused: Vec<&str> = about.policy.refused_requests(&about.name).map(|(method, _)| method).collect();
+    MayList::without(&refused)
 }
 
 /// The effect of a command on a server that is starting or ready.

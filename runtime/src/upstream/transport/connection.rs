@@ -1,6 +1,6 @@
 //! A server that was reached: what every transport gives, and what the session of MCP wraps.
 
-use crate::tools::Listed;
+use crate::tools::{ListKind, Listed};
 use crate::upstream::{CallResult, ServerRequest, UpstreamFault};
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub trait Connection: Send + Sync {
     ///
     /// # Errors
     /// There is no list.
-    async fn list_tools(&self, _patience: Duration) -> Result<Listed, UpstreamFault> {
+    async fn list_tools(&self, _patience: Duration, _may_list: MayList) -> Result<Listed, UpstreamFault> {
         Ok(Listed::default())
     }
 
@@ -87,6 +87,24 @@ pub struct Opening {
     pub patience: Duration,
     /// The last connection ended before the server had said anything: it may not bear to be asked for its era.
     pub ended_silently: bool,
+    /// Lists that may be requested along with the tools.
+    pub may_list: MayList,
+}
+
+/// The lists, other than that of tools, that a policy allows to request.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MayList([bool; ListKind::ALL.len()]);
+
+impl MayList {
+    /// The lists of which the methods are not among these.
+    pub fn without(refused: &[&str]) -> MayList {
+        MayList(ListKind::ALL.map(|kind| !refused.contains(&kind.parts().0)))
+    }
+
+    /// Whether it may be requested.
+    pub fn has(self, kind: ListKind) -> bool {
+        self.0[kind as usize]
+    }
 }
 
 /// What a server said when it was opened.

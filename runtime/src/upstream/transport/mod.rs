@@ -18,6 +18,7 @@ pub(crate) mod stdio;
 pub(crate) mod throttle;
 pub(crate) mod unusable;
 
+pub(super) use connection::MayList;
 pub use connection::{Connection, ConnectionEnd, Opened, Opening};
 pub use events::ServerEvents;
 

@@ -42,7 +42,7 @@ fn commands_look_up_names_and_tools() {
         (":doc", ":doc needs a name, as in :doc str"),
         (":doc cmr/nope", "no upstream 'cmr' configured"),
         (":dir crm", "(get-user id) - Return a CRM user by id."),
-        (":dir probe", "echo - The echo tool"),
+        (":dir probe", "echo {} - The echo tool"),
         (":dir clojure.walk", "postwalk"),
         (":dir", ":dir needs a name, as in :dir str"),
         (":tools", "  get_user  One user."),
@@ -135,7 +135,7 @@ fn pasted_lines_are_one_input() {
     terminal.press(&paste("(str \"a\r  b\"\r"));
     terminal.until("the beginning", |shown| shown.contains("(str \"a"));
     terminal.press(" x)\r");
-    terminal.until("the text", |shown| shown.ends_with("\n\"a\\n  b40\"\nptc>"));
+    terminal.until("the text", |shown| shown.ends_with("\n<text>\na\n  b40\nptc>"));
     // The session has run all of it, once.
     asks(&mut terminal, "[x y (count *1)]", |told| told == "[40 2 7]");
     leave(terminal);

@@ -7,9 +7,9 @@
 use super::LINE_TICKS;
 use super::local::{NameOrigin, Provider};
 use super::search::Query;
-use crate::tools::text::{SUMMARY, hints, one_line, tool_line};
+use crate::tools::text::{SUMMARY, hints, one_line, tool_line, use_form};
 use crate::tools::visible::shown_name;
-use crate::tools::{Catalog, CatalogServer, UpstreamTool};
+use crate::tools::{Catalog, CatalogServer, ToolList, UpstreamTool};
 use ptc_vm::{Context, Fault};
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use std::sync::Arc;
 enum Group {
     Export,
     Tool,
+    Offer,
     UnloadedServer,
     Local,
 }
@@ -62,6 +63,7 @@ pub(crate) fn search(
                 for tool in tools.iter() {
                     hits.extend(tool_hit(cx, &query, server, tool)?);
                 }
+                offer_hits(cx, &query, server, tools, &mut hits)?;
             }
             None => match server_hit(&query, server).filter(|_| !tools_only) {
                 Some(hit) => hits.push(hit),
@@ -111,6 +113,32 @@ fn tool_hit<'c>(
         rank: (Group::Tool, Reverse(score), server.name.to_string(), tool.name.to_string()),
         found: Found::Tool(tool),
     }))
+}
+
+/// Resources and prompts of a server. They are found with tools: a program uses them as it uses tools.
+fn offer_hits(
+    cx: &mut Context,
+    query: &Query,
+    server: &CatalogServer,
+    tools: &ToolList,
+    hits: &mut Vec<Hit<'_>>,
+) -> Result<(), Box<Fault>> {
+    for list in tools.offers().lists() {
+        cx.tick(list.entries.len() as u64 * 32)?;
+        for entry in &list.entries {
+            let names = [&*server.name, &*entry.address].into_iter();
+            let score = query.score(names, [&*entry.about, list.kind.words().0].into_iter());
+            if score > 0 {
+                let about = if entry.about.is_empty() { "" } else { " - " };
+                let use_form = use_form(list.kind, &server.name, entry);
+                hits.push(Hit {
+                    rank: (Group::Offer, Reverse(score), server.name.to_string(), entry.address.clone()),
+                    found: Found::Line(format!("{use_form}{about}{}", entry.about)),
+                });
+            }
+        }
+    }
+    Ok(())
 }
 
 fn texts(tool: &UpstreamTool) -> impl Iterator<Item = &str> {

@@ -72,6 +72,16 @@ impl DiscoveryReply {
         }
     }
 
+    /// The texts of a reply that consists of texts.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        let (text, lines) = match self {
+            DiscoveryReply::Text(text) => (Some(text), &[][..]),
+            DiscoveryReply::Lines(lines) => (None, lines.as_slice()),
+            _ => (None, &[][..]),
+        };
+        text.into_iter().chain(lines).map(String::as_str)
+    }
+
     /// Makes the value under the program's budget. Replies nest three levels at most.
     pub(crate) fn into_value(self, cx: &mut Context) -> Result<Value, Box<Fault>> {
         cx.tick(1)?;
