@@ -1,6 +1,7 @@
 //! The command `ptc demo`, and the sample servers that it starts.
 
 use super::boot::boot_demo;
+use super::trace;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
@@ -16,7 +17,11 @@ use ptc_runtime::options::RunOptions;
 their own, runs a program that joins them, and prints its answer, its calls and the payload it saved.
 Needs nothing installed and no network."
 )]
-pub struct DemoArgs {}
+pub struct DemoArgs {
+    /// Write a picture of its calls instead, in SVG
+    #[arg(long)]
+    svg: bool,
+}
 
 /// Arguments of the hidden `ptc demo-server`.
 #[derive(Debug, clap::Args)]
@@ -26,15 +31,20 @@ pub struct DemoServerArgs {
 }
 
 /// Runs the demo.
-pub async fn run(_: DemoArgs) -> Result<Exit, Abort> {
+pub async fn run(args: DemoArgs) -> Result<Exit, Abort> {
     let style = Style::stdout();
-    console::write_line(&report::introduction(style))?;
+    if !args.svg {
+        console::write_line(&report::introduction(style))?;
+    }
     let booted = boot_demo(&Sample::ALL).await?;
     let options =
         RunOptions { limits: Limits::with_upstreams(), source_name: "demo".into(), ..RunOptions::default() };
     let outcome = booted.runtime.run(PROGRAM, options).await;
     booted.runtime.shutdown().await;
-    console::write(&report::outcome(&outcome, style))?;
+    console::write(&match args.svg {
+        true => trace::picture("ptc demo", PROGRAM, &outcome),
+        false => report::outcome(&outcome, style),
+    })?;
     Ok(if outcome.result.is_ok() { Exit::Ok } else { Exit::ProgramFailed })
 }
 

@@ -19,6 +19,8 @@ pub mod config;
 pub mod demo;
 pub mod disasm;
 pub mod doctor;
+#[cfg(test)]
+mod documents;
 pub mod eval;
 pub mod exec;
 pub mod flags;

@@ -40,7 +40,7 @@ pub enum NetFault {
 
 /// How a message about each fault begins, and what to do about it.
 #[rustfmt::skip]
-const FAULTS: [(NetFault, &str, &str); 10] = [
+pub(crate) const FAULTS: [(NetFault, &str, &str); 10] = [
     (NetFault::Setup, "HTTP client: ", "correct the files and options that the entry names"),
     (NetFault::Dns, "host not found: ", "check the host name in url, and that this machine can resolve names"),
     (NetFault::Refused, "connection refused: ", "start the server, or check host and port in url; nothing listens there"),

@@ -12,7 +12,7 @@ mod address;
 mod challenge;
 mod client;
 mod connector;
-mod error;
+pub(crate) mod error;
 mod header;
 mod payload;
 mod response;

@@ -15,6 +15,8 @@
 
 mod callers;
 mod client_features;
+#[cfg(test)]
+mod documents;
 mod jsonrpc;
 mod listing;
 mod mcp;

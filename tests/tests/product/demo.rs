@@ -24,6 +24,23 @@ fn it_shows_program_answer_calls_and_saving() {
 }
 
 #[test]
+fn it_draws_its_calls() {
+    let drawn = run(ptc(&["demo", "--svg"]), "");
+    assert_eq!((drawn.code, drawn.stderr.as_str()), (Some(0), ""));
+    assert!(
+        drawn.stdout.starts_with("<svg ") && drawn.stdout.contains("times less to read"),
+        "{}",
+        drawn.stdout
+    );
+    // 21 calls, as docs/pictures/demo.svg shows them.
+    let committed = std::fs::read_to_string(ptc_tests::workspace().join("docs/pictures/demo.svg")).unwrap();
+    for picture in [&drawn.stdout, &committed] {
+        assert_eq!(picture.matches("<rect class=\"good\"").count(), 21);
+        assert!(picture.contains("265 times less to read"));
+    }
+}
+
+#[test]
 fn its_answer_is_always_the_same() {
     let answer = |text: &str| {
         let start = text.find("Answer").expect("answer");

@@ -12,6 +12,7 @@ mod door;
 mod hostile;
 mod lists_of_the_last_run;
 mod local_handlers;
+mod models;
 mod orphans;
 mod programs_from_the_description;
 mod proxy;

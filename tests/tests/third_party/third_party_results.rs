@@ -264,21 +264,3 @@ impl Answers {
         result
     }
 }
-
-/// The README's example with the reference filesystem server works verbatim.
-#[test]
-#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
-fn the_example_of_the_readme_works() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().canonicalize().expect("a path");
-    std::fs::write(path.join("notes.md"), "x").expect("written");
-    std::fs::create_dir(path.join("sub")).expect("created");
-    let readme = std::fs::read_to_string(workspace().join("README.md")).expect("the README");
-    let (_, rest) = readme.split_once("(str/split-lines ").expect("the example");
-    let (example, _) = rest.split_once("'\n").expect("its end");
-    let program =
-        format!("(str/split-lines {}", example.replace("\"/tmp\"", &Value::from(path.to_str()).to_string()));
-    let config = Upstreams::default().add("fs", filesystem(&path)).write();
-    let report = eval(&program, &config.flags(&[]));
-    assert_eq!(report["json"], json!(["[FILE] notes.md", "[DIR] sub"]), "{report:#}");
-}

@@ -1,7 +1,7 @@
 //! The command `ptc doctor`, which checks the configuration and every server and names a remedy for each
 //! finding.
 
-mod remedy;
+pub(super) mod remedy;
 
 use crate::answer::outcome::millis;
 use crate::cli::OutputFormat;

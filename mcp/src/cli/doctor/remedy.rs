@@ -3,7 +3,7 @@
 //! Remedies for a server come from its transport.
 
 /// Message texts about the file, and their remedies.
-const CONFIGS: [(&str, &str); 7] = [
+pub(in crate::cli) const CONFIGS: [(&str, &str); 7] = [
     ("is not set", "export the variable before ptc is started, or write the value into the file"),
     ("JSON decode failed", "correct the JSON at this place"),
     ("requires command", "name the program that starts the server: \"command\": \"npx\""),
@@ -11,6 +11,16 @@ const CONFIGS: [(&str, &str); 7] = [
     ("unsupported transport", "reach it with \"command\", or remove the entry"),
     ("this program itself", "remove it: ptc cannot be its own upstream"),
     ("No such file", "correct the path, or run `ptc config import` to write one"),
+];
+
+/// Texts of warnings about the file, and their remedies.
+pub(in crate::cli) const WARNINGS: [(&str, &str); 3] = [
+    ("replaces the one", "rename one of the two if both are needed"),
+    ("has no effect", "nothing, if programs may call all tools of the server"),
+    (
+        "nothing hides it",
+        "if it is a secret, use a longer one; if it is none, write it into the file under another name",
+    ),
 ];
 
 /// The remedy for a configuration that cannot be read.
@@ -21,16 +31,10 @@ pub(super) fn of_config(message: &str) -> String {
 
 /// The remedy for a warning about the configuration.
 pub(super) fn of_warning(message: &str) -> String {
-    let remedy = if message.contains("replaces the one") {
-        "rename one of the two if both are needed"
-    } else if message.contains("has no effect") {
-        "nothing, if programs may call all tools of the server"
-    } else if message.contains("nothing hides it") {
-        "if it is a secret, use a longer one; if it is none, write it into the file under another name"
-    } else {
-        "correct or remove it; `ptc config schema` lists what there is"
-    };
-    remedy.to_owned()
+    let known = WARNINGS.iter().find(|(text, _)| message.contains(text));
+    known
+        .map_or("correct or remove it; `ptc config schema` lists what there is", |(_, remedy)| remedy)
+        .to_owned()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use ptc_runtime::limits::{LimitRow, LimitTable, Limits, Unit};
 use std::marker::PhantomData;
 
 /// Names of the same limits in earlier releases.
-const ALIASES: &[(&str, &str)] = &[
+pub(in crate::cli) const ALIASES: &[(&str, &str)] = &[
     ("timeout", "program-timeout-ms"),
     ("memory", "program-memory-limit-bytes"),
     ("upstream-call-timeout", "upstream-call-timeout-ms"),

@@ -3,9 +3,10 @@
 //! # Layout
 //!
 //! - `read`: parses a trace file. `outcome`: makes a trace of a run that has just ended. `timeline`: draws
-//!   text. `page`: draws a page of HTML.
+//!   text. `page`: draws a page of HTML. `chart`: draws calls as SVG.
 //! - `units`: numbers in readable units.
 
+mod chart;
 mod outcome;
 mod page;
 mod read;
@@ -40,7 +41,8 @@ enum TraceCommand {
   ptc serve --trace-dir traces …
   ptc trace show traces/2026-11-23T10-15-02.123456Z-4b227777-ok.jsonl
   ptc trace show traces                      the newest trace of a folder
-  ptc trace show traces --html > call.html")]
+  ptc trace show traces --html > call.html
+  ptc trace show traces --svg > call.svg     its calls as a picture")]
 struct ShowArgs {
     /// A trace, or a folder of which the newest one is meant
     #[arg(value_name = "FILE | DIR")]
@@ -48,6 +50,9 @@ struct ShowArgs {
     /// Write one page of HTML with everything in it
     #[arg(long)]
     html: bool,
+    /// Write its calls as one picture in SVG
+    #[arg(long, conflicts_with = "html")]
+    svg: bool,
     /// Columns of the picture [default: as wide as the terminal, or 100]
     #[arg(long, value_name = "N")]
     width: Option<usize>,
@@ -59,15 +64,23 @@ pub(super) fn drawn(program: &str, outcome: &Outcome) -> String {
     timeline::render(&Trace::of_run(program, outcome), width, Style::stdout())
 }
 
+/// Draws the calls of a program that has just run as SVG.
+pub(super) fn picture(title: &str, program: &str, outcome: &Outcome) -> String {
+    chart::picture(&Trace { tool: title.to_owned(), ..Trace::of_run(program, outcome) })
+}
+
 /// Runs the command.
 pub fn run(args: &TraceArgs) -> Result<Exit, Abort> {
     let TraceCommand::Show(args) = &args.command;
     let trace = Trace::read(&args.file)?;
-    if args.html {
-        console::write(&page::render(&trace))?;
-    } else {
-        let width = args.width.or_else(console::terminal_width).unwrap_or(100);
-        console::write(&timeline::render(&trace, width, Style::stdout()))?;
-    }
+    let drawn = match (args.html, args.svg) {
+        (true, _) => page::render(&trace),
+        (_, true) => chart::picture(&trace),
+        _ => {
+            let width = args.width.or_else(console::terminal_width).unwrap_or(100);
+            timeline::render(&trace, width, Style::stdout())
+        }
+    };
+    console::write(&drawn)?;
     Ok(Exit::Ok)
 }

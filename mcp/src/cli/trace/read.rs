@@ -189,6 +189,12 @@ impl Trace {
         self.calls().iter().filter(|call| call.fault.is_none()).filter_map(|call| call.bytes).sum()
     }
 
+    /// How many times less the answer is than what upstream calls gave.
+    pub(super) fn reduction(&self) -> Option<f64> {
+        let (fetched, answer) = (self.upstream_bytes(), self.answer_bytes.unwrap_or(0));
+        (fetched > 0 && answer > 0).then(|| fetched as f64 / answer as f64)
+    }
+
     /// The largest number of upstream calls that ran at the same time.
     pub(super) fn most_at_once(&self) -> usize {
         let calls = self.calls();

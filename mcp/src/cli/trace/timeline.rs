@@ -59,9 +59,8 @@ pub(super) fn numbers(trace: &Trace) -> Vec<String> {
     });
     parts.extend(run.prelude.as_ref().map(|prelude| format!("prelude {}", visible_line(prelude))));
     let (fetched, answer) = (trace.upstream_bytes(), trace.answer_bytes);
-    match answer {
-        Some(answer) if fetched > 0 && answer > 0 => {
-            let ratio = fetched as f64 / answer as f64;
+    match (answer, trace.reduction()) {
+        (Some(answer), Some(ratio)) => {
             parts.push(format!("{} in, {} out ({ratio:.1} to 1)", bytes(fetched), bytes(answer)));
         }
         _ => {

@@ -19,21 +19,19 @@ mod spec;
 pub(crate) use spec::DEFAULT_SCHEMA_BYTES;
 pub use spec::{OpenApiSpec, OperationOverride, SchemaSource};
 
+/// Texts in errors, and the remedies.
+pub(super) const REMEDIES: [(&str, &str); 7] = [
+    ("schema_max_bytes", "raise schema_max_bytes, if the document is what it should be"),
+    ("include_operations not found", "take operationIds from the document"),
+    ("collision", "give one of them another name in operation_overrides"),
+    ("OpenAPI operation", "leave the operations out that cannot be called"),
+    ("decode failed", "check that schema_file or schema_url names an OpenAPI document in JSON or YAML"),
+    ("schema_file", "check the path of schema_file; a relative one is looked for beside the configuration"),
+    ("schema_url", "check schema_url and auth, or save the document and name it in schema_file"),
+];
+
 /// What to do about a start that failed with this error.
 fn remedy(error: &str) -> String {
-    /// Texts in errors, and the remedies.
-    const REMEDIES: [(&str, &str); 7] = [
-        ("schema_max_bytes", "raise schema_max_bytes, if the document is what it should be"),
-        ("include_operations not found", "take operationIds from the document"),
-        ("collision", "give one of them another name in operation_overrides"),
-        ("OpenAPI operation", "leave the operations out that cannot be called"),
-        ("decode failed", "check that schema_file or schema_url names an OpenAPI document in JSON or YAML"),
-        (
-            "schema_file",
-            "check the path of schema_file; a relative one is looked for beside the configuration",
-        ),
-        ("schema_url", "check schema_url and auth, or save the document and name it in schema_file"),
-    ];
     let known = REMEDIES.iter().find(|(words, _)| error.contains(words)).map(|(_, remedy)| *remedy);
     let known = known.or_else(|| crate::net::remedy(error));
     known.unwrap_or("check that schema_file or schema_url names an OpenAPI 3.0 or 3.1 document").to_owned()

@@ -360,6 +360,9 @@ fn a_picture_shows_what_ran_beside_what() {
     assert_eq!(page.matches("<rect class=\"good\"").count(), 20);
     assert!(!page.contains("<script") && !page.contains("http") && !page.contains("src="), "{page}");
     assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;quotes&quot;"), "{page}");
+    let picture = show(&["--svg"]);
+    assert!(picture.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""), "{picture}");
+    assert_eq!(picture.matches("<rect class=\"good\"").count(), 20);
     let wrong = binary::run(binary::ptc(&["trace", "show", config.path()]), "");
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// Programs that servers are started with, and where they come from.
-const INSTALLERS: [(&[&str], &str); 5] = [
+pub(crate) const INSTALLERS: [(&[&str], &str); 5] = [
     (&["npx", "node", "npm"], "install Node.js (https://nodejs.org)"),
     (&["uvx", "uv"], "install uv (https://docs.astral.sh/uv)"),
     (&["python", "python3", "pip", "pipx"], "install Python 3 (https://www.python.org)"),
@@ -15,7 +15,7 @@ const INSTALLERS: [(&[&str], &str); 5] = [
 const FETCHERS: [&str; 7] = ["npx", "uvx", "uv", "bunx", "pipx", "docker", "podman"];
 
 /// Texts of a start that failed, and remedies; `{}` is the command line. What a server itself has said comes first.
-const STARTS: [(&str, &str); 20] = [
+pub(crate) const STARTS: [(&str, &str); 20] = [
     ("ENOTFOUND", NO_HOST),
     ("EAI_AGAIN", NO_HOST),
     ("getaddrinfo", NO_HOST),

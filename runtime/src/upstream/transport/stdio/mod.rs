@@ -5,7 +5,7 @@
 //! - [`group`], [`kin`], [`guardian`]: what it has started ends with it, and with this process.
 //! - [`advice`]: what people can do about a start that failed.
 
-mod advice;
+pub(crate) mod advice;
 mod channel;
 mod connection;
 mod frames;
