@@ -1,7 +1,7 @@
 //! Runs what the documents show: the `sh` blocks of README.md and docs/*.md, a page at a time in one shell, and the
 //! programs and the conversation of the README.
 //!
-//! A page runs in an empty home folder, with the files of tests/documents/PAGE. `npx` and `uvx` start the packages of
+//! A page runs in an empty home folder, with the files of tests/documents/PAGE, of which `setup.sh` is run first. `npx`, `uvx` and `uv` start the packages of
 //! tests/third_party. A line with `#=> text` must print that text. `ptc serve --http` runs in the background to the end
 //! of the page, on a free port.
 
@@ -18,11 +18,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Words after `sh`, for blocks that are not run, and why.
-const NOT_RUN: [(&str, &str); 4] = [
+const NOT_RUN: [(&str, &str); 5] = [
     ("build", "builds, tests or measures for minutes"),
     ("root", "changes the system"),
     ("model", "asks a model of a provider"),
     ("example", "needs files of the reader"),
+    ("scripts", "is run only where an engine for Python scripts is"),
 ];
 
 /// The port of the documents.
@@ -92,11 +93,12 @@ fn script(name: &str, document: &str) -> (Option<String>, Vec<String>) {
             continue;
         }
         match words.next() {
-            None => {
+            word if word.is_none() || (word == Some("scripts") && cfg!(scripts)) => {
                 let _ = writeln!(script, "at={name}:{}", block.line);
                 script += &checked(&block.text);
             }
-            Some(word) => {
+            word => {
+                let word = word.unwrap_or_default();
                 assert!(NOT_RUN.iter().any(|(known, _)| *known == word), "{name}:{}: sh {word}", block.line);
                 left_out.push(format!("{name}:{} {word}", block.line));
             }
@@ -127,6 +129,10 @@ fn write_program(folder: &Path, name: &str, text: &str) {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
+fn free_port() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string()
+}
+
 /// Runs the script of a page; gives what it printed if it failed.
 fn run_page(name: &str, script: &str) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
@@ -134,9 +140,14 @@ fn run_page(name: &str, script: &str) -> Result<(), String> {
     for folder in [&home, &bin, &work] {
         std::fs::create_dir(folder).unwrap();
     }
+    let mut script = script.replace(PORT, &free_port());
     let page = Path::new(name).file_stem().unwrap().to_str().unwrap();
     for entry in std::fs::read_dir(workspace().join("tests/documents").join(page)).into_iter().flatten() {
         let path = entry.unwrap().path();
+        if path.ends_with("setup.sh") {
+            let setup = std::fs::read_to_string(&path).unwrap();
+            script.insert_str(BEGIN.len(), &setup);
+        }
         std::fs::copy(&path, work.join(path.file_name().unwrap())).unwrap();
     }
     std::os::unix::fs::symlink(binary::path(), bin.join("ptc")).unwrap();
@@ -148,11 +159,12 @@ fn run_page(name: &str, script: &str) -> Result<(), String> {
     let uvx = format!(
         "module=$(echo \"$1\" | tr - _); shift\nexec \"{packages}/venv/bin/python\" -m \"$module\" \"$@\""
     );
+    // `uv run --quiet --with PACKAGE FILE`
+    write_program(&bin, "uv", &format!("#!/bin/sh\nshift 4; exec \"{packages}/venv/bin/python\" \"$@\"\n"));
     write_program(&bin, "uvx", &format!("#!/bin/sh\n{uvx}\n"));
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
     let path = std::env::var("PATH").unwrap_or_default();
     let done = Command::new("bash")
-        .args(["-c", &script.replace(PORT, &port)])
+        .args(["-c", &script])
         .env_clear()
         .env("HOME", &home)
         .env("PATH", format!("{}:{path}", bin.display()))
@@ -185,7 +197,7 @@ fn commands_of_all_pages_run() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert!(ran >= 4, "{ran} pages have commands");
+    assert!(ran >= 8, "{ran} pages have commands");
 }
 
 /// Flags of `ptc` in all blocks and in text, also of commands that are not run.
