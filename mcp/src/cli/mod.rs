@@ -152,7 +152,12 @@ pub enum OutputFormat {
 /// Parses the command line, runs the command, and reports its error.
 pub fn main() -> ExitCode {
     process::harden();
-    let parsed = help::shaped(Cli::command()).try_get_matches();
+    let command = help::shaped(Cli::command());
+    let words = match config::add::separated(&command, std::env::args_os().collect()) {
+        Ok(words) => words,
+        Err(abort) => return failed(&abort),
+    };
+    let parsed = command.try_get_matches_from(words);
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
@@ -163,13 +168,15 @@ pub fn main() -> ExitCode {
     };
     match run(cli) {
         Ok(exit) => exit.into(),
-        Err(abort) => {
-            if !abort.message.is_empty() {
-                console::complain(&format!("{} {}", style::Style::stderr().red("error:"), abort.message));
-            }
-            abort.exit.into()
-        }
+        Err(abort) => failed(&abort),
     }
+}
+
+fn failed(abort: &Abort) -> ExitCode {
+    if !abort.message.is_empty() {
+        console::complain(&format!("{} {}", style::Style::stderr().red("error:"), abort.message));
+    }
+    abort.exit.into()
 }
 
 fn run(cli: Cli) -> Result<Exit, Abort> {
@@ -193,7 +200,7 @@ fn run(cli: Cli) -> Result<Exit, Abort> {
         Commands::Doctor(args) => on_runtime(doctor::run(args)),
         Commands::Call(args) => on_runtime(call::run(args)),
         Commands::Trace(args) => trace::run(&args),
-        Commands::Add(args) => config::add::add(args),
+        Commands::Add(args) => on_runtime(config::add::add(args)),
         Commands::Remove(args) => config::add::remove(&args),
         Commands::Install(args) => config::install::run(&args),
         Commands::Config(args) => config::run(&args),

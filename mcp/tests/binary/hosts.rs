@@ -160,7 +160,7 @@ fn servers_are_added_used_and_removed() {
         serde_json::from_str(&run(&["call", "shop/get_customer", "{\"id\": \"c-03\"}"], 0)).expect("JSON");
     assert_eq!(value["id"], name);
     run(&["call", "shop/get_customer", "id=nobody"], 1);
-    assert!(run(&["call", "shop/no_such_tool"], 1).contains("no_such_tool"));
+    assert!(run(&["call", "shop/no_such_tool"], 2).contains("no_such_tool"));
     run(&["call", "nonsense"], 2);
     let program =
         "(:id (:value (tool/call {:server \"server\" :tool \"get_customer\" :args {:id \"c-04\"}})))";

@@ -2,7 +2,7 @@
 
 use super::ConfigError;
 use super::entry::EntryReader;
-use crate::net::Url;
+use crate::net::{Url, is_loopback};
 use crate::secrets::names;
 use serde_json::{Map, Value};
 
@@ -29,6 +29,8 @@ impl EntryReader<'_> {
         };
         match url.scheme() {
             "https" => {}
+            // Nothing on the way can read it.
+            "http" if is_loopback(&url) => {}
             "http" if !http_is_allowed => {
                 return wrong(format!(
                     "{key} \"{text}\" uses http:// without allow_insecure_http; use https://, or \

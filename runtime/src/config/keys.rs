@@ -64,7 +64,7 @@ pub const ENTRY_KEYS: &[KeyRow] = &[
     row("schema_file", Kind::Text, "Its OpenAPI document, JSON or YAML; a relative path is looked for beside this file."),
     row("schema_url", Kind::Text, "Where the document is loaded from when the server starts, instead of schema_file."),
     row("schema_max_bytes", Kind::Positive, "The largest document, refused before it is decoded."),
-    row("include_operations", Kind::Texts, "The operationIds that become tools; all others are left out."),
+    row("include_operations", Kind::Texts, "The operationIds that become tools, patterns with * among them, and tags as tag:NAME; all others are left out."),
     row("operation_overrides", Kind::Overrides, "Names, descriptions and default_args of operations."),
     row("allow_operations_with_effects", Kind::Texts, "operationIds that become tools though they may change something: other methods than GET, and JSON bodies."),
     row("folder", Kind::Text, "Where the handlers of a local entry work; a relative path is looked for beside this file."),

@@ -2,7 +2,7 @@
 
 use super::ConfigError;
 use super::entry::{EntryReader, saturated};
-use crate::upstream::{DEFAULT_SCHEMA_BYTES, OpenApiSpec, OperationOverride, SchemaSource};
+use crate::upstream::{DEFAULT_SCHEMA_BYTES, OpenApiSpec, OperationOverride, SchemaSource, is_pattern};
 use ptc_vm::fault::nearest;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ impl EntryReader<'_> {
         if include.is_empty() && with_effects.is_empty() {
             let key =
                 if entry.contains_key("include_operations") { &["include_operations"][..] } else { &[] };
-            let what = "requires non-empty include_operations: the operationIds that become tools";
+            let what = "requires non-empty include_operations: the operationIds that become tools, or [\"*\"] for all that read";
             return Err(self.about(key, what));
         }
         let overrides = self.overrides(entry, &include, &with_effects)?;
@@ -85,7 +85,8 @@ impl EntryReader<'_> {
                 let path: Vec<&str> = [KEY, id].iter().chain(below).copied().collect();
                 self.about(&path, &format!("operation_overrides {id} {what}"))
             };
-            if !include.contains(id) && !with_effects.contains(id) {
+            let by_pattern = include.iter().any(|word| is_pattern(word));
+            if !by_pattern && !include.contains(id) && !with_effects.contains(id) {
                 let known = include.iter().chain(with_effects).map(String::as_str);
                 let hint = match nearest(id, known) {
                     Some(near) => format!("did you mean {near}?"),

@@ -12,6 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tower_service::Service;
+use url::Url;
 
 /// What can reach an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +113,11 @@ impl AddressClass {
             Special => "an address of no single machine",
         }
     }
+}
+
+/// True for an address that never leaves this machine.
+pub fn is_loopback(url: &Url) -> bool {
+    url.host_str().and_then(class_of_literal) == Some(Loopback)
 }
 
 /// The host of an address (`Url`, `Uri`), if it is an IP address or a name that always means this machine.

@@ -18,6 +18,7 @@ mod payload;
 mod response;
 mod tls;
 
+pub use address::is_loopback;
 pub(crate) use challenge::excerpt;
 pub use challenge::{OAUTH, explain_challenges};
 pub use client::{ClientOptions, HttpClient, Request};

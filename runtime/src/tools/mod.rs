@@ -40,6 +40,7 @@ pub use check::check_arguments;
 pub(crate) use check::check_value;
 pub use offers::Offers;
 pub(crate) use plain::{PlainArguments, PlainKind};
+pub(crate) use policy::glob;
 pub use policy::{NameRule, Refusal, ToolPattern, ToolPolicy};
 pub use qualified::qualified_name;
 pub use suggest::nearest;

@@ -155,7 +155,7 @@ impl ToolPattern {
 
 /// Matches a whole text against a pattern with `*` and `?`. It remembers only the last star, so it takes at
 /// most pattern times text steps.
-fn glob(pattern: &str, text: &str) -> bool {
+pub(crate) fn glob(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);
     let mut star = None;

@@ -33,7 +33,10 @@ pub(crate) use jsonrpc::error::shorten;
 pub(crate) use jsonrpc::message::response;
 pub use jsonrpc::{ErrorObject, RawAnswer};
 pub(crate) use openapi::DEFAULT_SCHEMA_BYTES;
-pub use openapi::{OpenApiSpec, OperationOverride, SchemaSource};
+pub(crate) use openapi::is_pattern;
+pub use openapi::{
+    OpenApiInspection, OpenApiSpec, OperationOverride, SchemaSource, inspect_openapi, is_openapi_document,
+};
 pub use overflow::AnswerWriter;
 pub use request::{CallLimits, CallResult, Envelope, Era, Mirrored, ResultSink, ServerRequest};
 pub use supervisor::{FailedStart, StartPermits, SupervisedUpstream, SupervisorOptions};

@@ -1,22 +1,28 @@
 //! The commands `ptc add` and `ptc remove`, which change one server of the configuration.
 
-use super::target::Target;
+use super::service::ServiceToAdd;
+use super::target::{Target, quoted};
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::import::convert::set_working_folder;
 use crate::import::own::is_this_program;
 use crate::redact;
+use clap::Command;
 use ptc_runtime::secrets::names;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Arguments of `ptc add`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  ptc add fs -- npx -y @modelcontextprotocol/server-filesystem /tmp
+  ptc add fs npx -y @modelcontextprotocol/server-filesystem /tmp
   ptc add github --env 'GITHUB_TOKEN=${GITHUB_TOKEN}' -- github-mcp-server stdio
   ptc add docs https://example.com/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'
+  ptc add api --openapi http://127.0.0.1:8000/openapi.json
+
+Flags come before the program. Write -- before a program whose arguments have names of these flags.
 
 ${VAR} is filled from the environment when servers start. Exit codes: 0 written, 2 wrong arguments or there is such
 a server already (see --force), 4 not written.")]
@@ -24,8 +30,18 @@ pub struct AddArgs {
     /// What programs call the server
     name: String,
     /// Address of a remote server
-    #[arg(value_name = "URL", conflicts_with = "command", required_unless_present = "command")]
+    #[arg(value_name = "URL", conflicts_with = "command")]
     url: Option<String>,
+    /// The OpenAPI document of a JSON service, an address or a file: its operations become tools
+    #[arg(long, value_name = "URL|FILE", conflicts_with_all = ["url", "command"])]
+    openapi: Option<String>,
+    /// The address of that service, if the document does not say it
+    #[arg(long, value_name = "URL", requires = "openapi")]
+    base_url: Option<String>,
+    /// Operations that become tools: operationIds, patterns with *, or tag:NAME; may be given several times [default:
+    /// all that read]
+    #[arg(long, value_name = "OPERATION", requires = "openapi")]
+    include: Vec<String>,
     /// The program that starts a server on this machine, and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -61,20 +77,34 @@ pub struct RemoveArgs {
 }
 
 /// Runs `ptc add`.
-pub fn add(args: AddArgs) -> Result<Exit, Abort> {
-    let AddArgs { name, url, command, env, header, cwd, description, force, to } = args;
+pub async fn add(args: AddArgs) -> Result<Exit, Abort> {
+    let AddArgs { name, url, openapi, base_url, include, command, env, header, cwd, description, force, to } =
+        args;
     if name.is_empty() || name.contains(['/', char::from(0)]) {
         return Err(Abort::usage(format!("{name:?} is no name for a server: it must have no slash")));
     }
     let mut entry = Map::new();
-    if let Some(url) = url {
-        if !url.starts_with("http://") && !url.starts_with("https://") {
+    let mut report = Vec::new();
+    if let Some(document) = openapi {
+        let service = ServiceToAdd { document, base_url, include, headers: &header };
+        report = service.describe(&mut entry).await?;
+        pairs(&mut entry, "headers", &header, ':')?;
+    } else if let Some(url) = url {
+        if !is_address(&url) {
             return Err(Abort::usage(format!(
-                "{url} is no address; a program comes after --: ptc add {name} -- {url}"
+                "{url} is no address; a program comes after --: ptc add {} -- {}",
+                quoted(&name),
+                quoted(&url)
             )));
         }
         entry.insert("url".into(), url.into());
         pairs(&mut entry, "headers", &header, ':')?;
+    } else if command.is_empty() {
+        let name = quoted(&name);
+        return Err(Abort::usage(format!(
+            "say what starts the server, or where it is: ptc add {name} -- npx -y PACKAGE, ptc add {name} https://HOST/mcp, or ptc add \
+             {name} --openapi URL"
+        )));
     } else {
         if command.first().is_some_and(|program| is_this_program(program)) {
             return Err(Abort::usage("the command is ptc itself, which cannot be its own server"));
@@ -105,11 +135,59 @@ pub fn add(args: AddArgs) -> Result<Exit, Abort> {
     target.set(&name, entry)?;
     target.write()?;
     console::write_line(&format!("added {name} to {}", target.path.display()))?;
+    report.iter().try_for_each(|line| console::write_line(line))?;
     if !secrets.is_empty() {
         console::write_line("it holds a secret as it is; ${NAME} would keep that out of the file")?;
     }
-    console::write_line(&format!("next: ptc tools {name}"))?;
+    console::write_line(&format!("next: ptc tools {}{}", quoted(&name), target.flag()))?;
     Ok(Exit::Ok)
+}
+
+/// Puts `--` before the program in the words of a command line `ptc add NAME PROGRAM ARGUMENT…`. `command` defines the
+/// flags of `ptc add`.
+pub fn separated(command: &Command, words: Vec<OsString>) -> Result<Vec<OsString>, Abort> {
+    let Some(add) = command.find_subcommand("add") else { return Ok(words) };
+    let text = |at: usize| words.get(at).and_then(|word| word.to_str()).unwrap_or_default();
+    let value_follows = |word: &str| {
+        let all = || add.get_arguments().chain(command.get_arguments());
+        let found = match word.strip_prefix("--") {
+            Some(name) => all().find(|arg| arg.get_long() == Some(name)),
+            None => all().find(|arg| arg.get_short().is_some_and(|short| word == format!("-{short}"))),
+        };
+        found.is_some_and(|arg| arg.get_action().takes_values())
+    };
+    let next_word = |mut at: usize| {
+        while text(at).starts_with('-') && text(at) != "--" {
+            at += if value_follows(text(at)) { 2 } else { 1 };
+        }
+        at
+    };
+    let at = next_word(1);
+    let name = next_word(at + 1);
+    let program = next_word(name + 1);
+    if text(at) != "add" || program >= words.len() || text(program) == "--" || is_address(text(program)) {
+        return Ok(words);
+    }
+    let (before, after) = words.split_at(program);
+    let is_flag = |word: &&OsString| {
+        let name = word.to_str().and_then(|word| word.strip_prefix("--")).unwrap_or_default();
+        add.get_arguments().any(|arg| arg.get_long() == Some(name))
+    };
+    if after.iter().take_while(|word| *word != "--").any(|word| is_flag(&word))
+        || after.iter().any(|word| word == "--")
+    {
+        let flags = "write the flags of ptc first, then -- and the program";
+        return Err(Abort::usage(format!(
+            "which flags belong to the program? {flags}: ptc add {} --force -- {}",
+            quoted(text(name)),
+            quoted(text(program))
+        )));
+    }
+    Ok([before, &[OsString::from("--")], after].concat())
+}
+
+fn is_address(word: &str) -> bool {
+    word.starts_with("http://") || word.starts_with("https://")
 }
 
 /// Runs `ptc remove`.

@@ -80,7 +80,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<Exit, Abort> {
                 let plural = if count == 1 { "" } else { "s" };
                 console::write_line(&format!("{count} server{plural} {line}"))?;
                 if written.is_some() {
-                    console::write_line("next: ptc doctor")?;
+                    console::write_line(&format!("next: ptc doctor{}", target.flag()))?;
                 }
             }
         }

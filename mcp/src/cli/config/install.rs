@@ -1,6 +1,7 @@
 //! The command `ptc install`, which adds `ptc` to the configuration of a client and removes it again.
 
-use super::target::write_file;
+use super::moved::{Moved, OwnServers, missing};
+use super::target::{Target, write_file};
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::import::edit::JsonFile;
@@ -21,12 +22,13 @@ use std::path::{Path, PathBuf};
   ptc install claude-code
   ptc install vscode --project
   ptc install cursor --upstreams-config ~/servers.json
+  ptc install cursor --replace
   ptc install cursor --undo
 
 The client starts this very file as `ptc serve`. Its configuration is copied beside itself (.ptc-backup) before it is
 changed; comments and everything else in it stay. With --project nothing is written outside of the working directory,
 wherever links in it lead. For Goose, whose files are not written, it says what to write. Exit
-codes: 0 written, 2 it is there already, or the client's file cannot be changed, 4 not written.")]
+codes: 0 written or there already, 2 there is another entry, or the client's file cannot be changed, 4 not written.")]
 pub struct InstallArgs {
     /// The client
     #[arg(value_parser = clients())]
@@ -37,7 +39,10 @@ pub struct InstallArgs {
     /// Write the file of the project in the working directory instead of the user's
     #[arg(long)]
     project: bool,
-    /// Take ptc out again
+    /// Move the client's own servers into the configuration of ptc, so that no tool is there twice
+    #[arg(long, conflicts_with = "undo")]
+    replace: bool,
+    /// Take ptc out again, and give back what --replace has moved
     #[arg(long)]
     undo: bool,
     /// Only say what would be written
@@ -70,7 +75,7 @@ pub fn run(args: &InstallArgs) -> Result<Exit, Abort> {
         Err(error) if error.kind() == ErrorKind::InvalidData && args.undo => Some(String::from("\0")),
         Err(error) => return Err(Abort::usage(format!("{}: {error}", path.display()))),
     };
-    if args.undo { undo(args, &file, old) } else { install(args, &file, old) }
+    if args.undo { undo(args, &file, old) } else { install(args, &file, old, &places) }
 }
 
 /// The client's configuration file, and the rule for links in its path.
@@ -112,26 +117,61 @@ impl ClientFile<'_> {
 /// The suffix of the backup's file name.
 const BACKUP: &str = ".ptc-backup";
 
-fn install(args: &InstallArgs, file: &ClientFile<'_>, old: Option<String>) -> Result<Exit, Abort> {
-    let path = file.path;
+/// The suffix of the name of the file that says what `--replace` has moved.
+const MOVED: &str = ".ptc-moved";
+
+fn install(
+    args: &InstallArgs,
+    file: &ClientFile<'_>,
+    old: Option<String>,
+    places: &HostFolders,
+) -> Result<Exit, Abort> {
+    let (path, client) = (file.path, args.client);
     let entry = entry(args)?;
-    let shown = written(args.client, &entry);
-    let new = with(args.client, old.as_deref().unwrap_or_default(), &entry).map_err(|error| {
-        Abort::usage(format!("{}: {error}; the entry would be:\n{shown}", path.display()))
-    })?;
+    let shown = written(client, &entry);
+    let text = old.as_deref().unwrap_or_default();
+    let is_there = entries(client, text).is_ok_and(|entries| entries.get(NAME) == Some(&entry));
+    let new = match is_there {
+        true => text.to_owned(),
+        false => with(client, text, &entry).map_err(|error| {
+            Abort::usage(format!("{}: {error}; the entry would be:\n{shown}", path.display()))
+        })?,
+    };
     if args.dry_run {
         console::write_line(&format!("{} would get:\n{shown}", path.display()))?;
         return Ok(Exit::Ok);
     }
-    if let Some(old) = old {
+    let mut target = Target::read(Target::path(args.upstreams_config.as_deref())?, false)?;
+    let own = OwnServers::find(client, path, places, &target);
+    let (new, moved) = match args.replace {
+        true => {
+            let (new, moved) = own.move_to(&mut target, client, &new)?;
+            (new, Some(moved))
+        }
+        false => (new, None),
+    };
+    // A file that starts ptc already has the backup of the first time.
+    if let Some(old) = old.as_deref().filter(|_| !is_there || file.backup().is_none()) {
         file.keep(BACKUP, old.as_bytes())?;
     }
-    file.write(&new)?;
-    console::write_line(&format!("{} will start ptc: {}", args.client.label(), path.display()))?;
+    if let Some(moved) = moved {
+        moved.write(&beside(path, MOVED))?;
+    }
+    if new != text {
+        file.write(&new)?;
+    }
+    let label = client.label();
+    let does = if is_there { "starts ptc already" } else { "will start ptc" };
+    console::write_line(&format!("{label} {does}: {}", path.display()))?;
+    let all: Vec<&str> = own.twice.iter().chain(&own.others).map(String::as_str).collect();
+    match args.replace && !all.is_empty() {
+        true => console::write_line(&format!("moved to {}: {}", target.path.display(), all.join(", ")))?,
+        false => own.advice(client).map_or(Ok(()), |advice| console::write_line(&advice))?,
+    }
+    let project = if args.project { " --project" } else { "" };
     console::write_line(&format!(
-        "next: restart {}; `ptc install {} --undo` takes it back",
-        args.client.label(),
-        args.client.key()
+        "next: restart {label}; `ptc install {}{project} --undo` takes it back",
+        client.key()
     ))?;
     Ok(Exit::Ok)
 }
@@ -166,13 +206,34 @@ fn undo(args: &InstallArgs, file: &ClientFile<'_>, now: Option<String>) -> Resul
             "the entry {NAME} of {path} starts something else; it is left as it is"
         )));
     }
-    let untouched = |before: &String| with(args.client, before, &current).is_ok_and(|text| text == now);
-    match before.filter(untouched) {
+    let servers = |text: &str| entries(args.client, text).unwrap_or_default();
+    let taken = missing(&before.as_deref().map(servers).unwrap_or_default(), &servers(&now));
+    let replaced = |before: &str| {
+        let text = with(args.client, before, &current)?;
+        if taken.is_empty() { Ok(text) } else { without_all(args.client, &text, &taken) }
+    };
+    let moved_file = beside(path, MOVED);
+    let was_moved = moved_file.exists();
+    match before.filter(|before| replaced(before).is_ok_and(|text| text == now)) {
         Some(before) => {
             file.write(&before)?;
             file.remove_backup()?;
         }
-        None => file.write(&without(args.client, &now, &current).map_err(Abort::usage)?)?,
+        None => {
+            let mut text = without(args.client, &now, &current).map_err(Abort::usage)?;
+            if was_moved {
+                text = with_all(args.client, &text, &taken).map_err(Abort::usage)?;
+            }
+            file.write(&text)?;
+        }
+    }
+    let back = Moved::undo(&moved_file)?;
+    if !back.is_empty() {
+        console::write_line(&format!(
+            "{} starts these itself again: {}",
+            args.client.label(),
+            back.join(", ")
+        ))?;
     }
     console::write_line(&format!("{} does not start ptc any more: {}", args.client.label(), path.display()))?;
     Ok(Exit::Ok)
@@ -307,6 +368,24 @@ fn without(client: Host, text: &str, entry: &Value) -> Result<String, String> {
     }
     let file = JsonFile::read(text)?;
     file.remove(format.key, NAME);
+    Ok(file.text())
+}
+
+/// The text of a JSON file without these servers.
+fn without_all(client: Host, text: &str, servers: &Map<String, Value>) -> Result<String, String> {
+    let file = JsonFile::read(text)?;
+    for name in servers.keys() {
+        file.remove(client.format().key, name);
+    }
+    Ok(file.text())
+}
+
+/// The text of a JSON file with these servers.
+fn with_all(client: Host, text: &str, servers: &Map<String, Value>) -> Result<String, String> {
+    let file = JsonFile::read(text)?;
+    for (name, entry) in servers {
+        file.set(client.format().key, name, entry)?;
+    }
     Ok(file.text())
 }
 

@@ -104,6 +104,14 @@ impl Target {
         self.set_in(shape, name, entry)
     }
 
+    /// The flag with which commands use this file, with a blank before it; empty if they use it anyway.
+    pub(super) fn flag(&self) -> String {
+        match config::find(&[]).as_slice() {
+            [used] if *used == self.path => String::new(),
+            _ => format!(" --upstreams-config {}", quoted(&self.path.display().to_string())),
+        }
+    }
+
     /// Removes a server. Returns false when there is none of this name.
     pub(super) fn remove(&self, name: &str) -> bool {
         // A name may exist in several shapes; `count` visits all of them.
@@ -114,6 +122,11 @@ impl Target {
     pub(super) fn write(&self) -> Result<(), Abort> {
         write_file(&self.path, &self.file.text(), self.links, FileAccess::Private)
     }
+}
+
+/// A word as a shell takes it.
+pub(super) fn quoted(word: &str) -> String {
+    shlex::try_quote(word).map_or_else(|_| word.to_owned(), |quoted| quoted.into_owned())
 }
 
 /// [`files::replace`] with an error of the command line.

@@ -13,8 +13,9 @@ use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
 use ptc_runtime::ServerStatus;
 use ptc_runtime::config::{self, ServerEntry};
+use ptc_runtime::net::Url;
 use ptc_runtime::process;
-use ptc_runtime::upstream::UpstreamState;
+use ptc_runtime::upstream::{UpstreamState, is_openapi_document};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -88,6 +89,25 @@ impl Section {
     }
 }
 
+impl Section {
+    /// Replaces the remedy of a server whose address gives an OpenAPI document.
+    fn misread_document(&mut self, name: &str, address: &Url) {
+        if let Some(finding) = self.findings.last_mut() {
+            finding.remedy = Some(format!(
+                "that is an OpenAPI document, not an MCP server: ptc add {name} --force --openapi {address}"
+            ));
+        }
+    }
+}
+
+/// The address of a server of MCP, if it gives an OpenAPI document.
+async fn document_behind(entry: Option<&ServerEntry>) -> Option<Url> {
+    let descriptor = entry?.transport.descriptor();
+    let address = descriptor["url"].as_str().filter(|_| descriptor["type"] == "remote")?;
+    let url = Url::parse(address).ok()?;
+    is_openapi_document(&url).await.then_some(url)
+}
+
 /// Runs the command.
 pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
     let files = args.upstreams.files();
@@ -116,7 +136,12 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
                 }
                 for status in booted.runtime.servers() {
                     let entry = entries.iter().find(|entry| entry.name == status.name);
-                    servers.push(look_at_server(&status, entry));
+                    let mut server = look_at_server(&status, entry);
+                    let has_failed = server.level() == Level::Error;
+                    if let Some(address) = document_behind(entry.filter(|_| has_failed)).await {
+                        server.misread_document(&status.name, &address);
+                    }
+                    servers.push(server);
                 }
                 booted.runtime.shutdown().await;
             }

@@ -1,16 +1,17 @@
 //! Compiles chosen operations to tools. All operations that cannot be called correctly are reported together,
 //! by name.
 
+use super::choose::choose;
 use super::document::{
     BodyOrResponse, ListedOperation, MediaType, OpenApiDocument, Operation, PathItem, RawParameter, decoded,
 };
+use super::inspect::OpenApiInspectionParts;
 use super::name::tool_name;
 use super::parameter::{Parameter, ParameterLocation, ParameterStyle, STYLES};
 use super::plan::{BODY, PathPart, RequestPlan};
 use super::schema::{SchemaBuilder, short};
 use super::spec::{OpenApiSpec, OperationOverride};
 use crate::net::{Method, Url, excerpt};
-use ptc_vm::fault::nearest;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -34,6 +35,10 @@ pub(super) struct Compiled {
     pub(super) tools: Vec<String>,
     /// Notes to the operator.
     pub(super) notes: Vec<String>,
+    /// The operations of the tools, by the tools' names.
+    names: BTreeMap<String, String>,
+    /// Operations that only a pattern names, and why each of them is no tool.
+    pub(super) left_out: Vec<String>,
     /// Title and version in the document.
     pub(super) info: String,
     /// The version of the specification.
@@ -49,46 +54,33 @@ pub(super) fn compile(text: &str, spec: &OpenApiSpec) -> Result<Compiled, String
         version: document.version.name().to_owned(),
         ..Compiled::default()
     };
+    let choice = choose(&operations, spec);
     let mut problems = Vec::new();
-    let mut missing = Vec::new();
-    let mut names: BTreeMap<String, &str> = BTreeMap::new();
-    let mut chosen: Vec<&String> = spec.include.iter().chain(&spec.with_effects).collect();
-    chosen.sort_unstable();
-    chosen.dedup();
-    for id in chosen {
-        let mut found = operations.iter().filter(|entry| entry.id == *id);
-        let Some(entry) = found.next() else {
-            missing.push(match nearest(id, operations.iter().map(|entry| &*entry.id)) {
-                Some(near) => format!("{id} (did you mean {near}?)"),
-                None => id.clone(),
-            });
-            continue;
-        };
-        if let Some(second) = found.next() {
-            let (one, other) = (&entry.path, &second.path);
-            problems.push(format!("OpenAPI operation {id} is there twice, at {one} and at {other}"));
-            continue;
-        }
-        let told = spec.overrides.get(id).cloned().unwrap_or_default();
+    if !choice.missing.is_empty() {
+        problems.push(format!("OpenAPI include_operations not found: {}", choice.missing.join(", ")));
+    }
+    for entry in choice.by_id {
+        let told = spec.overrides.get(&entry.id).cloned().unwrap_or_default();
         let compiler = Compiler { document: &document, spec, entry, told };
-        match compiler.tool() {
-            Err(problem) => problems.push(format!("OpenAPI operation {id} {problem}")),
-            Ok(made) => {
-                if let Some(other) = names.insert(made.name.clone(), id) {
-                    let name = &made.name;
-                    problems.push(format!(
-                        "OpenAPI tool name collision after normalization: {other} and {id} are \
-                        both {name}; give one of them another name in operation_overrides"
-                    ));
-                }
-                compiled.notes.extend(made.notes);
-                compiled.tools.push(made.tool.to_string());
-                compiled.plans.insert(made.name, made.plan);
-            }
+        if let Err(problem) = compiled.add(&compiler, &operations) {
+            problems.push(format!("OpenAPI {problem}"));
         }
     }
-    if !missing.is_empty() {
-        problems.insert(0, format!("OpenAPI include_operations not found: {}", missing.join(", ")));
+    for entry in choice.by_pattern {
+        let told = spec.overrides.get(&entry.id).cloned().unwrap_or_default();
+        let compiler = Compiler { document: &document, spec, entry, told };
+        let id = &entry.id;
+        match entry.method {
+            "get" => {
+                if let Err(problem) = compiled.add(&compiler, &operations) {
+                    compiled.left_out.push(problem);
+                }
+            }
+            method => compiled.left_out.push(format!(
+                "operation {id} may change something ({}): allow_operations_with_effects takes it",
+                method.to_ascii_uppercase()
+            )),
+        }
     }
     if problems.is_empty() {
         return Ok(compiled);
@@ -100,6 +92,35 @@ pub(super) fn compile(text: &str, spec: &OpenApiSpec) -> Result<Compiled, String
     }
     // Names in them come from the document.
     Err(excerpt(&problems.join("; "), LONGEST_PROBLEMS))
+}
+
+impl Compiled {
+    /// Adds the tool of an operation. The error says which operation has which problem.
+    fn add(&mut self, compiler: &Compiler<'_, '_>, operations: &[ListedOperation<'_>]) -> Result<(), String> {
+        let ListedOperation { id, path, .. } = compiler.entry;
+        if let Some(second) = operations.iter().filter(|entry| entry.id == *id).nth(1) {
+            return Err(format!("operation {id} is there twice, at {path} and at {}", second.path));
+        }
+        let made = compiler.tool().map_err(|problem| format!("operation {id} {problem}"))?;
+        let name = made.name;
+        if let Some(other) = self.names.get(&name) {
+            return Err(format!(
+                "tool name collision after normalization: {other} and {id} are both {name}; give one of them another name \
+                 in operation_overrides"
+            ));
+        }
+        self.names.insert(name.clone(), id.clone());
+        self.notes.extend(made.notes);
+        self.tools.push(made.tool.to_string());
+        self.plans.insert(name, made.plan);
+        Ok(())
+    }
+
+    /// What an inspection shows.
+    pub(super) fn into_parts(self) -> OpenApiInspectionParts {
+        let Compiled { names, info, left_out, .. } = self;
+        OpenApiInspectionParts { tools: names.into_keys().collect(), info, left_out }
+    }
 }
 
 /// Compiles one operation.

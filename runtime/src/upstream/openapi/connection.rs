@@ -84,6 +84,9 @@ impl Connection for OpenApiConnection {
             .unwrap_or_else(|| Err("the document could not be compiled".to_owned()))
             .map_err(UpstreamFault::Protocol)?;
         let mut listed = listing::read(compiled.tools, &self.secrets).await?;
+        for left_out in &compiled.left_out {
+            tracing::debug!("left out: {left_out}");
+        }
         listed.notes.extend(compiled.notes);
         let _ = self.plans.set(compiled.plans);
         let server_info = self.secrets.scrub(&compiled.info).into_owned();

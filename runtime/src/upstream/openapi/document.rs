@@ -89,6 +89,7 @@ pub(super) struct PathItem<'a> {
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Operation<'a> {
+    pub(super) tags: Vec<String>,
     pub(super) summary: Option<String>,
     pub(super) description: Option<String>,
     pub(super) deprecated: bool,
@@ -277,6 +278,11 @@ impl<'a> OpenApiDocument<'a> {
             self.kept.borrow_mut().insert(reference.to_owned(), members.clone());
         }
         Ok(Some(members))
+    }
+
+    /// The servers of the whole document.
+    pub(super) fn named_servers(&self) -> Vec<String> {
+        self.root.get("servers").copied().map(OpenApiDocument::servers).unwrap_or_default()
     }
 
     /// Addresses in a `servers` member of an operation, a path or the document.

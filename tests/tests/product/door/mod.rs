@@ -3,3 +3,4 @@
 mod errors;
 mod help;
 mod names;
+mod setup;
