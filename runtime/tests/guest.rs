@@ -260,7 +260,7 @@ async fn a_call_and_a_run_end_at_their_deadlines() {
     let runtime = runtime_with(&server, StartPolicy::All, &SecretRegistry::new()).await;
     let hang = json!([["memory", "hang", {}]]);
     let outcome = run(&runtime, Limits { upstream_call_timeout_ms: 20, ..limits() }, hang.clone()).await;
-    assert_eq!(answers(&outcome), json!([["timeout", "no answer within 20 ms"]]));
+    assert_eq!(answers(&outcome), json!([["timeout", "no answer within 20 ms (--upstream-call-timeout)"]]));
     assert_eq!(ledger(&outcome), rows([("hang", "timeout")]));
     // A call's deadline is a little before its run's, so only a run of several calls reaches its own deadline.
     let many = Value::from(vec![hang[0].clone(); 20]);

@@ -40,7 +40,7 @@ async fn the_deadline_covers_compilation() {
     let (reason, message) = ends_with(&runtime, &long(), options).await;
     assert_eq!(
         (reason, message.as_str()),
-        (Reason::CompileTimeout.into(), "compilation exceeded 20ms limit")
+        (Reason::CompileTimeout.into(), "compilation exceeded 20ms limit (--timeout)")
     );
     runtime.shutdown().await;
 }

@@ -142,7 +142,7 @@ async fn budgets_end_programs_and_the_worker_goes_on() {
     let failed = runtime.run("(loop [] (recur))", quick).await.result.unwrap_err();
     assert_eq!(
         (failed.reason, failed.message.as_str()),
-        (Reason::Timeout.into(), "execution exceeded 30ms limit")
+        (Reason::Timeout.into(), "execution exceeded 30ms limit (--timeout)")
     );
     let limits = Limits { fuel: 10_000, ..Limits::default() };
     let lean = RunOptions { limits, ..RunOptions::default() };

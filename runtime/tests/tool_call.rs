@@ -77,7 +77,7 @@ async fn a_slow_call_is_a_timeout_fault() {
     let outcome = runtime.run(program, RunOptions { limits, ..RunOptions::default() }).await;
     assert_eq!(
         outcome.result.unwrap().text,
-        "{:message \"no answer within 50 ms\" :ok false :reason :timeout}"
+        "{:message \"no answer within 50 ms (--upstream-call-timeout)\" :ok false :reason :timeout}"
     );
 }
 

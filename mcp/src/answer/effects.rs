@@ -34,7 +34,8 @@ fn may_have_run(status: &CallStatus) -> bool {
     match status {
         CallStatus::Ok => true,
         CallStatus::Error { reason, .. } => {
-            !matches!(reason, CallFault::CapExhausted | CallFault::UpstreamUnavailable)
+            let never_sent = [CallFault::CapExhausted, CallFault::UpstreamUnavailable, CallFault::Starting];
+            !never_sent.contains(reason)
         }
     }
 }

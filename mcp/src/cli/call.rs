@@ -107,7 +107,8 @@ async fn called(
     }
     let known = booted.runtime.catalog().tool(server, tool).cloned();
     let arguments = Value::Object(given.typed(known.as_deref())).to_string();
-    let limits = args.limits.limits(booted.has_upstreams)?;
+    // One call has the time of a call; there is no program around it.
+    let limits = args.limits.over(Limits { timeout_ms: u64::MAX, ..Limits::with_upstreams() })?;
     let (broker, most) = (booted.runtime.broker().clone(), limits.clone());
     let call = ToolCall { server: server.to_owned(), tool: tool.to_owned(), arguments };
     let guest = async_guest(interrupted, move |account| async move {

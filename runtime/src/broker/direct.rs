@@ -1,6 +1,7 @@
 //! A call of a function in this process.
 
 use super::send::{answered, unanswered};
+use super::time::TimeLimit;
 use super::{CallError, CallPayload, CallResponse, ToolBroker};
 use crate::host::GrantedTool;
 use crate::run::account::{CallTag, RunAccount};
@@ -9,7 +10,6 @@ use crate::run::outgoing::Arguments;
 use crate::tasks::contained;
 use crate::upstream::{CallResult, RawAnswer, UpstreamFault};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 /// A call of a tool of the host that is paid for and encoded. Dropped before its end, it counts as cancelled.
@@ -18,8 +18,8 @@ pub(super) struct DirectCall {
     pub(super) account: Arc<RunAccount>,
     pub(super) tool: Arc<GrantedTool>,
     pub(super) arguments: Arguments,
-    /// Wall clock of the whole call.
-    pub(super) whole: Duration,
+    /// Time limit of the whole call.
+    pub(super) limit: TimeLimit,
     /// When that is over.
     pub(super) deadline: Instant,
     pub(super) max_bytes: usize,
@@ -40,7 +40,7 @@ impl DirectCall {
 
     /// Calls the function and waits for its result. A panic in the function is a failure of this call only.
     pub(super) async fn send(self) -> Result<CallResponse, CallError> {
-        let DirectCall { broker, account, tool, arguments, whole, deadline, max_bytes, call } = self;
+        let DirectCall { broker, account, tool, arguments, limit, deadline, max_bytes, call } = self;
         let work = contained(async move {
             let answer = tool.function()(arguments.as_str());
             // The arguments are off the account of their program from here on.
@@ -49,7 +49,7 @@ impl DirectCall {
         });
         let failed = |message| Ok(CallResult::Failed { message, body: RawAnswer::from_bytes(Vec::new()) });
         let result = match timeout_at(deadline, work).await {
-            Err(_) => Err(UpstreamFault::Timeout(whole)),
+            Err(_) => Err(UpstreamFault::Timeout(limit.whole)),
             Ok(Err(_)) => failed("it panicked".to_owned()),
             Ok(Ok(Err(message))) => failed(message),
             Ok(Ok(Ok(json))) if json.len() > max_bytes => {
@@ -59,7 +59,7 @@ impl DirectCall {
         };
         match result {
             Ok(result) => answered(&account, call, CallPayload::of(result, None)),
-            Err(fault) => Err(unanswered(&broker, call, &fault, whole)),
+            Err(fault) => Err(unanswered(&broker, call, &fault, limit)),
         }
     }
 }

@@ -14,13 +14,14 @@
 //!
 //! # Layout
 //! - `reserve`: from a name to the permit to encode; `send`: from there to the answer; `direct`: calls of functions in this
-//!   process; `payload`: the parts of a result; `cache`: results for equal calls
+//!   process; `time`: time limits of calls; `payload`: the parts of a result; `cache`: results for equal calls
 
 mod cache;
 mod direct;
 mod payload;
 mod reserve;
 mod send;
+mod time;
 
 pub(crate) use cache::ResultCache;
 pub use cache::ResultCaching;
@@ -28,6 +29,7 @@ pub use payload::{CallPayload, PayloadValue, looks_like_json};
 pub(crate) use payload::{Chosen, PayloadContent};
 pub use reserve::{Pending, Permit, Reserved};
 pub use send::{CallResponse, PreparedCall};
+use time::TimeLimit;
 
 use crate::run::account::RunAccount;
 use crate::run::outcome::{ArgumentsHash, CallFault};
@@ -233,7 +235,7 @@ impl ToolBroker {
     /// Starts the servers with `wanted` names that are not ready (see `start_all`).
     pub fn start(
         &self,
-        account: &RunAccount,
+        account: &Arc<RunAccount>,
         wanted: impl Fn(&str) -> bool,
     ) -> impl Future<Output = ()> + Send + 'static {
         let upstreams = self.upstreams();
@@ -308,24 +310,27 @@ impl ToolBroker {
         WorldFault { reason, message: self.secrets.scrub(message).into_owned() }
     }
 
-    /// The fault of an upstream, for the caller. A timeout names the time of the whole call: the part that failed had less.
-    fn upstream_fault(&self, fault: &UpstreamFault, whole: std::time::Duration) -> WorldFault {
+    /// The fault of an upstream, for the caller. A timeout names the limit of the whole call: the part that failed had
+    /// less.
+    fn upstream_fault(&self, fault: &UpstreamFault, limit: TimeLimit) -> WorldFault {
         let message = match fault {
-            UpstreamFault::Timeout(_) => UpstreamFault::Timeout(whole).to_string(),
+            UpstreamFault::Timeout(_) => limit.to_string(),
             fault => fault.to_string(),
         };
         self.world_fault(fault.reason(), &message)
     }
 }
 
-/// Starts the servers whose tools a run needs, all at once, within the time of a call. The catalog shows whether they
-/// started.
+/// Starts the servers whose tools a run needs, all at once. The catalog shows whether they started. The run's clock
+/// stands still meanwhile.
 pub(crate) fn start_all(
-    account: &RunAccount,
+    account: &Arc<RunAccount>,
     upstreams: Vec<Arc<dyn Upstream>>,
 ) -> impl Future<Output = ()> + Send + 'static {
-    let patience = account.call_timeout(account.limits().upstream_call_timeout());
+    let patience = account.limits().upstream_start_timeout();
+    let wait = (!upstreams.is_empty()).then(|| account.wait_for_start());
     async move {
+        let _wait = wait;
         let starts = futures_util::future::join_all(upstreams.iter().map(|upstream| upstream.start()));
         let _ = tokio::time::timeout(patience, starts).await;
     }

@@ -3,6 +3,7 @@
 use super::cache::Repeat;
 use super::direct::DirectCall;
 use super::send::{Route, UpstreamCall};
+use super::time::{LimitSource, TimeLimit};
 use super::{CallError, PreparedCall, ToolBroker, WorldFault};
 use crate::host::GrantedTool;
 use crate::run::account::{CallLabel, CallTag, RunAccount};
@@ -42,8 +43,10 @@ struct CallPlan {
     target: CallTarget,
     /// When it was made.
     made: Instant,
-    /// Wall clock of the whole call, decided then.
-    whole: Duration,
+    /// Its time limit, decided then.
+    limit: TimeLimit,
+    /// How long it has waited for the start of its server, which is not its time.
+    waited: Duration,
 }
 
 /// Who is called.
@@ -96,13 +99,15 @@ impl ToolBroker {
             let label = target.label();
             return Err(CallError::Wrong(no_such_server(server, label, &self.catalog.snapshot(), notation)));
         };
-        let timeout = upstream.limits().timeout;
+        let timeout = upstream.limits().timeout.map(|time| (time, LimitSource::Server));
+        let is_ready = upstream.is_ready();
         let plan = self.plan(account, Callee::Server(upstream), target, timeout);
         let listed = |is_loaded| PendingTool::Listed { is_loaded, notation };
         match found {
-            Some(tool) => plan.reserve(tool, |_| listed(true)),
-            None => {
-                let call = plan.pay(Effect::Unknown, plan.made)?;
+            Some(tool) if is_ready => plan.reserve(tool, |_| listed(true)),
+            found => {
+                let effect = found.map_or(Effect::Unknown, |tool| tool.effect());
+                let call = plan.pay(effect, plan.made)?;
                 Ok(Reserved::Pending(Pending { plan, tool: listed(false), call }))
             }
         }
@@ -115,7 +120,8 @@ impl ToolBroker {
         tool: &Arc<GrantedTool>,
     ) -> Result<Reserved, CallError> {
         let target = CallTarget::Tool(tool.listing().name.clone());
-        let plan = self.plan(account, Callee::Host(tool.clone()), target, tool.timeout());
+        let timeout = tool.timeout().map(|time| (time, LimitSource::HostTool));
+        let plan = self.plan(account, Callee::Host(tool.clone()), target, timeout);
         plan.reserve(tool.listing().clone(), PendingTool::Granted)
     }
 
@@ -124,12 +130,15 @@ impl ToolBroker {
         account: &Arc<RunAccount>,
         callee: Callee,
         target: CallTarget,
-        timeout: Option<Duration>,
+        timeout: Option<(Duration, LimitSource)>,
     ) -> CallPlan {
         let made = Instant::now();
-        let wanted = timeout.unwrap_or_else(|| account.limits().upstream_call_timeout());
+        let limits = account.limits();
+        let (wanted, source) = timeout.unwrap_or_else(|| (limits.upstream_call_timeout(), LimitSource::Flag));
         let whole = account.tool_timeout_at(made, wanted);
-        CallPlan { broker: self.clone(), account: account.clone(), callee, target, made, whole }
+        let source = if whole < wanted { LimitSource::Program(limits.timeout()) } else { source };
+        let (limit, waited) = (TimeLimit { whole, source }, Duration::ZERO);
+        CallPlan { broker: self.clone(), account: account.clone(), callee, target, made, limit, waited }
     }
 
     /// The tool, or what stands for it; `None` when nothing is known about the tools of its server.
@@ -237,12 +246,12 @@ impl CallPlan {
 
     /// What is left of the time of a call.
     fn left(&self, call: &OpenCall) -> Duration {
-        self.whole.saturating_sub(call.elapsed())
+        (self.limit.whole + self.waited).saturating_sub(call.elapsed())
     }
 
     /// Ends a call with the fault of its upstream.
     fn fail(&self, call: OpenCall, fault: &UpstreamFault) -> WorldFault {
-        refuse(call, self.broker.upstream_fault(fault, self.whole))
+        refuse(call, self.broker.upstream_fault(fault, self.limit))
     }
 }
 
@@ -273,15 +282,15 @@ impl Pending {
     /// # Errors
     /// The server did not start or has no such tool; no turn in time.
     pub async fn permit(self) -> Result<Permit, CallError> {
-        let Pending { plan, tool, call } = self;
+        let Pending { mut plan, tool, call } = self;
         if let (PendingTool::Listed { is_loaded: false, .. }, Callee::Server(upstream)) =
             (&tool, &plan.callee)
         {
-            let left = plan.left(&call);
-            let started = timeout(left, upstream.start()).await;
-            if let Err(fault) = started.unwrap_or(Err(UpstreamFault::Timeout(left))) {
+            let before = call.elapsed();
+            if let Err(fault) = start(&plan.account, upstream).await {
                 return Err(plan.fail(call, &fault).into());
             }
+            plan.waited = call.elapsed().saturating_sub(before);
         }
         let left = plan.left(&call);
         let server = plan.callee.name();
@@ -314,6 +323,20 @@ impl Pending {
     }
 }
 
+/// Starts the server of a call. Neither the call's time nor the program's runs meanwhile.
+async fn start(account: &Arc<RunAccount>, upstream: &Arc<dyn Upstream>) -> Result<(), UpstreamFault> {
+    let patience = account.limits().upstream_start_timeout();
+    let _wait = account.wait_for_start();
+    match timeout(patience, upstream.start()).await {
+        Ok(started) => started,
+        Err(_) => Err(UpstreamFault::Starting {
+            server: upstream.name().clone(),
+            start: upstream.status().starting.unwrap_or_default(),
+            patience,
+        }),
+    }
+}
+
 impl Permit {
     /// The tool, with the schema of its arguments.
     pub fn tool(&self) -> &Arc<UpstreamTool> {
@@ -334,7 +357,7 @@ impl Permit {
     /// # Errors
     /// The call has waited too long.
     pub fn in_time(mut self) -> Result<Permit, WorldFault> {
-        let whole = self.plan.whole;
+        let whole = self.plan.limit.whole;
         self.since = Instant::now();
         let least = self.plan.account.longest_encoding().max(whole / LATE);
         let is_late = |call: &mut OpenCall| self.plan.left(call) <= least;
@@ -392,10 +415,10 @@ impl Permit {
                 let left = plan.left(&call);
                 (call, left)
             }
-            None => (plan.pay(tool.effect(), now)?, plan.whole.saturating_sub(took)),
+            None => (plan.pay(tool.effect(), now)?, plan.limit.whole.saturating_sub(took)),
         };
         if left.is_zero() {
-            return Err(plan.fail(call, &UpstreamFault::Timeout(plan.whole)));
+            return Err(plan.fail(call, &UpstreamFault::Timeout(plan.limit.whole)));
         }
         if let Some(hash) = plan.broker.hash_of(&arguments) {
             call.set_arguments_hash(hash);
@@ -403,14 +426,14 @@ impl Permit {
         let most = plan.account.limits().max_upstream_response_bytes;
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let max_bytes = plan.callee.limits().max_response_bytes.unwrap_or(most);
-        let CallPlan { broker, account, callee, target, made: _, whole } = plan;
+        let CallPlan { broker, account, callee, target, made: _, limit, waited: _ } = plan;
         let arguments = turn.charge(arguments);
         let upstream = match callee {
             Callee::Server(upstream) => upstream,
             Callee::Host(tool) => {
                 let deadline = now.checked_add(left).unwrap_or(now).into();
                 let direct =
-                    DirectCall { broker, account, tool, arguments, whole, deadline, max_bytes, call };
+                    DirectCall { broker, account, tool, arguments, limit, deadline, max_bytes, call };
                 return Ok(PreparedCall(Route::Direct(direct)));
             }
         };
@@ -427,7 +450,7 @@ impl Permit {
             broker,
             account,
             upstream,
-            whole,
+            limit,
             request,
             wrapped_in,
             declares_result,

@@ -2,6 +2,7 @@
 
 use super::cache::{CameBack, Repeat};
 use super::direct::DirectCall;
+use super::time::TimeLimit;
 use super::{CallError, CallPayload, ToolBroker};
 use crate::run::account::{CallTag, RunAccount};
 use crate::run::ledger::OpenCall;
@@ -25,8 +26,8 @@ pub(super) struct UpstreamCall {
     pub(super) broker: Arc<ToolBroker>,
     pub(super) account: Arc<RunAccount>,
     pub(super) upstream: Arc<dyn Upstream>,
-    /// Wall clock of the whole call, of which the request has the rest.
-    pub(super) whole: Duration,
+    /// Time limit of the whole call, of which the request has the rest.
+    pub(super) limit: TimeLimit,
     pub(super) request: ServerRequest,
     /// The member that the tool wraps its results in.
     pub(super) wrapped_in: Option<&'static str>,
@@ -80,7 +81,7 @@ impl UpstreamCall {
             broker,
             account,
             upstream,
-            whole,
+            limit,
             request,
             wrapped_in,
             declares_result,
@@ -91,7 +92,7 @@ impl UpstreamCall {
         let CameBack { result, cached, keepable } = broker.ask(&account, &upstream, request, repeat).await;
         let result = match result {
             Ok(result) => result,
-            Err(fault) => return Err(unanswered(&broker, call, &fault, whole)),
+            Err(fault) => return Err(unanswered(&broker, call, &fault, limit)),
         };
         let payload = CallPayload::read(result, wrapped_in).await;
         match keepable {
@@ -132,13 +133,13 @@ pub(super) fn unanswered(
     broker: &ToolBroker,
     call: OpenCall,
     fault: &UpstreamFault,
-    whole: Duration,
+    limit: TimeLimit,
 ) -> CallError {
     let bytes = match fault {
         UpstreamFault::TooLarge { bytes, .. } => Some(*bytes),
         _ => None,
     };
-    let fault = broker.upstream_fault(fault, whole);
+    let fault = broker.upstream_fault(fault, limit);
     let status = CallStatus::Error { reason: fault.reason, error: fault.message.clone() };
     let duration = call.elapsed();
     call.end(status, duration, bytes);

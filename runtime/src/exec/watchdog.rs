@@ -101,7 +101,7 @@ impl Watchdog {
         for slot in &self.slots {
             if let Some(watched) = &*slot.locked() {
                 busy = true;
-                if now >= watched.deadline {
+                if now >= watched.deadline && watched.account.is_overdue(now) {
                     watched.account.interrupt(InterruptKind::Deadline);
                 }
             }

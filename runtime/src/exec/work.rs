@@ -124,7 +124,7 @@ impl Task for Work {
         for (call, reply) in std::mem::take(&mut self.replies) {
             guest.answer(call, reply);
         }
-        if self.account.deadline().is_some_and(|deadline| Instant::now() >= deadline) {
+        if self.account.is_overdue(Instant::now()) {
             self.account.interrupt(InterruptKind::Deadline);
         }
         let progress = guest.advance();

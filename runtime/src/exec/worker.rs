@@ -48,6 +48,9 @@ pub(crate) struct Worker {
     has_freed: bool,
 }
 
+/// The pause before a program whose clock has stood still is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
 /// A program that has begun.
 struct Program {
     account: Arc<RunAccount>,
@@ -60,6 +63,8 @@ struct Program {
     /// It needs a reply to go on.
     waits: bool,
     commitment: Commitment,
+    /// When its deadline is checked next.
+    watched: Option<Instant>,
 }
 
 /// State of a program between its quanta.
@@ -206,7 +211,10 @@ impl Worker {
 
     /// Watches the deadline of a program from now on.
     fn watch(&mut self, run: RunId) {
-        if let Some(deadline) = self.programs.get(&run).and_then(|program| program.account.deadline()) {
+        if let Some(program) = self.programs.get_mut(&run)
+            && let Some(deadline) = program.account.deadline()
+        {
+            program.watched = Some(deadline);
             self.deadlines.insert((deadline, run));
         }
     }
@@ -225,6 +233,7 @@ impl Worker {
             used: Duration::ZERO,
             waits: false,
             commitment,
+            watched: None,
         };
         self.programs.insert(run, program);
         run
@@ -314,18 +323,27 @@ impl Worker {
         let Some(program) = self.programs.remove(&run) else { return };
         self.has_freed = true;
         self.resources.commitments.end(program.commitment);
-        if let Some(deadline) = program.account.deadline() {
+        if let Some(deadline) = program.watched {
             self.deadlines.remove(&(deadline, run));
         }
     }
 
     fn end_overdue(&mut self) {
         while let Some(&(deadline, run)) = self.deadlines.first() {
-            if Instant::now() < deadline {
+            let now = Instant::now();
+            if now < deadline {
                 return;
             }
             self.deadlines.remove(&(deadline, run));
-            self.end(run, InterruptKind::Deadline);
+            let Some(program) = self.programs.get_mut(&run) else { continue };
+            if program.account.is_overdue(now) {
+                self.end(run, InterruptKind::Deadline);
+            } else {
+                // Its clock has stood still, and may still do so.
+                let later = now + program.account.time_left().max(LOOK_AGAIN);
+                program.watched = Some(later);
+                self.deadlines.insert((later, run));
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! The account of a run, whatever its guest is: budgets, ledger, deadline, cancellation.
 
+mod clock;
+
 pub use super::ledger::{CallLabel, CallTag};
 
 use super::client::CallingClient;
@@ -11,6 +13,7 @@ use super::totals::CallTotals;
 use super::trace::TraceContext;
 use crate::secrets::{Cut, shortened};
 use crate::sync::Locked;
+use clock::RunClock;
 use ptc_vm::{Interrupt, InterruptKind};
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -43,7 +46,7 @@ fn hash(text: &str) -> u64 {
 pub struct RunAccount {
     limits: Limits,
     interrupt: Interrupt,
-    begun: Instant,
+    clock: RunClock,
     calls: AtomicU32,
     /// Calls to servers that have a limit of calls per program.
     calls_by_server: Mutex<HashMap<String, u32>>,
@@ -68,7 +71,7 @@ impl RunAccount {
         RunAccount {
             limits,
             interrupt,
-            begun: Instant::now(),
+            clock: RunClock::new(),
             calls: AtomicU32::new(0),
             calls_by_server: Mutex::default(),
             discoveries: AtomicU32::new(0),
@@ -89,24 +92,36 @@ impl RunAccount {
         &self.limits
     }
 
-    /// When the time limit is reached; `None` if that is beyond the range of the clock.
+    /// When the time limit is reached, unless the run waits for a start until then; `None` if that is beyond the
+    /// range of the clock. It moves while the run waits for a start.
     pub fn deadline(&self) -> Option<Instant> {
-        self.begun.checked_add(self.limits.timeout())
+        self.clock.end_of(self.limits.timeout())
     }
 
-    /// How long the run has taken.
+    /// True if the time of the run is used up.
+    pub fn is_overdue(&self, now: Instant) -> bool {
+        self.clock.used_at(now) >= self.limits.timeout()
+    }
+
+    /// The clock of the run stands still until the guard is dropped: it waits for a server that starts.
+    pub fn wait_for_start(self: &Arc<RunAccount>) -> StartWait {
+        self.clock.pause();
+        StartWait(self.clone())
+    }
+
+    /// How long the run has taken, starts of servers included.
     pub fn elapsed(&self) -> Duration {
-        self.begun.elapsed()
+        self.clock.elapsed_at(Instant::now())
     }
 
     /// How long the run had taken at `moment`.
     pub(crate) fn elapsed_at(&self, moment: Instant) -> Duration {
-        moment.saturating_duration_since(self.begun)
+        self.clock.elapsed_at(moment)
     }
 
     /// Time until the deadline.
     pub fn time_left(&self) -> Duration {
-        self.limits.timeout().saturating_sub(self.elapsed())
+        self.limits.timeout().saturating_sub(self.clock.used_at(Instant::now()))
     }
 
     /// Timeout, from now on, of a call that wants this much time. The program gets the timeout early enough
@@ -125,7 +140,7 @@ impl RunAccount {
     pub(crate) fn tool_timeout_at(&self, moment: Instant, wanted: Duration) -> Duration {
         match self.is_margin_dropped.load(Ordering::Relaxed) {
             true => {
-                let left = self.limits.timeout().saturating_sub(self.elapsed_at(moment));
+                let left = self.limits.timeout().saturating_sub(self.clock.used_at(moment));
                 wanted.min(left.saturating_add(BEYOND))
             }
             false => self.call_timeout_at(moment, wanted),
@@ -134,7 +149,7 @@ impl RunAccount {
 
     /// [`RunAccount::call_timeout`] at `moment`.
     fn call_timeout_at(&self, moment: Instant, wanted: Duration) -> Duration {
-        let left = self.limits.timeout().saturating_sub(self.elapsed_at(moment));
+        let left = self.limits.timeout().saturating_sub(self.clock.used_at(moment));
         let margin = MARGIN.min(self.limits.timeout() / 10);
         wanted.min(left.saturating_sub(margin).max(left / 2))
     }
@@ -310,6 +325,15 @@ impl RunAccount {
     /// Takes the ledger, in completion order.
     pub fn take_ledger(&self) -> Vec<CallRecord> {
         self.ledger.take()
+    }
+}
+
+/// A wait for the start of a server; the clock of the run goes on when it is dropped.
+pub struct StartWait(Arc<RunAccount>);
+
+impl Drop for StartWait {
+    fn drop(&mut self) {
+        self.0.clock.go_on();
     }
 }
 

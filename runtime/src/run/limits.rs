@@ -69,7 +69,7 @@ const MIB: u64 = 1 << 20;
 limit_table! {
     /// The hard budgets of one program. All are numbers in the unit their row names.
     Limits;
-    /// Wall clock of one program, waiting for tools included.
+    /// Wall clock of one program, waiting for tools included, starts of servers excluded.
     timeout_ms: Millis = 1_000, "timeout", "timeout";
     /// Live logical bytes of one program.
     memory_bytes: Bytes = Budget::MEMORY_BYTES, "memory", "memory_exceeded";
@@ -81,6 +81,8 @@ limit_table! {
     max_upstream_calls: Count = 50, "max-upstream-calls", "cap_exhausted";
     /// Wall clock of one upstream call.
     upstream_call_timeout_ms: Millis = 30_000, "upstream-call-timeout", "timeout";
+    /// Time that a call waits for the start of its server. It is not part of the program's time.
+    upstream_start_timeout_ms: Millis = 45_000, "upstream-start-timeout", "starting";
     /// Bytes of one upstream answer, refused before decoding.
     max_upstream_response_bytes: Bytes = 2 * MIB, "max-upstream-response-bytes", "response_too_large";
     /// Looks of one program at the tools of upstreams: apropos, dir, doc, meta, tool/servers.
@@ -100,9 +102,10 @@ limit_table! {
 }
 
 impl Limits {
-    /// Defaults for programs that may call upstreams: 10 s and 100 MiB.
+    /// Defaults for programs that may call upstreams: 60 s, which is what hosts give a tool call, and 100 MiB.
+    /// Computing stays bounded by fuel.
     pub fn with_upstreams() -> Limits {
-        Limits { timeout_ms: 10_000, memory_bytes: 100 * MIB, ..Limits::default() }
+        Limits { timeout_ms: 60_000, memory_bytes: 100 * MIB, ..Limits::default() }
     }
 
     /// Wall clock of one program.
@@ -113,6 +116,11 @@ impl Limits {
     /// Wall clock of one upstream call.
     pub fn upstream_call_timeout(&self) -> Duration {
         Duration::from_millis(self.upstream_call_timeout_ms)
+    }
+
+    /// Time that a call waits for the start of its server.
+    pub fn upstream_start_timeout(&self) -> Duration {
+        Duration::from_millis(self.upstream_start_timeout_ms)
     }
 }
 

@@ -385,6 +385,8 @@ pub enum CallFault {
     ToolError,
     /// The per-call deadline passed.
     Timeout,
+    /// The server was still starting after the time that a call waits for a start.
+    Starting,
     /// The answer was too large, and was refused before decoding.
     ResponseTooLarge,
     /// The program's call budget is used up.
@@ -401,6 +403,7 @@ impl CallFault {
             CallFault::UpstreamError => "upstream_error",
             CallFault::ToolError => "tool_error",
             CallFault::Timeout => "timeout",
+            CallFault::Starting => "starting",
             CallFault::ResponseTooLarge => "response_too_large",
             CallFault::CapExhausted => "cap_exhausted",
             CallFault::Cancelled => "cancelled",

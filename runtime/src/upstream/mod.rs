@@ -70,6 +70,15 @@ pub enum UpstreamFault {
     Protocol(String),
     /// The deadline passed.
     Timeout(Duration),
+    /// The server still starts; the start goes on.
+    Starting {
+        /// Which.
+        server: Arc<str>,
+        /// The start.
+        start: StartUnderWay,
+        /// How long the caller was ready to wait.
+        patience: Duration,
+    },
     /// The answer was too large.
     TooLarge {
         /// Size of the answer as received.
@@ -86,6 +95,7 @@ impl UpstreamFault {
             UpstreamFault::Unavailable(_) => CallFault::UpstreamUnavailable,
             UpstreamFault::Rpc(_) | UpstreamFault::Protocol(_) => CallFault::UpstreamError,
             UpstreamFault::Timeout(_) => CallFault::Timeout,
+            UpstreamFault::Starting { .. } => CallFault::Starting,
             UpstreamFault::TooLarge { .. } => CallFault::ResponseTooLarge,
         }
     }
@@ -114,6 +124,15 @@ impl std::fmt::Display for UpstreamFault {
             UpstreamFault::Unavailable(text) | UpstreamFault::Protocol(text) => f.write_str(text),
             UpstreamFault::Rpc(error) => f.write_str(&error.message),
             UpstreamFault::Timeout(after) => write!(f, "no answer within {} ms", after.as_millis()),
+            UpstreamFault::Starting { server, start, patience } => {
+                let elapsed = start.elapsed.as_secs_f64();
+                write!(f, "{server} is still starting: {elapsed:.1} s so far")?;
+                if let Some(usual) = start.usual {
+                    write!(f, ", usually {:.1} s", usual.as_secs_f64())?;
+                }
+                let most = patience.as_secs_f64();
+                write!(f, ". The start goes on; a call waits {most} s for it (--upstream-start-timeout)")
+            }
             UpstreamFault::TooLarge { bytes, cap } => {
                 write!(f, "response {bytes} bytes exceeds max_upstream_response_bytes ({cap})")
             }
@@ -152,6 +171,15 @@ impl UpstreamState {
     }
 }
 
+/// A start that is under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StartUnderWay {
+    /// How long it has taken so far.
+    pub elapsed: Duration,
+    /// How long the last start took, if that is known.
+    pub usual: Option<Duration>,
+}
+
 /// A snapshot of one upstream.
 #[derive(Clone, Debug)]
 pub struct UpstreamStatus {
@@ -161,6 +189,8 @@ pub struct UpstreamStatus {
     pub error: Option<String>,
     /// How long the last successful start took, handshake and listing included.
     pub start_duration: Option<Duration>,
+    /// The start that is under way.
+    pub starting: Option<StartUnderWay>,
     /// `name version` as the server reported them.
     pub server_info: Option<String>,
     /// Negotiated version of the protocol.
@@ -179,6 +209,11 @@ pub trait Upstream: Send + Sync {
 
     /// Its state.
     fn status(&self) -> UpstreamStatus;
+
+    /// True if it takes calls at once.
+    fn is_ready(&self) -> bool {
+        self.status().state == UpstreamState::Ready
+    }
 
     /// Configured limits of calls.
     fn limits(&self) -> &CallLimits;

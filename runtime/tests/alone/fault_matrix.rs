@@ -66,9 +66,9 @@ const FAULTS: &[Fault] = &[
     // Inside the recovery window or after it.
     Fault { hit: Hit::KillIdle, ..fault("SIGKILL while idle", "(take 2 (report (tool/call 'fake/number)))", &["[false :upstream_unavailable]", "[true 42]"], Then::IsReplaced) },
     Fault { hit: Hit::KillInCall, ..fault("SIGKILL in mid-call", "(report (tool/call 'fake/hang))", &["[false :upstream_unavailable \"subprocess exited (signal=9)\"]"], Then::IsReplaced) },
-    fault("no answer", "(report (tool/call 'fake/hang))", &["[false :timeout \"no answer within 400 ms\"]"], Then::GoesOn),
-    fault(HANGS, "(report (tool/call 'fake/freeze))", &["[false :timeout \"no answer within 400 ms\"]"], Then::IsReplaced),
-    Fault { arguments: &["--slow", "900"], ..fault("slow start", "(report (tool/call 'fake/number))", &["[false :timeout \"no answer within 400 ms\"]"], Then::Starts) },
+    fault("no answer", "(report (tool/call 'fake/hang))", &["[false :timeout \"no answer within 400 ms (--upstream-call-timeout)\"]"], Then::GoesOn),
+    fault(HANGS, "(report (tool/call 'fake/freeze))", &["[false :timeout \"no answer within 400 ms (--upstream-call-timeout)\"]"], Then::IsReplaced),
+    Fault { arguments: &["--slow", "900"], ..fault("slow start", "(report (tool/call 'fake/number))", &["[true 42 nil]"], Then::Starts) },
     Fault { arguments: &["--die-at-start"], ..fault("dies at start", "(take 2 (report (tool/call 'fake/number)))", &["[false :upstream_unavailable]"], Then::Fails) },
     fault("garbage on stdout", "(report (tool/call 'fake/garbage {:lines 20000}))", &["[true \"after garbage\" nil]"], Then::GoesOn),
     fault("an answer of 50 MB", "(let [r (tool/call 'fake/big {:bytes 50000000})] [(:ok r) (:reason r)])", &["[false :response_too_large]"], Then::GoesOn),

@@ -21,6 +21,7 @@ mod reload;
 mod repl;
 mod secrets;
 mod server_features;
+mod slow_starts;
 mod spilled;
 mod task;
 mod task_contract;

@@ -61,7 +61,7 @@ pub(super) async fn call(
 }
 
 /// The message about a call that exceeds its budget.
-fn limit_of(account: &RunAccount) -> String {
+fn limit_of(account: &Arc<RunAccount>) -> String {
     format!(
         "cap_exhausted: a call may make {} calls (--max-upstream-calls)",
         account.limits().max_upstream_calls
@@ -71,7 +71,7 @@ fn limit_of(account: &RunAccount) -> String {
 /// Finds the connection that has the tool.
 async fn connection_of(
     runtime: &Runtime,
-    account: &RunAccount,
+    account: &Arc<RunAccount>,
     word: Option<String>,
     tool: &str,
 ) -> Result<Connection, String> {

@@ -7,6 +7,7 @@ use ptc_runtime::Runtime;
 use ptc_runtime::discovery::matching_tools;
 use ptc_runtime::run::account::RunAccount;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Results of a search without a limit of its own.
 const RESULTS: u64 = 10;
@@ -14,7 +15,7 @@ const RESULTS: u64 = 10;
 /// Lists all connections, or one. Starts those that have not been started.
 pub(super) async fn list(
     runtime: &Runtime,
-    account: &RunAccount,
+    account: &Arc<RunAccount>,
     given: &CallFields,
     shows_arguments: bool,
 ) -> Result<ProxyAnswer, String> {
@@ -29,7 +30,7 @@ pub(super) async fn list(
 /// Lists the matching tools, best first.
 pub(super) async fn search(
     runtime: &Runtime,
-    account: &RunAccount,
+    account: &Arc<RunAccount>,
     given: &CallFields,
 ) -> Result<ProxyAnswer, String> {
     let query = given.text("query").unwrap_or_default();
@@ -74,7 +75,7 @@ fn shown(given: &CallFields) -> Shown {
 /// All connections, after an attempt to start those that the call refers to.
 async fn loaded(
     runtime: &Runtime,
-    account: &RunAccount,
+    account: &Arc<RunAccount>,
     given: &CallFields,
 ) -> Result<Vec<Connection>, String> {
     let all = Connection::all(runtime);

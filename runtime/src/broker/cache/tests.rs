@@ -43,7 +43,14 @@ impl Upstream for Counting {
 
     fn status(&self) -> UpstreamStatus {
         let state = if self.tools().is_some() { UpstreamState::Ready } else { UpstreamState::Idle };
-        UpstreamStatus { state, error: None, start_duration: None, server_info: None, protocol: None }
+        UpstreamStatus {
+            state,
+            error: None,
+            starting: None,
+            start_duration: None,
+            server_info: None,
+            protocol: None,
+        }
     }
 
     fn limits(&self) -> &CallLimits {

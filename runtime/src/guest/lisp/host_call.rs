@@ -9,6 +9,7 @@ use super::tool_call::{
 };
 use crate::broker::{CallError, Pending, Permit, PreparedCall, Reserved, ToolBroker, WorldFault, names};
 use crate::run::account::RunAccount;
+use crate::run::outcome::CallFault;
 use crate::tools::Notation;
 use crate::upstream::Upstream;
 use ptc_vm::builtins::{HostFunction, ToolForm};
@@ -165,10 +166,17 @@ fn load(
     Ok(permit.load_kept(text, call.keeps_large).map_or_else(Plan::Refuse, Plan::Send))
 }
 
+/// What to do about a result that is too large.
+const SPILL: &str = "; with :on-large :spill in the call it is stored and read in parts (spill/head, spill/grep, \
+    spill/json-path), or raise --max-upstream-response-bytes";
+
 /// What the program gets for a call that failed.
 pub(super) fn plan_for_error(error: CallError, account: &RunAccount) -> Result<Plan, Box<Fault>> {
     match error {
         CallError::Wrong(wrong) => Err(programmer_fault(wrong)),
+        CallError::World(WorldFault { reason: reason @ CallFault::ResponseTooLarge, message }) => {
+            Ok(Plan::Refuse(WorldFault { reason, message: message + SPILL }))
+        }
         CallError::World(fault) => Ok(Plan::Refuse(fault)),
         CallError::OverMemory { bytes } => Err(over_memory(bytes, account)),
     }

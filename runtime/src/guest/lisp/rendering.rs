@@ -142,7 +142,7 @@ pub(super) fn seen_from(
 pub(crate) fn fault(fault: &Fault, source: &str, options: &RunOptions) -> Failure {
     let mut report = Report::from_fault(fault, source);
     if fault.reason == Reason::Timeout {
-        report.message = format!("execution exceeded {}ms limit", options.limits.timeout_ms);
+        report.message = format!("execution exceeded {}ms limit (--timeout)", options.limits.timeout_ms);
     }
     Failure::from(report)
 }
@@ -166,7 +166,7 @@ pub(crate) fn rejection(rejection: &Rejection, source: &str) -> Failure {
 /// The failure for a program that ran out of time while it was compiled.
 pub(crate) fn compile_timeout(rejection: &Rejection, source: &str, options: &RunOptions) -> Failure {
     let Some(stopped) = rejection.first() else { return self::rejection(rejection, source) };
-    let message = format!("compilation exceeded {}ms limit", options.limits.timeout_ms);
+    let message = format!("compilation exceeded {}ms limit (--timeout)", options.limits.timeout_ms);
     Failure::from(Report { message, ..Report::from_diagnostic(stopped, source) })
 }
 

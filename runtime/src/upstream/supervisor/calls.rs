@@ -21,7 +21,7 @@ impl CallTracker {
         let result = call.await;
         match &result {
             Err(UpstreamFault::Timeout(_)) => {}
-            Err(UpstreamFault::Unavailable(_)) => lost.0 = None,
+            Err(UpstreamFault::Unavailable(_) | UpstreamFault::Starting { .. }) => lost.0 = None,
             Ok(_)
             | Err(UpstreamFault::Rpc(_) | UpstreamFault::Protocol(_) | UpstreamFault::TooLarge { .. }) => {
                 lost.0 = None;

@@ -8,8 +8,8 @@ mod owner;
 
 use super::transport::{Connection, ServerEvents, Transport};
 use super::{
-    CallLimits, CallResult, ClientFeatures, Guardian, ServerRequest, Upstream, UpstreamFault, UpstreamState,
-    UpstreamStatus,
+    CallLimits, CallResult, ClientFeatures, Guardian, ServerRequest, StartUnderWay, Upstream, UpstreamFault,
+    UpstreamState, UpstreamStatus,
 };
 use crate::secrets::SecretRegistry;
 use crate::state::ListMemory;
@@ -114,7 +114,7 @@ enum Command {
 #[derive(Clone)]
 enum Phase {
     Idle,
-    Starting,
+    Starting { since: Instant, usual: Option<Duration> },
     Ready(Arc<ReadyServer>),
     Down { until: Instant, why: Arc<str>, crashed: bool },
     Stopped,
@@ -158,7 +158,7 @@ impl SupervisedUpstream {
                     let text = if asked { why.to_string() } else { format!("in recovery ({why})") };
                     return Err(UpstreamFault::Unavailable(text));
                 }
-                Phase::Starting => false,
+                Phase::Starting { .. } => false,
                 Phase::Idle | Phase::Down { .. } => true,
             };
             if may_ask && !asked {
@@ -197,12 +197,16 @@ impl Upstream for SupervisedUpstream {
             state: UpstreamState::Idle,
             error: None,
             start_duration: None,
+            starting: None,
             server_info: None,
             protocol: None,
         };
         match &*self.phase.borrow() {
             Phase::Idle => {}
-            Phase::Starting => status.state = UpstreamState::Starting,
+            Phase::Starting { since, usual } => {
+                status.state = UpstreamState::Starting;
+                status.starting = Some(StartUnderWay { elapsed: since.elapsed(), usual: *usual });
+            }
             Phase::Ready(server) => {
                 status.state = UpstreamState::Ready;
                 status.start_duration = Some(server.started_in);
@@ -216,6 +220,10 @@ impl Upstream for SupervisedUpstream {
             Phase::Stopped => status.state = UpstreamState::Stopped,
         }
         status
+    }
+
+    fn is_ready(&self) -> bool {
+        matches!(*self.phase.borrow(), Phase::Ready(_))
     }
 
     fn limits(&self) -> &CallLimits {

@@ -3,6 +3,7 @@
 
 use super::calls::CallTracker;
 use super::{Command, FailedStart, Phase, ReadyServer, SupervisorOptions};
+use crate::state::ListMemory;
 use crate::tasks::{self, TaskOwner};
 use crate::tools::{Listed, SnapshotMode, ToolList};
 use crate::upstream::UpstreamFault;
@@ -40,6 +41,8 @@ pub(super) struct Owner {
     told: Option<String>,
     /// It has taken calls before.
     was_up: bool,
+    /// How long its last start took, in this run of the program or an earlier one.
+    last_start: Option<Duration>,
     /// The last connection ended before the server had said anything.
     ended_silently: bool,
 }
@@ -98,6 +101,7 @@ impl Owner {
         inbox: mpsc::UnboundedReceiver<Command>,
         publish: watch::Sender<Phase>,
     ) -> Owner {
+        let last_start = about.memory.as_ref().and_then(ListMemory::last_start);
         Owner {
             about,
             inbox,
@@ -106,6 +110,7 @@ impl Owner {
             again: None,
             told: None,
             was_up: false,
+            last_start,
             ended_silently: false,
         }
     }
@@ -131,7 +136,7 @@ impl Owner {
 
     /// One life of the server, from its start to its end. An error means that it was shut down for good.
     async fn live(&mut self) -> Result<(), Option<oneshot::Sender<()>>> {
-        self.publish.send_replace(Phase::Starting);
+        self.publish.send_replace(Phase::Starting { since: Instant::now(), usual: self.last_start });
         loop {
             let permit = self.start_permit().await?;
             let begun = Instant::now();
@@ -185,7 +190,7 @@ impl Owner {
         match *self.publish.borrow() {
             Phase::Idle => true,
             Phase::Down { until, .. } => Instant::now() >= until,
-            Phase::Starting | Phase::Ready(_) | Phase::Stopped => false,
+            Phase::Starting { .. } | Phase::Ready(_) | Phase::Stopped => false,
         }
     }
 
@@ -242,14 +247,15 @@ impl Owner {
         self.told = (!crashed).then(|| why.to_owned());
     }
 
-    /// Publishes a list. It runs on a blocking thread: the list may be long, and is compared with the last
+    /// Publishes a list, the first of a start that took `started_in`. It runs on a blocking thread: the list may be long, and is compared with the last
     /// one.
-    async fn publish_tools(&self, listed: Listed) -> usize {
+    async fn publish_tools(&self, listed: Listed, started_in: Option<Duration>) -> usize {
         let about = self.about.clone();
         let publish = move || {
             let SupervisorOptions { name, policy, catalog, mode, memory, .. } = &*about;
             if let Some(memory) = memory {
                 memory.keep(&listed);
+                started_in.into_iter().for_each(|took| memory.keep_start(took));
             }
             let list = ToolList::new(name, listed, policy);
             for note in list.notes() {
@@ -335,10 +341,11 @@ impl Owner {
         let why = match started {
             Some(Ok(Opened { listed, server_info, version, tools_may_change })) => {
                 let started_in = begun.elapsed();
-                let tools = self.publish_tools(listed).await;
+                let tools = self.publish_tools(listed, Some(started_in)).await;
                 tracing::info!(upstream = %about.name, tools, protocol = version,
                     ms = started_in.as_millis(), "ready");
                 (self.again, self.told, self.was_up) = (None, None, true);
+                self.last_start = Some(started_in);
                 let (calls, events) = (reached.calls.clone(), reached.events.clone());
                 let connection = Arc::downgrade(&reached.connection);
                 let server = ReadyServer { connection, calls, events, server_info, version, started_in };
@@ -388,7 +395,7 @@ impl Owner {
                 listed = finished(&mut listing) => {
                     match listed {
                         Ok(tools) => {
-                            let tools = self.publish_tools(tools).await;
+                            let tools = self.publish_tools(tools, None).await;
                             tracing::info!(upstream = %about.name, tools, "tools listed again");
                         }
                         Err(error) => tracing::warn!(upstream = %about.name, %error, "tools/list failed"),

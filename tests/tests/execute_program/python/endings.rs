@@ -60,15 +60,19 @@ fn a_limit_that_is_reached_in_a_call_ends_the_script_whatever_it_catches() {
         }
         // A timeout of a single call is a fault of that call.
         let caught = "try:\n    await mcp__counter__hang()\nexcept ToolError as e:\n    print(e)";
-        let told = "[Script executed successfully]\n'mcp__counter__hang' failed: no answer within 100 ms\n";
+        let told = |source: &str| {
+            format!(
+                "[Script executed successfully]\n'mcp__counter__hang' failed: no answer within 100 ms ({source})\n"
+            )
+        };
         let mut server = self::server(engine, &["--upstream-call-timeout", "100ms"]);
-        assert_eq!(run(&mut server, caught), told, "{engine}");
+        assert_eq!(run(&mut server, caught), told("--upstream-call-timeout"), "{engine}");
         let mut entry = ptc_tests::upstreams::stdio("python3", &[&ptc_tests::scripts::data("counter.py")]);
         entry["request_timeout_ms"] = 100.into();
         let config = ptc_tests::upstreams::Upstreams::default().add("counter", entry).write();
         let mut server =
             Server::start(&config.flags(&[&ONLY_SCRIPTS[..], &["--python-engine", engine]].concat()));
-        assert_eq!(run(&mut server, caught), told, "{engine}");
+        assert_eq!(run(&mut server, caught), told("request_timeout_ms of the server"), "{engine}");
     }
 }
 
