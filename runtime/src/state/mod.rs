@@ -1,6 +1,6 @@
 //! Remembers facts about servers between runs of the program, in the folder for state.
 //!
-//! - [`lists`]: the tool list that each server gave last, and how long its start took.
+//! - `lists`: the tool list that each server gave last, and how long its start took.
 //!
 //! Each server has a file of its own per kind of fact, so that two processes rarely write the same one. Files are
 //! private (0600) and replaced as a whole. What cannot be read or written is as if nothing were remembered: no run

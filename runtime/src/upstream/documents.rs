@@ -53,6 +53,9 @@ fn reasons_of_calls() {
         CallFault::CapExhausted => {
             "Make fewer calls, or raise `--max-upstream-calls` or `max_calls_per_program`."
         }
+        CallFault::Starting => {
+            "Call again: the start goes on. `--upstream-start-timeout` says how long a call waits for it."
+        }
         CallFault::Cancelled => "The program or the branch ended while the call was in flight.",
     };
     let mut text = head(&["`:reason`", "what to do"]);
@@ -61,6 +64,7 @@ fn reasons_of_calls() {
         CallFault::UpstreamError,
         CallFault::ToolError,
         CallFault::Timeout,
+        CallFault::Starting,
         CallFault::ResponseTooLarge,
         CallFault::CapExhausted,
         CallFault::Cancelled,
