@@ -33,7 +33,7 @@ use tokio::sync::watch;
 /// some work it is ahead, until the program has caught up. At fifteen steps this takes a thirtieth of the
 /// work. At five steps it took a third, and one request in a hundred waited for the system's next tick (1.5
 /// to 2.5 ms).
-const HTTP_WORKER_NICENESS: u8 = 15;
+const HTTP_WORKER_NICENESS: u8 = 5;
 
 /// A server in the making: its runtime is launched.
 pub(super) struct ServerBuilder<'a> {
