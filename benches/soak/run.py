@@ -6,7 +6,7 @@ usage: run.py [--ptc PATH] [--minutes N] [--attackers N] [--quiet SECONDS] [--id
 Starts `ptc serve --http` in a folder of its own, with sessions, a store of preludes, Python scripts, two tokens (the normal client's, the
 attackers') and two upstream servers (upstream.py; the attackers ask theirs to crash). The normal client is alone for --quiet seconds (60);
 then --attackers threads (6) send one attack after another (attacks.py) until --minutes (60) are over; then nobody asks anything for
---idle seconds (30). Attackers and their upstream have a lower priority of processor time (nice 10): they stand for other machines.
+--idle seconds (30). Attackers and their upstream have a lower priority of processor time (nice 19): they stand for other machines.
 
 Prints a line a minute, and at the end: resident memory, threads and descriptors of the server at its start, after the quiet time, at most,
 and after idling; wrong answers of the normal client; its latencies, quiet and under attack; attacks by kind and by how they ended. Exits
@@ -28,7 +28,7 @@ class Server:
     def __init__(self, ptc, folder):
         upstream = lambda nice: {"command": sys.executable, "args": [str(HERE / "upstream.py")], "env": {"SOAK_NICE": str(nice)}}
         config, tokens = folder / "servers.json", folder / "tokens.toml"
-        config.write_text(json.dumps({"mcpServers": {"good": upstream(0), "bad": upstream(10)}}))
+        config.write_text(json.dumps({"mcpServers": {"good": upstream(0), "bad": upstream(19)}}))
         tokens.write_text("".join(f'[t{n}]\nsha256 = "{hashlib.sha256(t.encode()).hexdigest()}"\n' for n, t in enumerate((NORMAL, HOSTILE))))
         tokens.chmod(0o600)
         flags = ["--http", "127.0.0.1:0", "--http-tokens", tokens, "--upstreams-config", config, "--tools", "lisp_eval,execute_program"]
@@ -139,7 +139,7 @@ def attack(port, seed, kinds, counts, stop):
 
 def attackers(port, seed, kinds, number, counts, stop):
     """The process of the attackers."""
-    os.nice(10)
+    os.nice(19)
     threads = [threading.Thread(target=attack, args=(port, seed + n, kinds, counts, stop)) for n in range(number)]
     for thread in threads:
         thread.start()

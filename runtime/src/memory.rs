@@ -3,9 +3,10 @@
 //! An allocator keeps the pages that a thread has freed, and only that thread can return them. The runtime
 //! knows when a worker is idle, and the binary knows its allocator.
 
+use crate::sync::Locked;
 use crate::tasks::{self, TaskOwner};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -25,8 +26,35 @@ pub(crate) fn collect() {
     }
 }
 
+/// A cache that gives up entries while the process is idle. Its entries are small blocks that lie between those of
+/// large programs: each of them holds a whole page in memory.
+pub(crate) trait IdleCache: Send + Sync {
+    /// Evicts the entries that have not been used since the last call.
+    fn evict_unused(&self);
+}
+
+static CACHES: Mutex<Vec<Weak<dyn IdleCache>>> = Mutex::new(Vec::new());
+
+/// Evicts unused entries of this cache while the process is idle, as long as the cache lives.
+pub(crate) fn evict_when_idle(cache: Weak<dyn IdleCache>) {
+    let mut caches = CACHES.locked();
+    caches.retain(|cache| cache.strong_count() > 0);
+    caches.push(cache);
+}
+
+fn evict_unused() {
+    let caches: Vec<_> = CACHES.locked().iter().filter_map(Weak::upgrade).collect();
+    caches.iter().for_each(|cache| cache.evict_unused());
+}
+
 /// Interval at which activity is measured.
 const TICK: Duration = Duration::from_secs(1);
+
+/// Idle ticks after which unused entries of caches are evicted: the first time marks all, the second evicts.
+const EVICT_AT: [u32; 2] = [5, 10];
+
+/// When an idle worker returns its memory, since its last program: soon, and after each eviction from the caches.
+pub(crate) const COLLECT_AT: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(13)];
 
 /// Most parks of one thread within a tick that count as idle: those of timers.
 const IDLE_PARKS: u64 = 20;
@@ -42,20 +70,23 @@ pub fn parked() {
     PARKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Collects on each of tokio's threads once after each busy time. Only a thread itself can return its pages, so a task
+/// Collects on each of tokio's threads after each busy time, and evicts from caches what nothing uses. Only a thread itself can return its pages, so a task
 /// has to reach each of them. Never ends.
 pub async fn watch_idle(threads: usize) {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut before, mut has_worked) = (0, false);
+    let (mut before, mut idle_ticks) = (0, u32::MAX);
     loop {
         ticks.tick().await;
         let parks = PARKS.load(Ordering::Relaxed);
         let is_idle = parks - before <= IDLE_PARKS * threads as u64;
         before = parks;
-        if !is_idle {
-            has_worked = true;
-        } else if std::mem::take(&mut has_worked) {
+        idle_ticks = if is_idle { idle_ticks.saturating_add(1) } else { 0 };
+        let evicts = EVICT_AT.contains(&idle_ticks);
+        if evicts {
+            evict_unused();
+        }
+        if evicts || idle_ticks == 1 {
             let arrived = Arc::new(AtomicUsize::new(0));
             for _ in 0..threads {
                 tasks::spawn(TaskOwner::Process, collect_together(arrived.clone(), threads));

@@ -54,7 +54,8 @@ fn newest(dir: &Path) -> SystemTime {
 /// Builds a binary that is absent or older than its sources. With features, cargo decides: the file's age does not
 /// say which features it was built with.
 fn build(path: PathBuf, sources: &[&str], target: [&str; 2]) -> PathBuf {
-    let built = std::fs::metadata(&path).and_then(|data| data.modified()).ok().filter(|_| !cfg!(feature = "monty"));
+    let built =
+        std::fs::metadata(&path).and_then(|data| data.modified()).ok().filter(|_| !cfg!(feature = "monty"));
     if built.is_some_and(|built| sources.iter().all(|dir| newest(&workspace().join(dir)) <= built)) {
         return path;
     }

@@ -21,9 +21,6 @@ use std::time::{Duration, Instant};
 /// How long to wait before checking again whether other programs have freed memory.
 const MEMORY_PATIENCE: Duration = Duration::from_millis(1);
 
-/// Idle time after which a worker returns free memory to the system.
-const IDLE: Duration = Duration::from_millis(500);
-
 /// One worker thread.
 pub(crate) struct Worker {
     index: usize,
@@ -44,8 +41,8 @@ pub(crate) struct Worker {
     /// Deadlines of the programs that did not end in their first quantum.
     deadlines: BTreeSet<(Instant, RunId)>,
     stopping: bool,
-    /// Programs have ended since free memory was last returned to the system.
-    has_freed: bool,
+    /// How often free memory was returned to the system since a program ended here.
+    collections: usize,
 }
 
 /// The pause before a program whose clock has stood still is looked at again.
@@ -99,7 +96,7 @@ impl Worker {
             closed_until: None,
             deadlines: BTreeSet::new(),
             stopping: false,
-            has_freed: false,
+            collections: usize::MAX,
         }
     }
 
@@ -155,10 +152,10 @@ impl Worker {
             Found::Refused => self.inbox.wait(Some(deadline.map_or(soon, |deadline| deadline.min(soon)))),
             Found::Nothing => {
                 let until = if self.starved.is_empty() { deadline } else { Some(soon) };
-                let idle = self.has_freed.then(|| Instant::now() + IDLE);
+                let idle = memory::COLLECT_AT.get(self.collections).map(|&wait| Instant::now() + wait);
                 self.inbox.wait([until, idle].into_iter().flatten().min());
                 if idle.is_some_and(|idle| Instant::now() >= idle) {
-                    self.has_freed = false;
+                    self.collections += 1;
                     memory::collect();
                 }
                 self.queue.busy(self.index);
@@ -321,7 +318,7 @@ impl Worker {
     fn remove(&mut self, run: RunId) {
         self.queue.runnable(-1);
         let Some(program) = self.programs.remove(&run) else { return };
-        self.has_freed = true;
+        self.collections = 0;
         self.resources.commitments.end(program.commitment);
         if let Some(deadline) = program.watched {
             self.deadlines.remove(&(deadline, run));

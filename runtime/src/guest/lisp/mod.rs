@@ -65,7 +65,7 @@ impl Lisp {
     ) -> Lisp {
         let part = broker.catalog().view();
         let environment = Arc::new(CompileEnvironment::new(prelude, tools, Vec::new(), part));
-        Lisp { broker, cache: Arc::new(ProgramCache::new(cache_bytes)), environment, read_only }
+        Lisp { broker, cache: ProgramCache::new(cache_bytes), environment, read_only }
     }
 
     /// Tools of the host for [`Lisp::with`], and those that the present namespaces need.
@@ -120,7 +120,7 @@ impl Lisp {
         // namespaces.
         let (prelude, tools) = (self.environment.prelude().cloned(), self.environment.tools().cloned());
         let environment = Arc::new(CompileEnvironment::new(prelude, tools, Vec::new(), 0));
-        Lisp { broker, cache: Arc::new(ProgramCache::new(0)), environment, read_only: self.read_only }
+        Lisp { broker, cache: ProgramCache::new(0), environment, read_only: self.read_only }
     }
 
     /// The same tools of the host and namespaces, with only these servers.

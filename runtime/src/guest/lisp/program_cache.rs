@@ -7,6 +7,7 @@
 //! noticed by the call.
 
 use super::environment::{CompileEnvironment, Fingerprint};
+use crate::memory::{self, IdleCache};
 use crate::run::options::RunOptions;
 use crate::sync::Locked;
 use crate::tools::{Catalog, CatalogServer, SharedCatalog, ToolList};
@@ -123,6 +124,8 @@ struct Inner {
     programs: HashMap<ProgramKey, BySource, foldhash::fast::RandomState>,
     bytes: usize,
     clock: u64,
+    /// The clock when the process was idle last.
+    idle_since: u64,
 }
 
 type BySource = HashMap<Arc<str>, Entry, foldhash::fast::RandomState>;
@@ -135,8 +138,12 @@ struct Entry {
 
 impl ProgramCache {
     /// A cache of at most `limit` bytes; 0 turns it off.
-    pub(crate) fn new(limit: usize) -> ProgramCache {
-        ProgramCache { limit, inner: Mutex::default() }
+    pub(crate) fn new(limit: usize) -> Arc<ProgramCache> {
+        let cache = Arc::new(ProgramCache { limit, inner: Mutex::default() });
+        if limit > 0 {
+            memory::evict_when_idle(Arc::downgrade(&cache) as Weak<dyn IdleCache>);
+        }
+        cache
     }
 
     /// The program of exactly this text, if the tool lists are still the ones it was checked against.
@@ -175,6 +182,24 @@ impl ProgramCache {
         if inner.bytes > self.limit {
             inner.evict(self.limit / 4 * 3);
         }
+    }
+}
+
+impl IdleCache for ProgramCache {
+    fn evict_unused(&self) {
+        let inner = &mut *self.inner.locked();
+        let since = std::mem::replace(&mut inner.idle_since, inner.clock);
+        let mut freed = 0;
+        inner.programs.retain(|_, programs| {
+            programs.retain(|_, entry| {
+                let is_used = entry.used > since;
+                freed += if is_used { 0 } else { entry.bytes };
+                is_used
+            });
+            programs.shrink_to_fit();
+            !programs.is_empty()
+        });
+        inner.bytes -= freed;
     }
 }
 
