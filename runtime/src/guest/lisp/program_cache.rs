@@ -226,3 +226,34 @@ impl Inner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::options::RunOptions;
+
+    #[test]
+    fn an_idle_process_evicts_what_was_not_used_since_it_was_idle_before() {
+        let cache = ProgramCache::new(1 << 20);
+        let catalog = SharedCatalog::new(std::iter::empty());
+        let environment = CompileEnvironment::new(None, None, Vec::new(), catalog.view());
+        let key = ProgramKey::new(&environment, &RunOptions::default());
+        for source in ["(+ 1 2)", "(+ 3 4)"] {
+            let compiled = ptc_compiler::compile(source, &Default::default(), &Default::default());
+            let program = compiled.expect("a program").program;
+            cache.insert(
+                key,
+                source.into(),
+                CachedProgram::new(program, Box::default(), CheckedLists::default()),
+            );
+        }
+        let mut left = |used: &[&str]| {
+            used.iter().for_each(|source| assert!(cache.get(key, source, &catalog).is_some(), "{source}"));
+            cache.evict_unused();
+            let inner = cache.inner.locked();
+            assert_eq!(inner.bytes > 0, !inner.programs.is_empty());
+            inner.programs.values().map(HashMap::len).sum::<usize>()
+        };
+        assert_eq!([left(&[]), left(&["(+ 1 2)"]), left(&[])], [2, 1, 0]);
+    }
+}
