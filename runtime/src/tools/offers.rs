@@ -9,6 +9,9 @@ use serde_json::Value as Json;
 /// Limit of entries of one list.
 const MOST: usize = 200;
 
+/// Limit of entries of one list that are shown with their server.
+pub(super) const MOST_SHOWN: usize = 10;
+
 /// Length limit of an address or a name, in bytes. A longer one is left out, because a cut one is of no use.
 const LONGEST: usize = 512;
 
@@ -66,6 +69,17 @@ impl Offers {
         self.lists.retain(|list| may(list.kind));
     }
 
+    /// What there is, with the first entries: `2 resources: memo://notes, memo://dot`.
+    pub(crate) fn note(&self) -> Option<String> {
+        let lists = self.lists.iter().map(|list| {
+            let shown = list.entries.iter().take(MOST_SHOWN).map(|entry| entry.address.as_str());
+            let shown = shown.collect::<Vec<_>>().join(", ");
+            if shown.is_empty() { list.count() } else { format!("{}: {shown}", list.count()) }
+        });
+        let lists: Vec<String> = lists.collect();
+        (!lists.is_empty()).then(|| lists.join("; "))
+    }
+
     /// `2 resources, 1 prompt`; empty if there is nothing.
     pub fn counts(&self) -> String {
         let counts: Vec<String> = self.lists.iter().map(OfferList::count).collect();
@@ -104,6 +118,20 @@ impl Offer {
         let arguments = arguments.take(MOST).collect::<Vec<_>>().join(" ");
         let arguments = if arguments.is_empty() { arguments } else { format!("{{{arguments}}}") };
         Some(Offer { address, about, arguments: visible_line(&arguments).into_owned() })
+    }
+
+    /// The form of PTC-Lisp that uses it.
+    pub(crate) fn form(&self, kind: ListKind, server: &str) -> String {
+        let (server, address) = (Json::from(server), Json::from(&*self.address));
+        match kind {
+            ListKind::Resources | ListKind::Templates => {
+                format!("(resource/read {{:server {server} :uri {address}}})")
+            }
+            ListKind::Prompts => {
+                let arguments = if self.arguments.is_empty() { "" } else { " :args " };
+                format!("(prompt/get {{:server {server} :name {address}{arguments}{}}})", self.arguments)
+            }
+        }
     }
 
     /// `memo://notes - Notes of the day`, `greet {:who string} - A greeting`.

@@ -1,6 +1,6 @@
 //! Describes tools as text: arguments, an example call, documentation, one-line summaries.
 
-use super::offers::Offer;
+use super::offers::MOST_SHOWN;
 use super::schema::{key, word};
 use super::signature::alternative::{Constraint, Demand, Plain};
 use super::signature::docstring::without_parameters;
@@ -8,7 +8,7 @@ use super::signature::example;
 use super::signature::typed::{Signature, compact, result, typed};
 use super::signature::variants::Variants;
 use super::visible::{shown_name, visible};
-use super::{Annotations, CatalogServer, ListKind, ToolList, UpstreamTool};
+use super::{Annotations, CatalogServer, UpstreamTool};
 use crate::secrets::{Cut, dotted};
 use serde_json::Value as Json;
 use std::borrow::Cow;
@@ -31,9 +31,6 @@ const MOST_LOOKED_AT: usize = 2_000;
 
 /// Depth limit of explained nested arguments.
 const DEEPEST_EXPLAINED: usize = 3;
-
-/// Limit of resources, and of prompts, that are listed with a server.
-const MOST_OFFERS: usize = 10;
 
 /// A hint of an upstream about a tool.
 pub(crate) struct Hint {
@@ -251,42 +248,17 @@ pub(crate) fn about_server(server: &CatalogServer, is_hidden: bool) -> String {
     for list in tools.into_iter().flat_map(|tools| tools.offers().lists()) {
         let (count, form) = (list.count(), list.kind.form());
         let first = list.entries.first();
-        let used = first.map(|entry| format!(", {}", use_form(list.kind, &server.name, entry)));
+        let used = first.map(|entry| format!(", {}", entry.form(list.kind, &server.name)));
         let used = used.unwrap_or_default();
         text.push_str(&format!("\nAlso {count}: ({form} {{:server {name}}}){used}"));
-        for entry in list.entries.iter().take(MOST_OFFERS) {
+        for entry in list.entries.iter().take(MOST_SHOWN) {
             text.push_str(&format!("\n  {}", entry.line()));
         }
-        if list.entries.len() > MOST_OFFERS {
+        if list.entries.len() > MOST_SHOWN {
             text.push_str("\n  …");
         }
     }
     text
-}
-
-/// The form that uses an entry of a list.
-pub(crate) fn use_form(kind: ListKind, server: &str, entry: &Offer) -> String {
-    let (server, address) = (Json::from(server), Json::from(&*entry.address));
-    match kind {
-        ListKind::Resources | ListKind::Templates => {
-            format!("(resource/read {{:server {server} :uri {address}}})")
-        }
-        ListKind::Prompts => {
-            let arguments = if entry.arguments.is_empty() { "" } else { " :args " };
-            format!("(prompt/get {{:server {server} :name {address}{arguments}{}}})", entry.arguments)
-        }
-    }
-}
-
-/// What a server has besides tools, for a note: `2 resources: memo://notes, memo://dot`.
-pub(crate) fn offers_note(tools: &ToolList) -> Option<String> {
-    let lists = tools.offers().lists().map(|list| {
-        let shown = list.entries.iter().take(MOST_OFFERS).map(|entry| entry.address.as_str());
-        let shown = shown.collect::<Vec<_>>().join(", ");
-        if shown.is_empty() { list.count() } else { format!("{}: {shown}", list.count()) }
-    });
-    let lists: Vec<String> = lists.collect();
-    (!lists.is_empty()).then(|| lists.join("; "))
 }
 
 /// The documentation of one tool; `seen` is the observed shape of its results if it declares none.

@@ -7,7 +7,7 @@
 use super::LINE_TICKS;
 use super::local::{NameOrigin, Provider};
 use super::search::Query;
-use crate::tools::text::{SUMMARY, hints, one_line, tool_line, use_form};
+use crate::tools::text::{SUMMARY, hints, one_line, tool_line};
 use crate::tools::visible::shown_name;
 use crate::tools::{Catalog, CatalogServer, ToolList, UpstreamTool};
 use ptc_vm::{Context, Fault};
@@ -130,10 +130,10 @@ fn offer_hits(
             let score = query.score(names, [&*entry.about, list.kind.words().0].into_iter());
             if score > 0 {
                 let about = if entry.about.is_empty() { "" } else { " - " };
-                let use_form = use_form(list.kind, &server.name, entry);
+                let form = entry.form(list.kind, &server.name);
                 hits.push(Hit {
                     rank: (Group::Offer, Reverse(score), server.name.to_string(), entry.address.clone()),
-                    found: Found::Line(format!("{use_form}{about}{}", entry.about)),
+                    found: Found::Line(format!("{form}{about}{}", entry.about)),
                 });
             }
         }

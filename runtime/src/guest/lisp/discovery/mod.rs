@@ -149,7 +149,7 @@ impl Lookup<'_> {
             self.account.note(format!("dir: {reference} says: {says} (doc \"{reference}\") has all it says"));
         }
         cx.tick(tools.len().saturating_sub(offset).min(limit) as u64 * LINE_TICKS)?;
-        if let Some(offers) = tool_text::offers_note(tools).filter(|_| offset == 0) {
+        if let Some(offers) = tools.offers().note().filter(|_| offset == 0) {
             self.account.note(format!("dir: {reference} also has {offers}; (doc \"{reference}\") says more"));
         }
         let line = |tool: &Arc<UpstreamTool>| tool_text::tool_line(&shown_name(&tool.name), tool);
