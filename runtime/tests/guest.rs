@@ -10,7 +10,7 @@ use ptc_runtime::outcome::{
     CallFault, CallRecord, CallStatus, Ending, Failure, FailureKind, Outcome, RenderedValue,
 };
 use ptc_runtime::secrets::SecretRegistry;
-use ptc_runtime::tools::LookUp;
+use ptc_runtime::tools::{LookUp, Notation};
 use ptc_runtime::watcher::RunWatcher;
 use ptc_runtime::{Runtime, RuntimeConfig, StartPolicy};
 use ptc_vm::{Class, InterruptKind};
@@ -35,7 +35,7 @@ impl CallList {
         let calls: Vec<(String, String, Value)> = serde_json::from_value(calls).expect("a list of calls");
         let call = |(server, tool, arguments): (String, String, Value)| {
             let arguments = arguments.to_string();
-            ToolCall { server, tool, arguments }
+            ToolCall { server, tool, arguments, notation: Notation::Json }
         };
         let (broker, left) = (broker.clone(), calls.into_iter().map(call).collect());
         Box::new(move |context| {

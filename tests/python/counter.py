@@ -11,6 +11,10 @@ TOOLS = [
     {"name": "hang"},
     {"name": "counts"},
     {"name": "text"},
+    {"name": "between", "inputSchema": {"type": "object", "additionalProperties": False, "required": ["from"], "properties": {
+        "from": {"type": "string", "description": "The first day"}, "way": {"enum": ["up", "down"], "default": "up"},
+        "filter": {"type": "object", "properties": {"tags": {"type": "array", "items": {"type": "string"}}}}}},
+     "outputSchema": {"type": "object", "properties": {"result": {"type": "string"}}}},
     {"name": "lax", "inputSchema": {"type": "object", "properties": {"ticker": {"type": "string"}, "limit": {"type": "integer"}}, "required": ["ticker"]}},
     {"name": "strict", "inputSchema": {"type": "object", "additionalProperties": False, "properties": {"ticker": {"type": "string"}, "limit": {"type": "integer"}}, "required": ["ticker"]}},
 ]
@@ -23,6 +27,8 @@ def call(name, arguments):
         return {"content": [], "structuredContent": calls}
     if name == "fail":
         return {"isError": True, "content": [{"type": "text", "text": f"failure {calls[name]}"}]}
+    if name == "between":
+        return {"content": [], "structuredContent": {"result": json.dumps(arguments, sort_keys=True)}}
     if name == "text":
         return {"content": [{"type": "text", "text": arguments["text"]}]}
     return {"content": [{"type": "text", "text": json.dumps({"call": calls[name]})}]}

@@ -1,8 +1,8 @@
-//! Checks that tools can be called from `doc` alone: arguments are made from the signature, without any other
+//! Checks that tools can be called from `doc` alone, and from `dir` alone: arguments are made from the signature, without any other
 //! knowledge, and a JSON Schema validator judges them.
 
 use crate::binary::eval;
-use crate::signature::{Style, arguments, read};
+use crate::signature::{Style, arguments, read, read_start};
 use crate::third_party::python;
 use crate::workspace;
 use serde_json::json;
@@ -14,7 +14,7 @@ const DOCUMENTED: &str = r#"
     (mapcat (fn [server]
               (map (fn [line]
                      (let [tool (str (:name server) "/" (first (str/split line #" ")))]
-                       {:tool tool :doc (doc tool) :schema (:input_schema (meta tool))}))
+                       {:tool tool :line line :doc (doc tool) :schema (:input_schema (meta tool))}))
                    (dir (:name server) {:limit 200})))
             (tool/servers))"#;
 
@@ -27,6 +27,16 @@ pub fn misfits(config: &str) -> (usize, String) {
     for tool in tools {
         let (name, doc) = (tool["tool"].as_str().unwrap(), tool["doc"].as_str().unwrap());
         let signature = arguments(doc).unwrap_or_else(|| panic!("{name} has no signature: {doc}"));
+        // What `dir` says of it suffices, too.
+        let line = tool["line"].as_str().unwrap();
+        let (_, listed) = line.split_once(' ').unwrap_or_else(|| panic!("no signature: {line}"));
+        let (in_list, rest) = read_start(listed);
+        assert!(rest.is_empty() || rest.starts_with(" - "), "{line}");
+        for style in [Style::Least, Style::First, Style::Last] {
+            let name = format!("{name} in dir {style:?} {listed}");
+            let case = json!({ "name": name, "schema": tool["schema"], "value": in_list.value(style) });
+            writeln!(cases, "{case}").unwrap();
+        }
         let read = read(signature);
         for style in [Style::Least, Style::First, Style::Last] {
             let name = format!("{name} {style:?} {signature}");

@@ -228,6 +228,16 @@ impl Reader<'_> {
 }
 
 impl Type {
+    /// True if the signature does not say what it contains.
+    fn is_cut(&self) -> bool {
+        match self {
+            Type::Cut(_) => true,
+            Type::Union(kinds) => kinds.iter().any(Type::is_cut),
+            Type::List { items, .. } => items.iter().any(Type::is_cut),
+            _ => false,
+        }
+    }
+
     /// A value of this type; `depth`: how many named types are around it.
     fn value(&self, style: Style, types: &Types, depth: usize) -> Value {
         match self {
@@ -248,7 +258,7 @@ impl Type {
                 let is_wanted = |member: &&Member| {
                     let is_named = with.iter().any(|name| name.trim_start_matches(':') == member.name);
                     // The signature does not say what such a member contains.
-                    let is_known = style != Style::Least && !matches!(member.of, Type::Cut(_));
+                    let is_known = style != Style::Least && !member.of.is_cut();
                     is_known || member.is_required || is_named
                 };
                 let value = |member: &Member| match &member.default {

@@ -10,7 +10,7 @@ use ptc_runtime::broker::{CallError, CallPayload, PayloadValue, ToolCall, looks_
 use ptc_runtime::guest::{async_guest, interrupted};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::{CallFault, Ending, RenderedValue};
-use ptc_runtime::tools::{UpstreamTool, text};
+use ptc_runtime::tools::{Notation, UpstreamTool, text};
 use ptc_runtime::upstream::UpstreamState;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -110,7 +110,8 @@ async fn called(
     // One call has the time of a call; there is no program around it.
     let limits = args.limits.over(Limits { timeout_ms: u64::MAX, ..Limits::with_upstreams() })?;
     let (broker, most) = (booted.runtime.broker().clone(), limits.clone());
-    let call = ToolCall { server: server.to_owned(), tool: tool.to_owned(), arguments };
+    let call =
+        ToolCall { server: server.to_owned(), tool: tool.to_owned(), arguments, notation: Notation::Json };
     let guest = async_guest(interrupted, move |account| async move {
         ending(&match broker.call(&account, call.clone()).await {
             Ok(payload) => answered(&payload),

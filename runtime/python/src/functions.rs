@@ -3,9 +3,8 @@
 use ptc_runtime::sync::Locked;
 use ptc_runtime::tools::text::one_line;
 use ptc_runtime::tools::visible::literal;
-use ptc_runtime::tools::{Catalog, UpstreamTool, qualified_name};
+use ptc_runtime::tools::{Catalog, PythonSignature, UpstreamTool, python_name, qualified_name};
 use serde::Serialize;
-use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,16 +34,19 @@ pub struct Function {
     pub params: Vec<String>,
     /// How many of them are required.
     pub required: usize,
-    /// Its documentation, including that of its parameters.
     #[serde(skip)]
-    pub doc: String,
+    tool: Arc<UpstreamTool>,
     #[serde(skip)]
     target: Target,
 }
 
 impl Function {
-    /// The signature in Python's notation.
+    /// The signature in Python's notation: `mcp__s__t(a: str, b: int = 5)`; without types if it is long.
     pub fn signature(&self) -> String {
+        let signature = self.signed(&PythonSignature::new(&self.tool));
+        if signature.len() <= LONGEST_SIGNATURE {
+            return signature;
+        }
         let optional = |(at, name): (usize, &String)| match at < self.required {
             true => parameter(name).into_owned(),
             false => format!("{}=…", parameter(name)),
@@ -53,10 +55,44 @@ impl Function {
         format!("{}({})", self.name, params.join(", "))
     }
 
-    /// The signature and the documentation.
+    fn signed(&self, signature: &PythonSignature) -> String {
+        let parameter = |name: &String| {
+            let of = signature.parameters.get(name).map_or("Any", String::as_str);
+            format!("{}: {of}", parameter(name))
+        };
+        let parameters: Vec<String> = self.params.iter().map(parameter).collect();
+        format!("{}({})", self.name, parameters.join(", "))
+    }
+
+    /// The signature with the result, the types that it names, and the documentation.
     pub fn help(&self) -> String {
-        let text = format!("await {}\n{}", self.signature(), self.doc);
+        let signature = PythonSignature::new(&self.tool);
+        let returns = signature.returns.as_ref().map(|returns| format!(" -> {returns}")).unwrap_or_default();
+        let mut text = format!("await {}{returns}", self.signed(&signature));
+        for (name, definition) in &signature.types {
+            text.push_str(&format!("\n{name} = {definition}"));
+        }
+        let about = cut(signature.about.trim(), DESCRIPTION);
+        if !about.is_empty() {
+            text.push_str(&format!("\n\n{about}"));
+        }
+        for (index, (place, about)) in signature.explanations.iter().take(MOST_EXPLAINED).enumerate() {
+            if index == 0 {
+                text.push('\n');
+            }
+            // A place begins with the name of a parameter or of a type.
+            let (name, rest) = place.split_at(place.find('[').unwrap_or(place.len()));
+            text.push_str(&format!("\n{}{rest}: {}", parameter(name), one_line(about, DESCRIPTION)));
+        }
         text.trim_end().replace('\n', "\n    ")
+    }
+
+    /// The name that the tool has for a parameter, which is a keyword of Python.
+    pub fn meant<'a>(&self, name: &'a str) -> &'a str {
+        let is_ours =
+            |plain: &&str| python_name(plain) == name && self.params.iter().any(|param| param == plain);
+        let is_theirs = self.params.iter().any(|param| param == name);
+        name.strip_suffix('_').filter(is_ours).filter(|_| !is_theirs).unwrap_or(name)
     }
 }
 
@@ -103,12 +139,16 @@ pub fn parameters(tool: &UpstreamTool) -> (Vec<String>, usize) {
     (params, required)
 }
 
-/// A parameter's name as it is shown: as a literal if it is no identifier, so that it contains no line break.
+/// A parameter's name as it is shown: a keyword of Python with an underscore, and as a literal if it is no
+/// identifier, so that it contains no line break.
 pub fn parameter(name: &str) -> Cow<'_, str> {
     let is_identifier = name.starts_with(|first: char| first.is_alphabetic() || first == '_')
         && name.chars().all(|character| character.is_alphanumeric() || character == '_');
-    if is_identifier { Cow::Borrowed(name) } else { Cow::Owned(literal(name)) }
+    if is_identifier { Cow::Owned(python_name(name)) } else { Cow::Owned(literal(name)) }
 }
+
+/// Bytes of a signature in a message that has types.
+const LONGEST_SIGNATURE: usize = 600;
 
 /// Most characters of a shown description.
 const DESCRIPTION: usize = 1_000;
@@ -116,28 +156,13 @@ const DESCRIPTION: usize = 1_000;
 /// Most parameters that are explained.
 const MOST_EXPLAINED: usize = 40;
 
-/// The description of the tool, and a line for each parameter.
-fn documentation(tool: &UpstreamTool, params: &[String], required: usize) -> String {
-    let mut text = cut(tool.description.as_deref().unwrap_or_default().trim(), DESCRIPTION).to_owned();
-    for (index, name) in params.iter().enumerate().take(MOST_EXPLAINED) {
-        if index == 0 {
-            text.push_str(if text.is_empty() { "Parameters:" } else { "\n\nParameters:" });
-        }
-        let schema = &tool.input_schema["properties"][name];
-        let kind = match &schema["type"] {
-            Value::String(kind) => format!("{kind}, "),
-            Value::Array(kinds) => {
-                let kinds: Vec<&str> = kinds.iter().filter_map(Value::as_str).collect();
-                format!("{}, ", kinds.join(" or "))
-            }
-            _ => String::new(),
-        };
-        let need = if index < required { "required" } else { "optional" };
-        text.push_str(&format!("\n  {} ({kind}{need})", parameter(name)));
-        let about = schema["description"].as_str().unwrap_or_default();
-        if !about.is_empty() {
-            text.push_str(&format!(": {}", one_line(about, DESCRIPTION)));
-        }
+/// The text in which a search looks: name, description, names and descriptions of the parameters.
+fn searched(function: &Function) -> String {
+    let UpstreamTool { description, input_schema, .. } = &*function.tool;
+    let mut text = format!("{} {}", function.name, description.as_deref().unwrap_or_default());
+    for name in &function.params {
+        let about = input_schema["properties"][name]["description"].as_str().unwrap_or_default();
+        text.push_str(&format!(" {name} {about}"));
     }
     text
 }
@@ -168,7 +193,7 @@ impl Functions {
         functions
     }
 
-    fn add(&mut self, server: &Arc<str>, tool: &UpstreamTool) {
+    fn add(&mut self, server: &Arc<str>, tool: &Arc<UpstreamTool>) {
         let name = qualified_name(server, &tool.name);
         let target = Target { server: server.clone(), tool: tool.name.clone() };
         if let Some(first) = self.by_name.get(&name) {
@@ -176,8 +201,7 @@ impl Functions {
             return;
         }
         let (params, required) = parameters(tool);
-        let doc = documentation(tool, &params, required);
-        self.by_name.insert(name.clone(), Function { name, params, required, doc, target });
+        self.by_name.insert(name.clone(), Function { name, params, required, tool: tool.clone(), target });
     }
 
     /// The version of the catalog.
@@ -199,7 +223,7 @@ impl Functions {
     pub fn search(&self, words: &str) -> Vec<&str> {
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
         let has_all = |function: &&Function| {
-            let text = format!("{} {}", function.name, function.doc).to_lowercase();
+            let text = searched(function).to_lowercase();
             words.iter().all(|word| text.contains(word))
         };
         self.iter()
@@ -279,8 +303,9 @@ mod tests {
         );
         let only = functions.iter().next().unwrap();
         assert_eq!((&only.params[..], only.required), (&["b".to_owned(), "a".to_owned()][..], 1));
-        let doc = "Does it\n\nParameters:\n  b (string, required)\n  a (integer or null, optional): How many";
-        assert_eq!(only.doc, doc);
+        let help =
+            "await mcp__a_b__y_z(b: str, a: int | None = None)\n    \n    Does it\n    \n    a: How many";
+        assert_eq!(only.help(), help);
         assert!(Arc::ptr_eq(&functions, &table.for_catalog(&catalog.snapshot())));
         catalog.outdate("a_b");
         assert!(!Arc::ptr_eq(&functions, &table.for_catalog(&catalog.snapshot())));

@@ -7,14 +7,11 @@ use crate::retained::{self, RetainedResults};
 use ptc_runtime::broker::{CallError, PayloadValue, ToolBroker, ToolCall, looks_like_json};
 use ptc_runtime::outcome::CallFault;
 use ptc_runtime::run::account::RunAccount;
-use ptc_runtime::tools::WrongCall;
+use ptc_runtime::tools::{Notation, WrongCall};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Beginning of a hint that shows a tool's signature in the notation of PTC-Lisp.
-const SIGNATURE: &str = "Signature: ";
 
 /// The host functions of one script.
 pub struct Host {
@@ -71,39 +68,47 @@ impl Host {
         found.map_err(|error| error.to_string())
     }
 
-    /// The message about a wrong call, in Python's notation.
-    fn rejected(&self, function: &str, arguments: &RawValue, wrong: WrongCall) -> String {
-        let WrongCall { mut message, hints } = wrong;
-        for (json, python) in [("got null", "got None"), ("got true", "got True"), ("got false", "got False")]
-        {
-            if let Some(before) = message.strip_suffix(json) {
-                message = format!("{before}{python}");
-            }
-        }
-        let Some(known) = self.functions.get(function) else { return message };
+    /// The message about a wrong call, as Python words it.
+    fn rejected(&self, function: &str, arguments: &RawValue, wrong: &WrongCall) -> String {
+        let Some((known, target)) = self.functions.get(function).zip(self.functions.target(function)) else {
+            return wrong.message.clone();
+        };
         let given: BTreeMap<String, &RawValue> = serde_json::from_str(arguments.get()).unwrap_or_default();
-        let unknown: Vec<&str> = given
-            .keys()
-            .map(String::as_str)
-            .filter(|name| {
-                !known.params.iter().any(|param| param == name)
-                    && !message.contains(&format!("unknown arg {name}"))
-            })
-            .collect();
+        let problem = wrong.problem(&target.server, &target.tool).unwrap_or(&wrong.message);
+        let mut message = problem.to_owned();
+        let is_unknown = |name: &&str| {
+            !known.params.iter().any(|param| param == name) && !problem.contains(&format!("'{name}'"))
+        };
+        let unknown: Vec<&str> = given.keys().map(String::as_str).filter(is_unknown).collect();
         if !unknown.is_empty() {
-            message.push_str(&format!("; unknown args {}", unknown.join(", ")));
+            message.push_str(&format!("; unexpected keyword arguments: {}", unknown.join(", ")));
         }
-        let mut says_signature = !unknown.is_empty();
-        for hint in hints {
-            match hint.starts_with(SIGNATURE) {
-                true => says_signature = true,
-                false => message.push_str(&format!("; {hint}")),
-            }
+        for hint in wrong.suggestions() {
+            message.push_str(&format!("; {hint}"));
         }
-        if says_signature {
-            message.push_str(&format!("; {SIGNATURE}{}", known.signature()));
+        // The runtime adds the signature, in the notation of PTC-Lisp, to what a look at it can mend.
+        if !unknown.is_empty() || wrong.suggestions().count() < wrong.hints.len() {
+            message.push_str(&format!("; Signature: {}", known.signature()));
         }
         message
+    }
+
+    /// The arguments under the names that the tool has for them.
+    fn named(&self, function: &str, arguments: &RawValue) -> Result<Option<String>, String> {
+        let Some(known) = self.functions.get(function) else { return Ok(None) };
+        let Ok(given) = serde_json::from_str::<BTreeMap<String, &RawValue>>(arguments.get()) else {
+            return Ok(None);
+        };
+        if given.keys().all(|name| known.meant(name) == name) {
+            return Ok(None);
+        }
+        let mut named = BTreeMap::new();
+        for (name, value) in &given {
+            if named.insert(known.meant(name), value).is_some() {
+                return Err(format!("'{function}' failed: got multiple values for argument '{name}'"));
+            }
+        }
+        serde_json::to_string(&named).map(Some).map_err(|error| error.to_string())
     }
 
     /// Calls a function. A result that is too large is spilled if `keeps` is set or the configuration of its
@@ -116,10 +121,12 @@ impl Host {
         let Some(target) = self.functions.target(function) else {
             return Err(format!("'{function}' is not available in execute_program"));
         };
+        let named = self.named(function, arguments)?;
         let call = ToolCall {
             server: target.server.to_string(),
             tool: target.tool.to_string(),
-            arguments: arguments.get().to_owned(),
+            arguments: named.unwrap_or_else(|| arguments.get().to_owned()),
+            notation: Notation::Python,
         };
         let failed = |why: &str| format!("'{function}' failed: {why}");
         let payload = match self.broker.call_keeping(&self.account, call, keeps).await {
@@ -134,7 +141,7 @@ impl Host {
                 )));
             }
             Err(CallError::World(fault)) => return Err(failed(&fault.message)),
-            Err(CallError::Wrong(wrong)) => return Err(failed(&self.rejected(function, arguments, wrong))),
+            Err(CallError::Wrong(wrong)) => return Err(failed(&self.rejected(function, arguments, &wrong))),
             Err(CallError::OverMemory { bytes }) => {
                 return Err(failed(&format!(
                     "its result of {bytes} bytes does not fit into the memory of the script"

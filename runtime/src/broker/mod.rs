@@ -75,6 +75,8 @@ pub struct ToolCall {
     pub tool: String,
     /// JSON object text.
     pub arguments: String,
+    /// The notation of messages about it.
+    pub notation: Notation,
 }
 
 /// Why a call has no answer.
@@ -215,14 +217,14 @@ impl ToolBroker {
         call: ToolCall,
         load: impl FnOnce(Permit, String) -> Result<PreparedCall, WorldFault>,
     ) -> Result<CallPayload, CallError> {
-        let ToolCall { server, tool, arguments } = call;
+        let ToolCall { server, tool, arguments, notation } = call;
         let target = CallTarget::Tool(tool.into());
-        let permit = match self.reserve(account, &server, target, Notation::Json)? {
+        let permit = match self.reserve(account, &server, target, notation)? {
             Reserved::Permit(permit) => permit,
             Reserved::Pending(pending) => pending.permit().await?,
         };
         let permit = permit.in_time()?;
-        match check_arguments(&server, permit.tool(), &arguments) {
+        match check_arguments(&server, permit.tool(), &arguments, notation) {
             Ok(notes) => notes.into_iter().for_each(|note| account.note(note)),
             Err(wrong) => {
                 permit.withdraw();

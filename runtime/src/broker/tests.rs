@@ -85,7 +85,12 @@ async fn call_all(limits: CallLimits) -> (Vec<Result<CallPayload, CallError>>, A
     let account = Arc::new(RunAccount::new(Limits::with_upstreams(), Interrupt::default()));
     let mut answers = Vec::new();
     for (tool, ..) in RESULTS {
-        let call = ToolCall { server: NAME.into(), tool: tool.into(), arguments: "{}".into() };
+        let call = ToolCall {
+            server: NAME.into(),
+            tool: tool.into(),
+            arguments: "{}".into(),
+            notation: Notation::Json,
+        };
         answers.push(broker.call(&account, call).await);
     }
     (answers, account)

@@ -2,6 +2,7 @@
 
 use super::expectation::{Mismatch, Names, ValueShape, Verdict};
 use super::schema::key;
+use super::signature::python::{python_name, python_word};
 use super::suggest::nearest;
 use super::visible::visible_line;
 use super::{Catalog, CatalogServer, Refusal, ToolList, UpstreamTool};
@@ -68,6 +69,8 @@ pub enum Notation {
     Lisp,
     /// `name`, `null`.
     Json,
+    /// `name`, `None`, types of Python; the words of Python for wrong arguments.
+    Python,
 }
 
 impl Notation {
@@ -76,6 +79,17 @@ impl Notation {
         match self {
             Notation::Lisp => Cow::Owned(key(name)),
             Notation::Json => Cow::Borrowed(name),
+            Notation::Python => Cow::Owned(python_name(name)),
+        }
+    }
+
+    /// What a schema demands, to follow `must be`.
+    fn wanted(self, mismatch: &Mismatch<'_>) -> String {
+        match (self, mismatch) {
+            (Notation::Python, Mismatch::Type(word)) => {
+                word.split('|').map(python_word).collect::<Vec<_>>().join(" or ")
+            }
+            _ => mismatch.wanted(),
         }
     }
 
@@ -84,6 +98,10 @@ impl Notation {
         match (self, shape) {
             (Notation::Json, ValueShape::Nil) => "null".to_owned(),
             (Notation::Json, ValueShape::Map) => "an object".to_owned(),
+            (Notation::Python, ValueShape::Nil) => "None".to_owned(),
+            (Notation::Python, ValueShape::Bool(true)) => "True".to_owned(),
+            (Notation::Python, ValueShape::Bool(false)) => "False".to_owned(),
+            (Notation::Python, ValueShape::Map) => "a dict".to_owned(),
             _ => shape.shown(),
         }
     }
@@ -133,7 +151,12 @@ pub(crate) struct Problem {
 impl Problem {
     /// A value that does not match.
     pub(crate) fn mismatch(path: &Path, mismatch: &Mismatch<'_>, shape: &ValueShape<'_>) -> Problem {
-        let what = format!("{} must be {}, got {}", path.text, mismatch.wanted(), path.notation.shown(shape));
+        let what = format!(
+            "{} must be {}, got {}",
+            path.text,
+            path.notation.wanted(mismatch),
+            path.notation.shown(shape)
+        );
         let near = match shape {
             ValueShape::Text(text) => {
                 nearest(text, &mismatch.texts()).map(|near| format!("Did you mean {near:?}?"))
@@ -150,7 +173,7 @@ impl Problem {
         if matches!(shape, ValueShape::Nil) {
             return Some(match notation {
                 Notation::Lisp => "nil counts as left out; give it a value.".to_owned(),
-                Notation::Json => "Leave it out, or give it a value.".to_owned(),
+                Notation::Json | Notation::Python => "Leave it out, or give it a value.".to_owned(),
             });
         }
         let Mismatch::Type(word) = mismatch else { return None };
@@ -175,12 +198,24 @@ impl Problem {
     /// A name that the schema refuses. `declared` are the declared names that the call does not give.
     pub(crate) fn unknown(path: &Path, name: &str, declared: &[&str]) -> Problem {
         let hint = nearest(name, declared).map(|near| format!("Did you mean {}?", path.notation.key(near)));
-        Problem { what: format!("unknown arg {}", path.text), hint }
+        let what = match path.notation {
+            Notation::Python if !path.text.contains('.') => {
+                format!("got an unexpected keyword argument '{}'", path.text)
+            }
+            Notation::Python => format!("got an unexpected member {}", path.text),
+            Notation::Lisp | Notation::Json => format!("unknown arg {}", path.text),
+        };
+        Problem { what, hint }
     }
 
     /// Required names that are missing.
     pub(crate) fn missing(within: &Path, names: &[&str]) -> Problem {
         let what = match within.text.as_str() {
+            "" if within.notation == Notation::Python => {
+                let names: Vec<String> = names.iter().map(|name| python_name(name)).collect();
+                let plural = if names.len() == 1 { "" } else { "s" };
+                format!("missing {} required argument{plural}: {}", names.len(), names.join(", "))
+            }
             "" => format!("missing required args {}", names.join(", ")),
             text => format!("{text} misses required {}", names.join(", ")),
         };
@@ -321,7 +356,7 @@ pub(crate) fn no_such_server(server: &str, tool: &str, catalog: &Catalog, notati
     }
     match notation {
         Notation::Lisp => wrong.hint("(apropos \"words\") searches the tools of all servers."),
-        Notation::Json => wrong,
+        Notation::Json | Notation::Python => wrong,
     }
 }
 
@@ -358,7 +393,7 @@ pub(crate) fn no_such_tool(
     match (server_with(catalog, tool), notation) {
         (Some(server), _) => wrong.hint(format!("{tool:?} is a tool of {server:?}.")),
         (None, Notation::Lisp) => wrong.hint(format!("(dir '{server}) lists its tools with descriptions.")),
-        (None, Notation::Json) => wrong,
+        (None, Notation::Json | Notation::Python) => wrong,
     }
 }
 

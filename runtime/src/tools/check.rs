@@ -12,21 +12,26 @@ use serde_json::Value as Json;
 /// # Errors
 /// What the schema proves wrong: types, enumerations, constants and names. The upstream decides about
 /// everything else.
-pub fn check_arguments(server: &str, tool: &UpstreamTool, arguments: &str) -> Result<Vec<String>, WrongCall> {
+pub fn check_arguments(
+    server: &str,
+    tool: &UpstreamTool,
+    arguments: &str,
+    notation: Notation,
+) -> Result<Vec<String>, WrongCall> {
     // The parser limits nesting, which bounds the traversal as well.
     let arguments = match serde_json::from_str(arguments) {
         Ok(Json::Object(arguments)) => arguments,
         Ok(other) => {
-            let got = Notation::Json.shown(&shape(&other));
+            let got = notation.shown(&shape(&other));
             return Err(not_sent(server, &tool.name, &format!("they must be an object, got {got}")));
         }
         Err(error) => return Err(not_sent(server, &tool.name, &format!("they are no JSON ({error})"))),
     };
     let schema = &tool.input_schema;
     let mut check = Check { judge: Judge::new(schema, MOST_COMPARED), undeclared: Vec::new() };
-    match check.object(schema, &arguments, &Path::root(Notation::Json), true) {
+    match check.object(schema, &arguments, &Path::root(notation), true) {
         Ok(()) => {
-            let note = |name: &String| undeclared_note(server, tool, name, Notation::Json);
+            let note = |name: &String| undeclared_note(server, tool, name, notation);
             Ok(check.undeclared.iter().map(note).collect())
         }
         Err(problem) => Err(problem.into_wrong_call(server, tool)),
@@ -121,7 +126,7 @@ mod tests {
         .unwrap();
         let wrong = |arguments: Json| {
             let WrongCall { message, hints } =
-                check_arguments("s", &tool, &arguments.to_string()).unwrap_err();
+                check_arguments("s", &tool, &arguments.to_string(), Notation::Json).unwrap_err();
             let message = message.strip_prefix("tool 's.t' rejected args: ").unwrap().to_owned();
             (message, hints.first().cloned().unwrap_or_default())
         };
@@ -139,9 +144,9 @@ mod tests {
             let (told, hinted) = wrong(arguments);
             assert!(told.starts_with(message) && hinted.starts_with(hint), "{told} / {hinted}");
         }
-        assert!(check_arguments("s", &tool, "{\"path\": ").is_err());
-        assert_eq!(check_arguments("s", &tool, r#"{"path":"a","ids":[1]}"#), Ok(Vec::new()));
-        let notes = check_arguments("s", &tool, r#"{"path":"a","unheard":1}"#).unwrap();
+        assert!(check_arguments("s", &tool, "{\"path\": ", Notation::Json).is_err());
+        assert_eq!(check_arguments("s", &tool, r#"{"path":"a","ids":[1]}"#, Notation::Json), Ok(Vec::new()));
+        let notes = check_arguments("s", &tool, r#"{"path":"a","unheard":1}"#, Notation::Json).unwrap();
         assert!(
             notes[0].starts_with("the schema of s/t has no argument unheard; it may be ignored."),
             "{notes:?}"

@@ -43,6 +43,7 @@ pub(crate) use plain::{PlainArguments, PlainKind};
 pub(crate) use policy::glob;
 pub use policy::{NameRule, Refusal, ToolPattern, ToolPolicy};
 pub use qualified::qualified_name;
+pub use signature::python::{PythonSignature, python_name};
 pub use suggest::nearest;
 pub use target::{CallTarget, ListKind};
 pub use tool::{Annotations, Listed, ToolList, UpstreamTool};

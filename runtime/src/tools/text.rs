@@ -2,7 +2,8 @@
 
 use super::offers::MOST_SHOWN;
 use super::schema::{key, word};
-use super::signature::alternative::{Constraint, Demand, Plain};
+use super::signature::alternative::{Constraint, Plain};
+use super::signature::arguments::{Explanation, Explanations, MOST_LOOKED_AT, merged};
 use super::signature::docstring::without_parameters;
 use super::signature::example;
 use super::signature::typed::{Signature, compact, result, typed};
@@ -12,7 +13,7 @@ use super::{Annotations, CatalogServer, UpstreamTool};
 use crate::secrets::{Cut, dotted};
 use serde_json::Value as Json;
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 /// Length limit of a description in a list, in characters.
 pub(crate) const SUMMARY: usize = 120;
@@ -22,15 +23,6 @@ const DESCRIPTION: usize = 6_000;
 
 /// Length limit of an argument's description.
 const EXPLANATION: usize = 1_000;
-
-/// Limit of arguments that are explained one by one, including nested ones.
-const MOST_EXPLAINED: usize = 60;
-
-/// Limit of arguments that are examined for that: references may lead to the same ones again and again.
-const MOST_LOOKED_AT: usize = 2_000;
-
-/// Depth limit of explained nested arguments.
-const DEEPEST_EXPLAINED: usize = 3;
 
 /// A hint of an upstream about a tool.
 pub(crate) struct Hint {
@@ -130,14 +122,14 @@ pub(crate) fn tool_line(name: &str, tool: &UpstreamTool) -> String {
 }
 
 /// A tool's description, apart from what it says about parameters.
-struct Described {
-    text: String,
+pub(super) struct Described {
+    pub(super) text: String,
     /// Descriptions of arguments that the schema lacks, or has only a part of.
-    arguments: HashMap<String, String>,
+    pub(super) arguments: HashMap<String, String>,
 }
 
 impl Described {
-    fn new(tool: &UpstreamTool) -> Described {
+    pub(super) fn new(tool: &UpstreamTool) -> Described {
         let properties = tool.input_schema.get("properties").and_then(Json::as_object);
         let mut arguments = HashMap::new();
         let text = without_parameters(tool.description.as_deref().unwrap_or_default(), |name, about| {
@@ -188,29 +180,6 @@ fn kinds(all: &[Plain<'_>]) -> String {
         kinds.retain(|kind| *kind != "null");
     }
     if kinds.is_empty() { "any".to_owned() } else { kinds.join("|") }
-}
-
-/// An argument, merged from all alternatives that have it.
-struct Argument<'s> {
-    name: &'s str,
-    demand: Demand<'s>,
-    /// Required in all of them.
-    required: bool,
-}
-
-/// The arguments of all alternatives, required ones first. The first alternative that has one describes it.
-fn merged<'s>(all: &[Plain<'s>]) -> impl Iterator<Item = Argument<'s>> + use<'s> {
-    let mut rows: Vec<Argument<'s>> = Vec::new();
-    let mut known = BTreeSet::new();
-    for (name, member) in all.iter().flat_map(Plain::members) {
-        if known.insert(name) {
-            let required = all.iter().all(|plain| plain.requires(name));
-            rows.push(Argument { name, demand: member.demand.clone(), required });
-        }
-    }
-    // Stable: required ones stay in schema order.
-    rows.sort_by_key(|row| (!row.required, if row.required { "" } else { row.name }));
-    rows.into_iter()
 }
 
 /// A tool with its arguments, for messages: `fs/read {:path string}`.
@@ -283,7 +252,7 @@ pub fn documentation(server: &str, tool: &UpstreamTool, seen: Option<&str>) -> S
     let required: Vec<String> = merged(&all).filter(|row| row.required).map(|row| key(row.name)).collect();
     let required = if required.is_empty() { "none".to_owned() } else { required.join(" ") };
     text.push_str(&format!("\nRequired args: {required}"));
-    let rows = Explanations::new(&signature, &described.arguments).rows(&all);
+    let rows = explained(&signature, &all, &described.arguments);
     rows.iter().for_each(|row| text.push_str(&format!("\n  {row}")));
     let hints: Vec<&str> = hints(&tool.annotations).map(|hint| hint.label).collect();
     if !hints.is_empty() {
@@ -327,65 +296,25 @@ fn paragraph(text: &str, characters: usize, indent: &str) -> String {
     }
 }
 
-/// The descriptions of arguments, including nested ones: `:filter :since - not before this day`. Those of a
-/// named type are there once: `Filter :since - not before this day`.
-struct Explanations<'s, 'e> {
-    signature: &'e Signature<'s>,
-    /// Descriptions of arguments that the schema does not have.
-    more: &'e HashMap<String, String>,
-    left: usize,
-    rows: Vec<String>,
-}
-
-impl<'s, 'e> Explanations<'s, 'e> {
-    fn new(signature: &'e Signature<'s>, more: &'e HashMap<String, String>) -> Explanations<'s, 'e> {
-        Explanations { signature, more, left: MOST_LOOKED_AT, rows: Vec::new() }
-    }
-
-    /// The rows for the arguments of a tool.
-    fn rows(mut self, all: &[Plain<'s>]) -> Vec<String> {
-        if !self.signature.is_named(all) {
-            self.explain(all, &[]);
-        }
-        for (name, all) in self.signature.definitions() {
-            self.explain(&all, &[name.to_owned()]);
-        }
-        self.rows
-    }
-
-    fn explain(&mut self, all: &[Plain<'s>], path: &[String]) {
-        for Argument { name, demand, .. } in merged(all) {
-            self.left = self.left.saturating_sub(1);
-            if self.rows.len() >= MOST_EXPLAINED || self.left == 0 {
-                return;
-            }
-            let inside = self.signature.variants().alternatives(&demand);
-            let described = inside.iter().find_map(|plain| plain.about);
-            let better = self.more.get(name).filter(|_| path.is_empty()).map(String::as_str);
-            let about = paragraph(better.or(described).unwrap_or_default(), EXPLANATION, "    ");
-            let path = [path, &[key(name)]].concat();
-            if !about.is_empty() {
-                self.rows.push(format!("{} - {about}", path.join(" ")));
-            }
-            if path.len() < DEEPEST_EXPLAINED && !self.signature.is_named(&inside) {
-                for plain in &inside {
-                    self.explain_content(plain, &path);
-                }
-            }
-        }
-    }
-
-    /// The members of a map, or of the items of a list.
-    fn explain_content(&mut self, plain: &Plain<'s>, path: &[String]) {
-        if plain.items.is_empty() {
-            self.explain(std::slice::from_ref(plain), path);
-            return;
-        }
-        let items = self.signature.variants().alternatives(&plain.items);
-        if !self.signature.is_named(&items) {
-            self.explain(&items, path);
-        }
-    }
+/// The descriptions of arguments: `:filter :since - not before this day`, `Filter :since - …` for a named type.
+fn explained<'s>(
+    signature: &Signature<'s>,
+    all: &[Plain<'s>],
+    more: &HashMap<String, String>,
+) -> Vec<String> {
+    let is_named = |all: &[Plain<'s>]| signature.is_named(all);
+    let explanations = Explanations {
+        variants: signature.variants(),
+        is_named: &is_named,
+        more,
+        left: MOST_LOOKED_AT,
+        rows: Vec::new(),
+    };
+    let row = |Explanation { of_type, path, about }: Explanation| {
+        let names = of_type.into_iter().chain(path.iter().map(|name| key(name)));
+        format!("{} - {}", names.collect::<Vec<_>>().join(" "), paragraph(&about, EXPLANATION, "    "))
+    };
+    explanations.rows(all, signature.definitions()).into_iter().map(row).collect()
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ fn texts_are_those_of_the_document() {
         ),
         (
             "await mcp__financial_data__query_financials(ticker=5)",
-            "ToolError: 'mcp__financial_data__query_financials' failed: tool 'financial-data.query_financials' rejected args: ticker must be string, got 5",
+            "ToolError: 'mcp__financial_data__query_financials' failed: ticker must be str, got 5",
         ),
         (
             "await mcp__financial_data__query_financials(1, 2, 3, 4, 5)",
@@ -177,13 +177,12 @@ fn tools_are_listed_searched_and_explained() {
         ("print(tools('price SHARE'))", "['mcp__financial_data__stock_quote']\n"),
         (
             "help(mcp__financial_data__query_financials)",
-            "await mcp__financial_data__query_financials(ticker, statement=…, period=…, limit=…)\n    Rows of a company's \
-             statements\n    \n    Parameters:\n      ticker (string, required)\n      statement (string, optional)\n      \
-             period (string, optional)\n      limit (integer, optional)\n",
+            "await mcp__financial_data__query_financials(ticker: str, statement: str = None, period: str = None, \
+             limit: int = None)\n    \n    Rows of a company's statements\n",
         ),
         (
             "for name in tools('quote'): help(name)",
-            "await mcp__financial_data__stock_quote(ticker=…)\n    The price of a share\n    \n    Parameters:\n      ticker (string, optional)\n",
+            "await mcp__financial_data__stock_quote(ticker: str = None)\n    \n    The price of a share\n",
         ),
         (
             "f = globals()['mcp__' + 'financial_data__stock_quote']\nprint(await f(ticker='A'))",

@@ -102,7 +102,7 @@ fn texts_are_those_of_the_document() {
         ),
         (
             "help(mcp__financial_data__stock_quote)",
-            "[Script executed successfully]\nawait mcp__financial_data__stock_quote(ticker=…)\n    The price of a share\n    \n    Parameters:\n      ticker (string, optional)\n",
+            "[Script executed successfully]\nawait mcp__financial_data__stock_quote(ticker: str = None)\n    \n    The price of a share\n",
         ),
         ("print('x' in globals()) if False else print(1)", "[Script executed successfully]\n1\n"),
     ] {
@@ -118,7 +118,7 @@ fn texts_are_those_of_the_document() {
             "Did you mean: 'mcp__financial_data__query_financials'?",
         ),
         ("await mcp__nothing__here()", "There is no such tool"),
-        ("await mcp__financial_data__query_financials(ticker=5)", "ticker must be string, got 5"),
+        ("await mcp__financial_data__query_financials(ticker=5)", "ticker must be str, got 5"),
         (
             "await mcp__financial_data__query_financials(1, 2, 3, 4, 5)",
             "takes 4 positional arguments (ticker, statement, period, limit)",

@@ -3,7 +3,7 @@
 
 use jsonschema::{Draft, JSONSchema};
 use ptc_runtime::tools::text::{call_form, documentation};
-use ptc_runtime::tools::{UpstreamTool, check_arguments};
+use ptc_runtime::tools::{Notation, UpstreamTool, check_arguments};
 use ptc_tests::binary::eval;
 use ptc_tests::signature::{Style, arguments, read};
 use serde_json::{Map, Value, json};
@@ -155,7 +155,7 @@ fn arguments_made_of_documentation_fit() {
         if wrong.is_empty() {
             fit += 1;
             for value in &values {
-                let checked = check_arguments("s", tool, &value.to_string());
+                let checked = check_arguments("s", tool, &value.to_string(), Notation::Json);
                 assert!(checked.is_ok(), "{schema}: {value}: {checked:?}");
             }
         } else if !pool.iter().any(|value| validator.is_valid(value)) {

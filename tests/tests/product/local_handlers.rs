@@ -75,7 +75,7 @@ fn commands_and_files() {
             "ToolError: 'mcp__here__secretive' is not available in execute_program",
         ),
         ("await mcp__here__count_lines(path='--files0-from=/etc/passwd')", "must not begin with -"),
-        ("await mcp__here__count_lines(path=5)", "path must be string, got 5"),
+        ("await mcp__here__count_lines(path=5)", "path must be str, got 5"),
         ("await mcp__here__count_lines()", "path"),
         ("await mcp__here__read_file(path='../outside.txt')", "failed: ../outside.txt: "),
         ("await mcp__here__read_file(path='link')", "failed: link: "),

@@ -9,6 +9,7 @@ use crate::answer::RefusalReason;
 use ptc_runtime::Runtime;
 use ptc_runtime::broker::{CallError, CallPayload, PayloadValue, ToolCall};
 use ptc_runtime::run::account::RunAccount;
+use ptc_runtime::tools::Notation;
 use ptc_vm::Class;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -32,7 +33,7 @@ pub(super) async fn call(
         if arguments.contains(['\n', '\r']) { arguments.replace(['\n', '\r'], " ") } else { arguments };
     let store = storage.store.clone();
     let about = storage.results.named_in(caller, &arguments);
-    let call = ToolCall { server, tool: tool.clone(), arguments };
+    let call = ToolCall { server, tool: tool.clone(), arguments, notation: Notation::Json };
     let answer = match runtime.broker().call_spilling(account, call, Some(store)).await {
         Ok(payload) => storage.answer(caller, payload, given, about).await?,
         Err(CallError::Wrong(wrong)) => {

@@ -6,7 +6,7 @@ use crate::run::client::{CallingClient, ClientTag, Offered};
 use crate::run::limits::Limits;
 use crate::run::outcome::CallStatus;
 use crate::secrets::SecretRegistry;
-use crate::tools::{SharedCatalog, SnapshotMode, ToolList, ToolPolicy};
+use crate::tools::{Notation, SharedCatalog, SnapshotMode, ToolList, ToolPolicy};
 use crate::upstream::{CallLimits, RawAnswer, UpstreamState, UpstreamStatus};
 use ptc_vm::Interrupt;
 use serde_json::{Value, json};
@@ -123,7 +123,12 @@ fn account(owner: Option<u64>) -> Arc<RunAccount> {
 
 impl World {
     async fn ask(&self, account: &Arc<RunAccount>, tool: &str, arguments: &str) -> Result<String, CallError> {
-        let call = ToolCall { server: NAME.into(), tool: tool.into(), arguments: arguments.into() };
+        let call = ToolCall {
+            server: NAME.into(),
+            tool: tool.into(),
+            arguments: arguments.into(),
+            notation: Notation::Json,
+        };
         let payload: CallPayload = self.broker.call(account, call).await?;
         match payload.value() {
             PayloadValue::Json(json) => Ok(String::from_utf8_lossy(json).into_owned()),

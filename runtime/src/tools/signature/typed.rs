@@ -15,7 +15,7 @@
 
 use super::alternative::{Constraint, Plain, PlainMember};
 use super::facts::{LONGEST_FACT, enumeration, is_name, range, refused, union, within};
-use super::types::{TypeId, TypeUses};
+use super::types::{TypeId, TypeUses, whole_type};
 use super::variants::{MOST_LOOKED_AT, Variants};
 use crate::tools::schema::key;
 use crate::tools::tool::is_text;
@@ -92,9 +92,9 @@ impl<'s> Signature<'s> {
     }
 
     /// The types that are shown: their names and alternatives.
-    pub(crate) fn definitions(&self) -> impl Iterator<Item = (&str, Vec<Plain<'s>>)> {
+    pub(crate) fn definitions(&self) -> impl Iterator<Item = (String, Vec<Plain<'s>>)> {
         let shown = self.types.iter().zip(&self.named);
-        shown.map(|((name, _), id)| (name.as_str(), self.writer.variants.definition(*id)))
+        shown.map(|((name, _), id)| (name.clone(), self.writer.variants.definition(*id)))
     }
 
     /// True when the signature shows these alternatives by name.
@@ -234,13 +234,8 @@ impl<'s> SignatureWriter<'s> {
         (text, types)
     }
 
-    /// The named type of an alternative, if all alternatives of the type are there.
     fn type_of(&self, plain: &Plain<'s>, all: &[Plain<'s>]) -> Option<TypeId> {
-        let is_whole = |id: &&TypeId| {
-            let count = all.iter().filter(|plain| plain.types.contains(id)).count();
-            self.named.get(id) == Some(&count)
-        };
-        plain.types.iter().rev().find(is_whole).copied()
+        whole_type(&self.named, plain, all)
     }
 
     fn render(&self, demand: &[Constraint<'s>], place: Place) -> String {

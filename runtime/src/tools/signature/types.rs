@@ -142,6 +142,19 @@ impl TypeUses {
     }
 }
 
+/// The named type of an alternative, if all alternatives of the type are there. `named` has their numbers.
+pub(super) fn whole_type(
+    named: &HashMap<TypeId, usize>,
+    plain: &Plain<'_>,
+    all: &[Plain<'_>],
+) -> Option<TypeId> {
+    let is_whole = |id: &&TypeId| {
+        let count = all.iter().filter(|plain| plain.types.contains(id)).count();
+        named.get(id) == Some(&count)
+    };
+    plain.types.iter().rev().find(is_whole).copied()
+}
+
 /// The types in alternatives, without those inside other types; the last one comes first.
 fn direct<'s>(variants: &Variants<'s>, all: &[Plain<'s>]) -> Vec<TypeId> {
     let mut found = Vec::new();

@@ -147,24 +147,65 @@ fn errors_of_calls_are_in_the_notation_of_scripts() {
     for engine in engines() {
         let mut server = server(engine, &["--max-upstream-calls", "3"]);
         for (tool, call, parts) in [
-            ("strict", "limit=1", vec!["missing required args ticker", "; Signature: "]),
-            ("strict", "bogus=1", vec!["unknown arg bogus", "; Signature: "]),
-            ("strict", "ticker='A', bogus=1", vec!["unknown arg bogus", "; Signature: "]),
-            ("lax", "bogus=1", vec!["missing required args ticker; unknown args bogus; Signature: "]),
-            ("lax", "ticker=None", vec!["ticker must be string, got None"]),
-            ("lax", "ticker=True", vec!["ticker must be string, got True"]),
+            ("strict", "limit=1", vec!["missing 1 required argument: ticker", "; Signature: "]),
+            ("strict", "bogus=1", vec!["got an unexpected keyword argument 'bogus'", "; Signature: "]),
+            (
+                "strict",
+                "ticker='A', bogus=1",
+                vec!["got an unexpected keyword argument 'bogus'", "; Signature: "],
+            ),
+            (
+                "lax",
+                "bogus=1",
+                vec!["missing 1 required argument: ticker; unexpected keyword arguments: bogus; Signature: "],
+            ),
+            ("lax", "ticker=None", vec!["ticker must be str, got None"]),
+            ("lax", "ticker=True", vec!["ticker must be str, got True"]),
         ] {
             let text = run(&mut server, &format!("await mcp__counter__{tool}({call})"));
             let last = text.lines().last().unwrap();
             let beginning = format!("ToolError: 'mcp__counter__{tool}' failed: ");
             assert!(last.starts_with(&beginning), "{engine}: {text}");
             assert!(parts.iter().all(|part| last.contains(part)), "{engine}, {call}: {text}");
-            let signature = format!("Signature: mcp__counter__{tool}(ticker, limit=…)");
+            let signature = format!("Signature: mcp__counter__{tool}(ticker: str, limit: int = None)");
             assert!(!last.contains("Signature") || last.ends_with(&signature), "{engine}: {text}");
         }
         let text = run(&mut server, "for n in range(4):\n    await mcp__counter__look(n=n)");
         let why = "'mcp__counter__look' failed: cap_exhausted: a script may make 3 tool calls (--max-upstream-calls)";
         assert!(text.ends_with(why), "{engine}: {text}");
+    }
+}
+
+#[test]
+#[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
+fn help_shows_types_and_a_keyword_has_an_underscore() {
+    for engine in engines() {
+        let mut server = server(engine, &[]);
+        assert_eq!(
+            run(&mut server, "help(mcp__counter__between)"),
+            "[Script executed successfully]\nawait mcp__counter__between(from_: str, way: Literal[\"up\", \"down\"] = \"up\", \
+             filter: {\"tags\"?: list[str]} = None) -> str, or data where the text is JSON\n    \n    \
+             from_: The first day\n",
+            "{engine}"
+        );
+        for (arguments, text) in [
+            ("from_='a'", "{'from': 'a'}"),
+            ("'a', way='down'", "{'from': 'a', 'way': 'down'}"),
+            ("**{'from': 'a'}", "{'from': 'a'}"),
+        ] {
+            let text = format!("[Script executed successfully]\n{text}\n");
+            let code = format!("print(await mcp__counter__between({arguments}))");
+            assert_eq!(run(&mut server, &code), text, "{engine}, {arguments}");
+        }
+        for (arguments, part) in [
+            ("", "missing 1 required argument: from_; Signature: mcp__counter__between(from_: str, "),
+            ("from_=1", "failed: from_ must be str, got 1"),
+            ("'a', from_='b'", "got multiple values for argument 'from_'"),
+            ("'a', way='left'", "way must be one of \"up\", \"down\", got \"left\""),
+        ] {
+            let text = run(&mut server, &format!("await mcp__counter__between({arguments})"));
+            assert!(text.contains(part), "{engine}, {arguments}: {text}");
+        }
     }
 }
 
