@@ -1,4 +1,4 @@
-//! Inputs of a compilation other than the text, and its result.
+//! What a host gives to a compilation in addition to the text (names, tools, limits), and what it gets back.
 
 use crate::diagnostic::Diagnostic;
 use crate::meter::CompileBudget;

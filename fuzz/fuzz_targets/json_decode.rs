@@ -1,3 +1,4 @@
+//! Fuzz target `json_decode`: decodes arbitrary bytes as JSON, within a limit of time and memory.
 #![no_main]
 
 use ptc_tests::cost::{MOST_OF_A_CHECK, within};

@@ -1,3 +1,4 @@
+//! Fuzz target `parse`: reads arbitrary text as forms, within a limit of time and memory.
 #![no_main]
 
 use ptc_tests::cost::{MOST_OF_A_CHECK, within};

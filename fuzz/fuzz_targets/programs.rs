@@ -1,3 +1,4 @@
+//! Fuzz target `programs`: runs generated programs and compares modes of the engine, within a limit of time and memory.
 #![no_main]
 
 use ptc_tests::cost::{MOST_OF_A_CHECK, within};

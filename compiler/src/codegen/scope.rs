@@ -1,5 +1,5 @@
-//! Generates scopes without last uses, where a local stays full until its scope ends. Only tests use this mode, to
-//! prove that the behaviour of a program does not depend on its last uses.
+//! Frees locals at the end of their scope instead of at their last use. Only tests use this mode, to prove that the
+//! behaviour of a program does not depend on its last uses.
 
 use super::emitter::{Emitter, take};
 use crate::diagnostic::Failed;

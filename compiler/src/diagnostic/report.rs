@@ -1,4 +1,5 @@
-//! Reports: findings with resolved locations, as plain data that needs no source text any more.
+//! A report shows an error or a warning, of the compiler or of a run, with its location and hints, and needs
+//! no source text any more.
 
 use super::location::{Location, Position};
 use super::{Diagnostic, Severity, notation};

@@ -1,4 +1,4 @@
-//! Preludes: texts that define namespaces for other programs, with `ns`, `defn`, `defn-` and `def`.
+//! Compiles preludes, the texts that define namespaces for other programs (`ns`, `defn`, `defn-`, `def`).
 //!
 //! Each definition becomes a program of its own; its main function gives the value. An isolate so links only the
 //! definitions that are called, and those that these call.

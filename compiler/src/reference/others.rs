@@ -1,4 +1,4 @@
-//! Reference entries of names that are neither builtins nor special forms.
+//! Reference entries of host forms and constants.
 
 use super::EntryKind::{Constant, HostForm};
 use super::Other;

@@ -1,4 +1,4 @@
-//! Size limits of the response profiles: how much of each part of a run a profile shows.
+//! The response profiles and their size limits: how much of each part of a run an answer shows.
 
 use crate::redact;
 use ptc_runtime::secrets::Cut;

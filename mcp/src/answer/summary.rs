@@ -1,4 +1,5 @@
-//! Data for the record of a call, apart from its answer.
+//! What a call leaves for its record in addition to the answer: the reason of a failure, the run or task,
+//! sizes, the session's entry.
 
 use super::planner::TaskSummary;
 use super::record::{EvalEnding, Record};

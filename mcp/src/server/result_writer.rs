@@ -1,5 +1,5 @@
-//! Writes results of tool calls as messages, in few pieces: for a short answer each piece costs as much as its
-//! content.
+//! Writes the result of a tool call as one JSON-RPC message. A plain text is copied between prepared parts, because for
+//! a short answer each further write costs as much as its content.
 
 use crate::answer::{Content, ToolResult};
 use crate::protocol::scan::needs_no_escapes;

@@ -1,4 +1,5 @@
-//! Decides whether an agent may go on after the calls that its programs made.
+//! Stops an agent after a round whose calls may have changed something, because the next round could repeat
+//! the change.
 //!
 //! If a program changed something and did not finish, a second try could repeat the change. So a guard looks
 //! at the calls of each turn that is not the last one.

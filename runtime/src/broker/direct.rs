@@ -1,4 +1,4 @@
-//! A call of a function in this process.
+//! Calls a tool of the host: a function of the application, without an upstream.
 
 use super::send::{answered, unanswered};
 use super::time::TimeLimit;

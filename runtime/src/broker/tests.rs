@@ -1,4 +1,4 @@
-//! Calls to an upstream in memory whose results are not MCP's.
+//! Tests of the broker with an upstream in memory whose results are not in MCP's form.
 
 use super::*;
 use crate::run::limits::Limits;

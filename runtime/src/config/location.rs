@@ -1,4 +1,4 @@
-//! Finds line and column of a value in a text that is known to be well formed.
+//! Finds line and column of a key in a configuration file, and makes errors with that location.
 
 use super::ConfigError;
 use super::syntax::{FileSyntax, json_options};

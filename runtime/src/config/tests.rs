@@ -1,3 +1,6 @@
+//! Tests of reading configuration files: our shape and the shapes of hosts, keys, locations of errors,
+//! merging.
+
 #![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 use super::*;
 use crate::tools::{NameRule, ToolPattern, ToolPolicy};

@@ -1,4 +1,4 @@
-//! Computes the forms of one secret to search for.
+//! Computes the forms in which one secret may appear in a text: as it is, escaped, in hexadecimal, in base64.
 
 use super::REDACTED;
 use super::canonical::canonical;

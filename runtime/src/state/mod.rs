@@ -1,4 +1,4 @@
-//! Remembers facts about servers between runs of the program, in the folder for state.
+//! Stores facts about servers in the state folder, from one start of `ptc` to the next.
 //!
 //! - `lists`: the tool list that each server gave last, and how long its start took.
 //!

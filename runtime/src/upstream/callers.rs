@@ -1,5 +1,6 @@
-//! Tracks which clients' calls are under way at one server. A server's request does not name the call that it
-//! belongs to, so it is forwarded to a client only if all calls under way are that client's.
+//! Tracks which clients have calls under way at one server, to find the client that a request of the server is
+//! for. A server's request does not name the call that it belongs to, so it is forwarded to a client only if
+//! all calls under way are that client's.
 
 use crate::run::client::{CallingClient, ServedClient};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

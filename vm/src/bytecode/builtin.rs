@@ -1,4 +1,4 @@
-//! Builtins as programs and values refer to them: numbers, and facts for code that does not have their functions.
+//! Numbers of builtins, and what code below their table must know of them: name, usage, arity, identity.
 
 use super::arity::Arity;
 

@@ -1,4 +1,4 @@
-//! The kinds of functions that other functions make: closed sets, so that calling one is data for the interpreter.
+//! The kinds of combinators (`comp`, `partial`, `juxt` and others), of endless sequences and of transducer stages.
 
 /// Which function it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

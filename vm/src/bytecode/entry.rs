@@ -1,4 +1,5 @@
-//! How a call of a function can be made: the fast cases.
+//! What a fast call needs to know of a function: its number of arguments, whether it reads its closure, its
+//! leaf.
 
 /// The fast calls of a function: those with exactly this many arguments.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! An isolate: the world of one program. It owns values, names and fibers, runs in slices, and suspends whenever the
+//! An isolate holds the values, names and fibers of one program or session, runs in slices, and suspends whenever the
 //! host must do something.
 //!
 //! The driver's loop:
@@ -6,11 +6,11 @@
 //! ```text
 //! isolate.load(program) -> isolate.start(unit)
 //! loop { match isolate.run(slice) {
-//!     HostCall(id) => read isolate.call(id, …), start the work
-//!     SliceEnd     => let others run
-//!     Blocked      => wait for an answer, then isolate.resume(id, …)
-//!     Done | Return | Fail => isolate.result(…)
-//!     Fault(fault) => report it
+//! HostCall(id) => read isolate.call(id, …), start the work
+//! SliceEnd     => let others run
+//! Blocked      => wait for an answer, then isolate.resume(id, …)
+//! Done | Return | Fail => isolate.result(…)
+//! Fault(fault) => report it
 //! } }
 //! ```
 //!

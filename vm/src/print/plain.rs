@@ -1,4 +1,4 @@
-//! Texts as a reader wants them: with their line breaks, and lists of them one below the other.
+//! Prints texts without quotes and escapes, and lists of texts one below the other.
 
 use super::Extent;
 use crate::context::Context;

@@ -1,4 +1,4 @@
-//! Replays recorded answers of servers from a file, for tests of a prelude without servers.
+//! Starts servers that answer from a file, for tests of a prelude without the real servers.
 
 use crate::console::exit::{Abort, Exit};
 use crate::demo::server::{self, SampleServer};

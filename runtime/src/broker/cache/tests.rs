@@ -1,4 +1,4 @@
-//! Equal calls of a server in memory that counts what it is asked. Time stands still until it is moved.
+//! Tests of the result cache: equal calls to an upstream in memory that counts them, with a clock that the test moves.
 
 use super::*;
 use crate::broker::{CallError, CallPayload, PayloadValue, ToolCall, Upstreams};

@@ -1,3 +1,5 @@
+//! Tests the errors about credentials and headers: they name location and remedy, and never a secret.
+
 use crate::config::{Config, ConfigError};
 use crate::secrets::SecretRegistry;
 

@@ -1,4 +1,4 @@
-//! Questions of the protocol over one connection: each has its deadline.
+//! Sends the requests that ptc itself makes of an MCP server, each with its deadline.
 
 use crate::run::trace::TraceContext;
 use crate::tools::CallTarget;

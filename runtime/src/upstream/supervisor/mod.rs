@@ -1,4 +1,5 @@
-//! A supervised server for its callers. They read what its owner task publishes: the [`Phase`].
+//! A supervised upstream, as its callers see it: a call starts it, and one that was lost is started again.
+//! They read what its owner task publishes: the [`Phase`].
 //!
 //! - [`owner`]: the task that starts the server, watches it and restarts it, over any transport.
 //! - [`calls`]: tracks calls, so that the owner notices an unresponsive server.

@@ -1,12 +1,13 @@
-//! How a server is reached. A [`Transport`] connects; its [`Connection`] carries requests and results. It starts
-//! nothing again and stores no tool list: the [supervisor](super::supervisor) does, once for all transports.
+//! Transports: the ways to reach a server, as a child process, over HTTP, or as tools of the configuration. A
+//! [`Transport`] connects; its [`Connection`] carries requests and results. It starts nothing again and stores
+//! no tool list: the [supervisor](super::supervisor) does, once for all transports.
 //!
 //! A new transport is a folder here, whose specification implements [`Transport`], and a line in the table of
 //! transports of `config`.
 //!
 //! - [`connection`]: the trait of a server that was reached. [`events`]: what a server says unasked.
 //! - [`stdio`]: a child process. [`http`]: a remote server. [`local`]: tools that the configuration defines.
-//!   [`unusable`]: an entry that cannot be used.
+//! [`unusable`]: an entry that cannot be used.
 //! - [`pace`], [`throttle`]: how fast a server is listened to and logged.
 
 pub(crate) mod connection;

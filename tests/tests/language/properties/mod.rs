@@ -1,5 +1,5 @@
-//! Properties of random inputs. The inputs are the same in every run; `PTC_PROPERTY_SCALE=20` tries twenty times as
-//! many.
+//! Properties of the language, tested with random inputs. The inputs are the same in every run;
+//! `PTC_PROPERTY_SCALE=20` tries twenty times as many.
 //!
 //! # Layout
 //! - [`values`]: random values, in several representations each

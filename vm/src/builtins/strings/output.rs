@@ -1,4 +1,4 @@
-//! Builtins that turn values into text: `str`, `pr-str`, `join`, `println`.
+//! Builtins that turn values into text: `str`, `pr-str`, `join`, `println`, `prn`.
 
 use crate::collection::seq;
 use crate::context::Context;

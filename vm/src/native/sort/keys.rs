@@ -1,5 +1,5 @@
-//! A machine for `sort-by` in the natural order of several keys, `(sort-by (juxt :a :b) rows)`, if no key function
-//! needs a frame: the keys of a row are adjacent in one list, instead of a vector each.
+//! A machine for `sort-by` by several keys, `(sort-by (juxt :a :b) rows)`, whose key functions need no frame. The keys
+//! of a row are adjacent in one list, instead of a vector each.
 
 use crate::apply::apply;
 use crate::context::Context;

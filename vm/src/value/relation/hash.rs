@@ -1,5 +1,5 @@
-//! Hashes keys, consistently with [`crate::value::relation::equal::same_key`] and equally in every process, on every
-//! platform and in every build, so that the cost of a program depends only on the program.
+//! Hashes keys: equal keys ([`crate::value::relation::equal::same_key`]) hash equal, and a key has the same hash in
+//! every process, on every platform and in every build, so that the cost of a program depends only on the program.
 //!
 //! A hash reads only the first few elements of the first few levels, so it takes bounded time for any value, however
 //! deep or shared. Equal keys hash equal. Different keys may collide, and an attacker can compute such keys: an index

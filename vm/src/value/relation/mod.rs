@@ -1,4 +1,4 @@
-//! The relations between values.
+//! Compares values: equality, hashes, the total order, and sorting by it.
 
 pub mod equal;
 pub mod hash;

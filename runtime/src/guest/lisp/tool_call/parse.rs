@@ -1,4 +1,4 @@
-//! Reads the arguments of `tool/call` and `tool/call!` in all their forms; errors have the documented texts in the documented
+//! Parses the arguments of `tool/call` and `tool/call!` in all their forms, with the documented errors in their
 //! order.
 
 use super::{LONGEST_NAME, fault, shown};

@@ -1,3 +1,5 @@
+//! Tests of tool calls in a program: forms of a call, arguments as JSON, results as values.
+
 use super::*;
 use crate::broker::CallPayload;
 use crate::run::outcome::CallFault;

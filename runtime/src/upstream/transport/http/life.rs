@@ -1,4 +1,4 @@
-//! Whether a connection may be used, and whether its server has ended; all who wait are notified.
+//! Holds the state of a connection (usable, closed, its server ended) and notifies waiting tasks of its end.
 
 use crate::upstream::UpstreamFault;
 use crate::upstream::transport::ConnectionEnd;

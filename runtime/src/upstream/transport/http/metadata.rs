@@ -1,4 +1,4 @@
-//! The headers of a message.
+//! Builds the HTTP headers of a message: content types, session, revision, and what a request repeats in them.
 
 use crate::net::{HeaderName, Headers, Response};
 use crate::run::trace::TraceContext;
