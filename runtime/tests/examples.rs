@@ -25,6 +25,16 @@ fn a_program_is_embedded_with_a_tool_a_file_of_servers_and_a_typed_answer() {
 }
 
 #[test]
+fn the_first_example_of_the_document_runs() {
+    assert_eq!(example("first", &[]), "[\"Ada\", \"Grace\"]\n");
+    let read = |path: &str| std::fs::read_to_string(path).expect("a file of the repository");
+    let document = read(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/library.md"));
+    let source = read(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/first.rs"));
+    let (_, code) = source.split_once("\n\n").expect("a head");
+    assert!(document.contains(code), "docs/library.md does not show examples/first.rs");
+}
+
+#[test]
 fn programs_of_a_session_build_on_each_other_and_lines_are_streamed() {
     let want = "(def prices [3 4 5]) => #'prices\n(defn total [xs] (reduce + xs)) => #'total\n\
                 (total prices) => 12\nthe total is 12\nprinted 0\nprinted 1\nprinted 2\n";
