@@ -25,7 +25,7 @@ use crate::startup::{self, Capacity, RuntimeConfig, StartError, Starts, Supervis
 use crate::sync::Locked;
 use crate::tasks::{self, TaskOwner};
 use crate::tools::{Catalog, ServerNames, SharedCatalog, ToolList, UpstreamTool};
-use crate::upstream::{ClientFeatures, Guardian, UpstreamState};
+use crate::upstream::{ClientFeatures, Guardian, ServerRelay, UpstreamState};
 use std::collections::BTreeMap;
 use std::mem::take;
 use std::sync::{Arc, Mutex};
@@ -319,6 +319,15 @@ impl Runtime {
             scrubbed(entry.transport.descriptor(), &self.inner.supervision.config.secrets)
         };
         configured.entries.iter().map(|(name, entry)| (name.clone(), descriptor(entry))).collect()
+    }
+
+    /// One server, to be shared with another process whose configured server has this fingerprint.
+    pub fn relay(&self, server: &str, fingerprint: u64) -> Option<ServerRelay> {
+        let is_same = {
+            let configured = self.inner.configured.locked();
+            configured.entries.get(server).is_some_and(|entry| entry.fingerprint() == fingerprint)
+        };
+        Some(ServerRelay::new(self.inner.broker.upstream(server).filter(|_| is_same)?))
     }
 
     /// Replaces the configured servers. New and changed ones are started. Removed and replaced ones take no

@@ -1,5 +1,6 @@
 //! Starts the runtime for a command: reads the flags and configuration of upstream servers.
 
+use super::background::client::attach;
 use super::flags::files::FileFlags;
 use super::flags::limits::parser;
 use super::flags::variables;
@@ -14,7 +15,7 @@ use ptc_runtime::config::{self, Config, ConfigError, ScriptSettings, ServerEntry
 use ptc_runtime::files;
 use ptc_runtime::limits::Unit;
 use ptc_runtime::secrets::{Credential, names};
-use ptc_runtime::tools::SnapshotMode;
+use ptc_runtime::tools::{SnapshotMode, qualified_name};
 use ptc_runtime::upstream::ClientFeatures;
 use ptc_runtime::{
     DEFAULT_TRY_AGAIN, Prelude, Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress,
@@ -259,10 +260,14 @@ pub enum Need<'a> {
     All,
     /// All servers. The command shows their states, so none has to start.
     State,
+    /// [`Need::State`], always with servers that this process starts itself.
+    Check,
     /// This server. The command shows its state, so it does not have to start.
     StateOf(&'a str),
     /// The servers that this program names.
     Program(&'a str),
+    /// The servers with functions that this script names.
+    Script(&'a str),
     /// Each server at its first call.
     OnDemand,
     /// Each server when its tools are needed, unless flags make all servers mandatory.
@@ -292,7 +297,10 @@ pub async fn boot_with(
     need: Need<'_>,
     workers: usize,
 ) -> Result<Booted, Abort> {
-    let BootSettings { config, has_upstreams, execution } = configuration(flags, prelude, need, workers)?;
+    let BootSettings { mut config, has_upstreams, execution } = configuration(flags, prelude, need, workers)?;
+    if !matches!(need, Need::Check) {
+        attach(&mut config.servers);
+    }
     let runtime = Arc::new(start_runtime(config).await?);
     Ok(Booted { runtime, has_upstreams, execution })
 }
@@ -307,6 +315,13 @@ pub fn launch(flags: &UpstreamFlags, prelude: Option<Arc<Prelude>>, niceness: u8
     let (progress, _) = watch_starts(&mut config);
     let runtime = Arc::new(Runtime::launch(config).map_err(abort)?);
     Ok(Launched { booted: Booted { runtime, has_upstreams, execution }, progress })
+}
+
+/// A runtime that begins to start all servers, and retries those that do not start. Must be called on a tokio runtime.
+pub fn keep(flags: &UpstreamFlags) -> Result<Runtime, Abort> {
+    let BootSettings { mut config, .. } = configuration(flags, None, Need::Check, 1)?;
+    (config.try_again, config.reports_starts) = (Some(DEFAULT_TRY_AGAIN), false);
+    Runtime::launch(config).map_err(abort)
 }
 
 /// A runtime with servers that are starting.
@@ -341,17 +356,21 @@ fn configuration(
     let files = flags.files();
     let (mut servers, execution) = flags.entries(&files)?;
     let has_upstreams = !files.is_empty() || !servers.is_empty();
-    if matches!(need, Need::State | Need::StateOf(_)) {
+    if matches!(need, Need::State | Need::Check | Need::StateOf(_)) {
         for server in &mut servers {
             server.startup = Startup::Lenient;
             server.startup_is_explicit = true;
         }
     }
     let start = match need {
-        Need::All | Need::State => StartPolicy::All,
-        Need::Interactive if flags.startup == Some(StartupFlag::Strict) => StartPolicy::All,
+        Need::All | Need::State | Need::Check => StartPolicy::All,
+        Need::Interactive | Need::Script(_) if flags.startup == Some(StartupFlag::Strict) => StartPolicy::All,
         Need::OnDemand | Need::Interactive => StartPolicy::Lazy,
         Need::StateOf(server) => StartPolicy::Named([server.to_owned()].into()),
+        Need::Script(code) => {
+            let names = servers.iter().map(|server| server.name.to_string());
+            StartPolicy::Named(names.filter(|name| code.contains(&qualified_name(name, ""))).collect())
+        }
         // Without servers nothing starts anyway.
         Need::Program(_) if servers.is_empty() => StartPolicy::Lazy,
         Need::Program(source) => StartPolicy::of_program(source, prelude.as_deref()),
@@ -373,7 +392,7 @@ fn configuration(
         startup,
         start,
         try_again: None,
-        reports_starts: matches!(need, Need::State | Need::StateOf(_)),
+        reports_starts: matches!(need, Need::State | Need::Check | Need::StateOf(_)),
         snapshot,
         list_ttl: flags.list_ttl()?,
         results: flags.results()?,

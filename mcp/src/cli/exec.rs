@@ -30,8 +30,8 @@ pub struct ExecArgs {
     limits: LimitFlags,
 }
 
-/// Texts that occur in every script that calls or looks for tools.
-const TOOL_NAMES: [&str; 7] = ["mcp__", "tools", "help", "globals", "eval", "exec", "dir("];
+/// Texts that occur in every script that looks for tools or makes names of them.
+const LOOKING: [&str; 8] = ["\"mcp__", "'mcp__", "tools", "help", "globals", "eval", "exec", "dir("];
 
 /// Runs the command.
 pub async fn run(args: ExecArgs) -> Result<Exit, Abort> {
@@ -43,8 +43,7 @@ pub async fn run(args: ExecArgs) -> Result<Exit, Abort> {
         file => ptc_runtime::files::read_text(file.as_ref()),
     };
     let code = code.map_err(|error| Abort::usage(format!("{}: {error}", args.file)))?;
-    // A script without any of these texts needs no server.
-    let need = if TOOL_NAMES.iter().any(|name| code.contains(name)) { Need::All } else { Need::Interactive };
+    let need = if LOOKING.iter().any(|name| code.contains(name)) { Need::All } else { Need::Script(&code) };
     let booted = boot(&args.upstreams, need, 1).await?;
     let limits = args.python.limits(&args.limits, booted.has_upstreams, booted.execution)?;
     let functions = Arc::<FunctionTable>::default();

@@ -6,11 +6,13 @@
 //!   [`check`], [`disasm`], [`tools`], [`doctor`], [`prelude`], [`demo`](mod@demo) for `ptc demo`; [`trace`]
 //!   draws a recorded call; [`repl`]; [`config`] with `add`, `remove` and `install`; [`manual`] for
 //!   completions and man pages; `help`, the shape of `--help`.
+//! - [`background`]: servers that are kept running between commands.
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime.
 //! - [`flags`]: flags that several commands share: limits, programs and contexts, environment variables.
 //! - `toolset`: the tools that `serve` offers. `reload`: configuration files that are edited while `serve`
 //!   runs. `stop`: signals, and an input that ends early.
 
+pub mod background;
 pub mod batch;
 pub mod boot;
 pub mod call;
@@ -103,6 +105,12 @@ enum Commands {
     Tools(tools::ToolsArgs),
     /// Check the configuration and every server, and say what to do about each finding
     Doctor(doctor::DoctorArgs),
+    /// Keep the servers running between commands
+    Up(background::UpArgs),
+    /// End what `ptc up` keeps running
+    Down,
+    /// Show what `ptc up` keeps running
+    Status(background::StatusArgs),
     /// Call one tool, without a program
     Call(call::CallArgs),
     /// Draw what a call did, from a trace of ptc serve --trace-dir
@@ -134,6 +142,9 @@ enum Commands {
     #[cfg(feature = "monty")]
     #[command(hide = true)]
     PythonWorker(flags::python::WorkerArgs),
+    /// The process of `ptc up`
+    #[command(hide = true)]
+    Background(background::UpArgs),
     /// A server of `ptc prelude test --replay`
     #[command(hide = true)]
     ReplayServer(prelude::ReplayServerArgs),
@@ -199,6 +210,10 @@ fn run(cli: Cli) -> Result<Exit, Abort> {
         Commands::Tools(args) => on_runtime(tools::run(args)),
         Commands::Doctor(args) => on_runtime(doctor::run(args)),
         Commands::Call(args) => on_runtime(call::run(args)),
+        Commands::Up(_) => background::up(),
+        Commands::Down => background::down(),
+        Commands::Status(args) => background::status(&args),
+        Commands::Background(args) => on_all_cores(background::serve(args)),
         Commands::Trace(args) => trace::run(&args),
         Commands::Add(args) => on_runtime(config::add::add(args)),
         Commands::Remove(args) => config::add::remove(&args),

@@ -11,6 +11,7 @@ use crate::tools::{NameRule, ToolPolicy};
 use crate::upstream::{CallLimits, HttpSpec, StdioSpec, Transport, UnusableEntry, is_inherited};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
+use std::hash::{Hash as _, Hasher as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,6 +94,14 @@ impl ServerEntry {
             own_binary: false,
             written: None,
         }
+    }
+
+    /// A hash of all that decides how the server works: what its file says, how it is reached, and the variables of
+    /// the environment that its file names. Two processes with the same hash may share the server.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hasher = std::hash::DefaultHasher::new();
+        (self.written, self.transport.descriptor().to_string()).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// True when both entries say the same. Entries that are from no file are compared by how they are

@@ -215,11 +215,17 @@ impl Config {
 /// Hash of all that the file says about an entry. Unlike the text, it holds no secrets.
 fn fingerprint(document: &Document<'_>, root: &Map<String, Value>, entry: &Value) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
-    document.name.hash(&mut hasher);
-    entry.to_string().hash(&mut hasher);
-    for shared in ["tools", credentials::KEY] {
-        root.get(shared).map(Value::to_string).hash(&mut hasher);
-    }
+    std::path::absolute(document.name).ok().hash(&mut hasher);
+    let shared =
+        ["tools", credentials::KEY].map(|key| root.get(key).map(Value::to_string).unwrap_or_default());
+    let text = [entry.to_string(), shared.concat()].concat();
+    text.hash(&mut hasher);
+    // Wherever a name stands, the entry may mean the variable.
+    let mut variables: Vec<_> = std::env::vars_os()
+        .filter(|(name, _)| name.to_str().is_some_and(|name| text.contains(name)))
+        .collect();
+    variables.sort_unstable();
+    variables.hash(&mut hasher);
     hasher.finish()
 }
 

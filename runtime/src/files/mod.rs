@@ -14,7 +14,7 @@
 mod tests;
 mod user_folders;
 
-pub use user_folders::state_folder;
+pub use user_folders::{is_private_folder, private_folder, runtime_folder, state_folder};
 
 use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -241,7 +241,8 @@ fn or_here(path: &Path) -> &Path {
 }
 
 /// The user that this process acts for.
-pub(crate) fn user() -> u32 {
+/// The user that this process runs as.
+pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 

@@ -1,7 +1,9 @@
 //! Finds the folders of this user in which `ptc` keeps files.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
 /// The folder for what is remembered between runs: `$XDG_STATE_HOME/ptc`, else `~/.local/state/ptc` (XDG Base
 /// Directory Specification). `None` without a home folder. A relative `XDG_STATE_HOME` is ignored, as the
@@ -14,6 +16,31 @@ fn state_folder_with(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<Path
     let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
     Some(state.join("ptc"))
+}
+
+/// The folder for sockets: `$XDG_RUNTIME_DIR/ptc`, else `run` in the state folder. `None` without either. The folder need
+/// not exist.
+pub fn runtime_folder() -> Option<PathBuf> {
+    let given = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    given.map(|folder| folder.join("ptc")).or_else(|| Some(state_folder()?.join("run")))
+}
+
+/// Creates a folder that only this user can enter, if it is missing.
+///
+/// # Errors
+/// It cannot be created, or it is not [private](is_private_folder).
+pub fn private_folder(path: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    match is_private_folder(path) {
+        true => Ok(()),
+        false => Err(io::Error::other(format!("{} is open to other users", path.display()))),
+    }
+}
+
+/// True for a folder of this user that no other user can enter.
+pub fn is_private_folder(path: &Path) -> bool {
+    std::fs::symlink_metadata(path)
+        .is_ok_and(|found| found.is_dir() && found.uid() == super::user() && found.mode() & 0o077 == 0)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //! - `mcp`: the protocol as a client speaks it: a connection that wraps another one.
 //! - `transport`: how a server is reached: connections, events; a folder for each transport.
 //! - `request`: one request to a server, from the broker to the wire. `listing`: lists of tools, bounded.
+//! - `relay`: one server for another process of this user.
 //! - `jsonrpc`: messages as text.
 //! - `client_features`: what servers may ask of the client that this process serves; `callers`: which of many is meant.
 //!
@@ -22,6 +23,7 @@ mod listing;
 mod mcp;
 mod openapi;
 mod overflow;
+mod relay;
 mod request;
 mod supervisor;
 mod transport;
@@ -38,6 +40,7 @@ pub use openapi::{
     OpenApiInspection, OpenApiSpec, OperationOverride, SchemaSource, inspect_openapi, is_openapi_document,
 };
 pub use overflow::AnswerWriter;
+pub use relay::ServerRelay;
 pub use request::{CallLimits, CallResult, Envelope, Era, Mirrored, ResultSink, ServerRequest};
 pub use supervisor::{FailedStart, StartPermits, SupervisedUpstream, SupervisorOptions};
 #[cfg(feature = "agent")]
@@ -46,7 +49,8 @@ pub use transport::http::{HttpProtocol, HttpSpec};
 pub use transport::local::{LocalHandler, LocalSpec, LocalWork};
 pub(crate) use transport::stdio::is_inherited;
 pub use transport::stdio::{
-    Environment, Guardian, StdioSpec, forget_companion, resolve_command, spawn_companion,
+    ATTACHED, AttachedSpec, Environment, Guardian, StdioSpec, forget_companion, resolve_command,
+    spawn_companion,
 };
 pub(crate) use transport::unusable::UnusableEntry;
 pub use transport::{

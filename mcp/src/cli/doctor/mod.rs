@@ -127,7 +127,7 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
     if is_readable && !entries.is_empty() {
         let prelude = args.preludes.prelude()?;
         let has_prelude = prelude.is_some();
-        match boot_with(&args.upstreams, prelude, Need::State, 1).await {
+        match boot_with(&args.upstreams, prelude, Need::Check, 1).await {
             Ok(booted) => {
                 if has_prelude {
                     let finding = look_at_prelude(&booted);

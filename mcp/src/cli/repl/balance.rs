@@ -93,6 +93,22 @@ impl TypedInput {
     }
 }
 
+/// The inputs of a text, each of one or more lines: where a line ends and nothing is open, the next one begins.
+pub(super) fn inputs(text: &str) -> Vec<&str> {
+    let (mut inputs, mut begin, mut end) = (Vec::new(), 0, 0);
+    let mut balance = InputBalance::default();
+    for line in text.split_inclusive('\n') {
+        end += line.len();
+        if balance.feed(line) == Brackets::Whole {
+            inputs.push(&text[begin..end]);
+            (balance, begin) = (InputBalance::default(), end);
+        }
+    }
+    inputs.push(&text[begin..]);
+    inputs.retain(|input| !input.trim().is_empty());
+    inputs
+}
+
 /// Checks a whole text.
 pub(super) fn balance(text: &str) -> Brackets {
     InputBalance::default().feed(text)
@@ -101,6 +117,13 @@ pub(super) fn balance(text: &str) -> Brackets {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_cut_where_nothing_is_open() {
+        let text = "(+ 1\n 2)\n\n(f \"a\nb\")\n3 4\n(";
+        assert_eq!(inputs(text), ["(+ 1\n 2)\n", "(f \"a\nb\")\n", "3 4\n", "("]);
+        assert!(inputs(" \n").is_empty());
+    }
 
     #[test]
     fn brackets_in_strings_comments_and_characters_do_not_count() {

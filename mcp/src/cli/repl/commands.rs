@@ -34,6 +34,19 @@ pub(super) enum ReplCommand<'t> {
     Wrong(String),
 }
 
+/// Words that mean a command to people who do not know the commands yet.
+const WORDS: [(&str, &str); 4] =
+    [("exit", ":quit"), ("quit", ":quit"), ("(exit)", ":quit"), ("help", ":help")];
+
+/// The command that a word alone means, unless the session has that name.
+pub(super) fn meant(text: &str, is_bound: impl FnOnce(&str) -> bool) -> &str {
+    let word = text.trim();
+    match WORDS.iter().find(|(known, _)| *known == word) {
+        Some((_, command)) if !is_bound(word.trim_matches(['(', ')'])) => command,
+        _ => text,
+    }
+}
+
 /// Parses a command; `None` for a program. A keyword alone counts as a command, since it is useless as a
 /// program.
 pub(super) fn read(text: &str) -> Option<ReplCommand<'_>> {

@@ -22,7 +22,7 @@ use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
 use crate::redact::{stdout_is_terminal, visible_line};
-use balance::{Brackets, InputBalance};
+use balance::{Brackets, InputBalance, inputs};
 use commands::{COMMANDS, ReplCommand};
 use editor::{Terminal, TerminalInput};
 use ptc_runtime::history::{TurnHistory, introspection};
@@ -230,7 +230,8 @@ impl Repl {
             }
             balance = InputBalance::default();
             let input = std::mem::take(&mut input);
-            match commands::read(&input) {
+            let asked = commands::meant(&input, |name| self.has(name)).to_owned();
+            match commands::read(&asked) {
                 Some(ReplCommand::Quit) => return Ok(exit),
                 Some(asked) => self.command(asked).await?,
                 None if input.trim().is_empty() => {}
@@ -246,15 +247,26 @@ impl Repl {
 
     /// Handles one input. Returns false to leave.
     async fn input(&mut self, text: &str) -> Result<bool, Abort> {
-        match commands::read(text) {
-            Some(ReplCommand::Quit) => return Ok(false),
-            Some(asked) => self.command(asked).await?,
-            None if text.trim().is_empty() => {}
-            None => {
-                self.eval(text, "input", true).await?;
+        // Several inputs come at once when they are pasted.
+        for input in inputs(text) {
+            let asked = commands::meant(input, |name| self.has(name)).to_owned();
+            match commands::read(&asked) {
+                Some(ReplCommand::Quit) => return Ok(false),
+                Some(asked) => self.command(asked).await?,
+                None if !self.eval(input, "input", true).await? => break,
+                None => {}
             }
         }
         Ok(true)
+    }
+
+    /// Whether the session has a binding of this name.
+    fn has(&self, name: &str) -> bool {
+        let mut found = false;
+        self.session.contents(|contents| {
+            found = contents.bindings.iter().any(|(known, _)| known.to_string() == name);
+        });
+        found
     }
 
     /// Runs a program in the session. Returns false when it failed. Ctrl-C ends the program only.

@@ -67,9 +67,13 @@ impl Words {
                 .chain(written(&text[..start]))
                 .collect()
         };
-        found.retain(|candidate| candidate.starts_with(word) && candidate != word);
+        found.retain(|candidate| candidate.starts_with(word));
         found.sort();
         found.dedup();
+        // A word that is a name already stays among its continuations, so that none of them replaces it unasked.
+        if found == [word] {
+            found.clear();
+        }
         found.truncate(if word.is_empty() && found.len() > MOST { 0 } else { MOST });
         (start, found)
     }
@@ -123,6 +127,8 @@ mod tests {
         assert_eq!(complete("(tool/call 'fs/read_text_file {:h"), [":head"]);
         assert!(complete("(redu").contains(&"reduce".to_owned()));
         assert_eq!(complete(":ti"), [":time"]);
+        assert_eq!(complete("(let [sq 1] (map sq"), ["sq", "sqrt"]);
+        assert!(complete("(map crm/get-user").is_empty());
         assert_eq!(complete("(crm/g"), ["crm/get-user"]);
         assert_eq!(complete("(let [rowing 1] (inc row"), ["row-count", "rowing", "rows"]);
         let usage = |text: &str| words.usage(text);

@@ -1,6 +1,8 @@
 //! What a new user meets: names, help, exit codes, the first commands.
 
+mod background;
 mod errors;
 mod help;
 mod names;
 mod setup;
+mod typing;

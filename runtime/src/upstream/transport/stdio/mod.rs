@@ -3,9 +3,11 @@
 //! - [`spec`]: how it is started. [`connection`]: its life. [`channel`]: requests and answers, matched by id.
 //! - [`outbox`]: messages on their way to it. [`line`](mod@line), [`frames`]: what comes from it. [`stderr`]: its log.
 //! - [`group`], [`kin`], [`guardian`]: what it has started ends with it, and with this process.
+//! - [`attached`]: a server that another process keeps running.
 //! - [`advice`]: what people can do about a start that failed.
 
 pub(crate) mod advice;
+mod attached;
 mod channel;
 mod connection;
 mod frames;
@@ -17,6 +19,7 @@ mod outbox;
 mod spec;
 mod stderr;
 
+pub use attached::{ATTACHED, AttachedSpec};
 pub use guardian::{Guardian, forget_companion, spawn_companion};
 pub(crate) use spec::is_inherited;
 pub use spec::{Environment, StdioSpec, resolve_command};

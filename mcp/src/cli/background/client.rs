@@ -1,0 +1,131 @@
+//! How commands find the process of `ptc up`, and use its servers instead of starting their own.
+
+use super::socket;
+use ptc_runtime::config::ServerEntry;
+use ptc_runtime::files;
+use ptc_runtime::upstream::AttachedSpec;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the process may take to say its state.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long its servers may take to start. Those that take longer go on starting.
+const START_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long it may take to end, its servers included.
+const END_PATIENCE: Duration = Duration::from_secs(15);
+
+/// The first line of a connection.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) enum Request {
+    /// The state.
+    State,
+    /// The state once each server has started or failed.
+    Settled,
+    /// The end of the process. Its answer comes when the servers have ended.
+    Stop,
+    /// A server. What follows is MCP.
+    Server { name: String, fingerprint: u64 },
+}
+
+/// What the process says about itself.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct State {
+    /// Version of the package.
+    pub(super) package: String,
+    /// Identity of the file that runs.
+    pub(super) build: u64,
+    pub(super) process: u32,
+    pub(super) servers: Vec<RunningServer>,
+}
+
+/// A server that is kept running.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct RunningServer {
+    pub(super) name: String,
+    pub(super) state: String,
+    pub(super) error: Option<String>,
+    pub(super) tools: usize,
+}
+
+/// The running process.
+pub(super) struct Background {
+    socket: PathBuf,
+    pub(super) state: State,
+}
+
+impl Background {
+    /// Finds it. The socket has to be in a folder that no other user can enter.
+    pub(super) fn find() -> Option<Background> {
+        let socket = socket().filter(|socket| socket.parent().is_some_and(files::is_private_folder))?;
+        let state = serde_json::from_str(&ask(&socket, &Request::State, PATIENCE)?).ok()?;
+        Some(Background { socket, state })
+    }
+
+    /// Whether it runs the same file as this process.
+    pub(super) fn is_of_this_version(&self) -> bool {
+        self.state.build == build()
+    }
+
+    /// Its state once each server has started or failed.
+    pub(super) fn settled(&self) -> Option<State> {
+        serde_json::from_str(&ask(&self.socket, &Request::Settled, START_PATIENCE)?).ok()
+    }
+
+    /// Ends it, and waits for that.
+    pub(super) fn stop(&self) {
+        ask(&self.socket, &Request::Stop, END_PATIENCE);
+    }
+}
+
+fn ask(socket: &PathBuf, request: &Request, patience: Duration) -> Option<String> {
+    let mut stream = UnixStream::connect(socket).ok()?;
+    stream.set_read_timeout(Some(patience)).ok()?;
+    stream.write_all(format!("{}\n", json!(request)).as_bytes()).ok()?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).ok()?;
+    Some(line)
+}
+
+/// Identifies the file that runs: another build of the same version may differ.
+pub(super) fn build() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    env!("CARGO_PKG_VERSION").hash(&mut hasher);
+    let file = std::env::current_exe().and_then(std::fs::metadata).ok();
+    file.map(|file| (file.ino(), file.len(), file.mtime(), file.mtime_nsec())).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Reaches servers through the process of `ptc up`, if it runs. A server whose configuration differs there is started by
+/// this process.
+pub(in crate::cli) fn attach(servers: &mut [ServerEntry]) {
+    if !servers.iter().any(|server| server.transport.speaks_mcp()) {
+        return;
+    }
+    let Some(background) = Background::find() else { return };
+    if !background.is_of_this_version() {
+        tracing::warn!(
+            "`ptc up` was run by another version of ptc: its servers are not used until `ptc up` is run again"
+        );
+        return;
+    }
+    for server in servers.iter_mut().filter(|server| server.transport.speaks_mcp()) {
+        if background.state.servers.iter().any(|kept| *kept.name == *server.name) {
+            let request =
+                Request::Server { name: server.name.to_string(), fingerprint: server.fingerprint() };
+            server.transport = Arc::new(AttachedSpec {
+                inner: server.transport.clone(),
+                socket: background.socket.clone(),
+                request: json!(request).to_string(),
+            });
+        }
+    }
+}

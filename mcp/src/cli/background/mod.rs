@@ -1,0 +1,147 @@
+//! The commands `ptc up`, `ptc down` and `ptc status`: one process of this user keeps servers running, so that what they
+//! hold (tabs, shells, logins) lasts from one command to the next.
+//!
+//! - here: the commands. [`listener`]: that process. [`client`]: how commands find it and use its servers.
+//!
+//! It listens on a Unix socket in a folder that only this user can enter. A connection begins with one line of JSON, which
+//! asks for the state, the end, or a server by name and fingerprint. A connection to a server then carries MCP.
+
+pub(super) mod client;
+mod listener;
+
+use super::OutputFormat;
+use super::boot::UpstreamFlags;
+use super::flags::limits::parser;
+use crate::console;
+use crate::console::exit::{Abort, Exit};
+use crate::console::style::Style;
+use client::{Background, State};
+use ptc_runtime::files;
+use ptc_runtime::limits::Unit;
+use serde_json::json;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Arguments of `ptc up`, and of the process that it starts.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ptc up
+  ptc up --upstreams-config .mcp.json --idle 8h
+  ptc status
+
+`call`, `eval`, `exec`, `tools` and `repl` then use its servers where their configuration is the same. A server keeps its
+state from one command to the next, and runs in the folder in which `ptc up` was called. Edits of the configuration are
+followed. Exit codes: 0 it runs, 2 configuration error, 4 it cannot be started.")]
+pub struct UpArgs {
+    /// It ends when no command has used it for so long; 0 means never
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = parser(Unit::Millis))]
+    idle: u64,
+    #[command(flatten)]
+    upstreams: UpstreamFlags,
+}
+
+/// Arguments of `ptc status`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit codes: 0 it runs, 1 it does not.")]
+pub struct StatusArgs {
+    /// How to write the report
+    #[arg(long, value_enum, default_value_t)]
+    output: OutputFormat,
+}
+
+/// The hidden command of the process.
+pub(super) const COMMAND: &str = "background";
+
+/// The last line that the process writes before it listens.
+const READY: &str = "ready";
+
+/// Runs `ptc up`.
+pub fn up() -> Result<Exit, Abort> {
+    if let Some(background) = Background::find() {
+        if background.is_of_this_version() {
+            console::write_line(&format!("it runs already (process {})", background.state.process))?;
+            return Ok(Exit::Ok);
+        }
+        background.stop();
+    }
+    let folder =
+        files::runtime_folder().ok_or_else(|| Abort::usage("no folder for the socket: HOME is not set"))?;
+    files::private_folder(&folder)?;
+    // The process takes the same flags.
+    let flags = std::env::args_os().skip(1).skip_while(|word| word != "up").skip(1);
+    let log = files::open_to_append(&folder.join("background.log"))?;
+    let mut process = Command::new(std::env::current_exe()?);
+    process.arg(COMMAND).args(flags).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+    std::os::unix::process::CommandExt::process_group(&mut process, 0);
+    let mut child = process.spawn()?;
+    let mut said = String::new();
+    if let Some(output) = child.stdout.take() {
+        BufReader::new(output).read_line(&mut said)?;
+    }
+    if said.trim() != READY {
+        let code = child.wait()?.code();
+        let exit = if code == Some(Exit::Usage as i32) { Exit::Usage } else { Exit::Io };
+        return Err(Abort { exit, message: format!("it could not be started: {}", last_line(&folder)) });
+    }
+    let background = Background::find();
+    status_text(&background.and_then(|background| background.settled()))?;
+    console::write_line("next: ptc call SERVER/TOOL; `ptc down` ends it")?;
+    Ok(Exit::Ok)
+}
+
+fn last_line(folder: &std::path::Path) -> String {
+    let log = files::read_text(&folder.join("background.log")).unwrap_or_default();
+    log.lines().last().unwrap_or("it said nothing").to_owned()
+}
+
+/// Runs `ptc down`.
+pub fn down() -> Result<Exit, Abort> {
+    let said = match Background::find() {
+        Some(background) => {
+            background.stop();
+            "it has ended, and its servers with it"
+        }
+        None => "it does not run",
+    };
+    console::write_line(said)?;
+    Ok(Exit::Ok)
+}
+
+/// Runs `ptc status`.
+pub fn status(args: &StatusArgs) -> Result<Exit, Abort> {
+    let state = Background::find().map(|background| background.state);
+    match args.output {
+        OutputFormat::Text => status_text(&state)?,
+        OutputFormat::Json => console::write_json(&json!({ "running": state.is_some(), "state": state }))?,
+    }
+    Ok(if state.is_some() { Exit::Ok } else { Exit::ProgramFailed })
+}
+
+fn status_text(state: &Option<State>) -> Result<(), Abort> {
+    let Some(state) = state else {
+        return console::write_line("no servers are kept running; `ptc up` does that");
+    };
+    let style = Style::stdout();
+    let mut report = format!("ptc {} keeps servers running (process {})\n", state.package, state.process);
+    for server in &state.servers {
+        let name = style.bold(&server.name);
+        report.push_str(&format!("  {name} {}, {} tools\n", server.state, server.tools));
+        if let Some(error) = &server.error {
+            report.push_str(&format!("    {}\n", style.red(error)));
+        }
+    }
+    console::write(&report)
+}
+
+/// Runs the process that `ptc up` has started.
+pub async fn serve(args: UpArgs) -> Result<Exit, Abort> {
+    let idle = (args.idle > 0).then(|| Duration::from_millis(args.idle));
+    listener::run(&args.upstreams, idle).await
+}
+
+/// The socket of the process.
+fn socket() -> Option<PathBuf> {
+    Some(files::runtime_folder()?.join("background.sock"))
+}

@@ -1,0 +1,179 @@
+//! `ptc up`: servers keep their state between commands, calls are quick, and nothing is left when the process is killed.
+
+use ptc_tests::binary::{Finished, ptc, run};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// A server that counts calls, and writes down its process.
+const SERVER: &str = r#"
+import json, os, sys
+open(sys.argv[1], "a").write(str(os.getpid()) + "\n")
+count = 0
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    method = message["method"]
+    if method == "initialize":
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}, "prompts": {}}, "serverInfo": {"name": "n", "version": "1"}}
+    elif method == "tools/list":
+        result = {"tools": [{"name": "count", "inputSchema": {"type": "object"}}, {"name": "fail", "inputSchema": {"type": "object"}}]}
+    elif method == "prompts/list":
+        result = {"prompts": [{"name": "greet"}]}
+    elif method == "tools/call":
+        count += 1
+        result = {"content": [{"type": "text", "text": str(count)}], "isError": message["params"]["name"] == "fail"}
+    else:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "no"}}), flush=True)
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"#;
+
+/// A user with one server. The background process is ended with it.
+struct User(TempDir);
+
+impl User {
+    fn new() -> User {
+        let user = User(tempfile::tempdir().unwrap());
+        fs::write(user.path("server.py"), SERVER).unwrap();
+        user.configure("count");
+        user
+    }
+
+    fn configure(&self, name: &str) {
+        let entry = json!({ "command": "python3", "args": [self.path("server.py"), self.path("processes")] });
+        fs::write(self.path("c.json"), json!({ "mcpServers": { name: entry } }).to_string()).unwrap();
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = ptc(arguments);
+        command.env("PTC_UPSTREAMS", self.path("c.json")).env("XDG_STATE_HOME", self.path("state"));
+        command.env_remove("XDG_RUNTIME_DIR");
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Finished {
+        run(self.command(arguments), "")
+    }
+
+    fn ok(&self, arguments: &[&str]) -> String {
+        let finished = self.run(arguments);
+        assert_eq!(finished.code, Some(0), "{arguments:?}: {finished:?}");
+        finished.stdout
+    }
+
+    fn state(&self) -> Value {
+        serde_json::from_str(&self.run(&["status", "--output", "json"]).stdout).unwrap()
+    }
+
+    /// The processes of the server, as it has written them down.
+    fn processes(&self) -> Vec<u32> {
+        let text = fs::read_to_string(self.path("processes")).unwrap_or_default();
+        text.lines().map(|line| line.parse().unwrap()).collect()
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        self.run(&["down"]);
+    }
+}
+
+/// Waits until a process has ended.
+fn ended(process: u32) {
+    let path = PathBuf::from(format!("/proc/{process}/stat"));
+    while fs::read_to_string(&path).is_ok_and(|stat| !stat.contains(") Z ")) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_hundred_calls_keep_the_state_of_one_process() {
+    let user = User::new();
+    let said = user.ok(&["up"]);
+    assert!(said.contains("count ready, 2 tools"), "{said}");
+    for number in 1..=100 {
+        assert_eq!(user.ok(&["call", "count/count"]), format!("{number}\n"));
+    }
+    assert_eq!(user.ok(&["eval", "(:value (tool/call 'count/count {}))"]), "101\n");
+    assert_eq!(user.processes().len(), 1);
+    assert!(user.ok(&["eval", "(prompt/list {:server \"count\"})"]).contains("greet"));
+    let failed = user.run(&["call", "count/fail"]);
+    assert_eq!((failed.code, failed.stderr.as_str()), (Some(1), "102\n"));
+
+    user.ok(&["down"]);
+    ended(user.processes()[0]);
+    assert_eq!(user.state()["running"], false);
+    assert_eq!(user.ok(&["call", "count/count"]), "1\n");
+}
+
+#[test]
+fn a_session_of_the_repl_and_scripts_use_it() {
+    let user = User::new();
+    user.ok(&["up"]);
+    let typed = run(user.command(&["repl"]), "(:value (tool/call 'count/count {}))\n");
+    assert!(typed.stdout.contains('1'), "{typed:?}");
+    let listed = user.ok(&["tools"]);
+    assert!(listed.contains("count ready"), "{listed}");
+    assert_eq!(user.processes().len(), 1);
+}
+
+#[test]
+fn killed_it_leaves_nothing_and_the_next_command_works() {
+    let user = User::new();
+    user.ok(&["up"]);
+    user.ok(&["call", "count/count"]);
+    let process = user.state()["state"]["process"].to_string();
+    let server = user.processes()[0];
+    assert!(Command::new("kill").args(["-9", &process]).status().unwrap().success());
+    ended(server);
+    assert_eq!(user.ok(&["call", "count/count"]), "1\n");
+    user.ok(&["up"]);
+    assert_eq!(user.ok(&["call", "count/count"]), "1\n");
+}
+
+#[test]
+fn a_server_that_is_configured_differently_is_started_by_the_command() {
+    let user = User::new();
+    user.ok(&["up"]);
+    user.ok(&["call", "count/count"]);
+    let other = user.path("other.json");
+    fs::copy(user.path("c.json"), &other).unwrap();
+    let mut command = user.command(&["call", "count/count"]);
+    command.env("PTC_UPSTREAMS", &other);
+    assert_eq!(run(command, "").stdout, "1\n");
+    assert_eq!(user.ok(&["call", "count/count"]), "2\n");
+}
+
+#[test]
+fn the_socket_is_private_and_a_second_up_is_no_second_process() {
+    use std::os::unix::fs::PermissionsExt;
+    let user = User::new();
+    user.ok(&["up"]);
+    let mode = |name: &str| fs::metadata(user.path(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("state/ptc/run"), mode("state/ptc/run/background.sock")), (0o700, 0o600));
+    let first = user.state()["state"]["process"].clone();
+    assert!(user.ok(&["up"]).contains("already"));
+    assert_eq!(user.state()["state"]["process"], first);
+    // A folder that others can enter is not trusted.
+    fs::set_permissions(user.path("state/ptc/run"), PermissionsExt::from_mode(0o755)).unwrap();
+    assert_eq!(user.state()["running"], false);
+    fs::set_permissions(user.path("state/ptc/run"), PermissionsExt::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn an_unused_process_ends_by_itself() {
+    let user = User::new();
+    user.ok(&["up", "--idle", "1ms"]);
+    for server in user.processes() {
+        ended(server);
+    }
+    assert_eq!(user.state()["running"], false);
+}
