@@ -14,6 +14,7 @@ mod lists_of_the_last_run;
 mod local_handlers;
 mod models;
 mod orphans;
+mod packages;
 mod programs_from_the_description;
 mod proxy;
 mod records;

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Builds the binaries of a release: static ones for Linux, each in an archive with its checksum.
+#
+#   packaging/build.sh [TARGET …]        both targets without a name
+#
+# Needs Rust with the targets (`rustup target add x86_64-unknown-linux-musl aarch64-unknown-linux-musl`) and a C compiler
+# for both of them: zig, as a program or as `pip install ziglang`. Rust's own linker and musl do the rest.
+# The archives go to DIST (target/packages), named ptc-VERSION-TARGET.tar.gz, next to SHA256SUMS.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+version=$(python3 packaging/manifests.py --version)
+out=${DIST:-target/packages}
+# Files of an archive carry the time of the commit, so that the same source gives the same archive.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+
+build() {
+  local target=$1 upper=${1^^} name="ptc-$version-$1" flags
+  upper=${upper//-/_}
+  # Relative relocations take 1 byte instead of 24; functions with the same code are one.
+  flags="-Clink-arg=--pack-dyn-relocs=relr -Clink-arg=--icf=all --remap-path-prefix=$PWD=/ptc"
+  flags+=" --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+  env "CC_${target//-/_}=$PWD/packaging/zig-cc.sh" "AR_${target//-/_}=$PWD/packaging/zig-ar.sh" \
+    "CARGO_TARGET_${upper}_LINKER=rust-lld" "CARGO_TARGET_${upper}_RUSTFLAGS=$flags" \
+    "ZIG_TARGET=${target/-unknown-/-}" \
+    cargo build --locked --profile dist --package ptc-mcp --target "$target"
+  archive "$target" "$name"
+}
+
+archive() {
+  local target=$1 name=$2 stage
+  stage=$(mktemp -d)
+  mkdir -p "$stage/$name"
+  install -m 755 "${CARGO_TARGET_DIR:-target}/$target/dist/ptc" "$stage/$name/ptc"
+  install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$stage/$name/"
+  tar --directory "$stage" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
+    --create "$name" | gzip --no-name --best > "$out/$name.tar.gz"
+  rm -r "$stage"
+}
+
+[ $# -gt 0 ] || set -- x86_64-unknown-linux-musl aarch64-unknown-linux-musl
+for target in "$@"; do build "$target"; done
+(cd "$out" && sha256sum ptc-"$version"-*.tar.gz > SHA256SUMS && cat SHA256SUMS)
