@@ -22,6 +22,7 @@ use crate::scope::Scope;
 use crate::secrets::{DocumentShape, SecretRegistry};
 use crate::session::Session;
 use crate::startup::{self, Capacity, RuntimeConfig, StartError, Starts, Supervision};
+use crate::state::ShapeMemory;
 use crate::sync::Locked;
 use crate::tasks::{self, TaskOwner};
 use crate::tools::{Catalog, ServerNames, SharedCatalog, ToolList, UpstreamTool};
@@ -134,8 +135,12 @@ impl Runtime {
             workers => workers,
         };
         let queue = Arc::new(Queue::new(workers, config.load.running));
+        let shapes = supervision.shapes.clone();
+        if supervision.state.is_some() {
+            tasks::spawn(TaskOwner::Process, ShapeMemory::keep_writing(Arc::downgrade(&shapes)));
+        }
         let broker = ToolBroker::new(upstreams, catalog, secrets.clone()).caching(config.results);
-        let broker = Arc::new(broker);
+        let broker = Arc::new(broker.remembering(shapes));
         let resources =
             Arc::new(SharedResources { io, commitments: Commitments::new(config.load.total_bytes) });
         let (watchdog, thread) = Watchdog::start(workers).map_err(StartError::Threads)?;
@@ -422,13 +427,15 @@ impl Runtime {
         self.inner.stop_threads();
         startup::stop_all(self.inner.broker.upstreams().values()).await;
         let threads = take(&mut *self.inner.threads.locked());
-        let guardian = self.inner.supervision.guardian.clone();
+        let (guardian, shapes) =
+            (self.inner.supervision.guardian.clone(), self.inner.supervision.shapes.clone());
         // Workers end within one slice of their programs; joining them must not block the I/O runtime.
         let _ = tasks::blocking(TaskOwner::Process, move |_| {
             for thread in threads {
                 let _ = thread.join();
             }
             guardian.close();
+            shapes.write();
         })
         .await;
         self.broker.spills().close();

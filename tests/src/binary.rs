@@ -78,7 +78,7 @@ fn build(path: PathBuf, sources: &[&str], target: [&str; 2]) -> PathBuf {
 /// A `ptc` command that does not see the user's own configuration.
 pub fn ptc<S: AsRef<std::ffi::OsStr>>(arguments: &[S]) -> Command {
     let mut command = Command::new(path());
-    command.args(arguments).env("XDG_CONFIG_HOME", "/nonexistent");
+    command.args(arguments).env("XDG_CONFIG_HOME", "/nonexistent").env("XDG_STATE_HOME", "/dev/null");
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("PTC_RUNNER_MCP_") {
             command.env_remove(name);

@@ -15,6 +15,7 @@ use ptc_runtime::config::{self, Config, ConfigError, ScriptSettings, ServerEntry
 use ptc_runtime::files;
 use ptc_runtime::limits::Unit;
 use ptc_runtime::secrets::{Credential, names};
+use ptc_runtime::state::LearnedShapes;
 use ptc_runtime::tools::{SnapshotMode, qualified_name};
 use ptc_runtime::upstream::ClientFeatures;
 use ptc_runtime::{
@@ -63,6 +64,11 @@ pub struct UpstreamFlags {
     /// Bytes of all results that are kept for --tool-cache-ttl; the oldest go [default: 64MiB]
     #[arg(long, value_name = "BYTES", value_parser = parser(Unit::Bytes))]
     tool_cache_bytes: Option<u64>,
+    /// How long the shapes of results (keys and types, no values) of tools without an output schema are remembered, which
+    /// `doc` shows: kept for later runs too, in ~/.local/state/ptc, run in this process alone, off not at all
+    /// [default: kept]
+    #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
+    learn_shapes: Option<ShapesFlag>,
     /// Only tools that their servers annotate as read-only exist
     #[arg(long)]
     aggregator_read_only: bool,
@@ -87,6 +93,24 @@ impl From<SnapshotFlag> for SnapshotMode {
     }
 }
 
+/// `--learn-shapes`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ShapesFlag {
+    Kept,
+    Run,
+    Off,
+}
+
+impl From<ShapesFlag> for LearnedShapes {
+    fn from(flag: ShapesFlag) -> LearnedShapes {
+        match flag {
+            ShapesFlag::Kept => LearnedShapes::Kept,
+            ShapesFlag::Run => LearnedShapes::Run,
+            ShapesFlag::Off => LearnedShapes::Off,
+        }
+    }
+}
+
 impl UpstreamFlags {
     /// Whether only read-only tools are available.
     pub fn read_only(&self) -> Result<bool, Abort> {
@@ -105,6 +129,11 @@ impl UpstreamFlags {
             bytes.map_or(ResultCaching::DEFAULT_BYTES, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         let ttl = ttl.filter(|&ttl| ttl > 0).map(Duration::from_millis);
         Ok(ttl.map(|ttl| ResultCaching { ttl, max_bytes }))
+    }
+
+    fn learned_shapes(&self) -> Result<LearnedShapes, Abort> {
+        let flag = variables::given_or_read(self.learn_shapes, "learn-shapes", variables::word)?;
+        Ok(flag.map(LearnedShapes::from).unwrap_or_default())
     }
 
     pub(super) fn snapshot(&self) -> Result<Option<SnapshotMode>, Abort> {
@@ -401,6 +430,7 @@ fn configuration(
         preludes: prelude.into_iter().collect(),
         secrets: redact::secrets().clone(),
         state_folder: files::state_folder(),
+        learned_shapes: flags.learned_shapes()?,
         adopts_orphans: true,
         ..RuntimeConfig::default()
     };

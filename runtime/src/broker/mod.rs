@@ -35,8 +35,11 @@ use crate::run::account::RunAccount;
 use crate::run::outcome::{ArgumentsHash, CallFault};
 use crate::secrets::SecretRegistry;
 use crate::spill::{LazySpillStore, SpillStore};
-use crate::tools::observed_results::ObservedResults;
-use crate::tools::{CallTarget, LookUp, Notation, ServerNames, SharedCatalog, WrongCall, check_arguments};
+use crate::state::{LearnedShapes, ShapeMemory};
+use crate::tools::{
+    CallTarget, LookUp, Notation, SeenResults, ServerNames, SharedCatalog, UpstreamTool, WrongCall,
+    check_arguments,
+};
 use crate::upstream::{Upstream, UpstreamFault, UpstreamState};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +52,7 @@ pub struct ToolBroker {
     catalog: SharedCatalog,
     secrets: SecretRegistry,
     /// Results of tools without an output schema.
-    seen: Arc<ObservedResults>,
+    seen: Arc<ShapeMemory>,
     /// The ledger records a hash of the arguments.
     hashes_arguments: Arc<AtomicBool>,
     /// Where large results are spilled.
@@ -118,11 +121,12 @@ impl ToolBroker {
     pub(crate) fn new(upstreams: Upstreams, catalog: SharedCatalog, secrets: SecretRegistry) -> ToolBroker {
         let upstreams = Arc::new(RwLock::new(Arc::new(upstreams)));
         let spills = LazySpillStore::new(secrets.clone());
+        let seen = Arc::new(ShapeMemory::new(LearnedShapes::Run, None, secrets.clone()));
         ToolBroker {
             upstreams,
             catalog,
             secrets,
-            seen: Arc::default(),
+            seen,
             hashes_arguments: Arc::default(),
             spills,
             cache: None,
@@ -132,6 +136,11 @@ impl ToolBroker {
     /// A broker that caches results.
     pub(crate) fn caching(self, caching: Option<ResultCaching>) -> ToolBroker {
         ToolBroker { cache: caching.map(ResultCache::new), ..self }
+    }
+
+    /// A broker that remembers shapes of results here.
+    pub(crate) fn remembering(self, seen: Arc<ShapeMemory>) -> ToolBroker {
+        ToolBroker { seen, ..self }
     }
 
     /// A broker with the same secrets and without servers.
@@ -266,9 +275,9 @@ impl ToolBroker {
         &self.catalog
     }
 
-    /// The shape of the last result of a tool without an output schema.
-    pub(crate) fn last_given(&self, server: &str, tool: &str) -> Option<Arc<str>> {
-        self.seen.shape(server, tool)
+    /// What is known about the results of a tool without an output schema.
+    pub(crate) fn seen_results(&self, server: &str, tool: &UpstreamTool) -> Option<SeenResults> {
+        self.seen.seen(server, tool)
     }
 
     /// Where large results are spilled.

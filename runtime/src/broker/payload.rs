@@ -8,6 +8,7 @@ use crate::run::account::Held;
 use crate::run::outcome::CallFault;
 use crate::spill::{RawSpill, Spilled, form_raw};
 use crate::tasks::{self, StopFlag, TaskOwner};
+use crate::tools::shape::Given;
 use crate::upstream::{CallResult, RawAnswer, shorten};
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -210,13 +211,13 @@ impl CallPayload {
         }
     }
 
-    /// The value as JSON; `None` when it is a text that is none.
-    pub(crate) fn as_json(&self) -> Option<Json> {
+    /// The value, for learning its shape.
+    pub(crate) fn given(&self) -> Given<'_> {
         match self.value() {
-            PayloadValue::Json(json) => serde_json::from_slice(json).ok(),
-            PayloadValue::Text(text) if looks_like_json(text) => serde_json::from_str(text).ok(),
-            PayloadValue::Text(_) => None,
-            PayloadValue::Nothing => Some(Json::Null),
+            PayloadValue::Json(json) => Given::Json(json),
+            PayloadValue::Text(text) if looks_like_json(text) => Given::JsonOrText(text),
+            PayloadValue::Text(text) => Given::Text(text),
+            PayloadValue::Nothing => Given::Json(b"null"),
         }
     }
 

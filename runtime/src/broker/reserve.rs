@@ -445,18 +445,10 @@ impl Permit {
         let mut request = ServerRequest::new(target, arguments, left, sink);
         request.trace = account.trace().cloned();
         request.client = account.client().cloned();
-        let (wrapped_in, declares_result) = (tool.wraps_result_in(), tool.declares_result());
-        let call = UpstreamCall {
-            broker,
-            account,
-            upstream,
-            limit,
-            request,
-            wrapped_in,
-            declares_result,
-            repeat,
-            call,
-        };
+        let wrapped_in = tool.wraps_result_in();
+        let observed = (!tool.declares_result()).then(|| tool.clone());
+        let call =
+            UpstreamCall { broker, account, upstream, limit, request, wrapped_in, observed, repeat, call };
         Ok(PreparedCall(Route::Upstream(Box::new(call))))
     }
 }

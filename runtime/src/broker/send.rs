@@ -7,7 +7,7 @@ use super::{CallError, CallPayload, ToolBroker};
 use crate::run::account::{CallTag, RunAccount};
 use crate::run::ledger::OpenCall;
 use crate::run::outcome::{CallFault, CallStatus};
-use crate::tools::CallTarget;
+use crate::tools::{CallTarget, UpstreamTool};
 use crate::upstream::{ServerRequest, Upstream, UpstreamFault};
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,8 +31,8 @@ pub(super) struct UpstreamCall {
     pub(super) request: ServerRequest,
     /// The member that the tool wraps its results in.
     pub(super) wrapped_in: Option<&'static str>,
-    /// The tool has an output schema, so its results need not be observed.
-    pub(super) declares_result: bool,
+    /// The tool, if it has no output schema: the shapes of its results are learned.
+    pub(super) observed: Option<Arc<UpstreamTool>>,
     /// What it means for cached results.
     pub(super) repeat: Repeat,
     pub(super) call: OpenCall,
@@ -77,18 +77,9 @@ impl PreparedCall {
 
 impl UpstreamCall {
     async fn send(self) -> Result<CallResponse, CallError> {
-        let UpstreamCall {
-            broker,
-            account,
-            upstream,
-            limit,
-            request,
-            wrapped_in,
-            declares_result,
-            repeat,
-            call,
-        } = self;
-        let target = (!declares_result).then(|| request.target.clone());
+        let UpstreamCall { broker, account, upstream, limit, request, wrapped_in, observed, repeat, call } =
+            self;
+        let observed = observed.filter(|_| matches!(request.target, CallTarget::Tool(_)));
         let CameBack { result, cached, keepable } = broker.ask(&account, &upstream, request, repeat).await;
         let result = match result {
             Ok(result) => result,
@@ -102,11 +93,8 @@ impl UpstreamCall {
         if cached {
             call.set_cached();
         }
-        if let Some(CallTarget::Tool(tool)) = &target
-            && payload.failure().is_none()
-        {
-            let (bytes, server) = (usize::try_from(payload.bytes()).unwrap_or(usize::MAX), upstream.name());
-            broker.seen.note(server, tool, bytes, || payload.as_json());
+        if let Some(tool) = observed.filter(|_| !cached && payload.failure().is_none()) {
+            broker.seen.note(upstream.name(), &tool, payload.bytes(), || payload.given());
         }
         answered(&account, call, payload)
     }

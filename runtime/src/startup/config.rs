@@ -6,6 +6,7 @@ use crate::config::{ServerEntry, Startup};
 use crate::guest::lisp::prelude::Prelude;
 use crate::host::HostTool;
 use crate::secrets::SecretRegistry;
+use crate::state::LearnedShapes;
 use crate::tools::SnapshotMode;
 use crate::upstream::{ClientFeatures, StartPermits};
 use std::path::PathBuf;
@@ -81,6 +82,8 @@ pub struct RuntimeConfig {
     /// The folder in which facts about servers are remembered for the next run, such as their tool lists. `None`:
     /// nothing is remembered.
     pub state_folder: Option<PathBuf>,
+    /// How far shapes of results are remembered.
+    pub learned_shapes: LearnedShapes,
     /// Secrets that the configuration resolved.
     pub secrets: SecretRegistry,
     /// The features of the client that upstreams may use.
@@ -112,6 +115,7 @@ impl Default for RuntimeConfig {
             preludes: Vec::new(),
             tools: Vec::new(),
             state_folder: None,
+            learned_shapes: LearnedShapes::Kept,
             secrets: SecretRegistry::new(),
             client: ClientFeatures::default(),
             observer: None,

@@ -8,7 +8,7 @@ pub use config::{Capacity, DEFAULT_CACHE_BYTES, DEFAULT_TRY_AGAIN, RuntimeConfig
 
 use crate::config::{ServerEntry, Startup};
 use crate::guest::lisp::prelude::Prelude;
-use crate::state::{ListMemory, StateStore};
+use crate::state::{ListMemory, ShapeMemory, StateStore};
 use crate::tasks::{self, TaskOwner};
 use crate::tools::{SharedCatalog, SnapshotMode, ToolList};
 use crate::upstream::{
@@ -152,6 +152,8 @@ pub(crate) struct Supervision {
     pub(crate) guardian: Arc<Guardian>,
     /// What is remembered between runs.
     pub(crate) state: Option<Arc<StateStore>>,
+    /// The shapes of results.
+    pub(crate) shapes: Arc<ShapeMemory>,
 }
 
 impl Supervision {
@@ -159,7 +161,8 @@ impl Supervision {
         let guardian = if config.adopts_orphans { Guardian::adopting() } else { Guardian::default() };
         let secrets = config.secrets.clone();
         let state = config.state_folder.clone().map(|folder| Arc::new(StateStore::new(folder, secrets)));
-        Supervision { config, guardian: Arc::new(guardian), state }
+        let shapes = ShapeMemory::new(config.learned_shapes, state.clone(), config.secrets.clone());
+        Supervision { config, guardian: Arc::new(guardian), state, shapes: Arc::new(shapes) }
     }
 
     /// A server that publishes its tools in `catalog`; and its policy, if it is to start immediately.
@@ -179,10 +182,9 @@ impl Supervision {
             StartPolicy::Lazy => false,
         };
         let tools = entry.tools.read_only(config.read_only);
-        let memory = self
-            .state
-            .as_ref()
-            .map(|state| ListMemory::new(state, &entry.name, &entry.transport.descriptor()));
+        let descriptor = entry.transport.descriptor();
+        self.shapes.add_server(&entry.name, &descriptor);
+        let memory = self.state.as_ref().map(|state| ListMemory::new(state, &entry.name, &descriptor));
         if let Some(listed) = memory.as_ref().and_then(ListMemory::last) {
             catalog.remember(&entry.name, ToolList::new(&entry.name, listed, &tools));
         }

@@ -1,12 +1,13 @@
 //! Stores facts about servers in the state folder, from one start of `ptc` to the next.
 //!
-//! - `lists`: the tool list that each server gave last, and how long its start took.
+//! - `lists`: the tool list that each server gave last, and how long its start took. `shapes`: the shapes of results.
 //!
 //! Each server has a file of its own per kind of fact, so that two processes rarely write the same one. Files are
 //! private (0600) and replaced as a whole. What cannot be read or written is as if nothing were remembered: no run
 //! depends on this folder.
 
 mod lists;
+mod shapes;
 
 use crate::files::{self, FileAccess, LinkRule};
 use crate::secrets::{DocumentShape, SecretRegistry};
@@ -14,18 +15,26 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 pub use lists::ListMemory;
+pub use shapes::LearnedShapes;
+pub(crate) use shapes::ShapeMemory;
 
 /// Size limit of a file. A larger one is neither written nor read.
 const FILE_BYTES: usize = 4 << 20;
 
 /// Limit of the files of one kind. Those that were written longest ago are removed.
 const MOST_FILES: usize = 256;
+
+/// How long a write waits for another process.
+const LOCK_PATIENCE: Duration = Duration::from_millis(500);
+
+/// How often it tries.
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// A folder with what is remembered.
 #[derive(Clone)]
@@ -44,6 +53,7 @@ pub struct ServerKey(String);
 enum Kind {
     ToolLists,
     Starts,
+    Shapes,
 }
 
 impl Kind {
@@ -51,6 +61,7 @@ impl Kind {
         match self {
             Kind::ToolLists => "tool-lists",
             Kind::Starts => "starts",
+            Kind::Shapes => "shapes",
         }
     }
 }
@@ -79,6 +90,22 @@ impl StateStore {
             return None;
         }
         serde_json::from_slice(&files::read(&path).ok()?).ok()
+    }
+
+    /// Waits a moment for the right to change files of this kind, which one process has at a time.
+    fn lock(&self, kind: Kind) -> io::Result<File> {
+        let folder = self.folder.join(kind.folder());
+        fs::create_dir_all(&folder)?;
+        let lock = files::open_to_lock(&folder.join("lock"))?;
+        let until = Instant::now() + LOCK_PATIENCE;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(lock),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOCK_PAUSE),
+                Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
     }
 
     /// Replaces the file, unless it has this content already.

@@ -4,7 +4,7 @@
 //! - `tool`, `policy`: one server's tools, and which of them may be called; `catalog`: the tools of all
 //!   servers
 //! - `expectation`: checks one value and the names of a map against a schema; `schema`: schemas as words;
-//!   `plain`: schemas of scalars; `signature`: schemas as signatures and example arguments; `observed_results`: observed
+//!   `plain`: schemas of scalars; `signature`: schemas as signatures and example arguments; `shape`: observed
 //!   shapes of undeclared results
 //! - `target`: the target of a call: a tool, a resource, a prompt or a list
 //! - `qualified`: names of tools with their servers
@@ -17,12 +17,13 @@ pub(crate) mod call_messages;
 mod catalog;
 mod check;
 pub(crate) mod expectation;
-pub(crate) mod observed_results;
 mod offers;
 mod plain;
 mod policy;
 mod qualified;
 pub(crate) mod schema;
+mod sentence;
+pub(crate) mod shape;
 pub(crate) mod signature;
 pub(crate) mod suggest;
 mod target;
@@ -43,6 +44,7 @@ pub(crate) use plain::{PlainArguments, PlainKind};
 pub(crate) use policy::glob;
 pub use policy::{NameRule, Refusal, ToolPattern, ToolPolicy};
 pub use qualified::qualified_name;
+pub use shape::SeenResults;
 pub use signature::python::{PythonSignature, python_name};
 pub use suggest::nearest;
 pub use target::{CallTarget, ListKind};

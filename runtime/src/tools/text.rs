@@ -1,7 +1,9 @@
 //! Describes tools as text: arguments, an example call, documentation, one-line summaries.
 
+use super::SeenResults;
 use super::offers::MOST_SHOWN;
 use super::schema::{key, word};
+use super::sentence::first_sentence;
 use super::signature::alternative::{Constraint, Plain};
 use super::signature::arguments::{Explanation, Explanations, MOST_LOOKED_AT, merged};
 use super::signature::docstring::without_parameters;
@@ -60,33 +62,6 @@ pub fn one_line(text: &str, characters: usize) -> String {
         Cow::Owned(short) => short,
         Cow::Borrowed(_) => line,
     }
-}
-
-/// The first sentence of a text in Markdown: headings and rules are skipped, and a paragraph ends a sentence.
-pub fn first_sentence(text: &str) -> Option<&str> {
-    let is_prose = |paragraph: &&str| {
-        let ends_open = paragraph.ends_with(':') && !paragraph.contains('\n');
-        paragraph.chars().any(char::is_alphanumeric) && !ends_open
-    };
-    let skip_headings = |paragraph: &'_ str| -> usize {
-        let headings =
-            paragraph.lines().take_while(|line| line.trim_start().starts_with(['#', '=', '-', '<']));
-        headings.map(|line| line.len() + 1).sum()
-    };
-    let paragraphs = text.trim().split("\n\n").map(str::trim);
-    let mut prose = paragraphs.map(|one| one.get(skip_headings(one)..).unwrap_or_default().trim());
-    let paragraph = prose.find(is_prose)?;
-    let end = paragraph.match_indices(['.', '!', '?', '。']).find(|(at, mark)| {
-        let rest = paragraph.get(at + mark.len()..).unwrap_or_default();
-        rest.is_empty() || rest.starts_with(char::is_whitespace) && !is_abbreviated(&paragraph[..*at])
-    });
-    Some(end.map_or(paragraph, |(at, mark)| &paragraph[..at + mark.len()]))
-}
-
-/// True before the point of `e.g.`, `i.e.` and the like.
-fn is_abbreviated(text: &str) -> bool {
-    let word = text.rsplit(char::is_whitespace).next().unwrap_or_default();
-    word.contains('.') || matches!(word, "etc" | "vs" | "cf" | "approx" | "incl")
 }
 
 /// `name - description`, or the name alone.
@@ -230,8 +205,8 @@ pub(crate) fn about_server(server: &CatalogServer, is_hidden: bool) -> String {
     text
 }
 
-/// The documentation of one tool; `seen` is the observed shape of its results if it declares none.
-pub fn documentation(server: &str, tool: &UpstreamTool, seen: Option<&str>) -> String {
+/// The documentation of one tool; `seen` is known of the results of a tool that does not declare them.
+pub fn documentation(server: &str, tool: &UpstreamTool, seen: Option<&SeenResults>) -> String {
     let schema = &tool.input_schema;
     let mut text = format!("{server}/{}", shown_name(&tool.name));
     if let Some(title) = tool.title.as_deref().filter(|title| !title.is_empty() && *title != &*tool.name) {
@@ -259,8 +234,15 @@ pub fn documentation(server: &str, tool: &UpstreamTool, seen: Option<&str>) -> S
         text.push_str(&format!("\nHints: {}", hints.join(", ")));
     }
     text.push_str(&format!("\n\nCall:\n{}", call_form(server, tool)));
-    let (result, shape) = result(tool.output_schema.as_ref(), tool.wraps_result_in(), seen);
-    text.push_str(&format!("\n\nReturns: {result}"));
+    let (result, shape) = result(tool.output_schema.as_ref(), tool.wraps_result_in());
+    match seen {
+        Some(SeenResults { times, size, shape }) => {
+            let plural = if *times == 1 { "" } else { "s" };
+            let size = size.as_ref().map(|size| format!(", {size}")).unwrap_or_default();
+            text.push_str(&format!("\n\nReturns (seen {times} time{plural}{size}): {shape}"));
+        }
+        None => text.push_str(&format!("\n\nReturns: {result}")),
+    }
     if let Some(shape) = shape {
         push_types(&mut text, &shape, &signature.types, &reference);
     }
@@ -402,13 +384,14 @@ mod tests {
         let nested = tool(json!({"name": "t", "title": "The tool", "inputSchema": {"properties": {
             "filter": {"description": "What to keep", "properties": {"since": {"description": "not before"}}},
             "rows": {"type": "array", "items": {"properties": {"id": {"description": "its number"}}}}}}}));
-        let text = documentation("s", &nested, Some("[string]"));
+        let seen = SeenResults { times: 2, size: Some("1 to 3 items".into()), shape: "[string]".into() };
+        let text = documentation("s", &nested, Some(&seen));
         for line in [
             "s/t (The tool)",
             "  :filter - What to keep",
             "  :filter :since - not before",
             "  :rows :id - its number",
-            "Returns: Result<any>; it last gave [string]",
+            "Returns (seen 2 times, 1 to 3 items): [string]",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}: {text}");
         }
@@ -476,24 +459,6 @@ mod tests {
         let long = short_sentence(&"word, ".repeat(40));
         assert!(long.ends_with("word...") && long.len() <= SUMMARY + 3, "{long}");
         assert_eq!(short_sentence(&"x".repeat(200)).len(), SUMMARY + 3);
-    }
-
-    #[test]
-    fn the_first_sentence_is_prose() {
-        for (text, sentence) in [
-            ("Reads files. Writes them too.", Some("Reads files.")),
-            (
-                "# Files\n\nReads files, e.g. those of v1.2 servers.\nMore.",
-                Some("Reads files, e.g. those of v1.2 servers."),
-            ),
-            ("# Files\nReads files\n\nMore.", Some("Reads files")),
-            ("Features:\n\n- one\n\nReads files!", Some("Reads files!")),
-            ("Use it. Now", Some("Use it.")),
-            ("---\n", None),
-            ("", None),
-        ] {
-            assert_eq!(first_sentence(text), sentence, "{text:?}");
-        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod description_is_proved;
 mod documentation_suffices;
 mod door;
 mod hostile;
+mod learned_shapes;
 mod lists_of_the_last_run;
 mod local_handlers;
 mod models;

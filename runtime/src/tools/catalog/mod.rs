@@ -9,7 +9,8 @@ mod view;
 pub use view::ServerNames;
 
 use super::policy::Refusal;
-use super::text::{first_sentence, one_line};
+use super::sentence::first_sentence;
+use super::text::one_line;
 use super::tool::{ToolList, UpstreamTool};
 use std::borrow::Cow;
 use std::collections::BTreeMap;

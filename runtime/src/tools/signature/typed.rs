@@ -155,20 +155,17 @@ impl<'s> Signature<'s> {
 }
 
 /// The signature of a call's result: `Result<{:rows [string] :next string?}>`. If the tool wraps its result
-/// in a member, the signature is that of the content; a text that is JSON counts as data. `seen` is the
-/// observed shape for a tool that declares none.
+/// in a member, the signature is that of the content; a text that is JSON counts as data.
 pub(crate) fn result<'s>(
     output_schema: Option<&'s Json>,
     wrapped_in: Option<&str>,
-    seen: Option<&str>,
 ) -> (String, Option<Signature<'s>>) {
     let inner =
         output_schema.and_then(|schema| wrapped_in.and_then(|name| schema.get("properties")?.get(name)));
     let signature = output_schema.map(|schema| typed(schema, inner.unwrap_or(schema)));
     let said = signature.as_ref().map_or("any", |signature| &signature.text);
     let or_data = if inner.is_some_and(is_text) { ", or data where the text is JSON" } else { "" };
-    let seen = seen.map(|seen| format!("; it last gave {seen}")).unwrap_or_default();
-    (format!("Result<{said}{or_data}>{seen}"), signature)
+    (format!("Result<{said}{or_data}>"), signature)
 }
 
 /// Where a value stands.
@@ -422,8 +419,8 @@ mod tests {
         typed(&schema, &schema).on_one_line()
     }
 
-    fn result(schema: Option<&Json>, wrapped_in: Option<&str>, seen: Option<&str>) -> String {
-        super::result(schema, wrapped_in, seen).0
+    fn result(schema: Option<&Json>, wrapped_in: Option<&str>) -> String {
+        super::result(schema, wrapped_in).0
     }
 
     #[test]
@@ -537,14 +534,10 @@ mod tests {
     fn results_are_what_is_in_them() {
         let wrapped =
             json!({"properties": {"result": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}});
-        assert_eq!(result(Some(&wrapped), Some("result"), None), "Result<integer>");
-        assert_eq!(result(None, None, None), "Result<any>");
-        assert_eq!(result(None, None, Some("text")), "Result<any>; it last gave text");
+        assert_eq!(result(Some(&wrapped), Some("result")), "Result<integer>");
+        assert_eq!(result(None, None), "Result<any>");
         let text = json!({"properties": {"result": {"type": "string"}}});
-        assert_eq!(
-            result(Some(&text), Some("result"), Some("[integer]")),
-            "Result<string, or data where the text is JSON>; it last gave [integer]"
-        );
+        assert_eq!(result(Some(&text), Some("result")), "Result<string, or data where the text is JSON>");
     }
 
     #[test]

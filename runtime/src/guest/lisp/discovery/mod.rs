@@ -230,8 +230,8 @@ impl Lookup<'_> {
                         DiscoveryReply::Json(tool_metadata(server_name, &tool).to_string())
                     }
                     _ => {
-                        let seen = self.broker.last_given(server_name, &tool.name);
-                        DiscoveryReply::Text(tool_text::documentation(server_name, &tool, seen.as_deref()))
+                        let seen = self.broker.seen_results(server_name, &tool);
+                        DiscoveryReply::Text(tool_text::documentation(server_name, &tool, seen.as_ref()))
                     }
                 }));
             }
