@@ -167,9 +167,9 @@ fn answered(payload: &CallPayload) -> Called {
         None => Called::Answered(value),
         Some((reason, message)) => {
             // A tool may say more as data than in words.
-            let more = match value {
-                Value::Null | Value::String(_) => String::new(),
-                value => format!("\n{value}"),
+            let more = match payload.value() {
+                PayloadValue::Json(_) => format!("\n{value}"),
+                PayloadValue::Text(_) | PayloadValue::Nothing => String::new(),
             };
             Called::Failed { reason: reason.name().to_owned(), message: format!("{message}{more}") }
         }
