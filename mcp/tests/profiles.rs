@@ -245,7 +245,11 @@ fn an_error_after_side_effects_names_the_calls_made() {
     outcome.upstream_calls[0].effect = Effect::Write;
     let record = Record::from_outcome(&outcome, None);
     let slim = apply(Profile::Slim, &record);
-    assert!(text(&slim).contains("calls already made, which are not undone: shop.list"), "{}", text(&slim));
+    assert!(
+        text(&slim).contains("calls already made: writes, which are not undone: shop.list"),
+        "{}",
+        text(&slim)
+    );
     let structured = apply(Profile::Structured, &record).structured.expect("data");
     assert_eq!(
         structured["calls_made"],

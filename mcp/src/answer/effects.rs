@@ -3,7 +3,7 @@
 use ptc_runtime::outcome::{CallFault, CallRecord, CallStatus, Effect};
 use serde_json::{Value, json};
 
-/// Calls of one tool that may have changed something.
+/// Calls of one tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectfulCalls<'a> {
     server: &'a str,
@@ -15,8 +15,15 @@ pub struct EffectfulCalls<'a> {
 /// The calls that may have changed something, by tool, in the order of their first end. A call that never
 /// reached its server changed nothing, and neither did one of a read-only tool.
 pub fn effectful(calls: &[CallRecord]) -> Vec<EffectfulCalls<'_>> {
+    let mut found = by_tool(calls);
+    found.retain(|calls| calls.effect != Effect::Read);
+    found
+}
+
+/// The calls that reached their servers, by tool.
+fn by_tool(calls: &[CallRecord]) -> Vec<EffectfulCalls<'_>> {
     let mut found: Vec<EffectfulCalls<'_>> = Vec::new();
-    for call in calls.iter().filter(|call| call.effect != Effect::Read && may_have_run(&call.status)) {
+    for call in calls.iter().filter(|call| may_have_run(&call.status)) {
         match found.iter_mut().find(|known| *known.server == *call.server && *known.tool == *call.tool) {
             Some(known) => known.count += 1,
             None => found.push(EffectfulCalls {
@@ -40,24 +47,36 @@ fn may_have_run(status: &CallStatus) -> bool {
     }
 }
 
-/// The line for an error text; `None` when nothing can have changed.
-pub fn line(calls: &[EffectfulCalls<'_>]) -> Option<String> {
-    const NAMED: usize = 10;
-    if calls.is_empty() {
+/// The line for an error text: writes apart from reads, since a repeated run would make them again. `None` when nothing
+/// can have changed.
+pub fn line(calls: &[CallRecord]) -> Option<String> {
+    let done = by_tool(calls);
+    if done.iter().all(|calls| calls.effect == Effect::Read) {
         return None;
     }
-    let mut names: Vec<String> = calls
-        .iter()
-        .take(NAMED)
-        .map(|calls| match calls.count {
-            1 => format!("{}.{}", calls.server, calls.tool),
-            count => format!("{}.{} x{count}", calls.server, calls.tool),
-        })
-        .collect();
-    if calls.len() > NAMED {
-        names.push(format!("… and {} more tools", calls.len() - NAMED));
+    let parts = [
+        (Effect::Write, "writes, which are not undone"),
+        (Effect::Unknown, "may have written"),
+        (Effect::Read, "reads"),
+    ];
+    let parts =
+        parts.iter().filter_map(|(effect, title)| Some(format!("{title}: {}", names(&done, *effect)?)));
+    Some(format!("calls already made: {}", parts.collect::<Vec<_>>().join("; ")))
+}
+
+/// The tools with this effect; `None` if there are none.
+fn names(done: &[EffectfulCalls<'_>], effect: Effect) -> Option<String> {
+    const NAMED: usize = 10;
+    let those: Vec<&EffectfulCalls<'_>> = done.iter().filter(|calls| calls.effect == effect).collect();
+    let name = |calls: &&EffectfulCalls<'_>| match calls.count {
+        1 => format!("{}.{}", calls.server, calls.tool),
+        count => format!("{}.{} x{count}", calls.server, calls.tool),
+    };
+    let mut names: Vec<String> = those.iter().take(NAMED).map(name).collect();
+    if those.len() > NAMED {
+        names.push(format!("… and {} more tools", those.len() - NAMED));
     }
-    Some(format!("calls already made, which are not undone: {}", names.join(", ")))
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// The same data as JSON.
@@ -101,12 +120,12 @@ mod tests {
             call("late", Effect::Unknown, Some(CallFault::CapExhausted)),
         ];
         let found = effectful(&calls);
-        let text = "calls already made, which are not undone: s.write x2, s.ask";
-        assert_eq!(line(&found).as_deref(), Some(text));
+        let text = "calls already made: writes, which are not undone: s.write x2; may have written: s.ask; reads: s.look";
+        assert_eq!(line(&calls).as_deref(), Some(text));
         assert_eq!(
             as_json(&found)[1],
             json!({ "server": "s", "tool": "ask", "effect": "unknown", "count": 1 })
         );
-        assert_eq!(line(&effectful(&calls[..1])), None);
+        assert_eq!(line(&calls[..1]), None);
     }
 }

@@ -146,7 +146,7 @@ fn error_text(error: &ErrorEnding<'_>, run: Option<&Outcome>, caps: &Caps) -> St
     if let Some((call, (reason, _))) = failed {
         text.push_str(&format!("\nupstream {}.{} failed: {reason}", call.server, call.tool));
     }
-    if let Some(line) = run.and_then(|run| effects::line(&effects::effectful(&run.upstream_calls))) {
+    if let Some(line) = run.and_then(|run| effects::line(&run.upstream_calls)) {
         text.push('\n');
         text.push_str(&line);
     }

@@ -12,8 +12,7 @@ use ptc_runtime::tools::text::one_line;
 /// Longest description, unless the whole catalog was requested. The inventory of a prelude is not included.
 pub const MAX_BYTES: usize = 2_040;
 
-const DISCOVERY_HINT: &str = "Find tools with (apropos \"words\"), (dir 'server), (doc 'server/tool); \
-    call them with tool/call. ";
+const DISCOVERY_HINT: &str = "Find tools with (apropos \"words\"), (dir 'server), (doc 'server/tool). ";
 
 const PURPOSE_UPSTREAM: &str = "Runs one PTC-Lisp program (an eager, sandboxed subset of Clojure) beside \
     the MCP servers below; only the value of its last form comes back.";
@@ -45,7 +44,7 @@ pub fn description(facts: &Facts) -> String {
     text.push_str(LANGUAGE);
     let kilobytes = facts.profile.caps().result_bytes >> 10;
     text.push_str(&format!(
-        " Answers print as Clojure data (\"text\", {{:k 1}}, 2.0), cut at {kilobytes} KB: return a summary."
+        " Answers print as Clojure data (\"text\", {{:k 1}}, 2.0), cut at {kilobytes} KB with prints: return a summary."
     ));
     if !facts.catalog.is_empty() {
         push_catalog(&mut text, facts, of_prelude);
