@@ -1,5 +1,7 @@
 //! The command `ptc call`, which calls one tool without a program.
 
+mod content;
+
 use super::OutputFormat;
 use super::boot::{Booted, Need, UpstreamFlags, boot};
 use super::flags::limits::LimitFlags;
@@ -13,8 +15,9 @@ use ptc_runtime::outcome::{CallFault, Ending, RenderedValue};
 use ptc_runtime::tools::{Notation, UpstreamTool, text};
 use ptc_runtime::upstream::UpstreamState;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::io::Read;
+use std::path::PathBuf;
 
 /// Arguments of `ptc call`.
 #[derive(Debug, clap::Args)]
@@ -35,6 +38,9 @@ pub struct CallArgs {
     /// How to write the answer: text writes a string as it is, and everything else as JSON for people
     #[arg(long, value_enum, default_value_t)]
     output: OutputFormat,
+    /// Write images, sounds and other binary data of the result to this folder
+    #[arg(long, value_name = "DIR")]
+    save: Option<PathBuf>,
     #[command(flatten)]
     upstreams: UpstreamFlags,
     #[command(flatten)]
@@ -44,8 +50,8 @@ pub struct CallArgs {
 /// What came of the call. It passes through the run as JSON, so that the end of the run redacts it.
 #[derive(Debug, Deserialize, Serialize)]
 enum Called {
-    /// The tool answered.
-    Answered(Value),
+    /// The tool answered. Without further content, `blocks` is empty.
+    Answered { value: Value, is_text: bool, blocks: Vec<Value> },
     /// The tool, or its server, failed.
     Failed { reason: String, message: String },
     /// The call was not sent.
@@ -60,11 +66,21 @@ pub async fn run(args: CallArgs) -> Result<Exit, Abort> {
     let called = called(&booted, &args, server, tool, given).await;
     booted.runtime.shutdown().await;
     match called? {
-        Called::Answered(value) => {
+        Called::Answered { value, is_text, blocks } => {
+            let lines = content::lines(&blocks, args.save.as_deref())?;
             match (args.output, value) {
-                (OutputFormat::Json, value) => console::write_json(&value)?,
+                (OutputFormat::Json, value) if blocks.is_empty() => console::write_json(&value)?,
+                (OutputFormat::Json, value) => {
+                    console::write_json(&json!({ "value": value, "content": blocks }))?;
+                }
+                // The value is the first text of the content.
+                (OutputFormat::Text, _) if is_text && !blocks.is_empty() => {}
+                (OutputFormat::Text, Value::Null) if !blocks.is_empty() => {}
                 (OutputFormat::Text, Value::String(text)) => console::write_data([text.as_str(), "\n"])?,
                 (OutputFormat::Text, value) => console::write_document(&value)?,
+            }
+            if args.output == OutputFormat::Text {
+                lines.iter().try_for_each(|line| console::write_data([line.as_str(), "\n"]))?;
             }
             Ok(Exit::Ok)
         }
@@ -125,7 +141,7 @@ async fn called(
         .map_err(|failure| Abort { exit: Exit::ProgramFailed, message: failure.text("call", palette) })?;
     let json = answer.json.and_then(Result::ok).unwrap_or_default();
     let called = serde_json::from_str(&json).map_err(std::io::Error::from)?;
-    if matches!(called, Called::Answered(_)) {
+    if matches!(called, Called::Answered { .. }) {
         outcome.notes.iter().for_each(|note| console::complain(&format!("note: {note}")));
     }
     match (&called, down(booted, server)) {
@@ -164,7 +180,11 @@ fn answered(payload: &CallPayload) -> Called {
         PayloadValue::Nothing => Value::Null,
     };
     match payload.failure() {
-        None => Called::Answered(value),
+        None => {
+            let is_text = matches!(payload.value(), PayloadValue::Text(_));
+            let blocks = payload.blocks().and_then(|blocks| serde_json::from_slice(blocks).ok());
+            Called::Answered { value, is_text, blocks: blocks.unwrap_or_default() }
+        }
         Some((reason, message)) => {
             // A tool may say more as data than in words.
             let more = match payload.value() {
@@ -281,7 +301,6 @@ fn typed(text: &str, kind: Option<&Value>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn values_are_what_the_schema_says() {
