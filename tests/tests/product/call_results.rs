@@ -1,6 +1,6 @@
 //! What a program gets from its calls, and what its caller sees of values and prints.
 
-use ptc_tests::binary::{eval, value};
+use ptc_tests::binary::{eval, run_ptc, value};
 use ptc_tests::serve::Server;
 use ptc_tests::upstreams::Upstreams;
 use serde_json::{Value, json};
@@ -96,4 +96,36 @@ fn prints_are_whole_while_the_answer_has_room_and_cuts_say_so() {
         "{cut}"
     );
     assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn ptc_call_shows_all_content_and_saves_binary_data() {
+    let config = Upstreams::probe().write();
+    let folder = tempfile::tempdir().unwrap();
+    let (save, result) = (
+        folder.path().to_str().unwrap(),
+        json!({ "result": { "content": [
+        { "type": "text", "text": "first" },
+        { "type": "image", "mimeType": "image/png", "data": "AAEC" },
+        { "type": "audio", "mimeType": "audio/wav", "data": "AA==" },
+        { "type": "resource_link", "uri": "file:///x", "name": "x" },
+        { "type": "resource", "resource": { "uri": "file:///y", "text": "inside" } },
+        { "type": "text", "text": "last" },
+    ] } }),
+    );
+    let arguments = result.to_string();
+    let call = |more: &[&str]| {
+        let words = [&["call", "probe/echo", &arguments], &config.flags(more)[..]].concat();
+        let finished = run_ptc(&words, "");
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        finished.stdout
+    };
+    let lines = "first\n[image image/png 3 bytes; --save DIR writes it]\n[audio audio/wav 1 bytes; --save DIR writes it]\n\
+                 [link file:///x x]\n[resource file:///y]\ninside\nlast\n";
+    assert_eq!(call(&[]), lines);
+    let saved = call(&["--save", save]);
+    assert!(saved.contains(&format!("[image image/png 3 bytes: {save}/2.png]")), "{saved}");
+    assert_eq!(std::fs::read(folder.path().join("3.wav")).unwrap(), [0]);
+    let whole: Value = serde_json::from_str(&call(&["--output", "json"])).unwrap();
+    assert_eq!((&whole["value"], &whole["content"]), (&"first".into(), &result["result"]["content"]));
 }
