@@ -51,7 +51,7 @@ debian_root() {
 timed() {
   local start=$EPOCHREALTIME
   "$@" >"$work/output" 2>&1 || { cat "$work/output"; echo "FAILED: $*"; exit 1; }
-  took=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }')
+  took=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.2f", b - a }')
 }
 
 # Checks an installed ptc and adds its row: NAME PACKAGE SECONDS BINARY SERVERS PROGRAM PATTERN COMMAND …

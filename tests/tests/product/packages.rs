@@ -320,6 +320,22 @@ fn the_installer_installs_and_refuses_damage() {
     assert!(complaint.contains("nothing was installed"), "{complaint}");
 }
 
+/// Copies and comparisons of the static binary are those of the machine, for every length and overlap.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn memory_functions_are_right() {
+    let folder = tempfile::tempdir().unwrap();
+    let [source, test] = ["memory.c", "memory_test.py"].map(|name| workspace().join("packaging").join(name));
+    let library = folder.path().join("memory.so");
+    let renamed = ["memcpy", "memmove", "memcmp", "bcmp"].map(|name| format!("-D{name}=new_{name}"));
+    let mut words = vec!["-shared", "-fPIC", "-O2", "-fno-builtin", "-o", library.to_str().unwrap()];
+    words.extend(renamed.iter().map(String::as_str));
+    words.push(source.to_str().unwrap());
+    printed("cc", &words, folder.path());
+    let said = printed("python3", &[test.to_str().unwrap(), library.to_str().unwrap()], folder.path());
+    assert_eq!(said, "equal\n");
+}
+
 /// The document has the link of this release's data, and the names of all packages.
 #[test]
 fn the_document_names_what_there_is() {
