@@ -29,4 +29,5 @@ mod task;
 mod task_contract;
 mod terminal_text;
 mod text_values;
+mod three_tools;
 mod tool_list;
