@@ -65,9 +65,13 @@ check() {
   grep -q 'statically linked\|not a dynamic executable' <<<"$found" || { echo "$name is not static: $found"; exit 1; }
   mkdir -p "$root/etc/ptc"
   printf '%s\n' "$servers" >"$root/etc/ptc/upstreams.json"
-  timed "$@" demo
-  grep -q 'less' "$work/output" || { cat "$work/output"; exit 1; }
-  local demo=$took
+  local demo=-
+  # The demo starts ptc itself, which qemu does not do without the kernel's help.
+  if [ "$2" != /bin/qemu ] && [ "$3" != /bin/qemu ]; then
+    timed "$@" demo
+    grep -q 'less' "$work/output" || { cat "$work/output"; exit 1; }
+    demo=$took
+  fi
   timed "$@" eval --upstreams-config /etc/ptc/upstreams.json "$program"
   grep -q "$pattern" "$work/output" || { echo "$name answered:"; cat "$work/output"; exit 1; }
   rows+=("| $name | $(stat -c %s "$package") | $(stat -c %s "$binary") | $install | $demo | $took |")
