@@ -37,14 +37,12 @@ impl ProgressToken {
 struct ProgressParams<'a> {
     progress_token: &'a RawValue,
     progress: u64,
-    message: String,
+    message: &'a str,
 }
 
-/// `notifications/progress`: `done` parts are done; `part` names one.
-pub fn progress(token: &ProgressToken, done: u64, part: &str) -> ServerMessage {
-    let plural = if done == 1 { "" } else { "s" };
-    let message = format!("{done} {part}{plural} done");
-    let params = ProgressParams { progress_token: &token.0, progress: done, message };
+/// `notifications/progress`.
+pub fn progress(token: &ProgressToken, progress: u64, message: &str) -> ServerMessage {
+    let params = ProgressParams { progress_token: &token.0, progress, message };
     ServerMessage::notification("notifications/progress", &params)
 }
 

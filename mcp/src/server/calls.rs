@@ -10,7 +10,7 @@ use super::input_required::{
 };
 use super::mailbox::{Event, JobReporter, Mailbox, Slot};
 use super::outbox::{Outbox, Route};
-use super::progress::ProgressLimiter;
+use super::progress::{ProgressFeed, ProgressReporter};
 use crate::answer::RefusalReason;
 use crate::protocol::{Id, RpcError, ServerMessage};
 use crate::tools::{CallOwner, Cancel, Job, Reporter};
@@ -41,7 +41,7 @@ struct Accepted {
     /// `None` once it was cancelled: nothing more is sent for it.
     id: Option<Id<'static>>,
     state: CallState,
-    progress: Option<ProgressLimiter>,
+    progress: Option<Arc<ProgressFeed>>,
     /// Its run and its identity, if its client is asked in responses.
     input_required: Option<(InputRequiredCall, CallKey)>,
 }
@@ -137,7 +137,7 @@ impl Calls {
         self.ids.insert(id.clone(), slot);
         let caller = self.caller.clone().map(|caller| CallingClient { offered, ..caller });
         let state = CallState::Waiting(Box::new(Waiting { ticket, job, request, caller, key }));
-        let progress = progress.map(ProgressLimiter::new);
+        let progress = progress.map(ProgressFeed::new);
         self.calls.insert(slot, Accepted { id: Some(id), state, progress, input_required: None });
         Ok(())
     }
@@ -161,12 +161,12 @@ impl Calls {
         };
         let (run, cancel, asked) = parked.resume();
         let (slot, id) = (self.next_slot(), ticket.id.clone());
-        let (progress, mailbox) = (progress.map(ProgressLimiter::new), self.mailbox.clone());
-        let wants_progress = progress.is_some();
-        let request = AttachedRequest { slot, ticket, mailbox, wants_progress, offered };
+        let (feed, mailbox) = (progress.map(ProgressFeed::new), self.mailbox.clone());
+        let progress = reporter(slot, &mailbox, feed.as_ref());
+        let request = AttachedRequest { slot, ticket, mailbox, progress, offered };
         self.ids.insert(id.clone(), slot);
         let (state, input_required) = (CallState::Started(cancel), Some((run.clone(), key)));
-        self.calls.insert(slot, Accepted { id: Some(id), state, progress, input_required });
+        self.calls.insert(slot, Accepted { id: Some(id), state, progress: feed, input_required });
         run.attach(Box::new(request), &self.handler);
         run.answered(asked, responses);
         true
@@ -195,8 +195,12 @@ impl Calls {
         let parked = ParkedCall { owner, key, run, cancel, asked, since };
         match self.parked.park(parked, self.gate.most_jobs()) {
             Ok(state) => {
-                self.calls.remove(&slot);
+                let progress = self.calls.remove(&slot).and_then(|call| call.progress);
                 self.ids.remove(request.ticket.id.as_json());
+                if let Some(progress) = progress {
+                    let id = &request.ticket.id;
+                    progress.flush(since, |report| out.send(Route::Request(id), report));
+                }
                 let answer = input_required(requests, state);
                 let Finished { answer, .. } = self.handler.finish(&mut request.ticket, &answer);
                 out.send(Route::Request(&request.ticket.id), answer);
@@ -254,20 +258,22 @@ impl Calls {
                     );
                 }
             }
-            Event::Progress(done, part) => {
-                let Some(call) = self.calls.get_mut(&slot) else { return };
-                let (Some(progress), Some(id)) = (&mut call.progress, &call.id) else { return };
-                progress.advance(done, part);
-                match if self.gate.is_held() { None } else { progress.report(now) } {
-                    Some(report) => out.send(Route::Request(id), report),
-                    None if self.unreported.contains(&slot) => {}
-                    None => self.unreported.push(slot),
+            Event::Progress => {
+                let Some(call) = self.calls.get(&slot) else { return };
+                let (Some(progress), Some(id)) = (&call.progress, &call.id) else { return };
+                let is_sent = !self.gate.is_held()
+                    && progress.report(now, |report| out.send(Route::Request(id), report));
+                if !is_sent && !self.unreported.contains(&slot) {
+                    self.unreported.push(slot);
                 }
             }
             Event::InputRequired => self.park(slot, out),
             Event::Ended(finished) => {
-                let Some(id) = self.calls.remove(&slot).and_then(|call| call.id) else { return };
+                let Some(Accepted { id: Some(id), progress, .. }) = self.calls.remove(&slot) else { return };
                 self.ids.remove(id.as_json());
+                if let Some(progress) = progress {
+                    progress.flush(now, |report| out.send(Route::Request(&id), report));
+                }
                 let Finished { log, answer } = finished.unwrap_or_else(|| Finished {
                     log: Vec::new(),
                     answer: ServerMessage::error(Some(&id), &RpcError::internal()),
@@ -291,14 +297,12 @@ impl Calls {
 
     /// Sends progress that was held back and is due now.
     pub(super) fn report(&mut self, now: Instant, out: &mut impl Outbox) {
-        let calls = &mut self.calls;
+        let calls = &self.calls;
         self.unreported.retain(|slot| {
-            let Some(Accepted { id: Some(id), progress: Some(progress), .. }) = calls.get_mut(slot) else {
+            let Some(Accepted { id: Some(id), progress: Some(progress), .. }) = calls.get(slot) else {
                 return false;
             };
-            let Some(report) = progress.report(now) else { return true };
-            out.send(Route::Request(id), report);
-            false
+            !progress.report(now, |report| out.send(Route::Request(id), report))
         });
     }
 
@@ -317,29 +321,32 @@ impl Calls {
         };
         let Waiting { ticket, job, caller, key, .. } = *waiting;
         let (handler, mailbox) = (self.handler.clone(), self.mailbox.clone());
-        let (wants_progress, answered) = (call.progress.is_some(), false);
+        let (progress, answered) = (reporter(slot, &mailbox, call.progress.as_ref()), false);
         let reporter: Box<dyn Reporter> = match (caller, key) {
             (Some(caller), Some(key)) => {
                 let offered = caller.offered;
-                let request = AttachedRequest { slot, ticket, mailbox, wants_progress, offered };
+                let request = AttachedRequest { slot, ticket, mailbox, progress, offered };
                 let run = InputRequiredCall::new(request);
                 call.input_required = Some((run.clone(), key));
                 let caller = CallingClient { asked: Some(run.requests()), ..caller };
                 Box::new(InputRequiredReporter { call: run, handler, caller, permit, answered })
             }
-            (caller, _) => Box::new(JobReporter {
-                slot,
-                ticket,
-                handler,
-                mailbox,
-                wants_progress,
-                caller,
-                permit,
-                answered,
-            }),
+            (caller, _) => {
+                Box::new(JobReporter { slot, ticket, handler, mailbox, progress, caller, permit, answered })
+            }
         };
         call.state = CallState::Started(Some(job.start(reporter)));
     }
+}
+
+/// Where a job reports its progress, if its client wants any.
+fn reporter(
+    slot: Slot,
+    mailbox: &Arc<Mailbox>,
+    feed: Option<&Arc<ProgressFeed>>,
+) -> Option<Arc<ProgressReporter>> {
+    let mailbox = mailbox.clone();
+    feed.map(|feed| Arc::new(ProgressReporter { slot, mailbox, feed: feed.clone() }))
 }
 
 impl Drop for Calls {

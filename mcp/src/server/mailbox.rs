@@ -2,9 +2,10 @@
 
 use super::gate::JobPermit;
 use super::handler::{Finished, Handler, Ticket};
+use super::progress::ProgressReporter;
 use crate::tools::{Reporter, ToolAnswer};
 use ptc_runtime::sync::Locked;
-use ptc_runtime::upstream::CallingClient;
+use ptc_runtime::upstream::{CallingClient, ProgressListener};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
@@ -19,8 +20,8 @@ pub enum Event {
     Admitted(JobPermit),
     /// Another request of its tenant has displaced it from the queue.
     Displaced,
-    /// Number of parts that are done, and what a part is called.
-    Progress(u64, &'static str),
+    /// Its feed has progress to send.
+    Progress,
     /// There are questions for a client that is asked in responses.
     InputRequired,
     /// It has ended, with these messages. `None` after a defect.
@@ -75,8 +76,8 @@ pub(super) struct JobReporter {
     pub(super) ticket: Ticket,
     pub(super) handler: Arc<Handler>,
     pub(super) mailbox: Arc<Mailbox>,
-    /// The client wants progress notifications.
-    pub(super) wants_progress: bool,
+    /// Where progress goes, if the client wants any.
+    pub(super) progress: Option<Arc<ProgressReporter>>,
     /// The calling client, where the process has more than one.
     pub(super) caller: Option<CallingClient>,
     pub(super) permit: JobPermit,
@@ -93,9 +94,13 @@ impl Reporter for JobReporter {
     }
 
     fn progress(&mut self, done: u64, part: &'static str) {
-        if self.wants_progress {
-            self.mailbox.push((self.slot, Event::Progress(done, part)));
+        if let Some(progress) = &self.progress {
+            progress.done(done, part);
         }
+    }
+
+    fn progress_listener(&self) -> Option<Arc<dyn ProgressListener>> {
+        Some(self.progress.clone()?)
     }
 
     fn ended(mut self: Box<Self>, answer: &ToolAnswer<'_>) {

@@ -1,47 +1,150 @@
-//! Progress notifications of one request, at a bounded rate.
+//! Progress of one request, from the threads that report it to its client: in order, increasing, and bounded.
 
+use super::mailbox::{Event, Mailbox, Slot};
 use crate::protocol::ServerMessage;
 use crate::protocol::notify::{self, ProgressToken};
+use ptc_runtime::sync::Locked;
+use ptc_runtime::upstream::{ProgressListener, ToolStep};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Shortest time between two notifications of one request.
+/// Steps of tools that are all sent. Of those after them only the latest waits, for [`INTERVAL`].
+const STEPS: usize = 256;
+
+/// Shortest time before a notification that may stand for several events.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Progress that the client was sent, and progress that it was not.
+/// Progress that waits to be sent. All tools and calls of a request share one number, the count of their events,
+/// because it has to increase with each notification.
 #[derive(Debug)]
-pub struct ProgressLimiter {
+pub struct ProgressFeed {
     token: ProgressToken,
-    done: u64,
-    part: &'static str,
-    sent: u64,
-    next: Option<Instant>,
+    state: Mutex<FeedState>,
 }
 
-impl ProgressLimiter {
-    /// No progress yet.
-    pub fn new(token: ProgressToken) -> ProgressLimiter {
-        ProgressLimiter { token, done: 0, part: "", sent: 0, next: None }
-    }
+#[derive(Debug, Default)]
+struct FeedState {
+    /// Parts that are done.
+    done: u64,
+    /// Steps of tools.
+    steps: u64,
+    /// Steps among the first [`STEPS`] that wait.
+    queue: VecDeque<Note>,
+    /// The latest event that another one may replace.
+    latest: Option<Note>,
+    /// When `latest` may be sent; `None` at once.
+    next: Option<Instant>,
+    /// The reader knows that something waits.
+    is_announced: bool,
+}
 
-    /// Notes that `done` parts are done.
-    pub fn advance(&mut self, done: u64, part: &'static str) {
-        self.done = self.done.max(done);
-        self.part = part;
-    }
+#[derive(Debug)]
+struct Note {
+    progress: u64,
+    message: String,
+}
 
-    /// The notification that is due now; `None` when the last one was too recent.
-    pub fn report(&mut self, now: Instant) -> Option<ServerMessage> {
-        if self.done == self.sent || self.next.is_some_and(|next| now < next) {
-            return None;
+impl FeedState {
+    /// Adds an event; true when the reader has to be notified.
+    fn add(&mut self, message: String, is_step: bool) -> bool {
+        let note = Note { progress: self.done.saturating_add(self.steps), message };
+        if is_step && self.steps <= STEPS as u64 {
+            // It comes later than the event that could be replaced, and so stands for it.
+            self.latest = None;
+            self.queue.push_back(note);
+        } else {
+            self.latest = Some(note);
         }
-        self.sent = self.done;
-        self.next = Some(now + INTERVAL);
-        Some(notify::progress(&self.token, self.done, self.part))
+        !std::mem::replace(&mut self.is_announced, true)
+    }
+}
+
+impl ProgressFeed {
+    /// No progress yet.
+    pub fn new(token: ProgressToken) -> Arc<ProgressFeed> {
+        Arc::new(ProgressFeed { token, state: Mutex::default() })
     }
 
-    /// When the next notification may be sent.
+    fn done(&self, done: u64, part: &str) -> bool {
+        let mut state = self.state.locked();
+        if done <= state.done {
+            return false;
+        }
+        state.done = done;
+        let plural = if done == 1 { "" } else { "s" };
+        state.add(format!("{done} {part}{plural} done"), false)
+    }
+
+    fn stepped(&self, step: &ToolStep) -> bool {
+        let mut state = self.state.locked();
+        state.steps += 1;
+        state.add(step.to_string(), true)
+    }
+
+    /// Sends what is due. True when nothing waits any more.
+    pub fn report(&self, now: Instant, send: impl FnMut(ServerMessage)) -> bool {
+        self.take(|next| next.is_none_or(|next| next <= now), now, send)
+    }
+
+    /// Sends everything: the answer follows.
+    pub fn flush(&self, now: Instant, send: impl FnMut(ServerMessage)) {
+        self.take(|_| true, now, send);
+    }
+
+    fn take(
+        &self,
+        is_due: impl Fn(Option<Instant>) -> bool,
+        now: Instant,
+        send: impl FnMut(ServerMessage),
+    ) -> bool {
+        let mut state = self.state.locked();
+        let mut notes = std::mem::take(&mut state.queue);
+        if !notes.is_empty() {
+            state.next = Some(now + INTERVAL);
+        }
+        if state.latest.is_some() && is_due(state.next) {
+            notes.extend(state.latest.take());
+            state.next = Some(now + INTERVAL);
+        }
+        state.is_announced = state.latest.is_some();
+        let is_empty = !state.is_announced;
+        drop(state);
+        notes.iter().map(|note| notify::progress(&self.token, note.progress, &note.message)).for_each(send);
+        is_empty
+    }
+
+    /// When there is something to send.
     pub fn due(&self) -> Instant {
-        self.next.unwrap_or_else(Instant::now)
+        let state = self.state.locked();
+        state.next.filter(|_| state.queue.is_empty()).unwrap_or_else(Instant::now)
+    }
+}
+
+/// Puts the progress of a job into its feed, and announces it to the connection.
+#[derive(Debug)]
+pub struct ProgressReporter {
+    pub(super) slot: Slot,
+    pub(super) mailbox: Arc<Mailbox>,
+    pub(super) feed: Arc<ProgressFeed>,
+}
+
+impl ProgressReporter {
+    /// Reports `done` finished parts; `part` names one.
+    pub fn done(&self, done: u64, part: &str) {
+        self.announce(self.feed.done(done, part));
+    }
+
+    fn announce(&self, is_new: bool) {
+        if is_new {
+            self.mailbox.push((self.slot, Event::Progress));
+        }
+    }
+}
+
+impl ProgressListener for ProgressReporter {
+    fn stepped(&self, step: ToolStep) {
+        self.announce(self.feed.stepped(&step));
     }
 }

@@ -2,9 +2,10 @@
 
 use super::ToolAnswer;
 use ptc_runtime::outcome::Outcome;
-use ptc_runtime::upstream::CallingClient;
+use ptc_runtime::upstream::{CallingClient, ProgressListener};
 use ptc_runtime::watcher::RunWatcher;
 use std::fmt;
+use std::sync::Arc;
 
 /// Stops a job, which still reports its end. Has no effect after the end.
 pub type Cancel = Box<dyn FnOnce() + Send>;
@@ -55,6 +56,11 @@ pub trait Reporter: Send {
         None
     }
 
+    /// Receives the progress of tools that the job calls. `None` when the client wants none.
+    fn progress_listener(&self) -> Option<Arc<dyn ProgressListener>> {
+        None
+    }
+
     /// Reports `done` finished parts; `part` names what a part is ("upstream call").
     fn progress(&mut self, done: u64, part: &'static str);
 
@@ -79,6 +85,10 @@ struct FollowedRun<E> {
 impl<E: FnOnce(Box<dyn Reporter>, Outcome) + Send> RunWatcher for FollowedRun<E> {
     fn begun(&mut self) {
         self.reporter.begun();
+    }
+
+    fn progress_listener(&self) -> Option<Arc<dyn ProgressListener>> {
+        self.reporter.progress_listener()
     }
 
     fn call_ended(&mut self, ended: u64) {

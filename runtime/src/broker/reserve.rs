@@ -445,6 +445,7 @@ impl Permit {
         let mut request = ServerRequest::new(target, arguments, left, sink);
         request.trace = account.trace().cloned();
         request.client = account.client().cloned();
+        request.progress = account.progress_listener().cloned();
         let wrapped_in = tool.wraps_result_in();
         let observed = (!tool.declares_result()).then(|| tool.clone());
         let call =

@@ -60,6 +60,9 @@ impl Work {
         batch: Rc<TaskBatch>,
     ) -> Work {
         let recipient = job.recipient.take();
+        if let Some(listener) = recipient.as_ref().and_then(Recipient::progress_listener) {
+            account.set_progress_listener(listener);
+        }
         let stage = Stage::New { job, inbox: inbox.clone(), batch };
         Work { account, stage, replies: Vec::new(), recipient, told: 0, waits: false }
     }

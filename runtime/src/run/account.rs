@@ -4,7 +4,7 @@ mod clock;
 
 pub use super::ledger::{CallLabel, CallTag};
 
-use super::client::CallingClient;
+use super::client::{CallingClient, ProgressListener};
 use super::ledger::Ledger;
 use super::limits::Limits;
 use super::outcome::{CallFault, CallRecord};
@@ -62,6 +62,7 @@ pub struct RunAccount {
     discovered: Mutex<HashSet<u64>>,
     trace: OnceLock<TraceContext>,
     client: OnceLock<CallingClient>,
+    progress: OnceLock<Arc<dyn ProgressListener>>,
     ledger: Ledger,
 }
 
@@ -83,6 +84,7 @@ impl RunAccount {
             discovered: Mutex::default(),
             trace: OnceLock::new(),
             client: OnceLock::new(),
+            progress: OnceLock::new(),
             ledger: Ledger::default(),
         }
     }
@@ -254,6 +256,16 @@ impl RunAccount {
     /// The client that upstreams may elicit from.
     pub fn client(&self) -> Option<&CallingClient> {
         self.client.get()
+    }
+
+    /// Sets the receiver of tools' progress. Called at most once, before the run calls anything.
+    pub fn set_progress_listener(&self, listener: Arc<dyn ProgressListener>) {
+        let _ = self.progress.set(listener);
+    }
+
+    /// The receiver of tools' progress, while it wants any.
+    pub fn progress_listener(&self) -> Option<&Arc<dyn ProgressListener>> {
+        self.progress.get().filter(|listener| listener.listens())
     }
 
     /// Calls left in the budget.

@@ -1,6 +1,5 @@
 //! The client that a run executes for. Upstreams may elicit input from its user, and ask for the
-//! folders that it works in (roots).
-//!
+//! folders that it works in (roots). It receives the progress of the tools that the run calls.
 
 use std::fmt;
 use std::pin::Pin;
@@ -32,6 +31,37 @@ pub type ClientAnswer = Pin<Box<dyn Future<Output = Result<String, ClientError>>
 pub trait ServedClient: Send + Sync {
     /// Sends a request with parameters as JSON text. Dropping the future cancels the request.
     fn ask(self: Arc<Self>, method: &'static str, params: String) -> ClientAnswer;
+}
+
+/// A step that a tool has reported while its call is under way (`notifications/progress`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolStep {
+    /// The configured name of its server.
+    pub server: Arc<str>,
+    /// The tool, the prompt or the address of the resource.
+    pub subject: Arc<str>,
+    /// What the server reports, as one short line without secrets: `3 of 10: Reading`.
+    pub text: String,
+}
+
+impl fmt::Display for ToolStep {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ToolStep { server, subject, text } = self;
+        write!(out, "{server}/{subject}: {text}")
+    }
+}
+
+/// Receives the steps of tools while their calls are under way. Servers are asked for progress only if the
+/// run has a listener.
+pub trait ProgressListener: fmt::Debug + Send + Sync {
+    /// Whether steps are wanted at this moment. Asked before each call.
+    fn listens(&self) -> bool {
+        true
+    }
+
+    /// A tool has reported a step. It is called on an I/O thread before the answer of the call is delivered,
+    /// so it must not block. A server may report without end: the listener bounds what it stores.
+    fn stepped(&self, step: ToolStep);
 }
 
 /// Identifies a client: calls with the same tag belong to the same client.

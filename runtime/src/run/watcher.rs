@@ -1,11 +1,13 @@
 //! Lets a caller follow one run: its progress and its outcome.
 
 use super::account::RunAccount;
+use super::client::ProgressListener;
 use super::limits::Limits;
 use super::outcome::{CallRecord, Ending, Failure, Outcome};
 use super::release::{clean_call, release};
 use crate::secrets::SecretRegistry;
 use ptc_vm::Interrupt;
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// Receives the events of one run. Its methods are called on the runtime's threads, so they must be quick and
@@ -26,6 +28,11 @@ pub trait RunWatcher: Send {
     /// Whether it wants lines and calls while the run goes on. Called once, before the run begins.
     fn follows(&self) -> bool {
         false
+    }
+
+    /// Receives the progress of the tools that the run calls. Called once, before the run begins.
+    fn progress_listener(&self) -> Option<Arc<dyn ProgressListener>> {
+        None
     }
 
     /// The run has printed a line; only for a watcher that [follows](RunWatcher::follows). Lines are
@@ -96,6 +103,11 @@ impl Recipient {
             watcher.printed(&self.secrets.scrub(line));
         }
         reported.lines = reported.lines.max(lines.len());
+    }
+
+    /// Receives the progress of the tools that the run calls.
+    pub(crate) fn progress_listener(&self) -> Option<Arc<dyn ProgressListener>> {
+        self.watcher.as_ref()?.progress_listener()
     }
 
     pub(crate) fn begun(&mut self) {

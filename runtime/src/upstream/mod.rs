@@ -10,6 +10,7 @@
 //! - `request`: one request to a server, from the broker to the wire. `listing`: lists of tools, bounded.
 //! - `relay`: one server for another process of this user.
 //! - `jsonrpc`: messages as text.
+//! - `progress`: which call a progress notification belongs to, and what its listener gets.
 //! - `client_features`: what servers may ask of the client that this process serves; `callers`: which of many is meant.
 //!
 //! The [`Catalog`](crate::tools::Catalog) holds the tools of all servers.
@@ -23,12 +24,15 @@ mod listing;
 mod mcp;
 mod openapi;
 mod overflow;
+mod progress;
 mod relay;
 mod request;
 mod supervisor;
 mod transport;
 
-pub use crate::run::client::{CallingClient, ClientAnswer, ClientError, ClientTag, Offered, ServedClient};
+pub use crate::run::client::{
+    CallingClient, ClientAnswer, ClientError, ClientTag, Offered, ProgressListener, ServedClient, ToolStep,
+};
 pub use crate::run::outgoing::Arguments;
 pub use client_features::ClientFeatures;
 pub(crate) use jsonrpc::error::shorten;

@@ -1,7 +1,7 @@
 //! One request to a server, from the broker to the wire; what comes back; and the limits that a configuration sets.
 
 use super::{Arguments, RawAnswer, UpstreamFault};
-use crate::run::client::CallingClient;
+use crate::run::client::{CallingClient, ProgressListener};
 use crate::run::trace::TraceContext;
 use crate::spill::SpillStore;
 use crate::tools::CallTarget;
@@ -31,6 +31,8 @@ pub struct ServerRequest {
     pub trace: Option<TraceContext>,
     /// The client that the server may ask while the call is under way.
     pub client: Option<CallingClient>,
+    /// Receives the progress that the server reports, if it is asked for any.
+    pub progress: Option<Arc<dyn ProgressListener>>,
     /// How it is spoken in MCP. Other connections ignore it.
     pub envelope: Envelope,
 }
@@ -102,7 +104,17 @@ impl ServerRequest {
         sink: ResultSink,
     ) -> ServerRequest {
         let (deadline, envelope) = (deadline(timeout), Envelope::default());
-        ServerRequest { target, arguments, sink, timeout, deadline, trace: None, client: None, envelope }
+        ServerRequest {
+            target,
+            arguments,
+            sink,
+            timeout,
+            deadline,
+            trace: None,
+            client: None,
+            progress: None,
+            envelope,
+        }
     }
 
     /// The same, with this time limit from now on.
@@ -150,6 +162,7 @@ impl ServerRequest {
             sink: self.sink.clone(),
             trace: self.trace.clone(),
             client: None,
+            progress: None,
             envelope,
             ..*self
         }

@@ -9,6 +9,7 @@
 //!   cancelled,
 //! - `pester` sends requests to its client until one is refused.
 //!
+//! A call with `steps` first reports that many steps of progress, if its client asks for progress; `say` is their text.
 //! It also has two resources, a template and a prompt.
 #![expect(clippy::unwrap_used, reason = "a test helper: what is broken should be loud")]
 
@@ -115,6 +116,11 @@ impl Probe {
         self.calls += 1;
         self.in_flight.push(id.clone());
         self.most_in_flight = self.most_in_flight.max(self.in_flight.len());
+        let (token, say) = (&params["_meta"]["progressToken"], &arguments["say"]);
+        for step in (1..=arguments["steps"].as_u64().unwrap_or_default()).filter(|_| !token.is_null()) {
+            let step = json!({ "progressToken": token, "progress": step, "total": arguments["steps"], "message": say });
+            send(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": step }));
+        }
         match params["name"].as_str().unwrap() {
             // `_meta` of the call.
             "echo" if arguments["meta"] == true => self.answer(id, &structured(&params["_meta"])),

@@ -17,6 +17,7 @@ mod models;
 mod orphans;
 mod packages;
 mod programs_from_the_description;
+mod progress;
 mod proxy;
 mod records;
 mod reload;

@@ -12,10 +12,11 @@ use crate::protocol::{LogMessage, Raw, RpcError};
 use crate::server::gate::JobPermit;
 use crate::server::handler::{Handler, Ticket};
 use crate::server::mailbox::{Event, Mailbox, Slot};
+use crate::server::progress::ProgressReporter;
 use crate::tools::{Reporter, ToolAnswer};
 use ptc_runtime::outcome::Outcome;
 use ptc_runtime::sync::Locked;
-use ptc_runtime::upstream::{CallingClient, Offered};
+use ptc_runtime::upstream::{CallingClient, Offered, ProgressListener, ToolStep};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -27,8 +28,8 @@ pub(in crate::server) struct AttachedRequest {
     pub(in crate::server) slot: Slot,
     pub(in crate::server) ticket: Ticket,
     pub(in crate::server) mailbox: Arc<Mailbox>,
-    /// The client wants progress notifications.
-    pub(in crate::server) wants_progress: bool,
+    /// Where progress goes, if the client wants any.
+    pub(in crate::server) progress: Option<Arc<ProgressReporter>>,
     /// The features that the request declares.
     pub(in crate::server) offered: Offered,
 }
@@ -71,6 +72,14 @@ impl PendingRequestSlot {
         }
     }
 
+    /// Where progress goes. `None` when no request waits, or its client wants none.
+    fn progress(&self) -> Option<Arc<ProgressReporter>> {
+        match &*self.lock() {
+            RequestSlotState::Attached(request) => request.progress.clone(),
+            RequestSlotState::Vacant | RequestSlotState::Ended(_) => None,
+        }
+    }
+
     /// Ends the run with this answer, or stores the answer until the client calls again.
     fn end(&self, handler: &Handler, answer: Option<&ToolAnswer<'_>>) {
         let mut state = self.lock();
@@ -83,6 +92,18 @@ impl PendingRequestSlot {
                 *state = RequestSlotState::Ended(answer.map(StoredAnswer::from_answer))
             }
             over @ RequestSlotState::Ended(_) => *state = over,
+        }
+    }
+}
+
+impl ProgressListener for PendingRequestSlot {
+    fn listens(&self) -> bool {
+        self.progress().is_some()
+    }
+
+    fn stepped(&self, step: ToolStep) {
+        if let Some(progress) = self.progress() {
+            progress.stepped(step);
         }
     }
 }
@@ -250,7 +271,13 @@ impl Reporter for InputRequiredReporter {
     }
 
     fn progress(&mut self, done: u64, part: &'static str) {
-        self.call.slot.notify(|request| request.wants_progress.then_some(Event::Progress(done, part)));
+        if let Some(progress) = self.call.slot.progress() {
+            progress.done(done, part);
+        }
+    }
+
+    fn progress_listener(&self) -> Option<Arc<dyn ProgressListener>> {
+        Some(self.call.slot.clone())
     }
 
     fn ended(mut self: Box<Self>, answer: &ToolAnswer<'_>) {

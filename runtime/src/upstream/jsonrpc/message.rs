@@ -22,7 +22,9 @@ pub(crate) enum Incoming {
     Request { id: String, method: String, params: String },
     /// The server cancels its request with this id.
     Withdrawal { id: String },
-    /// A notification of the server.
+    /// The server has made progress with a request of ours.
+    Progress(ProgressNote),
+    /// Another notification of the server.
     Notification { method: String },
     /// Several frames in a list, or one after the other.
     Batch(Vec<Incoming>),
@@ -31,6 +33,18 @@ pub(crate) enum Incoming {
     /// Not JSON-RPC: other output of the server.
     Noise,
 }
+
+/// The parameters of a progress notification.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ProgressNote {
+    pub(crate) token: u64,
+    pub(crate) progress: Option<f64>,
+    pub(crate) total: Option<f64>,
+    pub(crate) message: Option<String>,
+}
+
+/// The notification that the server works at a request.
+pub(crate) const PROGRESS: &str = "notifications/progress";
 
 #[derive(Deserialize)]
 struct Envelope<'a> {
@@ -113,9 +127,13 @@ fn parse_object(line: Vec<u8>) -> Incoming {
             Incoming::Request { id: id.get().to_owned(), method, params }
         }
         (None, Some(method)) => {
-            let params = envelope.params.filter(|_| method == "notifications/cancelled");
-            let withdrawn = params.and_then(|params| withdrawal(params.get().as_bytes()));
-            withdrawn.unwrap_or(Incoming::Notification { method })
+            let params = envelope.params.map_or(&b""[..], |params| params.get().as_bytes());
+            let known = match &*method {
+                "notifications/cancelled" => withdrawal(params),
+                PROGRESS => progress(params),
+                _ => None,
+            };
+            known.unwrap_or(Incoming::Notification { method })
         }
         (Some(id), None) => {
             // An unknown id may belong to another client of the server.
@@ -150,6 +168,20 @@ fn parse_object(line: Vec<u8>) -> Incoming {
 fn withdrawal(params: &[u8]) -> Option<Incoming> {
     let id = member(params, b"requestId").filter(|id| id.len() <= LONGEST_ID)?;
     Some(Incoming::Withdrawal { id: std::str::from_utf8(id).ok()?.to_owned() })
+}
+
+/// Reads what it can: a value of a wrong type is left out. Without a token of ours it concerns no request.
+fn progress(params: &[u8]) -> Option<Incoming> {
+    let token = our_id(member(params, b"progressToken")?)?;
+    let number =
+        |key| std::str::from_utf8(member(params, key)?).ok()?.parse().ok().filter(|n: &f64| n.is_finite());
+    let message = member(params, b"message").and_then(|text| serde_json::from_slice(text).ok());
+    Some(Incoming::Progress(ProgressNote {
+        token,
+        progress: number(b"progress"),
+        total: number(b"total"),
+        message,
+    }))
 }
 
 fn is_object_again(rest: &[u8]) -> bool {

@@ -2,6 +2,7 @@
 
 use crate::run::trace::TraceContext;
 use crate::tools::CallTarget;
+use crate::upstream::progress::ProgressToken;
 use crate::upstream::request::Era;
 use serde_json::json;
 use std::borrow::Cow;
@@ -63,21 +64,25 @@ impl Dialect {
 
     /// [`Dialect::params`] with a trace.
     pub(super) fn params_within(&self, members: &str, trace: Option<&TraceContext>) -> String {
-        let meta = self.meta(trace);
+        let meta = self.meta(trace, None);
         let comma = if members.is_empty() || meta.is_empty() { "" } else { "," };
         format!("{{{members}{comma}{meta}}}")
     }
 
-    /// `"_meta":{…}` with a trace; empty where there is nothing to send.
-    fn meta(&self, trace: Option<&TraceContext>) -> Cow<'_, str> {
+    /// `"_meta":{…}` with a trace and a progress token; empty where there is nothing to send.
+    fn meta(&self, trace: Option<&TraceContext>, token: Option<ProgressToken>) -> Cow<'_, str> {
         let meta = match self {
             Dialect::Handshake { .. } => "",
             Dialect::Stateless { meta } => meta,
         };
-        let Some(trace) = trace else { return meta.into() };
         // MCP uses the names of the HTTP headers, without a prefix.
-        let members = trace.parts().map(|(name, text)| format!("\"{name}\":{}", json!(text)));
-        let members = members.collect::<Vec<_>>().join(",");
+        let trace = trace.into_iter().flat_map(TraceContext::parts);
+        let trace = trace.map(|(name, text)| format!("\"{name}\":{}", json!(text)));
+        let token = token.map(|token| format!("\"progressToken\":{token}"));
+        let members = trace.chain(token).collect::<Vec<_>>().join(",");
+        if members.is_empty() {
+            return meta.into();
+        }
         match meta.strip_suffix('}') {
             Some(meta) => format!("{meta},{members}}}").into(),
             None => format!("\"_meta\":{{{members}}}").into(),
@@ -85,13 +90,18 @@ impl Dialect {
     }
 
     /// The texts before and after the arguments in the params object of a call. A resource has no arguments.
-    pub(super) fn call(&self, target: &CallTarget, trace: Option<&TraceContext>) -> (String, String) {
+    pub(super) fn call(
+        &self,
+        target: &CallTarget,
+        trace: Option<&TraceContext>,
+        token: Option<ProgressToken>,
+    ) -> (String, String) {
         let subject = serde_json::Value::from(target.subject().unwrap_or_default());
         let head = match target {
             CallTarget::Resource(_) => format!("{{\"uri\":{subject}"),
             _ => format!("{{\"name\":{subject},\"arguments\":"),
         };
-        let tail = match self.meta(trace) {
+        let tail = match self.meta(trace, token) {
             none if none.is_empty() => "}".to_owned(),
             meta => format!(",{meta}}}"),
         };
@@ -126,7 +136,7 @@ mod tests {
         let target = CallTarget::Tool("t".into());
         for dialect in [stateless, handshake] {
             for trace in [None, trace.as_ref()] {
-                let (head, tail) = dialect.call(&target, trace);
+                let (head, tail) = dialect.call(&target, trace, None);
                 let call = read(format!("{head}{{}}{tail}"));
                 let own = read(dialect.params_within("\"cursor\":\"c\"", trace));
                 let bare = read(dialect.params_within("", trace));

@@ -7,6 +7,7 @@ use super::handshake::{Greeting, Hello};
 use super::mirror::MirroredArguments;
 use crate::secrets::SecretRegistry;
 use crate::tools::{CallTarget, ListKind, Listed};
+use crate::upstream::progress::{CallProgress, FollowedCall};
 use crate::upstream::request::Envelope;
 use crate::upstream::transport::{ConnectContext, Connection, ConnectionEnd, MayList, Opened, Opening};
 use crate::upstream::{CallResult, ServerRequest, UpstreamFault};
@@ -116,7 +117,12 @@ impl Connection for McpSession {
             CallTarget::Resource(_) | CallTarget::Protocol(_) => request.arguments = String::new().into(),
         }
         let is_prompt = matches!(request.target, CallTarget::Prompt(_));
-        let (head, tail) = dialect.call(&request.target, request.trace.as_ref());
+        let followed = request.progress.take().map(|listener| {
+            let subject = request.target.subject().unwrap_or_default().into();
+            self.client.events.follow(CallProgress { listener, subject, secrets: self.secrets.clone() })
+        });
+        let token = followed.as_ref().map(FollowedCall::token);
+        let (head, tail) = dialect.call(&request.target, request.trace.as_ref(), token);
         request.envelope = Envelope { head, tail, era: dialect.era(), mirrored };
         let result = self.client.connection.call(request).await?;
         if is_prompt { features::prompt(result.answer()) } else { Ok(result) }

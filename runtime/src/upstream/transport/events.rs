@@ -4,7 +4,8 @@
 use crate::tasks::{self, TaskOwner};
 use crate::upstream::callers::{CallUnderWay, Callers};
 use crate::upstream::client_features::PassedRequest;
-use crate::upstream::jsonrpc::message;
+use crate::upstream::jsonrpc::message::{self, ProgressNote};
+use crate::upstream::progress::{CallProgress, FollowedCall, FollowedCalls};
 use crate::upstream::{CallingClient, ClientError, ClientFeatures, Offered};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,6 +42,8 @@ pub struct ServerEvents {
     forwarded: Forwarded,
     /// The clients whose calls are under way, where there are many clients.
     callers: Arc<Callers>,
+    /// The calls whose progress is asked for.
+    followed: Arc<FollowedCalls>,
     /// Why requests were not forwarded, each reason once.
     declined: Mutex<Vec<&'static str>>,
     heard: AtomicBool,
@@ -56,6 +59,7 @@ impl ServerEvents {
             declared: OnceLock::new(),
             forwarded: Forwarded::default(),
             callers: Arc::default(),
+            followed: Arc::default(),
             declined: Mutex::default(),
             heard: AtomicBool::new(false),
             signs_of_life: AtomicU64::new(0),
@@ -89,6 +93,17 @@ impl ServerEvents {
         } else {
             tracing::debug!(upstream = &*self.server, method, "notification ignored");
         }
+    }
+
+    /// Registers a call that the server may report progress of, until the result is dropped.
+    pub(in crate::upstream) fn follow(&self, call: CallProgress) -> FollowedCall {
+        self.followed.enter(call)
+    }
+
+    /// The server reports progress of a request of ours.
+    pub(in crate::upstream) fn progress(&self, note: &ProgressNote) {
+        self.heard();
+        self.followed.deliver(&self.server, note);
     }
 
     /// A request of the server, with the JSON text of its id and of its parameters. `reply` sends the answer: at once,

@@ -1,12 +1,9 @@
 //! Handles a message of a server, from a body or from a stream.
 
 use crate::spill::RawSpill;
-use crate::upstream::jsonrpc::message::{self, Incoming, OversizeKind};
+use crate::upstream::jsonrpc::message::{self, Incoming, OversizeKind, PROGRESS};
 use crate::upstream::jsonrpc::{ErrorObject, RawAnswer};
 use crate::upstream::transport::ServerEvents;
-
-/// The notification that the server works at a request.
-const PROGRESS: &str = "notifications/progress";
 
 /// An answer, and the request that it may belong to.
 pub(super) struct IncomingAnswer {
@@ -74,6 +71,10 @@ fn dispatch(
         Incoming::Open(text) => return dispatch(message::cut_short(text), events, answers, reply),
         Incoming::Request { id, method, params } => events.request(&id, &method, &params, reply()),
         Incoming::Withdrawal { id } => events.withdrawal(&id),
+        Incoming::Progress(note) => {
+            events.answered();
+            events.progress(&note);
+        }
         Incoming::Notification { method } if method == PROGRESS => events.answered(),
         Incoming::Notification { method } => events.notification(&method),
         Incoming::Noise => return false,

@@ -176,6 +176,7 @@ impl StdioChannel {
                 });
             }
             Incoming::Withdrawal { id } => events.withdrawal(&id),
+            Incoming::Progress(note) => events.progress(&note),
             Incoming::Notification { method } => events.notification(&method),
             Incoming::Noise | Incoming::Open(_) => {
                 log.warn(upstream, bytes, "ignored a stdout line that is not JSON-RPC");
