@@ -54,6 +54,14 @@ if (args.includes("--upstreams-config")) {
     '(reduce + (pmap (fn [n] (:value (tool/call {:server "probe" :tool "echo" :args {:v n}}))) (range 10)))',
   );
 }
+// The variable FOLLOWED may have a program that is run with progress.
+if (process.env.FOLLOWED) {
+  const steps = [];
+  const onprogress = ({ progress, message }) => steps.push([progress, message]);
+  report.followed = await program(process.env.FOLLOWED, {}, { onprogress });
+  // Later steps would be missing.
+  report.progress = [...steps];
+}
 if (isRemote) await transport.terminateSession();
 await client.close();
 process.stdout.write(JSON.stringify(report));

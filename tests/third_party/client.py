@@ -1,9 +1,12 @@
 """Drives an MCP server with the Python client `mcp` 2.x, and prints what it saw as JSON.
 
 usage: client.py MODE COMMAND|URL [ARGUMENT ...]    (MODE: auto opens with server/discover, legacy with initialize)
+
+The variable FOLLOWED may have a program that it runs with progress.
 """
 
 import json
+import os
 import sys
 
 import anyio
@@ -56,6 +59,16 @@ async def main(mode, command, arguments):
             report["upstream"] = await program(
                 '(reduce + (pmap (fn [n] (:value (tool/call {:server "probe" :tool "echo" :args {:v n}}))) (range 10)))'
             )
+        if followed := os.environ.get("FOLLOWED"):
+            report["progress"] = []
+
+            async def step(done, total, message):
+                report["progress"].append([done, message])
+
+            result = await client.call_tool("lisp_eval", {"program": followed}, progress_callback=step)
+            # Later steps would be missing.
+            report["progress"] = list(report["progress"])
+            report["followed"] = seen(result)
     json.dump(report, sys.stdout)
 
 

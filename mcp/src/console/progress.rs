@@ -1,8 +1,9 @@
-//! The progress line on a terminal while upstream servers start.
+//! The progress lines on a terminal: while upstream servers start, and while a tool works.
 
 use crate::redact;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::sync::Mutex;
+use ptc_runtime::upstream::{ProgressListener, ToolStep};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -27,11 +28,7 @@ impl ProgressLine {
     /// Shows the starting servers. The receiver resolves when the last of them has settled.
     pub fn starting(servers: Vec<String>) -> (ProgressLine, oneshot::Receiver<()>) {
         let bar = if redact::stderr_is_terminal() && !servers.is_empty() {
-            let bar = ProgressBar::new_spinner();
-            bar.set_draw_target(on_stderr());
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
-                bar.set_style(style);
-            }
+            let bar = spinner();
             bar.enable_steady_tick(TICK);
             bar
         } else {
@@ -65,13 +62,49 @@ impl ProgressLine {
 
     fn show(&self) {
         if let Ok(pending) = self.pending.lock() {
-            let line = format!("starting {}", pending.servers.join(", "));
-            self.bar.set_message(redact::visible_line(&redact::secrets().scrub(&line)).into_owned());
+            show(&self.bar, &format!("starting {}", pending.servers.join(", ")));
         }
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "`show` is the one text that it draws, and scrubs it")]
+/// A line on stderr with the latest step of a tool.
+#[derive(Debug)]
+pub struct ToolLine {
+    bar: ProgressBar,
+}
+
+impl ToolLine {
+    /// An empty line; `None` when stderr is not a terminal.
+    pub fn on_terminal() -> Option<Arc<ToolLine>> {
+        redact::stderr_is_terminal().then(|| Arc::new(ToolLine { bar: spinner() }))
+    }
+
+    /// Removes the line.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl ProgressListener for ToolLine {
+    fn stepped(&self, step: ToolStep) {
+        show(&self.bar, &step.to_string());
+    }
+}
+
+fn spinner() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    bar.set_draw_target(on_stderr());
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn show(bar: &ProgressBar, line: &str) {
+    bar.set_message(redact::visible_line(&redact::secrets().scrub(line)).into_owned());
+}
+
+#[expect(clippy::disallowed_methods, reason = "`show` makes all texts that it draws, and scrubs them")]
 fn on_stderr() -> ProgressDrawTarget {
     ProgressDrawTarget::stderr()
 }

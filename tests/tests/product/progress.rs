@@ -2,6 +2,7 @@
 
 use ptc_tests::binary::ptc;
 use ptc_tests::serve::Server;
+use ptc_tests::terminal::Terminal;
 use ptc_tests::upstreams::Upstreams;
 use ptc_tests::web::{
     SessionClient, WebServer, program, stateless_body, stateless_headers, stateless_params,
@@ -151,6 +152,15 @@ fn a_flood_of_steps_stays_bounded() {
     assert!(notes.iter().any(|note| note.1 == "probe/echo: 100000 of 100000"), "{:?}", notes.last());
     assert!(notes.is_sorted_by(|one, next| one.0 < next.0));
     assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn a_terminal_shows_the_steps_of_a_call() {
+    let config = Upstreams::probe().write();
+    // It never answers: another call would have to come.
+    let call = ["call", "probe/gather", "n=2", "steps=3"];
+    let screen = Terminal::start(&ptc(&[&call[..], &config.flags(&[])].concat()));
+    screen.until("the last step", |text| text.contains("probe/gather: 3 of 3"));
 }
 
 #[test]

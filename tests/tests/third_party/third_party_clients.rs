@@ -1,7 +1,7 @@
 //! Third-party MCP clients drive `ptc serve` over stdio: the Python `mcp` 2.x client and the TypeScript SDK.
 
 use ptc_tests::binary::{self, run};
-use ptc_tests::third_party::{installed, python};
+use ptc_tests::third_party::{everything, installed, python};
 use ptc_tests::upstreams::Upstreams;
 use ptc_tests::workspace;
 use serde_json::{Value, json};
@@ -30,6 +30,11 @@ impl Opening {
 
     /// What the client saw of `ptc serve` with these flags.
     fn drive(self, flags: &[&str]) -> Value {
+        self.drive_following(flags, "")
+    }
+
+    /// [`Opening::drive`] with a program that is run with progress.
+    fn drive_following(self, flags: &[&str], followed: &str) -> Value {
         let scripts = workspace().join("tests/third_party");
         let mut command = match self {
             Opening::TypeScript => {
@@ -49,6 +54,7 @@ impl Opening {
         command
             .env("XDG_CONFIG_HOME", "/nonexistent")
             .env("XDG_STATE_HOME", "/dev/null")
+            .env("FOLLOWED", followed)
             .env_remove("PTC_UPSTREAMS");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let finished = run(command, "");
@@ -104,6 +110,32 @@ fn every_profile_and_upstreams() {
                 assert_eq!(structured["upstream_calls"].as_array().map(Vec::len), Some(10), "{opening:?}");
             }
         }
+    }
+}
+
+/// server-everything reports a step every half second; each client has all of them when it has the answer.
+#[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
+fn every_client_gets_every_step_before_the_answer() {
+    let config = Upstreams::probe().add("all", everything()).write();
+    let program = r#"(:value (tool/call {:server "all" :tool "trigger-long-running-operation" :args {:duration 3 :steps 6}}))"#;
+    for opening in Opening::ALL {
+        let report = opening.drive_following(&config.flags(&[]), program);
+        let followed = report["followed"]["text"].as_str().expect("text");
+        assert!(followed.contains("completed"), "{opening:?}: {followed}");
+        let steps: Vec<&str> = report["progress"]
+            .as_array()
+            .expect("progress")
+            .iter()
+            .filter_map(|step| step[1].as_str())
+            .filter(|text| text.starts_with("all/"))
+            .collect();
+        let want: Vec<String> =
+            (1..=6).map(|step| format!("all/trigger-long-running-operation: {step} of 6")).collect();
+        assert_eq!(steps, want, "{opening:?}");
+        let counts: Vec<f64> =
+            report["progress"].as_array().into_iter().flatten().filter_map(|step| step[0].as_f64()).collect();
+        assert!(counts.is_sorted_by(|one, next| one < next), "{opening:?}: {counts:?}");
     }
 }
 

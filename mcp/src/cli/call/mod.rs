@@ -7,6 +7,7 @@ use super::boot::{Booted, Need, UpstreamFlags, boot};
 use super::flags::limits::LimitFlags;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
+use crate::console::progress::ToolLine;
 use crate::console::style::Style;
 use ptc_runtime::broker::{CallError, CallPayload, PayloadValue, ToolCall, looks_like_json};
 use ptc_runtime::guest::{async_guest, interrupted};
@@ -128,13 +129,21 @@ async fn called(
     let (broker, most) = (booted.runtime.broker().clone(), limits.clone());
     let call =
         ToolCall { server: server.to_owned(), tool: tool.to_owned(), arguments, notation: Notation::Json };
+    let line = ToolLine::on_terminal();
+    let listener = line.clone();
     let guest = async_guest(interrupted, move |account| async move {
+        if let Some(listener) = listener {
+            account.set_progress_listener(listener);
+        }
         ending(&match broker.call(&account, call.clone()).await {
             Ok(payload) => answered(&payload),
             Err(error) => not_answered(error, &call, known.as_deref(), &most),
         })
     });
     let outcome = booted.runtime.run_guest(limits, guest).await;
+    if let Some(line) = line {
+        line.finish();
+    }
     let palette = Style::stderr().palette();
     let answer = outcome
         .result
