@@ -32,9 +32,11 @@ struct FeedState {
     steps: u64,
     /// Steps among the first [`STEPS`] that wait.
     queue: VecDeque<Note>,
-    /// The latest event that another one may replace.
-    latest: Option<Note>,
-    /// When `latest` may be sent; `None` at once.
+    /// The latest of the steps after them.
+    last_step: Option<Note>,
+    /// The latest number of parts.
+    last_part: Option<Note>,
+    /// When the latest ones may be sent; `None` at once.
     next: Option<Instant>,
     /// The reader knows that something waits.
     is_announced: bool,
@@ -51,11 +53,13 @@ impl FeedState {
     fn add(&mut self, message: String, is_step: bool) -> bool {
         let note = Note { progress: self.done.saturating_add(self.steps), message };
         if is_step && self.steps <= STEPS as u64 {
-            // It comes later than the event that could be replaced, and so stands for it.
-            self.latest = None;
+            // It counts the parts that are done, too.
+            self.last_part = None;
             self.queue.push_back(note);
+        } else if is_step {
+            self.last_step = Some(note);
         } else {
-            self.latest = Some(note);
+            self.last_part = Some(note);
         }
         !std::mem::replace(&mut self.is_announced, true)
     }
@@ -104,11 +108,16 @@ impl ProgressFeed {
         if !notes.is_empty() {
             state.next = Some(now + INTERVAL);
         }
-        if state.latest.is_some() && is_due(state.next) {
-            notes.extend(state.latest.take());
-            state.next = Some(now + INTERVAL);
+        if is_due(state.next) {
+            let mut latest = [state.last_step.take(), state.last_part.take()];
+            latest.sort_by_key(|note| note.as_ref().map(|note| note.progress));
+            let sent = notes.len();
+            notes.extend(latest.into_iter().flatten());
+            if notes.len() > sent {
+                state.next = Some(now + INTERVAL);
+            }
         }
-        state.is_announced = state.latest.is_some();
+        state.is_announced = state.last_step.is_some() || state.last_part.is_some();
         let is_empty = !state.is_announced;
         drop(state);
         notes.iter().map(|note| notify::progress(&self.token, note.progress, &note.message)).for_each(send);
