@@ -3,11 +3,13 @@
 
 use crate::functions::Functions;
 use crate::received::ReceivedOutput;
+use crate::reply::{CallFailure, Reply};
+use crate::requests::{self, Request};
 use crate::retained::{self, RetainedResults};
-use ptc_runtime::broker::{CallError, PayloadValue, ToolBroker, ToolCall, looks_like_json};
+use ptc_runtime::broker::{CallError, CallPayload, ToolBroker, ToolCall};
 use ptc_runtime::outcome::CallFault;
 use ptc_runtime::run::account::RunAccount;
-use ptc_runtime::tools::{Notation, WrongCall};
+use ptc_runtime::tools::{Notation, WrongCall, qualified_name};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -25,14 +27,6 @@ pub struct Host {
     pub retained: RetainedResults,
     /// The script's output so far.
     pub received: Arc<ReceivedOutput>,
-}
-
-/// The result of a call.
-pub enum CallValue {
-    /// JSON text, on one line.
-    Value(String),
-    /// A description of a result that is too large to carry, as JSON text on one line.
-    Spilled(String),
 }
 
 /// A discovery request.
@@ -115,11 +109,15 @@ impl Host {
     /// server says so.
     ///
     /// # Errors
-    /// The message of the `ToolError`, without secrets: the tool failed, could not be reached, or was called
-    /// wrongly.
-    pub async fn call(&self, function: &str, arguments: &RawValue, keeps: bool) -> Result<CallValue, String> {
+    /// The `ToolError`: the tool failed, could not be reached, or was called wrongly.
+    pub async fn call(
+        &self,
+        function: &str,
+        arguments: &RawValue,
+        keeps: bool,
+    ) -> Result<Reply, CallFailure> {
         let Some(target) = self.functions.target(function) else {
-            return Err(format!("'{function}' is not available in execute_program"));
+            return Err(format!("'{function}' is not available in execute_program").into());
         };
         let named = self.named(function, arguments)?;
         let call = ToolCall {
@@ -128,50 +126,68 @@ impl Host {
             arguments: named.unwrap_or_else(|| arguments.get().to_owned()),
             notation: Notation::Python,
         };
-        let failed = |why: &str| format!("'{function}' failed: {why}");
-        let payload = match self.broker.call_keeping(&self.account, call, keeps).await {
-            Ok(payload) => payload,
-            Err(CallError::World(fault)) if fault.reason == CallFault::ResponseTooLarge => {
-                return Err(failed(&(fault.message + retained::ADVICE)));
+        let payload = self.broker.call_keeping(&self.account, call, keeps).await;
+        let result = payload.map_err(|error| match error {
+            CallError::World(fault) if fault.reason == CallFault::ResponseTooLarge => {
+                fault.message + retained::ADVICE
             }
-            Err(CallError::World(fault)) if fault.message == CallFault::CapExhausted.name() => {
+            CallError::Wrong(wrong) => self.rejected(function, arguments, &wrong),
+            error => self.unanswered(error),
+        });
+        self.reply(function, result)
+    }
+
+    /// Asks a server for a list, a resource or a prompt. It counts as a call.
+    ///
+    /// # Errors
+    /// As for [`Host::call`].
+    pub async fn request(&self, function: &str, arguments: &RawValue) -> Result<Reply, CallFailure> {
+        let failed = |why: String| CallFailure::from(format!("'{function}' failed: {why}"));
+        let Request { server, target, arguments } = requests::parse(function, arguments).map_err(failed)?;
+        let server = self.configured(&server);
+        let notation = Notation::Python;
+        let payload = self.broker.request(&self.account, &server, target, arguments, notation).await;
+        self.reply(function, payload.map_err(|error| self.unanswered(error)))
+    }
+
+    /// The configured name of a server, which a script may write as in the names of its functions.
+    fn configured(&self, server: &str) -> Arc<str> {
+        let catalog = self.broker.catalog().snapshot();
+        let is_same = |known: &str| qualified_name(known, "") == qualified_name(server, "");
+        let exact = catalog.servers().find(|known| &*known.name == server);
+        let found = exact.or_else(|| catalog.servers().find(|known| is_same(&known.name)));
+        found.map_or_else(|| server.into(), |known| known.name.clone())
+    }
+
+    /// Why a call has no answer, for the script.
+    fn unanswered(&self, error: CallError) -> String {
+        match error {
+            CallError::World(fault) if fault.message == CallFault::CapExhausted.name() => {
                 let most = self.account.limits().max_upstream_calls;
-                return Err(failed(&format!(
-                    "cap_exhausted: a script may make {most} tool calls (--max-upstream-calls)"
-                )));
+                format!("cap_exhausted: a script may make {most} tool calls (--max-upstream-calls)")
             }
-            Err(CallError::World(fault)) => return Err(failed(&fault.message)),
-            Err(CallError::Wrong(wrong)) => return Err(failed(&self.rejected(function, arguments, &wrong))),
-            Err(CallError::OverMemory { bytes }) => {
-                return Err(failed(&format!(
-                    "its result of {bytes} bytes does not fit into the memory of the script"
-                )));
+            CallError::World(fault) => fault.message,
+            CallError::Wrong(wrong) => {
+                let hints = wrong.suggestions().map(|hint| format!("; {hint}"));
+                hints.fold(wrong.message.clone(), |message, hint| message + &hint)
             }
-        };
-        if let Some(fault) = payload.failure() {
-            return Err(failed(fault.1));
+            CallError::OverMemory { bytes } => {
+                format!("its result of {bytes} bytes does not fit into the memory of the script")
+            }
         }
-        if let Some(spilled) = payload.spilled() {
-            return Ok(CallValue::Spilled(self.retained.retain(spilled.clone())));
-        }
-        let value = match payload.value() {
-            PayloadValue::Json(text) => {
-                // The channel is made of lines, so the result must be one line.
-                let text = std::str::from_utf8(text).map_err(|_| failed("its result is not UTF-8"))?;
-                let value: &RawValue =
-                    serde_json::from_str(text).map_err(|_| failed("its result is not JSON"))?;
-                value.get().replace(['\n', '\r'], " ")
+    }
+
+    /// The reply about a payload, or about its absence.
+    fn reply(&self, function: &str, payload: Result<CallPayload, String>) -> Result<Reply, CallFailure> {
+        let reply = payload.map_err(CallFailure::from).and_then(|payload| match payload.spilled() {
+            Some(spilled) if payload.failure().is_none() => {
+                Ok(Reply::Spilled(self.retained.retain(spilled.clone())))
             }
-            PayloadValue::Text(text) => {
-                let json =
-                    looks_like_json(text).then(|| serde_json::from_str::<&RawValue>(text).ok()).flatten();
-                match json {
-                    Some(value) => value.get().replace(['\n', '\r'], " "),
-                    None => serde_json::to_string(text).map_err(|error| failed(&error.to_string()))?,
-                }
-            }
-            PayloadValue::Nothing => "null".to_owned(),
-        };
-        Ok(CallValue::Value(value))
+            _ => Reply::from_payload(&payload),
+        });
+        reply.map_err(|failure| CallFailure {
+            message: format!("'{function}' failed: {}", failure.message),
+            ..failure
+        })
     }
 }

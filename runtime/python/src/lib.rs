@@ -8,6 +8,8 @@
 //! - [`engine`]: executes scripts in processes of their own; `engine/cpython`: the machine's `python3` in a
 //!   jail; `engine/monty`: an interpreter for a subset, in workers.
 //! - [`host`]: the host functions of a script: tool calls through the broker, and discovery.
+//! - `requests`: the functions for resources and prompts.
+//! - [`reply`]: what a script receives of a result.
 //! - [`received`]: the output that a running script has sent so far.
 //! - [`retained`]: spilled results that scripts read in parts.
 //! - [`functions`]: the tools as Python functions, with names and parameters.
@@ -24,4 +26,6 @@ pub mod guest;
 pub mod host;
 pub mod output;
 pub mod received;
+pub mod reply;
+mod requests;
 pub mod retained;

@@ -220,6 +220,38 @@ impl ToolBroker {
         self.call_loaded(account, call, |permit, arguments| permit.load_kept(arguments, is_wanted)).await
     }
 
+    /// Asks a server for something that is no tool: a list, a resource, a prompt. It counts as a call. `arguments` is
+    /// JSON object text; only a prompt has some.
+    ///
+    /// # Errors
+    /// As for [`ToolBroker::call`].
+    pub async fn request(
+        self: &Arc<ToolBroker>,
+        account: &Arc<RunAccount>,
+        server: &str,
+        target: CallTarget,
+        arguments: String,
+        notation: Notation,
+    ) -> Result<CallPayload, CallError> {
+        let permit = self.permit(account, server, target, notation).await?;
+        Ok(permit.load(arguments)?.send().await?.settled())
+    }
+
+    /// Reserves a call and waits for its permit.
+    async fn permit(
+        self: &Arc<ToolBroker>,
+        account: &Arc<RunAccount>,
+        server: &str,
+        target: CallTarget,
+        notation: Notation,
+    ) -> Result<Permit, CallError> {
+        let permit = match self.reserve(account, server, target, notation)? {
+            Reserved::Permit(permit) => permit,
+            Reserved::Pending(pending) => pending.permit().await?,
+        };
+        Ok(permit.in_time()?)
+    }
+
     async fn call_loaded(
         self: &Arc<ToolBroker>,
         account: &Arc<RunAccount>,
@@ -227,12 +259,7 @@ impl ToolBroker {
         load: impl FnOnce(Permit, String) -> Result<PreparedCall, WorldFault>,
     ) -> Result<CallPayload, CallError> {
         let ToolCall { server, tool, arguments, notation } = call;
-        let target = CallTarget::Tool(tool.into());
-        let permit = match self.reserve(account, &server, target, notation)? {
-            Reserved::Permit(permit) => permit,
-            Reserved::Pending(pending) => pending.permit().await?,
-        };
-        let permit = permit.in_time()?;
+        let permit = self.permit(account, &server, CallTarget::Tool(tool.into()), notation).await?;
         match check_arguments(&server, permit.tool(), &arguments, notation) {
             Ok(notes) => notes.into_iter().for_each(|note| account.note(note)),
             Err(wrong) => {

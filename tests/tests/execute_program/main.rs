@@ -1,6 +1,7 @@
 //! Promises of `execute_program`, the tool that runs Python scripts.
 
 mod python;
+mod python_content;
 mod python_document;
 #[cfg(feature = "monty")]
 mod python_monty;

@@ -4,8 +4,9 @@
 //! that it does not read are bounded.
 
 use super::{Script, ScriptOutput};
-use crate::host::{CallValue, DiscoveryRequest, Host};
+use crate::host::{DiscoveryRequest, Host};
 use crate::received::Output;
+use crate::reply::{self, Reply};
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde::Deserialize;
@@ -51,6 +52,8 @@ struct Line<'a> {
     arguments: Option<&'a RawValue>,
     /// Whether a result that is too large is spilled.
     keep: bool,
+    /// A function for resources or prompts.
+    request: Option<String>,
     /// A spilled result; `method` is called on it.
     kept: Option<String>,
     method: Option<String>,
@@ -93,7 +96,7 @@ pub(super) async fn serve_script(channel: &mut UnixStream, first: String, host: 
                 }
             }
             Some((number, result)) = calls.next(), if unread.len() - unsent < UNREAD_BYTES => {
-                unread.extend_from_slice(reply(number, result).as_bytes());
+                unread.extend_from_slice(reply::line(number, result).as_bytes());
             }
             read = reader.read(&mut chunk), if calls.len() < CALLS => {
                 let Some(bytes) = read.ok().filter(|&bytes| bytes > 0) else { return Served::broken(ScriptEnd::Closed) };
@@ -108,11 +111,16 @@ pub(super) async fn serve_script(channel: &mut UnixStream, first: String, host: 
                             let given = async move { (call, host.call(&tool, &arguments, keep).await) };
                             calls.push(given.boxed());
                         }
+                        Ok(Line { call, request: Some(function), arguments: Some(arguments), .. }) => {
+                            let (host, arguments) = (host.clone(), arguments.to_owned());
+                            let given = async move { (call, host.request(&function, &arguments).await) };
+                            calls.push(given.boxed());
+                        }
                         Ok(Line { call, kept: Some(kept), method: Some(method), arguments: Some(arguments), .. }) => {
                             let (host, arguments) = (host.clone(), arguments.to_owned());
                             let looked = async move {
                                 let found = host.retained.look(&host.account, &kept, &method, &arguments).await;
-                                (call, found.map(CallValue::Value))
+                                (call, found.map(Reply::value).map_err(Into::into))
                             };
                             calls.push(looked.boxed());
                         }
@@ -120,7 +128,8 @@ pub(super) async fn serve_script(channel: &mut UnixStream, first: String, host: 
                             return Served::broken(ScriptEnd::Unread);
                         }
                         Ok(Line { call, look: Some(request), .. }) => {
-                            let reply = reply(call, host.discover(&request).map(CallValue::Value));
+                            let found = host.discover(&request).map(Reply::value).map_err(Into::into);
+                            let reply = reply::line(call, found);
                             discovery_bytes += reply.len();
                             unread.extend_from_slice(reply.as_bytes());
                         }
@@ -159,12 +168,4 @@ impl Served {
 pub(super) fn task(script: &Script, keep: bool) -> String {
     let task = json!({ "code": &*script.code, "output_bytes": script.output_bytes, "keep": keep });
     format!("{task}\n")
-}
-
-fn reply(number: u64, result: Result<CallValue, String>) -> String {
-    match result {
-        Ok(CallValue::Value(json)) => format!("{{\"reply\":{number},\"value\":{json}}}\n"),
-        Ok(CallValue::Spilled(json)) => format!("{{\"reply\":{number},\"kept\":{json}}}\n"),
-        Err(error) => format!("{}\n", json!({ "reply": number, "error": error })),
-    }
 }

@@ -8,8 +8,8 @@
 //! # Layout
 //! - [`CPython`]: starts the warm process, again when it is lost
 //! - `zygote`: the warm process: forking, killing, exit statuses; `control`: its orders
-//! - `jail.py`, `zygote.py`, `program.py`, `main.py`: the program of the warm process, in this order as one
-//!   text
+//! - `jail.py`, `zygote.py`, `program.py`, `results.py`, `main.py`: the program of the warm process, in this
+//!   order as one text
 
 mod control;
 mod zygote;

@@ -2,10 +2,11 @@
 # trusts nothing that this side sends.
 #
 # The channel carries lines of JSON. The first line is the task: {code, output_bytes, keep}. This side sends
-# {call, tool, arguments, keep}, {call, kept, method, arguments}, {call, look}, {printed} and {warned} (more
-# of its output), and at the end {output, cut, notes} or {error, cut}. It receives {reply, value}, {reply,
-# kept} or {reply, error}. The exit status is 0 if the script succeeded, otherwise 1. A process with a
-# retained namespace does not exit: the next task follows.
+# {call, tool, arguments, keep}, {call, request, arguments}, {call, kept, method, arguments}, {call, look},
+# {printed} and {warned} (more of its output), and at the end {output, cut, notes} or {error, cut}. It
+# receives {reply, value, content}, {reply, kept} or {reply, error, content, structured}. The exit status is 0
+# if the script succeeded, otherwise 1. A process with a retained namespace does not exit: the next task
+# follows.
 
 import ast
 import asyncio
@@ -34,7 +35,10 @@ LIBRARY = sysconfig.get_paths()["stdlib"] + "/"
 
 
 class ToolError(Exception):
-    """A tool call that failed."""
+    """A tool call that failed. `content` has the blocks of the tool's error if there are others than texts, and
+    `structured_content` its data if the message does not say the same."""
+
+    content, structured_content = (), None
 
 
 ToolError.__module__ = "builtins"
@@ -119,7 +123,7 @@ class Channel:
         self.buffer += data
 
     def ask(self, message):
-        """A future of the reply."""
+        """A future of the reply: the value, and all content blocks or None when the value says everything."""
         # The script may be killed during the call, so its output is sent first.
         for output in Script.outputs:
             output.tell()
@@ -137,7 +141,7 @@ class Channel:
         while (reply := self.read_line())["reply"] != number:
             self.settle(reply)
         if "error" in reply:
-            raise RuntimeError(reply["error"])
+            raise ToolError(reply["error"])
         return reply["value"]
 
     def readable(self):
@@ -150,11 +154,15 @@ class Channel:
         if future is None or future.done():
             return
         if "error" in reply:
-            future.set_exception(ToolError(reply["error"]))
+            error = ToolError(reply["error"])
+            error.content, error.structured_content = reply.get("content", ()), reply.get("structured")
+            future.set_exception(error)
         elif "kept" in reply:
-            future.set_result(Spilled(reply["kept"]))
+            future.set_result((Spilled(reply["kept"]), None))
         else:
-            future.set_result(reply.get("value"))
+            # A result that has nothing but other content is this content.
+            content = reply.get("content")
+            future.set_result((reply.get("value", content), content))
 
 
 def plain(value):
@@ -222,48 +230,6 @@ for _name in """__getitem__ __setitem__ __delitem__ __iter__ __len__ __contains_
     setattr(Call, _name, not_awaited)
 
 
-class Spilled:
-    """A result that is too large to be carried, kept by the server."""
-
-    value_kind = "spilled"
-
-    def __init__(self, kept):
-        self.spill, self.bytes, self.lines, self.preview = (kept[each] for each in ("spill", "bytes", "lines", "preview"))
-
-    def __repr__(self):
-        return f"Spilled(spill={self.spill!r}, bytes={self.bytes}, lines={self.lines}, preview={self.preview!r})"
-
-
-Spilled.__module__ = "builtins"
-
-
-def kept_method(method, usage):
-    def function(self, *positional, **named):
-        async def look():
-            return await Script.channel.ask({"kept": self.spill, "method": method, "arguments": [positional, named]})
-
-        return Call(f"{self.spill}.{method}", look())
-
-    function.__name__, function.__qualname__ = method, f"Spilled.{method}"
-    function.__doc__ = f"await result.{method}({usage})"
-    return function
-
-
-for _name, _usage in {
-    "stat": "", "head": "lines=50", "tail": "lines=50", "slice": "from_line=1, to_line=None", "grep": "pattern, context=0",
-    "read": "max_bytes=None", "json_path": "path",
-}.items():
-    setattr(Spilled, _name, kept_method(_name, _usage))
-
-
-def not_carried(self, *_, **__):
-    raise TypeError(f"{self!r} is too large to be carried: look into it with await .head(n) .slice(a, b) .grep(pattern) .json_path(path)")
-
-
-for _name in "__getitem__ __iter__ __len__ __contains__ __int__ __float__ __reversed__".split():
-    setattr(Spilled, _name, not_carried)
-
-
 def takes_keep(name, params, named):
     """Whether the result may be kept. A parameter of the tool of that name is the tool's."""
     if "on_large" in params or "on_large" not in named:
@@ -278,9 +244,6 @@ def tool_function(tool):
     """`tool`: {name, params, required}."""
     name, params = tool["name"], tool["params"]
 
-    async def call(arguments, keep):
-        return await Script.channel.ask({"tool": name, "arguments": arguments, "keep": keep})
-
     def function(*positional, **named):
         if len(positional) > len(params):
             takes = f"{name}() takes {len(params)} positional arguments ({', '.join(params)}) but {len(positional)} were given"
@@ -290,7 +253,7 @@ def tool_function(tool):
                 raise TypeError(f"{name}() got multiple values for argument '{parameter}'")
             named[parameter] = value
         keep = takes_keep(name, params, named)
-        return Call(name, call(named, keep))
+        return ResultCall(name, {"tool": name, "arguments": named, "keep": keep})
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"await {name}({', '.join(params)}); help({name}) explains it"
@@ -328,7 +291,8 @@ def make_functions(table):
             print(pydoc.render_doc(thing, renderer=pydoc.plaintext))
 
     others = {name: unavailable(name) for name in table["unavailable"]}
-    return {"names": functions, "all": {**functions, **others, "tools": tools, "help": help}}
+    ours = {"tools": tools, "help": help, "content_of": content_of, **REQUESTS}
+    return {"names": functions, "all": {**functions, **others, **ours}}
 
 
 def run_nested(loop):

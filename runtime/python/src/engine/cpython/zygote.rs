@@ -25,8 +25,13 @@ use tokio::process::{Child, Command};
 use tokio::sync::{Notify, oneshot};
 
 /// The program of the warm process, as one text.
-const SOURCES: [&str; 4] =
-    [include_str!("jail.py"), include_str!("zygote.py"), include_str!("program.py"), include_str!("main.py")];
+const SOURCES: [&str; 5] = [
+    include_str!("jail.py"),
+    include_str!("zygote.py"),
+    include_str!("program.py"),
+    include_str!("results.py"),
+    include_str!("main.py"),
+];
 
 /// Reads that text and the settings from the first line, so that lists of processes do not show them.
 const BOOT: &str = "import json,os\n_line=b''\nwhile not _line.endswith(b'\\n'): _line+=os.read(0,65536) or os._exit(1)\n\

@@ -4,6 +4,7 @@ use super::failure;
 use super::rounding;
 use super::values::{json_of, now, spilled_name, spilled_object, value_of};
 use super::worker::{Answer, Channel, FunctionSet};
+use crate::requests;
 use monty::{
     MontyRepl, ReplFunctionCall, ReplNameLookup, ReplOsCall, ReplProgress, ReplResolveFutures, ReplStartError,
 };
@@ -170,6 +171,7 @@ impl<'a> Script<'a> {
     fn look_up(&mut self, lookup: ReplNameLookup) -> Step {
         let is_function = |name: &str| {
             matches!(name, "tools" | "help")
+                || requests::is_function(name)
                 || self.functions.knows(name)
                 || self.functions.is_unavailable(name)
         };
@@ -193,6 +195,14 @@ impl<'a> Script<'a> {
             _ if let Some(id) = call.object_id => match spilled_call(id, &call) {
                 Ok(made) => {
                     self.made.insert(call.call_id, made);
+                    return call.resume_pending(PrintWriter::Callback(&mut self.output));
+                }
+                Err(why) => Err(raise(ExcType::TypeError, why)),
+            },
+            _ if requests::is_function(&name) => match raw_arguments(&call) {
+                Ok(arguments) => {
+                    let line = json!({ "request": name, "arguments": arguments });
+                    self.made.insert(call.call_id, Made { name, line });
                     return call.resume_pending(PrintWriter::Callback(&mut self.output));
                 }
                 Err(why) => Err(raise(ExcType::TypeError, why)),
@@ -247,7 +257,7 @@ impl<'a> Script<'a> {
             if let Some(answer) = self.answers.remove(&number) {
                 return match answer {
                     Ok(Answer::Value(value) | Answer::Spilled(value)) => Ok(value),
-                    Err(why) => Err(MontyException::runtime_error(why)),
+                    Err(why) => Err(self.tool_error(why)),
                 };
             }
             self.receive();
@@ -345,13 +355,18 @@ impl<'a> Script<'a> {
 fn spilled_call(id: MontyUuid, call: &ReplFunctionCall) -> Result<Made, String> {
     let kept = spilled_name(id).ok_or("no such method")?;
     let method = &call.function_name;
+    let line = json!({ "kept": kept, "method": method, "arguments": raw_arguments(call)? });
+    Ok(Made { name: format!("{kept}.{method}"), line })
+}
+
+/// The arguments of a call as `[[positional …], {named …}]`.
+fn raw_arguments(call: &ReplFunctionCall) -> Result<Value, String> {
     let positional = call.args.iter().map(json_of).collect::<Result<Vec<Value>, String>>()?;
     let mut named = serde_json::Map::new();
     for (key, value) in &call.kwargs {
         named.insert(key.to_string(), json_of(value)?);
     }
-    let line = json!({ "kept": kept, "method": method, "arguments": [positional, named] });
-    Ok(Made { name: format!("{kept}.{method}"), line })
+    Ok(json!([positional, named]))
 }
 
 fn raise(kind: ExcType, text: String) -> MontyException {

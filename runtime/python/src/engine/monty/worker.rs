@@ -35,8 +35,8 @@ enum ParentLine {
     },
     Reply {
         reply: u64,
-        #[serde(default)]
-        value: Value,
+        value: Option<Value>,
+        content: Option<Value>,
         kept: Option<Value>,
         error: Option<String>,
     },
@@ -115,7 +115,9 @@ impl Channel {
     /// Waits for the next reply to a call.
     pub(super) fn reply(&self) -> (u64, Result<Answer, String>) {
         loop {
-            if let ParentLine::Reply { reply, value, kept, error } = self.receive() {
+            if let ParentLine::Reply { reply, value, content, kept, error } = self.receive() {
+                // A result that has nothing but other content is this content.
+                let value = value.or(content).unwrap_or_default();
                 let answer = kept.map_or(Answer::Value(value), Answer::Spilled);
                 return (reply, error.map_or(Ok(answer), Err));
             }
