@@ -5,6 +5,8 @@
 //! tests/third_party. A line with `#=> text` must print that text. `ptc serve --http` runs in the background to the end
 //! of the page, on a free port.
 
+#![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
+
 use ptc_tests::binary;
 use ptc_tests::serve::{Server, text_of};
 use ptc_tests::third_party::installed;

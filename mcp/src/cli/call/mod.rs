@@ -126,7 +126,7 @@ async fn called(
     let arguments = Value::Object(given.typed(known.as_deref())).to_string();
     // One call has the time of a call; there is no program around it.
     let limits = args.limits.over(Limits { timeout_ms: u64::MAX, ..Limits::with_upstreams() })?;
-    let (broker, most) = (booted.runtime.broker().clone(), limits.clone());
+    let (broker, most) = (booted.runtime.broker().clone(), limits);
     let call =
         ToolCall { server: server.to_owned(), tool: tool.to_owned(), arguments, notation: Notation::Json };
     let line = ToolLine::on_terminal();

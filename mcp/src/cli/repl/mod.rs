@@ -264,7 +264,7 @@ impl Repl {
     fn has(&self, name: &str) -> bool {
         let mut found = false;
         self.session.contents(|contents| {
-            found = contents.bindings.iter().any(|(known, _)| known.to_string() == name);
+            found = contents.bindings.iter().any(|(known, _)| **known == *name);
         });
         found
     }

@@ -247,7 +247,7 @@ mod tests {
                 CachedProgram::new(program, Box::default(), CheckedLists::default()),
             );
         }
-        let mut left = |used: &[&str]| {
+        let left = |used: &[&str]| {
             used.iter().for_each(|source| assert!(cache.get(key, source, &catalog).is_some(), "{source}"));
             cache.evict_unused();
             let inner = cache.inner.locked();

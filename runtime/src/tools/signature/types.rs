@@ -3,6 +3,7 @@
 use super::alternative::{Constraint, Plain};
 use super::variants::Variants;
 use serde_json::Value as Json;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 /// Limit of named schemas in a document.
@@ -129,9 +130,9 @@ impl TypeUses {
             *counts.entry(id).or_default() += 1;
             if inside.iter().any(|(around, _)| *around == Some(id)) {
                 uses.recursive.insert(id);
-            } else if !sizes.contains_key(&id) {
+            } else if let Entry::Vacant(size) = sizes.entry(id) {
                 let all = variants.definition(id);
-                sizes.insert(id, all.len());
+                size.insert(all.len());
                 inside.push((Some(id), direct(variants, &all)));
             }
         }

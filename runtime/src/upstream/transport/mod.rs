@@ -7,7 +7,7 @@
 //!
 //! - [`connection`]: the trait of a server that was reached. [`events`]: what a server says unasked.
 //! - [`stdio`]: a child process. [`http`]: a remote server. [`local`]: tools that the configuration defines.
-//! [`unusable`]: an entry that cannot be used.
+//!   [`unusable`]: an entry that cannot be used.
 //! - [`pace`], [`throttle`]: how fast a server is listened to and logged.
 
 pub(crate) mod connection;
