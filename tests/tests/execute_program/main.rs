@@ -1,5 +1,6 @@
 //! Promises of `execute_program`, the tool that runs Python scripts.
 
+mod content_table;
 mod python;
 mod python_content;
 mod python_document;
