@@ -6,7 +6,7 @@ mod document_section;
 
 use document_section::{assert_section, head, row};
 use ptc_tests::binary::run_ptc;
-use ptc_tests::serve::Server;
+use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::Upstreams;
 use ptc_tests::web::{WebServer, stateless_body, stateless_headers};
 use serde_json::{Value, json};
@@ -55,8 +55,8 @@ fn cell(name: &str, parts: &Value, blocks: usize) -> String {
     let count = count.as_u64().unwrap();
     assert!(count == 0 || count == blocks as u64, "{name}: {parts}");
     let content = if count > 0 { format!(", content of {count}") } else { String::new() };
-    let blocks = value.as_array().map(|blocks| format!("the {} blocks", blocks.len()));
-    format!("{}{content}", blocks.unwrap_or_else(|| format!("`{value}`")))
+    let value = if value.is_array() { "its blocks".to_owned() } else { format!("`{value}`") };
+    value + &content
 }
 
 /// The cells of a result in every front end that is a tool.
@@ -68,6 +68,9 @@ fn cells(name: &str, result: &Value, call: Call<'_>) -> [String; 4] {
         "[(:value r) (count (:content r)) (or (nil? (:content r)) (= (:content r) (get all \"content\")))]";
     let program = call("lisp_eval", lisp(parts));
     let shown = call("lisp_eval", lisp("r"));
+    for uri in ["file:///x", "file:///y", "file:///z"].into_iter().filter(|uri| quoted.contains(uri)) {
+        assert!(text_of(&shown).contains(uri), "{name}: {shown}");
+    }
     let code = format!(
         "import json\nall = json.loads({quoted})\nr = await mcp__probe__echo(result=all)\nb = await content_of(mcp__probe__echo(result=all))\n\
          same = b == all['content'] or (len(b), 'structuredContent' in all) == (1, True)\nprint(json.dumps([r, len(b), same]))"
