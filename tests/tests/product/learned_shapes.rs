@@ -1,5 +1,7 @@
 //! Shapes of results are learned across runs of the program, and nothing else of the results is stored.
 
+#![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
+
 use ptc_tests::binary::{Finished, ptc, run};
 use ptc_tests::serve::Server;
 use ptc_tests::upstreams::{ConfigFile, Upstreams, table_server};

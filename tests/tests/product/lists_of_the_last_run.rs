@@ -1,6 +1,8 @@
 //! What a client reads of the servers before they have started: the lists of the last run, and one notification when
 //! they were wrong.
 
+#![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
+
 use ptc_tests::binary::ptc;
 use ptc_tests::serve::Server;
 use ptc_tests::upstreams::{probe_server, stdio};

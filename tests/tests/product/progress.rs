@@ -1,5 +1,7 @@
 //! Progress of upstream tools reaches the client while the tools work, and only the client that asks for it.
 
+#![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
+
 use ptc_tests::binary::ptc;
 use ptc_tests::serve::Server;
 use ptc_tests::terminal::Terminal;

@@ -1,5 +1,7 @@
 //! The start of a server is not the program's time, and messages about time name what set it.
 
+#![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
+
 use ptc_tests::binary::{build_dir, eval, run_ptc};
 use ptc_tests::processes::eventually;
 use ptc_tests::serve::{Server, text_of};

@@ -1,5 +1,7 @@
 //! `ptc up`: servers keep their state between commands, calls are quick, and nothing is left when the process is killed.
 
+#![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
+
 use ptc_tests::binary::{Finished, ptc, run};
 use serde_json::{Value, json};
 use std::fs;

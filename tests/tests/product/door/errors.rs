@@ -1,5 +1,7 @@
 //! Errors of commands: exit codes as documented, no text of programs, names and remedies.
 
+#![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
+
 use ptc_tests::binary::{Finished, ptc, run, run_ptc};
 use serde_json::{Value, json};
 use std::fs;

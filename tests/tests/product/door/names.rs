@@ -1,5 +1,7 @@
 //! Variables and files work under their names and their older names; the newer one wins.
 
+#![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
+
 use ptc_tests::binary::{Finished, ptc, run, run_ptc};
 use serde_json::{Value, json};
 use std::fs;

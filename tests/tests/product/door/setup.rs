@@ -1,5 +1,7 @@
 //! The first commands: `add` in each form, `install` with the client's own servers, OpenAPI in one line.
 
+#![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
+
 use ptc_tests::binary::{Finished, ptc, run};
 use serde_json::{Value, json};
 use std::fs;
