@@ -6,13 +6,19 @@
 
 use super::{Agent, AgentFailure, AgentMode, AgentReason, feedback};
 use crate::guest::lisp::card;
+use crate::guest::lisp::discovery::matching_tools;
 use crate::secrets::SecretRegistry;
-use crate::tools::text::{one_line, signature};
-use crate::tools::{Catalog, HOST, UpstreamTool, typed};
+use crate::tools::text::{one_line, signature, tool_line as summary_line};
+use crate::tools::visible::shown_name;
+use crate::tools::{Catalog, CatalogServer, HOST, UpstreamTool, typed};
 use serde_json::{Map, Value as Json};
 
 /// Length limit of a description, in characters.
 const DESCRIPTION: usize = 200;
+/// Size limit of the list of tools, in bytes.
+const TOOLS_BYTES: usize = 8_000;
+/// Limit of the tools that are shown because they match the mission.
+const MOST_MATCHES: usize = 30;
 /// How many keys of a context are shown, and the length limit of each sample in characters.
 const KEYS: usize = 40;
 const SAMPLE: usize = 120;
@@ -125,20 +131,10 @@ pub(super) fn first_message(
         part(&mut text, "# Namespaces\n", namespaces);
     }
     if let Some(catalog) = catalog {
-        let lines: Vec<String> = catalog
-            .servers()
-            .map(|server| {
-                let description = server.description.as_deref().unwrap_or_default();
-                let colon = if description.is_empty() { "" } else { ": " };
-                let count = match &server.tools {
-                    Some(tools) => format!("{} tools", tools.len()),
-                    None => "not started yet".to_owned(),
-                };
-                format!("- {}{colon}{} ({count})", server.name, one_line(description, DESCRIPTION))
-            })
-            .collect();
+        let lines: Vec<String> = catalog.servers().map(server_line).collect();
         if !lines.is_empty() {
             part(&mut text, "# Servers\n", &lines.join("\n"));
+            tools_of_servers(&mut text, catalog, mission);
         }
     }
     if !context.is_empty() {
@@ -153,6 +149,46 @@ pub(super) fn first_message(
         part(&mut text, "# Answer\n", &answer);
     }
     text
+}
+
+/// One line about a server, as in `- shop: Orders and customers (12 tools)`.
+fn server_line(server: &CatalogServer) -> String {
+    let purpose = server.purpose().unwrap_or_default();
+    let colon = if purpose.is_empty() { "" } else { ": " };
+    let count = match server.described() {
+        Some(tools) => format!("{} tools", tools.len()),
+        None => "not started yet".to_owned(),
+    };
+    format!("- {}{colon}{} ({count})", server.name, one_line(&purpose, DESCRIPTION))
+}
+
+/// Lists the tools of all servers as `dir` does, while they fit; else those that match the mission best.
+fn tools_of_servers(text: &mut String, catalog: &Catalog, mission: &str) {
+    let line = |server: &str, tool: &UpstreamTool| {
+        summary_line(&format!("{server}/{}", shown_name(&tool.name)), tool)
+    };
+    let lists = || catalog.servers().filter_map(|server| Some((server, server.described()?)));
+    let all: Vec<String> =
+        lists().flat_map(|(server, tools)| tools.iter().map(|tool| line(&server.name, tool))).collect();
+    if all.iter().map(|line| line.len() + 1).sum::<usize>() <= TOOLS_BYTES {
+        if !all.is_empty() {
+            part(text, "# Tools of the servers\n", &all.join("\n"));
+        }
+        return;
+    }
+    let (mut left, mut best) = (TOOLS_BYTES, Vec::new());
+    for (server, tool) in matching_tools(lists(), mission).into_iter().take(MOST_MATCHES) {
+        let line = line(server, tool);
+        if line.len() >= left {
+            break;
+        }
+        left -= line.len() + 1;
+        best.push(line);
+    }
+    if !best.is_empty() {
+        let title = format!("# Tools that match the mission best, {} of {}\n", best.len(), all.len());
+        part(text, &title, &best.join("\n"));
+    }
 }
 
 /// One line about a tool, as in `(tool/find {:words string}) => [{:id integer}]  Finds things.`

@@ -50,7 +50,8 @@ fn a_task_is_solved_over_the_servers() {
         (&json!(1), &json!(false))
     );
     let prompt = &model.prompts()[0];
-    assert!(prompt.contains("Who is the customer?") && prompt.contains("This is your last turn"), "{prompt}");
+    assert!(prompt.contains("Who is the customer?") && prompt.contains("3 turns left"), "{prompt}");
+    assert!(prompt.contains("# Tools of the servers\nshop/get_customer {:id string}"), "{prompt}");
 }
 
 #[test]
@@ -70,7 +71,7 @@ fn turns_retries_and_constraints_are_kept_to() {
     assert_eq!(told["warnings"], json!([{"code": "unsupported_constraint", "detail": "tone"}]));
     assert!(told.get("program").is_none());
     let one_turn = ModelServer::with_programs(&["(def n 1)"]);
-    let mut server = started(&config, &one_turn, &["--aggregator-read-only"]);
+    let mut server = started(&config, &one_turn, &["--aggregator-read-only", "--agentic-max-turns", "1"]);
     let result = task(&mut server, json!({"task": "?"}));
     assert_eq!(
         (&result["isError"], &result["structuredContent"]["reason"]),

@@ -24,7 +24,7 @@ limit_table! {
     /// The limits of a task.
     TaskLimits;
     /// Replies of the model.
-    max_turns: Positive = 1, "agentic-max-turns", "ptc_max_turns_exceeded";
+    max_turns: Positive = 3, "agentic-max-turns", "ptc_max_turns_exceeded";
     /// Replies beyond those, each for repairing a program that failed.
     retry_turns: Count = 0, "agentic-retry-turns", "ptc_max_turns_exceeded";
     /// Wall clock of a task.

@@ -41,7 +41,8 @@ pub(super) async fn search(
     let servers = catalog
         .servers()
         .filter(|server| word.as_ref().is_none_or(|word| find(&server.name).is_some_and(|one| one.is(word))));
-    let found = matching_tools(servers, &query);
+    let listed = servers.filter_map(|server| Some((server, server.tools.as_ref()?)));
+    let found = matching_tools(listed, &query);
     let limit = usize::try_from(given.number("limit").unwrap_or(RESULTS)).unwrap_or(usize::MAX);
     let results: Vec<Value> = found
         .iter()

@@ -153,16 +153,14 @@ fn score(query: &Query, server: &CatalogServer, tool: &UpstreamTool) -> u32 {
     hints + query.score([&*server.name, &*tool.name].into_iter(), texts(tool).chain(keys))
 }
 
-/// The tools of these servers that match a query, best first, with the names of their servers. The order is
+/// The tools of these lists that match a query, best first, with the names of their servers. The order is
 /// that of `(apropos query)`.
 pub fn matching_tools<'c>(
-    servers: impl Iterator<Item = &'c CatalogServer>,
+    servers: impl Iterator<Item = (&'c CatalogServer, &'c Arc<ToolList>)>,
     text: &str,
 ) -> Vec<(&'c str, &'c Arc<UpstreamTool>)> {
     let query = Query::new(text);
-    let tools = servers.flat_map(|server| {
-        server.tools.iter().flat_map(|tools| tools.iter()).map(move |tool| (server, tool))
-    });
+    let tools = servers.flat_map(|(server, tools)| tools.iter().map(move |tool| (server, tool)));
     let mut found: Vec<_> = tools
         .map(|(server, tool)| (Reverse(score(&query, server, tool)), &*server.name, tool))
         .filter(|(Reverse(score), ..)| *score > 0)
