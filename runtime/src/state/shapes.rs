@@ -1,7 +1,8 @@
 //! Remembers the shapes of the results that tools without an output schema have given.
 //!
 //! They are known in this process at once. With a store they are also written to it, in the background; no call waits
-//! for that. What is written holds no value, no key that may be data, and no key that only one map had.
+//! for that. What is written holds no value, and of the keys that look like names of fields those that were in several
+//! different results or that the tool itself names.
 
 use super::{Kind, ServerKey, StateStore, digest};
 use crate::secrets::SecretRegistry;
@@ -10,7 +11,7 @@ use crate::tasks::{self, TaskOwner};
 use crate::tools::shape::{Given, Learned, observe};
 use crate::tools::{SeenResults, UpstreamTool};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -203,7 +204,8 @@ impl ShapeMemory {
             shapes.is_unwritten = false;
             for (name, known) in &mut shapes.tools {
                 known.join_with(stored.tools.remove(name));
-                let learned = known.learned.clone().confirmed();
+                let words = known.tool.upgrade().map(|tool| words_of(&tool)).unwrap_or_default();
+                let learned = known.learned.clone().confirmed(&|key| words.contains(key));
                 let tool = StoredTool { digest: known.digest.clone(), seen: known.seen, learned };
                 stored.tools.insert(name.clone(), tool);
             }
@@ -271,6 +273,14 @@ impl StoredShapes {
             (total, left) = (total - bytes, left - 1);
         }
     }
+}
+
+/// The words that a tool says about itself, among which may be names of fields.
+fn words_of(tool: &UpstreamTool) -> HashSet<String> {
+    let schemas = serde_json::to_string(&(&tool.input_schema, &tool.output_schema)).unwrap_or_default();
+    let is_end = |mark: char| !mark.is_alphanumeric() && !matches!(mark, '_' | '-' | '$' | '@');
+    let said = [tool.description.as_deref().unwrap_or_default(), &schemas];
+    said.into_iter().flat_map(|text| text.split(is_end)).map(str::to_owned).collect()
 }
 
 /// The digest of what a tool says about itself.

@@ -27,7 +27,8 @@ impl Bank {
         let mut all = Map::new();
         for (server, tables) in servers {
             let names = tables.as_object().unwrap().keys();
-            let tool = |name: &String| json!({ "description": "Rows.", "args": {}, "rows": name });
+            let tool =
+                |name: &String| json!({ "description": "Rows.", "args": { "n": "integer" }, "rows": name });
             let tools: Map<String, Value> = names.map(|name| (name.clone(), tool(name))).collect();
             all.insert((*server).into(), json!({ "tables": tables, "tools": tools, "as": "text" }));
         }
@@ -69,8 +70,8 @@ fn stored(folder: &Path) -> String {
 
 fn transactions() -> Value {
     json!({ "list_transactions": [
-        { "id": 1, "sender": "me", "amount": 12.5, "note": null },
-        { "id": 2, "sender": "GB29NWBK60161331926819", "amount": 3.25, "note": "rent for March" },
+        { "n": 1, "sender": "me", "amount": 12.5, "note": null },
+        { "n": 2, "sender": "GB29NWBK60161331926819", "amount": 3.25, "note": "rent for March" },
     ] })
 }
 
@@ -81,9 +82,12 @@ fn a_later_run_knows_the_shape() {
     for _ in 0..2 {
         bank.eval("(count (:value (tool/call 'bank/list_transactions {})))", &[]);
     }
+    // The tool itself names `n`. The other keys may be data: no process saw them in two different results.
+    assert_eq!(bank.returns("list_transactions", &[]), "\"Returns (seen 2 times, 2 to 3 items): [object]\"");
+    bank.eval("(mapv (fn [n] (:ok (tool/call 'bank/list_transactions {:n n}))) [1 2])", &[]);
     assert_eq!(
         bank.returns("list_transactions", &[]),
-        "\"Returns (seen 2 times, 2 to 3 items): [{:amount float :id int :note string|nil :sender string}]\""
+        "\"Returns (seen 4 times, 1 to 3 items): [{:amount float :n int :note string|nil :sender string}]\""
     );
     let stored = stored(bank.state.path());
     assert!(stored.contains("sender") && stored.contains("shapes/"), "{stored}");
@@ -127,10 +131,23 @@ fn token(mut seed: u64, alphabet: &str, length: usize) -> String {
 
 const ALNUM: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// Secrets in the forms in which services hand them out, and personal data that may be keys.
+const WORDS: [&str; 16] = [
+    "river", "stone", "maple", "garden", "winter", "copper", "velvet", "lantern", "harbor", "meadow",
+    "orchard", "pepper", "saddle", "timber", "violet", "walnut",
+];
+const SYLLABLES: [&str; 16] =
+    ["mo", "ri", "la", "ne", "su", "to", "vi", "lo", "mar", "ren", "sil", "tan", "ul", "or", "il", "nor"];
+
+/// Three of these, other ones for each number below 4,096.
+fn three(number: u64, of: [&str; 16], between: &str) -> String {
+    let part = |place: u32| of[usize::try_from(number >> (4 * place)).unwrap() % 16];
+    [part(0), part(1), part(2)].join(between)
+}
+
+/// Secrets in the forms in which services hand them out, personal data that may be keys, and words.
 fn secret(number: u64) -> String {
     let digits = |length| token(number, "0123456789", length);
-    match number % 10 {
+    match number % 16 {
         0 => format!("sk_live_{}", token(number, ALNUM, 24)),
         1 => format!("ghp_{}", token(number, ALNUM, 36)),
         2 => format!("AKIA{}", token(number, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 16)),
@@ -145,29 +162,33 @@ fn secret(number: u64) -> String {
         6 => format!("{}@{}.example", token(number, "abcdefghijklmnop", 8), token(number + 1, "abcdefgh", 5)),
         7 => format!("DE{}", digits(20)),
         8 => token(number, "abcdefghijklmnopqrstuvwxyz", 16),
+        9 => format!("{}+/{}==", token(number, ALNUM, 20), token(number + 1, ALNUM, 20)),
+        10 => three(number, WORDS, "-"),
+        11 => three(number, WORDS, "_"),
+        12 => three(number, WORDS, " "),
+        13 => three(number, SYLLABLES, ""),
+        14 => format!("user_{}", three(number, SYLLABLES, "")),
         _ => token(number, ALNUM, 20),
     }
 }
 
+/// Every secret is in one result, as a value and as a key: alone, next to names, in several rows.
 #[test]
 fn a_thousand_secrets_leave_no_trace() {
     let secrets: Vec<String> = (0..1_000).map(secret).collect();
-    // Each as a value, and each as a key: alone, among names, in a dictionary.
-    let row = |at: usize, secret: &String| match at % 3 {
-        0 => json!({ secret.as_str(): { "limit": 1 } }),
-        1 => json!({ "id": 1, "name": "x", secret.as_str(): true }),
-        _ => json!({ "owners": { secret.as_str(): [1] } }),
+    let row = |at: usize| {
+        let (n, secret) = (at % 2, secrets[at].as_str());
+        match at / 2 % 3 {
+            0 => json!({ "n": n, "note": secret, "owners": { secret: { "limit": 1 } } }),
+            1 => json!({ "n": n, "note": secret, secret: true }),
+            _ => {
+                json!({ "n": n, "note": secret, "owners": [{ "id": 1, secret: 1 }, { "id": 2, secret: 2 }] })
+            }
+        }
     };
-    // The shapes of at most 512 tools of a server are remembered.
-    let mut tables = [Value::default(), Value::default(), Value::default()];
-    for (at, secret) in secrets.iter().enumerate() {
-        let row = row(at / 3, secret);
-        tables[at % 3][format!("rows_{at}")] = json!([row.clone(), row]);
-    }
-    let values: Vec<Value> = secrets.iter().map(|secret| json!({ "id": 1, "token": secret })).collect();
-    tables[0]["values"] = values.into();
-    let [a, b, c] = &tables;
-    let bank = Bank::with(&[("a", a), ("b", b), ("c", c)]);
+    let tables: Map<String, Value> =
+        (0..500).map(|at| (format!("rows_{at}"), json!([row(2 * at), row(2 * at + 1)]))).collect();
+    let bank = Bank::new(&tables.into());
     let mut server = Server::from_command({
         let mut arguments = vec!["serve"];
         arguments.extend(bank.config.flags(&["--max-upstream-calls", "5000", "--timeout", "120s"]));
@@ -175,20 +196,18 @@ fn a_thousand_secrets_leave_no_trace() {
         command.env("XDG_STATE_HOME", bank.state.path());
         command
     });
-    // Each tool twice, so that every key is confirmed.
-    for (index, name) in ["a", "b", "c"].into_iter().enumerate() {
-        let program = format!(
-            "(let [names (conj (mapv (fn [n] (str \"rows_\" (+ {index} (* 3 n)))) (range 333)) {:?})]
-               (count (filter :ok (pmap (fn [n] (tool/call {{:server {name:?} :tool n :args {{}}}})) (into names names)))))",
-            ["values", "rows_1", "rows_2"][index],
-        );
-        let answer = server.text(&program);
-        assert!(answer.starts_with("668"), "{answer}");
-    }
+    // The same result twice, and another one of the same tool.
+    let answer = server.text(
+        "(count (filter :ok (pmap (fn [[at n]] (tool/call {:server \"bank\" :tool (str \"rows_\" at) :args {:n n}}))
+           (for [at (range 500) n [0 0 1]] [at n]))))",
+    );
+    assert!(answer.starts_with("1500"), "{answer}");
     assert_eq!(server.end(), Some(0));
     let stored = stored(&bank.state.path().join("ptc/shapes"));
     assert!(["rows_3", "rows_4", "rows_5"].iter().all(|tool| stored.contains(tool)), "nothing was learned");
-    assert!(stored.contains("\"token\""), "{}", stored.len());
+    // A map with a key that looks like data keeps no name: of every third tool that is the map with the note.
+    let notes = stored.matches("\"note\"").count();
+    assert!((334..500).contains(&notes), "{notes}");
     let found: Vec<&String> = secrets.iter().filter(|secret| stored.contains(secret.as_str())).collect();
     assert!(found.is_empty(), "{} of {}: {found:?}", found.len(), secrets.len());
 }

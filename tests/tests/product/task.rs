@@ -51,7 +51,7 @@ fn a_task_is_solved_over_the_servers() {
     );
     let prompt = &model.prompts()[0];
     assert!(prompt.contains("Who is the customer?") && prompt.contains("3 turns left"), "{prompt}");
-    assert!(prompt.contains("# Tools of the servers\nshop/get_customer {:id string}"), "{prompt}");
+    assert!(prompt.contains("shop/get_customer {:id string} - One customer"), "{prompt}");
 }
 
 #[test]

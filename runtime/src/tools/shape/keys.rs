@@ -240,7 +240,6 @@ mod tests {
             "correcthorsebatterystaple",
             "beeainsspebahitx",
             "TfjcaziMf5LuPjLASOtq",
-            "bvcovemorninuuny",
             "ykXnuofrktfZXwccHgIj",
         ] {
             assert!(!is_name(data), "{data}");

@@ -39,8 +39,25 @@ const DEEPEST: usize = 6;
 /// Limit of the weight of all shapes of a tool, about 20 bytes each.
 const HEAVIEST: usize = 1_024;
 
-/// Number of maps that must have had a key before it counts as confirmed.
-const CONFIRMED: u8 = 2;
+/// In how many results a key was. Results with the same bytes count once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Evidence {
+    /// In the one with this digest.
+    One(u64),
+    /// In several different ones.
+    Several,
+}
+
+impl Evidence {
+    /// What was stored had been seen in several.
+    fn stored() -> Evidence {
+        Evidence::Several
+    }
+
+    fn join(self, other: Evidence) -> Evidence {
+        if self == other { self } else { Evidence::Several }
+    }
+}
 
 /// The types of scalars that were seen, as a set of bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,9 +124,12 @@ enum Items {
     Any,
 }
 
-/// The members of maps, from the most to the least that is known.
+/// The members of maps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum MapShape {
+    /// Nothing is known of the members yet. Joined with another shape it is that one.
+    #[serde(rename = "u")]
+    Unknown,
     /// Records: keys are names.
     #[serde(rename = "k")]
     Record(BTreeMap<String, Member>),
@@ -128,13 +148,8 @@ struct Member {
     is_optional: bool,
     #[serde(rename = "v")]
     shape: Shape,
-    /// How many maps had it, up to [`CONFIRMED`]. What was stored was confirmed.
-    #[serde(skip, default = "confirmed")]
-    maps: u8,
-}
-
-fn confirmed() -> u8 {
-    CONFIRMED
+    #[serde(skip, default = "Evidence::stored")]
+    evidence: Evidence,
 }
 
 impl Shape {
@@ -179,7 +194,7 @@ impl Shape {
                     members.values_mut().for_each(|member| member.shape.truncate(levels - 1));
                 }
                 (MapShape::Dictionary(values), _) => values.truncate(levels - 1),
-                (MapShape::Any, _) => {}
+                (MapShape::Unknown | MapShape::Any, _) => {}
             }
         }
     }
@@ -197,25 +212,31 @@ impl Shape {
                 members.values().fold(1usize, |sum, member| sum.saturating_add(1 + below(&member.shape)))
             }
             MapShape::Dictionary(values) if levels > 0 => 1 + MOST_KEYS.saturating_mul(1 + below(values)),
-            MapShape::Record(_) | MapShape::Dictionary(_) | MapShape::Any => 1,
+            MapShape::Record(_) | MapShape::Dictionary(_) | MapShape::Unknown | MapShape::Any => 1,
         });
         list.saturating_add(map).saturating_add(1)
     }
 
-    /// Without the keys of records that only one map had.
-    fn keep_confirmed(&mut self) {
+    /// Without the keys of records that were in one result only, unless they are named. Of a record with more such keys
+    /// than others nothing is left: its keys may be data.
+    fn keep_confirmed(&mut self, is_named: &dyn Fn(&str) -> bool) {
         if let Some(list) = &mut self.list
             && let Items::Of(items) = &mut list.items
         {
-            items.keep_confirmed();
+            items.keep_confirmed(is_named);
         }
-        match self.map.as_deref_mut() {
-            Some(MapShape::Record(members)) => {
-                members.retain(|_, member| member.maps >= CONFIRMED);
-                members.values_mut().for_each(|member| member.shape.keep_confirmed());
+        let Some(map) = self.map.as_deref_mut() else { return };
+        match map {
+            MapShape::Record(members) => {
+                let all = members.len();
+                members.retain(|name, member| member.evidence == Evidence::Several || is_named(name));
+                members.values_mut().for_each(|member| member.shape.keep_confirmed(is_named));
+                if 2 * members.len() < all {
+                    *map = MapShape::Unknown;
+                }
             }
-            Some(MapShape::Dictionary(values)) => values.keep_confirmed(),
-            Some(MapShape::Any) | None => {}
+            MapShape::Dictionary(values) => values.keep_confirmed(is_named),
+            MapShape::Unknown | MapShape::Any => {}
         }
     }
 }
@@ -223,6 +244,7 @@ impl Shape {
 impl MapShape {
     fn join(self, other: MapShape) -> MapShape {
         match (self, other) {
+            (MapShape::Unknown, map) | (map, MapShape::Unknown) => map,
             (MapShape::Any, _) | (_, MapShape::Any) => MapShape::Any,
             (MapShape::Dictionary(one), MapShape::Dictionary(other)) => MapShape::Dictionary(one.join(other)),
             (MapShape::Dictionary(values), MapShape::Record(members))
@@ -242,7 +264,7 @@ impl MapShape {
                         Some(known) => Member {
                             is_optional: known.is_optional | member.is_optional,
                             shape: known.shape.join(member.shape),
-                            maps: known.maps.saturating_add(member.maps).min(CONFIRMED),
+                            evidence: known.evidence.join(member.evidence),
                         },
                     };
                     one.insert(name, joined);
@@ -330,10 +352,11 @@ impl Learned {
         self
     }
 
-    /// Without the keys that only one map had: such a key may be data, like the number of a session.
-    pub(crate) fn confirmed(mut self) -> Learned {
-        self.shape.keep_confirmed();
-        self.tables.values_mut().for_each(Shape::keep_confirmed);
+    /// As it may be stored: without the keys that were in one result only, unless the tool itself names them. Such a
+    /// key may be data, like the name of a session.
+    pub(crate) fn confirmed(mut self, is_named: &dyn Fn(&str) -> bool) -> Learned {
+        self.shape.keep_confirmed(is_named);
+        self.tables.values_mut().for_each(|rows| rows.keep_confirmed(is_named));
         self
     }
 }

@@ -2,12 +2,13 @@
 
 use super::keys::is_name;
 use super::table::table;
-use super::{Items, Learned, Lengths, MOST_KEYS, MapShape, Member, Scalars, Shape};
+use super::{Evidence, Items, Learned, Lengths, MOST_KEYS, MapShape, Member, Scalars, Shape};
 use crate::secrets::SecretRegistry;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Limit of examined items of a list, and of examined members of a dictionary.
 const ITEMS: usize = 64;
@@ -26,9 +27,22 @@ pub(crate) enum Given<'g> {
     JsonOrText(&'g str),
 }
 
+impl Given<'_> {
+    /// What it proves of its keys: that they were in this result.
+    fn evidence(&self) -> Evidence {
+        let bytes = match self {
+            Given::Json(json) => json,
+            Given::Text(text) | Given::JsonOrText(text) => text.as_bytes(),
+        };
+        let mut digest = DefaultHasher::new();
+        bytes.hash(&mut digest);
+        Evidence::One(digest.finish())
+    }
+}
+
 /// What one result shows. A secret that is the key of a map makes that map a dictionary, and is not stored.
 pub(crate) fn observe(given: &Given<'_>, secrets: &SecretRegistry) -> Learned {
-    let look = Look { secrets, left: Cell::new(VALUES) };
+    let look = Look { secrets, evidence: given.evidence(), left: Cell::new(VALUES) };
     let data = |shape| Learned { shape, ..Learned::default() }.bounded();
     let read = match given {
         Given::Json(json) => Some(look.json(json).unwrap_or_default()),
@@ -55,6 +69,7 @@ pub(crate) fn observe(given: &Given<'_>, secrets: &SecretRegistry) -> Learned {
 /// How a result is looked at.
 pub(super) struct Look<'s> {
     secrets: &'s SecretRegistry,
+    pub(super) evidence: Evidence,
     /// Values that may still be examined.
     left: Cell<usize>,
 }
@@ -72,7 +87,8 @@ impl Look<'_> {
     pub(super) fn map(&self, members: BTreeMap<String, Shape>) -> MapShape {
         let is_known = |name: &String| is_name(name) && self.secrets.scrub(name) == name.as_str();
         if members.keys().all(is_known) && !are_alike(&members) {
-            let member = |(name, shape)| (name, Member { is_optional: false, shape, maps: 1 });
+            let member =
+                |(name, shape)| (name, Member { is_optional: false, shape, evidence: self.evidence });
             return MapShape::record(members.into_iter().map(member).collect());
         }
         MapShape::Dictionary(members.into_values().fold(Shape::default(), Shape::join))

@@ -129,6 +129,8 @@ fn write_map(map: &MapShape, levels: usize, out: &mut String) {
             write(values, levels - 1, out);
             out.push('}');
         }
-        MapShape::Record(_) | MapShape::Dictionary(_) | MapShape::Any => out.push_str("object"),
+        MapShape::Record(_) | MapShape::Dictionary(_) | MapShape::Unknown | MapShape::Any => {
+            out.push_str("object");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::keys::is_heading;
 use super::observe::Look;
-use super::{MOST_KEYS, MapShape, Member, Scalars, Shape};
+use super::{Evidence, MOST_KEYS, MapShape, Member, Scalars, Shape};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -55,10 +55,12 @@ pub(super) fn table(text: &str, look: &Look<'_>) -> Option<(TableForm, Shape)> {
         return json_lines(&lines, look).map(|row| (TableForm::JsonLines, row));
     }
     if lines[0].trim_start().starts_with('|') {
-        return markdown(&lines).map(|row| (TableForm::Markdown, row));
+        return markdown(&lines, look.evidence).map(|row| (TableForm::Markdown, row));
     }
     let separators = [(TableForm::Tabs, '\t'), (TableForm::Commas, ','), (TableForm::Semicolons, ';')];
-    separators.into_iter().find_map(|(form, separator)| Some((form, separated(&lines, separator)?)))
+    separators
+        .into_iter()
+        .find_map(|(form, separator)| Some((form, separated(&lines, separator, look.evidence)?)))
 }
 
 fn json_lines(lines: &[&str], look: &Look<'_>) -> Option<Shape> {
@@ -68,7 +70,7 @@ fn json_lines(lines: &[&str], look: &Look<'_>) -> Option<Shape> {
 }
 
 /// `| a | b |`, a rule, and rows.
-fn markdown(lines: &[&str]) -> Option<Shape> {
+fn markdown(lines: &[&str], evidence: Evidence) -> Option<Shape> {
     let cells = |line: &&str| -> Vec<String> {
         line.trim().trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
     };
@@ -77,16 +79,16 @@ fn markdown(lines: &[&str]) -> Option<Shape> {
     let is_table = rule.iter().all(is_rule)
         && rule.len() == heading.len()
         && lines.iter().all(|line| line.trim_start().starts_with('|'));
-    is_table.then(|| row(heading))
+    is_table.then(|| row(heading, evidence))
 }
 
 /// Every line has as many cells as the heading, and more than one.
-fn separated(lines: &[&str], separator: char) -> Option<Shape> {
+fn separated(lines: &[&str], separator: char, evidence: Evidence) -> Option<Shape> {
     let heading = cells(lines.first()?, separator)?;
     let is_row = |line: &&&str| cells(line, separator).is_some_and(|cells| cells.len() == heading.len());
     let is_table = heading.len() > 1 && lines.iter().skip(1).filter(is_row).count() == lines.len() - 1;
     // Prose with commas has no heading of names.
-    (is_table && heading.iter().all(|cell| is_heading(cell))).then(|| row(heading))
+    (is_table && heading.iter().all(|cell| is_heading(cell))).then(|| row(heading, evidence))
 }
 
 /// The cells of a line. `None` when a quoted cell does not end on it.
@@ -104,13 +106,12 @@ fn cells(line: &str, separator: char) -> Option<Vec<String>> {
 }
 
 /// The shape of a row with these columns. Headings that are no names are not stored.
-fn row(heading: Vec<String>) -> Shape {
+fn row(heading: Vec<String>, evidence: Evidence) -> Shape {
     let cell = || Shape::scalar(Scalars::STRING);
     if heading.len() > MOST_KEYS || !heading.iter().all(|name| is_heading(name)) {
         return Shape::of_map(MapShape::Dictionary(cell()));
     }
-    // A heading stands above all rows of the table.
-    let member = |name| (name, Member { is_optional: false, shape: cell(), maps: super::CONFIRMED });
+    let member = |name| (name, Member { is_optional: false, shape: cell(), evidence });
     let members: BTreeMap<String, Member> = heading.into_iter().map(member).collect();
     Shape::of_map(MapShape::record(members))
 }

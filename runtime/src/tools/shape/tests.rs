@@ -181,13 +181,28 @@ fn confirm(learned: Learned) -> Learned {
 }
 
 #[test]
-fn a_key_of_one_map_alone_is_not_stored() {
-    let once = learn(&json!({"session": {"mekola": 1, "id": 2}}));
-    assert_eq!(once.clone().confirmed().rendered().as_deref(), Some("{}"));
-    let again = once.join(learn(&json!({"session": {"dorina": 1, "id": 2}})));
-    let stored = again.confirmed();
-    assert_eq!(stored.rendered().as_deref(), Some("{:session {:id int}}"));
-    assert!(!serde_json::to_string(&stored).unwrap().contains("mekola"));
+fn a_key_is_stored_when_several_results_have_it_or_the_tool_names_it() {
+    let stored = |learned: &Learned, named: &[&str]| {
+        learned.clone().confirmed(&|key| named.contains(&key)).rendered().unwrap()
+    };
+    let once = learn(&json!({"session": [{"mekola": 1, "id": 2}, {"mekola": 2, "id": 3}]}));
+    assert_eq!(stored(&once, &[]), "object");
+    assert_eq!(stored(&once, &["session", "id"]), "{:session [{:id int}]}");
+    let repeated = once.clone().join(once.clone());
+    assert_eq!(stored(&repeated, &[]), "object", "the same result again is no evidence");
+    let again = once.clone().join(learn(&json!({"session": [{"id": 2, "name": "x"}]})));
+    assert_eq!(stored(&again, &[]), "{:session [object]}", "more keys are unsure than sure");
+    let more = once.join(learn(&json!({"session": [{"mekola": 5, "dorina": 1, "id": 2}]})));
+    assert_eq!(stored(&more, &[]), "{:session [{:id int :mekola int}]}");
+    let table = text("id,mekola\n1,2\n");
+    assert_eq!(stored(&table, &[]), "string that is CSV object");
+    assert_eq!(
+        stored(&table.join(text("id,mekola\n1,3\n")), &[]),
+        "string that is CSV {:id string :mekola string}"
+    );
+    // What becomes known later is not optional.
+    let unknown = learn(&json!({"id": 1})).confirmed(&|_| false);
+    assert_eq!(unknown.join(learn(&json!({"id": 2}))).rendered().unwrap(), "{:id int}");
 }
 
 #[test]
