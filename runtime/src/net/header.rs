@@ -67,7 +67,14 @@ impl Headers {
         self.0.contains_key(name)
     }
 
-    /// All of them, for the wire.
+    /// Names and values in order, secrets included.
+    pub(crate) fn identity(&self) -> Vec<(&str, String)> {
+        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let mut all: Vec<_> = self.0.iter().map(|(name, value)| (name.as_str(), text(value))).collect();
+        all.sort_unstable();
+        all
+    }
+
     /// The names, in order.
     pub(crate) fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.0.keys().map(HeaderName::as_str).collect();
@@ -75,6 +82,7 @@ impl Headers {
         names
     }
 
+    /// All of them, for the wire.
     pub(super) fn map(&self) -> HeaderMap {
         self.0.clone()
     }

@@ -159,8 +159,7 @@ pub(crate) struct Supervision {
 impl Supervision {
     pub(crate) fn new(config: RuntimeConfig) -> Supervision {
         let guardian = if config.adopts_orphans { Guardian::adopting() } else { Guardian::default() };
-        let secrets = config.secrets.clone();
-        let state = config.state_folder.clone().map(|folder| Arc::new(StateStore::new(folder, secrets)));
+        let state = config.state_folder.clone().map(|folder| Arc::new(StateStore::new(folder)));
         let shapes = ShapeMemory::new(config.learned_shapes, state.clone(), config.secrets.clone());
         Supervision { config, guardian: Arc::new(guardian), state, shapes: Arc::new(shapes) }
     }
@@ -182,9 +181,9 @@ impl Supervision {
             StartPolicy::Lazy => false,
         };
         let tools = entry.tools.read_only(config.read_only);
-        let descriptor = entry.transport.descriptor();
-        self.shapes.add_server(&entry.name, &descriptor);
-        let memory = self.state.as_ref().map(|state| ListMemory::new(state, &entry.name, &descriptor));
+        let identity = entry.transport.identity();
+        self.shapes.add_server(&entry.name, &identity);
+        let memory = self.state.as_ref().map(|state| ListMemory::new(state, &entry.name, &identity));
         if let Some(listed) = memory.as_ref().and_then(ListMemory::last) {
             catalog.remember(&entry.name, ToolList::new(&entry.name, listed, &tools));
         }

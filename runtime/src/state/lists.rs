@@ -15,9 +15,9 @@ pub struct ListMemory {
 }
 
 impl ListMemory {
-    /// The memory of this server; `descriptor` says how it is reached.
-    pub fn new(store: &Arc<StateStore>, server: &str, descriptor: &Json) -> ListMemory {
-        ListMemory { store: store.clone(), key: store.key(server, descriptor) }
+    /// The memory of this server; `identity` says how it is reached, secrets included.
+    pub fn new(store: &Arc<StateStore>, server: &str, identity: &Json) -> ListMemory {
+        ListMemory { store: store.clone(), key: store.key(server, identity) }
     }
 
     /// The list of an earlier run, before any policy.

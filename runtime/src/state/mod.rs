@@ -10,7 +10,8 @@ mod lists;
 mod shapes;
 
 use crate::files::{self, FileAccess, LinkRule};
-use crate::secrets::{DocumentShape, SecretRegistry};
+use ring::hmac;
+use ring::rand::{SecureRandom, SystemRandom};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -18,6 +19,7 @@ use std::fmt::Write as _;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
 
 pub use lists::ListMemory;
@@ -26,6 +28,12 @@ pub(crate) use shapes::ShapeMemory;
 
 /// Size limit of a file. A larger one is neither written nor read.
 const FILE_BYTES: usize = 4 << 20;
+
+/// Size of the key of the digests.
+const SALT_BYTES: usize = 32;
+
+/// Part of a SHA-256 digest that names a file.
+const DIGEST_BYTES: usize = 16;
 
 /// Limit of the files of one kind. Those that were written longest ago are removed.
 const MOST_FILES: usize = 256;
@@ -40,11 +48,11 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 #[derive(Clone)]
 pub struct StateStore {
     folder: PathBuf,
-    secrets: SecretRegistry,
+    salt: OnceLock<hmac::Key>,
 }
 
-/// Names a configured server in the store: the same name with the same way to reach it. It is a digest, so it says
-/// nothing about either.
+/// Names a configured server in the store: the same name with the same way to reach it and the same secrets. It is a
+/// keyed digest, so it says nothing about them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServerKey(String);
 
@@ -68,15 +76,44 @@ impl Kind {
 
 impl StateStore {
     /// The store in this folder, which is created with the first write.
-    pub fn new(folder: PathBuf, secrets: SecretRegistry) -> StateStore {
-        StateStore { folder, secrets }
+    pub fn new(folder: PathBuf) -> StateStore {
+        StateStore { folder, salt: OnceLock::new() }
     }
 
-    /// The key of a server that is reached as `descriptor` says.
-    pub(crate) fn key(&self, server: &str, descriptor: &Json) -> ServerKey {
-        let descriptor = descriptor.to_string();
-        let said = format!("{server}\n{}", self.secrets.scrub_json(&descriptor, &DocumentShape::DATA));
-        ServerKey(digest(said.as_bytes()))
+    /// The key of a server with this identity (`Transport::identity`).
+    pub(crate) fn key(&self, server: &str, identity: &Json) -> ServerKey {
+        let tag =
+            hmac::sign(self.salt.get_or_init(|| self.salt()), format!("{server}\n{identity}").as_bytes());
+        ServerKey(hexadecimal(&tag.as_ref()[..DIGEST_BYTES]))
+    }
+
+    /// The key of all digests, which is stored with the first use. A file's name alone gives no way to test
+    /// guesses of a secret.
+    fn salt(&self) -> hmac::Key {
+        self.stored_salt().unwrap_or_else(|_| {
+            // Nothing can be stored in this folder, so another process finds nothing under this key.
+            let mut fresh = [0; SALT_BYTES];
+            let _ = SystemRandom::new().fill(&mut fresh);
+            hmac::Key::new(hmac::HMAC_SHA256, &fresh)
+        })
+    }
+
+    fn stored_salt(&self) -> io::Result<hmac::Key> {
+        let path = self.folder.join("salt");
+        let stored = || files::read(&path).ok().filter(|salt| salt.len() == 2 * SALT_BYTES);
+        let make = || {
+            let _lock = lock_in(&self.folder)?;
+            if let Some(salt) = stored() {
+                return Ok(salt);
+            }
+            let mut fresh = [0; SALT_BYTES];
+            SystemRandom::new().fill(&mut fresh).map_err(|_| io::ErrorKind::Other)?;
+            let salt = hexadecimal(&fresh).into_bytes();
+            files::replace(&path, &salt, LinkRule::Replace, FileAccess::Private)?;
+            Ok::<_, io::Error>(salt)
+        };
+        let salt = stored().map_or_else(make, Ok)?;
+        Ok(hmac::Key::new(hmac::HMAC_SHA256, &salt))
     }
 
     fn path(&self, kind: Kind, key: &ServerKey) -> PathBuf {
@@ -94,18 +131,7 @@ impl StateStore {
 
     /// Waits a moment for the right to change files of this kind, which one process has at a time.
     fn lock(&self, kind: Kind) -> io::Result<File> {
-        let folder = self.folder.join(kind.folder());
-        fs::create_dir_all(&folder)?;
-        let lock = files::open_to_lock(&folder.join("lock"))?;
-        let until = Instant::now() + LOCK_PATIENCE;
-        loop {
-            match lock.try_lock() {
-                Ok(()) => return Ok(lock),
-                Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOCK_PAUSE),
-                Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
-                Err(TryLockError::Error(error)) => return Err(error),
-            }
-        }
+        lock_in(&self.folder.join(kind.folder()))
     }
 
     /// Replaces the file, unless it has this content already.
@@ -121,6 +147,21 @@ impl StateStore {
             remove_oldest(folder);
         }
         Ok(())
+    }
+}
+
+/// Waits a moment for the lock of a folder, which is created if it is missing.
+fn lock_in(folder: &Path) -> io::Result<File> {
+    fs::create_dir_all(folder)?;
+    let lock = files::open_to_lock(&folder.join("lock"))?;
+    let until = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(lock),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
     }
 }
 
@@ -145,8 +186,11 @@ fn remove_oldest(folder: &Path) {
 
 /// The first 128 bits of the SHA-256 digest, in hexadecimal.
 fn digest(bytes: &[u8]) -> String {
-    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
-    digest.as_ref().iter().take(16).fold(String::new(), |mut text, byte| {
+    hexadecimal(&ring::digest::digest(&ring::digest::SHA256, bytes).as_ref()[..DIGEST_BYTES])
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
     })
@@ -173,7 +217,7 @@ mod tests {
     #[test]
     fn a_list_comes_back_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Arc::new(StateStore::new(folder.path().join("ptc"), SecretRegistry::new()));
+        let store = Arc::new(StateStore::new(folder.path().join("ptc")));
         let memory = |name: &str, command: &str| ListMemory::new(&store, name, &json!({"command": command}));
         assert!(memory("fs", "a").last().is_none());
         let list =
@@ -195,7 +239,7 @@ mod tests {
     #[test]
     fn the_number_of_files_is_bounded() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Arc::new(StateStore::new(folder.path().to_owned(), SecretRegistry::new()));
+        let store = Arc::new(StateStore::new(folder.path().to_owned()));
         for number in 0..MOST_FILES + 10 {
             ListMemory::new(&store, &format!("s{number}"), &Json::Null).keep(&listed(&["a"]));
         }

@@ -100,12 +100,12 @@ impl ShapeMemory {
     }
 
     /// Begins with what the store knows about this server. A server that had the name before is forgotten.
-    pub(crate) fn add_server(&self, server: &Arc<str>, descriptor: &serde_json::Value) {
+    pub(crate) fn add_server(&self, server: &Arc<str>, identity: &serde_json::Value) {
         let Some(store) = &self.store else {
             self.by_server.locked().remove(server);
             return;
         };
-        let key = store.key(server, descriptor);
+        let key = store.key(server, identity);
         let stored: StoredShapes = store.read(Kind::Shapes, &key).unwrap_or_default();
         let tools = stored.tools.into_iter().map(|(name, StoredTool { digest, seen, learned })| {
             let learned = learned.join(Learned::default());

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 The client starts this very file as `ptc serve`. Its configuration is copied beside itself (.ptc-backup) before it is
 changed; comments and everything else in it stay. With --project nothing is written outside of the working directory,
-wherever links in it lead. For Goose, whose files are not written, it says what to write. Exit
+wherever links in it lead. So --replace does not go with it: commands of a project would run in every folder. For Goose, whose files are not written, it says what to write. Exit
 codes: 0 written or there already, 2 there is another entry, or the client's file cannot be changed, 4 not written.")]
 pub struct InstallArgs {
     /// The client
@@ -62,6 +62,12 @@ fn clients() -> impl TypedValueParser<Value = Host> {
 
 /// Runs the command.
 pub fn run(args: &InstallArgs) -> Result<Exit, Abort> {
+    if args.replace && args.project {
+        return Err(Abort::usage(
+            "--replace does not go with --project: it would move the commands of this project into the configuration \
+             of ptc, where they run in every folder; `ptc add` gives ptc those that you trust",
+        ));
+    }
     let places = HostFolders::from_environment().ok_or_else(|| Abort::usage("HOME is not set"))?;
     let path = file_of(args.client, &places, args.project)?;
     // The project may be a checkout of other people's work, so its links must not lead a write outside of it.
@@ -117,9 +123,6 @@ impl ClientFile<'_> {
 /// The suffix of the backup's file name.
 const BACKUP: &str = ".ptc-backup";
 
-/// The suffix of the name of the file that says what `--replace` has moved.
-const MOVED: &str = ".ptc-moved";
-
 fn install(
     args: &InstallArgs,
     file: &ClientFile<'_>,
@@ -143,10 +146,10 @@ fn install(
     }
     let mut target = Target::read(Target::path(args.upstreams_config.as_deref())?, false)?;
     let own = OwnServers::find(client, path, places, &target);
-    let (new, moved) = match args.replace {
+    let (new, added) = match args.replace {
         true => {
-            let (new, moved) = own.move_to(&mut target, client, &new)?;
-            (new, Some(moved))
+            let (new, added) = own.move_to(&mut target, client, &new)?;
+            (new, Some(added))
         }
         false => (new, None),
     };
@@ -154,11 +157,10 @@ fn install(
     if let Some(old) = old.as_deref().filter(|_| !is_there || file.backup().is_none()) {
         file.keep(BACKUP, old.as_bytes())?;
     }
-    if let Some(moved) = moved {
-        moved.write(&beside(path, MOVED))?;
-    }
-    if new != text {
-        file.write(&new)?;
+    let write = || if new == text { Ok(()) } else { file.write(&new) };
+    match added {
+        None => write()?,
+        Some(added) => write_both(path, &target, added, write)?,
     }
     let label = client.label();
     let does = if is_there { "starts ptc already" } else { "will start ptc" };
@@ -166,7 +168,7 @@ fn install(
     let all: Vec<&str> = own.twice.iter().chain(&own.others).map(String::as_str).collect();
     match args.replace && !all.is_empty() {
         true => console::write_line(&format!("moved to {}: {}", target.path.display(), all.join(", ")))?,
-        false => own.advice(client).map_or(Ok(()), |advice| console::write_line(&advice))?,
+        false => own.advice(client, args.project).map_or(Ok(()), |advice| console::write_line(&advice))?,
     }
     let project = if args.project { " --project" } else { "" };
     console::write_line(&format!(
@@ -176,28 +178,88 @@ fn install(
     Ok(Exit::Ok)
 }
 
-/// Restores the backup if the file has not changed since, or cannot be read any more. Otherwise removes only
-/// the entry.
+/// Adds servers to the configuration of `ptc`, then changes the client's file with `write`. When that fails, the
+/// configuration is as before.
+fn write_both(
+    path: &Path,
+    target: &Target,
+    added: Map<String, Value>,
+    write: impl Fn() -> Result<(), Abort>,
+) -> Result<(), Abort> {
+    let names: Vec<String> = added.keys().cloned().collect();
+    let earlier = Moved::record(path, target, added)?;
+    target
+        .write()
+        .and_then(|()| {
+            write().inspect_err(|_| {
+                // The first error is the one to report.
+                for name in &names {
+                    target.remove(name);
+                }
+                let _ = target.write();
+            })
+        })
+        .inspect_err(|_| {
+            let _ = earlier.map_or_else(|| Moved::forget(path), |earlier| earlier.write());
+        })
+}
+
+/// Takes the entry out of the client's file, and the servers that `--replace` moved out of the configuration of `ptc`.
+/// Both are computed before one is written. When the second write fails, the client's file is as before.
 fn undo(args: &InstallArgs, file: &ClientFile<'_>, now: Option<String>) -> Result<Exit, Abort> {
     let path = file.path;
-    let not_there = || Abort::usage(format!("{} has no entry {NAME}", path.display()));
-    let now = now.ok_or_else(not_there)?;
+    let now = now.ok_or_else(|| no_entry(path))?;
+    // Nothing of a project is moved, and a project must not have anything removed.
+    let moved = if args.project { None } else { Moved::read(path)? };
+    let back = moved.as_ref().map(Moved::taken_back).transpose()?;
+    let Undone { text, is_backup, said } = undone(args.client, file, &now, moved.is_some())?;
+    file.write(&text)?;
+    if let Some((target, names)) = back {
+        if !names.is_empty() {
+            target.write().inspect_err(|_| drop(file.write(&now)))?;
+            let (label, names) = (args.client.label(), names.join(", "));
+            console::write_line(&format!("{label} starts these itself again: {names}"))?;
+        }
+        Moved::forget(path)?;
+    }
+    if is_backup {
+        file.remove_backup()?;
+    }
+    console::write_line(&said)?;
+    Ok(Exit::Ok)
+}
+
+fn no_entry(path: &Path) -> Abort {
+    Abort::usage(format!("{} has no entry {NAME}", path.display()))
+}
+
+/// The client's file without `ptc`.
+struct Undone {
+    text: String,
+    /// It is the backup, which is not needed any more.
+    is_backup: bool,
+    /// What the user reads.
+    said: String,
+}
+
+/// The backup if the file has not changed since, or cannot be read any more. Otherwise the present text without the
+/// entry.
+fn undone(client: Host, file: &ClientFile<'_>, now: &str, was_moved: bool) -> Result<Undone, Abort> {
+    let path = file.path;
     let before = file.backup();
-    let current = match entries(args.client, &now) {
-        Ok(entries) => entries.get(NAME).cloned().ok_or_else(not_there)?,
+    let current = match entries(client, now) {
+        Ok(entries) => entries.get(NAME).cloned().ok_or_else(|| no_entry(path))?,
         Err(error) => {
-            let Some(before) = before.filter(|before| entries(args.client, before).is_ok()) else {
+            let Some(text) = before.filter(|before| entries(client, before).is_ok()) else {
                 return Err(Abort::usage(format!("{}: {error}; it is left as it is", path.display())));
             };
             let aside = file.keep(".ptc-unreadable", &files::read(path)?)?;
-            file.write(&before)?;
-            file.remove_backup()?;
-            console::write_line(&format!(
+            let said = format!(
                 "{} was not readable ({error}): it is as it was before ptc was installed; what it held is in {}",
                 path.display(),
                 aside.display()
-            ))?;
-            return Ok(Exit::Ok);
+            );
+            return Ok(Undone { text, is_backup: true, said });
         }
     };
     if !starts_ptc(&current, None) {
@@ -206,37 +268,21 @@ fn undo(args: &InstallArgs, file: &ClientFile<'_>, now: Option<String>) -> Resul
             "the entry {NAME} of {path} starts something else; it is left as it is"
         )));
     }
-    let servers = |text: &str| entries(args.client, text).unwrap_or_default();
-    let taken = missing(&before.as_deref().map(servers).unwrap_or_default(), &servers(&now));
+    let servers = |text: &str| entries(client, text).unwrap_or_default();
+    let taken = missing(&before.as_deref().map(servers).unwrap_or_default(), &servers(now));
     let replaced = |before: &str| {
-        let text = with(args.client, before, &current)?;
-        if taken.is_empty() { Ok(text) } else { without_all(args.client, &text, &taken) }
+        let text = with(client, before, &current)?;
+        if taken.is_empty() { Ok(text) } else { without_all(client, &text, &taken) }
     };
-    let moved_file = beside(path, MOVED);
-    let was_moved = moved_file.exists();
-    match before.filter(|before| replaced(before).is_ok_and(|text| text == now)) {
-        Some(before) => {
-            file.write(&before)?;
-            file.remove_backup()?;
-        }
-        None => {
-            let mut text = without(args.client, &now, &current).map_err(Abort::usage)?;
-            if was_moved {
-                text = with_all(args.client, &text, &taken).map_err(Abort::usage)?;
-            }
-            file.write(&text)?;
-        }
+    let said = format!("{} does not start ptc any more: {}", client.label(), path.display());
+    if let Some(text) = before.filter(|before| replaced(before).is_ok_and(|text| text == now)) {
+        return Ok(Undone { text, is_backup: true, said });
     }
-    let back = Moved::undo(&moved_file)?;
-    if !back.is_empty() {
-        console::write_line(&format!(
-            "{} starts these itself again: {}",
-            args.client.label(),
-            back.join(", ")
-        ))?;
+    let mut text = without(client, now, &current).map_err(Abort::usage)?;
+    if was_moved {
+        text = with_all(client, &text, &taken).map_err(Abort::usage)?;
     }
-    console::write_line(&format!("{} does not start ptc any more: {}", args.client.label(), path.display()))?;
-    Ok(Exit::Ok)
+    Ok(Undone { text, is_backup: false, said })
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {

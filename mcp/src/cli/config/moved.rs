@@ -10,6 +10,8 @@ use crate::redact;
 use ptc_runtime::files::{self, FileAccess, LinkRule};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The servers that a client starts itself.
@@ -44,7 +46,7 @@ impl OwnServers {
     }
 
     /// What a user has to know about them.
-    pub(super) fn advice(&self, client: Host) -> Option<String> {
+    pub(super) fn advice(&self, client: Host, of_project: bool) -> Option<String> {
         let (label, key) = (client.label(), client.key());
         let names = |names: &[String]| names.join(", ");
         let said = match (self.twice.as_slice(), self.others.as_slice()) {
@@ -58,6 +60,7 @@ impl OwnServers {
             ),
         };
         Some(match client.format().syntax {
+            _ if of_project => format!("{said}\n  `ptc add` gives ptc those that you trust"),
             Syntax::Json | Syntax::JsonWithProjects => {
                 format!(
                     "{said}\n  `ptc install {key} --replace` leaves all of them to ptc, `--undo` takes that back"
@@ -69,14 +72,13 @@ impl OwnServers {
         })
     }
 
-    /// Copies them into the configuration of `ptc`, and returns the file of the client without them. Nothing is written
-    /// to that yet.
+    /// Adds them to `target`, and returns the text of the client's file without them. Writes nothing.
     pub(super) fn move_to(
         &self,
         target: &mut Target,
         client: Host,
         text: &str,
-    ) -> Result<(String, Moved), Abort> {
+    ) -> Result<(String, Map<String, Value>), Abort> {
         let key = client.format().key;
         if !matches!(client.format().syntax, Syntax::Json | Syntax::JsonWithProjects) {
             let label = client.label();
@@ -86,42 +88,90 @@ impl OwnServers {
         }
         let file = JsonFile::read(text).map_err(Abort::usage)?;
         target.set_as_hosts(&self.import.servers)?;
-        target.write()?;
         for name in self.twice.iter().chain(&self.others) {
             file.remove(key, name);
         }
-        let added = self.import.servers.keys().cloned().collect();
-        Ok((file.text(), Moved { target: std::path::absolute(&target.path)?, added }))
+        Ok((file.text(), self.import.servers.clone()))
     }
 }
 
-/// What `--replace` added to the configuration of `ptc`: it is kept next to the backup of the client's file.
+/// What `--replace` added to the configuration of `ptc` for one file of a client. The record is private, and lies in the
+/// state folder: a file next to the client's could come from a checkout.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Moved {
+    /// The client's file.
+    client: PathBuf,
+    /// The configuration of `ptc`.
     target: PathBuf,
-    added: Vec<String>,
+    /// The servers as they were added.
+    added: Map<String, Value>,
 }
 
 impl Moved {
-    pub(super) fn write(&self, path: &Path) -> Result<(), Abort> {
-        let text = serde_json::to_string(self).map_err(std::io::Error::from)?;
-        write_file(path, &text, LinkRule::Replace, FileAccess::Private)
+    /// The record for this file of a client, if there is one.
+    pub(super) fn read(client: &Path) -> Result<Option<Moved>, Abort> {
+        let (client, path) = (std::path::absolute(client)?, Moved::path(client)?);
+        let unreadable = |why: String| Abort::usage(format!("{}: {why}", path.display()));
+        match files::read_text(&path) {
+            Ok(text) => match serde_json::from_str::<Moved>(&text) {
+                Ok(moved) => Ok(Some(moved).filter(|moved| moved.client == client)),
+                Err(why) => Err(unreadable(why.to_string())),
+            },
+            // A state folder that is no folder holds no records.
+            Err(why) if matches!(why.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+            Err(why) => Err(unreadable(why.to_string())),
+        }
     }
 
-    /// Takes the servers out of the configuration of `ptc` again, if `--replace` added any.
-    pub(super) fn undo(path: &Path) -> Result<Vec<String>, Abort> {
-        let is_link = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
-        let Ok(text) = files::read_text(path) else { return Ok(Vec::new()) };
-        let Some(moved) = serde_json::from_str::<Moved>(&text).ok().filter(|_| !is_link) else {
-            return Ok(Vec::new());
-        };
-        let target = Target::read(moved.target, false)?;
-        let removed: Vec<String> = moved.added.into_iter().filter(|name| target.remove(name)).collect();
-        if !removed.is_empty() {
-            target.write()?;
+    /// Records that these servers are added to `target`, with those of an earlier time.
+    pub(super) fn record(
+        client: &Path,
+        target: &Target,
+        added: Map<String, Value>,
+    ) -> Result<Option<Moved>, Abort> {
+        let earlier = Moved::read(client)?;
+        let path = std::path::absolute(&target.path)?;
+        if let Some(earlier) = earlier.as_ref().filter(|earlier| earlier.target != path) {
+            return Err(Abort::usage(format!(
+                "an earlier --replace moved servers of this file to {}: take that back with --undo first",
+                earlier.target.display()
+            )));
         }
-        std::fs::remove_file(path)?;
-        Ok(removed)
+        let mut all = earlier.as_ref().map(|earlier| earlier.added.clone()).unwrap_or_default();
+        all.extend(added);
+        Moved { client: std::path::absolute(client)?, target: path, added: all }.write()?;
+        Ok(earlier)
+    }
+
+    pub(super) fn write(&self) -> Result<(), Abort> {
+        let text = serde_json::to_string(self).map_err(std::io::Error::from)?;
+        write_file(&Moved::path(&self.client)?, &text, LinkRule::Replace, FileAccess::Private)
+    }
+
+    pub(super) fn forget(client: &Path) -> Result<(), Abort> {
+        Ok(std::fs::remove_file(Moved::path(client)?)?)
+    }
+
+    /// The configuration of `ptc` without the servers that are still as they were added, and their names. Writes
+    /// nothing.
+    pub(super) fn taken_back(&self) -> Result<(Target, Vec<String>), Abort> {
+        let target = Target::read(self.target.clone(), false)?;
+        let now = target.entries();
+        let is_ours = |(name, entry): &(&String, &Value)| now.get(*name) == Some(*entry);
+        let names: Vec<String> = self.added.iter().filter(is_ours).map(|(name, _)| name.clone()).collect();
+        for name in &names {
+            target.remove(name);
+        }
+        Ok((target, names))
+    }
+
+    /// The record's file, named after a digest of the client's file.
+    fn path(client: &Path) -> Result<PathBuf, Abort> {
+        let state = files::state_folder().ok_or_else(|| Abort::usage("HOME is not set"))?;
+        let client = std::path::absolute(client)?;
+        let digest = ring::digest::digest(&ring::digest::SHA256, client.as_os_str().as_bytes());
+        let name: String = digest.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        Ok(state.join("moved").join(format!("{name}.json")))
     }
 }
 

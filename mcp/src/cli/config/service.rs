@@ -89,7 +89,7 @@ fn schema_url(schema: &SchemaSource) -> Option<&Url> {
 fn lines(inspected: &OpenApiInspection) -> Vec<String> {
     let OpenApiInspection { info, tools, left_out, .. } = inspected;
     let shown = one_line(&tools.join(", "), LINE);
-    let mut lines = vec![format!("{info}: {} tools: {shown}", tools.len())];
+    let mut lines = vec![format!("{}: {} tools: {shown}", one_line(info, LINE), tools.len())];
     if !left_out.is_empty() {
         lines.push(format!("left out: {}", left_out.len()));
     }

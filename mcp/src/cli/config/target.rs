@@ -5,13 +5,46 @@ use crate::import::edit::JsonFile;
 use ptc_runtime::config::{self, Shape};
 use ptc_runtime::files::{self, FileAccess, LinkRule};
 use serde_json::{Map, Value};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// A configuration file of `ptc` before a change.
 pub(super) struct Target {
     pub(super) path: PathBuf,
     file: JsonFile,
-    links: LinkRule<'static>,
+    links: Links,
+}
+
+/// Where links of the file may lead.
+enum Links {
+    /// The file is replaced without being read, so a link is replaced instead of followed.
+    Replaced,
+    /// The file is the user's own.
+    Anywhere,
+    /// The file may be one of a checkout, which must not lead what is written to another place.
+    Within(PathBuf),
+}
+
+impl Links {
+    fn for_path(path: &Path) -> std::io::Result<Links> {
+        let own = config::default_file();
+        let folder = |path: &Path| path.parent().map(Path::to_owned);
+        let is_own = config::find(&[]).iter().any(|used| used == path)
+            || own.is_some_and(|own| folder(&own) == folder(path));
+        let is_below = path.is_relative() && !path.components().any(|part| part == Component::ParentDir);
+        Ok(match folder(path) {
+            _ if is_own => Links::Anywhere,
+            Some(folder) if !is_below => Links::Within(folder),
+            _ => Links::Within(std::env::current_dir()?),
+        })
+    }
+
+    fn rule(&self) -> LinkRule<'_> {
+        match self {
+            Links::Replaced => LinkRule::Replace,
+            Links::Anywhere => LinkRule::Follow,
+            Links::Within(folder) => LinkRule::Within(folder),
+        }
+    }
 }
 
 /// Every shape; those of the hosts come first.
@@ -31,6 +64,9 @@ impl Target {
 
     /// Reads the file. One that does not exist, or is to be replaced, counts as empty.
     pub(super) fn read(path: PathBuf, replace: bool) -> Result<Target, Abort> {
+        let links = if replace { Links::Replaced } else { Links::for_path(&path)? };
+        files::settle(&path, links.rule())
+            .map_err(|error| Abort::usage(format!("{}: {error}", path.display())))?;
         let text = match files::read_text(&path) {
             _ if replace => String::new(),
             Ok(text) => text,
@@ -39,8 +75,6 @@ impl Target {
         };
         let file = JsonFile::read(&text)
             .map_err(|error| Abort::usage(format!("{}: {error}; it is left as it is", path.display())))?;
-        // The file is replaced without being read, so a link is replaced instead of followed.
-        let links = if replace { LinkRule::Replace } else { LinkRule::Follow };
         Ok(Target { path, file, links })
     }
 
@@ -120,7 +154,7 @@ impl Target {
 
     /// Writes the file for its owner only, because it may hold secrets.
     pub(super) fn write(&self) -> Result<(), Abort> {
-        write_file(&self.path, &self.file.text(), self.links, FileAccess::Private)
+        write_file(&self.path, &self.file.text(), self.links.rule(), FileAccess::Private)
     }
 }
 

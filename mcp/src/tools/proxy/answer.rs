@@ -7,6 +7,7 @@ use crate::answer::caps::Profile;
 use crate::answer::outcome::{call_json, metrics, usage_json};
 use crate::answer::{CallSummary, Content, ToolResult};
 use ptc_runtime::outcome::{Ending, Outcome, RenderedValue};
+use ptc_runtime::tools::visible::visible;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -33,9 +34,9 @@ impl ProxyAnswer {
         ProxyAnswer { text, ..ProxyAnswer::default() }
     }
 
-    /// An answer of data, as JSON text.
+    /// An answer of data, as JSON text. Control characters are escaped, which keeps its meaning.
     pub(super) fn data(data: &Value) -> ProxyAnswer {
-        ProxyAnswer::text(data.to_string())
+        ProxyAnswer::text(visible(&data.to_string()).into_owned())
     }
 
     /// An answer of an upstream's blocks.

@@ -11,6 +11,7 @@ use crate::broker::{CallError, Pending, Permit, PreparedCall, Reserved, ToolBrok
 use crate::run::account::RunAccount;
 use crate::run::outcome::CallFault;
 use crate::tools::Notation;
+use crate::tools::visible::visible;
 use crate::upstream::Upstream;
 use ptc_vm::builtins::{HostFunction, ToolForm};
 use ptc_vm::value::map::MapNode;
@@ -195,7 +196,7 @@ pub(super) fn servers(cx: &mut Context, broker: &ToolBroker) -> Result<Value, Bo
         let status = broker.upstream(&server.name).map(|upstream| upstream.status());
         let count = server.tools.as_ref().map_or(0, |tools| tools.len());
         let description = match server.about() {
-            Some(text) => cx.host_text(&text)?,
+            Some(text) => cx.host_text(&visible(&text))?,
             None => Value::Nil,
         };
         let mut entries = vec![
@@ -210,7 +211,7 @@ pub(super) fn servers(cx: &mut Context, broker: &ToolBroker) -> Result<Value, Bo
         if let Some(status) = status {
             entries.push(("state", cx.host_text(status.state.name())?));
             if let Some(error) = status.error {
-                entries.push(("error", cx.host_text(&broker.secrets().scrub(&error))?));
+                entries.push(("error", cx.host_text(&visible(&broker.secrets().scrub(&error)))?));
             }
         }
         let mut row = MapNode::with_capacity(entries.len());

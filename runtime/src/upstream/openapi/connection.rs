@@ -51,6 +51,14 @@ impl Transport for OpenApiSpec {
             "operations": self.include })
     }
 
+    fn identity(&self) -> Value {
+        let document = match &self.schema {
+            super::SchemaSource::Url(url) => url.to_string(),
+            super::SchemaSource::File(path) => path.display().to_string(),
+        };
+        json!({ "descriptor": self.descriptor(), "document": document, "headers": self.headers.identity() })
+    }
+
     fn remedy(&self, error: &str) -> String {
         super::remedy(error)
     }

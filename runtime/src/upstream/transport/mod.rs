@@ -56,6 +56,12 @@ pub trait Transport: Any + Send + Sync {
         json!({ "type": "custom", "address": self.describe() })
     }
 
+    /// Everything that decides which server answers and for which account, as data. It holds secrets: only a keyed digest
+    /// of it leaves the process.
+    fn identity(&self) -> Value {
+        self.descriptor()
+    }
+
     /// Looks for the server at this moment, without starting it.
     fn locate(&self) -> Location {
         Location { kind: "address", place: Some(self.describe()) }

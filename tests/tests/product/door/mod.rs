@@ -1,6 +1,7 @@
 //! What a new user meets: names, help, exit codes, the first commands.
 
 mod background;
+mod checkout;
 mod errors;
 mod help;
 mod names;

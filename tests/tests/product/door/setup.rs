@@ -25,7 +25,7 @@ impl Home {
 
     fn run(&self, arguments: &[&str]) -> Finished {
         let mut command = ptc(arguments);
-        command.env_remove("XDG_CONFIG_HOME").env("HOME", self.0.path());
+        command.env_remove("XDG_CONFIG_HOME").env_remove("XDG_STATE_HOME").env("HOME", self.0.path());
         command.current_dir(self.path("project"));
         run(command, "")
     }
@@ -123,7 +123,7 @@ fn service() -> String {
     let header =
         json!([{ "name": "X-Key", "in": "header", "required": true, "schema": { "type": "string" } }]);
     let document = json!({
-        "openapi": "3.1.0", "info": { "title": "Tasks", "version": "1" }, "servers": [{ "url": "/v1" }],
+        "openapi": "3.1.0", "info": { "title": "Tasks\nforged", "version": "1" }, "servers": [{ "url": "/v1" }],
         "paths": {
             "/tasks": {
                 "get": { "operationId": "list_tasks", "tags": ["tasks"], "responses": ok },
@@ -171,6 +171,7 @@ fn a_service_is_added_in_one_line() {
     let document = format!("{address}/openapi.json");
     let said = home.ok(&["add", "api", "--openapi", &document]);
     assert!(said.contains("2 tools: list-tasks, list-users"), "{said}");
+    assert!(!said.lines().any(|line| line.starts_with("forged")), "{said}");
     assert!(said.contains("create_task may change something (POST)"), "{said}");
     assert!(said.contains("odd has unsupported header parameter"), "{said}");
     assert_eq!(home.json(OURS)["mcpServers"]["api"]["base_url"], format!("{address}/v1"));

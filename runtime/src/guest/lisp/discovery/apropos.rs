@@ -8,7 +8,7 @@ use super::LINE_TICKS;
 use super::local::{NameOrigin, Provider};
 use super::search::Query;
 use crate::tools::text::{SUMMARY, hints, one_line, tool_line};
-use crate::tools::visible::shown_name;
+use crate::tools::visible::{shown_name, visible_line};
 use crate::tools::{Catalog, CatalogServer, ToolList, UpstreamTool};
 use ptc_vm::{Context, Fault};
 use std::cmp::Reverse;
@@ -88,13 +88,15 @@ pub(crate) fn search(
     hits.truncate(limit);
     let mut lines = Vec::with_capacity(hits.len());
     for Hit { rank: (.., server, name), found } in hits {
-        lines.push(match found {
+        let line = match found {
             Found::Line(line) => line,
             Found::Tool(tool) => {
                 cx.tick(LINE_TICKS)?;
                 tool_line(&format!("{server}/{}", shown_name(&name)), tool)
             }
-        });
+        };
+        // A name of a server may hold anything.
+        lines.push(visible_line(&line).into_owned());
     }
     Ok(Matches { lines, unsearched })
 }

@@ -2,6 +2,7 @@
 
 use crate::broker::WorldFault;
 use crate::run::outcome::CallFault;
+use crate::tools::visible::visible_line;
 use ptc_vm::{Fault, Reason};
 
 /// The form in which a program gets the results of its calls.
@@ -15,6 +16,8 @@ pub(crate) enum ResultForm {
 
 /// The fault for a failed call; `called` is its `server/tool`.
 pub(crate) fn value_fault(called: &str, WorldFault { reason, message }: &WorldFault) -> Box<Fault> {
+    // Texts of servers must not begin a line of the answer, nor move a cursor.
+    let (called, message) = (visible_line(called), visible_line(message));
     let fault = match reason {
         CallFault::ToolError => Fault::new(Reason::ToolError, format_args!("{called}: {message}")),
         CallFault::CapExhausted => {

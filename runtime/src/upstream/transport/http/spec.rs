@@ -69,6 +69,10 @@ impl Transport for HttpSpec {
         json!({ "type": "remote", "url": self.address(), "headers": self.headers.names() })
     }
 
+    fn identity(&self) -> Value {
+        json!({ "descriptor": self.descriptor(), "url": self.url.as_str(), "headers": self.headers.identity() })
+    }
+
     fn remedy(&self, error: &str) -> String {
         let address = self.address();
         if error.contains("http 401") && error.contains(OAUTH) {

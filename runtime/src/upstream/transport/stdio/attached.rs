@@ -44,6 +44,10 @@ impl Transport for AttachedSpec {
         self.inner.descriptor()
     }
 
+    fn identity(&self) -> Value {
+        self.inner.identity()
+    }
+
     fn locate(&self) -> Location {
         self.inner.locate()
     }

@@ -48,6 +48,15 @@ impl Transport for StdioSpec {
             "cwd": self.directory })
     }
 
+    /// With the working folder: arguments may name files in it, and programs look there for their packages.
+    fn identity(&self) -> Value {
+        let mut variables: Vec<_> =
+            self.variables.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+        variables.sort_unstable();
+        let folder = std::path::absolute(self.directory.as_deref().unwrap_or(Path::new("."))).ok();
+        json!({ "descriptor": self.descriptor(), "folder": folder, "env": variables })
+    }
+
     fn locate(&self) -> Location {
         Location { kind: "command", place: self.resolve().map(|path| path.display().to_string()) }
     }
