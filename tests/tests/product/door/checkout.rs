@@ -1,5 +1,7 @@
 //! Files of a checkout decide nothing outside of it: the user's configuration, remembered lists, texts for the model.
 
+#![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
+
 use ptc_tests::binary::{Finished, ptc, run};
 use serde_json::{Value, json};
 use std::fs;
