@@ -146,13 +146,18 @@ async fn operations_are_tools_like_any_other() {
     let outcome = run(&runtime, "(doc 'obs/get-trace)").await;
     let doc = format!("{doc}{}", outcome.prints.join("\n"));
     assert!(
-        doc.contains(":trace_id string :verbose boolean?") && doc.contains("Result<[{:id string"),
+        doc.contains(":trace_id string :verbose boolean?")
+            && doc.contains("Result<[Trace]>")
+            && doc.contains("Trace = {:id string"),
         "{doc}"
     );
     let meta = value(&runtime, "(let [m (meta 'obs/get-trace)] [(get-in m [\"_ptc\" \"operationId\"]) (get m \"kind\") (get m \"effect\")])").await;
     assert_eq!(meta, r#"["getTrace" "openapi-tool" "read"]"#);
     let listed = value(&runtime, "(dir 'obs)").await;
-    assert!(listed.contains("list-traces - Lists traces.") && !listed.contains("drop"), "{listed}");
+    assert!(
+        listed.contains("list-traces {") && listed.contains(" - Lists traces") && !listed.contains("drop"),
+        "{listed}"
+    );
     runtime.shutdown().await;
 }
 
@@ -453,7 +458,7 @@ async fn names_may_be_told_and_harmless_oddities_are_taken() {
     let runtime = Service::new(&server.url(""), &document(paths), members).runtime().await;
     let listed = value(&runtime, "(dir 'obs)").await;
     assert!(
-        ["\"get-c", "\"list-all", "\"list-others - Others."].iter().all(|name| listed.contains(name)),
+        ["\"get-c {}", "\"list-all {}", "\"list-others {} - Others"].iter().all(|name| listed.contains(name)),
         "{listed}"
     );
     runtime.shutdown().await;

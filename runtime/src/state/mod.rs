@@ -136,9 +136,12 @@ impl StateStore {
 
     /// Replaces the file, unless it has this content already.
     fn write<T: Serialize>(&self, kind: Kind, key: &ServerKey, facts: &T) -> io::Result<()> {
-        let content = serde_json::to_vec(facts)?;
-        let path = self.path(kind, key);
-        if content.len() > FILE_BYTES || files::read(&path).is_ok_and(|old| old == content) {
+        let mut content = Bounded::default();
+        if let Err(error) = serde_json::to_writer(&mut content, facts) {
+            return if content.is_full { Ok(()) } else { Err(error.into()) };
+        }
+        let (content, path) = (content.bytes, self.path(kind, key));
+        if files::read(&path).is_ok_and(|old| old == content) {
             return Ok(());
         }
         let is_new = fs::symlink_metadata(&path).is_err();
@@ -146,6 +149,28 @@ impl StateStore {
         if is_new && let Some(folder) = path.parent() {
             remove_oldest(folder);
         }
+        Ok(())
+    }
+}
+
+/// The content of a file: fails when it becomes longer than a file may be, which costs no more than that.
+#[derive(Default)]
+struct Bounded {
+    bytes: Vec<u8>,
+    is_full: bool,
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.is_full = self.bytes.len() + bytes.len() > FILE_BYTES;
+        if self.is_full {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }

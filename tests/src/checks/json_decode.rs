@@ -140,9 +140,9 @@ fn same(cx: &mut Context, ours: &Value, theirs: &Theirs) -> bool {
                 && ours.iter().zip(theirs).all(|(ours, theirs)| same(cx, &ours, theirs))
         }
         (Value::Map(ours), Theirs::Object(theirs)) => {
-            // The first of equal keys counts.
-            let first = |index: usize| !theirs[..index].iter().any(|(key, _)| *key == theirs[index].0);
-            let distinct: Vec<usize> = (0..theirs.len()).filter(|&index| first(index)).collect();
+            // The last of equal keys counts.
+            let last = |index: usize| !theirs[index + 1..].iter().any(|(key, _)| *key == theirs[index].0);
+            let distinct: Vec<usize> = (0..theirs.len()).filter(|&index| last(index)).collect();
             ours.len() == distinct.len()
                 && distinct.iter().all(|&index| {
                     let (key, value) = &theirs[index];

@@ -51,7 +51,7 @@ async fn a_namespace_and_a_server_of_one_name_are_both_told() {
     let runtime = with_servers(CRM, &["crm"]).await;
     let told = value(&runtime, "(doc 'crm)").await;
     assert!(told.starts_with("\"crm\\nDescription: CRM helpers."), "{told}");
-    let server = "\\n\\nServer crm\\nTools: 3, found by (apropos \\\"words\\\" {:load true})\\n";
+    let server = "\\n\\nServer crm\\nTools: 3, found by (apropos \\\"words\\\" {:load true})\"";
     assert!(told.contains(server), "{told}");
     let runtime = with_servers("(ns m) (defn f [] 1)", &["crm"]).await;
     let told = value(&runtime, "(doc 'crm)").await;

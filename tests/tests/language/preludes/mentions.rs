@@ -44,7 +44,7 @@ fn a_host_keeps_exports_out_of_descriptions_and_not_from_programs() {
     let mut server = Server::start(&["--prelude", &crm, "--prelude-discoverable", "crm"]);
     assert_eq!(server.text("crm/page-size"), "50");
     assert_eq!(server.text("(map :visibility (vals (ns-publics 'crm)))").matches(":discoverable").count(), 5);
-    assert_eq!(server.text("(first (apropos \"search\"))"), "\"prelude: crm/search - Search users.\"");
+    assert_eq!(server.text("(first (apropos \"search\"))"), "<text>\nprelude: crm/search - Search users.");
     server.end();
     // An unknown name is reported, and so is a helper.
     for name in ["crm/serach", "hr", "crm/normalize-id", ""] {

@@ -19,7 +19,7 @@ fn a_program_calls_an_export_that_calls_a_server() {
     assert_eq!(text_of(&server.run(program)), "\"Ada\"");
     assert_eq!(
         server.text("(first (apropos \"user\"))"),
-        "\"prelude: crm/get-user - Return a CRM user by id.\""
+        "<text>\nprelude: crm/get-user - Return a CRM user by id."
     );
     server.end();
 }
