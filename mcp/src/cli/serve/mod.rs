@@ -41,7 +41,7 @@ Over standard input and output:
 stdout carries MCP messages, one a line; logs go to stderr. At the end of input,
 requests in flight are answered within 2 s, then the server exits with 0.
 SIGINT, SIGTERM and SIGHUP do the same; a second one ends it at once. Over HTTP SIGHUP
-reads configuration, tokens and certificate again, and no run notices.
+reads configuration, tokens and certificate again.
 
 Configuration files as hosts write them (`mcpServers`) may be edited at any time: servers
 that are new or changed start, those that are gone end after their calls in flight, the
