@@ -11,8 +11,10 @@ use ptc_runtime::outcome::CallFault;
 use ptc_runtime::run::account::RunAccount;
 use ptc_runtime::tools::{Notation, WrongCall, qualified_name};
 use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// The host functions of one script.
@@ -27,6 +29,42 @@ pub struct Host {
     pub retained: RetainedResults,
     /// The script's output so far.
     pub received: Arc<ReceivedOutput>,
+}
+
+/// Longest text of a discovery request in bytes. It is compared with many names.
+const LONGEST_WORDS: usize = 1_000;
+
+/// Most arguments of a call. Only what is inside of them may be large.
+const MOST_ARGUMENTS: usize = 1_000;
+
+/// Most bytes of the names of arguments in a message.
+const NAMES_SHOWN: usize = 1_000;
+
+/// The arguments of a call by name; `None` when there are too many.
+struct FewArguments<'a>(Option<BTreeMap<String, &'a RawValue>>);
+
+impl<'de> Deserialize<'de> for FewArguments<'de> {
+    fn deserialize<D: Deserializer<'de>>(arguments: D) -> Result<FewArguments<'de>, D::Error> {
+        struct Few;
+        impl<'de> Visitor<'de> for Few {
+            type Value = FewArguments<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut given: A) -> Result<FewArguments<'de>, A::Error> {
+                let mut few = BTreeMap::new();
+                while few.len() <= MOST_ARGUMENTS {
+                    let Some((name, value)) = given.next_entry()? else { return Ok(FewArguments(Some(few))) };
+                    few.insert(name, value);
+                }
+                while given.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(FewArguments(None))
+            }
+        }
+        arguments.deserialize_map(Few)
+    }
 }
 
 /// A discovery request.
@@ -51,6 +89,12 @@ impl Host {
                 "the discovery budget of {limit} operations is used up; keep what tools() and help() have said"
             ));
         }
+        if let DiscoveryRequest::Tools(text) | DiscoveryRequest::Help(text) = request
+            && text.len() > LONGEST_WORDS
+        {
+            let got = text.len();
+            return Err(format!("tools() and help() take at most {LONGEST_WORDS} bytes of text, got {got}"));
+        }
         let found = match request {
             DiscoveryRequest::Tools(words) => serde_json::to_string(&self.functions.search(words)),
             DiscoveryRequest::Help(name) => {
@@ -62,18 +106,15 @@ impl Host {
         found.map_err(|error| error.to_string())
     }
 
-    /// The message about a wrong call, as Python words it.
-    fn rejected(&self, function: &str, arguments: &RawValue, wrong: &WrongCall) -> String {
+    /// The message about a wrong call, as Python words it. `given` has the names of its arguments.
+    fn rejected(&self, function: &str, given: &[String], wrong: &WrongCall) -> String {
         let Some((known, target)) = self.functions.get(function).zip(self.functions.target(function)) else {
             return wrong.message.clone();
         };
-        let given: BTreeMap<String, &RawValue> = serde_json::from_str(arguments.get()).unwrap_or_default();
         let problem = wrong.problem(&target.server, &target.tool).unwrap_or(&wrong.message);
         let mut message = problem.to_owned();
-        let is_unknown = |name: &&str| {
-            !known.params.iter().any(|param| param == name) && !problem.contains(&format!("'{name}'"))
-        };
-        let unknown: Vec<&str> = given.keys().map(String::as_str).filter(is_unknown).collect();
+        let is_unknown = |name: &&str| !problem.contains(&format!("'{name}'"));
+        let unknown: Vec<&str> = given.iter().map(String::as_str).filter(is_unknown).collect();
         if !unknown.is_empty() {
             message.push_str(&format!("; unexpected keyword arguments: {}", unknown.join(", ")));
         }
@@ -87,14 +128,26 @@ impl Host {
         message
     }
 
-    /// The arguments under the names that the tool has for them.
-    fn named(&self, function: &str, arguments: &RawValue) -> Result<Option<String>, String> {
-        let Some(known) = self.functions.get(function) else { return Ok(None) };
-        let Ok(given) = serde_json::from_str::<BTreeMap<String, &RawValue>>(arguments.get()) else {
-            return Ok(None);
+    /// The arguments under the names that the tool has for them, and the names that it does not have.
+    fn named(&self, function: &str, arguments: String) -> Result<(String, Vec<String>), String> {
+        let Some(known) = self.functions.get(function) else { return Ok((arguments, Vec::new())) };
+        let given = match serde_json::from_str::<FewArguments<'_>>(&arguments) {
+            Ok(FewArguments(Some(given))) => given,
+            Ok(FewArguments(None)) => {
+                return Err(format!("'{function}' failed: it takes at most {MOST_ARGUMENTS} arguments"));
+            }
+            Err(_) => return Ok((arguments, Vec::new())),
         };
+        let mut room = NAMES_SHOWN;
+        let mut fits = |name: &&String| {
+            let fits = name.len() <= room;
+            room = room.saturating_sub(name.len());
+            fits
+        };
+        let unknown = given.keys().filter(|name| !known.params.contains(*name));
+        let unknown: Vec<String> = unknown.take_while(&mut fits).cloned().collect();
         if given.keys().all(|name| known.meant(name) == name) {
-            return Ok(None);
+            return Ok((arguments, unknown));
         }
         let mut named = BTreeMap::new();
         for (name, value) in &given {
@@ -102,7 +155,8 @@ impl Host {
                 return Err(format!("'{function}' failed: got multiple values for argument '{name}'"));
             }
         }
-        serde_json::to_string(&named).map(Some).map_err(|error| error.to_string())
+        let named = serde_json::to_string(&named).map_err(|error| error.to_string())?;
+        Ok((named, unknown))
     }
 
     /// Calls a function. A result that is too large is spilled if `keeps` is set or the configuration of its
@@ -110,20 +164,15 @@ impl Host {
     ///
     /// # Errors
     /// The `ToolError`: the tool failed, could not be reached, or was called wrongly.
-    pub async fn call(
-        &self,
-        function: &str,
-        arguments: &RawValue,
-        keeps: bool,
-    ) -> Result<Reply, CallFailure> {
+    pub async fn call(&self, function: &str, arguments: String, keeps: bool) -> Result<Reply, CallFailure> {
         let Some(target) = self.functions.target(function) else {
             return Err(format!("'{function}' is not available in execute_program").into());
         };
-        let named = self.named(function, arguments)?;
+        let (arguments, unknown) = self.named(function, arguments)?;
         let call = ToolCall {
             server: target.server.to_string(),
             tool: target.tool.to_string(),
-            arguments: named.unwrap_or_else(|| arguments.get().to_owned()),
+            arguments,
             notation: Notation::Python,
         };
         let payload = self.broker.call_keeping(&self.account, call, keeps).await;
@@ -131,7 +180,7 @@ impl Host {
             CallError::World(fault) if fault.reason == CallFault::ResponseTooLarge => {
                 fault.message + retained::ADVICE
             }
-            CallError::Wrong(wrong) => self.rejected(function, arguments, &wrong),
+            CallError::Wrong(wrong) => self.rejected(function, &unknown, &wrong),
             error => self.unanswered(error),
         });
         self.reply(function, result)
@@ -141,7 +190,7 @@ impl Host {
     ///
     /// # Errors
     /// As for [`Host::call`].
-    pub async fn request(&self, function: &str, arguments: &RawValue) -> Result<Reply, CallFailure> {
+    pub async fn request(&self, function: &str, arguments: &str) -> Result<Reply, CallFailure> {
         let failed = |why: String| CallFailure::from(format!("'{function}' failed: {why}"));
         let Request { server, target, arguments } = requests::parse(function, arguments).map_err(failed)?;
         let server = self.configured(&server);

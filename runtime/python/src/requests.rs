@@ -1,7 +1,6 @@
 //! The functions of scripts for resources and prompts: their names, their parameters, and how arguments are read.
 
 use ptc_runtime::tools::{CallTarget, ListKind};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -58,16 +57,22 @@ pub(crate) struct Request {
     pub(crate) arguments: String,
 }
 
+/// Longest arguments of a request in bytes. They are read into a tree, which may be much larger than its text.
+const LONGEST_ARGUMENTS: usize = 64 << 10;
+
 /// Reads a call of a function with `[[positional …], {named …}]`.
 ///
 /// # Errors
 /// The message of the script's `ToolError`.
-pub(crate) fn parse(function: &str, arguments: &RawValue) -> Result<Request, String> {
+pub(crate) fn parse(function: &str, arguments: &str) -> Result<Request, String> {
+    if arguments.len() > LONGEST_ARGUMENTS {
+        return Err(format!("its arguments are longer than {LONGEST_ARGUMENTS} bytes"));
+    }
     let known = FUNCTIONS.iter().find(|known| known.name == function);
     let RequestFunction { name, parameters, longest_subject, target } =
         known.ok_or_else(|| "there is no such function".to_owned())?;
-    let (positional, mut named): (Vec<Value>, Map<String, Value>) = serde_json::from_str(arguments.get())
-        .map_err(|error| format!("its arguments cannot be read: {error}"))?;
+    let (positional, mut named): (Vec<Value>, Map<String, Value>) =
+        serde_json::from_str(arguments).map_err(|error| format!("its arguments cannot be read: {error}"))?;
     let signature = || format!("Signature: {name}({})", parameters.join(", "));
     if positional.len() > parameters.len() {
         let (most, given) = (parameters.len(), positional.len());
@@ -104,8 +109,7 @@ mod tests {
     #[test]
     fn arguments_are_positional_or_named() {
         let read = |name: &str, arguments: &str| {
-            let raw = RawValue::from_string(arguments.to_owned()).unwrap();
-            parse(name, &raw).map(|request| (request.server, request.target, request.arguments))
+            parse(name, arguments).map(|request| (request.server, request.target, request.arguments))
         };
         let prompt = CallTarget::Prompt("p".into());
         let wanted = Ok(("s".to_owned(), prompt, r#"{"a":"b"}"#.to_owned()));

@@ -21,6 +21,9 @@ const PREVIEW: usize = 200;
 /// Longest name of a result in requests and messages.
 const LONGEST_NAME: usize = 64;
 
+/// Longest arguments of a method in bytes: a few numbers and a pattern.
+const LONGEST_ARGUMENTS: usize = 64 << 10;
+
 /// The methods of a spilled result, with their parameters.
 const METHODS: [(&str, &[&str]); 7] = [
     ("stat", &[]),
@@ -70,7 +73,7 @@ impl RetainedResults {
         account: &Arc<RunAccount>,
         name: &str,
         method: &str,
-        arguments: &RawValue,
+        arguments: &str,
     ) -> Result<String, String> {
         let failed = |why: String| format!("'{}.{}' failed: {why}", shown(name), shown(method));
         let look = plan(method, arguments).map_err(failed)?;
@@ -103,13 +106,17 @@ fn shown(name: &str) -> &str {
 }
 
 /// Parses a method call.
-fn plan(method: &str, arguments: &RawValue) -> Result<Look, String> {
+fn plan(method: &str, arguments: &str) -> Result<Look, String> {
     let names: Vec<&str> = METHODS.iter().map(|(name, _)| *name).collect();
     let known = METHODS.iter().find(|(name, _)| *name == method);
     let (_, parameters) =
         known.ok_or_else(|| format!("there is no such method; there are {}", names.join(", ")))?;
-    let (positional, named): (Vec<Value>, Map<String, Value>) = serde_json::from_str(arguments.get())
-        .map_err(|error| format!("its arguments cannot be read: {error}"))?;
+    if arguments.len() > LONGEST_ARGUMENTS {
+        let got = arguments.len();
+        return Err(format!("its arguments take at most {LONGEST_ARGUMENTS} bytes, got {got}"));
+    }
+    let (positional, named): (Vec<Value>, Map<String, Value>) =
+        serde_json::from_str(arguments).map_err(|error| format!("its arguments cannot be read: {error}"))?;
     if positional.len() > parameters.len() {
         let (most, given) = (parameters.len(), positional.len());
         return Err(format!("it takes {most} arguments ({}), got {given}", parameters.join(", ")));

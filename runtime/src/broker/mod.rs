@@ -38,9 +38,10 @@ use crate::spill::{LazySpillStore, SpillStore};
 use crate::state::{LearnedShapes, ShapeMemory};
 use crate::tools::{
     CallTarget, LookUp, Notation, SeenResults, ServerNames, SharedCatalog, UpstreamTool, WrongCall,
-    check_arguments,
+    check_arguments, is_small_tree,
 };
 use crate::upstream::{Upstream, UpstreamFault, UpstreamState};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -282,7 +283,8 @@ impl ToolBroker {
         start_all(account, missing.cloned().collect())
     }
 
-    /// Records a hash of the arguments in the ledger from now on. Equal arguments have equal hashes, in any notation.
+    /// Records a hash of the arguments in the ledger from now on. Equal arguments have equal hashes, in any notation. Of
+    /// arguments with a large tree the text is hashed.
     pub fn hash_arguments(&self) {
         self.hashes_arguments.store(true, Ordering::Relaxed);
     }
@@ -291,9 +293,15 @@ impl ToolBroker {
         if !self.hashes_arguments.load(Ordering::Relaxed) {
             return None;
         }
-        let mut arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;
-        arguments.sort_all_objects();
-        let digest = ring::digest::digest(&ring::digest::SHA256, arguments.to_string().as_bytes());
+        let text = match is_small_tree(arguments) {
+            true => {
+                let mut arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;
+                arguments.sort_all_objects();
+                Cow::Owned(arguments.to_string())
+            }
+            false => Cow::Borrowed(arguments),
+        };
+        let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
         digest.as_ref().try_into().ok()
     }
 

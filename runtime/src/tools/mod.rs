@@ -39,6 +39,7 @@ pub use catalog::{Catalog, CatalogServer, LookUp, ServerNames, SharedCatalog, Sn
 pub use check::check_arguments;
 #[cfg(feature = "agent")]
 pub(crate) use check::check_value;
+pub(crate) use check::is_small_tree;
 pub use offers::Offers;
 pub(crate) use plain::{PlainArguments, PlainKind};
 pub(crate) use policy::glob;

@@ -3,6 +3,7 @@
 
 mod endings;
 mod held;
+mod hostile_lines;
 
 use ptc_tests::processes::{command_line, descendants, eventually, signal};
 use ptc_tests::scripts::{

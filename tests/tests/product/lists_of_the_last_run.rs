@@ -97,11 +97,9 @@ fn the_first_list_is_that_of_the_last_run() {
     assert!(notifications <= 1, "{notifications} notifications");
     assert_eq!(files(&machine.state().join("ptc/tool-lists")).len(), 3);
     let (second, instructions, notifications) = machine.first_look(&names);
-    for line in [
-        "- one: Ask it for echoes. 6 tools",
-        "rather long. 6 tools",
-        "- three: Ask it for echoes. 6 tools",
-    ] {
+    for line in
+        ["- one: Ask it for echoes. 6 tools", "rather long. 6 tools", "- three: Ask it for echoes. 6 tools"]
+    {
         assert!(second.contains(line) || instructions.contains(line), "{second}\n{instructions}");
     }
     assert!(!second.contains("not loaded") && notifications == 0, "{notifications} notifications: {second}");

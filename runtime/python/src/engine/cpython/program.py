@@ -19,6 +19,7 @@ import json
 import linecache
 import os
 import resource
+import select
 import signal
 import sys
 import sysconfig
@@ -30,6 +31,9 @@ OURS = "<ptc>"
 
 # Most characters of a traceback.
 LONGEST_TRACEBACK = 1 << 16
+
+# Most bytes that are written at once. A socket that is writable takes them without waiting.
+AT_ONCE = 1 << 15
 
 LIBRARY = sysconfig.get_paths()["stdlib"] + "/"
 
@@ -106,8 +110,26 @@ class Channel:
     def send(self, message):
         text = json.dumps(message, separators=(",", ":"), default=plain, allow_nan=False)
         data = memoryview(text.encode("utf-8", "surrogatepass") + b"\n")
+        # The other side stops reading while many replies are unread, so they are read meanwhile.
+        poll = select.poll()
+        poll.register(self.descriptor, select.POLLIN | select.POLLOUT)
+        filled = False
         while data:
-            data = data[os.write(self.descriptor, data):]
+            ready = poll.poll()[0][1]
+            if ready & select.POLLOUT or not ready & select.POLLIN:
+                data = data[os.write(self.descriptor, data[:AT_ONCE]):]
+            else:
+                self.fill()
+                filled = True
+        if filled:
+            self.settle_later()
+
+    def settle_later(self):
+        """Settles the replies that are read already: nothing else may make the channel readable again."""
+        try:
+            asyncio.get_running_loop().call_soon(self.settle_all)
+        except RuntimeError:
+            pass
 
     def read_line(self):
         while (end := self.buffer.find(b"\n")) < 0:
@@ -140,12 +162,17 @@ class Channel:
         self.send({"call": number, "look": at})
         while (reply := self.read_line())["reply"] != number:
             self.settle(reply)
+        if self.buffer:
+            self.settle_later()
         if "error" in reply:
             raise ToolError(reply["error"])
         return reply["value"]
 
     def readable(self):
         self.fill()
+        self.settle_all()
+
+    def settle_all(self):
         while b"\n" in self.buffer:
             self.settle(self.read_line())
 
