@@ -147,7 +147,7 @@ fn servers_are_added_used_and_removed() {
     let told =
         run(&["add", "far", "https://example.com/mcp", "-H", "Authorization: Bearer sk-literal-token"], 0);
     assert!(told.contains("holds a secret") && !told.contains("sk-literal-token"), "{told}");
-    run(&["add", "wrong", "not a program"], 2);
+    assert!(run(&["add", "wrong"], 2).contains("ptc add wrong"));
     assert!(run(&["add", "self", "--", env!("CARGO_BIN_EXE_ptc"), "serve"], 2).contains("its own server"));
     run(&["remove", "far"], 0);
     assert!(run(&["remove", "far"], 2).contains("it has shop"));
