@@ -55,7 +55,7 @@ async fn a_namespace_and_a_server_of_one_name_are_both_told() {
     assert!(told.contains(server), "{told}");
     let runtime = with_servers("(ns m) (defn f [] 1)", &["crm"]).await;
     let told = value(&runtime, "(doc 'crm)").await;
-    assert!(told.starts_with("\"crm\\nTools: 3, listed by (dir \\\"crm\\\")\\n"), "{told}");
+    assert!(told.starts_with("\"crm\\nTools: 3, listed by (dir \\\"crm\\\")"), "{told}");
 }
 
 async fn printed(runtime: &ptc_runtime::Runtime, program: &str) -> String {

@@ -77,10 +77,10 @@ async fn an_agent_calls_and_discovers_the_export() {
     let step = run(&with(QUICK_START), &runtime, &script).await;
     assert_eq!(step.result, Ok(json!("Ada")));
     assert!(script.told.lock().expect("whole").0.contains("crm/get-user (get-user id) [read]"));
-    // Prompts of an agent without the prelude do not mention it.
+    // Prompts of an agent without the prelude do not mention it: they list the tools of the server only.
     let bare = Script::with_replies(&["(return 1)"]);
     run(&Agent::new("?"), &runtime, &bare).await;
-    assert!(!bare.told.lock().expect("whole").0.contains("crm/"));
+    assert!(!bare.told.lock().expect("whole").0.contains("crm/get-user"));
 }
 
 #[tokio::test]
