@@ -22,6 +22,7 @@
 //! - [`tools`]: tools as data: the catalog, policies, schemas, and texts about wrong calls.
 //! - [`run`]: one run: options, limits, account, outcome, metrics, watcher.
 //! - [`spill`]: writes results that are too large to carry to files.
+//! - [`oauth`]: logins at servers, and their tokens.
 //! - [`net`]: the HTTP client.
 //! - [`secrets`]: what must not leave the process.
 //! - `process`: facts and settings of the operating system process.
@@ -51,6 +52,7 @@ pub mod history;
 mod host;
 pub mod memory;
 pub mod net;
+pub mod oauth;
 pub mod prelude_store;
 #[doc(hidden)]
 pub mod probe;

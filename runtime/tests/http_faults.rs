@@ -255,7 +255,9 @@ fn seen(fault: &UpstreamFault) -> Sees {
         UpstreamFault::Rpc(_) | UpstreamFault::Protocol(_) => Sees::Error,
         UpstreamFault::Timeout(_) => Sees::Timeout,
         UpstreamFault::TooLarge { .. } => Sees::TooLarge,
-        UpstreamFault::Starting { .. } => unreachable!("nothing waits for a start here"),
+        UpstreamFault::Starting { .. } | UpstreamFault::LoginRequired(_) => {
+            unreachable!("nothing waits for a start or a login here")
+        }
     }
 }
 

@@ -11,6 +11,7 @@
 //! - [`leaky_service`]: a JSON service that leaks them in all forms
 //! - [`model`]: a model with scripted replies; [`tasks`]: a server that such a model plans for
 //! - [`third_party`]: installs MCP servers and clients from npm and PyPI (`tests/third_party/install.sh`)
+//! - [`oauth`]: an MCP server with its own authorization server
 //! - [`signature`]: makes arguments from the signature that `doc` shows; [`documented`]: validates them against the
 //!   schema
 //! - [`processes`]: which processes live, for the promises about orphans and crashes
@@ -40,6 +41,7 @@ pub mod guest;
 pub mod leaks;
 pub mod leaky_service;
 pub mod model;
+pub mod oauth;
 pub mod pr_text;
 pub mod processes;
 pub mod properties;

@@ -58,6 +58,7 @@ impl Sides {
                     protocol: HttpProtocol::Streamable,
                     headers: Headers::default(),
                     client: ClientOptions::default(),
+                    login: None,
                 };
                 let client = BareHttpClient::new(service.url())?;
                 Sides {

@@ -41,7 +41,12 @@ fn may_have_run(status: &CallStatus) -> bool {
     match status {
         CallStatus::Ok => true,
         CallStatus::Error { reason, .. } => {
-            let never_sent = [CallFault::CapExhausted, CallFault::UpstreamUnavailable, CallFault::Starting];
+            let never_sent = [
+                CallFault::CapExhausted,
+                CallFault::UpstreamUnavailable,
+                CallFault::Starting,
+                CallFault::LoginRequired,
+            ];
             !never_sent.contains(reason)
         }
     }

@@ -4,7 +4,7 @@
 //!
 //! - One file or folder a command: [`serve`], [`eval`], [`mod@exec`], [`task`], [`call`], [`batch`],
 //!   [`check`], [`disasm`], [`tools`], [`doctor`], [`prelude`], [`demo`](mod@demo) for `ptc demo`; [`trace`]
-//!   draws a recorded call; [`repl`]; [`config`] with `add`, `remove` and `install`; [`manual`] for
+//!   draws a recorded call; [`login`] at servers; [`repl`]; [`config`] with `add`, `remove` and `install`; [`manual`] for
 //!   completions and man pages; `help`, the shape of `--help`.
 //! - [`background`]: servers that are kept running between commands.
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime.
@@ -27,6 +27,7 @@ pub mod eval;
 pub mod exec;
 pub mod flags;
 mod help;
+pub mod login;
 pub mod manual;
 pub mod prelude;
 mod reload;
@@ -115,6 +116,8 @@ enum Commands {
     Call(call::CallArgs),
     /// Draw what a call did, from a trace of ptc serve --trace-dir
     Trace(trace::TraceArgs),
+    /// Log in at a server that asks for it (OAuth)
+    Login(login::LoginArgs),
     /// Add a server to the configuration
     Add(config::add::AddArgs),
     /// Remove a server from the configuration
@@ -214,6 +217,7 @@ fn run(cli: Cli) -> Result<Exit, Abort> {
         Commands::Down => background::down(),
         Commands::Status(args) => background::status(&args),
         Commands::Background(args) => on_all_cores(background::serve(args)),
+        Commands::Login(args) => on_runtime(login::run(args)),
         Commands::Trace(args) => trace::run(&args),
         Commands::Add(args) => on_runtime(config::add::add(args)),
         Commands::Remove(args) => config::add::remove(&args),

@@ -56,7 +56,7 @@ fn refusal(said: &str) -> RawAnswer {
 
 #[async_trait]
 impl Transport for FileUtilities {
-    async fn connect(&self, _: &ConnectContext) -> Result<Arc<dyn Connection>, String> {
+    async fn connect(&self, _: &ConnectContext) -> Result<Arc<dyn Connection>, UpstreamFault> {
         Ok(Arc::new(FileConnection { utilities: self.clone(), is_closed: AtomicBool::new(false) }))
     }
 

@@ -4,6 +4,7 @@ use super::entry::EntryReader;
 use super::transport::HOST_ADDRESSES;
 use super::{ConfigError, Shape};
 use crate::net::{ClientCertificate, ClientOptions, HeaderError, Headers, TlsOptions, Url};
+use crate::oauth::OAuthSettings;
 use crate::secrets::{Credential, names};
 use crate::upstream::{HttpProtocol, HttpSpec};
 use serde_json::{Map, Value};
@@ -26,7 +27,8 @@ impl EntryReader<'_> {
             Shape::McpServers | Shape::Servers | Shape::Listed => self.host_address(entry, has_auth)?,
         };
         let url = url.ok_or_else(|| self.about(&[], "requires url"))?;
-        Ok(HttpSpec { url, protocol, headers, client: self.client_options(entry)? })
+        let login = (!headers.contains("authorization")).then(OAuthSettings::default);
+        Ok(HttpSpec { url, protocol, headers, client: self.client_options(entry)?, login })
     }
 
     /// How connections to a remote server are made.

@@ -166,6 +166,14 @@ fn own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Writes the names in a folder to the disk: a file that was replaced is the new one after a loss of power, too.
+///
+/// # Errors
+/// Those of the file system.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
 /// Renames a file. A file or link that has the new name is replaced.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Decides where a redirect may lead: never from the internet to what only this machine or its network can reach.
+//! Decides where a redirect, or an address that a server names, may lead: never from the internet to what only this machine or its network can reach.
 //!
 //! A configured address may be anywhere. The target of a redirect may not: the server could make this process call
 //! services that trust callers on this machine (metadata of a cloud, administration on loopback). The rule is applied to
@@ -15,8 +15,9 @@ use tower_service::Service;
 use url::Url;
 
 /// What can reach an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AddressClass {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AddressClass {
     /// Everything on the internet.
     Public,
     /// Machines of one network: private, unique-local, and those behind the NAT of a provider.
@@ -152,11 +153,11 @@ impl fmt::Display for ForbiddenAddress {
 
 impl Error for ForbiddenAddress {}
 
-/// Finds the addresses of names; behind a redirect, only those that it may lead to.
+/// Finds the addresses of names; for a redirect or an address that a server named, only those that it may lead to.
 #[derive(Clone)]
 pub(super) struct RuledResolver {
     names: GaiResolver,
-    /// The source of the redirect; `None` for a configured address.
+    /// The server that leads there; `None` for a configured address.
     pub(super) from: Option<AddressClass>,
 }
 

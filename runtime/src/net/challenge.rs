@@ -1,12 +1,9 @@
-//! Explains `WWW-Authenticate` headers in words.
+//! Parses `WWW-Authenticate` headers, and explains them in words.
 
 use crate::secrets::{Cut, shortened};
 
 /// Characters of a value that are shown.
 const SHOWN: usize = 200;
-
-/// The words for the parameter with which a server asks for OAuth (RFC 9728).
-pub const OAUTH: &str = "described at";
 
 /// Parameters that people can act on, and their names in words.
 const TOLD: [(&str, &str); 6] = [
@@ -14,15 +11,24 @@ const TOLD: [(&str, &str); 6] = [
     ("scope", "scope"),
     ("error", "error"),
     ("error_description", "because"),
-    ("resource_metadata", OAUTH),
+    ("resource_metadata", "described at"),
     ("authorization_uri", "authorised at"),
 ];
 
-/// The challenges of these headers: `Bearer (realm "x", scope "a b")`, or `Basic or Bearer`. `None` without any.
-pub fn explain_challenges<'h>(headers: impl Iterator<Item = &'h str>) -> Option<String> {
-    let mut schemes: Vec<(String, Vec<String>)> = Vec::new();
-    for header in headers {
-        for part in parts(header) {
+/// One challenge of `WWW-Authenticate` (RFC 9110, section 11.6.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Challenge {
+    /// The scheme as it was sent: `Bearer`, `Basic`, …
+    pub scheme: String,
+    /// Names and values in order, without quotes.
+    parameters: Vec<(String, String)>,
+}
+
+impl Challenge {
+    /// The challenges of all headers of a response, in order.
+    pub fn parse<'h>(headers: impl Iterator<Item = &'h str>) -> Vec<Challenge> {
+        let mut challenges: Vec<Challenge> = Vec::new();
+        for part in headers.flat_map(parts) {
             let (scheme, parameter) = match part.split_once(' ') {
                 // A scheme and its first parameter, or blanks around an equals sign.
                 Some((scheme, rest)) if !scheme.contains('=') && !rest.trim_start().starts_with('=') => {
@@ -32,23 +38,56 @@ pub fn explain_challenges<'h>(headers: impl Iterator<Item = &'h str>) -> Option<
                 _ => (Some(part), ""),
             };
             if let Some(scheme) = scheme {
-                schemes.push((shown(scheme), Vec::new()));
+                challenges.push(Challenge { scheme: scheme.to_owned(), parameters: Vec::new() });
             }
             let Some((name, value)) = parameter.split_once('=') else { continue };
-            let told = TOLD.iter().find(|(known, _)| name.trim().eq_ignore_ascii_case(known));
-            if let (Some((_, word)), Some((_, told))) = (told, schemes.last_mut()) {
-                told.push(format!("{word} \"{}\"", shown(value.trim().trim_matches('"'))));
+            if let Some(challenge) = challenges.last_mut() {
+                challenge.parameters.push((name.trim().to_owned(), unquoted(value.trim())));
             }
         }
+        challenges
     }
-    let all: Vec<String> = schemes
-        .into_iter()
-        .map(|(scheme, told)| match told.is_empty() {
-            true => scheme,
-            false => format!("{scheme} ({})", told.join(", ")),
-        })
-        .collect();
+
+    /// The value of a parameter, whose name has no case.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        let found = self.parameters.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// True for a scheme, which has no case.
+    pub fn is(&self, scheme: &str) -> bool {
+        self.scheme.eq_ignore_ascii_case(scheme)
+    }
+
+    /// The challenge in words: `Bearer (realm "x", scope "a b")`.
+    fn words(&self) -> String {
+        let known = self.parameters.iter().filter_map(|(name, value)| {
+            let (_, word) = TOLD.iter().find(|(known, _)| name.eq_ignore_ascii_case(known))?;
+            Some(format!("{word} \"{}\"", shown(value)))
+        });
+        let known: Vec<String> = known.collect();
+        match known.is_empty() {
+            true => shown(&self.scheme),
+            false => format!("{} ({})", shown(&self.scheme), known.join(", ")),
+        }
+    }
+}
+
+/// The challenges of these headers in words: `Bearer (realm "x", scope "a b")`, or `Basic or Bearer`. `None` without any.
+pub fn explain_challenges<'h>(headers: impl Iterator<Item = &'h str>) -> Option<String> {
+    let all: Vec<String> = Challenge::parse(headers).iter().map(Challenge::words).collect();
     (!all.is_empty()).then(|| all.join(" or "))
+}
+
+/// A quoted string without quotes and escapes, or a token as it is.
+fn unquoted(value: &str) -> String {
+    let Some(inner) = value.strip_prefix('"') else { return value.to_owned() };
+    let mut letters = inner.strip_suffix('"').unwrap_or(inner).chars();
+    let mut text = String::new();
+    while let Some(letter) = letters.next() {
+        text.extend(if letter == '\\' { letters.next() } else { Some(letter) });
+    }
+    text
 }
 
 /// What stands between commas that are not quoted.
@@ -105,5 +144,17 @@ mod tests {
             let told = explain_challenges(headers.iter().copied());
             assert_eq!(told.unwrap_or_default(), *words, "{headers:?}");
         }
+    }
+
+    #[test]
+    fn two_schemes_and_quoted_commas_are_told_apart() {
+        let header = r#"Basic realm="a, b=\"c\"", Bearer SCOPE="x y", resource_metadata="https://h/?a=1,2", error=bad"#;
+        let all = Challenge::parse([header].into_iter());
+        assert_eq!(all.len(), 2);
+        assert_eq!(all[0].parameter("realm"), Some("a, b=\"c\""));
+        assert!(all[1].is("bearer") && !all[0].is("bearer"));
+        assert_eq!(all[1].parameter("scope"), Some("x y"));
+        assert_eq!(all[1].parameter("resource_metadata"), Some("https://h/?a=1,2"));
+        assert_eq!(all[1].parameter("error"), Some("bad"));
     }
 }

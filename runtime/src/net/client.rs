@@ -49,6 +49,8 @@ pub struct HttpClient {
     client: Connections,
     connector: Connector,
     idle: Option<Duration>,
+    /// Redirects to another origin are an error.
+    stays: bool,
 }
 
 type Connections = Decompression<legacy::Client<Connector, Payload>>;
@@ -90,7 +92,14 @@ impl HttpClient {
         let patience = options.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
         let connector = Connector::new(&options.tls, options.proxy.as_ref(), patience)?;
         let client = connections(connector.clone());
-        Ok(HttpClient { client, connector, idle: options.idle_timeout })
+        Ok(HttpClient { client, connector, idle: options.idle_timeout, stays: false })
+    }
+
+    /// A client for addresses that a server of this class has named, instead of a person: it goes only where the server
+    /// may lead (see `address`), and follows no redirect to another origin. It has connections of its own.
+    pub fn led_by(&self, from: AddressClass) -> HttpClient {
+        let connector = self.connector.behind(from);
+        HttpClient { client: connections(connector.clone()), connector, idle: self.idle, stays: true }
     }
 
     /// Sends a request and waits for the headers of its answer, of whatever status. Dropping the future gives the
@@ -107,10 +116,15 @@ impl HttpClient {
             let place = place(&url);
             let response = self.once(&client, &method, &url, &sent, body.clone(), &place).await?;
             let Some(next) = target(&response, &url, &method)? else {
-                return Ok(Response::new(response, url, place, self.idle));
+                let class = self.class(&response, &url);
+                return Ok(Response::new(response, url, class, place, self.idle));
             };
             if next.origin() != url.origin() {
                 allow_elsewhere(&method, &url, &next)?;
+                if self.stays {
+                    let text = format!("from {place} to {}, another origin", shown(&next));
+                    return Err(NetError::new(NetFault::Redirect, text));
+                }
                 sent = headers.public();
                 // A connection to the target of a redirect is not used again.
                 client = connections(self.connector.behind(self.class(&response, &url)));

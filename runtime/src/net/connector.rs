@@ -37,7 +37,7 @@ type Fault = Box<dyn Error + Send + Sync>;
 /// Makes connections.
 #[derive(Clone)]
 pub(super) struct Connector {
-    /// The source of the redirect; `None` for a configured address.
+    /// The server that leads there; `None` for a configured address.
     from: Option<AddressClass>,
     tls: Arc<ClientConfig>,
     /// For a connection to a proxy, which speaks HTTP/1.1.
@@ -70,7 +70,7 @@ impl Connector {
         Ok(Connector { from: None, tls, proxy_tls, proxies: Arc::new(proxies), patience })
     }
 
-    /// The same behind a redirect: only to addresses that a server of this class may redirect to.
+    /// The same for a redirect, or an address that a server named: only to what a server of this class may lead to.
     pub(super) fn behind(&self, from: AddressClass) -> Connector {
         Connector { from: Some(from), ..self.clone() }
     }

@@ -1,7 +1,7 @@
 //! Responses, read in chunks: only requested bytes are held, and decoded bytes are counted.
 
 use super::client::Answer;
-use super::{NetError, NetFault};
+use super::{AddressClass, NetError, NetFault};
 use bytes::Bytes;
 use http_body::Body as _;
 use hyper::StatusCode;
@@ -20,16 +20,24 @@ pub struct Response {
     pub status: StatusCode,
     /// Where it came from, after redirects.
     pub url: Url,
+    /// What can reach the host that answered.
+    pub class: AddressClass,
     headers: HeaderMap,
     /// The body.
     pub body: Body,
 }
 
 impl Response {
-    pub(super) fn new(answer: Answer, url: Url, place: String, idle: Option<Duration>) -> Response {
+    pub(super) fn new(
+        answer: Answer,
+        url: Url,
+        class: AddressClass,
+        place: String,
+        idle: Option<Duration>,
+    ) -> Response {
         let (head, body) = answer.into_parts();
         let body = Body { body: Box::pin(body), place, idle };
-        Response { status: head.status, url, headers: head.headers, body }
+        Response { status: head.status, url, class, headers: head.headers, body }
     }
 
     /// A header, if it is text.

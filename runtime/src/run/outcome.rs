@@ -387,6 +387,8 @@ pub enum CallFault {
     Timeout,
     /// The server was still starting after the time that a call waits for a start.
     Starting,
+    /// The server, or this call, needs a login by a person.
+    LoginRequired,
     /// The answer was too large, and was refused before decoding.
     ResponseTooLarge,
     /// The program's call budget is used up.
@@ -404,6 +406,7 @@ impl CallFault {
             CallFault::ToolError => "tool_error",
             CallFault::Timeout => "timeout",
             CallFault::Starting => "starting",
+            CallFault::LoginRequired => "login_required",
             CallFault::ResponseTooLarge => "response_too_large",
             CallFault::CapExhausted => "cap_exhausted",
             CallFault::Cancelled => "cancelled",

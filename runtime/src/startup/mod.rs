@@ -8,6 +8,7 @@ pub use config::{Capacity, DEFAULT_CACHE_BYTES, DEFAULT_TRY_AGAIN, RuntimeConfig
 
 use crate::config::{ServerEntry, Startup};
 use crate::guest::lisp::prelude::Prelude;
+use crate::oauth::TokenStore;
 use crate::state::{ListMemory, ShapeMemory, StateStore};
 use crate::tasks::{self, TaskOwner};
 use crate::tools::{SharedCatalog, SnapshotMode, ToolList};
@@ -213,6 +214,7 @@ impl Supervision {
             memory,
             secrets: config.secrets.clone(),
             client: config.client.clone(),
+            tokens: config.state_folder.as_deref().map(TokenStore::in_state_folder),
         }));
         (upstream, at_once.then_some(policy))
     }
@@ -267,7 +269,8 @@ pub(crate) async fn failures(strict: Vec<(String, Starting)>) -> Vec<(String, St
     let mut failed = Vec::new();
     for (server, task) in strict {
         match task.await {
-            Ok(Ok(())) => {}
+            // A server that waits for a login has not failed: it says so to each call.
+            Ok(Ok(()) | Err(UpstreamFault::LoginRequired(_))) => {}
             Ok(Err(fault)) => failed.push((server, fault.to_string())),
             Err(error) => failed.push((server, error.to_string())),
         }

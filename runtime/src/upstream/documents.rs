@@ -56,6 +56,9 @@ fn reasons_of_calls() {
         CallFault::Starting => {
             "Call again: the start goes on. `--upstream-start-timeout` says how long a call waits for it."
         }
+        CallFault::LoginRequired => {
+            "Log in with the command that the error names (`ptc login SERVER`), and run the program again."
+        }
         CallFault::Cancelled => "The program or the branch ended while the call was in flight.",
     };
     let mut text = head(&["`:reason`", "what to do"]);
@@ -65,6 +68,7 @@ fn reasons_of_calls() {
         CallFault::ToolError,
         CallFault::Timeout,
         CallFault::Starting,
+        CallFault::LoginRequired,
         CallFault::ResponseTooLarge,
         CallFault::CapExhausted,
         CallFault::Cancelled,

@@ -10,6 +10,7 @@
 //! - `request`: one request to a server, from the broker to the wire. `listing`: lists of tools, bounded.
 //! - `relay`: one server for another process of this user.
 //! - `jsonrpc`: messages as text.
+//! - `login`: a login that a server waits for.
 //! - `progress`: which call a progress notification belongs to, and what its listener gets.
 //! - `client_features`: what servers may ask of the client that this process serves; `callers`: which of many is meant.
 //!
@@ -21,6 +22,7 @@ mod client_features;
 mod documents;
 mod jsonrpc;
 mod listing;
+mod login;
 mod mcp;
 mod openapi;
 mod overflow;
@@ -38,6 +40,7 @@ pub use client_features::ClientFeatures;
 pub(crate) use jsonrpc::error::shorten;
 pub(crate) use jsonrpc::message::response;
 pub use jsonrpc::{ErrorObject, RawAnswer};
+pub use login::LoginNeed;
 pub(crate) use openapi::DEFAULT_SCHEMA_BYTES;
 pub(crate) use openapi::is_pattern;
 pub use openapi::{
@@ -87,6 +90,8 @@ pub enum UpstreamFault {
         /// How long the caller was ready to wait.
         patience: Duration,
     },
+    /// The server, or this request, needs a login by a person.
+    LoginRequired(LoginNeed),
     /// The answer was too large.
     TooLarge {
         /// Size of the answer as received.
@@ -104,6 +109,7 @@ impl UpstreamFault {
             UpstreamFault::Rpc(_) | UpstreamFault::Protocol(_) => CallFault::UpstreamError,
             UpstreamFault::Timeout(_) => CallFault::Timeout,
             UpstreamFault::Starting { .. } => CallFault::Starting,
+            UpstreamFault::LoginRequired(_) => CallFault::LoginRequired,
             UpstreamFault::TooLarge { .. } => CallFault::ResponseTooLarge,
         }
     }
@@ -120,6 +126,12 @@ impl From<&NetError> for UpstreamFault {
     }
 }
 
+impl From<String> for UpstreamFault {
+    fn from(why: String) -> UpstreamFault {
+        UpstreamFault::Unavailable(why)
+    }
+}
+
 impl From<NetError> for UpstreamFault {
     fn from(error: NetError) -> UpstreamFault {
         UpstreamFault::from(&error)
@@ -131,6 +143,7 @@ impl std::fmt::Display for UpstreamFault {
         match self {
             UpstreamFault::Unavailable(text) | UpstreamFault::Protocol(text) => f.write_str(text),
             UpstreamFault::Rpc(error) => f.write_str(&error.message),
+            UpstreamFault::LoginRequired(need) => need.fmt(f),
             UpstreamFault::Timeout(after) => write!(f, "no answer within {} ms", after.as_millis()),
             UpstreamFault::Starting { server, start, patience } => {
                 let elapsed = start.elapsed.as_secs_f64();
@@ -161,6 +174,8 @@ pub enum UpstreamState {
     BackingOff,
     /// It could not start; the next call after the recovery window tries again.
     Failed,
+    /// It waits for a login; the next call after that starts it.
+    LoginRequired,
     /// Shut down.
     Stopped,
 }
@@ -174,6 +189,7 @@ impl UpstreamState {
             UpstreamState::Ready => "ready",
             UpstreamState::BackingOff => "backing off",
             UpstreamState::Failed => "failed",
+            UpstreamState::LoginRequired => "login required",
             UpstreamState::Stopped => "stopped",
         }
     }

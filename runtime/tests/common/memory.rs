@@ -111,10 +111,10 @@ impl MemoryServer {
 
 #[async_trait]
 impl Transport for MemoryServer {
-    async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, String> {
+    async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, UpstreamFault> {
         self.note("open");
         if self.has(Habit::Absent) {
-            return Err("nobody is there".to_owned());
+            return Err("nobody is there".to_owned().into());
         }
         if self.has(Habit::Unreachable) {
             std::future::pending::<()>().await;

@@ -79,6 +79,7 @@ pub(crate) fn spec(url: &str, protocol: HttpProtocol) -> HttpSpec {
         protocol,
         headers: Headers::default(),
         client: ClientOptions::default(),
+        login: None,
     }
 }
 

@@ -13,6 +13,7 @@ mod hostile;
 mod learned_shapes;
 mod lists_of_the_last_run;
 mod local_handlers;
+mod logins;
 mod models;
 mod orphans;
 mod packages;

@@ -28,11 +28,13 @@ const SAYINGS: [&str; 6] = ["detail", "message", "error_description", "error", "
 
 #[async_trait::async_trait]
 impl Transport for OpenApiSpec {
-    async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, String> {
+    async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, UpstreamFault> {
         let options = self.client.clone();
         // Reads certificate files, so it runs on a blocking thread.
         let made = tasks::blocking(TaskOwner::Connection, move |_| HttpClient::new(&options)).await;
-        let client = made.ok_or("the client could not be made")?.map_err(|error| error.to_string())?;
+        let client = made
+            .ok_or_else(|| "the client could not be made".to_owned())?
+            .map_err(|error| error.to_string())?;
         let service = OpenApiService::new(self.clone(), client, context.events.clone());
         let (secrets, plans) = (context.secrets.clone(), OnceLock::new());
         Ok(Arc::new(OpenApiConnection { service, secrets, plans }))

@@ -1,6 +1,9 @@
-//! Tracks the outcome of calls to one connection, so that the supervisor notices an unresponsive server.
+//! Tracks the outcome of calls to one connection, so that the supervisor notices an unresponsive server, and one that
+//! wants a login.
 
-use crate::upstream::UpstreamFault;
+use crate::sync::Locked;
+use crate::upstream::{LoginNeed, UpstreamFault};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 
@@ -9,6 +12,9 @@ use tokio::sync::Notify;
 pub(super) struct CallTracker {
     answered: AtomicBool,
     lost: Notify,
+    /// The login that a call has missed.
+    need: Mutex<Option<LoginNeed>>,
+    needed: Notify,
 }
 
 impl CallTracker {
@@ -21,6 +27,13 @@ impl CallTracker {
         let result = call.await;
         match &result {
             Err(UpstreamFault::Timeout(_)) => {}
+            Err(UpstreamFault::LoginRequired(need)) => {
+                lost.0 = None;
+                if need.is_whole() {
+                    *self.need.locked() = Some(need.clone());
+                    self.needed.notify_one();
+                }
+            }
             Err(UpstreamFault::Unavailable(_) | UpstreamFault::Starting { .. }) => lost.0 = None,
             Ok(_)
             | Err(UpstreamFault::Rpc(_) | UpstreamFault::Protocol(_) | UpstreamFault::TooLarge { .. }) => {
@@ -34,6 +47,16 @@ impl CallTracker {
     /// True when any call was answered, even with an error.
     pub(super) fn any_answered(&self) -> bool {
         self.answered.load(Ordering::Relaxed)
+    }
+
+    /// Waits until a call misses a login without which there are no calls.
+    pub(super) async fn login_required(&self) -> LoginNeed {
+        loop {
+            self.needed.notified().await;
+            if let Some(need) = self.need.locked().take() {
+                return need;
+            }
+        }
     }
 
     /// Waits until a call reaches its deadline or is dropped.

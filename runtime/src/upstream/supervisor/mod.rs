@@ -9,9 +9,10 @@ mod owner;
 
 use super::transport::{Connection, ServerEvents, Transport};
 use super::{
-    CallLimits, CallResult, ClientFeatures, Guardian, ServerRequest, StartUnderWay, Upstream, UpstreamFault,
-    UpstreamState, UpstreamStatus,
+    CallLimits, CallResult, ClientFeatures, Guardian, LoginNeed, ServerRequest, StartUnderWay, Upstream,
+    UpstreamFault, UpstreamState, UpstreamStatus,
 };
+use crate::oauth::TokenStore;
 use crate::secrets::SecretRegistry;
 use crate::state::ListMemory;
 use crate::tasks::{self, TaskOwner};
@@ -57,6 +58,8 @@ pub struct SupervisorOptions {
     pub secrets: SecretRegistry,
     /// The features of the client that the server may use.
     pub client: ClientFeatures,
+    /// Where logins are stored.
+    pub tokens: Option<TokenStore>,
 }
 
 /// Limits how many servers may be starting at once. A start is mostly work, so more starts than cores only
@@ -118,6 +121,7 @@ enum Phase {
     Starting { since: Instant, usual: Option<Duration> },
     Ready(Arc<ReadyServer>),
     Down { until: Instant, why: Arc<str>, crashed: bool },
+    LoginRequired(LoginNeed),
     Stopped,
 }
 
@@ -150,6 +154,7 @@ impl SupervisedUpstream {
         let mut asked = false;
         loop {
             let now = Instant::now();
+            let mut need = None;
             let may_ask = match &*phase.borrow_and_update() {
                 Phase::Ready(server) => return Ok(server.clone()),
                 Phase::Stopped => return Err(UpstreamFault::Unavailable("upstream is stopped".into())),
@@ -159,9 +164,21 @@ impl SupervisedUpstream {
                     let text = if asked { why.to_string() } else { format!("in recovery ({why})") };
                     return Err(UpstreamFault::Unavailable(text));
                 }
+                Phase::LoginRequired(asked_for) if asked => {
+                    return Err(UpstreamFault::LoginRequired(asked_for.clone()));
+                }
+                Phase::LoginRequired(asked_for) => {
+                    need = Some(asked_for.clone());
+                    true
+                }
                 Phase::Starting { .. } => false,
                 Phase::Idle | Phase::Down { .. } => true,
             };
+            if let Some(need) = need
+                && !need.login().has_changed().await
+            {
+                return Err(UpstreamFault::LoginRequired(need));
+            }
             if may_ask && !asked {
                 asked = true;
                 let _ = self.commands.send(Command::Start);
@@ -217,6 +234,10 @@ impl Upstream for SupervisedUpstream {
             Phase::Down { why, crashed, .. } => {
                 status.state = if *crashed { UpstreamState::BackingOff } else { UpstreamState::Failed };
                 status.error = Some(why.to_string());
+            }
+            Phase::LoginRequired(need) => {
+                status.state = UpstreamState::LoginRequired;
+                status.error = Some(need.to_string());
             }
             Phase::Stopped => status.state = UpstreamState::Stopped,
         }

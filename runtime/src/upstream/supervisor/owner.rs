@@ -6,11 +6,11 @@ use super::{Command, FailedStart, Phase, ReadyServer, SupervisorOptions};
 use crate::state::ListMemory;
 use crate::tasks::{self, TaskOwner};
 use crate::tools::{Listed, SnapshotMode, ToolList};
-use crate::upstream::UpstreamFault;
 use crate::upstream::mcp::McpSession;
 use crate::upstream::transport::{
     ConnectContext, Connection, ConnectionEnd, MayList, Opened, Opening, ServerEvents,
 };
+use crate::upstream::{LoginNeed, UpstreamFault};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,6 +73,8 @@ impl Drop for Reached {
 enum End {
     /// It is unusable; `why` is the reason.
     Gone { why: String, how: How },
+    /// It wants a login.
+    LoginRequired(LoginNeed),
     /// It must be shut down; the sender, if any, is notified when that is done.
     Stop(Option<oneshot::Sender<()>>),
 }
@@ -143,6 +145,10 @@ impl Owner {
             let reached = match self.reach(begun).await {
                 Ok(reached) => reached,
                 Err(End::Stop(done)) => return Err(done),
+                Err(End::LoginRequired(need)) => {
+                    self.wait_for_login(need);
+                    return Ok(());
+                }
                 Err(End::Gone { why, .. }) => {
                     self.down(why, false);
                     return Ok(());
@@ -152,6 +158,12 @@ impl Owner {
                 End::Stop(done) => {
                     reached.connection.shut_down().await;
                     return Err(done);
+                }
+                End::LoginRequired(need) => {
+                    reached.connection.close(&need.to_string());
+                    self.wait_for_login(need);
+                    reached.connection.discard().await;
+                    return Ok(());
                 }
                 End::Gone { why, how } => {
                     let was_ready = matches!(*self.publish.borrow(), Phase::Ready(_));
@@ -188,7 +200,7 @@ impl Owner {
 
     fn may_start(&self) -> bool {
         match *self.publish.borrow() {
-            Phase::Idle => true,
+            Phase::Idle | Phase::LoginRequired(_) => true,
             Phase::Down { until, .. } => Instant::now() >= until,
             Phase::Starting { .. } | Phase::Ready(_) | Phase::Stopped => false,
         }
@@ -232,6 +244,20 @@ impl Owner {
         let until = Instant::now() + self.recovery;
         self.recovery = (self.recovery * 2).min(LONGEST_RECOVERY);
         self.publish.send_replace(Phase::Down { until, why: why.into(), crashed });
+    }
+
+    /// Waits for a login: no recovery window, and no start by itself. The last tool list stays, so that programs are
+    /// checked against it.
+    fn wait_for_login(&mut self, need: LoginNeed) {
+        self.recovery = SHORTEST_RECOVERY;
+        self.again = None;
+        let text = self.about.secrets.scrub(&need.to_string()).into_owned();
+        let is_reported = self.about.failed_start == FailedStart::Reported && !self.was_up;
+        if self.told.as_deref() != Some(&text) && !is_reported {
+            tracing::warn!(upstream = %self.about.name, "{text}");
+        }
+        self.told = Some(text);
+        self.publish.send_replace(Phase::LoginRequired(need));
     }
 
     /// Logs a failure in one line, unless a caller reports it or it was logged before.
@@ -280,7 +306,8 @@ impl Owner {
         let about = self.about.clone();
         let events = Arc::new(ServerEvents::new(about.name.clone(), about.client.clone()));
         let (guardian, secrets) = (about.guardian.clone(), about.secrets.clone());
-        let context = ConnectContext { events: events.clone(), guardian, secrets };
+        let context =
+            ConnectContext { events: events.clone(), guardian, secrets, tokens: about.tokens.clone() };
         let patience = self.about.handshake_timeout;
         let connecting = within(begun, patience, about.transport.connect(&context));
         tokio::pin!(connecting);
@@ -299,7 +326,8 @@ impl Owner {
                 };
                 Ok(Reached { connection, events, calls: Arc::default() })
             }
-            Some(Err(why)) => Err(End::Gone { why, how: How::GivenUp }),
+            Some(Err(UpstreamFault::LoginRequired(need))) => Err(End::LoginRequired(need)),
+            Some(Err(fault)) => Err(End::Gone { why: fault.to_string(), how: How::GivenUp }),
             None => Err(End::Gone { why: timed_out(patience), how: How::GivenUp }),
         }
     }
@@ -352,6 +380,7 @@ impl Owner {
                 self.publish.send_replace(Phase::Ready(Arc::new(server)));
                 return Ok(tools_may_change);
             }
+            Some(Err(UpstreamFault::LoginRequired(need))) => return Err(End::LoginRequired(need)),
             None | Some(Err(UpstreamFault::Timeout(_))) => timed_out(patience),
             Some(Err(fault)) => format!("handshake failed: {fault}"),
         };
@@ -409,6 +438,7 @@ impl Owner {
                     Err(fault) => tracing::debug!(upstream = %about.name, %fault,
                         "no subscription to list changes"),
                 },
+                need = calls.login_required() => return End::LoginRequired(need),
                 () = calls.lost(), if liveness.is_none() => {
                     liveness = Some(connection.is_alive(about.unresponsive_timeout));
                 }

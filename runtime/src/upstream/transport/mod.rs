@@ -23,8 +23,9 @@ pub(super) use connection::MayList;
 pub use connection::{Connection, ConnectionEnd, Opened, Opening};
 pub use events::ServerEvents;
 
+use crate::oauth::{ServerLogin, TokenStore};
 use crate::secrets::SecretRegistry;
-use crate::upstream::Guardian;
+use crate::upstream::{Guardian, UpstreamFault};
 use serde_json::{Value, json};
 use std::any::Any;
 use std::path::Path;
@@ -39,8 +40,20 @@ pub trait Transport: Any + Send + Sync {
     /// unasked goes to the events for as long as the connection lives. Dropping the future leaves nothing behind.
     ///
     /// # Errors
-    /// Why the server cannot be reached, in words for people; secrets in it are taken out later.
-    async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, String>;
+    /// Why the server cannot be reached; secrets in it are taken out later.
+    async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, UpstreamFault>;
+
+    /// The login at the server, for a transport that has logins.
+    ///
+    /// # Errors
+    /// Its client cannot be made.
+    async fn login(
+        &self,
+        _tokens: Option<TokenStore>,
+        _secrets: &SecretRegistry,
+    ) -> Result<Option<ServerLogin>, String> {
+        Ok(None)
+    }
 
     /// Where the server is, as a person would write it: a command line, an address. Secrets in it are scrubbed later.
     fn describe(&self) -> String;
@@ -102,6 +115,8 @@ pub struct ConnectContext {
     pub guardian: Arc<Guardian>,
     /// Where secrets are known.
     pub secrets: SecretRegistry,
+    /// Where logins are stored.
+    pub tokens: Option<TokenStore>,
 }
 
 /// Where a server is, for people.

@@ -1,6 +1,7 @@
 //! The transport of a configuration entry that cannot be used: it never connects, and says why.
 
 use super::{ConnectContext, Connection, Location, Transport};
+use crate::upstream::UpstreamFault;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -9,8 +10,8 @@ pub(crate) struct UnusableEntry(pub(crate) String);
 
 #[async_trait::async_trait]
 impl Transport for UnusableEntry {
-    async fn connect(&self, _: &ConnectContext) -> Result<Arc<dyn Connection>, String> {
-        Err(self.0.clone())
+    async fn connect(&self, _: &ConnectContext) -> Result<Arc<dyn Connection>, UpstreamFault> {
+        Err(UpstreamFault::Unavailable(self.0.clone()))
     }
 
     fn describe(&self) -> String {

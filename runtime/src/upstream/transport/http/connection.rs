@@ -61,6 +61,9 @@ impl HttpConnection {
         match SseChannel::open(wire.clone(), events.clone(), self.life.clone()).await {
             Ok(sse) => self.sse.get_or_init(|| sse).call(request).await,
             Err(why) => {
+                if let UpstreamFault::LoginRequired(need) = why {
+                    return Err(UpstreamFault::LoginRequired(need));
+                }
                 let text = format!("{}; as a stream of events: {why}", refusal.words());
                 Err(UpstreamFault::Protocol(text))
             }
@@ -111,6 +114,9 @@ impl Connection for HttpConnection {
     async fn shut_down(&self) {
         self.close("upstream is shutting down");
         let _ = timeout(STOP_GRACE, self.streamable.delete_session()).await;
+        if let Some(login) = &self.streamable.wire.login {
+            login.settled().await;
+        }
     }
 }
 

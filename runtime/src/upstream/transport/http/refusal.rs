@@ -1,5 +1,6 @@
 //! Reads a response whose status is no success, and decides what it means for the request.
 
+use super::wire::LoginTrouble;
 use crate::net::{Response, StatusCode, excerpt, explain_challenges};
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::message::{self, Incoming};
@@ -31,10 +32,12 @@ pub(super) struct HttpRefusal {
     /// The authentication that it asks for, in words.
     challenge: Option<String>,
     retry_after: Option<String>,
+    /// What stands between the request and a token.
+    login: Option<LoginTrouble>,
 }
 
 impl HttpRefusal {
-    pub(super) async fn read(mut response: Response) -> HttpRefusal {
+    pub(super) async fn read(mut response: Response, login: Option<LoginTrouble>) -> HttpRefusal {
         let status = response.status;
         let body = timeout(PATIENCE, response.body.beginning(BODY)).await.unwrap_or_default();
         let is_text = !response.media_type().contains("html");
@@ -49,7 +52,7 @@ impl HttpRefusal {
             .then(|| explain_challenges(response.headers("www-authenticate")))
             .flatten();
         let retry_after = response.header("retry-after").map(|after| error::shorten(after.to_owned()));
-        HttpRefusal { status, error, has_our_id, text, challenge, retry_after }
+        HttpRefusal { status, error, has_our_id, text, challenge, retry_after, login }
     }
 
     /// The server itself answered, not something in front of it.
@@ -81,13 +84,16 @@ impl HttpRefusal {
         is_unknown && self.error.is_none()
     }
 
-    /// True when every other request will be refused as well.
+    /// True when every other request will be refused as well, whatever token it has.
     pub(super) fn is_about_us(&self) -> bool {
-        self.status == StatusCode::UNAUTHORIZED
+        self.status == StatusCode::UNAUTHORIZED && self.login.is_none()
     }
 
     /// The fault of a request.
     pub(super) fn fault(self, method: &str) -> UpstreamFault {
+        if let Some(LoginTrouble::Needed(need)) = self.login {
+            return UpstreamFault::LoginRequired(need);
+        }
         let status = self.status;
         let is_down = status.is_server_error()
             && (status != StatusCode::INTERNAL_SERVER_ERROR || method != "server/discover");
@@ -112,6 +118,11 @@ impl HttpRefusal {
         }
         if let Some(challenge) = &self.challenge {
             words += &format!("; the server asks for {challenge}");
+        }
+        match &self.login {
+            Some(LoginTrouble::Needed(need)) => words += &format!("; {need}"),
+            Some(LoginTrouble::Other(why)) => words += &format!("; there is no token: {why}"),
+            None => {}
         }
         if let Some(after) = &self.retry_after {
             let unit = if after.bytes().all(|byte| byte.is_ascii_digit()) { " s" } else { "" };

@@ -5,8 +5,11 @@ use super::life::Life;
 use super::sse::SseChannel;
 use super::streamable::Streamable;
 use super::wire::HttpWire;
-use crate::net::{self, ClientOptions, Headers, HttpClient, OAUTH, Url};
+use crate::net::{self, ClientOptions, Headers, HttpClient, Url};
+use crate::oauth::{OAuthSettings, ServerLogin, TokenStore};
+use crate::secrets::SecretRegistry;
 use crate::tasks::{self, TaskOwner};
+use crate::upstream::UpstreamFault;
 use crate::upstream::transport::{ConnectContext, Connection, Transport};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -33,6 +36,8 @@ pub struct HttpSpec {
     pub headers: Headers,
     /// Certificates, proxy, patience.
     pub client: ClientOptions,
+    /// The login; `None` where the headers say who asks.
+    pub login: Option<OAuthSettings>,
 }
 
 impl HttpSpec {
@@ -40,17 +45,33 @@ impl HttpSpec {
     pub fn address(&self) -> String {
         format!("{}{}", self.url.origin().ascii_serialization(), self.url.path())
     }
+
+    async fn http_client(&self) -> Result<HttpClient, String> {
+        let options = self.client.clone();
+        // Reads certificate files, so it runs on a blocking thread.
+        let made = tasks::blocking(TaskOwner::Connection, move |_| HttpClient::new(&options)).await;
+        made.ok_or("the client could not be made")?.map_err(|error| error.to_string())
+    }
+
+    fn login_with(
+        &self,
+        client: HttpClient,
+        tokens: Option<TokenStore>,
+        secrets: &SecretRegistry,
+    ) -> Option<ServerLogin> {
+        let settings = self.login.clone()?;
+        Some(ServerLogin::new(self.url.clone(), settings, client, tokens, None, secrets.clone()))
+    }
 }
 
 #[async_trait::async_trait]
 impl Transport for HttpSpec {
     /// Makes a client. A stream of events is opened at once; otherwise nothing is sent before the first request.
-    async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, String> {
-        let HttpSpec { url, protocol, headers, client: options } = self.clone();
-        // Reads certificate files, so it runs on a blocking thread.
-        let made = tasks::blocking(TaskOwner::Connection, move |_| HttpClient::new(&options)).await;
-        let client = made.ok_or("the client could not be made")?.map_err(|error| error.to_string())?;
-        let wire = HttpWire { client, url, headers };
+    async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, UpstreamFault> {
+        let HttpSpec { url, protocol, headers, .. } = self.clone();
+        let client = self.http_client().await.map_err(UpstreamFault::Unavailable)?;
+        let login = self.login_with(client.clone(), context.tokens.clone(), &context.secrets);
+        let wire = HttpWire { client, url, headers, login, server: context.events.server().into() };
         let life = Arc::new(Life::new());
         let events = context.events.clone();
         let sse = match protocol {
@@ -59,6 +80,14 @@ impl Transport for HttpSpec {
         };
         let streamable = Streamable::new(wire, events, life.clone());
         Ok(Arc::new(HttpConnection::new(protocol, streamable, sse, life)))
+    }
+
+    async fn login(
+        &self,
+        tokens: Option<TokenStore>,
+        secrets: &SecretRegistry,
+    ) -> Result<Option<ServerLogin>, String> {
+        Ok(self.login_with(self.http_client().await?, tokens, secrets))
     }
 
     fn describe(&self) -> String {
@@ -75,11 +104,6 @@ impl Transport for HttpSpec {
 
     fn remedy(&self, error: &str) -> String {
         let address = self.address();
-        if error.contains("http 401") && error.contains(OAUTH) {
-            return format!(
-                "the server asks for a login (OAuth), which mcp-remote does: ptc add NAME -- npx -y mcp-remote {address}"
-            );
-        }
         if error.contains("http 401") {
             return "the server wants to know who asks: add a token (auth, or an Authorization header), or \
                 renew the one that is there"

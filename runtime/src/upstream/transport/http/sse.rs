@@ -5,7 +5,6 @@ use super::events::{EventStream, ServerSentEvent};
 use super::incoming;
 use super::life::Life;
 use super::metadata::MessageHeaders;
-use super::refusal::HttpRefusal;
 use super::session::ListenGate;
 use super::streamable::is_events;
 use super::wire::HttpWire;
@@ -59,19 +58,20 @@ impl SseChannel {
         mut wire: HttpWire,
         events: Arc<ServerEvents>,
         life: Arc<Life>,
-    ) -> Result<Arc<SseChannel>, String> {
+    ) -> Result<Arc<SseChannel>, UpstreamFault> {
         let metadata = MessageHeaders::events(&wire.headers, None);
         let sent = wire.send(Method::GET, metadata.headers(), None).await;
-        let response = sent.map_err(|error| error.to_string())?;
+        let response = sent?;
         if !response.status.is_success() {
-            return Err(HttpRefusal::read(response).await.words());
+            return Err(wire.refusal(response).await.fault(""));
         }
         if !is_events(&response) {
             return Err(format!(
                 "http {} with {}, which is no stream of events",
                 response.status,
                 response.media_type()
-            ));
+            )
+            .into());
         }
         // After a redirect the address is that of the stream.
         let here = response.url.clone();
@@ -80,8 +80,11 @@ impl SseChannel {
             match stream.next(|| RECEIPT, || None).await {
                 Ok(Some(ServerSentEvent::Event { name, data })) if name == "endpoint" => break data,
                 Ok(Some(_)) => {}
-                Ok(None) => return Err("the stream of events ended before it named its endpoint".to_owned()),
-                Err(error) => return Err(error.to_string()),
+                Ok(None) => {
+                    let why = "the stream of events ended before it named its endpoint";
+                    return Err(why.to_owned().into());
+                }
+                Err(error) => return Err(error.into()),
             }
         };
         let address = String::from_utf8_lossy(&address);
@@ -90,7 +93,8 @@ impl SseChannel {
             return Err(format!(
                 "the endpoint is at another origin ({}), which is sent nothing",
                 url.origin().ascii_serialization()
-            ));
+            )
+            .into());
         }
         wire.url = url;
         let channel = Arc::new(SseChannel {
@@ -227,7 +231,7 @@ impl SseChannel {
             response.body.beginning(RECEIPT).await;
             return Ok(());
         }
-        let refusal = HttpRefusal::read(response).await;
+        let refusal = self.wire.refusal(response).await;
         if refusal.is_about_us() || refusal.is_lost_session() {
             self.life.end(refusal.words(), false);
         }

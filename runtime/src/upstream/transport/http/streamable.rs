@@ -122,7 +122,7 @@ impl Streamable {
             if response.status.is_success() {
                 break (response, session);
             }
-            let refusal = HttpRefusal::read(response).await;
+            let refusal = self.wire.refusal(response).await;
             if session.id.is_some() && may_repeat && refusal.is_lost_session() {
                 // Nothing was executed: the server did not know the session.
                 may_repeat = false;
@@ -305,7 +305,7 @@ impl Streamable {
         let sent = self.wire.send(Method::POST, metadata.headers(), Some(body)).await;
         let response = sent.map_err(|error| error.to_string())?;
         if !response.status.is_success() {
-            return Err(HttpRefusal::read(response).await.words());
+            return Err(self.wire.refusal(response).await.words());
         }
         let session = session_of(&response).map(str::to_owned);
         let answer = self.answer(response, id, &ResultSink::Inline { max_bytes: SMALL_ANSWER }, None).await;
@@ -376,7 +376,7 @@ impl Streamable {
             if response.status.is_success() {
                 return Ok(response);
             }
-            Err(HttpRefusal::read(response).await.words())
+            Err(self.wire.refusal(response).await.words())
         });
         match sent.await {
             Ok(Ok(response)) => Some(response),

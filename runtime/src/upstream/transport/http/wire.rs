@@ -1,8 +1,16 @@
 //! Requests to one server, with the headers that it gets each time.
 
-use crate::net::{Headers, HttpClient, Method, NetError, NetFault, Payload, Request, Response, Url};
+use super::refusal::HttpRefusal;
+use crate::net::{
+    HeaderName, Headers, HttpClient, Method, NetError, NetFault, Payload, Request, Response, StatusCode, Url,
+};
+use crate::oauth::{OAuthFault, ServerLogin};
+use crate::upstream::LoginNeed;
 use crate::upstream::request::MessageText;
 use bytes::Bytes;
+use std::sync::Arc;
+
+const AUTHORIZATION: HeaderName = HeaderName::from_static("authorization");
 
 /// Where the server is, and what it is always sent.
 #[derive(Clone)]
@@ -10,6 +18,18 @@ pub(super) struct HttpWire {
     pub(super) client: HttpClient,
     pub(super) url: Url,
     pub(super) headers: Headers,
+    /// Gives the token of each request, unless a header does.
+    pub(super) login: Option<ServerLogin>,
+    /// The configured name of the server.
+    pub(super) server: Arc<str>,
+}
+
+/// What stands between a request and a token.
+pub(super) enum LoginTrouble {
+    /// A person has to log in.
+    Needed(LoginNeed),
+    /// The token cannot be renewed; why.
+    Other(String),
 }
 
 impl HttpWire {
@@ -19,7 +39,52 @@ impl HttpWire {
         headers: &Headers,
         body: Option<Payload>,
     ) -> Result<Response, NetError> {
+        let Some(login) = &self.login else { return self.send_with(method, headers, body).await };
+        let mut token = login.token().await;
+        let mut is_renewed = false;
+        loop {
+            let mut headers = headers.clone();
+            if let Some(token) = &token {
+                // A token that no header can carry is one that the server refuses.
+                let _ = headers.set(AUTHORIZATION, token.header().expose());
+            }
+            let response = self.send_with(method.clone(), &headers, body.clone()).await?;
+            if response.status != StatusCode::UNAUTHORIZED {
+                return Ok(response);
+            }
+            if is_renewed {
+                login.refused_again(&response);
+                return Ok(response);
+            }
+            // Nothing was executed: the server did not look at the request.
+            match login.refused(token.as_ref(), &response).await {
+                None => return Ok(response),
+                newer => (token, is_renewed) = (newer, true),
+            }
+        }
+    }
+
+    async fn send_with(
+        &self,
+        method: Method,
+        headers: &Headers,
+        body: Option<Payload>,
+    ) -> Result<Response, NetError> {
         self.client.send(Request { method, url: self.url.clone(), headers, body }).await
+    }
+
+    /// Reads a response of [`HttpWire::send`] whose status is no success.
+    pub(super) async fn refusal(&self, response: Response) -> HttpRefusal {
+        let is_whole = response.status == StatusCode::UNAUTHORIZED;
+        let trouble = self.login.as_ref().filter(|_| is_whole).and_then(|login| {
+            Some(match login.verdict()? {
+                OAuthFault::LoginRequired(why) => {
+                    LoginTrouble::Needed(LoginNeed::new(self.server.clone(), why, is_whole, login.clone()))
+                }
+                OAuthFault::Unavailable(why) | OAuthFault::Unusable(why) => LoginTrouble::Other(why),
+            })
+        });
+        HttpRefusal::read(response, trouble).await
     }
 }
 

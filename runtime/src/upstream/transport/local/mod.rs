@@ -95,12 +95,12 @@ impl LocalHandler {
 
 #[async_trait::async_trait]
 impl Transport for LocalSpec {
-    async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, String> {
+    async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, UpstreamFault> {
         let folder = self.folder.display();
         match std::fs::metadata(&self.folder) {
             Ok(about) if about.is_dir() => {}
-            Ok(_) => return Err(format!("{folder} is not a folder")),
-            Err(error) => return Err(format!("{folder}: {error}")),
+            Ok(_) => return Err(format!("{folder} is not a folder").into()),
+            Err(error) => return Err(format!("{folder}: {error}").into()),
         }
         let (spec, context, closed) = (self.clone(), context.clone(), watch::Sender::new(None));
         Ok(Arc::new(LocalConnection { spec, context, closed }))

@@ -2,6 +2,8 @@
 //! messages of MCP as the pipes of a child process do.
 
 use super::channel::StdioChannel;
+use crate::oauth::{ServerLogin, TokenStore};
+use crate::secrets::SecretRegistry;
 use crate::upstream::transport::{ConnectContext, Connection, ConnectionEnd, Location, Transport};
 use crate::upstream::{CallResult, ServerRequest, UpstreamFault};
 use serde_json::Value;
@@ -28,12 +30,20 @@ pub struct AttachedSpec {
 
 #[async_trait::async_trait]
 impl Transport for AttachedSpec {
-    async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, String> {
+    async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, UpstreamFault> {
         match self.attach(context).await {
             Some(connection) => Ok(Arc::new(connection)),
             // The process has ended, or its configuration has changed.
             None => self.inner.connect(context).await,
         }
+    }
+
+    async fn login(
+        &self,
+        tokens: Option<TokenStore>,
+        secrets: &SecretRegistry,
+    ) -> Result<Option<ServerLogin>, String> {
+        self.inner.login(tokens, secrets).await
     }
 
     fn describe(&self) -> String {

@@ -40,7 +40,7 @@ struct Process {
 
 impl StdioConnection {
     pub(super) fn spawn(spec: &StdioSpec, context: &ConnectContext) -> Result<StdioConnection, String> {
-        let ConnectContext { events, guardian, secrets } = context;
+        let ConnectContext { events, guardian, secrets, .. } = context;
         let (mut child, mark) = guardian.spawn(|mark| spec.spawn(mark), Child::id)?;
         let group = ProcessGroup::led_by(child.id(), mark, guardian.clone());
         let (Some(stdin), Some(stdout), Some(stderr)) =

@@ -25,6 +25,7 @@ pub(crate) use spec::is_inherited;
 pub use spec::{Environment, StdioSpec, resolve_command};
 
 use super::{ConnectContext, Connection, Location, Transport};
+use crate::upstream::UpstreamFault;
 use connection::StdioConnection;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -33,7 +34,7 @@ use std::time::Duration;
 
 #[async_trait::async_trait]
 impl Transport for StdioSpec {
-    async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, String> {
+    async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, UpstreamFault> {
         Ok(Arc::new(StdioConnection::spawn(self, context)?))
     }
 

@@ -1,0 +1,215 @@
+//! The client that `ptc` is at one authorization server: configured, described by a document, or registered.
+
+use super::OAuthFault;
+use super::http::NamedHttp;
+use super::metadata::AuthorizationServer;
+use super::settings::OAuthSettings;
+use crate::secrets::{Credential, SecretRegistry};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// How a client authenticates at the token endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClientMethod {
+    /// Not at all: a public client.
+    None,
+    /// Id and secret in the Authorization header.
+    Basic,
+    /// Id and secret in the form.
+    Post,
+}
+
+impl ClientMethod {
+    const NAMES: [(ClientMethod, &'static str); 3] = [
+        (ClientMethod::None, "none"),
+        (ClientMethod::Basic, "client_secret_basic"),
+        (ClientMethod::Post, "client_secret_post"),
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        ClientMethod::NAMES.iter().find(|(method, _)| *method == self).map_or("none", |(_, name)| name)
+    }
+
+    pub(super) fn parse(name: &str) -> Option<ClientMethod> {
+        ClientMethod::NAMES.iter().find(|(_, known)| *known == name).map(|(method, _)| *method)
+    }
+
+    /// The method for a client with a secret that the server supports. Without a list it is Basic (RFC 8414).
+    fn with_secret(server: &AuthorizationServer) -> Result<ClientMethod, OAuthFault> {
+        let Some(supported) = &server.token_endpoint_auth_methods_supported else {
+            return Ok(ClientMethod::Basic);
+        };
+        let has = |method: &ClientMethod| supported.iter().any(|name| name == method.name());
+        [ClientMethod::Basic, ClientMethod::Post].into_iter().find(has).ok_or_else(|| {
+            OAuthFault::unusable(format!(
+                "{} takes no client secret: {}",
+                server.issuer,
+                supported.join(", ")
+            ))
+        })
+    }
+}
+
+/// Where a client comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClientOrigin {
+    /// The configuration.
+    Configured,
+    /// A document at the address that is its id.
+    Document,
+    /// Registered by `ptc` (RFC 7591).
+    Registered,
+}
+
+impl ClientOrigin {
+    const NAMES: [(ClientOrigin, &'static str); 3] = [
+        (ClientOrigin::Configured, "configured"),
+        (ClientOrigin::Document, "document"),
+        (ClientOrigin::Registered, "registered"),
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        ClientOrigin::NAMES.iter().find(|(origin, _)| *origin == self).map_or("configured", |(_, name)| name)
+    }
+
+    pub(super) fn parse(name: &str) -> Option<ClientOrigin> {
+        ClientOrigin::NAMES.iter().find(|(_, known)| *known == name).map(|(origin, _)| *origin)
+    }
+}
+
+/// A client at one issuer. It is never used at another one.
+#[derive(Clone)]
+pub(super) struct Client {
+    pub(super) id: String,
+    pub(super) secret: Option<Credential>,
+    pub(super) method: ClientMethod,
+    pub(super) origin: ClientOrigin,
+    /// The redirect address that it was registered with.
+    pub(super) redirect_uri: Option<String>,
+}
+
+impl Client {
+    /// What authenticates the client in a request for a token: fields of the form, and a header.
+    pub(super) fn authenticate(&self) -> (Vec<(&'static str, &str)>, Option<Credential>) {
+        match (self.method, &self.secret) {
+            (ClientMethod::Basic, Some(secret)) => {
+                // RFC 6749, section 2.3.1: both are encoded as in a form first.
+                let encoded =
+                    |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+                let pair = format!("{}:{}", encoded(&self.id), encoded(secret.expose()));
+                (Vec::new(), Some(Credential::composed(format!("Basic {}", STANDARD.encode(pair)))))
+            }
+            (ClientMethod::Post, Some(secret)) => {
+                (vec![("client_id", self.id.as_str()), ("client_secret", secret.expose())], None)
+            }
+            (ClientMethod::None | ClientMethod::Basic | ClientMethod::Post, _) => {
+                (vec![("client_id", self.id.as_str())], None)
+            }
+        }
+    }
+
+    /// The client of the configuration.
+    pub(super) fn configured(
+        settings: &OAuthSettings,
+        server: &AuthorizationServer,
+    ) -> Result<Option<Client>, OAuthFault> {
+        let Some(client) = &settings.client else { return Ok(None) };
+        let method = match client.secret {
+            Some(_) => ClientMethod::with_secret(server)?,
+            None => ClientMethod::None,
+        };
+        Ok(Some(Client {
+            id: client.id.clone(),
+            secret: client.secret.clone(),
+            method,
+            origin: ClientOrigin::Configured,
+            redirect_uri: None,
+        }))
+    }
+}
+
+/// The answer of a registration endpoint (RFC 7591, section 3.2.1).
+#[derive(Deserialize)]
+struct Registration {
+    client_id: String,
+    client_secret: Option<String>,
+    token_endpoint_auth_method: Option<String>,
+}
+
+/// Registers a client for this redirect address (RFC 7591).
+pub(super) async fn register(
+    http: &NamedHttp,
+    server: &AuthorizationServer,
+    redirect_uri: &str,
+    scope: &str,
+    secrets: &SecretRegistry,
+) -> Result<Client, OAuthFault> {
+    let Some(endpoint) = &server.registration_endpoint else {
+        return Err(OAuthFault::unusable(format!(
+            "{} registers no clients: register ptc there by hand, and write its id into the entry: \
+            \"auth\": [{{\"scheme\": \"oauth\", \"client\": {{\"id\": \"…\"}}}}]",
+            server.issuer
+        )));
+    };
+    let address = http.address(endpoint, "the registration endpoint")?;
+    // A program on a person's machine keeps no secret of its own; a server without public clients gives it one.
+    let supported = server.token_endpoint_auth_methods_supported.as_deref().unwrap_or_default();
+    let is_public = supported.is_empty() || supported.iter().any(|name| name == ClientMethod::None.name());
+    let method = if is_public { ClientMethod::None } else { ClientMethod::with_secret(server)? };
+    let mut wanted = json!({
+        "client_name": "ptc",
+        "redirect_uris": [redirect_uri],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "application_type": "native",
+        "token_endpoint_auth_method": method.name(),
+    });
+    if !scope.is_empty() {
+        wanted["scope"] = scope.into();
+    }
+    let document = http.post_json(&address, &wanted).await?;
+    if !document.status.is_success() {
+        let said = described(&document.json::<Value>().unwrap_or_default());
+        let text = format!("{} does not register ptc: http {}{said}", server.issuer, document.status);
+        return Err(match document.status.is_server_error() {
+            true => OAuthFault::unavailable(text),
+            false => OAuthFault::unusable(text),
+        });
+    }
+    let Some(given) = document.json::<Registration>() else {
+        return Err(OAuthFault::unusable(format!(
+            "{} answers a registration without a client_id",
+            server.issuer
+        )));
+    };
+    let secret = given.client_secret.filter(|secret| !secret.is_empty());
+    let named = given.token_endpoint_auth_method.as_deref().and_then(ClientMethod::parse);
+    let method = match (&secret, named) {
+        (None, _) => ClientMethod::None,
+        (Some(_), Some(named)) => named,
+        (Some(_), None) if is_public => ClientMethod::with_secret(server)?,
+        (Some(_), None) => method,
+    };
+    Ok(Client {
+        id: given.client_id,
+        secret: secret.map(|secret| Credential::secret(secret, secrets).0),
+        method,
+        origin: ClientOrigin::Registered,
+        redirect_uri: Some(redirect_uri.to_owned()),
+    })
+}
+
+/// `: error (error_description)` of an error answer (RFC 6749, section 5.2), or nothing.
+pub(super) fn described(answer: &Value) -> String {
+    let text = |key: &str| answer[key].as_str().map(|text| crate::net::excerpt(text, SHOWN));
+    match (text("error"), text("error_description")) {
+        (Some(error), Some(description)) => format!(": {error} ({description})"),
+        (Some(error), None) => format!(": {error}"),
+        (None, _) => String::new(),
+    }
+}
+
+/// Characters of an error that are shown.
+const SHOWN: usize = 200;

@@ -1,0 +1,301 @@
+//! The login of a person with a browser: authorization code with PKCE (RFC 6749, RFC 7636, RFC 9207).
+
+use super::client::{self, Client, ClientOrigin};
+use super::discovery::{self, Discovered};
+use super::http::NamedHttp;
+use super::login::{Inner, NewLogin, ServerLogin};
+use super::scopes::Scopes;
+use super::{OAuthFault, random, token};
+use crate::net::{AddressClass, Headers, Method, Request, Url};
+use crate::secrets::Credential;
+use serde_json::json;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long the server may take to say what it asks for.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Who sees the address of an authorization request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressReader {
+    /// A browser alone, which is led there: the state in the address is a secret from now on.
+    Browser,
+    /// A person, who is shown it: the state is a secret from the answer on.
+    Person,
+}
+
+/// A login that waits for its person. Holds secrets, so it implements neither `Debug` nor `Serialize`.
+pub struct PendingLogin {
+    address: Url,
+    state: Credential,
+    verifier: Credential,
+    redirect_uri: String,
+    discovered: Discovered,
+    client: Client,
+    named_by: AddressClass,
+    requested: Scopes,
+}
+
+impl PendingLogin {
+    /// Where the person logs in.
+    pub fn address(&self) -> &Url {
+        &self.address
+    }
+
+    /// The issuer that asks for the login.
+    pub fn issuer(&self) -> &str {
+        &self.discovered.server.issuer
+    }
+
+    /// True for the answer to this very request: compared in full, whatever the first letters are.
+    pub fn is_answered_by(&self, query: &str) -> bool {
+        parameter(query, "state").is_some_and(|state| same(&state, self.state.expose()))
+    }
+}
+
+/// What a login gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoginSummary {
+    /// Who issued the tokens.
+    pub issuer: String,
+    /// The scopes that were granted, or asked for where the server does not say.
+    pub scopes: String,
+    /// Seconds to the end of the access token, if the server says so.
+    pub expires_in: Option<u64>,
+    /// It can be renewed without a person.
+    pub is_renewable: bool,
+}
+
+impl ServerLogin {
+    /// Finds the authorization server and makes the address at which a person logs in. The answer will be sent to
+    /// `redirect_uri`.
+    ///
+    /// # Errors
+    /// The server has no login, or one that cannot be used.
+    pub async fn begin(
+        &self,
+        redirect_uri: &str,
+        scopes: Option<&Scopes>,
+        reader: AddressReader,
+    ) -> Result<PendingLogin, OAuthFault> {
+        let inner = self.inner();
+        inner.ask().await?;
+        let named_by = inner.seen().class.unwrap_or(AddressClass::Public);
+        let http = inner.named_http(named_by);
+        let discovered = inner.discover(&http).await?;
+        let server = &discovered.server;
+        if !server.code_challenge_methods_supported.iter().any(|method| method == "S256") {
+            return Err(OAuthFault::unusable(format!(
+                "{} does not say that it supports PKCE with S256, without which codes can be stolen",
+                server.issuer
+            )));
+        }
+        let requested = inner.scopes(&discovered, scopes).await?;
+        let client = inner.client(&http, &discovered, redirect_uri, &requested).await?;
+        let endpoint = server.authorization_endpoint.as_deref();
+        let endpoint = endpoint.ok_or_else(|| OAuthFault::unusable("there is no authorization endpoint"))?;
+        let mut address = http.address(endpoint, "the authorization endpoint")?;
+        let verifier = random::secret(&inner.secrets)?;
+        let state = match reader {
+            AddressReader::Browser => random::secret(&inner.secrets)?,
+            AddressReader::Person => random::unregistered()?,
+        };
+        address
+            .query_pairs_mut()
+            .append_pair("response_type", "code")
+            .append_pair("client_id", &client.id)
+            .append_pair("redirect_uri", redirect_uri)
+            .append_pair("code_challenge", &random::challenge(&verifier))
+            .append_pair("code_challenge_method", "S256")
+            .append_pair("state", state.expose())
+            .append_pair("resource", &discovered.resource);
+        if !requested.is_empty() {
+            address.query_pairs_mut().append_pair("scope", &requested.to_string());
+        }
+        if requested.contains("offline_access") {
+            // OpenID Connect Core, section 11: without consent the scope is ignored.
+            address.query_pairs_mut().append_pair("prompt", "consent");
+        }
+        let redirect_uri = redirect_uri.to_owned();
+        Ok(PendingLogin { address, state, verifier, redirect_uri, discovered, client, named_by, requested })
+    }
+
+    /// Exchanges the code of the answer, whose query is given, and stores the login.
+    ///
+    /// # Errors
+    /// The answer is not the one to this request, or refuses; or the code is not exchanged.
+    pub async fn finish(&self, pending: PendingLogin, query: &str) -> Result<LoginSummary, OAuthFault> {
+        let inner = self.inner();
+        let code = read_answer(&pending, query, inner)?;
+        let fields = [
+            ("grant_type", "authorization_code"),
+            ("code", code.expose()),
+            ("redirect_uri", pending.redirect_uri.as_str()),
+            ("code_verifier", pending.verifier.expose()),
+            ("resource", pending.discovered.resource.as_str()),
+        ];
+        let http = inner.named_http(pending.named_by);
+        let endpoint = pending.discovered.server.token_endpoint.as_deref();
+        let endpoint = endpoint.ok_or_else(|| OAuthFault::unusable("there is no token endpoint"))?;
+        let tokens = token::request(&http, endpoint, &pending.client, &fields, &inner.secrets).await?;
+        let summary = LoginSummary {
+            issuer: pending.discovered.server.issuer.clone(),
+            scopes: tokens.scopes.as_ref().unwrap_or(&pending.requested).to_string(),
+            expires_in: tokens.expires_in,
+            is_renewable: tokens.refresh.is_some(),
+        };
+        let new = NewLogin {
+            server: &inner.server,
+            discovered: &pending.discovered,
+            client: pending.client,
+            named_by: pending.named_by,
+            requested: pending.requested,
+        };
+        inner.store_new(new.with(tokens)).await?;
+        Ok(summary)
+    }
+}
+
+/// The code of an answer. Nothing of an answer from elsewhere is shown, not even its error (RFC 9207, section 2.4).
+fn read_answer(pending: &PendingLogin, query: &str, inner: &Inner) -> Result<Credential, OAuthFault> {
+    let get = |name: &str| parameter(query, name);
+    // Registered before anything may show it.
+    let code = get("code").map(|code| Credential::secret(code, &inner.secrets).0);
+    inner.secrets.register(pending.state.expose());
+    if !pending.is_answered_by(query) {
+        return Err(OAuthFault::unusable("the answer belongs to another login: its state differs"));
+    }
+    let server = &pending.discovered.server;
+    match get("iss") {
+        Some(issuer) if issuer != server.issuer => {
+            return Err(OAuthFault::unusable(
+                "the answer is from another authorization server than was asked",
+            ));
+        }
+        None if server.authorization_response_iss_parameter_supported => {
+            return Err(OAuthFault::unusable(
+                "the answer does not say which authorization server it is from",
+            ));
+        }
+        Some(_) | None => {}
+    }
+    if let Some(error) = get("error") {
+        let said = json!({ "error": error, "error_description": get("error_description") });
+        return Err(OAuthFault::unusable(format!("the login was refused{}", client::described(&said))));
+    }
+    code.ok_or_else(|| OAuthFault::unusable("the answer holds no code"))
+}
+
+/// A parameter of a query that stands there once.
+fn parameter(query: &str, name: &str) -> Option<String> {
+    let mut all = url::form_urlencoded::parse(query.as_bytes()).filter(|(key, _)| key == name);
+    match (all.next(), all.next()) {
+        (Some((_, value)), None) => Some(value.into_owned()),
+        _ => None,
+    }
+}
+
+/// Compares two texts in a time that says nothing about where they differ.
+fn same(one: &str, other: &str) -> bool {
+    let differences = one.bytes().zip(other.bytes()).fold(0, |all, (one, other)| all | (one ^ other));
+    one.len() == other.len() && differences == 0
+}
+
+impl Inner {
+    /// Asks the server without a token, so that it says what it wants.
+    async fn ask(&self) -> Result<(), OAuthFault> {
+        let mut headers = Headers::default();
+        for (name, value) in
+            [("content-type", "application/json"), ("accept", "application/json, text/event-stream")]
+        {
+            // Constants.
+            let _ = headers.plain(name, value);
+        }
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {} }).to_string();
+        let request = Request {
+            method: Method::POST,
+            url: self.server.clone(),
+            headers: &headers,
+            body: Some(body.into()),
+        };
+        let sent = timeout(PATIENCE, self.http.send(request)).await;
+        let sent = sent.map_err(|_| OAuthFault::unavailable("the server does not answer"))?;
+        let response = sent.map_err(|error| OAuthFault::unavailable(error.to_string()))?;
+        self.note(&response);
+        Ok(())
+    }
+
+    async fn discover(&self, http: &NamedHttp) -> Result<Discovered, OAuthFault> {
+        let seen = self.seen();
+        let found = discovery::resource(http, &self.server, seen.metadata.as_deref()).await?;
+        let wanted = self.settings.issuer.as_deref();
+        let discovered = discovery::authorization_server(http, &self.server, found, wanted).await?;
+        let stored = self.stored().await?;
+        let issuer = &discovered.server.issuer;
+        if let Some(stored) = stored.filter(|stored| stored.issuer != *issuer)
+            && self.settings.client.is_some()
+        {
+            return Err(OAuthFault::unusable(format!(
+                "the server has another authorization server now, {issuer}; the configured client belongs to {}",
+                stored.issuer
+            )));
+        }
+        Ok(discovered)
+    }
+
+    /// The scopes to ask for: those that a person names, that are configured, that the challenge names, or all of the
+    /// resource. What was granted before and what a call has missed is asked for again.
+    async fn scopes(&self, discovered: &Discovered, named: Option<&Scopes>) -> Result<Scopes, OAuthFault> {
+        let supported: Scopes = discovered.scopes_supported.iter().cloned().collect();
+        let seen = self.seen();
+        let mut scopes = match (named, &self.settings.scopes, &seen.scopes) {
+            (Some(scopes), ..) | (None, Some(scopes), _) | (None, None, Some(scopes)) => scopes.clone(),
+            (None, None, None) => supported,
+        };
+        if let Some(stored) = self.stored().await?.filter(|stored| stored.issuer == discovered.server.issuer)
+        {
+            scopes = match stored.missing.is_empty() {
+                true => scopes,
+                false => stored.requested.union(&scopes).union(&stored.missing),
+            };
+        }
+        let offline = Scopes::parse("offline_access");
+        let has_offline = discovered.server.scopes_supported.iter().any(|scope| scope == "offline_access");
+        Ok(if has_offline && !scopes.is_empty() { scopes.union(&offline) } else { scopes })
+    }
+
+    /// The client at this authorization server: the configured one, the one of the last login, or a new one.
+    async fn client(
+        &self,
+        http: &NamedHttp,
+        discovered: &Discovered,
+        redirect_uri: &str,
+        scopes: &Scopes,
+    ) -> Result<Client, OAuthFault> {
+        let server = &discovered.server;
+        if let Some(client) = Client::configured(&self.settings, server)? {
+            return Ok(client);
+        }
+        let stored = self.stored().await?.filter(|stored| stored.issuer == server.issuer);
+        let known = stored.map(|stored| stored.client).filter(|client| {
+            client.origin == ClientOrigin::Registered && client.redirect_uri.as_deref() == Some(redirect_uri)
+        });
+        match known {
+            Some(client) => Ok(client),
+            None => client::register(http, server, redirect_uri, &scopes.to_string(), &self.secrets).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_that_stand_twice_are_none() {
+        assert_eq!(parameter("a=1&b=x%20y", "b").as_deref(), Some("x y"));
+        assert_eq!(parameter("a=1&a=2", "a"), None);
+        assert_eq!(parameter("", "a"), None);
+        assert!(same("abc", "abc") && !same("abc", "abd") && !same("abc", "ab") && !same("", "a"));
+    }
+}

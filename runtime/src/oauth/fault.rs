@@ -1,0 +1,38 @@
+//! Why there is no access token, and what a person can do about it.
+
+use std::fmt;
+
+/// Why there is no access token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OAuthFault {
+    /// A person has to log in; the reason.
+    LoginRequired(String),
+    /// An authorization server does not answer, or another process holds the lock for too long. Trying again may help.
+    Unavailable(String),
+    /// What a server says, or what is configured, cannot be used. Trying again does not help.
+    Unusable(String),
+}
+
+impl OAuthFault {
+    /// [`OAuthFault::Unusable`] with this text.
+    pub(super) fn unusable(text: impl Into<String>) -> OAuthFault {
+        OAuthFault::Unusable(text.into())
+    }
+
+    /// [`OAuthFault::Unavailable`] with this text.
+    pub(super) fn unavailable(text: impl Into<String>) -> OAuthFault {
+        OAuthFault::Unavailable(text.into())
+    }
+}
+
+impl fmt::Display for OAuthFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OAuthFault::LoginRequired(text) | OAuthFault::Unavailable(text) | OAuthFault::Unusable(text) => {
+                f.write_str(text)
+            }
+        }
+    }
+}
+
+impl std::error::Error for OAuthFault {}

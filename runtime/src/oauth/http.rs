@@ -1,0 +1,128 @@
+//! Requests to authorization servers: bounded in size and time, to addresses that a server may name, over https.
+
+use super::OAuthFault;
+use crate::net::{AddressClass, Headers, HttpClient, Method, Payload, Request, StatusCode, Url, is_loopback};
+use crate::secrets::Credential;
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Size limit of a document.
+const DOCUMENT_BYTES: usize = 256 << 10;
+
+/// Time limit of a request with its answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Sends requests to addresses that a server has named.
+#[derive(Clone)]
+pub(super) struct NamedHttp {
+    client: HttpClient,
+    /// The server itself is configured with `http://`: whoever reads its requests has the token anyway.
+    may_be_plain: bool,
+}
+
+/// An answer with its whole body.
+pub(super) struct Document {
+    pub(super) status: StatusCode,
+    pub(super) body: Vec<u8>,
+}
+
+impl Document {
+    /// The body as JSON.
+    pub(super) fn json<T: DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_slice(&self.body).ok()
+    }
+}
+
+impl NamedHttp {
+    /// For addresses named by `server`, which is reached by `client` and has an address of this class.
+    pub(super) fn new(client: &HttpClient, server: &Url, class: AddressClass) -> NamedHttp {
+        let may_be_plain = server.scheme() == "http" && !is_loopback(server);
+        NamedHttp { client: client.led_by(class), may_be_plain }
+    }
+
+    /// An address that requests may go to: `https`, or on this machine.
+    pub(super) fn address(&self, text: &str, what: &str) -> Result<Url, OAuthFault> {
+        let url =
+            Url::parse(text).map_err(|why| OAuthFault::unusable(format!("{what} is no address: {why}")))?;
+        let is_safe = match url.scheme() {
+            "https" => true,
+            "http" => is_loopback(&url) || self.may_be_plain,
+            _ => false,
+        };
+        match is_safe && url.username().is_empty() && url.password().is_none() {
+            true => Ok(url),
+            false => Err(OAuthFault::unusable(format!("{what} is not at an https address"))),
+        }
+    }
+
+    /// A document, or `None` where there is none (any 4xx).
+    pub(super) async fn document(&self, url: &Url) -> Result<Option<Document>, OAuthFault> {
+        let mut headers = Headers::default();
+        accept_json(&mut headers);
+        let document = self.send(Method::GET, url, &headers, None).await?;
+        match document.status {
+            status if status.is_success() => Ok(Some(document)),
+            status if status.is_client_error() => Ok(None),
+            status => Err(OAuthFault::unavailable(format!("http {status} ({})", place(url)))),
+        }
+    }
+
+    /// Posts a form. `authorization` authenticates the client.
+    pub(super) async fn post_form(
+        &self,
+        url: &Url,
+        fields: &[(&str, &str)],
+        authorization: Option<&Credential>,
+    ) -> Result<Document, OAuthFault> {
+        let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        let mut headers = Headers::default();
+        accept_json(&mut headers);
+        // Constants of this module, and base64.
+        let _ = headers.plain("content-type", "application/x-www-form-urlencoded");
+        if let Some(authorization) = authorization {
+            let _ = headers.secret("authorization", authorization);
+        }
+        self.send(Method::POST, url, &headers, Some(body.into())).await
+    }
+
+    /// Posts JSON.
+    pub(super) async fn post_json(
+        &self,
+        url: &Url,
+        body: &serde_json::Value,
+    ) -> Result<Document, OAuthFault> {
+        let mut headers = Headers::default();
+        accept_json(&mut headers);
+        let _ = headers.plain("content-type", "application/json");
+        self.send(Method::POST, url, &headers, Some(body.to_string().into())).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: &Headers,
+        body: Option<Payload>,
+    ) -> Result<Document, OAuthFault> {
+        let exchange = async {
+            let request = Request { method, url: url.clone(), headers, body };
+            let mut response = self.client.send(request).await?;
+            let body = response.body.read(DOCUMENT_BYTES).await?;
+            Ok::<_, crate::net::NetError>(Document { status: response.status, body })
+        };
+        let late =
+            || OAuthFault::unavailable(format!("no answer within {} s ({})", PATIENCE.as_secs(), place(url)));
+        let answer = timeout(PATIENCE, exchange).await.map_err(|_| late())?;
+        answer.map_err(|error| OAuthFault::unavailable(error.to_string()))
+    }
+}
+
+fn accept_json(headers: &mut Headers) {
+    let _ = headers.plain("accept", "application/json");
+}
+
+/// `host:port` of an address, for messages.
+fn place(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}

@@ -1,0 +1,173 @@
+//! Receives the answer of a login on this machine: a listener on loopback that leads a browser to the authorization
+//! server and waits for it to come back (RFC 8252, section 7.3).
+
+use super::code::PendingLogin;
+use super::login::ServerLogin;
+use crate::net::Url;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
+/// The path of the redirect address.
+const CALLBACK: &str = "/callback";
+
+/// The path that leads to the authorization server.
+const START: &str = "/";
+
+/// Size limit of a request.
+const REQUEST_BYTES: usize = 16 << 10;
+
+/// Time limit of one request: browsers open connections that they do not use.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A listener for one login.
+pub struct LoopbackListener {
+    listener: TcpListener,
+    address: SocketAddr,
+    /// The port was given, so the client is registered with the name of this machine.
+    is_named: bool,
+}
+
+impl LoopbackListener {
+    /// Listens on a port of loopback; 0 is any.
+    ///
+    /// # Errors
+    /// The port is taken.
+    async fn bind(port: u16, is_named: bool) -> io::Result<LoopbackListener> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+        let address = listener.local_addr()?;
+        Ok(LoopbackListener { listener, address, is_named })
+    }
+
+    /// The address that the authorization server sends the browser back to.
+    pub fn redirect_uri(&self) -> String {
+        redirect_uri(self.address.port(), self.is_named)
+    }
+
+    /// The address for the browser, which leads to the authorization server. It holds no secret.
+    pub fn start_address(&self) -> String {
+        format!("http://{}{START}", self.address)
+    }
+
+    /// Waits for the answer to this login, and gives its query. Answers with another state are refused and do not end
+    /// the wait. The browser is answered when the login is known to be good or not: see [`Arrived::answer`].
+    ///
+    /// # Errors
+    /// Those of the listener.
+    pub async fn wait(&self, pending: &PendingLogin) -> io::Result<Arrived> {
+        loop {
+            let (mut stream, _) = self.listener.accept().await?;
+            let Ok(Ok(Some((path, query)))) = timeout(PATIENCE, read(&mut stream)).await else { continue };
+            let refused = match path.as_str() {
+                START => {
+                    respond(&mut stream, Page::Elsewhere(pending.address())).await;
+                    continue;
+                }
+                CALLBACK if pending.is_answered_by(&query) => return Ok(Arrived { stream, query }),
+                CALLBACK => Page::Refused("This answer belongs to another login."),
+                _ => Page::Missing,
+            };
+            respond(&mut stream, refused).await;
+        }
+    }
+}
+
+impl ServerLogin {
+    /// Listens for the answer of a login: on the configured port, or on the port with which the client of the last login
+    /// is registered, or on any.
+    ///
+    /// # Errors
+    /// The configured port is taken.
+    pub async fn listen(&self) -> io::Result<LoopbackListener> {
+        if let Some(port) = self.inner().settings.redirect_port {
+            return LoopbackListener::bind(port, true).await;
+        }
+        let stored = self.inner().stored().await.ok().flatten();
+        let address = stored.and_then(|stored| Url::parse(&stored.client.redirect_uri?).ok());
+        match LoopbackListener::bind(address.and_then(|address| address.port()).unwrap_or_default(), false)
+            .await
+        {
+            Ok(listener) => Ok(listener),
+            Err(_) => LoopbackListener::bind(0, false).await,
+        }
+    }
+}
+
+/// The redirect address on a port of this machine. Clients that are registered by hand have the name of this machine in
+/// it, as hosts document it.
+fn redirect_uri(port: u16, is_named: bool) -> String {
+    let host = if is_named { "localhost" } else { "127.0.0.1" };
+    format!("http://{host}:{port}{CALLBACK}")
+}
+
+/// The answer of a login, whose browser still waits.
+pub struct Arrived {
+    stream: TcpStream,
+    query: String,
+}
+
+impl Arrived {
+    /// The query of the answer.
+    pub fn query(&self) -> &str {
+        &self.query
+    }
+
+    /// Tells the browser how the login ended.
+    pub async fn answer(mut self, is_good: bool) {
+        let page = match is_good {
+            true => Page::Done,
+            false => Page::Refused("The login failed. ptc says why."),
+        };
+        respond(&mut self.stream, page).await;
+    }
+}
+
+/// What a browser is answered.
+enum Page<'a> {
+    Elsewhere(&'a Url),
+    Done,
+    Refused(&'static str),
+    Missing,
+}
+
+/// Reads a GET request: path and query. `None` for anything else.
+async fn read(stream: &mut TcpStream) -> io::Result<Option<(String, String)>> {
+    let mut text = Vec::new();
+    while !text.windows(4).any(|end| end == b"\r\n\r\n") {
+        if text.len() > REQUEST_BYTES || stream.read_buf(&mut text).await? == 0 {
+            return Ok(None);
+        }
+    }
+    let line = text.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line).into_owned();
+    let mut words = line.split(' ');
+    let (Some("GET"), Some(target)) = (words.next(), words.next()) else { return Ok(None) };
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    Ok(Some((path.to_owned(), query.to_owned())))
+}
+
+async fn respond(stream: &mut TcpStream, page: Page<'_>) {
+    let (status, location, text) = match page {
+        Page::Elsewhere(url) => ("302 Found", Some(url), "Log in there."),
+        Page::Done => ("200 OK", None, "Logged in. You can close this window."),
+        Page::Refused(text) => ("400 Bad Request", None, text),
+        Page::Missing => ("404 Not Found", None, "There is nothing here."),
+    };
+    let location = location.map(|url| format!("location: {url}\r\n")).unwrap_or_default();
+    let body = format!("<!doctype html><meta charset=utf-8><title>ptc</title><p>{text}</p>");
+    let answer = format!(
+        "HTTP/1.1 {status}\r\n{location}content-type: text/html; charset=utf-8\r\ncontent-length: {}\r\n\
+        cache-control: no-store\r\nreferrer-policy: no-referrer\r\ncontent-security-policy: default-src 'none'\r\n\
+        connection: close\r\n\r\n{body}",
+        body.len()
+    );
+    // A browser that has gone gets no answer.
+    let _ = timeout(PATIENCE, async {
+        stream.write_all(answer.as_bytes()).await?;
+        stream.shutdown().await
+    })
+    .await;
+}

@@ -1,0 +1,145 @@
+//! Stores logins: one file each, readable by this user alone, with one lock each between processes.
+
+use super::OAuthFault;
+use super::stored::StoredLogin;
+use crate::files::{self, FileAccess, LinkRule};
+use crate::net::Url;
+use crate::secrets::SecretRegistry;
+use crate::tasks::{self, TaskOwner};
+use ring::digest::{SHA256, digest};
+use std::fmt::Write as _;
+use std::fs::{File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How long a process waits for another one that renews the same login.
+const LOCK_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often it tries.
+const LOCK_PAUSE: Duration = Duration::from_millis(15);
+
+/// Size limit of a file.
+const FILE_BYTES: usize = 256 << 10;
+
+/// Names one login in the store by all that is known before any server is asked: the address of the server, the
+/// configured client and issuer, and the owner. The issuer that was found is in the file, so that a login of another
+/// issuer replaces it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct LoginKey(String);
+
+impl LoginKey {
+    pub(super) fn new(
+        server: &Url,
+        client: Option<&str>,
+        issuer: Option<&str>,
+        owner: Option<&str>,
+    ) -> LoginKey {
+        let parts = [Some(server.as_str()), client, issuer, owner];
+        let text = parts.map(|part| part.unwrap_or_default()).join("\n");
+        let bytes = digest(&SHA256, text.as_bytes());
+        LoginKey(bytes.as_ref().iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        }))
+    }
+}
+
+/// A folder with logins.
+#[derive(Clone, Debug)]
+pub struct TokenStore {
+    folder: PathBuf,
+}
+
+/// The right to change one login, of all processes. It ends when it is dropped, and with the process.
+pub(super) struct LoginLock {
+    _file: File,
+}
+
+impl TokenStore {
+    /// The store in this folder, which is created with the first write.
+    pub fn new(folder: PathBuf) -> TokenStore {
+        TokenStore { folder }
+    }
+
+    /// The store in the folder of what is remembered between runs.
+    pub fn in_state_folder(folder: &Path) -> TokenStore {
+        TokenStore::new(folder.join("tokens"))
+    }
+
+    fn file(&self, key: &LoginKey) -> PathBuf {
+        self.folder.join(format!("{}.json", key.0))
+    }
+
+    /// The stored login, if there is one that can be read.
+    pub(super) async fn read(
+        &self,
+        key: &LoginKey,
+        secrets: &SecretRegistry,
+    ) -> Result<Option<StoredLogin>, OAuthFault> {
+        let path = self.file(key);
+        let text = blocking(move || match files::read(&path) {
+            Ok(bytes) if bytes.len() <= FILE_BYTES => Ok(String::from_utf8(bytes).ok()),
+            Ok(_) => Ok(None),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(named(&path, error)),
+        });
+        Ok(text.await?.and_then(|text| StoredLogin::from_json(&text, secrets)))
+    }
+
+    /// Stores a login. It is on the disk when this returns.
+    pub(super) async fn write(
+        &self,
+        key: &LoginKey,
+        login: &StoredLogin,
+        _lock: &LoginLock,
+    ) -> Result<(), OAuthFault> {
+        let (folder, path, text) = (self.folder.clone(), self.file(key), login.to_json());
+        blocking(move || {
+            files::private_folder(&folder)
+                .and_then(|()| files::replace(&path, text.as_bytes(), LinkRule::Replace, FileAccess::Private))
+                .and_then(|()| files::sync_folder(&folder))
+                .map_err(|error| named(&path, error))
+        })
+        .await
+    }
+
+    /// Waits for the right to change a login.
+    pub(super) async fn lock(&self, key: &LoginKey) -> Result<LoginLock, OAuthFault> {
+        let (folder, path) = (self.folder.clone(), self.folder.join(format!("{}.lock", key.0)));
+        let file = blocking(move || {
+            files::private_folder(&folder)
+                .and_then(|()| files::open_to_lock(&path))
+                .map_err(|error| named(&path, error))
+        });
+        let file = file.await?;
+        let until = Instant::now() + LOCK_PATIENCE;
+        loop {
+            // Does not block.
+            match file.try_lock() {
+                Ok(()) => return Ok(LoginLock { _file: file }),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => sleep(LOCK_PAUSE).await,
+                Err(TryLockError::WouldBlock) => {
+                    return Err(OAuthFault::unavailable(
+                        "another process has been renewing this login for too long",
+                    ));
+                }
+                Err(TryLockError::Error(error)) => return Err(OAuthFault::unavailable(error.to_string())),
+            }
+        }
+    }
+}
+
+/// Runs work on files. It is not interrupted: a file that is being replaced is replaced.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, OAuthFault> {
+    let done = tasks::blocking(TaskOwner::Process, move |_| work()).await;
+    let done = done.ok_or_else(|| OAuthFault::unavailable("the store of logins did not answer"))?;
+    done.map_err(|error| OAuthFault::unavailable(format!("the login cannot be stored: {error}")))
+}
+
+fn named(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}

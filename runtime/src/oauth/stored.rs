@@ -1,0 +1,189 @@
+//! One login as it is stored: client, tokens, and when they expire.
+
+use super::client::{Client, ClientMethod, ClientOrigin};
+use super::scopes::Scopes;
+use crate::net::AddressClass;
+use crate::secrets::{Credential, SecretRegistry};
+use serde_json::{Value, json};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The longest time before its end that a token is renewed.
+const EARLIEST_RENEWAL: u64 = 60;
+
+/// The login at one server. It holds secrets, so it implements neither `Debug` nor `Serialize`.
+#[derive(Clone)]
+pub(super) struct StoredLogin {
+    /// The address of the server.
+    pub(super) server: String,
+    /// The value of `resource` in requests.
+    pub(super) resource: String,
+    /// The issuer of the tokens, for whom alone the client is good.
+    pub(super) issuer: String,
+    /// Where tokens come from.
+    pub(super) token_endpoint: String,
+    /// Where they are revoked.
+    pub(super) revocation_endpoint: Option<String>,
+    /// The class of the server that named these endpoints.
+    pub(super) named_by: AddressClass,
+    /// The client; a configured one without its secret.
+    pub(super) client: Client,
+    /// Scopes that were asked for at the last login.
+    pub(super) requested: Scopes,
+    /// Scopes that were granted, if the server says so.
+    pub(super) granted: Option<Scopes>,
+    /// Scopes that a call needed and the token did not have; the next login asks for them too.
+    pub(super) missing: Scopes,
+    /// The token for requests.
+    pub(super) access: Credential,
+    /// The token for a new one.
+    pub(super) refresh: Option<Credential>,
+    /// When the access token was issued, by the clock of this machine (seconds since 1970).
+    pub(super) obtained_at: u64,
+    /// When it ends; `None` where the server does not say.
+    pub(super) expires_at: Option<u64>,
+    /// When it was last renewed without a person.
+    pub(super) refreshed_at: Option<u64>,
+}
+
+/// Now, in seconds since 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
+}
+
+impl StoredLogin {
+    /// True when the access token should be renewed before it is used. A clock that was set back makes the time of the
+    /// end meaningless: the server decides then.
+    pub(super) fn is_due(&self, now: u64) -> bool {
+        let Some(end) = self.expires_at else { return false };
+        let life = end.saturating_sub(self.obtained_at);
+        now >= self.obtained_at && now >= end.saturating_sub(EARLIEST_RENEWAL.min(life / 2))
+    }
+
+    /// True when both hold the same access token.
+    pub(super) fn has_access_of(&self, other: &StoredLogin) -> bool {
+        self.access.expose() == other.access.expose()
+    }
+
+    /// The refresh token as text.
+    pub(super) fn refresh_text(&self) -> Option<&str> {
+        self.refresh.as_ref().map(Credential::expose)
+    }
+
+    /// The file's content.
+    pub(super) fn to_json(&self) -> String {
+        let text = |secret: &Option<Credential>| secret.as_ref().map(|secret| secret.expose().to_owned());
+        let client = &self.client;
+        let is_configured = client.origin == ClientOrigin::Configured;
+        json!({
+            "version": 1,
+            "server": self.server, "resource": self.resource, "issuer": self.issuer,
+            "token_endpoint": self.token_endpoint, "revocation_endpoint": self.revocation_endpoint,
+            "named_by": self.named_by,
+            "client": {
+                "id": client.id, "method": client.method.name(), "origin": client.origin.name(),
+                "secret": text(&client.secret).filter(|_| !is_configured), "redirect_uri": client.redirect_uri,
+            },
+            "requested": self.requested.to_string(),
+            "granted": self.granted.as_ref().map(Scopes::to_string),
+            "missing": self.missing.to_string(),
+            "access_token": self.access.expose(), "refresh_token": text(&self.refresh),
+            "obtained_at": self.obtained_at, "expires_at": self.expires_at, "refreshed_at": self.refreshed_at,
+        })
+        .to_string()
+    }
+
+    /// Reads the file's content; each secret in it is registered. `None` for something else.
+    pub(super) fn from_json(text: &str, secrets: &SecretRegistry) -> Option<StoredLogin> {
+        let json: Value = serde_json::from_str(text).ok()?;
+        if json["version"] != 1 {
+            return None;
+        }
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let secret = |value: &Value| Some(Credential::secret(value.as_str()?, secrets).0);
+        let scopes = |value: &Value| value.as_str().map(Scopes::parse);
+        let client = &json["client"];
+        Some(StoredLogin {
+            server: text(&json["server"])?,
+            resource: text(&json["resource"])?,
+            issuer: text(&json["issuer"])?,
+            token_endpoint: text(&json["token_endpoint"])?,
+            revocation_endpoint: text(&json["revocation_endpoint"]),
+            named_by: serde_json::from_value(json["named_by"].clone()).ok()?,
+            client: Client {
+                id: text(&client["id"])?,
+                secret: secret(&client["secret"]),
+                method: ClientMethod::parse(client["method"].as_str()?)?,
+                origin: ClientOrigin::parse(client["origin"].as_str()?)?,
+                redirect_uri: text(&client["redirect_uri"]),
+            },
+            requested: scopes(&json["requested"]).unwrap_or_default(),
+            granted: scopes(&json["granted"]),
+            missing: scopes(&json["missing"]).unwrap_or_default(),
+            access: secret(&json["access_token"])?,
+            refresh: secret(&json["refresh_token"]),
+            obtained_at: json["obtained_at"].as_u64()?,
+            expires_at: json["expires_at"].as_u64(),
+            refreshed_at: json["refreshed_at"].as_u64(),
+        })
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in crate::oauth) fn login() -> StoredLogin {
+        StoredLogin {
+            server: "https://h/mcp".into(),
+            resource: "https://h/mcp".into(),
+            issuer: "https://as".into(),
+            token_endpoint: "https://as/token".into(),
+            revocation_endpoint: None,
+            named_by: AddressClass::Public,
+            client: Client {
+                id: "c-1".into(),
+                secret: Some(Credential::composed("client-secret-1")),
+                method: ClientMethod::Basic,
+                origin: ClientOrigin::Registered,
+                redirect_uri: Some("http://127.0.0.1:1/callback".into()),
+            },
+            requested: Scopes::parse("a b"),
+            granted: None,
+            missing: Scopes::default(),
+            access: Credential::composed("access-token-1"),
+            refresh: Some(Credential::composed("refresh-token-1")),
+            obtained_at: 1_000,
+            expires_at: Some(1_100),
+            refreshed_at: None,
+        }
+    }
+
+    #[test]
+    fn a_login_comes_back_as_it_was_and_its_secrets_are_known() {
+        let secrets = SecretRegistry::new();
+        let text = login().to_json();
+        let back = StoredLogin::from_json(&text, &secrets).unwrap();
+        assert_eq!(back.to_json(), text);
+        let said = "access-token-1 refresh-token-1 client-secret-1";
+        assert_eq!(secrets.scrub(said), "[REDACTED] [REDACTED] [REDACTED]");
+        for broken in ["", "{}", "[1]", &text[..40], &text.replace("\"version\":1", "\"version\":2")] {
+            assert!(StoredLogin::from_json(broken, &secrets).is_none(), "{broken}");
+        }
+        let configured = Client { origin: ClientOrigin::Configured, ..login().client };
+        let text = StoredLogin { client: configured, ..login() }.to_json();
+        assert!(!text.contains("client-secret-1"), "the secret of the configuration stays there");
+    }
+
+    #[test]
+    fn tokens_are_renewed_before_their_end_whatever_the_clock_does() {
+        let due =
+            |obtained_at, expires_at, now| StoredLogin { obtained_at, expires_at, ..login() }.is_due(now);
+        // A minute before the end, or half of a shorter life.
+        assert!(!due(1_000, Some(4_600), 4_539) && due(1_000, Some(4_600), 4_540));
+        assert!(!due(1_000, Some(1_020), 1_009) && due(1_000, Some(1_020), 1_010));
+        assert!(!due(1_000, None, u64::MAX), "without an end the server says when");
+        assert!(!due(1_000, Some(1_020), 10), "the clock was set back");
+        assert!(due(1_000, Some(900), 1_000), "an end before the beginning");
+        assert!(due(0, Some(0), 0));
+    }
+}

@@ -1,0 +1,109 @@
+//! Requests to a token endpoint, and their answers (RFC 6749, section 5).
+
+use super::OAuthFault;
+use super::client::{Client, described};
+use super::http::NamedHttp;
+use super::scopes::Scopes;
+use crate::net::StatusCode;
+use crate::secrets::{Credential, SecretRegistry};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The answer with tokens.
+#[derive(Deserialize)]
+struct Answer {
+    access_token: String,
+    token_type: Option<String>,
+    refresh_token: Option<String>,
+    /// Seconds; some servers write a text.
+    #[serde(default)]
+    expires_in: Value,
+    scope: Option<String>,
+}
+
+/// New tokens.
+pub(super) struct Tokens {
+    pub(super) access: Credential,
+    pub(super) refresh: Option<Credential>,
+    /// Seconds.
+    pub(super) expires_in: Option<u64>,
+    pub(super) scopes: Option<Scopes>,
+}
+
+/// Why there are no tokens.
+pub(super) enum TokenFault {
+    /// The server refuses the grant for good: `invalid_grant`.
+    InvalidGrant(String),
+    /// The server refuses with another code.
+    Refused {
+        /// The code of the error.
+        code: String,
+        /// In words.
+        words: String,
+    },
+    /// There is no answer.
+    Fault(OAuthFault),
+}
+
+impl From<OAuthFault> for TokenFault {
+    fn from(fault: OAuthFault) -> TokenFault {
+        TokenFault::Fault(fault)
+    }
+}
+
+impl From<TokenFault> for OAuthFault {
+    fn from(fault: TokenFault) -> OAuthFault {
+        match fault {
+            TokenFault::InvalidGrant(words) | TokenFault::Refused { words, .. } => {
+                OAuthFault::Unusable(words)
+            }
+            TokenFault::Fault(fault) => fault,
+        }
+    }
+}
+
+/// Asks for tokens. The new ones are registered secrets when this returns.
+pub(super) async fn request(
+    http: &NamedHttp,
+    endpoint: &str,
+    client: &Client,
+    fields: &[(&str, &str)],
+    secrets: &SecretRegistry,
+) -> Result<Tokens, TokenFault> {
+    let address = http.address(endpoint, "the token endpoint")?;
+    let (more, authorization) = client.authenticate();
+    let fields: Vec<(&str, &str)> = fields.iter().copied().chain(more).collect();
+    let document = http.post_form(&address, &fields, authorization.as_ref()).await?;
+    if !document.status.is_success() {
+        return Err(refusal(document.status, &document.json().unwrap_or_default()));
+    }
+    let unusable = |what: &str| OAuthFault::unusable(format!("the token endpoint answered {what}"));
+    let answer = document.json::<Answer>().ok_or_else(|| unusable("without an access_token"))?;
+    let access = Credential::secret(answer.access_token, secrets).0;
+    let refresh = answer.refresh_token.filter(|token| !token.is_empty());
+    let refresh = refresh.map(|token| Credential::secret(token, secrets).0);
+    if answer.token_type.is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
+        return Err(unusable("with a token that is no Bearer token").into());
+    }
+    let expires_in = match answer.expires_in {
+        Value::Number(seconds) => {
+            seconds.as_u64().or(seconds.as_f64().map(|seconds| seconds.max(0.0) as u64))
+        }
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    Ok(Tokens { access, refresh, expires_in, scopes: answer.scope.as_deref().map(Scopes::parse) })
+}
+
+fn refusal(status: StatusCode, said: &Value) -> TokenFault {
+    let words = format!("the token endpoint refuses: http {status}{}", described(said));
+    match said["error"].as_str() {
+        Some("invalid_grant") => TokenFault::InvalidGrant(words),
+        Some("temporarily_unavailable" | "server_error") => OAuthFault::Unavailable(words).into(),
+        _ if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+            OAuthFault::Unavailable(words).into()
+        }
+        Some(code) => TokenFault::Refused { code: code.to_owned(), words },
+        None => TokenFault::Refused { code: String::new(), words },
+    }
+}
