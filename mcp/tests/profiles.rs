@@ -25,6 +25,7 @@ fn call(tool: &str, status: CallStatus, result_bytes: Option<u64>) -> CallRecord
         effect: Effect::Read,
         arguments_hash: None,
         cached: false,
+        ruling: None,
     }
 }
 

@@ -20,6 +20,7 @@
 //! - [`upstream`]: connections to servers: a supervisor over transports, restarts, tool lists.
 //! - [`state`]: facts about servers that are remembered between runs of the program.
 //! - [`tools`]: tools as data: the catalog, policies, schemas, and texts about wrong calls.
+//! - [`policy`]: which calls may leave, and which a person has to approve.
 //! - [`run`]: one run: options, limits, account, outcome, metrics, watcher.
 //! - [`spill`]: writes results that are too large to carry to files.
 //! - [`oauth`]: logins at servers, and their tokens.
@@ -53,6 +54,7 @@ mod host;
 pub mod memory;
 pub mod net;
 pub mod oauth;
+pub mod policy;
 pub mod prelude_store;
 #[doc(hidden)]
 pub mod probe;
@@ -80,6 +82,7 @@ pub use guest::lisp::{card, discovery};
 pub use handle::{Run, RunEvent, RunStream};
 pub use host::{HostTool, NoArguments};
 pub use run::ValueError;
+pub use run::client::asker;
 pub use run::limits::Limits;
 pub use run::options::RunOptions;
 pub use run::outcome::{Effect, Failure, Outcome};

@@ -14,6 +14,7 @@ use crate::guest::lisp::session::SessionLimits;
 use crate::guest::lisp::{Lisp, fast_path};
 use crate::handle::{Run, RunStream};
 use crate::host::GrantedTools;
+use crate::policy::{KnownServer, Policy, PolicyError, PolicyFinding, SharedPolicy};
 use crate::run::limits::Limits;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Failure, Outcome};
@@ -111,6 +112,10 @@ impl Runtime {
         let prelude = Prelude::joined(&take(&mut config.preludes)).map_err(StartError::Prelude)?;
         let servers = take(&mut config.servers);
         startup::check(&servers)?;
+        if let Some(policy) = &config.policy {
+            let names = servers.iter().map(|server| server.name.clone());
+            policy.check_servers(names).map_err(StartError::Policy)?;
+        }
         let tools = GrantedTools::for_programs(take(&mut config.tools), config.read_only)
             .map_err(StartError::Tool)?;
         let io = tokio::runtime::Handle::current();
@@ -140,7 +145,8 @@ impl Runtime {
             tasks::spawn(TaskOwner::Process, ShapeMemory::keep_writing(Arc::downgrade(&shapes)));
         }
         let broker = ToolBroker::new(upstreams, catalog, secrets.clone()).caching(config.results);
-        let broker = Arc::new(broker.remembering(shapes));
+        let policy = SharedPolicy::new(config.policy.clone());
+        let broker = Arc::new(broker.remembering(shapes).under(policy));
         let resources =
             Arc::new(SharedResources { io, commitments: Commitments::new(config.load.total_bytes) });
         let (watchdog, thread) = Watchdog::start(workers).map_err(StartError::Threads)?;
@@ -384,6 +390,28 @@ impl Runtime {
         let started = startup::start_all(starting, None);
         self.inner.starting.locked().lenient.extend(started.lenient);
         Ok(changes)
+    }
+
+    /// Replaces the policy, for calls from now on.
+    ///
+    /// # Errors
+    /// A rule names a server that is not configured; then nothing changes.
+    pub fn replace_policy(&self, policy: Arc<Policy>) -> Result<(), PolicyError> {
+        policy.check_servers(self.inner.broker.upstreams().keys().cloned())?;
+        self.inner.broker.policy().replace(policy);
+        Ok(())
+    }
+
+    /// Rules of the policy that can match nothing, as far as the tools of the servers are known.
+    pub fn policy_findings(&self) -> Vec<PolicyFinding> {
+        let catalog = self.inner.broker.catalog().snapshot();
+        let known = |name: &Arc<str>| KnownServer {
+            name: name.clone(),
+            tools: catalog.server(name).and_then(|server| server.proven().cloned()),
+        };
+        let upstreams = self.inner.broker.upstreams();
+        let servers: Vec<KnownServer> = upstreams.keys().map(known).collect();
+        self.inner.broker.policy().current().map_or_else(Vec::new, |policy| policy.findings(&servers))
     }
 
     /// The tools of all servers at this moment.

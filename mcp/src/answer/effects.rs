@@ -41,13 +41,8 @@ fn may_have_run(status: &CallStatus) -> bool {
     match status {
         CallStatus::Ok => true,
         CallStatus::Error { reason, .. } => {
-            let never_sent = [
-                CallFault::CapExhausted,
-                CallFault::UpstreamUnavailable,
-                CallFault::Starting,
-                CallFault::LoginRequired,
-            ];
-            !never_sent.contains(reason)
+            let never_sent = [CallFault::UpstreamUnavailable, CallFault::Starting, CallFault::LoginRequired];
+            !reason.is_refusal() && !never_sent.contains(reason)
         }
     }
 }
@@ -111,6 +106,7 @@ mod tests {
             effect,
             arguments_hash: None,
             cached: false,
+            ruling: None,
         }
     }
 

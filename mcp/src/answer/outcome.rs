@@ -115,6 +115,9 @@ pub fn call_json(call: &CallRecord) -> Value {
     if call.cached {
         map["cached"] = true.into();
     }
+    if let Some(ruling) = &call.ruling {
+        map["policy"] = ruling.to_json();
+    }
     if let Some((reason, error)) = fault {
         map["reason"] = reason.into();
         map["error"] = cut(error, 500).0.into();

@@ -4,6 +4,7 @@ use super::background::client::attach;
 use super::flags::files::FileFlags;
 use super::flags::limits::parser;
 use super::flags::variables;
+use super::policy::flags::{PolicyFlags, refused};
 use crate::console::exit::{Abort, Exit};
 use crate::console::progress::ProgressLine;
 use crate::demo::Sample;
@@ -72,6 +73,9 @@ pub struct UpstreamFlags {
     /// Only tools that their servers annotate as read-only exist
     #[arg(long)]
     aggregator_read_only: bool,
+    /// What may be called.
+    #[command(flatten)]
+    pub policy: PolicyFlags,
     /// Files that callers may name.
     #[command(flatten)]
     pub files: FileFlags,
@@ -426,6 +430,7 @@ fn configuration(
         list_ttl: flags.list_ttl()?,
         results: flags.results()?,
         read_only: flags.read_only()?,
+        policy: flags.policy.load()?,
         workers,
         preludes: prelude.into_iter().collect(),
         secrets: redact::secrets().clone(),
@@ -510,15 +515,19 @@ fn watch_starts(config: &mut RuntimeConfig) -> (Arc<ProgressLine>, oneshot::Rece
 }
 
 pub(super) fn abort(error: StartError) -> Abort {
-    let exit = match error {
+    let exit = match &error {
         StartError::Upstreams(_) => Exit::Upstream,
         StartError::Threads(_) => Exit::Io,
         StartError::SelfAsUpstream { .. }
         | StartError::DuplicateServer { .. }
         | StartError::Tool(_)
+        | StartError::Policy(_)
         | StartError::Prelude(_) => Exit::Usage,
     };
-    Abort { exit, message: error.to_string() }
+    match error {
+        StartError::Policy(error) => refused(&error),
+        error => Abort { exit, message: error.to_string() },
+    }
 }
 
 impl Booted {

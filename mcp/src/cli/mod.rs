@@ -3,8 +3,9 @@
 //! # Layout
 //!
 //! - One file or folder a command: [`serve`], [`eval`], [`mod@exec`], [`task`], [`call`], [`batch`],
-//!   [`check`], [`disasm`], [`tools`], [`doctor`], [`prelude`], [`demo`](mod@demo) for `ptc demo`; [`trace`]
-//!   draws a recorded call; [`login`] at servers; [`repl`]; [`config`] with `add`, `remove` and `install`; [`manual`] for
+//!   [`check`], [`disasm`], [`tools`], [`doctor`], [`policy`], [`prelude`], [`demo`](mod@demo) for `ptc demo`;
+//!   [`trace`] draws a recorded call; [`login`] at servers; [`repl`]; [`config`] with `add`, `remove` and `install`;
+//!   [`manual`] for
 //!   completions and man pages; `help`, the shape of `--help`.
 //! - [`background`]: servers that are kept running between commands.
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime.
@@ -29,6 +30,7 @@ pub mod flags;
 mod help;
 pub mod login;
 pub mod manual;
+pub mod policy;
 pub mod prelude;
 mod reload;
 pub mod repl;
@@ -128,6 +130,8 @@ enum Commands {
     Config(config::ConfigArgs),
     /// Check, document and test preludes: files that define namespaces for programs
     Prelude(prelude::PreludeArgs),
+    /// Explain what a policy says of tools and programs
+    Policy(policy::PolicyArgs),
     /// Compile a program without running it
     Check(check::CheckArgs),
     /// Print the bytecode of a program
@@ -225,6 +229,7 @@ fn run(cli: Cli) -> Result<Exit, Abort> {
         Commands::Config(args) => config::run(&args),
         Commands::Completions(args) => manual::completions(&args, Cli::command()),
         Commands::Man(args) => manual::man(&args, Cli::command()),
+        Commands::Policy(args) => on_runtime(policy::run(args)),
         Commands::Check(args) => check::run(&args),
         Commands::Disasm(args) => disasm::run(&args),
         Commands::Demo(args) => on_runtime(demo::run(args)),

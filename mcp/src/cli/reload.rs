@@ -1,4 +1,4 @@
-//! Reloads edited configuration files while `ptc serve` runs.
+//! Reloads edited files of the configuration and of the policy while `ptc serve` runs.
 
 use super::boot::{UpstreamFlags, abort};
 use crate::console::exit::Abort;
@@ -56,13 +56,59 @@ impl ConfigFiles {
         Ok(ConfigFiles { paths, read, follows })
     }
 
-    /// Passes every edit to the runtime, and all files whenever `reloads` changes. Never ends.
-    pub(super) async fn follow(
-        mut self,
+    /// The files of the policy to follow, with their state before they are read.
+    pub(super) fn of_policy(
+        flags: &UpstreamFlags,
+        reload: Option<ConfigReload>,
+    ) -> Result<ConfigFiles, Abort> {
+        let paths = if reload == Some(ConfigReload::Off) { Vec::new() } else { flags.policy.files()? };
+        let (read, follows) = (stamps(&paths), reload.is_none_or(|reload| reload == ConfigReload::Watch));
+        Ok(ConfigFiles { paths, read, follows })
+    }
+
+    /// Passes every edit of the policy to the runtime, for calls from now on. Never ends.
+    pub(super) async fn follow_policy(
+        self,
         flags: &UpstreamFlags,
         runtime: &Runtime,
-        mut reloads: watch::Receiver<u64>,
+        reloads: watch::Receiver<u64>,
     ) {
+        let reload = |_: &[PathBuf]| match flags.policy.load() {
+            Ok(Some(policy)) => match runtime.replace_policy(policy) {
+                Ok(()) => tracing::info!("policy reloaded"),
+                Err(error) => {
+                    tracing::error!("the edited policy is not used, the one before stays: {error}");
+                }
+            },
+            Ok(None) => {}
+            Err(Abort { message, .. }) => {
+                tracing::error!("the edited policy is not used, the one before stays: {message}");
+            }
+        };
+        self.on_edit(reloads, reload).await;
+    }
+
+    /// Passes every edit to the runtime, and all files whenever `reloads` changes. Never ends.
+    pub(super) async fn follow(
+        self,
+        flags: &UpstreamFlags,
+        runtime: &Runtime,
+        reloads: watch::Receiver<u64>,
+    ) {
+        let reload = |paths: &[PathBuf]| {
+            let reloaded = flags.entries(paths).and_then(|(new, _)| runtime.reconfigure(new).map_err(abort));
+            match reloaded {
+                Ok(changes) => tell(&changes),
+                Err(Abort { message, .. }) => {
+                    tracing::error!("the edited configuration is not used, the one before stays: {message}");
+                }
+            }
+        };
+        self.on_edit(reloads, reload).await;
+    }
+
+    /// Calls `reload` after every edit, and whenever `reloads` changes. Never ends.
+    async fn on_edit(mut self, mut reloads: watch::Receiver<u64>, reload: impl Fn(&[PathBuf])) {
         let mut seen = self.read.clone();
         while !self.paths.is_empty() {
             let asked = async {
@@ -82,14 +128,7 @@ impl ConfigFiles {
                 continue;
             }
             self.read.clone_from(&seen);
-            let reloaded =
-                flags.entries(&self.paths).and_then(|(new, _)| runtime.reconfigure(new).map_err(abort));
-            match reloaded {
-                Ok(changes) => tell(&changes),
-                Err(Abort { message, .. }) => {
-                    tracing::error!("the edited configuration is not used, the one before stays: {message}");
-                }
-            }
+            reload(&self.paths);
         }
         std::future::pending().await
     }

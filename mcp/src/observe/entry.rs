@@ -268,12 +268,16 @@ impl RecordedCall {
 /// An upstream call without the server's error text.
 fn call_without_error(call: &CallRecord) -> Value {
     let reason = call_fault(call).map(|(reason, _)| reason);
-    json!({
+    let mut map = json!({
         "server": call.server, "tool": call.tool,
         "status": if reason.is_none() { "ok" } else { "error" },
         "duration_ms": millis(call.duration), "reason": reason, "result_bytes": call.result_bytes,
         "oversize": is_oversize(call),
-    })
+    });
+    if let Some(ruling) = &call.ruling {
+        map["policy"] = ruling.to_json();
+    }
+    map
 }
 
 /// True when the upstream's answer was too large.
@@ -295,19 +299,7 @@ fn stored_call(call: &CallRecord) -> CallRecord {
             error: shortened(error, Cut::Bytes(ERROR_BYTES)).into_owned(),
         },
     };
-    let CallRecord { server, tool, status: _, begun, duration, result_bytes, effect, arguments_hash, cached } =
-        call;
-    CallRecord {
-        server: server.clone(),
-        tool: tool.clone(),
-        status,
-        begun: *begun,
-        duration: *duration,
-        result_bytes: *result_bytes,
-        effect: *effect,
-        arguments_hash: *arguments_hash,
-        cached: *cached,
-    }
+    CallRecord { status, ..call.clone() }
 }
 
 /// An id as text for records: a string without quotes, or the digits of a number.

@@ -283,6 +283,9 @@ fn upstream_call(call: &CallRecord) -> Value {
     if call.cached {
         line["metadata"]["cached"] = true.into();
     }
+    if let Some(ruling) = &call.ruling {
+        line["metadata"]["policy"] = ruling.to_json();
+    }
     line
 }
 

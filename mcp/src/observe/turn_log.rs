@@ -100,6 +100,9 @@ fn line(call: &WrittenCall, turn: &SessionEntry, secrets: &SecretRegistry) -> Va
         if call.cached {
             line["cached"] = true.into();
         }
+        if let Some(ruling) = &call.ruling {
+            line["policy"] = ruling.to_json();
+        }
         line
     });
     let changed = turn.changed.iter().take(MOST_ITEMS);

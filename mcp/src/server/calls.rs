@@ -14,6 +14,7 @@ use super::progress::{ProgressFeed, ProgressReporter};
 use crate::answer::RefusalReason;
 use crate::protocol::{Id, RpcError, ServerMessage};
 use crate::tools::{CallOwner, Cancel, Job, Reporter};
+use ptc_runtime::asker::ClientIdentity;
 use ptc_runtime::upstream::{CallingClient, ClientTag, Offered, ServedClient};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -86,9 +87,15 @@ impl Calls {
     }
 
     /// Sets the calling client, and the channel on which it is asked, if it can be.
-    pub(super) fn set_caller(&mut self, tag: ClientTag, asked: Option<Arc<ClientRequests>>) {
+    pub(super) fn set_caller(
+        &mut self,
+        tag: ClientTag,
+        identity: ClientIdentity,
+        asked: Option<Arc<ClientRequests>>,
+    ) {
         let asked = asked.map(|asked| asked as Arc<dyn ServedClient>);
-        self.caller = Some(CallingClient { tag, owner: self.owner.0, offered: Offered::default(), asked });
+        let (owner, offered) = (self.owner.0, Offered::default());
+        self.caller = Some(CallingClient { tag, owner, identity, offered, asked });
     }
 
     /// The handler that writes answers.

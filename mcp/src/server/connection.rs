@@ -10,6 +10,7 @@ use super::outbox::{Outbox, Route};
 use crate::protocol::known_meta::KnownMeta;
 use crate::protocol::{Era, Frame, FrameError, Id, Message, Raw, RpcError, ServerMessage, notify};
 use crate::tools::CallOwner;
+use ptc_runtime::asker::ClientIdentity;
 use ptc_runtime::upstream::{ClientFeatures, ClientTag, Offered};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -207,7 +208,7 @@ impl<O: Outbox> ClientConnection<O> {
     fn detect_stateless_client(&mut self, message: &Message<'_, '_>) {
         if let (Some(client), Some(declared)) = (&self.client, declared_features(message)) {
             self.is_stateless = true;
-            self.calls.set_caller(ClientTag::unique(), None);
+            self.calls.set_caller(ClientTag::unique(), ClientIdentity::default(), None);
             declare_features(client, declared);
         }
     }

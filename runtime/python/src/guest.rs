@@ -8,6 +8,7 @@ use crate::host::Host;
 use crate::output;
 use crate::received::{Output, ReceivedOutput};
 use crate::retained::RetainedResults;
+use ptc_runtime::asker::CallOrigin;
 use ptc_runtime::broker::ToolBroker;
 use ptc_runtime::guest::{MakeGuest, async_guest};
 use ptc_runtime::limits::Limits;
@@ -146,6 +147,7 @@ impl ScriptRun {
     }
 
     async fn end(self, account: Arc<RunAccount>, received: Arc<ReceivedOutput>) -> Ending {
+        account.set_origin(CallOrigin::Script);
         account.drop_call_margin();
         let code = self.script.code.clone();
         // A script that lists or searches functions needs all servers.

@@ -5,6 +5,7 @@ use super::check;
 use super::run_loop::{AgentEnvironment, AgentRun, ExecutionMode, failure_of};
 use super::trace::AgentTrace;
 use super::{Agent, AgentFailure, AgentLimits, AgentReason, AgentStep, Llm, prompt};
+use crate::run::client::asker::CallOrigin;
 use crate::run::options::RunOptions;
 use crate::runtime::Runtime;
 use crate::scope::Scope;
@@ -95,6 +96,7 @@ impl Agent {
                 strict_data: true,
                 limits: self.limits_of_programs(),
                 want_json: true,
+                origin: CallOrigin::Agent,
                 ..RunOptions::default()
             },
             scope: scope.map_err(|error| invalid(error.to_string()))?,

@@ -4,7 +4,7 @@
 //! If a program changed something and did not finish, a second try could repeat the change. So a guard looks
 //! at the calls of each turn that is not the last one.
 
-use crate::run::outcome::{CallFault, CallRecord, CallStatus};
+use crate::run::outcome::{CallRecord, CallStatus};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -61,6 +61,6 @@ impl ContinuationGuard for ReadsOnly {
 
 /// The call was sent and is not known to only read.
 fn may_have_changed(call: &CallRecord) -> bool {
-    let was_refused = matches!(call.status, CallStatus::Error { reason: CallFault::CapExhausted, .. });
+    let was_refused = matches!(&call.status, CallStatus::Error { reason, .. } if reason.is_refusal());
     call.effect != crate::run::outcome::Effect::Read && !was_refused
 }

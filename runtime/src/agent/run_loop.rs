@@ -9,6 +9,7 @@ use super::trace::AgentTrace;
 use super::{Agent, AgentMode, check, prompt, reply};
 use crate::host::HostTool;
 use crate::run::client::CallingClient;
+use crate::run::client::asker::CallOrigin;
 use crate::run::limits::Limits;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Completion, Failure, Outcome, RenderedValue};
@@ -434,6 +435,7 @@ impl<'a> AgentRun<'a> {
             source_name: "program".into(),
             trace: self.environment.trace.clone(),
             client: self.environment.client.clone(),
+            origin: CallOrigin::Agent,
             ..RunOptions::default()
         }
     }

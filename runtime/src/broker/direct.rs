@@ -4,6 +4,7 @@ use super::send::{answered, unanswered};
 use super::time::TimeLimit;
 use super::{CallError, CallPayload, CallResponse, ToolBroker};
 use crate::host::GrantedTool;
+use crate::policy::Permitted;
 use crate::run::account::{CallTag, RunAccount};
 use crate::run::ledger::OpenCall;
 use crate::run::outgoing::Arguments;
@@ -25,6 +26,8 @@ pub(super) struct DirectCall {
     pub(super) max_bytes: usize,
     /// Its place in the ledger.
     pub(super) call: OpenCall,
+    /// The right to be made.
+    pub(super) permitted: Permitted,
 }
 
 impl DirectCall {
@@ -40,9 +43,10 @@ impl DirectCall {
 
     /// Calls the function and waits for its result. A panic in the function is a failure of this call only.
     pub(super) async fn send(self) -> Result<CallResponse, CallError> {
-        let DirectCall { broker, account, tool, arguments, limit, deadline, max_bytes, call } = self;
+        let DirectCall { broker, account, tool, arguments, limit, deadline, max_bytes, call, permitted } =
+            self;
         let work = contained(async move {
-            let answer = tool.function()(arguments.as_str());
+            let answer = tool.function(&permitted)(arguments.as_str());
             // The arguments are off the account of their program from here on.
             drop(arguments);
             answer.await

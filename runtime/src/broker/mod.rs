@@ -13,11 +13,13 @@
 //! request that was sent is taken back.
 //!
 //! # Layout
-//! - `reserve`: from a name to the permit to encode; `send`: from there to the answer; `direct`: calls of functions in this
+//! - `reserve`: from a name to the permit to encode; `load`: encoded arguments, and the decision of the policy;
+//!   `send`: from there to the answer; `direct`: calls of functions in this
 //!   process; `time`: time limits of calls; `payload`: the parts of a result; `cache`: results for equal calls
 
 mod cache;
 mod direct;
+mod load;
 mod payload;
 mod reserve;
 mod send;
@@ -31,6 +33,7 @@ pub use reserve::{Pending, Permit, Reserved};
 pub use send::{CallResponse, PreparedCall};
 use time::TimeLimit;
 
+use crate::policy::SharedPolicy;
 use crate::run::account::RunAccount;
 use crate::run::outcome::{ArgumentsHash, CallFault};
 use crate::secrets::SecretRegistry;
@@ -60,6 +63,8 @@ pub struct ToolBroker {
     spills: LazySpillStore,
     /// Results for equal calls, if they are cached.
     cache: Option<Arc<ResultCache>>,
+    /// What may be called.
+    policy: SharedPolicy,
 }
 
 /// The configured servers by name.
@@ -131,6 +136,7 @@ impl ToolBroker {
             hashes_arguments: Arc::default(),
             spills,
             cache: None,
+            policy: SharedPolicy::default(),
         }
     }
 
@@ -146,7 +152,18 @@ impl ToolBroker {
 
     /// A broker with the same secrets and without servers.
     pub(crate) fn without_servers(&self) -> ToolBroker {
-        ToolBroker::new(Upstreams::new(), SharedCatalog::new([]), self.secrets.clone())
+        let empty = ToolBroker::new(Upstreams::new(), SharedCatalog::new([]), self.secrets.clone());
+        empty.under(self.policy.clone())
+    }
+
+    /// A broker that asks this policy before each call.
+    pub(crate) fn under(self, policy: SharedPolicy) -> ToolBroker {
+        ToolBroker { policy, ..self }
+    }
+
+    /// What may be called.
+    pub fn policy(&self) -> &SharedPolicy {
+        &self.policy
     }
 
     /// The broker of a restricted view: its callers see these servers only.
@@ -159,6 +176,7 @@ impl ToolBroker {
             hashes_arguments: self.hashes_arguments.clone(),
             spills: self.spills.clone(),
             cache: self.cache.clone(),
+            policy: self.policy.clone(),
         }
     }
 

@@ -1,21 +1,15 @@
 //! Finds a tool and reserves a call of it: permission, budget, and the permit to encode its arguments.
 
-use super::cache::Repeat;
-use super::direct::DirectCall;
-use super::send::{Route, UpstreamCall};
 use super::time::{LimitSource, TimeLimit};
-use super::{CallError, PreparedCall, ToolBroker, WorldFault};
+use super::{CallError, ToolBroker, WorldFault};
 use crate::host::GrantedTool;
 use crate::run::account::{CallLabel, CallTag, RunAccount};
 use crate::run::ledger::OpenCall;
 use crate::run::outcome::{CallFault, CallStatus, Effect};
 use crate::run::outgoing::EncodingPermit;
-use crate::spill::SpillStore;
 use crate::tools::call_messages::{no_such_server, no_such_tool, refused_request, refused_tool};
 use crate::tools::{CallTarget, LookUp, Notation, PlainArguments, UpstreamTool};
-use crate::upstream::{
-    CallLimits, ResultSink, ServerRequest, Upstream, UpstreamFault, UpstreamState, UpstreamStatus,
-};
+use crate::upstream::{CallLimits, Upstream, UpstreamFault, UpstreamState, UpstreamStatus};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,9 +17,6 @@ use tokio::time::timeout;
 
 /// A call that has waited until less than this part of its time is left is not sent any more.
 const LATE: u32 = 20;
-
-/// Arguments up to this size are encoded in less time than a look at the clock takes.
-const QUICK: usize = 1_024;
 
 /// What a call is given.
 pub enum Reserved {
@@ -36,21 +27,21 @@ pub enum Reserved {
 }
 
 /// Caller, callee and time limit of a call.
-struct CallPlan {
-    broker: Arc<ToolBroker>,
-    account: Arc<RunAccount>,
-    callee: Callee,
-    target: CallTarget,
+pub(super) struct CallPlan {
+    pub(super) broker: Arc<ToolBroker>,
+    pub(super) account: Arc<RunAccount>,
+    pub(super) callee: Callee,
+    pub(super) target: CallTarget,
     /// When it was made.
-    made: Instant,
+    pub(super) made: Instant,
     /// Its time limit, decided then.
-    limit: TimeLimit,
+    pub(super) limit: TimeLimit,
     /// How long it has waited for the start of its server, which is not its time.
-    waited: Duration,
+    pub(super) waited: Duration,
 }
 
 /// Who is called.
-enum Callee {
+pub(super) enum Callee {
     Server(Arc<dyn Upstream>),
     Host(Arc<GrantedTool>),
 }
@@ -72,13 +63,13 @@ enum PendingTool {
 
 /// The right to encode one call. The next one in line gets it when it is dropped or used.
 pub struct Permit {
-    plan: CallPlan,
-    tool: Arc<UpstreamTool>,
-    turn: EncodingPermit,
+    pub(super) plan: CallPlan,
+    pub(super) tool: Arc<UpstreamTool>,
+    pub(super) turn: EncodingPermit,
     /// Its place in the ledger, once it is paid for.
-    call: Option<OpenCall>,
+    pub(super) call: Option<OpenCall>,
     /// When its encoding began.
-    since: Instant,
+    pub(super) since: Instant,
 }
 
 impl ToolBroker {
@@ -184,7 +175,7 @@ impl ToolBroker {
 
 impl Callee {
     /// Its name.
-    fn name(&self) -> &Arc<str> {
+    pub(super) fn name(&self) -> &Arc<str> {
         match self {
             Callee::Server(upstream) => upstream.name(),
             Callee::Host(_) => GrantedTool::host_name(),
@@ -192,7 +183,7 @@ impl Callee {
     }
 
     /// What is configured for calls of it.
-    fn limits(&self) -> CallLimits {
+    pub(super) fn limits(&self) -> CallLimits {
         match self {
             Callee::Server(upstream) => *upstream.limits(),
             Callee::Host(_) => CallLimits::default(),
@@ -228,7 +219,7 @@ impl CallPlan {
 
     /// Takes a call that begins at this moment from the budgets of its run and opens it. A call that is refused is in the
     /// ledger too, but never under way, so that refused calls in a loop take no room.
-    fn pay(&self, effect: Effect, begun: Instant) -> Result<OpenCall, WorldFault> {
+    pub(super) fn pay(&self, effect: Effect, begun: Instant) -> Result<OpenCall, WorldFault> {
         let server = self.callee.name();
         let label = || CallLabel { server: server.clone(), tool: self.target.shared_label(), effect };
         let cap = CallFault::CapExhausted.name();
@@ -245,18 +236,18 @@ impl CallPlan {
     }
 
     /// What is left of the time of a call.
-    fn left(&self, call: &OpenCall) -> Duration {
+    pub(super) fn left(&self, call: &OpenCall) -> Duration {
         (self.limit.whole + self.waited).saturating_sub(call.elapsed())
     }
 
     /// Ends a call with the fault of its upstream.
-    fn fail(&self, call: OpenCall, fault: &UpstreamFault) -> WorldFault {
+    pub(super) fn fail(&self, call: OpenCall, fault: &UpstreamFault) -> WorldFault {
         refuse(call, self.broker.upstream_fault(fault, self.limit))
     }
 }
 
 /// Ends a call that was not sent.
-fn refuse(call: OpenCall, fault: WorldFault) -> WorldFault {
+pub(super) fn refuse(call: OpenCall, fault: WorldFault) -> WorldFault {
     let status = CallStatus::Error { reason: fault.reason, error: fault.message.clone() };
     let duration = call.elapsed();
     call.end(status, duration, None);
@@ -372,84 +363,5 @@ impl Permit {
         if let Some(call) = self.call {
             call.withdraw();
         }
-    }
-
-    /// Puts the arguments, JSON object text, on their way, and takes the call from the budget if it is not paid for.
-    /// Large arguments take their time to encode, in which others have their turns as well; it is the call's.
-    ///
-    /// # Errors
-    /// The budget or the time of the call is used up.
-    pub fn load(self, arguments: String) -> Result<PreparedCall, WorldFault> {
-        self.load_spilling(arguments, None)
-    }
-
-    /// [`Permit::load`], for a caller who takes a result that is too large as one that is kept, if it says so
-    /// (`is_wanted`) or the configuration of the server does.
-    ///
-    /// # Errors
-    /// As for [`Permit::load`].
-    pub(crate) fn load_kept(self, arguments: String, is_wanted: bool) -> Result<PreparedCall, WorldFault> {
-        let keeps = is_wanted || self.plan.callee.limits().spills_large;
-        let is_tool = matches!(self.plan.target, CallTarget::Tool(_));
-        let place = (keeps && is_tool).then(|| self.plan.broker.spills.store());
-        // Without a place for it, a result that is too large is refused as ever.
-        let store = place.and_then(|store| {
-            store.inspect_err(|error| tracing::warn!(%error, "results cannot be kept")).ok()
-        });
-        self.load_spilling(arguments, store)
-    }
-
-    /// [`Permit::load`], with a place for a result that is too large.
-    pub(super) fn load_spilling(
-        self,
-        arguments: String,
-        store: Option<SpillStore>,
-    ) -> Result<PreparedCall, WorldFault> {
-        let Permit { plan, tool, turn, call, since } = self;
-        // Few bytes are encoded in less time than it takes to look at the clock.
-        let now = if arguments.len() < QUICK && call.is_none() { since } else { Instant::now() };
-        let took = now.saturating_duration_since(since);
-        plan.account.encoded_in(took);
-        let (call, left) = match call {
-            Some(call) => {
-                let left = plan.left(&call);
-                (call, left)
-            }
-            None => (plan.pay(tool.effect(), now)?, plan.limit.whole.saturating_sub(took)),
-        };
-        if left.is_zero() {
-            return Err(plan.fail(call, &UpstreamFault::Timeout(plan.limit.whole)));
-        }
-        if let Some(hash) = plan.broker.hash_of(&arguments) {
-            call.set_arguments_hash(hash);
-        }
-        let most = plan.account.limits().max_upstream_response_bytes;
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let max_bytes = plan.callee.limits().max_response_bytes.unwrap_or(most);
-        let CallPlan { broker, account, callee, target, made: _, limit, waited: _ } = plan;
-        let arguments = turn.charge(arguments);
-        let upstream = match callee {
-            Callee::Server(upstream) => upstream,
-            Callee::Host(tool) => {
-                let deadline = now.checked_add(left).unwrap_or(now).into();
-                let direct =
-                    DirectCall { broker, account, tool, arguments, limit, deadline, max_bytes, call };
-                return Ok(PreparedCall(Route::Direct(direct)));
-            }
-        };
-        let repeat = Repeat::of(&target, &tool);
-        let sink = match store {
-            Some(store) => ResultSink::Spill { max_bytes, store },
-            None => ResultSink::Inline { max_bytes },
-        };
-        let mut request = ServerRequest::new(target, arguments, left, sink);
-        request.trace = account.trace().cloned();
-        request.client = account.client().cloned();
-        request.progress = account.progress_listener().cloned();
-        let wrapped_in = tool.wraps_result_in();
-        let observed = (!tool.declares_result()).then(|| tool.clone());
-        let call =
-            UpstreamCall { broker, account, upstream, limit, request, wrapped_in, observed, repeat, call };
-        Ok(PreparedCall(Route::Upstream(Box::new(call))))
     }
 }

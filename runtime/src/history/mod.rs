@@ -220,5 +220,8 @@ fn call(call: &CallRecord) -> Value {
     if call.cached {
         line["cached"] = true.into();
     }
+    if let Some(ruling) = &call.ruling {
+        line["policy"] = ruling.to_json();
+    }
     line
 }

@@ -1,6 +1,7 @@
 //! The table of the host's tools by name.
 
 use super::{Function, HostTool};
+use crate::policy::Permitted;
 use crate::tools::{HOST, PlainArguments, UpstreamTool};
 use ptc_vm::builtins::ToolForm;
 use std::collections::BTreeMap;
@@ -40,7 +41,8 @@ impl GrantedTool {
         self.tool.timeout
     }
 
-    pub(crate) fn function(&self) -> &Function {
+    /// The function itself, for a call that may be made.
+    pub(crate) fn function(&self, _: &Permitted) -> &Function {
         &*self.tool.function
     }
 }

@@ -4,6 +4,7 @@ mod clock;
 
 pub use super::ledger::{CallLabel, CallTag};
 
+use super::client::asker::{CallAsker, CallOrigin};
 use super::client::{CallingClient, ProgressListener};
 use super::ledger::Ledger;
 use super::limits::Limits;
@@ -62,6 +63,7 @@ pub struct RunAccount {
     discovered: Mutex<HashSet<u64>>,
     trace: OnceLock<TraceContext>,
     client: OnceLock<CallingClient>,
+    origin: OnceLock<CallOrigin>,
     progress: OnceLock<Arc<dyn ProgressListener>>,
     ledger: Ledger,
 }
@@ -84,6 +86,7 @@ impl RunAccount {
             discovered: Mutex::default(),
             trace: OnceLock::new(),
             client: OnceLock::new(),
+            origin: OnceLock::new(),
             progress: OnceLock::new(),
             ledger: Ledger::default(),
         }
@@ -256,6 +259,19 @@ impl RunAccount {
     /// The client that upstreams may elicit from.
     pub fn client(&self) -> Option<&CallingClient> {
         self.client.get()
+    }
+
+    /// Sets where the calls of the run come from. The first value counts.
+    pub fn set_origin(&self, origin: CallOrigin) {
+        let _ = self.origin.set(origin);
+    }
+
+    /// Who makes the calls of the run.
+    pub fn asker(&self) -> CallAsker<'_> {
+        CallAsker {
+            origin: self.origin.get().copied().unwrap_or_default(),
+            identity: self.client().map(|client| &client.identity),
+        }
     }
 
     /// Sets the receiver of tools' progress. Called at most once, before the run calls anything.

@@ -1,6 +1,10 @@
 //! The client that a run executes for. Upstreams may elicit input from its user, and ask for the
 //! folders that it works in (roots). It receives the progress of the tools that the run calls.
 
+pub mod asker;
+
+pub use asker::ClientIdentity;
+
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -83,6 +87,8 @@ pub struct CallingClient {
     pub tag: ClientTag,
     /// Its owner. What one client answers to an upstream may reach other clients of the same owner.
     pub owner: u64,
+    /// Its name for rules.
+    pub identity: ClientIdentity,
     /// What it supports.
     pub offered: Offered,
     /// Where requests to it are sent while the run lasts; `None` if it cannot be asked.
@@ -91,7 +97,7 @@ pub struct CallingClient {
 
 impl fmt::Debug for CallingClient {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CallingClient { tag, owner: _, offered, asked: _ } = self;
+        let CallingClient { tag, owner: _, identity: _, offered, asked: _ } = self;
         out.debug_struct("CallingClient").field("tag", tag).field("offered", offered).finish_non_exhaustive()
     }
 }

@@ -8,7 +8,7 @@
 //! when the work on it is dropped, and at the latest when its run ends.
 
 use super::account::RunAccount;
-use super::outcome::{ArgumentsHash, CallFault, CallRecord, CallStatus, Effect};
+use super::outcome::{ArgumentsHash, CallFault, CallRecord, CallStatus, Effect, PolicyRuling};
 use super::totals::CallTotals;
 use crate::secrets::{Cut, shortened};
 use crate::sync::Locked;
@@ -70,6 +70,7 @@ struct OpenEntry {
     offset: Duration,
     arguments_hash: Option<ArgumentsHash>,
     cached: bool,
+    ruling: Option<Box<PolicyRuling>>,
 }
 
 impl Entries {
@@ -120,7 +121,8 @@ impl CallRecord {
             CallStatus::Ok => 0,
             CallStatus::Error { reason: _, error } => error.len(),
         };
-        size_of::<CallRecord>() + self.server.len() + self.tool.len() + error
+        let ruling = self.ruling.as_ref().map_or(0, |ruling| size_of_val(&**ruling) + ruling.rule.len());
+        size_of::<CallRecord>() + self.server.len() + self.tool.len() + error + ruling
     }
 }
 
@@ -131,7 +133,8 @@ impl Ledger {
 
     pub(super) fn open(&self, label: CallLabel, begun: Instant, offset: Duration) -> CallTag {
         let mut inner = self.lock();
-        inner.open.push_back(Some(OpenEntry { label, begun, offset, arguments_hash: None, cached: false }));
+        let (arguments_hash, ruling) = (None, None);
+        inner.open.push_back(Some(OpenEntry { label, begun, offset, arguments_hash, cached: false, ruling }));
         CallTag(inner.gone + inner.open.len() as u64 - 1)
     }
 
@@ -159,6 +162,7 @@ impl Ledger {
             effect,
             arguments_hash,
             cached: false,
+            ruling: None,
         });
     }
 
@@ -204,9 +208,10 @@ fn cancelled(open: OpenEntry) -> CallRecord {
 }
 
 fn record(open: OpenEntry, status: CallStatus, duration: Duration, result_bytes: Option<u64>) -> CallRecord {
-    let OpenEntry { label: CallLabel { server, tool, effect }, begun: _, offset, arguments_hash, cached } =
-        open;
-    CallRecord { server, tool, status, begun: offset, duration, result_bytes, effect, arguments_hash, cached }
+    let OpenEntry { label, begun: _, offset, arguments_hash, cached, ruling } = open;
+    let CallLabel { server, tool, effect } = label;
+    let begun = offset;
+    CallRecord { server, tool, status, begun, duration, result_bytes, effect, arguments_hash, cached, ruling }
 }
 
 /// A call under way. Dropping it without an end cancels it.
@@ -251,6 +256,13 @@ impl OpenCall {
     pub(crate) fn set_cached(&self) {
         if let Some(open) = self.account.ledger().lock().open(self.tag) {
             open.cached = true;
+        }
+    }
+
+    /// Sets what the policy decided.
+    pub(crate) fn set_ruling(&self, ruling: PolicyRuling) {
+        if let Some(open) = self.account.ledger().lock().open(self.tag) {
+            open.ruling = Some(Box::new(ruling));
         }
     }
 

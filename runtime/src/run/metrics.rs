@@ -145,6 +145,7 @@ mod tests {
             effect: Effect::Unknown,
             arguments_hash: None,
             cached: false,
+            ruling: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Options that a caller can set for one run.
 
 use super::client::CallingClient;
+use super::client::asker::CallOrigin;
 use super::limits::Limits;
 use super::trace::TraceContext;
 use ptc_vm::print::TextLimit;
@@ -52,6 +53,8 @@ pub struct RunOptions {
     pub trace: Option<TraceContext>,
     /// The client that the run executes for; upstreams may elicit from it.
     pub client: Option<CallingClient>,
+    /// Where the calls of the program come from, for the policy. Those of sessions are known.
+    pub origin: CallOrigin,
 }
 
 impl RunOptions {
@@ -87,6 +90,7 @@ impl Default for RunOptions {
             since: None,
             trace: None,
             client: None,
+            origin: CallOrigin::Program,
         }
     }
 }

@@ -1,10 +1,13 @@
 //! The outcome of one run: plain data that crosses threads.
 
+mod ruling;
+
 use super::account::RunAccount;
 use super::totals::CallTotals;
 use super::unreported_failures;
 pub use ptc_compiler::diagnostic::{Location, Palette, Position, Report};
 use ptc_vm::{Class, Reason};
+pub use ruling::{PolicyRuling, Verdict};
 use serde_json::Value as Json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -355,6 +358,8 @@ pub struct CallRecord {
     pub arguments_hash: Option<ArgumentsHash>,
     /// Its result was taken from an equal call: the server was not asked.
     pub cached: bool,
+    /// What the policy decided; `None` without a policy.
+    pub ruling: Option<Box<PolicyRuling>>,
 }
 
 /// A SHA-256 hash.
@@ -395,9 +400,18 @@ pub enum CallFault {
     CapExhausted,
     /// The program or branch ended while the call was in flight.
     Cancelled,
+    /// The policy, or a person that it asked, does not allow the call.
+    Denied,
+    /// The policy wants a person to approve the call, and there is none to ask.
+    ApprovalUnavailable,
 }
 
 impl CallFault {
+    /// True if the call never reached its server because this process refused it.
+    pub const fn is_refusal(self) -> bool {
+        matches!(self, CallFault::CapExhausted | CallFault::Denied | CallFault::ApprovalUnavailable)
+    }
+
     /// The name programs see as `:reason`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -410,6 +424,8 @@ impl CallFault {
             CallFault::ResponseTooLarge => "response_too_large",
             CallFault::CapExhausted => "cap_exhausted",
             CallFault::Cancelled => "cancelled",
+            CallFault::Denied => "denied",
+            CallFault::ApprovalUnavailable => "approval_unavailable",
         }
     }
 }

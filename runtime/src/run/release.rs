@@ -43,6 +43,7 @@ pub(super) fn clean_call(call: &mut CallRecord, secrets: &SecretRegistry) {
         effect: _,
         arguments_hash: _,
         cached: _,
+        ruling: _,
     } = call;
     for name in [server, tool] {
         if let Cow::Owned(clean) = secrets.scrub(name) {

@@ -139,6 +139,7 @@ mod tests {
             effect: Effect::Read,
             arguments_hash: None,
             cached: false,
+            ruling: None,
         }
     }
 

@@ -5,6 +5,7 @@ use crate::broker::ResultCaching;
 use crate::config::{ServerEntry, Startup};
 use crate::guest::lisp::prelude::Prelude;
 use crate::host::HostTool;
+use crate::policy::Policy;
 use crate::secrets::SecretRegistry;
 use crate::state::LearnedShapes;
 use crate::tools::SnapshotMode;
@@ -65,6 +66,8 @@ pub struct RuntimeConfig {
     /// Programs have only tools that are annotated as read-only, including those of the application. The
     /// application's private tools are exempt, since programs cannot call them.
     pub read_only: bool,
+    /// Which calls may be made. `None`: all.
+    pub policy: Option<Arc<Policy>>,
     /// Isolate workers; 0 means one per core.
     pub workers: usize,
     /// Niceness of the workers' threads (Linux): how far they yield a core to other threads. A few steps are
@@ -108,6 +111,7 @@ impl Default for RuntimeConfig {
             list_ttl: None,
             results: None,
             read_only: false,
+            policy: None,
             workers: 0,
             niceness: 0,
             load: Capacity::default(),

@@ -9,6 +9,7 @@ pub use config::{Capacity, DEFAULT_CACHE_BYTES, DEFAULT_TRY_AGAIN, RuntimeConfig
 use crate::config::{ServerEntry, Startup};
 use crate::guest::lisp::prelude::Prelude;
 use crate::oauth::TokenStore;
+use crate::policy::PolicyError;
 use crate::state::{ListMemory, ShapeMemory, StateStore};
 use crate::tasks::{self, TaskOwner};
 use crate::tools::{SharedCatalog, SnapshotMode, ToolList};
@@ -74,6 +75,8 @@ pub enum StartError {
     Prelude(String),
     /// Strict servers that did not start, with the reason of each.
     Upstreams(Vec<(String, String)>),
+    /// A rule of the policy names a server that is not configured.
+    Policy(PolicyError),
     /// No thread could be started.
     Threads(std::io::Error),
 }
@@ -93,6 +96,7 @@ impl fmt::Display for StartError {
                 }
                 Ok(())
             }
+            StartError::Policy(error) => write!(f, "{error}"),
             StartError::Threads(error) => write!(f, "cannot start worker threads: {error}"),
         }
     }

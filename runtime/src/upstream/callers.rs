@@ -101,7 +101,7 @@ impl Drop for CallUnderWay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::client::{ClientAnswer, ClientTag, Offered};
+    use crate::run::client::{ClientAnswer, ClientIdentity, ClientTag, Offered};
 
     struct Nothing;
 
@@ -112,7 +112,8 @@ mod tests {
     }
 
     fn client(owner: u64, offered: Offered) -> CallingClient {
-        CallingClient { tag: ClientTag::unique(), owner, offered, asked: Some(Arc::new(Nothing)) }
+        let (tag, identity) = (ClientTag::unique(), ClientIdentity::default());
+        CallingClient { tag, owner, identity, offered, asked: Some(Arc::new(Nothing)) }
     }
 
     #[test]

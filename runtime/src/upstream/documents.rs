@@ -60,6 +60,12 @@ fn reasons_of_calls() {
             "Log in with the command that the error names (`ptc login SERVER`), and run the program again."
         }
         CallFault::Cancelled => "The program or the branch ended while the call was in flight.",
+        CallFault::Denied => {
+            "The message names the rule of the policy: `ptc policy check` explains it ([policy](policy.md))."
+        }
+        CallFault::ApprovalUnavailable => {
+            "A person has to approve the call, and none can be asked ([approvals](policy.md))."
+        }
     };
     let mut text = head(&["`:reason`", "what to do"]);
     for fault in [
@@ -72,6 +78,8 @@ fn reasons_of_calls() {
         CallFault::ResponseTooLarge,
         CallFault::CapExhausted,
         CallFault::Cancelled,
+        CallFault::Denied,
+        CallFault::ApprovalUnavailable,
     ] {
         text += &row(&[&format!("`:{}`", fault.name()), about(fault)]);
     }

@@ -1,6 +1,7 @@
 //! Answers requests of MCP with the work of one running server, so that another process can use it.
 
 use super::{CallResult, ErrorObject, ResultSink, ServerRequest, Upstream, UpstreamFault};
+use crate::policy::Permitted;
 use crate::tools::{CallTarget, ListKind};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -105,7 +106,7 @@ impl ServerRelay {
 
     async fn call(&self, target: CallTarget, arguments: String) -> Result<Vec<u8>, ErrorObject> {
         let sink = ResultSink::Inline { max_bytes: RESULT_BYTES };
-        let request = ServerRequest::new(target, arguments.into(), PATIENCE, sink);
+        let request = ServerRequest::new(Permitted::by_caller(), target, arguments.into(), PATIENCE, sink);
         let result: CallResult = self.upstream.call(request).await.map_err(failed)?;
         Ok(result.answer().bytes().to_vec())
     }

@@ -1,6 +1,7 @@
 //! One request to a server, from the broker to the wire; what comes back; and the limits that a configuration sets.
 
 use super::{Arguments, RawAnswer, UpstreamFault};
+use crate::policy::Permitted;
 use crate::run::client::{CallingClient, ProgressListener};
 use crate::run::trace::TraceContext;
 use crate::spill::SpillStore;
@@ -35,6 +36,8 @@ pub struct ServerRequest {
     pub progress: Option<Arc<dyn ProgressListener>>,
     /// How it is spoken in MCP. Other connections ignore it.
     pub envelope: Envelope,
+    /// The right to leave.
+    pub permitted: Permitted,
 }
 
 /// What the session of MCP adds to a request.
@@ -98,6 +101,7 @@ fn deadline(timeout: Duration) -> Instant {
 impl ServerRequest {
     /// A request with a time limit that begins now.
     pub fn new(
+        permitted: Permitted,
         target: CallTarget,
         arguments: Arguments,
         timeout: Duration,
@@ -114,6 +118,7 @@ impl ServerRequest {
             client: None,
             progress: None,
             envelope,
+            permitted,
         }
     }
 
@@ -164,6 +169,7 @@ impl ServerRequest {
             client: None,
             progress: None,
             envelope,
+            permitted: Permitted::by_caller(),
             ..*self
         }
     }

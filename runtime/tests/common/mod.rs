@@ -92,7 +92,13 @@ pub(crate) fn upstream(arguments: &[&str]) -> SupervisedUpstream {
 
 pub(crate) fn request(tool: &str, arguments: Value) -> ServerRequest {
     let (target, sink) = (CallTarget::Tool(tool.into()), ResultSink::Inline { max_bytes: 2 << 20 });
-    ServerRequest::new(target, arguments.to_string().into(), Duration::from_secs(20), sink)
+    ServerRequest::new(
+        ptc_runtime::policy::Permitted::by_caller(),
+        target,
+        arguments.to_string().into(),
+        Duration::from_secs(20),
+        sink,
+    )
 }
 
 pub(crate) async fn call(

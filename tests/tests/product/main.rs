@@ -17,6 +17,7 @@ mod logins;
 mod models;
 mod orphans;
 mod packages;
+mod policy;
 mod programs_from_the_description;
 mod progress;
 mod proxy;

@@ -9,6 +9,7 @@ use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::progress::ToolLine;
 use crate::console::style::Style;
+use ptc_runtime::asker::CallOrigin;
 use ptc_runtime::broker::{CallError, CallPayload, PayloadValue, ToolCall, looks_like_json};
 use ptc_runtime::guest::{async_guest, interrupted};
 use ptc_runtime::limits::Limits;
@@ -132,6 +133,7 @@ async fn called(
     let line = ToolLine::on_terminal();
     let listener = line.clone();
     let guest = async_guest(interrupted, move |account| async move {
+        account.set_origin(CallOrigin::Direct);
         if let Some(listener) = listener {
             account.set_progress_listener(listener);
         }

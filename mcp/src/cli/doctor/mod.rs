@@ -134,6 +134,7 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
                     exit = if finding.level == Level::Error { Exit::Usage } else { exit };
                     sections[0].findings.push(finding);
                 }
+                sections[0].findings.extend(look_at_policy(&booted));
                 for status in booted.runtime.servers() {
                     let entry = entries.iter().find(|entry| entry.name == status.name);
                     let mut server = look_at_server(&status, entry);
@@ -162,6 +163,16 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
         OutputFormat::Json => console::write_json(&json_report(&sections, exit))?,
     }
     Ok(exit)
+}
+
+/// Rules of the policy that can match nothing.
+fn look_at_policy(booted: &Booted) -> Vec<Finding> {
+    let remedy =
+        || "`ptc policy check` shows what each rule decides; correct the name, or remove the rule".to_owned();
+    let findings = booted.runtime.policy_findings().into_iter();
+    findings
+        .map(|finding| Finding::new(Level::Warning, "policy", finding.error.to_string(), remedy()))
+        .collect()
 }
 
 /// Checks that servers meet the requirements of the attached preludes.

@@ -40,6 +40,7 @@ pub(super) struct ServerBuilder<'a> {
     args: &'a ServeArgs,
     settings: Settings,
     files: ConfigFiles,
+    policy: ConfigFiles,
     launched: Launched,
     prelude: Option<Arc<Prelude>>,
     stores: StoreAccess,
@@ -63,6 +64,7 @@ impl<'a> ServerBuilder<'a> {
         entrance: &Entrance,
     ) -> Result<ServerBuilder<'a>, Abort> {
         let files = ConfigFiles::followed(&args.upstreams, settings.config_reload)?;
+        let policy = ConfigFiles::of_policy(&args.upstreams, settings.config_reload)?;
         let prelude = args.preludes.prelude()?;
         let stores = args.store.access(prelude.is_some())?;
         let niceness = if entrance.is_http() { HTTP_WORKER_NICENESS } else { 0 };
@@ -71,7 +73,7 @@ impl<'a> ServerBuilder<'a> {
         let runtime = &launched.booted.runtime;
         runtime.set_load(settings.capacity());
         let (gate, changes) = (settings.gate(), runtime.catalog_changes());
-        Ok(ServerBuilder { args, settings, files, launched, prelude, stores, limits, gate, changes })
+        Ok(ServerBuilder { args, settings, files, policy, launched, prelude, stores, limits, gate, changes })
     }
 
     /// Makes what the enabled tools need.
@@ -127,7 +129,8 @@ impl<'a> ServerBuilder<'a> {
 
     /// Serves until the client has gone or the server is stopped, then shuts everything down.
     pub(super) async fn serve(self, tools: ServerTools, entrance: Entrance) -> Result<Exit, Abort> {
-        let ServerBuilder { args, settings, files, launched, prelude, limits, gate, changes, .. } = self;
+        let ServerBuilder { args, settings, files, policy, launched, prelude, limits, gate, changes, .. } =
+            self;
         let booted = &launched.booted;
         let described = Described {
             booted,
@@ -187,6 +190,7 @@ impl<'a> ServerBuilder<'a> {
                     abort = booted.clash(), if runs_scripts => Err(abort),
                     () = described.follow(changes, publish) => Ok(()),
                     () = files.follow(&args.upstreams, &booted.runtime, stop.reloads()) => Ok(()),
+                    () = policy.follow_policy(&args.upstreams, &booted.runtime, stop.reloads()) => Ok(()),
                 }
             }
             Ok(false) => Ok(()),

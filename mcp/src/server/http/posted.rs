@@ -113,7 +113,7 @@ impl PostedCall {
         let asked =
             request.as_ref().filter(|_| accepted.events).map(|request| request.questions(calls.mailbox()));
         let client = request.as_ref().map_or_else(ClientTag::unique, SessionRequest::client);
-        calls.set_caller(client, asked.clone());
+        calls.set_caller(client, holder.identity(), asked.clone());
         let ticket = call.ticket.unrecorded();
         if let Err((ticket, full)) = calls.admit(call, bytes) {
             calls.handler().refuse(ticket, RefusalReason::Busy, full.message(), &mut buffer);

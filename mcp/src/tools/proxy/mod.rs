@@ -36,6 +36,7 @@ use crate::protocol::arguments::GivenArguments;
 use answer::ProxyAnswer;
 use fields::{CallFields, ProxyAction};
 use ptc_runtime::Runtime;
+use ptc_runtime::asker::CallOrigin;
 use ptc_runtime::guest::{asking, async_guest, interrupted, traced};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::run::account::RunAccount;
@@ -143,6 +144,7 @@ impl Tool for ProxyDispatch {
         Begun::Run(Job::new(0, move |reporter| -> Cancel {
             let worker = runtime.clone();
             let guest = async_guest(interrupted, move |account| async move {
+                account.set_origin(CallOrigin::Direct);
                 act(&worker, &account, (&storage, caller), &given).await.ending()
             });
             let guest = asking(traced(guest, trace), reporter.caller());

@@ -116,7 +116,7 @@ fn account(owner: Option<u64>) -> Arc<RunAccount> {
     let account = RunAccount::new(limits, Interrupt::default());
     if let Some(owner) = owner {
         let (tag, offered) = (ClientTag::unique(), Offered::default());
-        account.set_client(CallingClient { tag, owner, offered, asked: None });
+        account.set_client(CallingClient { tag, owner, identity: Default::default(), offered, asked: None });
     }
     Arc::new(account)
 }

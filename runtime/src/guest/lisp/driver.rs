@@ -15,6 +15,7 @@ use super::{Lisp, fast_path, rendering, tool_call};
 use crate::broker::{CallError, CallResponse, Permit, WorldFault, start_all};
 use crate::guest::{CallId, Guest, GuestContext, LookReply, Progress, Reply, TaskHandle};
 use crate::run::account::CallTag;
+use crate::run::client::asker::CallOrigin;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Ending, Failure, RenderedValue};
 use crate::spill::OwnedSpills;
@@ -94,6 +95,10 @@ impl Execution {
         if let Some(client) = &options.client {
             guest.account.set_client(client.clone());
         }
+        guest.account.set_origin(match options.origin {
+            CallOrigin::Program if session.is_some() => CallOrigin::Session,
+            origin => origin,
+        });
         let interrupt = guest.account.interrupt_flag();
         let of_session = session.as_ref().and_then(|run| isolates::environment(&run.state));
         let environment = of_session.unwrap_or_else(|| lisp.environment.clone());

@@ -1,5 +1,6 @@
 //! Sends the requests that ptc itself makes of an MCP server, each with its deadline.
 
+use crate::policy::Permitted;
 use crate::run::trace::TraceContext;
 use crate::tools::CallTarget;
 use crate::upstream::request::{Envelope, Era};
@@ -35,7 +36,8 @@ impl RpcClient {
     ) -> Result<RawAnswer, UpstreamFault> {
         let Question { target, params, era, max_bytes, trace } = question;
         let sink = ResultSink::Inline { max_bytes };
-        let mut request = ServerRequest::new(target, String::new().into(), patience, sink);
+        let mut request =
+            ServerRequest::new(Permitted::by_caller(), target, String::new().into(), patience, sink);
         request.envelope = Envelope { head: params, era, ..Envelope::default() };
         request.trace = trace.cloned();
         match timeout_at(request.deadline, self.connection.call(request)).await {

@@ -9,6 +9,7 @@ use super::settings::HttpLimits;
 use crate::server::gate::{Gate, Tenant, TenantLimits};
 use crate::tools::CallOwner;
 use axum::http::{HeaderMap, header};
+use ptc_runtime::asker::ClientIdentity;
 use ptc_runtime::sync::{Locked, RwLocked};
 use ptc_runtime::tools::ServerNames;
 use ring::digest::{SHA256, digest};
@@ -89,6 +90,12 @@ impl TokenHolder {
         }
         *calls = (available - 1.0, now);
         Ok(())
+    }
+
+    /// Their name for rules of the policy.
+    pub(super) fn identity(&self) -> ClientIdentity {
+        let token = self.grant.as_ref().map(|grant| grant.name.as_str().into());
+        ClientIdentity { token, ..ClientIdentity::default() }
     }
 
     /// The servers that the token allows; `None`: all.

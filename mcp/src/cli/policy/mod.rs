@@ -1,0 +1,30 @@
+//! The command `ptc policy`, which explains what a policy says of tools and of programs.
+//!
+//! # Layout
+//! - `check`: `ptc policy check`; [`flags`]: `--policy`, of every command that calls tools
+
+mod check;
+pub mod flags;
+
+use crate::console::exit::{Abort, Exit};
+use clap::Subcommand;
+
+/// Arguments of `ptc policy`.
+#[derive(Debug, clap::Args)]
+pub struct PolicyArgs {
+    #[command(subcommand)]
+    command: PolicyCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PolicyCommand {
+    /// Show what the policy says of every tool, or of the calls of a program
+    Check(check::CheckArgs),
+}
+
+/// Runs the command.
+pub async fn run(args: PolicyArgs) -> Result<Exit, Abort> {
+    match args.command {
+        PolicyCommand::Check(args) => check::run(args).await,
+    }
+}

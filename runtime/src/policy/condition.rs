@@ -1,0 +1,386 @@
+//! Conditions on the arguments of a call: a JSON pointer, and what the values at it have to be.
+//!
+//! The arguments are looked at as text, because a parsed tree hides two things that servers may see: a key that occurs
+//! twice, and a key in another case. All of them count as values at the pointer.
+
+use crate::tools::glob;
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::Value as Json;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::fmt;
+
+/// Whether a condition is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Met {
+    /// No value meets it.
+    No,
+    /// It cannot be decided: a value has the wrong type, or only some values meet it. A rule that denies or asks
+    /// applies then, and one that allows does not.
+    Unclear,
+    /// All values meet it.
+    Yes,
+}
+
+/// A condition on the values at a pointer.
+#[derive(Clone, Debug)]
+pub(super) struct Condition {
+    pointer: Pointer,
+    /// All of them are needed.
+    tests: Vec<Test>,
+}
+
+/// A JSON pointer (RFC 6901). The segment `*` stands for all items of a list or all members of an object.
+#[derive(Clone, Debug)]
+pub(super) struct Pointer {
+    text: String,
+    segments: Vec<String>,
+}
+
+/// What one value has to be.
+#[derive(Clone, Debug)]
+enum Test {
+    Equal(Json),
+    Glob(String),
+    Compared(Comparison, Bound),
+    In(Vec<Json>),
+    Size(Vec<(Comparison, Bound)>),
+    Present(bool),
+}
+
+/// `gt`, `gte`, `lt`, `lte`.
+#[derive(Clone, Copy, Debug)]
+struct Comparison {
+    accepts: fn(Ordering) -> bool,
+}
+
+/// A number.
+#[derive(Clone, Copy, Debug)]
+enum Bound {
+    Whole(i128),
+    Real(f64),
+}
+
+impl Bound {
+    fn new(number: &serde_json::Number) -> Bound {
+        let whole = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+        whole.map_or_else(|| Bound::Real(number.as_f64().unwrap_or(f64::NAN)), Bound::Whole)
+    }
+
+    /// The order of two numbers; whole ones are compared exactly.
+    fn order(self, other: Bound) -> Option<Ordering> {
+        let real = |bound: Bound| match bound {
+            #[expect(clippy::cast_precision_loss, reason = "only compared with a real number")]
+            Bound::Whole(number) => number as f64,
+            Bound::Real(number) => number,
+        };
+        match (self, other) {
+            (Bound::Whole(one), Bound::Whole(other)) => Some(one.cmp(&other)),
+            (one, other) => real(one).partial_cmp(&real(other)),
+        }
+    }
+}
+
+const COMPARISONS: [(&str, Comparison); 4] = [
+    ("gt", Comparison { accepts: Ordering::is_gt }),
+    ("gte", Comparison { accepts: Ordering::is_ge }),
+    ("lt", Comparison { accepts: Ordering::is_lt }),
+    ("lte", Comparison { accepts: Ordering::is_le }),
+];
+
+/// The keys of a condition.
+const KEYS: &str = "gt, gte, lt, lte, in, glob, size, present";
+
+impl Pointer {
+    /// Reads a pointer.
+    ///
+    /// # Errors
+    /// It does not begin with `/`.
+    pub(super) fn parse(text: &str) -> Result<Pointer, String> {
+        let Some(rest) = text.strip_prefix('/') else {
+            return Err(format!("{text:?} is no JSON pointer: it begins with /, as in \"/{text}\""));
+        };
+        let segments = rest.split('/').map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
+        Ok(Pointer { text: text.to_owned(), segments })
+    }
+
+    /// As it is written.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Its parts.
+    pub(super) fn segments(&self) -> &[String] {
+        &self.segments
+    }
+
+    /// The JSON texts of all values at it. `None`: the arguments cannot be read.
+    pub(super) fn values<'a>(&self, arguments: &'a str) -> Option<Found<'a>> {
+        let mut values = vec![serde_json::from_str::<&RawValue>(arguments).ok()?];
+        let mut is_exact = true;
+        for segment in &self.segments {
+            let mut below = Vec::new();
+            for value in values {
+                match value.get().as_bytes().first() {
+                    Some(b'{') => {
+                        let members: Members<'_> = serde_json::from_str(value.get()).ok()?;
+                        for (name, value) in members.0 {
+                            if segment == "*" || name.eq_ignore_ascii_case(segment) {
+                                is_exact &= segment == "*" || name == segment.as_str();
+                                below.push(value);
+                            }
+                        }
+                    }
+                    Some(b'[') => {
+                        let items: Vec<&RawValue> = serde_json::from_str(value.get()).ok()?;
+                        match segment.parse::<usize>() {
+                            _ if segment == "*" => below.extend(items),
+                            Ok(index) => below.extend(items.get(index).copied()),
+                            Err(_) => {}
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            values = below;
+        }
+        Some(Found { values, is_exact })
+    }
+}
+
+/// The values at a pointer, as JSON texts.
+pub(super) struct Found<'a> {
+    pub(super) values: Vec<&'a RawValue>,
+    /// All names on the way are spelled as in the pointer.
+    is_exact: bool,
+}
+
+/// The members of an object in order, with duplicates.
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Members<'de>, D::Error> {
+        struct All;
+        impl<'de> Visitor<'de> for All {
+            type Value = Members<'de>;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some((Name(name), value)) = map.next_entry()? {
+                    members.push((name, value));
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(All)
+    }
+}
+
+/// A name, borrowed if it has no escapes.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Condition {
+    /// Reads a condition: a value, or a table of tests.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn parse(pointer: &str, written: &Json) -> Result<Condition, String> {
+        let pointer = Pointer::parse(pointer)?;
+        let tests = match written {
+            Json::Object(table) => {
+                table.iter().map(|(key, value)| Test::parse(key, value)).collect::<Result<_, _>>()?
+            }
+            Json::String(text) => vec![Test::Glob(text.clone())],
+            Json::Array(_) => return Err(format!("{} has a list: write {{ in = [...] }}", pointer.text)),
+            plain => vec![Test::Equal(plain.clone())],
+        };
+        if tests.is_empty() {
+            return Err(format!("{} has no condition: use one of {KEYS}", pointer.text));
+        }
+        Ok(Condition { pointer, tests })
+    }
+
+    /// The pointer.
+    pub(super) fn pointer(&self) -> &Pointer {
+        &self.pointer
+    }
+
+    /// Whether these arguments, JSON object text, meet it.
+    pub(super) fn met(&self, arguments: &str) -> Met {
+        let Some(Found { values, is_exact }) = self.pointer.values(arguments) else { return Met::Unclear };
+        let values: Option<Vec<Json>> =
+            values.iter().map(|value| serde_json::from_str(value.get()).ok()).collect();
+        let Some(values) = values else { return Met::Unclear };
+        let each = self.tests.iter().map(|test| test.met(&values, is_exact));
+        each.fold(Met::Yes, |all, one| match (all, one) {
+            (Met::No, _) | (_, Met::No) => Met::No,
+            (Met::Unclear, _) | (_, Met::Unclear) => Met::Unclear,
+            (Met::Yes, Met::Yes) => Met::Yes,
+        })
+    }
+}
+
+impl Test {
+    fn parse(key: &str, written: &Json) -> Result<Test, String> {
+        if let Some((_, comparison)) = COMPARISONS.iter().find(|(name, _)| *name == key) {
+            return Ok(Test::Compared(*comparison, number(key, written)?));
+        }
+        match (key, written) {
+            ("in", Json::Array(items)) if !items.is_empty() => Ok(Test::In(items.clone())),
+            ("in", _) => Err("in takes a list of values, not empty".to_owned()),
+            ("glob", Json::String(text)) => Ok(Test::Glob(text.clone())),
+            ("glob", _) => Err("glob takes a text".to_owned()),
+            ("present", Json::Bool(wanted)) => Ok(Test::Present(*wanted)),
+            ("present", _) => Err("present takes true or false".to_owned()),
+            ("size", Json::Object(bounds)) if !bounds.is_empty() => {
+                let bound = |(key, written): (&String, &Json)| {
+                    let known = COMPARISONS.iter().find(|(name, _)| name == key);
+                    let (_, comparison) =
+                        known.ok_or_else(|| format!("size takes gt, gte, lt, lte, not {key}"))?;
+                    Ok((*comparison, number(key, written)?))
+                };
+                Ok(Test::Size(bounds.iter().map(bound).collect::<Result<_, String>>()?))
+            }
+            ("size", _) => Err("size takes a table, as in size = { gt = 10 }".to_owned()),
+            _ => Err(format!("there is no condition {key}: use one of {KEYS}")),
+        }
+    }
+
+    /// Whether all values pass.
+    fn met(&self, values: &[Json], is_exact: bool) -> Met {
+        match self {
+            Test::Present(_) if !is_exact => return Met::Unclear,
+            Test::Present(wanted) if *wanted == values.is_empty() => return Met::No,
+            Test::Present(_) => return Met::Yes,
+            _ => {}
+        }
+        let mut passed = values.iter().map(|value| self.passes(value));
+        let Some(first) = passed.next() else { return Met::No };
+        passed.fold(first, |all, one| if all == one { all } else { Met::Unclear })
+    }
+
+    fn passes(&self, value: &Json) -> Met {
+        let decided = |is_met: bool| if is_met { Met::Yes } else { Met::No };
+        match (self, value) {
+            (Test::Equal(wanted), value) if is_alike(wanted, value) => decided(is_equal(wanted, value)),
+            (Test::Glob(wanted), Json::String(text)) => decided(glob(wanted, text)),
+            (Test::Compared(comparison, bound), Json::Number(number)) => Bound::new(number)
+                .order(*bound)
+                .map_or(Met::Unclear, |order| decided((comparison.accepts)(order))),
+            (Test::In(wanted), value) if wanted.iter().any(|one| is_alike(one, value)) => {
+                decided(wanted.iter().any(|one| is_equal(one, value)))
+            }
+            (Test::Size(bounds), value) => {
+                let size = match value {
+                    Json::String(text) => text.chars().count(),
+                    Json::Array(items) => items.len(),
+                    Json::Object(members) => members.len(),
+                    _ => return Met::Unclear,
+                };
+                let size = Bound::Whole(size as i128);
+                decided(
+                    bounds
+                        .iter()
+                        .all(|(comparison, bound)| size.order(*bound).is_some_and(comparison.accepts)),
+                )
+            }
+            _ => Met::Unclear,
+        }
+    }
+}
+
+fn number(key: &str, written: &Json) -> Result<Bound, String> {
+    match written {
+        Json::Number(number) => Ok(Bound::new(number)),
+        _ => Err(format!("{key} takes a number")),
+    }
+}
+
+/// True if two values have the same type.
+fn is_alike(one: &Json, other: &Json) -> bool {
+    std::mem::discriminant(one) == std::mem::discriminant(other)
+}
+
+/// True if two values are equal; numbers by their size, so 1 is 1.0.
+fn is_equal(one: &Json, other: &Json) -> bool {
+    match (one, other) {
+        (Json::Number(one), Json::Number(other)) => {
+            Bound::new(one).order(Bound::new(other)) == Some(Ordering::Equal)
+        }
+        (one, other) => one == other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn met(pointer: &str, written: Json, arguments: &str) -> Met {
+        Condition::parse(pointer, &written).unwrap().met(arguments)
+    }
+
+    #[test]
+    fn conditions_are_met_or_not_or_unclear() {
+        use Met::{No, Unclear, Yes};
+        let over = || json!({ "gt": 100 });
+        for (pointer, written, arguments, want) in [
+            ("/amount", over(), r#"{"amount": 101}"#, Yes),
+            ("/amount", over(), r#"{"amount": 100}"#, No),
+            ("/amount", over(), r#"{"amount": 100.5}"#, Yes),
+            ("/amount", over(), r#"{"amount": "101"}"#, Unclear),
+            ("/amount", over(), r#"{"amount": 1e999}"#, Unclear),
+            ("/amount", over(), r#"{"amount": null}"#, Unclear),
+            ("/amount", over(), "{}", No),
+            ("/amount", over(), "{", Unclear),
+            // What a server may read is looked at, whatever it reads.
+            ("/amount", over(), r#"{"amount": 1, "amount": 101}"#, Unclear),
+            ("/amount", over(), r#"{"Amount": 101}"#, Yes),
+            ("/amount", over(), r#"{"\u0061mount": 101}"#, Yes),
+            ("/amount", json!({"gt": 9_007_199_254_740_992_i64}), r#"{"amount": 9007199254740993}"#, Yes),
+            ("/amount", json!({"gte": 1, "lt": 3}), r#"{"amount": 3}"#, No),
+            ("/repo", json!("acme/*"), r#"{"repo": "acme/x"}"#, Yes),
+            ("/repo", json!("acme/*"), r#"{"repo": ["acme/x"]}"#, Unclear),
+            ("/repo", json!("acme/*"), r#"{"repo": "acm/x"}"#, No),
+            ("/force", json!(true), r#"{"force": true}"#, Yes),
+            ("/force", json!(true), r#"{"force": "true"}"#, Unclear),
+            ("/n", json!(1), r#"{"n": 1.0}"#, Yes),
+            ("/to", json!({"in": ["a", "b"]}), r#"{"to": "b"}"#, Yes),
+            ("/to", json!({"in": ["a", "b"]}), r#"{"to": 1}"#, Unclear),
+            ("/to/*", json!("*@acme.com"), r#"{"to": ["x@acme.com", "y@acme.com"]}"#, Yes),
+            ("/to/*", json!("*@acme.com"), r#"{"to": ["x@acme.com", "y@evil.com"]}"#, Unclear),
+            ("/to/*", json!("*@acme.com"), r#"{"to": []}"#, No),
+            ("/a~1b/0", json!(1), r#"{"a/b": [1]}"#, Yes),
+            ("/x", json!({"present": true}), r#"{"x": null}"#, Yes),
+            ("/x", json!({"present": false}), r#"{"y": 1}"#, Yes),
+            ("/x", json!({"present": false}), r#"{"X": 1}"#, Unclear),
+            ("/s", json!({"size": {"gt": 2}}), r#"{"s": "äöü"}"#, Yes),
+            ("/s", json!({"size": {"gt": 2}}), r#"{"s": [1, 2]}"#, No),
+            ("/s", json!({"size": {"gt": 2}}), r#"{"s": 7}"#, Unclear),
+        ] {
+            assert_eq!(met(pointer, written.clone(), arguments), want, "{pointer} {written} {arguments}");
+        }
+    }
+
+    #[test]
+    fn wrong_conditions_say_what_is_right() {
+        for (pointer, written, want) in [
+            ("amount", json!(1), "\"amount\" is no JSON pointer: it begins with /, as in \"/amount\""),
+            ("/a", json!({"gtt": 1}), "there is no condition gtt: use one of gt, gte"),
+            ("/a", json!({}), "/a has no condition"),
+            ("/a", json!(["x"]), "/a has a list: write { in = [...] }"),
+            ("/a", json!({"gt": "1"}), "gt takes a number"),
+            ("/a", json!({"size": {"eq": 1}}), "size takes gt, gte, lt, lte, not eq"),
+        ] {
+            let error = Condition::parse(pointer, &written).unwrap_err();
+            assert!(error.starts_with(want), "{error}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! All files of a policy together, and the decision about one call.
+
+use super::effects::ToolEffect;
+use super::file::PolicyError;
+use super::permitted::Permitted;
+use super::rules::{Defaults, FilePlan, RuleFile, Said};
+use crate::files;
+use crate::run::client::asker::CallAsker;
+use crate::run::outcome::{PolicyRuling, Verdict};
+use crate::sync::RwLocked;
+use crate::tools::{CallTarget, HOST, UpstreamTool};
+use serde_json::{Value as Json, json};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, RwLock};
+
+/// Targets whose rules are remembered. The rules of further ones are looked up for each call.
+const MOST_PLANS: usize = 10_000;
+
+/// The files of a policy.
+#[derive(Debug)]
+pub struct Policy {
+    pub(super) files: Vec<RuleFile>,
+    standard: Defaults,
+    /// The rules of each target that was called, by server and label.
+    plans: RwLock<HashMap<Arc<str>, TargetPlans>>,
+}
+
+/// The rules of the targets of one server.
+type TargetPlans = HashMap<TargetKey, Arc<Vec<FilePlan>>>;
+
+/// A target: its label, and whether it is a tool.
+type TargetKey = (bool, Arc<str>);
+
+/// A call that is to be decided about.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'c> {
+    /// Configured name of the server.
+    pub server: &'c str,
+    /// The target of the call.
+    pub target: &'c CallTarget,
+    /// The tool, or what stands for it.
+    pub tool: &'c UpstreamTool,
+    /// JSON object text.
+    pub arguments: &'c str,
+    /// Who makes it.
+    pub asker: CallAsker<'c>,
+}
+
+/// The decision about a call.
+#[derive(Debug)]
+pub enum Clearance {
+    /// It may leave.
+    Granted(Permitted, Option<PolicyRuling>),
+    /// It must not leave.
+    Denied(PolicyRuling),
+    /// A person has to approve it.
+    Asked(PolicyRuling),
+}
+
+impl Policy {
+    /// Reads files.
+    ///
+    /// # Errors
+    /// The first file that cannot be used.
+    pub fn load(paths: &[PathBuf]) -> Result<Policy, PolicyError> {
+        let read = |path: &PathBuf| {
+            let name = path.display().to_string();
+            let text = files::read_text(path).map_err(|error| PolicyError {
+                file: name.clone(),
+                position: None,
+                message: format!("cannot be read: {error}"),
+            })?;
+            Ok((name, text))
+        };
+        let texts = paths.iter().map(read).collect::<Result<Vec<_>, PolicyError>>()?;
+        Policy::parse(texts.iter().map(|(name, text)| (name.as_str(), text.as_str())))
+    }
+
+    /// Reads the texts of files, with their names.
+    ///
+    /// # Errors
+    /// The first one that cannot be used.
+    pub fn parse<'t>(files: impl IntoIterator<Item = (&'t str, &'t str)>) -> Result<Policy, PolicyError> {
+        let files = files.into_iter().map(|(name, text)| {
+            let short = Path::new(name).file_name().and_then(|name| name.to_str()).unwrap_or(name);
+            RuleFile::parse(short, text).map_err(|error| PolicyError { file: name.to_owned(), ..error })
+        });
+        let (files, standard) = (files.collect::<Result<_, _>>()?, Defaults::standard());
+        Ok(Policy { files, standard, plans: RwLock::default() })
+    }
+
+    /// The verdict about a call, and the rule that decided.
+    pub fn ruling(&self, call: &Subject<'_>) -> PolicyRuling {
+        let plans = self.plans(call.server, call.target);
+        let said = self.said(&plans, call);
+        PolicyRuling::new(said.verdict, said.title.clone())
+    }
+
+    /// The verdicts that calls of a target may get, depending on their arguments, the strictest first. One: the
+    /// arguments do not matter.
+    pub fn possible_rulings(
+        &self,
+        server: &str,
+        target: &CallTarget,
+        tool: &UpstreamTool,
+        asker: CallAsker<'_>,
+    ) -> Vec<PolicyRuling> {
+        let plans = self.plans(server, target);
+        let files = self.files.iter().zip(plans.iter());
+        let said = files.map(|(file, plan)| file.may_say(plan, &asker, declared(server, target, tool)));
+        let said: Vec<Vec<Said<'_>>> = said.filter(|said| !said.is_empty()).collect();
+        // Each file says at least the last of its own.
+        let least = said.iter().filter_map(|said| said.last()).map(|said| said.verdict).max();
+        let mut said: Vec<Said<'_>> = match least {
+            None => vec![self.standard.ruling(self.effect(server, target, tool))],
+            Some(least) => said.into_iter().flatten().filter(|said| said.verdict >= least).collect(),
+        };
+        said.sort_by_key(|said| std::cmp::Reverse(said.verdict));
+        said.into_iter().map(|said| PolicyRuling::new(said.verdict, said.title.clone())).collect()
+    }
+
+    /// The names of its files.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|file| &*file.name)
+    }
+
+    /// How many rules it has.
+    pub fn rules(&self) -> usize {
+        self.files.iter().map(|file| file.rules.len()).sum()
+    }
+
+    /// The effect of a tool, as the strictest file sees it.
+    pub fn effect(&self, server: &str, target: &CallTarget, tool: &UpstreamTool) -> ToolEffect {
+        let plans = self.plans(server, target);
+        let effects = self.files.iter().zip(plans.iter());
+        let effects = effects.map(|(file, plan)| file.effect(plan, declared(server, target, tool)));
+        effects.max().unwrap_or(ToolEffect::Destructive)
+    }
+
+    fn said<'p>(&'p self, plans: &[FilePlan], call: &Subject<'_>) -> Said<'p> {
+        let Subject { server, target, tool, arguments, asker } = *call;
+        let arguments = &*named_arguments(target, arguments);
+        let files = self.files.iter().zip(plans);
+        let said = files
+            .filter_map(|(file, plan)| file.say(plan, arguments, &asker, declared(server, target, tool)));
+        // The first of the strictest.
+        said.reduce(|one, other| if other.verdict > one.verdict { other } else { one })
+            .unwrap_or_else(|| self.standard.ruling(self.effect(server, target, tool)))
+    }
+
+    /// The rules that name a target, file by file.
+    fn plans(&self, server: &str, target: &CallTarget) -> Arc<Vec<FilePlan>> {
+        let key = (matches!(target, CallTarget::Tool(_)), target.shared_label());
+        if let Some(plans) = self.plans.read_locked().get(server).and_then(|targets| targets.get(&key)) {
+            return plans.clone();
+        }
+        let plans = Arc::new(self.files.iter().map(|file| file.plan(server, target)).collect::<Vec<_>>());
+        let mut known = self.plans.write_locked();
+        if known.values().map(HashMap::len).sum::<usize>() < MOST_PLANS {
+            known.entry(server.into()).or_default().insert(key, plans.clone());
+        }
+        plans
+    }
+}
+
+/// The arguments of a request as rules see them: `/uri` of a resource; `/name` and `/arguments` of a prompt.
+fn named_arguments<'c>(target: &CallTarget, arguments: &'c str) -> Cow<'c, str> {
+    match target {
+        CallTarget::Tool(_) | CallTarget::Protocol(_) => Cow::Borrowed(arguments),
+        CallTarget::List(_) => Cow::Borrowed("{}"),
+        CallTarget::Resource(uri) => Cow::Owned(json!({ "uri": uri }).to_string()),
+        CallTarget::Prompt(name) => {
+            let name = Json::from(&**name);
+            let arguments = if arguments.is_empty() { "{}" } else { arguments };
+            Cow::Owned(format!("{{\"name\":{name},\"arguments\":{arguments}}}"))
+        }
+    }
+}
+
+/// The effect that a tool declares, given whether the annotations of its server count. Those of host tools always do:
+/// they are part of this program.
+fn declared<'c>(
+    server: &'c str,
+    target: &'c CallTarget,
+    tool: &'c UpstreamTool,
+) -> impl FnOnce(bool) -> ToolEffect + 'c {
+    move |is_trusted| ToolEffect::of_call(target, tool, is_trusted || server == HOST)
+}
+
+/// The policy in effect. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct SharedPolicy(Arc<RwLock<Option<Arc<Policy>>>>);
+
+impl SharedPolicy {
+    /// This policy; `None`: there is none, and everything may be called.
+    pub fn new(policy: Option<Arc<Policy>>) -> SharedPolicy {
+        SharedPolicy(Arc::new(RwLock::new(policy)))
+    }
+
+    /// The policy at this moment.
+    pub fn current(&self) -> Option<Arc<Policy>> {
+        self.0.read_locked().clone()
+    }
+
+    /// Replaces it, for calls from now on.
+    pub fn replace(&self, policy: Arc<Policy>) {
+        *self.0.write_locked() = Some(policy);
+    }
+
+    /// Decides about a call.
+    pub fn clear(&self, call: &Subject<'_>) -> Clearance {
+        let Some(policy) = self.current() else { return Clearance::Granted(Permitted::by_policy(), None) };
+        let ruling = policy.ruling(call);
+        match ruling.verdict {
+            Verdict::Allow => Clearance::Granted(Permitted::by_policy(), Some(ruling)),
+            Verdict::Ask => Clearance::Asked(ruling),
+            Verdict::Deny => Clearance::Denied(ruling),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What a tool may change, for the defaults of a policy.
+
+use crate::tools::{Annotations, CallTarget, UpstreamTool};
+use serde::Deserialize;
+
+/// What a tool may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolEffect {
+    /// It changes nothing.
+    Read,
+    /// It adds, and destroys nothing.
+    Write,
+    /// It may destroy or replace something, or its effect is not known.
+    Destructive,
+}
+
+impl ToolEffect {
+    /// Its name in files and records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ToolEffect::Read => "read",
+            ToolEffect::Write => "write",
+            ToolEffect::Destructive => "destructive",
+        }
+    }
+
+    /// The effect that annotations declare, with the defaults of the MCP specification (2025-11-25, `ToolAnnotations`):
+    /// not read-only, destructive. Contradictory annotations count as destructive.
+    pub(super) fn declared(annotations: &Annotations) -> ToolEffect {
+        match (annotations.read_only_hint, annotations.destructive_hint) {
+            (Some(true), None | Some(false)) => ToolEffect::Read,
+            (_, Some(false)) => ToolEffect::Write,
+            _ => ToolEffect::Destructive,
+        }
+    }
+
+    /// The effect of a call. Annotations count only for trusted servers. Lists, resources and prompts are read by
+    /// definition.
+    pub(super) fn of_call(target: &CallTarget, tool: &UpstreamTool, is_trusted: bool) -> ToolEffect {
+        match target {
+            CallTarget::Tool(_) if is_trusted => ToolEffect::declared(&tool.annotations),
+            CallTarget::Tool(_) => ToolEffect::Destructive,
+            CallTarget::List(_)
+            | CallTarget::Resource(_)
+            | CallTarget::Prompt(_)
+            | CallTarget::Protocol(_) => ToolEffect::Read,
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Reads a policy file (TOML). Errors carry the line and column.
+
+use super::condition::Condition;
+use super::effects::ToolEffect;
+use super::pattern::RulePattern;
+use super::rules::{Defaults, Position, Rule, RuleFile};
+use crate::run::client::asker::AskerPattern;
+use crate::run::outcome::Verdict;
+use serde::Deserialize;
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::fmt;
+use toml::Spanned;
+
+/// What is wrong with a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyError {
+    /// The file, as it was given.
+    pub file: String,
+    /// Line and column, from 1, if it concerns a place.
+    pub position: Option<(usize, usize)>,
+    /// One line.
+    pub message: String,
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.position {
+            Some((line, column)) => write!(out, "{}:{line}:{column}: {}", self.file, self.message),
+            None => write!(out, "{}: {}", self.file, self.message),
+        }
+    }
+}
+
+impl std::error::Error for PolicyError {}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileText {
+    default: Option<DefaultText>,
+    #[serde(default)]
+    effects: BTreeMap<String, Spanned<ToolEffect>>,
+    #[serde(default)]
+    servers: BTreeMap<String, Spanned<ServerText>>,
+    #[serde(default, rename = "rule")]
+    rules: Vec<Spanned<RuleText>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DefaultText {
+    read: Option<Verdict>,
+    write: Option<Verdict>,
+    destructive: Option<Verdict>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServerText {
+    trust: Trust,
+}
+
+/// What counts of a server.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Trust {
+    /// Its annotations.
+    Annotations,
+    /// Nothing.
+    None,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleText {
+    #[serde(rename = "do")]
+    verdict: Verdict,
+    tools: Vec<Spanned<String>>,
+    #[serde(default)]
+    when: BTreeMap<String, Spanned<Json>>,
+    #[serde(default)]
+    who: Vec<Spanned<String>>,
+    /// Why the rule is there; shown with it.
+    reason: Option<String>,
+}
+
+/// A file while it is read.
+struct Reader<'a> {
+    name: &'a str,
+    text: &'a str,
+}
+
+impl Reader<'_> {
+    fn position(&self, offset: usize) -> Position {
+        let before = self.text.get(..offset).unwrap_or(self.text);
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
+    }
+
+    fn error(&self, offset: usize, message: impl Into<String>) -> PolicyError {
+        let position = Some(self.position(offset));
+        PolicyError { file: self.name.to_owned(), position, message: message.into() }
+    }
+
+    fn rule(&self, spanned: Spanned<RuleText>) -> Result<Rule, PolicyError> {
+        let begin = spanned.span().start;
+        let RuleText { verdict, tools, when, who, reason } = spanned.into_inner();
+        if tools.is_empty() {
+            return Err(self.error(begin, "the rule names no tools: tools = [\"server/tool\"]"));
+        }
+        let position = self.position(begin);
+        let names: Vec<&str> = tools.iter().map(|tool| &**tool.get_ref()).collect();
+        let mut title = format!("{}:{}: {} {}", self.name, position.0, verdict.name(), names.join(", "));
+        if let Some(reason) = &reason {
+            title.push_str(&format!(" ({reason})"));
+        }
+        let conditions = when.iter().map(|(pointer, written)| {
+            let at = written.span().start;
+            let condition = Condition::parse(pointer, written.get_ref());
+            Ok((condition.map_err(|why| self.error(at, why))?, self.position(at)))
+        });
+        let conditions = conditions.collect::<Result<_, PolicyError>>()?;
+        let who = who
+            .iter()
+            .map(|who| AskerPattern::parse(who.get_ref()).map_err(|why| self.error(who.span().start, why)));
+        let who = who.collect::<Result<_, PolicyError>>()?;
+        let tools = tools.iter().map(|tool| {
+            let at = tool.span().start;
+            match tool.get_ref().trim() {
+                "" => Err(self.error(at, "a name of tools is empty")),
+                text => Ok((RulePattern::new(text), self.position(at))),
+            }
+        });
+        let tools = tools.collect::<Result<_, _>>()?;
+        Ok(Rule { verdict, tools, conditions, who, title: title.into() })
+    }
+}
+
+impl RuleFile {
+    /// Reads the text of a file. `name` is its name in messages.
+    ///
+    /// # Errors
+    /// It is no TOML, or has something that a policy does not have.
+    pub(super) fn parse(name: &str, text: &str) -> Result<RuleFile, PolicyError> {
+        let reader = Reader { name, text };
+        let file: FileText = toml::from_str(text).map_err(|error| PolicyError {
+            file: name.to_owned(),
+            position: error.span().map(|span| reader.position(span.start)),
+            message: error.message().replace('\n', " "),
+        })?;
+        let rules: Result<Vec<Rule>, PolicyError> =
+            file.rules.into_iter().map(|rule| reader.rule(rule)).collect();
+        let mut rules = rules?;
+        // Deny comes before ask before allow; within one verdict the order of the file names the rule that decided.
+        rules.sort_by_key(|rule| std::cmp::Reverse(rule.verdict));
+        let effects = file.effects.iter().map(|(tools, effect)| {
+            (RulePattern::new(tools), *effect.get_ref(), reader.position(effect.span().start))
+        });
+        let trusted = file.servers.iter().filter(|(_, server)| server.get_ref().trust == Trust::Annotations);
+        let trusted =
+            trusted.map(|(name, server)| (name.as_str().into(), reader.position(server.span().start)));
+        let defaults = file
+            .default
+            .map(|DefaultText { read, write, destructive }| Defaults::new(name, read, write, destructive));
+        Ok(RuleFile {
+            name: name.into(),
+            rules,
+            defaults,
+            effects: effects.collect(),
+            trusted: trusted.collect(),
+        })
+    }
+}

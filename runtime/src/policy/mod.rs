@@ -1,0 +1,31 @@
+//! Decides whether a call may leave: the rules of policy files, for tools, resources and prompts alike.
+//!
+//! The broker asks here before every call ([`SharedPolicy::clear`]). Only this room makes [`Permitted`], and nothing
+//! leaves without one, so a new front end cannot forget to ask.
+//!
+//! A policy is one or more files. Each file decides for itself: a `deny` rule that applies, else an `ask` rule, else an
+//! `allow` rule, else the default for the effect of the tool. The strictest file wins, so no file can widen another one.
+//!
+//! # Layout
+//! - `file`: reads a file, with the line and column of each error; `pattern`: names of tools; `condition`: conditions
+//!   on arguments; `effects`: what a tool may change
+//! - `rules`: the rules of a file, and what they say of a call; `decide`: all files together
+//! - `program`: the calls that stand in the text of a program
+//! - `check`: rules that can match nothing; `permitted`: the right to leave
+
+mod check;
+mod condition;
+mod decide;
+mod effects;
+mod file;
+mod pattern;
+mod permitted;
+mod program;
+mod rules;
+
+pub use check::{KnownServer, PolicyFinding};
+pub use decide::{Clearance, Policy, SharedPolicy, Subject};
+pub use effects::ToolEffect;
+pub use file::PolicyError;
+pub use permitted::Permitted;
+pub use program::{PlannedCall, ProgramPlan};

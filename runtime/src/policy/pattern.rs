@@ -1,0 +1,199 @@
+//! Names of tools in rules: `tool`, `server/tool` or `mcp__server__tool`, with `*` and `?`.
+
+use crate::tools::{glob, qualified_name};
+
+/// A name of tools.
+#[derive(Clone, Debug)]
+pub(super) struct RulePattern {
+    text: String,
+    exact: Spelling,
+    /// The same, folded ([`folded`]).
+    loose: Spelling,
+}
+
+/// How a pattern names tools.
+#[derive(Clone, Debug)]
+enum Spelling {
+    /// A tool of any server.
+    Tool(String),
+    /// `server/tool`.
+    OfServer { server: String, tool: String },
+    /// `mcp__server__tool`.
+    Qualified(String),
+}
+
+/// How exactly a name has to match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exactness {
+    /// As it is written: for rules that allow.
+    Exact,
+    /// Also in another case, with look-alike letters, or with invisible characters: for rules that deny or ask.
+    Loose,
+}
+
+impl Spelling {
+    fn new(text: &str) -> Spelling {
+        match text.split_once('/') {
+            _ if text.starts_with("mcp__") => Spelling::Qualified(text.to_owned()),
+            Some((server, tool)) => Spelling::OfServer { server: server.to_owned(), tool: tool.to_owned() },
+            None => Spelling::Tool(text.to_owned()),
+        }
+    }
+
+    fn matches(&self, server: &str, tool: &str) -> bool {
+        match self {
+            Spelling::Tool(name) => glob(name, tool),
+            Spelling::OfServer { server: of, tool: name } => glob(of, server) && glob(name, tool),
+            Spelling::Qualified(name) => {
+                glob(name, &format!("mcp__{server}__{tool}")) || glob(name, &qualified_name(server, tool))
+            }
+        }
+    }
+}
+
+impl RulePattern {
+    pub(super) fn new(text: &str) -> RulePattern {
+        let loose = Spelling::new(&folded(text));
+        RulePattern { text: text.to_owned(), exact: Spelling::new(text), loose }
+    }
+
+    /// As it is written.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// True when it names this tool of this server.
+    pub(super) fn matches(&self, server: &str, tool: &str, exactness: Exactness) -> bool {
+        self.exact.matches(server, tool)
+            || (exactness == Exactness::Loose && self.loose.matches(&folded(server), &folded(tool)))
+    }
+
+    /// True when it may name tools of this server.
+    pub(super) fn names_server(&self, server: &str) -> bool {
+        match &self.exact {
+            Spelling::Tool(_) => true,
+            Spelling::OfServer { server: of, .. } => glob(of, server),
+            Spelling::Qualified(name) => {
+                let own = [format!("mcp__{server}__"), qualified_name(server, "")];
+                own.iter().any(|prefix| may_begin_with(name, prefix))
+            }
+        }
+    }
+
+    /// True when it names tools alone.
+    pub(super) fn is_of_any_server(&self) -> bool {
+        matches!(self.exact, Spelling::Tool(_))
+    }
+
+    /// The part that names servers, for suggestions.
+    pub(super) fn server_part(&self) -> &str {
+        match &self.exact {
+            Spelling::Tool(_) => "*",
+            Spelling::OfServer { server, .. } => server,
+            Spelling::Qualified(name) => {
+                let rest = name.strip_prefix("mcp__").unwrap_or(name);
+                rest.split_once("__").map_or(rest, |(server, _)| server)
+            }
+        }
+    }
+
+    /// The part that names tools, for suggestions.
+    pub(super) fn tool_part(&self) -> &str {
+        match &self.exact {
+            Spelling::Tool(tool) | Spelling::OfServer { tool, .. } => tool,
+            Spelling::Qualified(name) => {
+                let rest = name.strip_prefix("mcp__").unwrap_or(name);
+                rest.split_once("__").map_or(rest, |(_, tool)| tool)
+            }
+        }
+    }
+}
+
+/// True if a text that begins with `prefix` can match this glob.
+fn may_begin_with(pattern: &str, prefix: &str) -> bool {
+    // Everything after the prefix is open, so the pattern may end anywhere.
+    let ends = pattern.char_indices().map(|(at, c)| at + c.len_utf8());
+    std::iter::once(0).chain(ends).any(|end| glob(&pattern[..end], prefix))
+}
+
+/// Letters of other scripts that look like these letters and digits. The list is short on purpose: it holds what is
+/// drawn the same in common fonts.
+const LOOK_ALIKES: [(&str, char); 29] = [
+    ("аαɑａ", 'a'),
+    ("Ьｂ", 'b'),
+    ("сϲⅽｃ", 'c'),
+    ("ԁⅾｄ", 'd'),
+    ("еҽｅ", 'e'),
+    ("ｆ", 'f'),
+    ("ɡց ｇ", 'g'),
+    ("һհｈ", 'h'),
+    ("іιıⅰｉ", 'i'),
+    ("јϳｊ", 'j'),
+    ("κｋ", 'k'),
+    ("ӏⅼｌ", 'l'),
+    ("ⅿｍ", 'm'),
+    ("ոｎ", 'n'),
+    ("оοօ०ｏ", 'o'),
+    ("рρｐ", 'p'),
+    ("ԛｑ", 'q'),
+    ("ｒ", 'r'),
+    ("ѕｓ", 's'),
+    ("τｔ", 't'),
+    ("υսｕ", 'u'),
+    ("νѵⅴｖ", 'v'),
+    ("ԝｗ", 'w'),
+    ("хχⅹｘ", 'x'),
+    ("уγｙ", 'y'),
+    ("ｚ", 'z'),
+    ("‐‑‒–—−－", '-'),
+    ("＿", '_'),
+    ("／⁄∕", '/'),
+];
+
+/// A name without the differences that people do not see: in lower case, with look-alike letters replaced and invisible
+/// characters removed.
+pub(super) fn folded(name: &str) -> String {
+    let seen = name.chars().filter(|c| crate::tools::visible::is_shown(*c));
+    let folded = seen.flat_map(char::to_lowercase).map(|c| {
+        let same = LOOK_ALIKES.iter().find(|(alike, _)| !c.is_ascii() && alike.contains(c));
+        same.map_or(c, |(_, plain)| *plain)
+    });
+    folded.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_names_a_tool_of_its_server_alone() {
+        for text in ["read", "fs/read", "mcp__fs__read", "fs/*", "mcp__fs__*", "*/read", "r*", "f?/re*"] {
+            let pattern = RulePattern::new(text);
+            assert!(pattern.matches("fs", "read", Exactness::Exact), "{text}");
+            assert!(pattern.names_server("fs"), "{text}");
+        }
+        for text in ["db/read", "mcp__db__read", "fs", "fs/write", "mcp__fs__write", "Fs/read", "fs/Read"] {
+            assert!(!RulePattern::new(text).matches("fs", "read", Exactness::Exact), "{text}");
+        }
+        // A server cannot take the name of another server's tool.
+        assert!(!RulePattern::new("fs/read").matches("evil", "fs/read", Exactness::Exact));
+        assert!(RulePattern::new("mcp__internal_apis__delete_it").matches(
+            "internal-apis",
+            "delete.it",
+            Exactness::Exact
+        ));
+        assert!(!RulePattern::new("mcp__db__*").names_server("fs"));
+    }
+
+    #[test]
+    fn look_alikes_are_denied_and_never_allowed() {
+        let pattern = RulePattern::new("github/delete_*");
+        for tool in
+            ["Delete_repo", "DELETE_REPO", "d\u{0435}lete_repo", "delete\u{200b}_repo", "ｄｅｌｅｔｅ＿repo"]
+        {
+            assert!(pattern.matches("github", tool, Exactness::Loose), "{tool}");
+            assert!(!pattern.matches("github", tool, Exactness::Exact), "{tool}");
+        }
+        assert!(!pattern.matches("github", "undelete_repo", Exactness::Loose));
+    }
+}

@@ -1,0 +1,171 @@
+//! Rules for calls (`--policy`): every front end asks them, and no spelling goes around them.
+#![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
+
+use ptc_tests::binary::{eval, run_ptc, value};
+use ptc_tests::serve::{Server, text_of};
+use ptc_tests::upstreams::{ConfigFile, Upstreams};
+use serde_json::{Value, json};
+use std::io::Write;
+use tempfile::NamedTempFile;
+
+/// A policy in a file; removed when dropped.
+struct PolicyFile(NamedTempFile);
+
+impl PolicyFile {
+    fn new(text: &str) -> PolicyFile {
+        let mut file = tempfile::Builder::new().prefix("policy").suffix(".toml").tempfile().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        PolicyFile(file)
+    }
+
+    fn path(&self) -> &str {
+        self.0.path().to_str().unwrap()
+    }
+}
+
+fn probe() -> ConfigFile {
+    Upstreams::probe().write()
+}
+
+/// Reasons of `programs` under this policy; `ok` for a call that was made.
+fn reasons(policy: &str, calls: &[&str]) -> Vec<String> {
+    let (config, policy) = (probe(), PolicyFile::new(policy));
+    let flags = config.flags(&["--policy", policy.path()]);
+    let program = format!("(mapv (fn [r] (if (:ok r) \"ok\" (name (:reason r)))) [{}])", calls.join(" "));
+    serde_json::from_str::<Vec<String>>(&value(&program, &flags).replace("\" \"", "\", \"")).unwrap()
+}
+
+#[test]
+fn a_denied_call_is_data_and_names_its_rule() {
+    let (config, policy) = (
+        probe(),
+        PolicyFile::new(
+            "default = { read = \"allow\", write = \"allow\", destructive = \"allow\" }\n\n[[rule]]\ndo = \"deny\"\ntools = [\"probe/echo\"]\nwhen = { \"/v\" = { gt = 1 } }\nreason = \"too much\"\n",
+        ),
+    );
+    let flags = config.flags(&["--policy", policy.path()]);
+    let program = "(mapv #(select-keys % [:ok :reason]) [(tool/call 'probe/echo {:v 1}) (tool/call 'probe/echo {:v 2})])";
+    assert_eq!(value(program, &flags), "[{:ok true} {:ok false :reason :denied}]");
+    let message = value("(:message (tool/call 'probe/echo {:v 2}))", &flags);
+    assert!(message.contains(".toml:3: deny probe/echo (too much)"), "{message}");
+    let ended = eval("(tool/call! 'probe/echo {:v \"2\"})", &flags);
+    assert!(ended["message"].as_str().unwrap().contains("probe/echo: :denied, denied by "), "{ended}");
+    let record = &eval("(tool/call 'probe/echo {:v 2})", &flags)["upstream_calls"][0];
+    assert_eq!(
+        (&record["reason"], &record["policy"]["verdict"]),
+        (&json!("denied"), &json!("deny")),
+        "{record}"
+    );
+}
+
+#[test]
+fn resources_prompts_and_lists_are_calls() {
+    let policy = "default = { read = \"allow\" }
+[[rule]]
+do = \"deny\"
+tools = [\"probe/resources/read\"]
+when = { \"/uri\" = \"memo://numbers/*\" }
+[[rule]]
+do = \"deny\"
+tools = [\"mcp__probe__prompts_get\"]
+when = { \"/arguments/who\" = \"Eve\" }
+";
+    let calls = [
+        "(resource/read {:server \"probe\" :uri \"memo://notes\"})",
+        "(resource/read {:server \"probe\" :uri \"memo://numbers/7\"})",
+        "(prompt/get {:server \"probe\" :name \"greet\" :args {:who \"Ada\"}})",
+        "(prompt/get {:server \"probe\" :name \"greet\" :args {:who \"Eve\"}})",
+        "(prompt/list {:server \"probe\"})",
+    ];
+    assert_eq!(reasons(policy, &calls), ["ok", "denied", "ok", "denied", "ok"]);
+}
+
+#[test]
+fn the_strictest_file_decides_and_a_file_that_says_nothing_does_not() {
+    let config = probe();
+    let open =
+        PolicyFile::new("default = { read = \"allow\", write = \"allow\", destructive = \"allow\" }\n");
+    let deny = PolicyFile::new("[[rule]]\ndo = \"deny\"\ntools = [\"probe/refuse\"]\n");
+    let allow = PolicyFile::new("[[rule]]\ndo = \"allow\"\ntools = [\"*\"]\n");
+    for files in [[&open, &deny, &allow], [&allow, &deny, &open], [&deny, &open, &allow]] {
+        let named = files.map(|file| ["--policy", file.path()]).concat();
+        let flags = config.flags(&named);
+        assert_eq!(
+            value("(mapv :reason [(tool/call 'probe/echo {:v 1}) (tool/call 'probe/refuse {})])", &flags),
+            "[nil :denied]"
+        );
+    }
+    // No file has an opinion: what may destroy something is asked, and there is no person to ask.
+    let nothing = PolicyFile::new("");
+    let flags = config.flags(&["--policy", nothing.path()]);
+    assert_eq!(value("(:reason (tool/call 'probe/echo {:v 1}))", &flags), ":approval_unavailable");
+}
+
+#[test]
+fn rules_that_can_match_nothing_are_errors_with_a_place() {
+    let config = probe();
+    let check = |text: &str| {
+        let policy = PolicyFile::new(text);
+        let arguments = ["policy", "check", "--upstreams-config", config.path(), "--policy", policy.path()];
+        let ran = run_ptc(&arguments, "");
+        (ran.code, ran.stdout + &ran.stderr)
+    };
+    for (text, want) in [
+        (
+            "[[rule]]\ndo = \"deny\"\ntools = [\"prob/echo\"]",
+            ":3:10: there is no server prob; did you mean probe?",
+        ),
+        (
+            "[[rule]]\ndo = \"deny\"\ntools = [\"probe/ecko\"]",
+            ":3:10: no tool is called probe/ecko; did you mean echo?",
+        ),
+        (
+            "[[rule]]\ndo = \"deny\"\ntools = [\"probe\"]",
+            ":3:10: probe is a server: write probe/* for all of its tools",
+        ),
+        ("[[rule]]\ndo = \"dney\"\ntools = [\"probe/*\"]", ":2:6: unknown variant `dney`"),
+        ("[[rules]]\ndo = \"deny\"", ":1:3: unknown field `rules`"),
+        (
+            "[[rule]]\ndo = \"deny\"\ntools = [\"probe/*\"]\nwho = [\"tokn:x\"]",
+            ":4:8: \"tokn:x\" names no one",
+        ),
+        ("[servers.prob]\ntrust = \"annotations\"", "there is no server prob"),
+    ] {
+        let (code, said) = check(text);
+        assert_eq!(code, Some(2), "{text}: {said}");
+        assert!(said.contains(want), "{text}: {said}");
+    }
+    let (code, said) = check("[[rule]]\ndo = \"deny\"\ntools = [\"probe/r*\"]");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("deny   probe/refuse"), "{said}");
+}
+
+/// The reason that the proxy reports for a call, or `None`.
+fn by_proxy(server: &mut Server, tool: &str) -> String {
+    let arguments = json!({ "action": "call", "connection": "probe", "tool": tool, "arguments": { "v": 1 } });
+    let answer = server.request("tools/call", json!({ "name": "proxy-dispatch", "arguments": arguments }));
+    text_of(&answer["result"])
+}
+
+#[test]
+fn every_front_end_of_the_server_asks() {
+    let (config, policy) = (
+        probe(),
+        PolicyFile::new(
+            "default = { read = \"allow\", write = \"allow\", destructive = \"allow\" }\n[[rule]]\ndo = \"deny\"\ntools = [\"probe/echo\"]\n",
+        ),
+    );
+    let tools = "--tools=lisp_eval,proxy-dispatch,lisp_session_start,lisp_session_eval";
+    let mut server = Server::start(&config.flags(&["--policy", policy.path(), tools]));
+    let said = text_of(&server.run("(:reason (tool/call 'probe/echo {:v 1}))"));
+    assert!(said.contains("denied"), "{said}");
+    let said = by_proxy(&mut server, "echo");
+    assert!(said.contains("denied by "), "{said}");
+    let begun = server.request("tools/call", json!({ "name": "lisp_session_start", "arguments": {} }));
+    let id = begun["result"]["structuredContent"]["session_id"].clone();
+    let arguments = json!({ "session_id": id, "program": "(:reason (tool/call 'probe/echo {:v 1}))" });
+    let answer: Value =
+        server.request("tools/call", json!({ "name": "lisp_session_eval", "arguments": arguments }));
+    assert!(answer.to_string().contains("denied"), "{answer}");
+    assert_eq!(server.end(), Some(0));
+}
