@@ -161,6 +161,9 @@ fn tools_and_servers() {
     );
     assert_eq!(used("(tool/call {:server (str 1) :tool \"x\"})"), (vec![], true));
     assert_eq!(used("(map tool/call [{}])"), (vec![], true));
+    for fails in ["(tool/call \"git/log\" {:n 1})", "(tool/call \"git\" \"log\")"] {
+        assert_eq!(used(fails), (vec!["git".into()], false), "{fails}");
+    }
     assert_eq!(used("(tool/servers)"), (vec![], true));
     assert_eq!(used("(tool/search {:q 1})"), (vec![], false));
     let externals = Externals { tools: &["search", "fetch"], ..Externals::default() };

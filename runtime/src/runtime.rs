@@ -26,7 +26,7 @@ use crate::startup::{self, Capacity, RuntimeConfig, StartError, Starts, Supervis
 use crate::state::ShapeMemory;
 use crate::sync::Locked;
 use crate::tasks::{self, TaskOwner};
-use crate::tools::{Catalog, ServerNames, SharedCatalog, ToolList, UpstreamTool};
+use crate::tools::{Catalog, ServerNames, ServerText, SharedCatalog, ToolList, UpstreamTool};
 use crate::upstream::{ClientFeatures, Guardian, ServerRelay, UpstreamState};
 use std::collections::BTreeMap;
 use std::mem::take;
@@ -45,7 +45,7 @@ pub struct ServerStatus {
     /// Its state.
     pub state: UpstreamState,
     /// Why it is not ready.
-    pub error: Option<String>,
+    pub error: Option<ServerText>,
     /// How long its last successful start took.
     pub start_duration: Option<Duration>,
     /// `name version` as the server reports them.

@@ -58,7 +58,10 @@ pub async fn run(args: ExecArgs) -> Result<Exit, Abort> {
     booted.runtime.shutdown().await;
     let (text, exit) = match outcome.result {
         Ok(printed) => (printed.text, Exit::Ok),
-        Err(failure) => (ptc_python::output::failed(&failure, &outcome.prints), Exit::ProgramFailed),
+        Err(failure) => {
+            let text = ptc_python::output::failed(&failure, &outcome.prints);
+            (in_file(&text, &args.file), Exit::ProgramFailed)
+        }
     };
     if !outcome.stderr.is_empty() {
         let mut errors = redact::stderr(Form::Data);
@@ -68,4 +71,12 @@ pub async fn run(args: ExecArgs) -> Result<Exit, Abort> {
     let mut output = redact::stdout(Form::Data);
     write!(output, "{text}{end}").and_then(|()| output.flush())?;
     Ok(exit)
+}
+
+/// A traceback that names the script's file.
+fn in_file(text: &str, file: &str) -> String {
+    match file {
+        "-" => text.to_owned(),
+        file => text.replace("File \"<program>\", line ", &format!("File \"{file}\", line ")),
+    }
 }

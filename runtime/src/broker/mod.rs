@@ -195,8 +195,11 @@ impl ToolBroker {
     /// Why the tools of a configured server cannot be called at this moment; `None`: they can, or there is no such server.
     pub fn trouble(&self, server: &str) -> Option<String> {
         let status = self.upstream(server)?.status();
-        let why = || status.error.unwrap_or_else(|| format!("upstream is {}", status.state.name()));
-        (status.state != UpstreamState::Ready).then(|| self.secrets.scrub(&why()).into_owned())
+        let state = status.state;
+        (state != UpstreamState::Ready).then(|| match status.error {
+            Some(error) => self.secrets.scrub(&error).into_owned(),
+            None => format!("upstream is {}", state.name()),
+        })
     }
 
     /// Calls a tool for a run: starts its server if need be, checks the arguments, and waits for the answer, all

@@ -194,7 +194,7 @@ impl Callee {
     fn why_unavailable(&self) -> String {
         let Callee::Server(upstream) = self else { return String::new() };
         let UpstreamStatus { state, error, .. } = upstream.status();
-        error.unwrap_or_else(|| format!("upstream is {}", state.name()))
+        error.map_or_else(|| format!("upstream is {}", state.name()), |error| error.to_string())
     }
 }
 

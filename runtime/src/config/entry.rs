@@ -7,7 +7,7 @@ use super::location::Document;
 use super::vars::{EDITOR_FOLDERS, Placeholders, expand, folder_of_editors};
 use super::{ConfigError, Shape, Startup};
 use crate::secrets::{Credential, Protection, SecretRegistry, names};
-use crate::tools::{NameRule, ToolPolicy};
+use crate::tools::{NameRule, ServerText, ToolPolicy};
 use crate::upstream::{CallLimits, HttpSpec, StdioSpec, Transport, UnusableEntry, is_inherited};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
@@ -81,7 +81,8 @@ impl ServerEntry {
 
     fn new(name: &str, transport: Arc<dyn Transport>) -> ServerEntry {
         ServerEntry {
-            name: name.into(),
+            // A file of a checkout may name a server anything.
+            name: ServerText::new(name).into(),
             description: None,
             transport,
             handshake_timeout: DEFAULT_HANDSHAKE_TIMEOUT,

@@ -10,8 +10,8 @@
 //! - `qualified`: names of tools with their servers
 //! - `check`: checks JSON arguments against their schema
 //! - `call_messages`: texts about wrong calls; the same for literal calls, computed ones and JSON callers
-//! - `offers`: resources and prompts of a server; [`text`]: tools as text; [`visible`]: makes invisible characters of servers' texts visible; `suggest`:
-//!   the nearest known name
+//! - `offers`: resources and prompts of a server; [`text`]: tools as text; [`visible`]: makes invisible characters of servers'
+//!   texts visible; `suggest`: the nearest known name
 
 pub(crate) mod call_messages;
 mod catalog;
@@ -50,6 +50,7 @@ pub use signature::python::{PythonSignature, python_name};
 pub use suggest::nearest;
 pub use target::{CallTarget, ListKind};
 pub use tool::{Annotations, Listed, ToolList, UpstreamTool};
+pub use visible::ServerText;
 
 /// Server name of the host's tools: the namespace in which programs call them.
 pub const HOST: &str = "tool";

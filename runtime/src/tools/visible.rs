@@ -2,9 +2,12 @@
 //! is hidden, or reverses the order of letters. Tool lists are cleaned here when they arrive.
 
 use super::UpstreamTool;
+use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// Format characters (Unicode category Cf): they are invisible, and change how others are shown.
 const FORMAT: [(u32, u32); 21] = [
@@ -166,6 +169,51 @@ fn clean_schema(schema: &mut Json) {
         }
         Json::Array(items) => items.iter_mut().for_each(clean_schema),
         _ => {}
+    }
+}
+
+/// A text from a server, on one line and without control characters. [`visible_line`] makes it so when it arrives,
+/// so an error, a log record or a value of a program cannot show it otherwise.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerText(Arc<str>);
+
+impl ServerText {
+    /// The text as it may be shown.
+    #[must_use]
+    pub fn new(sent: &str) -> ServerText {
+        ServerText(visible_line(sent).into())
+    }
+}
+
+impl Deref for ServerText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<ServerText> for Arc<str> {
+    fn from(text: ServerText) -> Arc<str> {
+        text.0
+    }
+}
+
+impl fmt::Display for ServerText {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self)
+    }
+}
+
+impl fmt::Debug for ServerText {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, formatter)
+    }
+}
+
+impl Serialize for ServerText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self)
     }
 }
 

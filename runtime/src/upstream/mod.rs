@@ -66,7 +66,7 @@ pub use transport::{
 
 use crate::net::{NetError, NetFault};
 use crate::run::outcome::CallFault;
-use crate::tools::ToolList;
+use crate::tools::{ServerText, ToolList};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -210,7 +210,7 @@ pub struct UpstreamStatus {
     /// Its state.
     pub state: UpstreamState,
     /// Why it is not ready, when that is known.
-    pub error: Option<String>,
+    pub error: Option<ServerText>,
     /// How long the last successful start took, handshake and listing included.
     pub start_duration: Option<Duration>,
     /// The start that is under way.

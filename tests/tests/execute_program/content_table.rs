@@ -122,7 +122,10 @@ fn the_table_says_what_arrives_of_each_type_of_content() {
         assert_eq!(ours, cells(name, &result, &mut over_http), "{name}: over HTTP");
         let arguments = json!({ "result": result }).to_string();
         let called = run_ptc(&[&["call", "probe/echo", &arguments], &config.flags(&[])[..]].concat(), "");
-        let lines: Vec<String> = called.stdout.lines().map(|line| format!("`{line}`")).collect();
+        let shown = called.stdout.lines().map(|line| format!("`{line}`"));
+        // Next to JSON, further content goes to standard error.
+        let rest = called.stderr.lines().map(|line| format!("stderr: `{line}`"));
+        let lines: Vec<String> = shown.chain(rest).collect();
         let [program, client, script, proxy] = &ours;
         table.push_str(&row(&[name, program, client, script, &lines.join("<br>"), proxy]));
     }

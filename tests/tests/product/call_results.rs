@@ -126,6 +126,22 @@ fn ptc_call_shows_all_content_and_saves_binary_data() {
     let saved = call(&["--save", save]);
     assert!(saved.contains(&format!("[image image/png 3 bytes: {save}/2.png]")), "{saved}");
     assert_eq!(std::fs::read(folder.path().join("3.wav")).unwrap(), [0]);
+    // Next to JSON, the rest goes to standard error.
+    let json_first = json!({ "result": {
+        "content": [{ "type": "text", "text": "in words" }, result["result"]["content"][1]],
+        "structuredContent": { "a": 1 },
+    } });
+    let in_text = json!({ "result": {
+        "content": [{ "type": "text", "text": "{\"a\": 1}" }, result["result"]["content"][1]],
+    } });
+    let image = "[image image/png 3 bytes; --save DIR writes it]\n";
+    for (given, rest) in [(json_first, format!("in words\n{image}")), (in_text, image.to_owned())] {
+        let given = given.to_string();
+        let words = [&["call", "probe/echo", &given], &config.flags(&[])[..]].concat();
+        let finished = run_ptc(&words, "");
+        let value: Value = serde_json::from_str(&finished.stdout).expect("one document");
+        assert_eq!((value, finished.stderr), (json!({ "a": 1 }), rest));
+    }
     let whole: Value = serde_json::from_str(&call(&["--output", "json"])).unwrap();
     assert_eq!((&whole["value"], &whole["content"]), (&"first".into(), &result["result"]["content"]));
 }

@@ -97,8 +97,12 @@ fn the_image_is_made_of_what_is_there() {
     let builds: Vec<&str> = build.all("RUN").filter(|run| run.starts_with("cargo ")).collect();
     let [command] = builds[..] else { panic!("{builds:?}") };
     let words: Vec<&str> = command.split_whitespace().collect();
-    let arguments = ["build", "--locked", "--release", "--package", "ptc-mcp", "--features", "monty"];
-    assert_eq!(words, [&["cargo"][..], &arguments].concat());
+    let arguments = ["rustc", "--locked", "--profile", "dist", "--package", "ptc-mcp", "--bin", "ptc"];
+    let features = ["--features", "monty", "--", "-L", "native=/memory", "-l", "static=ptcmemory"];
+    assert_eq!(words, [&["cargo"][..], &arguments, &features].concat());
+    // The copies of memory are those of the packages.
+    assert!(build.all("RUN").any(|run| run.contains("-c packaging/memory.c -o /memory/memory.o")));
+    assert!(root.join("packaging/memory.c").exists() && manifest["profile"].get("dist").is_some());
     // cargo has these flags, and this package exists with a valid lock file.
     let metadata = Command::new("cargo")
         .args(["metadata", "--locked", "--offline", "--no-deps", "--format-version", "1"])
@@ -108,14 +112,11 @@ fn the_image_is_made_of_what_is_there() {
         .unwrap();
     let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout).unwrap();
     let packages = metadata["packages"].as_array().unwrap();
-    let package = packages.iter().find(|package| package["name"] == words[5]).expect("the package");
+    let package = packages.iter().find(|package| package["name"] == words[6]).expect("the package");
     let binary =
         package["targets"].as_array().unwrap().iter().find(|target| target["kind"][0] == "bin").unwrap();
-    let built = format!(
-        "{}/target/release/{}",
-        build.all("WORKDIR").next().unwrap(),
-        binary["name"].as_str().unwrap()
-    );
+    let built =
+        format!("{}/target/dist/{}", build.all("WORKDIR").next().unwrap(), binary["name"].as_str().unwrap());
     assert!(last.all("COPY").any(|copy| copy == format!("--from=build {built} /ptc")), "{built}");
     // An empty image has no folder for temporary files, which a server needs to spill results.
     assert!(build.all("RUN").any(|run| run == "mkdir -p -m 1777 /image/tmp"));

@@ -99,10 +99,21 @@ fn calls_carry_their_result_once() {
         "action": "call", "connection": "c1", "tool": "echo", "estimatedTokens": 4 });
     assert_eq!(result, want);
     assert_eq!(wrong(&mut server, call("refuse", json!({}))), "no");
+    // Images of a failure arrive, with its texts and its data.
+    let content = json!([{ "type": "text", "text": "no" }, { "type": "image", "data": "AAEC", "mimeType": "image/png" }]);
+    let given = json!({ "isError": true, "content": content, "structuredContent": { "n": 1 } });
+    let failed = dispatch(&mut server, call("echo", json!({ "result": given })));
+    assert_eq!((&failed["isError"], &failed["reason"]), (&json!(true), &json!("tool_error")), "{failed}");
+    let data = json!({ "type": "text", "text": "{\"n\":1}" });
+    assert_eq!(failed["content"], json!([content[0], content[1], data]), "{failed}");
     let several = wrong(&mut server, json!({ "action": "call", "tool": "echo" }));
     assert_eq!(several, "several connections have a tool \"echo\": c1 (one), c2 (two); say which");
     let none = wrong(&mut server, json!({ "action": "call", "tool": "eco" }));
-    assert!(none.contains("no connection has a tool \"eco\"") && none.contains("c3 (zero): "), "{none}");
+    assert!(
+        none.contains("no connection has a tool \"eco\" (did you mean \"echo\"?)")
+            && none.contains("c3 (zero): "),
+        "{none}"
+    );
     let none = wrong(&mut server, call("eco", json!({})));
     assert!(none.starts_with("no tool 'eco' in upstream 'one'") && none.contains("Did you mean"), "{none}");
     let none = wrong(&mut server, json!({ "action": "list", "connection": "c9" }));

@@ -19,7 +19,14 @@ impl<'a> Resolver<'a, '_> {
     /// Notes the server of a call, and has the host check the call.
     pub(crate) fn look_at_call(&mut self, span: Span, form: ToolForm, arguments: &'a [Form<'a>]) {
         let Some(call) = literal_call(self.meter, self.names, (span, form), arguments) else {
-            self.servers.dynamic = true;
+            match arguments.first().map(|first| &first.kind) {
+                // This call fails, and its message needs no other server.
+                Some(FormKind::Str(text)) => {
+                    let server = split_qualified(text).0.unwrap_or(text);
+                    self.servers.named.insert(server.to_owned());
+                }
+                _ => self.servers.dynamic = true,
+            }
             return;
         };
         self.servers.named.insert(call.server.0.to_owned());

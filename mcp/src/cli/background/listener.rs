@@ -168,7 +168,7 @@ fn state(runtime: &Runtime) -> State {
     let kept = runtime.servers().into_iter().map(|server| RunningServer {
         name: server.name.to_string(),
         state: server.state.name().to_owned(),
-        error: server.error,
+        error: server.error.map(|error| error.to_string()),
         tools: server.tools.len(),
     });
     State {

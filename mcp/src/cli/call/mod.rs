@@ -37,7 +37,8 @@ pub struct CallArgs {
     /// Its arguments, or one JSON object (`-` reads it from standard input)
     #[arg(value_name = "KEY=VALUE | JSON | -")]
     arguments: Vec<String>,
-    /// How to write the answer: text writes a string as it is, and everything else as JSON for people
+    /// How to write the answer: text writes a string as it is, and everything else as JSON for people (further content
+    /// next to JSON goes to standard error)
     #[arg(long, value_enum, default_value_t)]
     output: OutputFormat,
     /// Write images, sounds and other binary data of the result to this folder
@@ -70,19 +71,10 @@ pub async fn run(args: CallArgs) -> Result<Exit, Abort> {
     match called? {
         Called::Answered { value, is_text, blocks } => {
             let lines = content::lines(&blocks, args.save.as_deref())?;
-            match (args.output, value) {
-                (OutputFormat::Json, value) if blocks.is_empty() => console::write_json(&value)?,
-                (OutputFormat::Json, value) => {
-                    console::write_json(&json!({ "value": value, "content": blocks }))?;
-                }
-                // The value is the first text of the content.
-                (OutputFormat::Text, _) if is_text && !blocks.is_empty() => {}
-                (OutputFormat::Text, Value::Null) if !blocks.is_empty() => {}
-                (OutputFormat::Text, Value::String(text)) => console::write_data([text.as_str(), "\n"])?,
-                (OutputFormat::Text, value) => console::write_document(&value)?,
-            }
-            if args.output == OutputFormat::Text {
-                lines.iter().try_for_each(|line| console::write_data([line.as_str(), "\n"]))?;
+            match args.output {
+                OutputFormat::Json if blocks.is_empty() => console::write_json(&value)?,
+                OutputFormat::Json => console::write_json(&json!({ "value": value, "content": blocks }))?,
+                OutputFormat::Text => show(&value, is_text, &blocks, lines)?,
             }
             Ok(Exit::Ok)
         }
@@ -95,6 +87,25 @@ pub async fn run(args: CallArgs) -> Result<Exit, Abort> {
             Err(Abort::usage(message))
         }
     }
+}
+
+/// Shows an answer to people. Of content with a JSON value, standard output has the value alone, so that a program can
+/// read it.
+fn show(value: &Value, is_text: bool, blocks: &[Value], lines: Vec<String>) -> Result<(), Abort> {
+    match value {
+        // The value is one of the lines.
+        Value::String(_) if is_text && !lines.is_empty() => {}
+        Value::Null if !lines.is_empty() => {}
+        Value::String(text) => console::write_data([text.as_str(), "\n"])?,
+        json => {
+            console::write_document(json)?;
+            let read = blocks.iter().position(|block| is_text && block["type"] == "text");
+            let rest = lines.iter().enumerate().filter(|(at, _)| read != Some(*at));
+            rest.for_each(|(_, line)| console::complain(line));
+            return Ok(());
+        }
+    }
+    lines.iter().try_for_each(|line| console::write_data([line.as_str(), "\n"]))
 }
 
 /// Reads `SERVER/TOOL`.
@@ -167,7 +178,7 @@ async fn called(
 fn down(booted: &Booted, server: &str) -> Option<String> {
     let servers = booted.runtime.servers();
     let status = servers.iter().find(|status| *status.name == *server)?;
-    (status.state == UpstreamState::Failed).then(|| status.error.clone().unwrap_or_default())
+    (status.state == UpstreamState::Failed).then(|| status.error.as_deref().unwrap_or_default().to_owned())
 }
 
 fn did_not_start(flags: &UpstreamFlags, server: &str, why: &str) -> Abort {

@@ -265,7 +265,7 @@ fn look_at_server(status: &ServerStatus, entry: Option<&ServerEntry>) -> Section
             Finding::new(Level::Warning, "tools", note, remedy.into())
         }));
     } else {
-        let error = status.error.clone().unwrap_or_else(|| status.state.name().to_owned());
+        let error = status.error.as_deref().unwrap_or(status.state.name()).to_owned();
         let check = if place.is_none() { "found" } else { "started" };
         let remedy = match entry.map(|entry| &entry.transport) {
             Some(transport) if transport.why_unusable().is_some() => remedy::of_config(&error),

@@ -144,7 +144,11 @@ impl HttpFlags {
         if let Ok(asked) = variables::boolean(&given) {
             return Ok(asked.then(ListenAddress::default));
         }
-        let wrong = || Abort::usage(format!("--http: expected HOST:PORT, got: {given:?}"));
+        let wrong = || {
+            let meant = given.parse::<u16>().map(|port| format!("; did you mean 127.0.0.1:{port}?"));
+            let meant = meant.unwrap_or_default();
+            Abort::usage(format!("--http: expected HOST:PORT, got: {given:?}{meant}"))
+        };
         let (host, port) = given.rsplit_once(':').ok_or_else(wrong)?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         Ok(Some(ListenAddress { host: Some(host), port: Some(port.parse().map_err(|_| wrong())?) }))

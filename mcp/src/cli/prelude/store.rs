@@ -92,7 +92,11 @@ pub(super) fn run(command: StoreCommand) -> Result<Exit, Abort> {
     match done(&command, &store) {
         Ok(answer) => answer.write(args.output),
         Err(StoreError { reason, message, compile }) => {
-            let detail = compile.map(|failure| failure.text("the prelude", Style::stderr().palette()));
+            let file = match &command {
+                StoreCommand::Write { file, .. } if file != "-" => file,
+                _ => "the prelude",
+            };
+            let detail = compile.map(|failure| failure.text(file, Style::stderr().palette()));
             let detail = detail.map(|detail| format!("\n{detail}")).unwrap_or_default();
             Err(Abort { exit: Exit::ProgramFailed, message: format!("{reason}: {message}{detail}") })
         }

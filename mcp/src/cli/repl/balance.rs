@@ -77,15 +77,31 @@ impl InputBalance {
 /// Checks an input that is typed: it mostly grows at its end, and only what is new is read.
 #[derive(Debug, Default)]
 pub(super) struct TypedInput {
+    /// After the parts that were accepted; `None` while the first part is typed.
+    accepted: Option<InputBalance>,
     text: String,
     balance: InputBalance,
 }
 
 impl TypedInput {
-    /// Checks the input as it is now.
+    /// Whether the input ends with this part: it is complete, or a command.
+    pub(super) fn is_complete(&mut self, text: &str) -> bool {
+        (self.accepted.is_none() && text.starts_with(':')) || self.check(text) == Brackets::Whole
+    }
+
+    /// Accepts a part that is too long to be edited any longer; the next part goes on after it.
+    pub(super) fn accept(&mut self, text: &str) {
+        self.check(text);
+        self.balance.feed("\n");
+        self.accepted = Some(self.balance.clone());
+        self.text.clear();
+    }
+
+    /// Checks the part that is typed, as it is now.
     pub(super) fn check(&mut self, text: &str) -> Brackets {
         if !text.starts_with(&self.text) {
-            *self = TypedInput::default();
+            self.text.clear();
+            self.balance = self.accepted.clone().unwrap_or_default();
         }
         let more = &text[self.text.len()..];
         self.text.push_str(more);
@@ -123,6 +139,17 @@ mod tests {
         let text = "(+ 1\n 2)\n\n(f \"a\nb\")\n3 4\n(";
         assert_eq!(inputs(text), ["(+ 1\n 2)\n", "(f \"a\nb\")\n", "3 4\n", "("]);
         assert!(inputs(" \n").is_empty());
+    }
+
+    #[test]
+    fn a_part_goes_on_after_those_that_were_accepted() {
+        let mut typed = TypedInput::default();
+        assert_eq!(typed.check("(str \"a"), Brackets::OpenText);
+        typed.accept("(str \"a");
+        assert_eq!(typed.check(") ("), Brackets::OpenText);
+        assert_eq!(typed.check("\" [1"), Brackets::Open, "corrected");
+        typed.accept("\" [1");
+        assert!(!typed.is_complete(":x") && typed.is_complete("])"));
     }
 
     #[test]

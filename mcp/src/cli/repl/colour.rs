@@ -7,7 +7,7 @@ use std::borrow::Cow;
 pub(super) const PROMPT: &str = "ptc> ";
 
 /// The prompt of its further lines.
-const CONTINUED: &str = "...> ";
+pub(super) const CONTINUED: &str = "...> ";
 
 /// The indent of a further line outside of string literals. The editor has no continuation prompts, so one is
 /// shown in place of the indent, with the same width.

@@ -1,7 +1,7 @@
 //! Reads REPL input at a terminal: rustyline with completion, hints and colours of the language.
 
 use super::balance::{Brackets, TypedInput, balance};
-use super::colour::{INDENT, PROMPT, coloured};
+use super::colour::{CONTINUED, INDENT, PROMPT, coloured};
 use super::words::Words;
 use crate::console::exit::Abort;
 use crate::console::style::Style;
@@ -18,7 +18,7 @@ use rustyline::{
 };
 use std::borrow::Cow;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The result of reading at a terminal.
 pub(super) enum TerminalInput {
@@ -34,28 +34,45 @@ pub(super) enum TerminalInput {
 pub(super) struct Terminal {
     editor: Editor<InputHelper, FileHistory>,
     history: Option<PathBuf>,
+    typed: SharedInput,
 }
 
 struct InputHelper {
     words: Words,
     style: Style,
+    typed: SharedInput,
 }
+
+/// The input, which several parts of the editor check.
+#[derive(Clone, Default)]
+struct SharedInput(Arc<Mutex<TypedInput>>);
+
+impl SharedInput {
+    fn lock(&self) -> MutexGuard<'_, TypedInput> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bytes of an input that can be edited and has colours. The editor draws its whole text at each key, so what is
+/// longer is accepted at the end of a line, and the rest is typed as a new part.
+const EDITED: usize = 4 << 10;
 
 impl Terminal {
     /// Opens the terminal, with the history of earlier sessions if there is one.
     pub(super) fn open(style: Style) -> Result<Terminal, Abort> {
         let config = Config::builder().completion_type(CompletionType::List).auto_add_history(false).build();
         let mut editor = Editor::with_config(config).map_err(|error| Abort::usage(error.to_string()))?;
-        editor.set_helper(Some(InputHelper { words: Words::default(), style }));
+        let typed = SharedInput::default();
+        editor.set_helper(Some(InputHelper { words: Words::default(), style, typed: typed.clone() }));
         for enter in [KeyEvent(KeyCode::Enter, Modifiers::NONE), KeyEvent::ctrl('J')] {
-            editor.bind_sequence(enter, EventHandler::Conditional(Box::<NextLine>::default()));
+            editor.bind_sequence(enter, EventHandler::Conditional(Box::new(NextLine(typed.clone()))));
         }
         let history = history_file();
         if let Some(file) = &history {
             // At first there is no history file.
             let _ = editor.load_history(file);
         }
-        Ok(Terminal { editor, history })
+        Ok(Terminal { editor, history, typed })
     }
 
     /// Reads an input of one or more lines.
@@ -63,16 +80,26 @@ impl Terminal {
         if let Some(language) = self.editor.helper_mut() {
             language.words = words;
         }
-        match self.editor.readline(PROMPT) {
-            Ok(text) => {
-                // A history that cannot be stored is not fatal.
-                let _ = self.editor.add_history_entry(text.as_str());
-                Ok(TerminalInput::Text(text))
+        *self.typed.lock() = TypedInput::default();
+        let (mut whole, mut prompt) = (String::new(), PROMPT);
+        loop {
+            let part = match self.editor.readline(prompt) {
+                Ok(part) => part,
+                Err(ReadlineError::Interrupted) => return Ok(TerminalInput::Nothing),
+                Err(ReadlineError::Eof) => return Ok(TerminalInput::End),
+                Err(error) => return Err(std::io::Error::other(error).into()),
+            };
+            whole.push_str(&part);
+            let mut typed = self.typed.lock();
+            if typed.is_complete(&part) {
+                break;
             }
-            Err(ReadlineError::Interrupted) => Ok(TerminalInput::Nothing),
-            Err(ReadlineError::Eof) => Ok(TerminalInput::End),
-            Err(error) => Err(std::io::Error::other(error).into()),
+            typed.accept(&part);
+            (whole, prompt) = (whole + "\n", CONTINUED);
         }
+        // A history that cannot be stored is not fatal.
+        let _ = self.editor.add_history_entry(whole.as_str());
+        Ok(TerminalInput::Text(whole))
     }
 
     /// Saves the history.
@@ -93,27 +120,25 @@ impl Helper for InputHelper {}
 
 impl Validator for InputHelper {
     fn validate(&self, input: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        Ok(match balance(input.input()) {
-            Brackets::Open | Brackets::OpenText if !input.input().starts_with(':') => {
-                ValidationResult::Incomplete
-            }
-            _ => ValidationResult::Valid(None),
+        let is_long = input.input().len() > EDITED;
+        Ok(match self.typed.lock().is_complete(input.input()) || is_long {
+            true => ValidationResult::Valid(None),
+            false => ValidationResult::Incomplete,
         })
     }
 }
 
 /// Handles Enter in an incomplete input: the next line begins below the first character of the first one.
-#[derive(Default)]
-struct NextLine(Mutex<TypedInput>);
+struct NextLine(SharedInput);
 
 impl ConditionalEventHandler for NextLine {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, at: &EventContext<'_>) -> Option<Cmd> {
-        let whole = self.0.lock().unwrap_or_else(PoisonError::into_inner).check(at.line());
-        if at.line().starts_with(':') || whole == Brackets::Whole {
+        let mut typed = self.0.lock();
+        if typed.is_complete(at.line()) || at.line().len() > EDITED {
             return None;
         }
         let before = at.line().get(..at.pos())?;
-        let here = if before.len() == at.line().len() { whole } else { balance(before) };
+        let here = if before.len() == at.line().len() { typed.check(before) } else { balance(before) };
         let indent = if here == Brackets::OpenText { "" } else { INDENT };
         Some(Cmd::Insert(1, format!("\n{indent}")))
     }
@@ -143,8 +168,8 @@ impl Highlighter for InputHelper {
         coloured(line, self.style)
     }
 
-    fn highlight_char(&self, _: &str, _: usize, _: CmdKind) -> bool {
-        self.style.is_enabled()
+    fn highlight_char(&self, line: &str, _: usize, _: CmdKind) -> bool {
+        self.style.is_enabled() && line.len() <= EDITED
     }
 
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _: bool) -> Cow<'b, str> {

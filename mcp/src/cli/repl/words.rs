@@ -21,6 +21,9 @@ pub(super) struct Words {
 /// Most candidates.
 const MOST: usize = 200;
 
+/// Characters of a function's name with its bracket. A search for more would read the whole input at each key.
+const LONGEST_NAME: usize = 200;
+
 /// The start of the word at the end of the text.
 fn word_start(text: &str) -> usize {
     text.rfind(ends_word).map_or(0, |at| at + 1)
@@ -88,8 +91,9 @@ impl Words {
 
     /// The usage of the function in the innermost open form, right after its name.
     pub(super) fn usage(&self, text: &str) -> Option<String> {
-        let open = text.rfind('(')?;
-        let name = text[open + 1..].strip_suffix(' ')?;
+        let text = text.strip_suffix(' ')?;
+        let (start, _) = text.char_indices().rev().take(LONGEST_NAME).last()?;
+        let name = text[start..].rsplit_once('(')?.1;
         if name.contains(|c: char| c.is_whitespace() || ")]}".contains(c)) {
             return None;
         }

@@ -9,7 +9,7 @@ use crate::answer::RefusalReason;
 use ptc_runtime::Runtime;
 use ptc_runtime::broker::{CallError, CallPayload, PayloadValue, ToolCall};
 use ptc_runtime::run::account::RunAccount;
-use ptc_runtime::tools::Notation;
+use ptc_runtime::tools::{Notation, nearest};
 use ptc_vm::Class;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -94,6 +94,7 @@ async fn connection_of(
             format!("{}: {}", one.label(), one.status.error.as_deref().unwrap_or(one.status.state.name()))
         })
         .collect();
+    let near = suggestion(&all, tool);
     all.retain(has);
     let several: Vec<String> = all.iter().map(Connection::label).collect();
     match (all.pop(), several.len()) {
@@ -102,41 +103,58 @@ async fn connection_of(
             Err(format!("several connections have a tool {tool:?}: {}; say which", several.join(", ")))
         }
         (None, _) if unknown.is_empty() => Err(format!(
-            "no connection has a tool {tool:?}; {{\"action\":\"search\",\"query\":…}} finds tools"
+            "no connection has a tool {tool:?}{near}; {{\"action\":\"search\",\"query\":…}} finds tools"
         )),
         (None, _) => {
             let unknown = unknown.join("; ");
-            Err(format!("no connection has a tool {tool:?}; the tools of these are not known: {unknown}"))
+            Err(format!(
+                "no connection has a tool {tool:?}{near}; the tools of these are not known: {unknown}"
+            ))
         }
     }
+}
+
+/// The tool that was probably meant, for a message.
+fn suggestion(all: &[Connection], tool: &str) -> String {
+    let mut names: Vec<&str> =
+        all.iter().flat_map(|one| &one.status.tools).map(|known| &*known.name).collect();
+    names.sort_unstable();
+    nearest(tool, &names).map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
 }
 
 /// An answer that contains the result itself. `toon` is its text in TOON, if it has one.
 pub(super) fn inline(payload: &CallPayload, toon: Option<String>) -> ProxyAnswer {
     let bytes = toon.as_ref().map_or(payload.bytes(), |toon| toon.len() as u64);
-    let mut answer = match (toon, payload.value(), payload.blocks()) {
-        (Some(toon), ..) => ProxyAnswer::text(toon),
-        (None, value, Some(blocks)) if payload.failure().is_none() => {
-            let mut blocks: Vec<Value> = serde_json::from_slice(blocks).unwrap_or_default();
-            if let PayloadValue::Json(json) = value {
-                let text = String::from_utf8_lossy(json);
-                blocks.insert(0, serde_json::json!({ "type": "text", "text": text }));
-            }
-            ProxyAnswer::blocks(blocks)
-        }
-        (None, PayloadValue::Json(json), _) => ProxyAnswer::text(String::from_utf8_lossy(json).into_owned()),
-        (None, PayloadValue::Text(text), _) => ProxyAnswer::text(text.to_owned()),
-        (None, PayloadValue::Nothing, _) => ProxyAnswer::text(String::new()),
-    };
-    if let Some((reason, message)) = payload.failure() {
-        let text = match payload.value() {
-            PayloadValue::Nothing => message.to_owned(),
-            PayloadValue::Json(json) if !message.is_empty() => {
+    let failure = payload.failure();
+    let mut answer = match (toon, payload.blocks()) {
+        (Some(toon), _) => ProxyAnswer::text(toon),
+        (None, Some(blocks)) => ProxyAnswer::blocks(all_blocks(payload, blocks)),
+        (None, None) => ProxyAnswer::text(match (payload.value(), failure) {
+            (PayloadValue::Json(json), Some((_, message))) if !message.is_empty() => {
                 format!("{message}\n{}", String::from_utf8_lossy(json))
             }
-            _ => return answer.failed(reason.name()),
-        };
-        answer = ProxyAnswer::error(reason.name(), text);
+            (PayloadValue::Json(json), _) => String::from_utf8_lossy(json).into_owned(),
+            (PayloadValue::Text(text), _) => text.to_owned(),
+            (PayloadValue::Nothing, failure) => failure.map_or("", |(_, message)| message).to_owned(),
+        }),
+    };
+    if let Some((reason, _)) = failure {
+        answer = answer.failed(reason.name());
     }
     answer.with("estimatedTokens", estimated_tokens(bytes))
+}
+
+/// The content blocks with what they do not say: data first, or after the message of a failure.
+fn all_blocks(payload: &CallPayload, blocks: &[u8]) -> Vec<Value> {
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let mut blocks: Vec<Value> = serde_json::from_slice(blocks).unwrap_or_default();
+    let has_text = blocks.iter().any(|block| block["type"] == "text");
+    if let PayloadValue::Json(json) = payload.value() {
+        let at = if payload.failure().is_some() { blocks.len() } else { 0 };
+        blocks.insert(at, text(&String::from_utf8_lossy(json)));
+    }
+    if let Some((_, message)) = payload.failure().filter(|(_, message)| !has_text && !message.is_empty()) {
+        blocks.insert(0, text(message));
+    }
+    blocks
 }

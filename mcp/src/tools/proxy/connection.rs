@@ -58,7 +58,7 @@ impl Connection {
             ("serverInfo", status.server_info.clone().map(Value::from)),
             ("toolCount", status.tools_loaded.then(|| status.tools.len().into())),
             ("lastRefreshed", status.listed_at.and_then(timestamp).map(Value::from)),
-            ("error", status.error.clone().map(Value::from)),
+            ("error", status.error.as_deref().map(Value::from)),
             ("notes", Some(status.notes.clone().into()).filter(|_| !status.notes.is_empty())),
             (
                 "tools",

@@ -156,7 +156,10 @@ impl CompileEnvironment {
         let Some(prelude) = &self.prelude else { return Ok(()) };
         let why = |server: &str| {
             let status = broker.upstream(server).map(|upstream| upstream.status());
-            let told = status.map(|status| status.error.unwrap_or_else(|| status.state.name().to_owned()));
+            let told = status.map(|status| match status.error {
+                Some(error) => error.to_string(),
+                None => status.state.name().to_owned(),
+            });
             told.unwrap_or_else(|| "it is not there any more".to_owned())
         };
         prelude.check_reached(needed, &broker.catalog().snapshot(), why)

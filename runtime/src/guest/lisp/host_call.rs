@@ -11,7 +11,7 @@ use crate::broker::{CallError, Pending, Permit, PreparedCall, Reserved, ToolBrok
 use crate::run::account::RunAccount;
 use crate::run::outcome::CallFault;
 use crate::tools::Notation;
-use crate::tools::visible::visible;
+use crate::tools::{ServerText, visible::visible};
 use crate::upstream::Upstream;
 use ptc_vm::builtins::{HostFunction, ToolForm};
 use ptc_vm::value::map::MapNode;
@@ -200,18 +200,18 @@ pub(super) fn servers(cx: &mut Context, broker: &ToolBroker) -> Result<Value, Bo
             None => Value::Nil,
         };
         let mut entries = vec![
-            ("name", cx.host_text(&server.name)?),
+            ("name", cx.host_text(&ServerText::new(&server.name))?),
             ("description", description),
             ("tool_count", build::count(count as u64)),
             ("catalog_loaded", Value::Bool(server.proven().is_some())),
         ];
         if let Some(why) = server.tools.as_ref().and_then(|tools| tools.cut()) {
-            entries.push(("catalog_cut", cx.host_text(why)?));
+            entries.push(("catalog_cut", cx.host_text(&ServerText::new(why))?));
         }
         if let Some(status) = status {
             entries.push(("state", cx.host_text(status.state.name())?));
             if let Some(error) = status.error {
-                entries.push(("error", cx.host_text(&visible(&broker.secrets().scrub(&error)))?));
+                entries.push(("error", cx.host_text(&broker.secrets().scrub(&error))?));
             }
         }
         let mut row = MapNode::with_capacity(entries.len());

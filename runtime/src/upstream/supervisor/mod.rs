@@ -16,7 +16,7 @@ use crate::oauth::TokenStore;
 use crate::secrets::SecretRegistry;
 use crate::state::ListMemory;
 use crate::tasks::{self, TaskOwner};
-use crate::tools::{SharedCatalog, SnapshotMode, ToolList, ToolPolicy};
+use crate::tools::{ServerText, SharedCatalog, SnapshotMode, ToolList, ToolPolicy};
 use calls::CallTracker;
 use owner::Owner;
 use std::sync::{Arc, Weak};
@@ -120,7 +120,7 @@ enum Phase {
     Idle,
     Starting { since: Instant, usual: Option<Duration> },
     Ready(Arc<ReadyServer>),
-    Down { until: Instant, why: Arc<str>, crashed: bool },
+    Down { until: Instant, why: ServerText, crashed: bool },
     LoginRequired(LoginNeed),
     Stopped,
 }
@@ -233,11 +233,11 @@ impl Upstream for SupervisedUpstream {
             }
             Phase::Down { why, crashed, .. } => {
                 status.state = if *crashed { UpstreamState::BackingOff } else { UpstreamState::Failed };
-                status.error = Some(why.to_string());
+                status.error = Some(why.clone());
             }
             Phase::LoginRequired(need) => {
                 status.state = UpstreamState::LoginRequired;
-                status.error = Some(need.to_string());
+                status.error = Some(ServerText::new(&need.to_string()));
             }
             Phase::Stopped => status.state = UpstreamState::Stopped,
         }

@@ -5,7 +5,7 @@ use super::calls::CallTracker;
 use super::{Command, FailedStart, Phase, ReadyServer, SupervisorOptions};
 use crate::state::ListMemory;
 use crate::tasks::{self, TaskOwner};
-use crate::tools::{Listed, SnapshotMode, ToolList};
+use crate::tools::{Listed, ServerText, SnapshotMode, ToolList};
 use crate::upstream::mcp::McpSession;
 use crate::upstream::transport::{
     ConnectContext, Connection, ConnectionEnd, MayList, Opened, Opening, ServerEvents,
@@ -38,7 +38,7 @@ pub(super) struct Owner {
     /// The next start without a call.
     again: Option<Again>,
     /// The failure that was last logged; the same failure is not logged again.
-    told: Option<String>,
+    told: Option<ServerText>,
     /// It has taken calls before.
     was_up: bool,
     /// How long its last start took, in this run of the program or an earlier one.
@@ -185,7 +185,7 @@ impl Owner {
                     self.outdate_tools();
                     reached.connection.close(&why);
                     if was_ready && how == How::Ended {
-                        tracing::info!(upstream = %self.about.name, "ended: {why}");
+                        tracing::info!(upstream = %self.about.name, "ended: {}", ServerText::new(&why));
                         self.publish.send_replace(Phase::Idle);
                     } else {
                         self.down(why, was_ready);
@@ -232,7 +232,7 @@ impl Owner {
 
     /// Sets the recovery window, and schedules the start without a call.
     fn down(&mut self, why: String, crashed: bool) {
-        let why = self.about.secrets.scrub(&why).into_owned();
+        let why = ServerText::new(&self.about.secrets.scrub(&why));
         self.tell(&why, crashed);
         self.again = match self.about.failed_start {
             FailedStart::TriedAgain(first) if !crashed => {
@@ -243,7 +243,7 @@ impl Owner {
         };
         let until = Instant::now() + self.recovery;
         self.recovery = (self.recovery * 2).min(LONGEST_RECOVERY);
-        self.publish.send_replace(Phase::Down { until, why: why.into(), crashed });
+        self.publish.send_replace(Phase::Down { until, why, crashed });
     }
 
     /// Waits for a login: no recovery window, and no start by itself. The last tool list stays, so that programs are
@@ -251,9 +251,9 @@ impl Owner {
     fn wait_for_login(&mut self, need: LoginNeed) {
         self.recovery = SHORTEST_RECOVERY;
         self.again = None;
-        let text = self.about.secrets.scrub(&need.to_string()).into_owned();
+        let text = ServerText::new(&self.about.secrets.scrub(&need.to_string()));
         let is_reported = self.about.failed_start == FailedStart::Reported && !self.was_up;
-        if self.told.as_deref() != Some(&text) && !is_reported {
+        if self.told.as_ref() != Some(&text) && !is_reported {
             tracing::warn!(upstream = %self.about.name, "{text}");
         }
         self.told = Some(text);
@@ -261,16 +261,16 @@ impl Owner {
     }
 
     /// Logs a failure in one line, unless a caller reports it or it was logged before.
-    fn tell(&mut self, why: &str, crashed: bool) {
+    fn tell(&mut self, why: &ServerText, crashed: bool) {
         let name = &self.about.name;
-        let is_news = self.told.as_deref() != Some(why);
+        let is_news = self.told.as_ref() != Some(why);
         let is_reported = self.about.failed_start == FailedStart::Reported && !self.was_up;
         match (crashed, is_news && !is_reported) {
             (true, _) => tracing::warn!(upstream = %name, "crashed: {why}"),
             (false, true) => tracing::warn!(upstream = %name, "could not start: {why}"),
             (false, false) => tracing::debug!(upstream = %name, "could not start: {why}"),
         }
-        self.told = (!crashed).then(|| why.to_owned());
+        self.told = (!crashed).then(|| why.clone());
     }
 
     /// Publishes a list, the first of a start that took `started_in`. It runs on a blocking thread: the list may be long, and is compared with the last
@@ -285,7 +285,7 @@ impl Owner {
             }
             let list = ToolList::new(name, listed, policy);
             for note in list.notes() {
-                tracing::warn!(upstream = %name, "{note}");
+                tracing::warn!(upstream = %name, "{}", ServerText::new(note));
             }
             let count = list.len();
             catalog.publish(name, list, *mode);
@@ -427,7 +427,10 @@ impl Owner {
                             let tools = self.publish_tools(tools, None).await;
                             tracing::info!(upstream = %about.name, tools, "tools listed again");
                         }
-                        Err(error) => tracing::warn!(upstream = %about.name, %error, "tools/list failed"),
+                        Err(error) => {
+                            let error = ServerText::new(&error.to_string());
+                            tracing::warn!(upstream = %about.name, %error, "tools/list failed");
+                        }
                     }
                     next_listing = Instant::now() + RELIST_PAUSE;
                     expires = expiry();
@@ -435,8 +438,10 @@ impl Owner {
                 ended = finished(&mut subscription) => match ended {
                     Ok(()) => tracing::debug!(upstream = %about.name,
                         "the subscription to list changes has ended"),
-                    Err(fault) => tracing::debug!(upstream = %about.name, %fault,
-                        "no subscription to list changes"),
+                    Err(fault) => {
+                        let fault = ServerText::new(&fault.to_string());
+                        tracing::debug!(upstream = %about.name, %fault, "no subscription to list changes");
+                    }
                 },
                 need = calls.login_required() => return End::LoginRequired(need),
                 () = calls.lost(), if liveness.is_none() => {

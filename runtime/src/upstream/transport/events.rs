@@ -2,6 +2,7 @@
 //! that talks without end costs no memory, and one event cannot delay the answer behind it.
 
 use crate::tasks::{self, TaskOwner};
+use crate::tools::ServerText;
 use crate::upstream::callers::{CallUnderWay, Callers};
 use crate::upstream::client_features::PassedRequest;
 use crate::upstream::jsonrpc::message::{self, ProgressNote};
@@ -91,7 +92,7 @@ impl ServerEvents {
         if CHANGES.contains(&method) {
             self.tools_changed.notify_one();
         } else {
-            tracing::debug!(upstream = &*self.server, method, "notification ignored");
+            tracing::debug!(upstream = &*self.server, method = %ServerText::new(method), "notification ignored");
         }
     }
 
@@ -110,7 +111,7 @@ impl ServerEvents {
     /// or, for a request that is forwarded to our client, when the client has answered.
     pub fn request(&self, id: &str, method: &str, params: &str, reply: impl FnOnce(String) + Send + 'static) {
         self.heard();
-        tracing::debug!(upstream = &*self.server, method, "request from the server");
+        tracing::debug!(upstream = &*self.server, method = %ServerText::new(method), "request from the server");
         let declared = self.declared.get().copied().unwrap_or_default();
         let passed = match declared.forwarded(&self.server, method, params) {
             None => return reply(message::reply(id, method)),
@@ -145,7 +146,8 @@ impl ServerEvents {
         let mut declined = self.declined.lock().unwrap_or_else(PoisonError::into_inner);
         if !declined.contains(&why) {
             declined.push(why);
-            tracing::warn!(upstream = &*self.server, method, why, "a request of the server was declined");
+            let method = ServerText::new(method);
+            tracing::warn!(upstream = &*self.server, %method, why, "a request of the server was declined");
         }
     }
 

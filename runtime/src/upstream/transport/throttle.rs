@@ -1,5 +1,6 @@
 //! Limits the log lines that one server can cause.
 
+use crate::tools::ServerText;
 use std::time::{Duration, Instant};
 
 /// How long a window lasts.
@@ -32,7 +33,7 @@ impl Throttle {
     /// Warns about something that a server has sent.
     pub(crate) fn warn(&mut self, upstream: &str, bytes: usize, what: &str) {
         if let Throttled::Pass { suppressed } = self.admit(Instant::now()) {
-            tracing::warn!(upstream, bytes, suppressed, "{what}");
+            tracing::warn!(upstream, bytes, suppressed, "{}", ServerText::new(what));
         }
     }
 

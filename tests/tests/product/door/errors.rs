@@ -102,6 +102,25 @@ fn exit_codes_of_call_say_who_failed() {
 }
 
 #[test]
+fn a_start_that_fails_tells_what_the_server_wrote_to_standard_output() {
+    let says = "echo 'Usage: serve [--port N]'; exec cat";
+    let entry = json!({ "command": "sh", "args": ["-c", says], "handshake_timeout_ms": 1500 });
+    let folder = Folder::with(&[("talks", entry)]);
+    let down = folder.run(&["call", "talks/x"]);
+    assert_eq!(down.code, Some(3), "{down:?}");
+    assert!(down.stderr.contains("; stdout: Usage: serve [--port N]"), "{down:?}");
+}
+
+#[test]
+fn a_traceback_names_the_file() {
+    let folder = Folder::with(&[]);
+    fs::write(folder.path("a.py"), "x = 1\nx / 0\n").unwrap();
+    let script = folder.path("a.py");
+    let failed = folder.run(&["exec", script.to_str().unwrap()]);
+    assert!(failed.stdout.contains("a.py\", line 2"), "{failed:?}");
+}
+
+#[test]
 fn a_limit_is_named_by_its_flag() {
     let folder = Folder::with(&[]);
     let large = folder.run(&["call", "time/big"]);

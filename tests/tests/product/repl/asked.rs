@@ -140,3 +140,19 @@ fn pasted_lines_are_one_input() {
     asks(&mut terminal, "[x y (count *1)]", |told| told == "[40 2 7]");
     leave(terminal);
 }
+
+#[test]
+fn text_that_comes_at_once_without_marks_is_not_lost() {
+    let place = place();
+    let mut terminal = place.start_with(&[]);
+    terminal.press("(+ 1 1)\r(+ 2 2)\r(+ 3\r 3)\r(str \"a\" *1)\r");
+    terminal.until("the values", |shown| shown.ends_with("\n\"a6\"\nptc>"));
+    let shown = terminal.shown();
+    let at = |value: &str| shown.find(value).unwrap_or_else(|| panic!("{value:?} is missing: {shown}"));
+    assert!(at("\n2\n") < at("\n4\n") && at("\n4\n") < at("\n6\n"), "{shown}");
+    // A long input that is not complete is taken in parts.
+    let lines = "12345678\r".repeat(3_000);
+    terminal.press(&format!("(count [\r{lines}\"(\r\"])\r"));
+    terminal.until("the count", |shown| shown.ends_with("\n3001\nptc>"));
+    leave(terminal);
+}

@@ -26,7 +26,7 @@ use crate::run::account::RunAccount;
 use crate::tools::call_messages::{Notation, no_such_server, no_such_tool, refused_tool};
 use crate::tools::suggest::nearest;
 use crate::tools::visible::shown_name;
-use crate::tools::{Catalog, CatalogServer, LookUp, UpstreamTool, text as tool_text};
+use crate::tools::{Catalog, CatalogServer, LookUp, ServerText, UpstreamTool, text as tool_text};
 use crate::upstream::Upstream;
 pub(crate) use local::{ExportFacts, NameOrigin, NameRecord, Provider, language};
 use ptc_vm::builtins::DiscoveryForm;
@@ -282,13 +282,13 @@ impl Lookup<'_> {
         match upstream.as_ref().filter(|_| !self.loaded) {
             Some(upstream) => Step::Load(vec![upstream.clone()]),
             None => {
-                let why = upstream.and_then(|upstream| upstream.status().error).unwrap_or_default();
-                let why = self.broker.secrets().scrub(&why).into_owned();
-                let why = if why.is_empty() { why } else { format!(" ({why})") };
+                let why = upstream.and_then(|upstream| upstream.status().error);
+                let why = why.map(|why| format!(" ({})", self.broker.secrets().scrub(&why)));
                 self.account.note(format!(
-                    "{}: server {} is not available{why}",
+                    "{}: server {} is not available{}",
                     self.form.name(),
-                    server.name
+                    ServerText::new(&server.name),
+                    why.unwrap_or_default()
                 ));
                 Step::Answer(DiscoveryReply::Nil)
             }

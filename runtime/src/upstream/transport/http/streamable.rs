@@ -10,6 +10,7 @@ use super::session::{HttpSession, ListenGate, SessionKeeper};
 use super::wire::{self, HttpWire};
 use crate::net::{Method, NetError, NetFault, Payload, Response};
 use crate::tasks::{self, TaskOwner};
+use crate::tools::ServerText;
 use crate::upstream::jsonrpc::error::shorten;
 use crate::upstream::jsonrpc::{ErrorObject, RawAnswer, message};
 use crate::upstream::overflow::{self, OverflowFault};
@@ -381,7 +382,8 @@ impl Streamable {
         match sent.await {
             Ok(Ok(response)) => Some(response),
             Ok(Err(why)) => {
-                tracing::debug!(upstream = self.events.server(), why, "message not taken");
+                let why = ServerText::new(&why);
+                tracing::debug!(upstream = self.events.server(), %why, "message not taken");
                 None
             }
             Err(_) => None,

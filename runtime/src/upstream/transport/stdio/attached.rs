@@ -91,7 +91,7 @@ impl AttachedSpec {
         let (read, written) = (channel.clone(), channel.clone());
         streams.spawn(async move { written.write(writer).await });
         streams.spawn(async move {
-            read.read(reader).await;
+            read.read(reader, |_| ()).await;
             publish.send_replace(true);
         });
         Some(AttachedConnection { channel, ended, _streams: streams })

@@ -94,8 +94,8 @@ impl StdioChannel {
         }
     }
 
-    /// Reads frames until the stream ends.
-    pub(super) async fn read(&self, source: impl AsyncRead + Unpin) {
+    /// Reads frames until the stream ends. Lines that are no part of JSON go to `on_noise`.
+    pub(super) async fn read(&self, source: impl AsyncRead + Unpin, on_noise: impl Fn(&[u8])) {
         let (cuts, mut cut_short) = mpsc::unbounded_channel::<CutAnswers>();
         let end_calls = async {
             while let Some(CutAnswers { ids, why, until }) = cut_short.recv().await {
@@ -106,13 +106,13 @@ impl StdioChannel {
             }
         };
         tokio::select! {
-            () = self.read_frames(source, cuts) => {}
+            () = self.read_frames(source, cuts, on_noise) => {}
             () = end_calls => {}
         }
     }
 
-    async fn read_frames(&self, source: impl AsyncRead + Unpin, cuts: CutSender) {
-        let mut frames = Frames::new(source);
+    async fn read_frames(&self, source: impl AsyncRead + Unpin, cuts: CutSender, on_noise: impl Fn(&[u8])) {
+        let mut frames = Frames::new(source, on_noise);
         let (mut log, mut pace) = (Throttle::default(), Pace::new());
         loop {
             let (asked, bytes) = match frames.next(&self.intake).await {
@@ -406,7 +406,7 @@ mod tests {
         let text = b"{\"id\":7,\"result\":{\"a\":\n{\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n";
         server.write_all(text).await.expect("written");
         let reader = peer.clone();
-        let read = tasks::spawn(TaskOwner::Connection, async move { reader.read(ours).await });
+        let read = tasks::spawn(TaskOwner::Connection, async move { reader.read(ours, |_| ()).await });
         if dies {
             drop(server);
             read.await.expect("read");

@@ -3,7 +3,9 @@
 use super::StdioSpec;
 use super::channel::StdioChannel;
 use super::group::{ProcessGroup, Signal};
-use super::stderr::{StderrTail, log_lines};
+use super::said::SaidLines;
+use super::stderr::log_lines;
+use crate::secrets::SecretRegistry;
 use crate::tasks::{self, TaskOwner};
 use crate::upstream::transport::{ConnectContext, Connection, ConnectionEnd};
 use crate::upstream::{CallResult, ServerRequest, UpstreamFault};
@@ -21,6 +23,9 @@ const STOP_GRACE: Duration = Duration::from_millis(1500);
 /// How long the last output of an ended server, or the end of one that closed its output, is awaited.
 const DRAIN_GRACE: Duration = Duration::from_millis(500);
 
+/// Bytes of a line that are shown when a start fails.
+const EXCERPT: usize = 200;
+
 /// A started process with its pipes connected.
 pub(super) struct StdioConnection {
     channel: Arc<StdioChannel>,
@@ -28,7 +33,9 @@ pub(super) struct StdioConnection {
     process: Mutex<Process>,
     /// Becomes true when stdout has ended.
     ended: watch::Receiver<bool>,
-    stderr: StderrTail,
+    stderr: SaidLines,
+    /// What it wrote to stdout that is not JSON-RPC.
+    noise: SaidLines,
 }
 
 struct Process {
@@ -49,19 +56,19 @@ impl StdioConnection {
             return Err("the process has no pipes".to_owned());
         };
         let channel = Arc::new(StdioChannel::new(events.clone()));
-        let tail = StderrTail::default();
+        let (tail, noise) = (SaidLines::default(), SaidLines::default());
         let mut streams = JoinSet::new();
         streams.spawn(log_lines(events.server().into(), stderr, secrets.clone(), tail.clone()));
         let writer = channel.clone();
         streams.spawn(async move { writer.write(stdin).await });
         let (publish, ended) = watch::channel(false);
-        let reader = channel.clone();
+        let (reader, heard, known) = (channel.clone(), noise.clone(), secrets.clone());
         streams.spawn(async move {
-            reader.read(stdout).await;
+            reader.read(stdout, |line| heard.push_first(|| excerpt(line, &known))).await;
             publish.send_replace(true);
         });
         let process = Mutex::new(Process { child, group, _streams: streams });
-        Ok(StdioConnection { channel, process, ended, stderr: tail })
+        Ok(StdioConnection { channel, process, ended, stderr: tail, noise })
     }
 }
 
@@ -103,7 +110,9 @@ impl Connection for StdioConnection {
     }
 
     fn diagnostics(&self) -> Option<String> {
-        self.stderr.text().map(|text| format!("stderr: {text}"))
+        let said = [self.noise.text("stdout"), self.stderr.text("stderr")];
+        let said: Vec<String> = said.into_iter().flatten().collect();
+        (!said.is_empty()).then(|| said.join("; "))
     }
 
     fn close(&self, why: &str) {
@@ -134,6 +143,18 @@ impl Connection for StdioConnection {
             }
         }
         process.discard().await;
+    }
+}
+
+/// The beginning of a line, without secrets.
+fn excerpt(line: &[u8], secrets: &SecretRegistry) -> String {
+    match line.len() {
+        0..=EXCERPT => secrets.scrub(String::from_utf8_lossy(line).trim()).into_owned(),
+        // The part that is cut off may be the rest of a secret, or of a character.
+        _ => {
+            let head = String::from_utf8_lossy(&line[..EXCERPT]);
+            secrets.scrub_cut(head.trim_end_matches('\u{fffd}').trim()).into_owned()
+        }
     }
 }
 

@@ -53,13 +53,15 @@ impl Intake {
 }
 
 /// Reads frames.
-pub(super) struct Frames<R> {
+pub(super) struct Frames<R, F> {
     source: LineReader<R>,
     open: Option<Open>,
     /// The rest of an answer that was too large is skipped.
     passing: Option<Passing>,
     /// A line that has interrupted an open text.
     next: Option<Vec<u8>>,
+    /// Gets lines that begin no JSON.
+    on_noise: F,
 }
 
 /// A text that has begun.
@@ -75,9 +77,9 @@ struct Passing {
     bytes: usize,
 }
 
-impl<R: AsyncRead + Unpin> Frames<R> {
-    pub(super) fn new(source: R) -> Frames<R> {
-        Frames { source: LineReader::new(source), open: None, passing: None, next: None }
+impl<R: AsyncRead + Unpin, F: Fn(&[u8])> Frames<R, F> {
+    pub(super) fn new(source: R, on_noise: F) -> Frames<R, F> {
+        Frames { source: LineReader::new(source), open: None, passing: None, next: None, on_noise }
     }
 
     /// The next frame; `None` at the end of the stream. A text that is still open then is dropped: the end of the stream
@@ -134,6 +136,9 @@ impl<R: AsyncRead + Unpin> Frames<R> {
             }
         };
         let bytes = text.len();
+        if !text.trim_ascii_start().starts_with(b"{") && !text.trim_ascii_start().starts_with(b"[") {
+            (self.on_noise)(&text);
+        }
         let incoming = if bytes > PARSE_INLINE {
             let parsed = tasks::blocking(TaskOwner::Connection, move |_| message::parse(text)).await;
             parsed.unwrap_or(Incoming::Noise)
@@ -199,7 +204,7 @@ mod tests {
             // Longer than the reader waits for the rest of an open text; the paused clock advances.
             tokio::time::sleep(REST * 2).await;
         });
-        let mut frames = Frames::new(server);
+        let mut frames = Frames::new(server, |_: &[u8]| ());
         let mut words = Vec::new();
         while let Some(received) = frames.next(&Intake::new(1000)).await.unwrap() {
             words.push(match received {

@@ -2,6 +2,7 @@
 //!
 //! - [`spec`]: how it is started. [`connection`]: its life. [`channel`]: requests and answers, matched by id.
 //! - [`outbox`]: messages on their way to it. [`line`](mod@line), [`frames`]: what comes from it. [`stderr`]: its log.
+//!   [`said`]: output that explains a failed start.
 //! - [`group`], [`kin`], [`guardian`]: what it has started ends with it, and with this process.
 //! - [`attached`]: a server that another process keeps running.
 //! - [`advice`]: what people can do about a start that failed.
@@ -16,6 +17,7 @@ mod guardian;
 mod kin;
 mod line;
 mod outbox;
+mod said;
 mod spec;
 mod stderr;
 
