@@ -145,8 +145,9 @@ impl Runtime {
             tasks::spawn(TaskOwner::Process, ShapeMemory::keep_writing(Arc::downgrade(&shapes)));
         }
         let broker = ToolBroker::new(upstreams, catalog, secrets.clone()).caching(config.results);
-        let policy = SharedPolicy::new(config.policy.clone());
-        let broker = Arc::new(broker.remembering(shapes).under(policy));
+        let policy = SharedPolicy::new(config.policy.clone(), config.approvals.clone());
+        let broker = broker.remembering(shapes).under(policy, config.client.clone());
+        let broker = Arc::new(broker);
         let resources =
             Arc::new(SharedResources { io, commitments: Commitments::new(config.load.total_bytes) });
         let (watchdog, thread) = Watchdog::start(workers).map_err(StartError::Threads)?;

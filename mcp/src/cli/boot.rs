@@ -431,6 +431,7 @@ fn configuration(
         results: flags.results()?,
         read_only: flags.read_only()?,
         policy: flags.policy.load()?,
+        approvals: flags.policy.approvals()?,
         workers,
         preludes: prelude.into_iter().collect(),
         secrets: redact::secrets().clone(),

@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! - One file or folder a command: [`serve`], [`eval`], [`mod@exec`], [`task`], [`call`], [`batch`],
-//!   [`check`], [`disasm`], [`tools`], [`doctor`], [`policy`], [`prelude`], [`demo`](mod@demo) for `ptc demo`;
+//!   [`check`], [`disasm`], [`tools`], [`doctor`], [`policy`], [`approvals`], [`prelude`], [`demo`](mod@demo) for `ptc demo`;
 //!   [`trace`] draws a recorded call; [`login`] at servers; [`repl`]; [`config`] with `add`, `remove` and `install`;
 //!   [`manual`] for
 //!   completions and man pages; `help`, the shape of `--help`.
@@ -13,6 +13,7 @@
 //! - `toolset`: the tools that `serve` offers. `reload`: configuration files that are edited while `serve`
 //!   runs. `stop`: signals, and an input that ends early.
 
+pub mod approvals;
 pub mod background;
 pub mod batch;
 pub mod boot;
@@ -130,6 +131,8 @@ enum Commands {
     Config(config::ConfigArgs),
     /// Check, document and test preludes: files that define namespaces for programs
     Prelude(prelude::PreludeArgs),
+    /// Approve or deny calls that wait for a person
+    Approvals(approvals::ApprovalsArgs),
     /// Explain what a policy says of tools and programs
     Policy(policy::PolicyArgs),
     /// Compile a program without running it
@@ -229,6 +232,7 @@ fn run(cli: Cli) -> Result<Exit, Abort> {
         Commands::Config(args) => config::run(&args),
         Commands::Completions(args) => manual::completions(&args, Cli::command()),
         Commands::Man(args) => manual::man(&args, Cli::command()),
+        Commands::Approvals(args) => approvals::run(&args),
         Commands::Policy(args) => on_runtime(policy::run(args)),
         Commands::Check(args) => check::run(&args),
         Commands::Disasm(args) => disasm::run(&args),

@@ -4,10 +4,11 @@ use super::cache::Repeat;
 use super::direct::DirectCall;
 use super::reserve::{CallPlan, Callee, Permit, refuse};
 use super::send::{Route, UpstreamCall};
-use super::{PreparedCall, WorldFault};
-use crate::policy::{Clearance, Permitted, Subject};
+use super::{CallError, PreparedCall, WorldFault};
+use crate::policy::{ApprovalAnswer, AskedOf, Clearance, Permitted, Subject};
+use crate::run::account::CallTag;
 use crate::run::ledger::OpenCall;
-use crate::run::outcome::CallFault;
+use crate::run::outcome::{CallFault, PolicyRuling};
 use crate::run::outgoing::Arguments;
 use crate::spill::SpillStore;
 use crate::tools::{CallTarget, UpstreamTool};
@@ -17,6 +18,9 @@ use std::time::{Duration, Instant};
 
 /// Arguments up to this size are encoded in less time than a look at the clock takes.
 const QUICK: usize = 1_024;
+
+/// How often one call is asked about: the policy or the tool may change while a question waits.
+const ROUNDS: u32 = 5;
 
 /// A call with its arguments, before it may leave.
 struct Loaded {
@@ -90,33 +94,36 @@ impl Loaded {
     /// Asks the policy.
     fn cleared(self) -> Result<PreparedCall, WorldFault> {
         let plan = &self.plan;
-        let subject = Subject {
-            server: plan.callee.name(),
-            target: &plan.target,
-            tool: &self.tool,
-            arguments: self.arguments.as_str(),
-            asker: plan.account.asker(),
-        };
-        match plan.broker.policy.clear(&subject) {
+        match plan.broker.policy.clear(&self.subject(), &plan.account) {
             Clearance::Granted(permitted, ruling) => {
                 if let Some(ruling) = ruling {
                     self.call.set_ruling(ruling);
                 }
                 Ok(PreparedCall(self.route(permitted)))
             }
-            Clearance::Denied(ruling) => {
-                let fault = plan.broker.world_fault(CallFault::Denied, &format!("denied by {}", ruling.rule));
-                self.call.set_ruling(ruling);
-                Err(refuse(self.call, fault))
-            }
-            Clearance::Asked(ruling) => {
-                let message =
-                    format!("a person has to approve it ({}), and there is none to ask", ruling.rule);
-                let fault = plan.broker.world_fault(CallFault::ApprovalUnavailable, &message);
-                self.call.set_ruling(ruling);
-                Err(refuse(self.call, fault))
+            Clearance::Denied(ruling) => Err(self.denied(ruling)),
+            Clearance::Asked(asked) => {
+                Ok(PreparedCall(Route::Asked(Box::new(AskedCall { loaded: self, asked }))))
             }
         }
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        let plan = &self.plan;
+        Subject {
+            server: plan.callee.name(),
+            target: &plan.target,
+            tool: &self.tool,
+            arguments: self.arguments.as_str(),
+            asker: plan.account.asker(),
+        }
+    }
+
+    /// Ends a call that a rule denies.
+    fn denied(self, ruling: PolicyRuling) -> WorldFault {
+        let fault = self.plan.broker.world_fault(CallFault::Denied, &format!("denied by {}", ruling.rule));
+        self.call.set_ruling(ruling);
+        refuse(self.call, fault)
     }
 
     /// The way to its callee.
@@ -157,5 +164,91 @@ impl Loaded {
         let call =
             UpstreamCall { broker, account, upstream, limit, request, wrapped_in, observed, repeat, call };
         Route::Upstream(Box::new(call))
+    }
+}
+
+/// A call that waits until a person has approved it. Its time and that of its program stand still meanwhile.
+pub(super) struct AskedCall {
+    loaded: Loaded,
+    asked: AskedOf,
+}
+
+impl AskedCall {
+    /// The call in the ledger.
+    pub(super) fn tag(&self) -> CallTag {
+        self.loaded.call.tag()
+    }
+
+    /// The tool of the host that it is for.
+    pub(super) fn granted(&self) -> Option<&Arc<str>> {
+        match &self.loaded.plan.callee {
+            Callee::Server(_) => None,
+            Callee::Host(tool) => Some(&tool.listing().name),
+        }
+    }
+
+    /// Asks until a person has decided about the call as it is now, and clears the call for its way.
+    pub(super) async fn approved(self) -> Result<Route, CallError> {
+        let AskedCall { mut loaded, mut asked } = self;
+        let begun = Instant::now();
+        for _ in 0..ROUNDS {
+            let (broker, account) = (loaded.plan.broker.clone(), loaded.plan.account.clone());
+            let pause = account.wait_for_start();
+            let client = broker.client.form_for(account.client());
+            let answer =
+                broker.policy.ask(&account, &asked, &loaded.subject(), client, &broker.secrets).await;
+            drop(pause);
+            let waited = begun.elapsed();
+            let approval = match answer {
+                Ok(approval) => approval,
+                Err(answer) => return Err(loaded.refused(asked.ruling, answer, waited).into()),
+            };
+            if let Some(changed) = loaded.tool_now() {
+                loaded.tool = changed;
+            }
+            match broker.policy.clear_approved(&loaded.subject(), &account, approval) {
+                Clearance::Granted(permitted, ruling) => {
+                    if let Some(ruling) = ruling {
+                        loaded.call.set_ruling(PolicyRuling { waited, ..ruling });
+                    }
+                    loaded.now = Instant::now();
+                    return Ok(loaded.route(permitted));
+                }
+                Clearance::Denied(ruling) => {
+                    return Err(loaded.denied(PolicyRuling { waited, ..ruling }).into());
+                }
+                // The policy or the tool has changed while the question waited.
+                Clearance::Asked(again) => asked = again,
+            }
+        }
+        let answer = ApprovalAnswer::Unavailable("the policy or the tool changes all the time".into());
+        Err(loaded.refused(asked.ruling, answer, begun.elapsed()).into())
+    }
+}
+
+impl Loaded {
+    /// The tool as its server lists it now, if that is another text.
+    fn tool_now(&self) -> Option<Arc<UpstreamTool>> {
+        let CallTarget::Tool(name) = &self.plan.target else { return None };
+        let catalog = self.plan.broker.catalog.snapshot();
+        let now = catalog.server(self.plan.callee.name())?.tools.as_ref()?.get(name)?;
+        (!Arc::ptr_eq(now, &self.tool)).then(|| now.clone())
+    }
+
+    /// Ends a call that a person did not approve.
+    fn refused(self, ruling: PolicyRuling, answer: ApprovalAnswer, waited: Duration) -> WorldFault {
+        let (reason, by, message) = match answer {
+            ApprovalAnswer::Denied(by) => {
+                let message = format!("{by} denied it, as asked by {}", ruling.rule);
+                (CallFault::Denied, Some(by), message)
+            }
+            ApprovalAnswer::Unavailable(why) => {
+                let message = format!("a person has to approve it ({}): {why}", ruling.rule);
+                (CallFault::ApprovalUnavailable, None, message)
+            }
+        };
+        let fault = self.plan.broker.world_fault(reason, &message);
+        self.call.set_ruling(PolicyRuling { answered_by: by, waited, ..ruling });
+        refuse(self.call, fault)
     }
 }

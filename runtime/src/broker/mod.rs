@@ -43,7 +43,7 @@ use crate::tools::{
     CallTarget, LookUp, Notation, SeenResults, ServerNames, SharedCatalog, UpstreamTool, WrongCall,
     check_arguments, is_small_tree,
 };
-use crate::upstream::{Upstream, UpstreamFault, UpstreamState};
+use crate::upstream::{ClientFeatures, Upstream, UpstreamFault, UpstreamState};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,6 +65,8 @@ pub struct ToolBroker {
     cache: Option<Arc<ResultCache>>,
     /// What may be called.
     policy: SharedPolicy,
+    /// The client of this process, which may be asked.
+    client: ClientFeatures,
 }
 
 /// The configured servers by name.
@@ -137,6 +139,7 @@ impl ToolBroker {
             spills,
             cache: None,
             policy: SharedPolicy::default(),
+            client: ClientFeatures::default(),
         }
     }
 
@@ -153,12 +156,12 @@ impl ToolBroker {
     /// A broker with the same secrets and without servers.
     pub(crate) fn without_servers(&self) -> ToolBroker {
         let empty = ToolBroker::new(Upstreams::new(), SharedCatalog::new([]), self.secrets.clone());
-        empty.under(self.policy.clone())
+        empty.under(self.policy.clone(), self.client.clone())
     }
 
-    /// A broker that asks this policy before each call.
-    pub(crate) fn under(self, policy: SharedPolicy) -> ToolBroker {
-        ToolBroker { policy, ..self }
+    /// A broker that asks this policy before each call, and this client where a person has to approve one.
+    pub(crate) fn under(self, policy: SharedPolicy, client: ClientFeatures) -> ToolBroker {
+        ToolBroker { policy, client, ..self }
     }
 
     /// What may be called.
@@ -177,6 +180,7 @@ impl ToolBroker {
             spills: self.spills.clone(),
             cache: self.cache.clone(),
             policy: self.policy.clone(),
+            client: self.client.clone(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::cache::{CameBack, Repeat};
 use super::direct::DirectCall;
+use super::load::AskedCall;
 use super::time::TimeLimit;
 use super::{CallError, CallPayload, ToolBroker};
 use crate::run::account::{CallTag, RunAccount};
@@ -19,6 +20,8 @@ pub struct PreparedCall(pub(super) Route);
 pub(super) enum Route {
     Upstream(Box<UpstreamCall>),
     Direct(DirectCall),
+    /// A person has to approve it first.
+    Asked(Box<AskedCall>),
 }
 
 /// A call of a server.
@@ -52,6 +55,7 @@ impl PreparedCall {
         match &self.0 {
             Route::Upstream(call) => call.call.tag(),
             Route::Direct(call) => call.tag(),
+            Route::Asked(call) => call.tag(),
         }
     }
 
@@ -60,6 +64,7 @@ impl PreparedCall {
         match &self.0 {
             Route::Upstream(_) => None,
             Route::Direct(call) => Some(call.tool()),
+            Route::Asked(call) => call.granted(),
         }
     }
 
@@ -68,9 +73,13 @@ impl PreparedCall {
     /// # Errors
     /// The upstream did not answer; the answer does not fit.
     pub async fn send(self) -> Result<CallResponse, CallError> {
-        match self.0 {
-            Route::Upstream(call) => call.send().await,
-            Route::Direct(call) => call.send().await,
+        let mut route = self.0;
+        loop {
+            route = match route {
+                Route::Upstream(call) => return call.send().await,
+                Route::Direct(call) => return call.send().await,
+                Route::Asked(call) => call.approved().await?,
+            }
         }
     }
 }

@@ -1,14 +1,15 @@
-//! All files of a policy together, and the decision about one call.
+//! All files of a policy together, and what they say of a call.
 
+use super::approvals::Remember;
 use super::effects::ToolEffect;
 use super::file::PolicyError;
-use super::permitted::Permitted;
 use super::rules::{Defaults, FilePlan, RuleFile, Said};
 use crate::files;
 use crate::run::client::asker::CallAsker;
-use crate::run::outcome::{PolicyRuling, Verdict};
+use crate::run::outcome::PolicyRuling;
 use crate::sync::RwLocked;
 use crate::tools::{CallTarget, HOST, UpstreamTool};
+use ring::digest::{Context, SHA256};
 use serde_json::{Value as Json, json};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -23,6 +24,8 @@ const MOST_PLANS: usize = 10_000;
 pub struct Policy {
     pub(super) files: Vec<RuleFile>,
     standard: Defaults,
+    /// A digest of the texts.
+    pub(super) version: u64,
     /// The rules of each target that was called, by server and label.
     plans: RwLock<HashMap<Arc<str>, TargetPlans>>,
 }
@@ -46,17 +49,6 @@ pub struct Subject<'c> {
     pub arguments: &'c str,
     /// Who makes it.
     pub asker: CallAsker<'c>,
-}
-
-/// The decision about a call.
-#[derive(Debug)]
-pub enum Clearance {
-    /// It may leave.
-    Granted(Permitted, Option<PolicyRuling>),
-    /// It must not leave.
-    Denied(PolicyRuling),
-    /// A person has to approve it.
-    Asked(PolicyRuling),
 }
 
 impl Policy {
@@ -83,19 +75,29 @@ impl Policy {
     /// # Errors
     /// The first one that cannot be used.
     pub fn parse<'t>(files: impl IntoIterator<Item = (&'t str, &'t str)>) -> Result<Policy, PolicyError> {
+        let mut texts = Context::new(&SHA256);
         let files = files.into_iter().map(|(name, text)| {
+            // The length keeps files apart.
+            texts.update(format!("{}\n{text}", text.len()).as_bytes());
             let short = Path::new(name).file_name().and_then(|name| name.to_str()).unwrap_or(name);
             RuleFile::parse(short, text).map_err(|error| PolicyError { file: name.to_owned(), ..error })
         });
         let (files, standard) = (files.collect::<Result<_, _>>()?, Defaults::standard());
-        Ok(Policy { files, standard, plans: RwLock::default() })
+        let mut version = [0; 8];
+        version.copy_from_slice(&texts.finish().as_ref()[..8]);
+        Ok(Policy { files, standard, version: u64::from_be_bytes(version), plans: RwLock::default() })
     }
 
     /// The verdict about a call, and the rule that decided.
     pub fn ruling(&self, call: &Subject<'_>) -> PolicyRuling {
+        self.decide(call).0
+    }
+
+    /// [`Policy::ruling`], and for how long an answer of a person counts.
+    pub(super) fn decide(&self, call: &Subject<'_>) -> (PolicyRuling, Remember) {
         let plans = self.plans(call.server, call.target);
         let said = self.said(&plans, call);
-        PolicyRuling::new(said.verdict, said.title.clone())
+        (PolicyRuling::new(said.verdict, said.title.clone()), said.remember)
     }
 
     /// The verdicts that calls of a target may get, depending on their arguments, the strictest first. One: the
@@ -187,36 +189,4 @@ fn declared<'c>(
     tool: &'c UpstreamTool,
 ) -> impl FnOnce(bool) -> ToolEffect + 'c {
     move |is_trusted| ToolEffect::of_call(target, tool, is_trusted || server == HOST)
-}
-
-/// The policy in effect. Clones share it.
-#[derive(Clone, Debug, Default)]
-pub struct SharedPolicy(Arc<RwLock<Option<Arc<Policy>>>>);
-
-impl SharedPolicy {
-    /// This policy; `None`: there is none, and everything may be called.
-    pub fn new(policy: Option<Arc<Policy>>) -> SharedPolicy {
-        SharedPolicy(Arc::new(RwLock::new(policy)))
-    }
-
-    /// The policy at this moment.
-    pub fn current(&self) -> Option<Arc<Policy>> {
-        self.0.read_locked().clone()
-    }
-
-    /// Replaces it, for calls from now on.
-    pub fn replace(&self, policy: Arc<Policy>) {
-        *self.0.write_locked() = Some(policy);
-    }
-
-    /// Decides about a call.
-    pub fn clear(&self, call: &Subject<'_>) -> Clearance {
-        let Some(policy) = self.current() else { return Clearance::Granted(Permitted::by_policy(), None) };
-        let ruling = policy.ruling(call);
-        match ruling.verdict {
-            Verdict::Allow => Clearance::Granted(Permitted::by_policy(), Some(ruling)),
-            Verdict::Ask => Clearance::Asked(ruling),
-            Verdict::Deny => Clearance::Denied(ruling),
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! Reads a policy file (TOML). Errors carry the line and column.
 
+use super::approvals::Remember;
 use super::condition::Condition;
 use super::effects::ToolEffect;
 use super::pattern::RulePattern;
@@ -82,6 +83,8 @@ struct RuleText {
     who: Vec<Spanned<String>>,
     /// Why the rule is there; shown with it.
     reason: Option<String>,
+    /// For how long an answer counts.
+    remember: Option<Spanned<Remember>>,
 }
 
 /// A file while it is read.
@@ -104,7 +107,11 @@ impl Reader<'_> {
 
     fn rule(&self, spanned: Spanned<RuleText>) -> Result<Rule, PolicyError> {
         let begin = spanned.span().start;
-        let RuleText { verdict, tools, when, who, reason } = spanned.into_inner();
+        let RuleText { verdict, tools, when, who, reason, remember } = spanned.into_inner();
+        if let Some(remember) = remember.as_ref().filter(|_| verdict != Verdict::Ask) {
+            return Err(self.error(remember.span().start, "only a rule that asks remembers answers"));
+        }
+        let remember = remember.map(Spanned::into_inner).unwrap_or_default();
         if tools.is_empty() {
             return Err(self.error(begin, "the rule names no tools: tools = [\"server/tool\"]"));
         }
@@ -132,7 +139,7 @@ impl Reader<'_> {
             }
         });
         let tools = tools.collect::<Result<_, _>>()?;
-        Ok(Rule { verdict, tools, conditions, who, title: title.into() })
+        Ok(Rule { verdict, tools, conditions, who, remember, title: title.into() })
     }
 }
 

@@ -9,23 +9,31 @@
 //! # Layout
 //! - `file`: reads a file, with the line and column of each error; `pattern`: names of tools; `condition`: conditions
 //!   on arguments; `effects`: what a tool may change
-//! - `rules`: the rules of a file, and what they say of a call; `decide`: all files together
+//! - `rules`: the rules of a file, and what they say of a call; `decide`: all files together; `gate`: the policy in
+//!   effect
+//! - `approvals`: asks a person
 //! - `program`: the calls that stand in the text of a program
 //! - `check`: rules that can match nothing; `permitted`: the right to leave
 
+mod approvals;
 mod check;
 mod condition;
 mod decide;
 mod effects;
 mod file;
+mod gate;
 mod pattern;
 mod permitted;
 mod program;
 mod rules;
 
+pub(crate) use approvals::ApprovalAnswer;
+pub use approvals::{ApprovalFolder, ApprovalSettings, ApprovalWebhook, WaitingQuestion};
 pub use check::{KnownServer, PolicyFinding};
-pub use decide::{Clearance, Policy, SharedPolicy, Subject};
+pub use decide::{Policy, Subject};
 pub use effects::ToolEffect;
 pub use file::PolicyError;
+pub use gate::SharedPolicy;
+pub(crate) use gate::{AskedOf, Clearance};
 pub use permitted::Permitted;
 pub use program::{PlannedCall, ProgramPlan};

@@ -1,5 +1,6 @@
 //! The rules of one file, and what the file says of a call.
 
+use super::approvals::Remember;
 use super::condition::{Condition, Met};
 use super::effects::ToolEffect;
 use super::pattern::{Exactness, RulePattern};
@@ -35,6 +36,8 @@ pub(super) struct Rule {
     pub(super) conditions: Vec<(Condition, Position)>,
     /// Who it is for; empty: for all.
     pub(super) who: Vec<AskerPattern>,
+    /// For how long an answer counts, of a rule that asks.
+    pub(super) remember: Remember,
     /// Its name in messages and records, with its place: `policy.toml:3: deny github/delete_*`.
     pub(super) title: Arc<str>,
 }
@@ -86,7 +89,7 @@ impl Defaults {
     /// The verdict for this effect, with its name.
     pub(super) fn ruling(&self, effect: ToolEffect) -> Said<'_> {
         let (verdict, title) = self.of(effect);
-        Said { verdict: *verdict, title }
+        Said { verdict: *verdict, title, remember: Remember::Call }
     }
 }
 
@@ -95,6 +98,7 @@ impl Defaults {
 pub(super) struct Said<'f> {
     pub(super) verdict: Verdict,
     pub(super) title: &'f Arc<str>,
+    pub(super) remember: Remember,
 }
 
 /// The part of a file that concerns one tool, looked up once.
@@ -123,6 +127,10 @@ impl Rule {
         let exactness = self.exactness();
         (exactness == Exactness::Loose || !is_disguised)
             && self.tools.iter().any(|(pattern, _)| pattern.matches(server, label, exactness))
+    }
+
+    fn said(&self) -> Said<'_> {
+        Said { verdict: self.verdict, title: &self.title, remember: self.remember }
     }
 
     /// True when it applies to a call of a target that it names.
@@ -163,7 +171,7 @@ impl RuleFile {
     ) -> Option<Said<'_>> {
         let mut named = plan.rules.iter().filter_map(|index| self.rules.get(*index));
         if let Some(rule) = named.find(|rule| rule.applies(arguments, asker)) {
-            return Some(Said { verdict: rule.verdict, title: &rule.title });
+            return Some(rule.said());
         }
         let defaults = self.defaults.as_ref()?;
         Some(defaults.ruling(self.effect(plan, effect)))
@@ -179,7 +187,7 @@ impl RuleFile {
         let mut said = Vec::new();
         for rule in plan.rules.iter().filter_map(|index| self.rules.get(*index)) {
             if rule.who.is_empty() || rule.who.iter().any(|who| who.matches(asker)) {
-                said.push(Said { verdict: rule.verdict, title: &rule.title });
+                said.push(rule.said());
                 if rule.conditions.is_empty() {
                     return said;
                 }

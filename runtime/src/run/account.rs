@@ -16,10 +16,11 @@ use crate::secrets::{Cut, shortened};
 use crate::sync::Locked;
 use clock::RunClock;
 use ptc_vm::{Interrupt, InterruptKind};
+use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 /// Limit of notes of one run.
@@ -64,6 +65,7 @@ pub struct RunAccount {
     trace: OnceLock<TraceContext>,
     client: OnceLock<CallingClient>,
     origin: OnceLock<CallOrigin>,
+    session: OnceLock<Weak<dyn Any + Send + Sync>>,
     progress: OnceLock<Arc<dyn ProgressListener>>,
     ledger: Ledger,
 }
@@ -87,6 +89,7 @@ impl RunAccount {
             trace: OnceLock::new(),
             client: OnceLock::new(),
             origin: OnceLock::new(),
+            session: OnceLock::new(),
             progress: OnceLock::new(),
             ledger: Ledger::default(),
         }
@@ -108,7 +111,7 @@ impl RunAccount {
         self.clock.used_at(now) >= self.limits.timeout()
     }
 
-    /// The clock of the run stands still until the guard is dropped: it waits for a server that starts.
+    /// The clock of the run stands still until the guard is dropped: it waits for a server that starts, or for a person.
     pub fn wait_for_start(self: &Arc<RunAccount>) -> StartWait {
         self.clock.pause();
         StartWait(self.clone())
@@ -264,6 +267,16 @@ impl RunAccount {
     /// Sets where the calls of the run come from. The first value counts.
     pub fn set_origin(&self, origin: CallOrigin) {
         let _ = self.origin.set(origin);
+    }
+
+    /// Sets the session that the run belongs to. The first value counts.
+    pub(crate) fn set_session(&self, session: Weak<dyn Any + Send + Sync>) {
+        let _ = self.session.set(session);
+    }
+
+    /// The session that the run belongs to.
+    pub(crate) fn session(&self) -> Option<&Weak<dyn Any + Send + Sync>> {
+        self.session.get()
     }
 
     /// Who makes the calls of the run.

@@ -5,7 +5,7 @@ use crate::broker::ResultCaching;
 use crate::config::{ServerEntry, Startup};
 use crate::guest::lisp::prelude::Prelude;
 use crate::host::HostTool;
-use crate::policy::Policy;
+use crate::policy::{ApprovalSettings, Policy};
 use crate::secrets::SecretRegistry;
 use crate::state::LearnedShapes;
 use crate::tools::SnapshotMode;
@@ -68,6 +68,8 @@ pub struct RuntimeConfig {
     pub read_only: bool,
     /// Which calls may be made. `None`: all.
     pub policy: Option<Arc<Policy>>,
+    /// Who approves calls that the policy asks about, next to the client.
+    pub approvals: ApprovalSettings,
     /// Isolate workers; 0 means one per core.
     pub workers: usize,
     /// Niceness of the workers' threads (Linux): how far they yield a core to other threads. A few steps are
@@ -112,6 +114,7 @@ impl Default for RuntimeConfig {
             results: None,
             read_only: false,
             policy: None,
+            approvals: ApprovalSettings::default(),
             workers: 0,
             niceness: 0,
             load: Capacity::default(),

@@ -3,7 +3,7 @@
 //! known at the handshake.
 
 use super::callers::{Callers, RequestKind};
-use crate::run::client::{Offered, ServedClient};
+use crate::run::client::{CallingClient, Offered, ServedClient};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -162,6 +162,17 @@ impl ClientFeatures {
             },
             // `self` owns the sender, so it cannot be closed.
             Ok(Err(_)) | Err(_) => Offered::default(),
+        }
+    }
+
+    /// The client that can show a form for a run.
+    pub(crate) fn form_for(&self, run: Option<&CallingClient>) -> Option<Arc<dyn ServedClient>> {
+        if let Some(client) = run {
+            return client.asked.clone().filter(|_| client.offered.elicitation);
+        }
+        match &*self.0.borrow() {
+            Served::Client(offered, client) if offered.elicitation => Some(client.clone()),
+            _ => None,
         }
     }
 

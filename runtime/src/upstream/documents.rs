@@ -64,7 +64,7 @@ fn reasons_of_calls() {
             "The message names the rule of the policy: `ptc policy check` explains it ([policy](policy.md))."
         }
         CallFault::ApprovalUnavailable => {
-            "A person has to approve the call, and none can be asked ([approvals](policy.md))."
+            "A person has to approve the call, and none can be asked ([approvals](policy.md#who-is-asked))."
         }
     };
     let mut text = head(&["`:reason`", "what to do"]);

@@ -1,6 +1,8 @@
 //! Rules for calls (`--policy`): every front end asks them, and no spelling goes around them.
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
+mod approvals;
+
 use ptc_tests::binary::{eval, run_ptc, value};
 use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::{ConfigFile, Upstreams};
@@ -16,6 +18,11 @@ impl PolicyFile {
         let mut file = tempfile::Builder::new().prefix("policy").suffix(".toml").tempfile().unwrap();
         file.write_all(text.as_bytes()).unwrap();
         PolicyFile(file)
+    }
+
+    /// Replaces the text.
+    fn rewrite(&self, text: &str) {
+        std::fs::write(self.0.path(), text).unwrap();
     }
 
     fn path(&self) -> &str {

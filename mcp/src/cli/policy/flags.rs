@@ -1,10 +1,14 @@
 //! Flags of the policy: the files that say which calls may be made.
 
+use crate::cli::flags::limits::parser;
 use crate::cli::flags::variables;
 use crate::console::exit::Abort;
-use ptc_runtime::policy::{Policy, PolicyError};
+use ptc_runtime::files;
+use ptc_runtime::limits::Unit;
+use ptc_runtime::policy::{ApprovalFolder, ApprovalSettings, ApprovalWebhook, Policy, PolicyError};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Flags of the policy.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -13,6 +17,27 @@ pub struct PolicyFlags {
     /// approve; may be given several times, then the strictest file decides
     #[arg(long, value_name = "FILE")]
     policy: Vec<PathBuf>,
+    /// Calls that a person has to approve also wait for `ptc approvals`; without this, and without a client that can
+    /// show a form, they are refused at once
+    #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
+    approvals: Option<ApprovalsFlag>,
+    /// Address that is asked to approve calls: it gets a question as JSON by POST, and answers
+    /// `{"decision": "approve"}` or `{"decision": "deny"}` when a person has decided
+    #[arg(long, value_name = "URL")]
+    approval_webhook: Option<String>,
+    /// How long an approval counts that is not used [default: 10m]
+    #[arg(long, value_name = "TIME", value_parser = parser(Unit::Millis))]
+    approval_ttl: Option<u64>,
+    /// How long a call waits for its approval [default: 10m]
+    #[arg(long, value_name = "TIME", value_parser = parser(Unit::Millis))]
+    approval_timeout: Option<u64>,
+}
+
+/// `--approvals`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ApprovalsFlag {
+    Wait,
+    Client,
 }
 
 impl PolicyFlags {
@@ -23,6 +48,33 @@ impl PolicyFlags {
         }
         let paths = |text: &str| Ok(std::env::split_paths(text).collect::<Vec<_>>());
         Ok(variables::read("policy", paths)?.unwrap_or_default())
+    }
+
+    /// Who approves calls, next to the client.
+    pub fn approvals(&self) -> Result<ApprovalSettings, Abort> {
+        let millis = |given, flag| variables::given_or_read(given, flag, parser(Unit::Millis));
+        let mode = variables::given_or_read(self.approvals, "approvals", variables::word)?;
+        let folder = match mode {
+            Some(ApprovalsFlag::Wait) => {
+                let state = files::state_folder();
+                let missing =
+                    || Abort::usage("--approvals wait needs a state folder: set HOME or XDG_STATE_HOME");
+                Some(ApprovalFolder::below(&state.ok_or_else(missing)?))
+            }
+            Some(ApprovalsFlag::Client) | None => None,
+        };
+        let given = self.approval_webhook.clone();
+        let url = variables::given_or_read(given, "approval-webhook", variables::text)?;
+        let webhook = url.map(|url| ApprovalWebhook::new(&url)).transpose();
+        let standard = ApprovalSettings::default();
+        let ttl = millis(self.approval_ttl, "approval-ttl")?;
+        let timeout = millis(self.approval_timeout, "approval-timeout")?;
+        Ok(ApprovalSettings {
+            folder,
+            webhook: webhook.map_err(|why| Abort::usage(format!("--approval-webhook: {why}")))?,
+            ttl: ttl.map_or(standard.ttl, Duration::from_millis),
+            timeout: timeout.map_or(standard.timeout, Duration::from_millis),
+        })
     }
 
     /// The policy; `None`: there is none.

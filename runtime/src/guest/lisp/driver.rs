@@ -95,6 +95,10 @@ impl Execution {
         if let Some(client) = &options.client {
             guest.account.set_client(client.clone());
         }
+        if let Some(run) = &session {
+            let state = Arc::downgrade(&run.state);
+            guest.account.set_session(state);
+        }
         guest.account.set_origin(match options.origin {
             CallOrigin::Program if session.is_some() => CallOrigin::Session,
             origin => origin,

@@ -1,0 +1,115 @@
+//! The command `ptc approvals`, which shows calls that wait for a person, and answers them.
+
+use crate::cli::OutputFormat;
+use crate::console;
+use crate::console::exit::{Abort, Exit};
+use crate::redact::visible;
+use clap::Subcommand;
+use ptc_runtime::files;
+use ptc_runtime::policy::{ApprovalFolder, WaitingQuestion};
+use serde_json::json;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Arguments of `ptc approvals`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ptc approvals
+  ptc approvals show 3f2a
+  ptc approvals approve 3f2a
+
+Calls wait here under `--approvals wait`, of all servers of this user. ID may be its beginning.
+Exit codes: 0 done, 2 there is no such question.")]
+pub struct ApprovalsArgs {
+    #[command(subcommand)]
+    command: Option<ApprovalsCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+enum ApprovalsCommand {
+    /// Show the calls that wait
+    List {
+        /// How to write the list
+        #[arg(long, value_enum, default_value_t)]
+        output: OutputFormat,
+    },
+    /// Show the whole question
+    Show {
+        /// Which question
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// Let the call be made, once
+    Approve {
+        /// Which question
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// Refuse the call
+    Deny {
+        /// Which question
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+}
+
+/// Characters of an id in the list.
+const SHORT: usize = 8;
+
+/// Runs the command.
+pub fn run(args: &ApprovalsArgs) -> Result<Exit, Abort> {
+    let state = files::state_folder();
+    let state = state.ok_or_else(|| Abort::usage("there is no state folder: set HOME or XDG_STATE_HOME"))?;
+    let folder = ApprovalFolder::new(ApprovalFolder::below(&state));
+    match &args.command {
+        None => list(&folder, OutputFormat::Text),
+        Some(ApprovalsCommand::List { output }) => list(&folder, *output),
+        Some(ApprovalsCommand::Show { id }) => {
+            console::write_line(&visible(&find(&folder, id)?.text))?;
+            Ok(Exit::Ok)
+        }
+        Some(ApprovalsCommand::Approve { id }) => answer(&folder, id, true),
+        Some(ApprovalsCommand::Deny { id }) => answer(&folder, id, false),
+    }
+}
+
+fn list(folder: &ApprovalFolder, output: OutputFormat) -> Result<Exit, Abort> {
+    let waiting = folder.waiting()?;
+    if output == OutputFormat::Json {
+        console::write_json(&json!({ "waiting": waiting }))?;
+        return Ok(Exit::Ok);
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let mut text = String::new();
+    for question in &waiting {
+        let WaitingQuestion { id, call, calls, asked, text: whole, .. } = question;
+        let calls = if *calls > 1 { format!(" ({calls} calls)") } else { String::new() };
+        let arguments = whole.lines().nth(1).unwrap_or_default();
+        let id = id.get(..SHORT).unwrap_or(id);
+        text +=
+            &format!("{id}  {call}{calls}  {} s ago  {}\n", now.saturating_sub(*asked), visible(arguments));
+    }
+    if waiting.is_empty() {
+        text += "no call waits\n";
+    }
+    console::write(&text)?;
+    Ok(Exit::Ok)
+}
+
+/// The question with this id, or the only one that begins with it.
+fn find(folder: &ApprovalFolder, id: &str) -> Result<WaitingQuestion, Abort> {
+    let mut waiting = folder.waiting()?;
+    waiting.retain(|question| question.id.starts_with(id));
+    match waiting.len() {
+        1 => Ok(waiting.remove(0)),
+        0 => Err(Abort::usage(format!("no question {id} waits; `ptc approvals` lists them"))),
+        many => Err(Abort::usage(format!("{many} questions begin with {id:?}: give more of the id"))),
+    }
+}
+
+fn answer(folder: &ApprovalFolder, id: &str, approve: bool) -> Result<Exit, Abort> {
+    let question = find(folder, id)?;
+    folder.answer(&question, approve, "ptc approvals")?;
+    let done = if approve { "approved" } else { "denied" };
+    console::write_line(&format!("{done}: {}", question.call))?;
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,251 @@
+//! Asks a person about calls, and remembers answers for as long as their rules say.
+//!
+//! An answer is bound to one call: run, server, tool, digest of the arguments, digest of the tool's text, version of the
+//! policy. It is used once. Questions of one run that are alike (same tool, same rule) and come together are one question,
+//! whose text has the arguments of all of them.
+//!
+//! # Layout
+//! - this file: groups of questions, and who answers them; `question`: what is asked, and what the answer is bound to
+//! - `remembered`: answers that count for further calls
+//! - `client`: the form of a client; `folder`: `ptc approvals`; `webhook`: another service
+
+mod client;
+mod folder;
+mod question;
+mod remembered;
+mod webhook;
+
+pub use folder::{ApprovalFolder, WaitingQuestion};
+pub(in crate::policy) use question::Remember;
+pub(crate) use question::{AskedCall, Binding, Question};
+pub use webhook::ApprovalWebhook;
+
+use crate::run::account::RunAccount;
+use crate::run::client::ServedClient;
+use crate::sync::Locked;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use remembered::RememberedAnswers;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// How long a question waits for others that are alike: parallel branches ask at the same time.
+const GATHERED: Duration = Duration::from_millis(20);
+
+/// Most calls in one question, so that a person sees all of them.
+const MOST_IN_GROUP: usize = 50;
+
+/// Who answers questions, and for how long they wait.
+#[derive(Clone)]
+pub struct ApprovalSettings {
+    /// Where questions are listed for `ptc approvals`. `None`: they are not.
+    pub folder: Option<PathBuf>,
+    /// A service that answers.
+    pub webhook: Option<ApprovalWebhook>,
+    /// How long an answer counts that was not used.
+    pub ttl: Duration,
+    /// How long a question waits for its answer.
+    pub timeout: Duration,
+}
+
+impl Default for ApprovalSettings {
+    fn default() -> ApprovalSettings {
+        let ten_minutes = Duration::from_secs(600);
+        ApprovalSettings { folder: None, webhook: None, ttl: ten_minutes, timeout: ten_minutes }
+    }
+}
+
+/// What was said to a question: an approval, by whom; or none.
+type Said = Result<Arc<str>, ApprovalAnswer>;
+
+/// Why a call is not approved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ApprovalAnswer {
+    /// A person said no; who.
+    Denied(Arc<str>),
+    /// There is none to ask; why.
+    Unavailable(Arc<str>),
+}
+
+/// The answer to one call, to be used once.
+#[derive(Debug)]
+pub(crate) struct Approval {
+    pub(super) binding: Binding,
+    pub(super) by: Arc<str>,
+}
+
+/// The questions of a runtime.
+pub(crate) struct Approvals {
+    settings: ApprovalSettings,
+    groups: Mutex<Vec<Group>>,
+    remembered: RememberedAnswers,
+    waiting: AtomicU64,
+}
+
+/// Questions that are alike, before they are asked.
+struct Group {
+    run: Weak<RunAccount>,
+    subject: (Arc<str>, Arc<str>, Arc<str>),
+    members: Vec<(Question, oneshot::Sender<Said>)>,
+}
+
+/// Counts a question while it waits.
+struct Counted<'a>(&'a AtomicU64);
+
+impl<'a> Counted<'a> {
+    fn new(waiting: &'a AtomicU64) -> Counted<'a> {
+        waiting.fetch_add(1, Ordering::Relaxed);
+        Counted(waiting)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Approvals {
+    pub(crate) fn new(settings: ApprovalSettings) -> Approvals {
+        let (groups, remembered) = (Mutex::default(), RememberedAnswers::default());
+        Approvals { settings, groups, remembered, waiting: AtomicU64::new(0) }
+    }
+
+    /// Calls that wait for a person.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Answers that count for further calls.
+    pub(super) fn remembered(&self) -> &RememberedAnswers {
+        &self.remembered
+    }
+
+    /// Asks about a call. Dropping the future withdraws the question.
+    ///
+    /// # Errors
+    /// The answer, if it is no approval.
+    pub(crate) async fn ask(
+        &self,
+        run: &Arc<RunAccount>,
+        question: Question,
+        client: Option<Arc<dyn ServedClient>>,
+    ) -> Result<Approval, ApprovalAnswer> {
+        if client.is_none() && self.settings.folder.is_none() && self.settings.webhook.is_none() {
+            return Err(ApprovalAnswer::Unavailable(
+                "no client can be asked, and neither --approvals wait nor --approval-webhook is given".into(),
+            ));
+        }
+        let _counted = Counted::new(&self.waiting);
+        let (binding, rule, remember) = (question.binding.clone(), question.rule.clone(), question.remember);
+        let answer = loop {
+            match self.join(run, &question) {
+                Joined::Leader(answer) => {
+                    tokio::time::sleep(GATHERED).await;
+                    let members = self.close(run, &question);
+                    let questions: Vec<&Question> = members.iter().map(|(question, _)| question).collect();
+                    let said = self.put(&questions, client.clone()).await;
+                    for (_, sender) in members {
+                        // A call that has ended meanwhile needs no answer.
+                        let _ = sender.send(said.clone());
+                    }
+                    drop(answer);
+                    break said;
+                }
+                // A leader that was cancelled gives no answer; the next one asks.
+                Joined::Member(answer) => {
+                    if let Ok(said) = answer.await {
+                        break said;
+                    }
+                }
+            }
+        };
+        let by = answer?;
+        self.remembered.add(run, &binding, &rule, remember, &by);
+        Ok(Approval { binding, by })
+    }
+
+    /// Adds a question to the group of its kind. The first one leads it.
+    fn join(&self, run: &Arc<RunAccount>, question: &Question) -> Joined {
+        let (sender, answer) = oneshot::channel();
+        let subject = question.kind();
+        let mut groups = self.groups.locked();
+        groups.retain(|group| group.run.strong_count() > 0);
+        let alike = groups.iter_mut().find(|group| {
+            std::ptr::eq(group.run.as_ptr(), Arc::as_ptr(run))
+                && group.subject == subject
+                && group.members.len() < MOST_IN_GROUP
+                // Without a leader that listens the group is dead.
+                && group.members.first().is_some_and(|(_, leader)| !leader.is_closed())
+        });
+        match alike {
+            Some(group) => {
+                group.members.push((question.clone(), sender));
+                Joined::Member(answer)
+            }
+            None => {
+                groups.push(Group {
+                    run: Arc::downgrade(run),
+                    subject,
+                    members: vec![(question.clone(), sender)],
+                });
+                Joined::Leader(answer)
+            }
+        }
+    }
+
+    /// Takes the group that a question leads.
+    fn close(&self, run: &Arc<RunAccount>, leader: &Question) -> Vec<(Question, oneshot::Sender<Said>)> {
+        let mut groups = self.groups.locked();
+        let led = groups.iter().position(|group| {
+            std::ptr::eq(group.run.as_ptr(), Arc::as_ptr(run))
+                && group.members.first().is_some_and(|(first, _)| first.id == leader.id)
+        });
+        led.map(|at| groups.swap_remove(at).members).unwrap_or_default()
+    }
+
+    /// Puts a question to everybody who may answer; the first answer counts.
+    async fn put(&self, questions: &[&Question], client: Option<Arc<dyn ServedClient>>) -> Said {
+        let mut asked: FuturesUnordered<BoxFuture<'_, Said>> = FuturesUnordered::new();
+        if let Some(client) = client {
+            asked.push(Box::pin(client::ask(client, questions)));
+        }
+        if let Some(webhook) = &self.settings.webhook {
+            asked.push(Box::pin(webhook.ask(questions)));
+        }
+        if let Some(folder) = &self.settings.folder {
+            let folder = ApprovalFolder::new(folder.clone());
+            asked.push(Box::pin(folder.ask(questions, self.settings.ttl, self.settings.timeout)));
+        }
+        let answered = async {
+            let mut why: Arc<str> = "there is none to ask".into();
+            while let Some(said) = asked.next().await {
+                match said {
+                    Err(ApprovalAnswer::Unavailable(reason)) => why = reason,
+                    said => return said,
+                }
+            }
+            Err(ApprovalAnswer::Unavailable(why))
+        };
+        match tokio::time::timeout(self.settings.timeout, answered).await {
+            Ok(said) => said,
+            Err(_) => {
+                let seconds = self.settings.timeout.as_secs();
+                let why = format!("no answer within {seconds} s (--approval-timeout)");
+                Err(ApprovalAnswer::Unavailable(why.into()))
+            }
+        }
+    }
+}
+
+/// The place of a question in its group.
+enum Joined {
+    /// It is asked, for all of the group.
+    Leader(oneshot::Receiver<Said>),
+    /// Its leader asks.
+    Member(oneshot::Receiver<Said>),
+}

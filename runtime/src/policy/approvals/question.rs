@@ -1,0 +1,198 @@
+//! What a person is asked about a call, and what the answer is bound to.
+
+use crate::secrets::SecretRegistry;
+use crate::tools::visible::{literal, visible};
+use crate::tools::{CallTarget, UpstreamTool};
+use ring::digest::{SHA256, digest};
+use serde::Deserialize;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// Bytes of arguments that are shown in full.
+const SHOWN: usize = 2_048;
+
+/// The same, of each of several calls.
+const SHOWN_OF_MANY: usize = 300;
+
+/// Bytes of a server's description that are shown.
+const DESCRIPTION: usize = 300;
+
+/// For how long an answer counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::policy) enum Remember {
+    /// For the call.
+    #[default]
+    Call,
+    /// For calls of the run with the same arguments.
+    Args,
+    /// For calls of the run of the same tool.
+    Tool,
+    /// For all calls of the run that the rule asks about.
+    Run,
+    /// For all calls of the session that the rule asks about.
+    Session,
+}
+
+/// What an answer is bound to, next to its run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Binding {
+    server: Arc<str>,
+    /// A tool; otherwise a list, a resource or a prompt.
+    is_tool: bool,
+    label: Arc<str>,
+    /// SHA-256 of the arguments as they are sent, with the address of a resource or the name of a prompt.
+    arguments: [u8; 32],
+    /// SHA-256 of the text of the tool.
+    tool: [u8; 32],
+    /// Version of the policy.
+    policy: u64,
+}
+
+impl Binding {
+    pub(crate) fn new(
+        server: &str,
+        target: &CallTarget,
+        tool: &UpstreamTool,
+        arguments: &str,
+        policy: u64,
+    ) -> Binding {
+        let subject = target.subject().unwrap_or_default();
+        Binding {
+            server: server.into(),
+            is_tool: matches!(target, CallTarget::Tool(_)),
+            label: target.shared_label(),
+            // The length keeps the two apart.
+            arguments: sha256(format!("{}\n{subject}\n{arguments}", subject.len()).as_bytes()),
+            tool: sha256(&serde_json::to_vec(tool).unwrap_or_default()),
+            policy,
+        }
+    }
+
+    /// Version of the policy.
+    pub(super) fn policy(&self) -> u64 {
+        self.policy
+    }
+
+    /// The same call, whatever its arguments.
+    pub(super) fn without_arguments(&self) -> Binding {
+        Binding { arguments: [0; 32], ..self.clone() }
+    }
+}
+
+fn sha256(bytes: &[u8]) -> [u8; 32] {
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest(&SHA256, bytes).as_ref());
+    hash
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// A question about one call.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    /// Unpredictable.
+    pub(super) id: Arc<str>,
+    pub(super) binding: Binding,
+    /// The rule that asks.
+    pub(super) rule: Arc<str>,
+    pub(super) remember: Remember,
+    effect: &'static str,
+    /// Who makes the call.
+    asker: String,
+    /// The server's text about the tool.
+    description: Option<String>,
+    /// Without secrets.
+    arguments: String,
+}
+
+/// What is known about a call that is to be asked about.
+pub(crate) struct AskedCall<'c> {
+    pub(crate) binding: Binding,
+    pub(crate) rule: Arc<str>,
+    pub(crate) remember: Remember,
+    pub(crate) effect: &'static str,
+    pub(crate) asker: String,
+    pub(crate) target: &'c CallTarget,
+    pub(crate) tool: &'c UpstreamTool,
+    pub(crate) arguments: &'c str,
+}
+
+impl Question {
+    pub(crate) fn new(call: AskedCall<'_>, secrets: &SecretRegistry) -> Question {
+        let AskedCall { binding, rule, remember, effect, asker, target, tool, arguments } = call;
+        let id = format!("{:016x}{:016x}", crate::files::random(), crate::files::random());
+        let mut shown = secrets.scrub(arguments).into_owned();
+        if let CallTarget::Resource(subject) | CallTarget::Prompt(subject) = target {
+            shown = format!("{} {shown}", literal(&secrets.scrub(subject)));
+        }
+        let description = tool.about().map(|text| secrets.scrub(text).into_owned());
+        Question { id: id.into(), binding, rule, remember, effect, asker, description, arguments: shown }
+    }
+
+    /// What it has in common with questions that are alike.
+    pub(super) fn kind(&self) -> (Arc<str>, Arc<str>, Arc<str>) {
+        (self.binding.server.clone(), self.binding.label.clone(), self.rule.clone())
+    }
+
+    /// `server/tool`.
+    pub(super) fn name(&self) -> String {
+        visible(&format!("{}/{}", self.binding.server, self.binding.label)).replace('\n', "\\u000a")
+    }
+
+    /// What an answer in a file or of a service has to repeat.
+    pub(super) fn digest(&self) -> String {
+        hex(&self.binding.arguments)
+    }
+
+    /// The arguments in full, or their beginning with size and digest.
+    pub(super) fn shown_arguments(&self, most: usize) -> String {
+        let text = visible(&self.arguments).replace('\n', " ");
+        if text.len() <= most {
+            return text;
+        }
+        let mut end = most;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        format!("{} … ({} bytes in all, SHA-256 {})", &text[..end], text.len(), self.digest())
+    }
+}
+
+/// The text of a question about calls that are alike.
+pub(super) fn text(questions: &[&Question]) -> String {
+    let Some(first) = questions.first() else { return String::new() };
+    let name = first.name();
+    let mut text = match questions.len() {
+        1 => format!("May ptc call {name} ({})?\narguments: {}", first.effect, first.shown_arguments(SHOWN)),
+        many => {
+            let mut text = format!("May ptc make {many} calls of {name} ({})?", first.effect);
+            for (at, question) in questions.iter().enumerate() {
+                let _ = write!(text, "\n{}. {}", at + 1, question.shown_arguments(SHOWN_OF_MANY));
+            }
+            text
+        }
+    };
+    let _ = write!(text, "\nasked by: {}\nrule: {}", first.asker, first.rule);
+    if let Some(description) = &first.description {
+        let cut: String = description.chars().take(DESCRIPTION).collect();
+        let _ = write!(text, "\nthe server says of it: {}", literal(&cut));
+    }
+    let more = match first.remember {
+        Remember::Call => None,
+        Remember::Args => Some("for calls of this run with the same arguments"),
+        Remember::Tool => Some("for all calls of this tool in this run"),
+        Remember::Run => Some("for all calls of this rule in this run"),
+        Remember::Session => Some("for all calls of this rule in this session"),
+    };
+    if let Some(more) = more {
+        let _ = write!(text, "\nThe answer counts {more}.");
+    }
+    text
+}
