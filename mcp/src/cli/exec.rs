@@ -51,7 +51,7 @@ pub async fn run(args: ExecArgs) -> Result<Exit, Abort> {
         booted.runtime.shutdown().await;
         return Err(Abort::usage(clash.to_string()));
     }
-    let engine = args.python.engine(&limits).await?;
+    let engine = args.python.engine(&limits, u64::MAX).await?;
     let script = Script { code: code.into(), output_bytes: limits.output_bytes };
     let run = ScriptRun { engine, broker: booted.runtime.broker().clone(), functions, script, permit: None };
     let outcome = booted.runtime.run_guest(limits.limits, run.guest()).await;

@@ -4,6 +4,7 @@
 mod endings;
 mod held;
 mod hostile_lines;
+mod memory;
 
 use ptc_tests::processes::{command_line, descendants, eventually, signal};
 use ptc_tests::scripts::{

@@ -114,7 +114,13 @@ pub async fn engine(name: &str) -> io::Result<Arc<dyn Engine>> {
     if name != "cpython" {
         return Err(io::Error::other(format!("there is no engine {name}")));
     }
-    let options = Options { python: "python3".into(), jail: true, memory_bytes: MEMORY, cpu_seconds: 600 };
+    let options = Options {
+        python: "python3".into(),
+        jail: true,
+        memory_bytes: MEMORY,
+        total_bytes: u64::MAX,
+        cpu_seconds: 600,
+    };
     Ok(Arc::new(CPython::start(options).await.map_err(io::Error::other)?))
 }
 

@@ -132,16 +132,17 @@ impl PythonFlags {
         let limits = self
             .with_programs(Limits::default(), ScriptSettings::default())
             .map_err(|abort| abort.message)?;
-        let ChosenEngine { engine, instead_of } = self.choose(&limits).await?;
+        let ChosenEngine { engine, instead_of } = self.choose(&limits, u64::MAX).await?;
         let why = instead_of.map(|why| format!("; not CPython: {why}")).unwrap_or_default();
         Ok(engine.describe() + &why)
     }
 
-    async fn cpython(&self, limits: &ScriptLimits) -> Result<Arc<dyn Engine>, String> {
+    async fn cpython(&self, limits: &ScriptLimits, total_bytes: u64) -> Result<Arc<dyn Engine>, String> {
         let options = Options {
             python: self.python.clone(),
             jail: !self.python_unsandboxed,
             memory_bytes: limits.process_bytes,
+            total_bytes,
             // The kernel counts whole seconds. One more lets the wall clock end a script first.
             cpu_seconds: limits.limits.timeout_ms / 1_000 + 1,
         };
@@ -161,12 +162,12 @@ impl PythonFlags {
             .to_owned())
     }
 
-    async fn choose(&self, limits: &ScriptLimits) -> Result<ChosenEngine, String> {
+    async fn choose(&self, limits: &ScriptLimits, total_bytes: u64) -> Result<ChosenEngine, String> {
         let chosen = |engine| ChosenEngine { engine, instead_of: None };
         match self.python_engine {
-            EngineChoice::Cpython => self.cpython(limits).await.map(chosen),
+            EngineChoice::Cpython => self.cpython(limits, total_bytes).await.map(chosen),
             EngineChoice::Monty => PythonFlags::monty(limits).map(chosen),
-            EngineChoice::Auto => match self.cpython(limits).await {
+            EngineChoice::Auto => match self.cpython(limits, total_bytes).await {
                 Ok(engine) => Ok(chosen(engine)),
                 Err(why) => match PythonFlags::monty(limits) {
                     Ok(engine) => Ok(ChosenEngine { engine, instead_of: Some(why) }),
@@ -176,10 +177,10 @@ impl PythonFlags {
         }
     }
 
-    /// Starts the engine.
-    pub async fn engine(&self, limits: &ScriptLimits) -> Result<Arc<dyn Engine>, Abort> {
+    /// Starts the engine; `total_bytes` bounds the memory of all script processes together.
+    pub async fn engine(&self, limits: &ScriptLimits, total_bytes: u64) -> Result<Arc<dyn Engine>, Abort> {
         let refused = |why: String| Abort::usage(format!("Python scripts cannot be run: {why}; {REMEDY}"));
-        let ChosenEngine { engine, instead_of } = self.choose(limits).await.map_err(refused)?;
+        let ChosenEngine { engine, instead_of } = self.choose(limits, total_bytes).await.map_err(refused)?;
         if let Some(why) = instead_of {
             tracing::warn!("Python scripts run by monty, which has a subset of Python, since {why}");
         }

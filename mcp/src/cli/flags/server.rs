@@ -13,7 +13,7 @@ limit_table! {
     /// of them for the client to be read on.
     suspended: Count = 1_024, "max-suspended", "waits";
     /// Memory that programs may hold together: half of the machine's. Without any left one of them goes on, and the
-    /// others wait.
+    /// others wait. Processes of scripts, of sessions too, may hold as much again; beyond it the largest is ended.
     total_bytes: Bytes = half_of_ram().unwrap_or(u64::MAX), "max-total-memory", "waits";
     /// Calls of clients without a handshake (2026-07-28) that wait until their clients have answered what servers ask. A
     /// server that asks beyond them gets the answer that no client can be asked.

@@ -122,7 +122,7 @@ impl<'a> ServerBuilder<'a> {
     async fn scripts(&self) -> Result<ScriptParts, Abort> {
         let (args, booted) = (self.args, &self.launched.booted);
         let limits = args.python.limits(&args.limits, booted.has_upstreams, booted.execution)?;
-        let engine = args.python.engine(&limits).await?;
+        let engine = args.python.engine(&limits, self.settings.total_bytes()).await?;
         let sessions = if args.sessions.wants_tools()? { Some(args.sessions.bounds()?.0) } else { None };
         Ok(ScriptParts { engine, limits, sessions })
     }

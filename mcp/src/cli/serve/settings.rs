@@ -44,6 +44,11 @@ impl Settings {
         whole(self.limits.frame_bytes.max(1))
     }
 
+    /// Bytes that programs may hold together, and script processes as many again.
+    pub(super) fn total_bytes(&self) -> u64 {
+        self.limits.total_bytes
+    }
+
     /// How much the runtime runs at once.
     pub(super) fn capacity(&self) -> Capacity {
         Capacity { running: whole(self.limits.running), total_bytes: self.limits.total_bytes }

@@ -7,11 +7,12 @@
 //!
 //! # Layout
 //! - [`CPython`]: starts the warm process, again when it is lost
-//! - `zygote`: the warm process: forking, killing, exit statuses; `control`: its orders
+//! - `zygote`: the warm process: forking, killing, exit statuses; `control`: its orders; `memory`: what scripts hold
 //! - `jail.py`, `zygote.py`, `program.py`, `results.py`, `main.py`: the program of the warm process, in this
 //!   order as one text
 
 mod control;
+mod memory;
 mod zygote;
 
 use super::conversation::{self, ScriptEnd};
@@ -19,6 +20,7 @@ use super::{Engine, Namespace, Script, ScriptOutput};
 use crate::host::Host;
 use crate::output;
 use async_trait::async_trait;
+use memory::SharedTotal;
 use ptc_runtime::outcome::Failure;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,6 +37,8 @@ pub struct Options {
     pub jail: bool,
     /// Bytes of memory that a script may use beyond those of the interpreter.
     pub memory_bytes: u64,
+    /// Bytes of memory that all script processes may use together.
+    pub total_bytes: u64,
     /// Seconds of processor time.
     pub cpu_seconds: u64,
 }
@@ -43,6 +47,7 @@ pub struct Options {
 pub struct CPython {
     options: Options,
     description: String,
+    total: Arc<SharedTotal>,
     /// `None` until it is needed.
     zygote: Mutex<Option<Arc<Zygote>>>,
 }
@@ -53,11 +58,12 @@ impl CPython {
     /// # Errors
     /// One line: no such Python, a version that is too old, or the layer of the jail that cannot be enforced.
     pub async fn start(options: Options) -> Result<CPython, String> {
-        let zygote = Zygote::start(&options).await?;
+        let total = Arc::new(SharedTotal::new(options.total_bytes));
+        let zygote = Zygote::start(&options, total.clone()).await?;
         let Ready { version, layers } = zygote.ready();
         let isolation = if layers.is_empty() { "without a jail".to_owned() } else { layers.join(", ") };
         let description = format!("CPython {version}, {isolation}");
-        Ok(CPython { options, description, zygote: Mutex::new(Some(Arc::new(zygote))) })
+        Ok(CPython { options, description, total, zygote: Mutex::new(Some(Arc::new(zygote))) })
     }
 
     async fn zygote(&self) -> Result<Arc<Zygote>, Failure> {
@@ -65,7 +71,8 @@ impl CPython {
         if let Some(warm) = zygote.as_ref().filter(|warm| !warm.is_lost()) {
             return Ok(warm.clone());
         }
-        let new = Zygote::start(&self.options).await.map_err(|why| output::no_engine(&why))?;
+        let new =
+            Zygote::start(&self.options, self.total.clone()).await.map_err(|why| output::no_engine(&why))?;
         Ok(zygote.insert(Arc::new(new)).clone())
     }
 
@@ -85,7 +92,7 @@ impl Engine for CPython {
     /// forked from.
     fn for_other_owners(self: Arc<Self>) -> Arc<dyn Engine> {
         let (options, description) = (self.options.clone(), self.description.clone());
-        Arc::new(CPython { options, description, zygote: Mutex::default() })
+        Arc::new(CPython { options, description, total: self.total.clone(), zygote: Mutex::default() })
     }
 
     async fn run(&self, script: Script, host: Arc<Host>) -> Result<ScriptOutput, Failure> {

@@ -4,6 +4,7 @@
 
 use super::Options;
 use super::control::{Order, Orders};
+use super::memory::{self, MemoryWatch, SharedTotal};
 use crate::engine::filter::{self, ProcessKind};
 use crate::functions::Functions;
 use ptc_runtime::sync::Locked;
@@ -78,16 +79,26 @@ struct Control {
     scripts: Mutex<Scripts>,
     /// Notified when there are new orders.
     ordered: Notify,
+    /// Notified when a script may run, or when there will be none.
+    awake: Notify,
 }
 
 #[derive(Default)]
 struct Scripts {
     last: u64,
-    running: HashMap<u64, oneshot::Sender<i32>>,
+    running: HashMap<u64, Running>,
     orders: Orders,
     /// Version of the functions that were sent last.
     functions: Option<u64>,
     lost: bool,
+}
+
+/// A script that has not ended.
+struct Running {
+    /// Receives the exit status.
+    end: oneshot::Sender<i32>,
+    /// Whether its process is stopped, so that its memory cannot grow.
+    is_paused: bool,
 }
 
 /// The process of one script. Dropping it ends the process.
@@ -99,7 +110,7 @@ pub(super) struct Process {
 
 impl Zygote {
     /// Starts the process and waits until it can fork.
-    pub(super) async fn start(options: &Options) -> Result<Zygote, String> {
+    pub(super) async fn start(options: &Options, total: Arc<SharedTotal>) -> Result<Zygote, String> {
         let failed = |error: io::Error| format!("python: {error}");
         let filter = filter::bytes(ProcessKind::Script)?;
         let (ours, theirs) = StdStream::pair().map_err(failed)?;
@@ -127,9 +138,15 @@ impl Zygote {
             Some(Message::Refused(why)) => return Err(format!("scripts cannot be jailed here: {why}")),
             _ => return Err("python ended at its start (3.10 or later is needed)".to_owned()),
         };
-        let control = Arc::new(Control { scripts: Mutex::default(), ordered: Notify::new() });
+        let control =
+            Arc::new(Control { scripts: Mutex::default(), ordered: Notify::new(), awake: Notify::new() });
         tasks::spawn(TaskOwner::Connection, control.clone().listen(lines));
         tasks::spawn(TaskOwner::Connection, control.clone().order(writer));
+        if let Some(id) = process.id() {
+            let (is_jailed, each) = (options.jail, options.memory_bytes);
+            let watch = MemoryWatch { started: id, is_jailed, each, total, counted: 0 };
+            tasks::spawn(TaskOwner::Connection, control.clone().watch(watch));
+        }
         Ok(Zygote { ready, control, process })
     }
 
@@ -161,10 +178,11 @@ impl Zygote {
         }
         scripts.last += 1;
         let number = scripts.last;
-        scripts.running.insert(number, sender);
+        scripts.running.insert(number, Running { end: sender, is_paused: false });
         scripts.orders.put(Order::Run(number, theirs.into()));
         drop(scripts);
         self.control.ordered.notify_one();
+        self.control.awake.notify_one();
         Ok((Process { number, end: Some(end), control: self.control.clone() }, channel))
     }
 }
@@ -193,9 +211,9 @@ impl Control {
     async fn listen(self: Arc<Control>, mut lines: BufReader<OwnedReadHalf>) {
         while let Some(message) = receive(&mut lines).await {
             if let Message::Ended { ended, status } = message
-                && let Some(waiting) = self.scripts().running.remove(&ended)
+                && let Some(script) = self.scripts().running.remove(&ended)
             {
-                let _ = waiting.send(status);
+                let _ = script.end.send(status);
             }
         }
         self.lose();
@@ -219,14 +237,32 @@ impl Control {
         }
     }
 
+    /// Enforces the limits of memory while scripts run.
+    async fn watch(self: Arc<Control>, mut watch: MemoryWatch) {
+        loop {
+            let (is_lost, may_grow) = {
+                let scripts = self.scripts();
+                (scripts.lost, scripts.running.values().any(|script| !script.is_paused))
+            };
+            if is_lost {
+                return;
+            }
+            if !may_grow {
+                self.awake.notified().await;
+            }
+            tokio::time::sleep(memory::INTERVAL).await;
+            watch.enforce();
+        }
+    }
+
     fn end(&self, number: u64) {
         let mut scripts = self.scripts();
         if !scripts.running.contains_key(&number) {
             return;
         }
         if scripts.orders.withdraw(number) {
-            if let Some(waiting) = scripts.running.remove(&number) {
-                let _ = waiting.send(KILLED);
+            if let Some(script) = scripts.running.remove(&number) {
+                let _ = script.end.send(KILLED);
             }
             return;
         }
@@ -235,9 +271,16 @@ impl Control {
         self.ordered.notify_one();
     }
 
-    fn put(&self, order: Order) {
-        self.scripts().orders.put(order);
+    /// Stops a script, or lets it run again.
+    fn set_paused(&self, number: u64, is_paused: bool) {
+        let mut scripts = self.scripts();
+        if let Some(script) = scripts.running.get_mut(&number) {
+            script.is_paused = is_paused;
+        }
+        scripts.orders.put(if is_paused { Order::Pause(number) } else { Order::Resume(number) });
+        drop(scripts);
         self.ordered.notify_one();
+        self.awake.notify_one();
     }
 
     fn lose(&self) {
@@ -247,18 +290,19 @@ impl Control {
         scripts.orders = Orders::default();
         drop(scripts);
         self.ordered.notify_one();
+        self.awake.notify_one();
     }
 }
 
 impl Process {
     /// Stops the process until it is resumed, including threads that the scripts left behind.
     pub(super) fn pause(&self) {
-        self.control.put(Order::Pause(self.number));
+        self.control.set_paused(self.number, true);
     }
 
     /// Lets the process run again.
     pub(super) fn resume(&self) {
-        self.control.put(Order::Resume(self.number));
+        self.control.set_paused(self.number, false);
     }
 
     /// Waits for the end. Returns the exit status, or a negative number for a signal. `None` when the warm
