@@ -8,8 +8,11 @@ use super::flags::prelude::{NO_INVENTORY, PreludeFlags};
 use super::flags::source::context;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
+use crate::console::progress::ToolLine;
 use crate::tools::lisp_task::{SolvedTask, TaskRequest};
+use ptc_runtime::upstream::ProgressListener;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Arguments of `ptc task`.
 #[derive(Debug, clap::Args)]
@@ -74,10 +77,15 @@ pub async fn run(args: TaskArgs) -> Result<Exit, Abort> {
     };
     let limits = args.limits.limits(booted.has_upstreams)?;
     let tasks = args.tasks.tasks(&booted.runtime, limits, servers);
+    let line = ToolLine::on_terminal();
+    let listener = line.clone().map(|line| line as Arc<dyn ProgressListener>);
     let solved = match tasks {
-        Ok(tasks) => Ok(tasks.solve(&request, None, None).await),
+        Ok(tasks) => Ok(tasks.solve(&request, None, None, listener).await),
         Err(abort) => Err(abort),
     };
+    if let Some(line) = line {
+        line.finish();
+    }
     booted.runtime.shutdown().await;
     let SolvedTask { answer, is_ok, summary: _ } = solved?;
     match args.output {

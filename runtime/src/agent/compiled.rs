@@ -72,6 +72,7 @@ impl Agent {
             max_depth: self.limits.max_depth,
             trace: None,
             client: None,
+            progress: None,
         };
         let execution = ExecutionMode::Samples(samples.iter().map(Json::to_string).collect());
         let trace = AgentTrace::new();

@@ -57,7 +57,7 @@ pub use step::{
 
 use crate::guest::lisp::prelude::Prelude;
 use crate::host::{HostTool, schema_of};
-use crate::run::client::CallingClient;
+use crate::run::client::{CallingClient, ProgressListener};
 use crate::run::limits::Limits;
 use crate::run::trace::TraceContext;
 use crate::runtime::Runtime;
@@ -92,6 +92,7 @@ pub struct Agent {
     llm: Option<Arc<dyn Llm>>,
     trace: Option<TraceContext>,
     client: Option<CallingClient>,
+    progress: Option<Arc<dyn ProgressListener>>,
 }
 
 /// How an agent gets to its answer.
@@ -173,6 +174,7 @@ impl Agent {
             llm: None,
             trace: None,
             client: None,
+            progress: None,
         }
     }
 
@@ -273,6 +275,13 @@ impl Agent {
         self
     }
 
+    /// Receives the progress of tools that programs call. A child uses that of its topmost parent.
+    #[must_use]
+    pub fn progress(mut self, listener: Option<Arc<dyn ProgressListener>>) -> Agent {
+        self.progress = listener;
+        self
+    }
+
     /// The limits of one run.
     #[must_use]
     pub fn limits(mut self, limits: AgentLimits) -> Agent {
@@ -354,6 +363,7 @@ impl Agent {
                     max_depth,
                     trace: self.trace.clone(),
                     client: self.client.clone(),
+                    progress: self.progress.clone(),
                 };
                 let trace = AgentTrace::new();
                 self.run_in(environment, context, &trace).await;

@@ -8,8 +8,8 @@ use super::step::{AgentFailure, AgentReason, AgentTurn, AttemptKind, AttemptStat
 use super::trace::AgentTrace;
 use super::{Agent, AgentMode, check, prompt, reply};
 use crate::host::HostTool;
-use crate::run::client::CallingClient;
 use crate::run::client::asker::CallOrigin;
+use crate::run::client::{CallingClient, ProgressListener};
 use crate::run::limits::Limits;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Completion, Failure, Outcome, RenderedValue};
@@ -40,6 +40,8 @@ pub(super) struct AgentEnvironment {
     pub(super) trace: Option<TraceContext>,
     /// The client that upstreams may elicit from.
     pub(super) client: Option<CallingClient>,
+    /// Receives the progress of tools that programs call.
+    pub(super) progress: Option<Arc<dyn ProgressListener>>,
 }
 
 /// How the programs of a run are executed.
@@ -435,6 +437,7 @@ impl<'a> AgentRun<'a> {
             source_name: "program".into(),
             trace: self.environment.trace.clone(),
             client: self.environment.client.clone(),
+            progress: self.environment.progress.clone(),
             origin: CallOrigin::Agent,
             ..RunOptions::default()
         }

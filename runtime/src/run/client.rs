@@ -38,7 +38,7 @@ pub trait ServedClient: Send + Sync {
 }
 
 /// A step that a tool has reported while its call is under way (`notifications/progress`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ToolStep {
     /// The configured name of its server.
     pub server: Arc<str>,
@@ -46,11 +46,17 @@ pub struct ToolStep {
     pub subject: Arc<str>,
     /// What the server reports, as one short line without secrets: `3 of 10: Reading`.
     pub text: String,
+    /// How far the tool is.
+    pub progress: Option<f64>,
+    /// What `progress` is at the end, if that is known.
+    pub total: Option<f64>,
+    /// The server's own words in `text`.
+    pub message: Option<String>,
 }
 
 impl fmt::Display for ToolStep {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ToolStep { server, subject, text } = self;
+        let ToolStep { server, subject, text, .. } = self;
         write!(out, "{server}/{subject}: {text}")
     }
 }

@@ -1,11 +1,12 @@
 //! Options that a caller can set for one run.
 
-use super::client::CallingClient;
 use super::client::asker::CallOrigin;
+use super::client::{CallingClient, ProgressListener};
 use super::limits::Limits;
 use super::trace::TraceContext;
 use ptc_vm::print::TextLimit;
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Options of one run.
@@ -53,6 +54,8 @@ pub struct RunOptions {
     pub trace: Option<TraceContext>,
     /// The client that the run executes for; upstreams may elicit from it.
     pub client: Option<CallingClient>,
+    /// Receives the progress of tools that the run calls, if no watcher of the run does.
+    pub progress: Option<Arc<dyn ProgressListener>>,
     /// Where the calls of the program come from, for the policy. Those of sessions are known.
     pub origin: CallOrigin,
 }
@@ -90,6 +93,7 @@ impl Default for RunOptions {
             since: None,
             trace: None,
             client: None,
+            progress: None,
             origin: CallOrigin::Program,
         }
     }

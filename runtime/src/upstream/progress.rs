@@ -55,7 +55,9 @@ impl FollowedCalls {
     pub(super) fn deliver(&self, server: &Arc<str>, note: &ProgressNote) {
         let Some(call) = self.calls.locked().get(&note.token).cloned() else { return };
         let CallProgress { listener, subject, secrets } = call;
-        listener.stepped(ToolStep { server: server.clone(), subject, text: text(note, &secrets) });
+        let (message, progress, total) = (message(note, &secrets), note.progress, note.total);
+        let text = text(note, message.as_deref());
+        listener.stepped(ToolStep { server: server.clone(), subject, text, progress, total, message });
     }
 }
 
@@ -78,18 +80,23 @@ impl Drop for FollowedCall {
     }
 }
 
+/// The server's message as one short line without secrets.
+fn message(note: &ProgressNote, secrets: &SecretRegistry) -> Option<String> {
+    let message = note.message.as_deref().filter(|message| !message.trim().is_empty())?;
+    let message = shortened(message.trim(), READ);
+    Some(shortened(&visible_line(&secrets.scrub_cut(&message)), SHOWN).into_owned())
+}
+
 /// A step as text: `3 of 10: Reading`.
-fn text(note: &ProgressNote, secrets: &SecretRegistry) -> String {
+fn text(note: &ProgressNote, message: Option<&str>) -> String {
     let mut text = match (note.progress, note.total) {
         (Some(done), Some(total)) => format!("{} of {}", number(done), number(total)),
         (Some(done), None) => number(done),
         (None, _) => "working".to_owned(),
     };
-    if let Some(message) = note.message.as_deref().filter(|message| !message.trim().is_empty()) {
-        let message = shortened(message.trim(), READ);
-        let message = secrets.scrub_cut(&message);
+    if let Some(message) = message {
         text.push_str(": ");
-        text.push_str(&shortened(&visible_line(&message), SHOWN));
+        text.push_str(message);
     }
     text
 }
@@ -118,10 +125,10 @@ mod tests {
         ];
         for (progress, total, message, want) in table {
             let note = ProgressNote { token: 1, progress, total, message: message.map(str::to_owned) };
-            assert_eq!(text(&note, &secrets), want);
+            assert_eq!(text(&note, super::message(&note, &secrets).as_deref()), want);
         }
         let long =
             ProgressNote { token: 1, progress: Some(1.0), total: None, message: Some("x".repeat(1 << 20)) };
-        assert!(text(&long, &secrets).chars().count() < 210);
+        assert!(super::message(&long, &secrets).unwrap().chars().count() < 210);
     }
 }

@@ -1,6 +1,9 @@
 //! Answers requests of MCP with the work of one running server, so that another process can use it.
 
-use super::{CallResult, ErrorObject, ResultSink, ServerRequest, Upstream, UpstreamFault};
+use super::jsonrpc::message;
+use super::{
+    CallResult, ErrorObject, ProgressListener, ResultSink, ServerRequest, ToolStep, Upstream, UpstreamFault,
+};
 use crate::policy::Permitted;
 use crate::tools::{CallTarget, ListKind};
 use serde::Deserialize;
@@ -8,6 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc;
 
 /// The revision that the other process is greeted with.
 const REVISION: &str = "2025-11-25";
@@ -34,6 +38,39 @@ struct Params<'a> {
     uri: Option<String>,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Meta<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Meta<'a> {
+    #[serde(borrow, rename = "progressToken")]
+    token: Option<&'a RawValue>,
+}
+
+/// Sends the steps of a call to the other process.
+#[derive(Debug)]
+struct RelayedSteps {
+    /// JSON text of the other process's name for its request.
+    token: String,
+    messages: mpsc::Sender<Vec<u8>>,
+}
+
+impl ProgressListener for RelayedSteps {
+    fn stepped(&self, step: ToolStep) {
+        let ToolStep { progress, total, message, .. } = step;
+        let members = [
+            Some(format!("\"progressToken\":{}", self.token)),
+            progress.map(|progress| format!("\"progress\":{}", json!(progress))),
+            total.map(|total| format!("\"total\":{}", json!(total))),
+            message.map(|message| format!("\"message\":{}", json!(message))),
+        ];
+        let params = members.into_iter().flatten().collect::<Vec<_>>().join(",");
+        let message = message::notification(message::PROGRESS, Some(&format!("{{{params}}}")));
+        // The queue is full when the other process reads slowly. A later step says more.
+        let _ = self.messages.try_send(message.into_bytes());
+    }
 }
 
 impl ServerRelay {
@@ -41,28 +78,41 @@ impl ServerRelay {
         ServerRelay { upstream }
     }
 
-    /// The JSON text of a result. Dropping the future cancels a call.
+    /// The JSON text of a result. Dropping the future cancels a call. The progress of a call goes to `messages`, if the
+    /// request asks for it.
     ///
     /// # Errors
     /// The error of the server, or why there is no answer.
-    pub async fn answer(&self, method: &str, params: Option<&RawValue>) -> Result<Vec<u8>, ErrorObject> {
+    pub async fn answer(
+        &self,
+        method: &str,
+        params: Option<&RawValue>,
+        messages: &mpsc::Sender<Vec<u8>>,
+    ) -> Result<Vec<u8>, ErrorObject> {
         let params: Params<'_> = match params {
             Some(params) => {
                 serde_json::from_str(params.get()).map_err(|error| ErrorObject::about(error.to_string()))?
             }
             None => Params::default(),
         };
+        let steps = params.meta.token.map(|token| -> Arc<dyn ProgressListener> {
+            Arc::new(RelayedSteps { token: token.get().to_owned(), messages: messages.clone() })
+        });
         let list = |kind: ListKind| kind.parts().0 == method;
         match method {
             "initialize" => self.greet().await.map_err(failed),
             "ping" => Ok(b"{}".to_vec()),
             "tools/list" => Ok(self.tools()),
-            "tools/call" => self.call(CallTarget::Tool(name(&params.name)?), arguments(&params)).await,
-            "prompts/get" => self.call(CallTarget::Prompt(name(&params.name)?), arguments(&params)).await,
-            "resources/read" => self.call(CallTarget::Resource(name(&params.uri)?), String::new()).await,
+            "tools/call" => self.call(CallTarget::Tool(name(&params.name)?), arguments(&params), steps).await,
+            "prompts/get" => {
+                self.call(CallTarget::Prompt(name(&params.name)?), arguments(&params), steps).await
+            }
+            "resources/read" => {
+                self.call(CallTarget::Resource(name(&params.uri)?), String::new(), steps).await
+            }
             _ => match ListKind::ALL.into_iter().find(|kind| list(*kind)) {
                 Some(kind) => {
-                    let all = self.call(CallTarget::List(kind), String::new()).await?;
+                    let all = self.call(CallTarget::List(kind), String::new(), None).await?;
                     Ok([format!("{{\"{}\":", kind.parts().1).as_bytes(), &all, b"}"].concat())
                 }
                 None => Err(ErrorObject {
@@ -104,9 +154,15 @@ impl ServerRelay {
         json!({ "tools": tools }).to_string().into_bytes()
     }
 
-    async fn call(&self, target: CallTarget, arguments: String) -> Result<Vec<u8>, ErrorObject> {
+    async fn call(
+        &self,
+        target: CallTarget,
+        arguments: String,
+        progress: Option<Arc<dyn ProgressListener>>,
+    ) -> Result<Vec<u8>, ErrorObject> {
         let sink = ResultSink::Inline { max_bytes: RESULT_BYTES };
         let request = ServerRequest::new(Permitted::by_caller(), target, arguments.into(), PATIENCE, sink);
+        let request = ServerRequest { progress, ..request };
         let result: CallResult = self.upstream.call(request).await.map_err(failed)?;
         Ok(result.answer().bytes().to_vec())
     }

@@ -3,9 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
 
 use ptc_tests::binary::ptc;
+use ptc_tests::model::ModelServer;
 use ptc_tests::serve::Server;
 use ptc_tests::terminal::Terminal;
-use ptc_tests::upstreams::Upstreams;
+use ptc_tests::upstreams::{Upstreams, stdio};
 use ptc_tests::web::{
     SessionClient, WebServer, program, stateless_body, stateless_headers, stateless_params,
 };
@@ -174,4 +175,114 @@ fn a_step_is_one_line_without_control_characters() {
     let messages = until_answer(&mut server, id);
     assert_eq!(progress(&messages)[0].1, r"probe/echo: 1 of 1: a\u000ab\u001b[2J");
     assert_eq!(server.end(), Some(0));
+}
+
+/// A server of revision 2025-06-18 that names its variable `KEY` in each step.
+const OLD_SERVER: &str = r#"
+import json, os, sys
+def send(message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    method, params = message["method"], message.get("params", {})
+    if method == "initialize":
+        send({"id": message["id"], "result": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "old", "version": "1"}}})
+    elif method == "tools/list":
+        send({"id": message["id"], "result": {"tools": [{"name": "work", "inputSchema": {"type": "object"}}]}})
+    elif method == "tools/call":
+        token = params["_meta"]["progressToken"]
+        for step in range(1, 4):
+            send({"method": "notifications/progress", "params": {"progressToken": token, "progress": step,
+                "total": 3, "message": "with " + os.environ["KEY"]}})
+        send({"id": message["id"], "result": {"content": [{"type": "text", "text": "done"}]}})
+    else:
+        send({"id": message["id"], "error": {"code": -32601, "message": "no"}})
+"#;
+
+#[test]
+fn an_older_server_reports_too_and_no_step_has_a_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("old.py");
+    std::fs::write(&script, OLD_SERVER).unwrap();
+    let mut old = stdio("python3", &[script.to_str().unwrap()]);
+    old["env"] = json!({ "KEY": "${PTC_TEST_STEP_KEY}" });
+    let config = Upstreams::default().add("old", old).write();
+    let arguments: Vec<&str> = ["serve"].into_iter().chain(config.flags(&["--timeout", "120s"])).collect();
+    let mut command = ptc(&arguments);
+    command.env("PTC_TEST_STEP_KEY", "planted-key-8f3a91c2d4");
+    let mut server = Server::silent(command);
+    let text = r#"(:value (tool/call {:server "old" :tool "work"}))"#;
+    let id = server.begin("tools/call", stateless_params(followed(text), json!({})));
+    let messages = until_answer(&mut server, id);
+    let notes = progress(&messages);
+    for (step, note) in (1..=3).zip(&notes) {
+        assert!(note.1.starts_with(&format!("old/work: {step} of 3: with ")), "{notes:?}");
+        assert!(!note.1.contains("planted"), "{notes:?}");
+    }
+    assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn a_server_over_http_reports_too() {
+    let inner_config = Upstreams::probe().write();
+    let inner = WebServer::start(&inner_config.flags(&["--timeout", "120s"]));
+    let url = format!("http://{}/mcp", inner.address());
+    let config = Upstreams::default().add("inner", json!({ "transport": "mcp_http", "url": url })).write();
+    let mut server = Server::start(&config.flags(&["--timeout", "120s"]));
+    let inside = Value::String(steps(20)).to_string();
+    let text =
+        format!(r#"(:ok (tool/call {{:server "inner" :tool "lisp_eval" :args {{:program {inside}}}}}))"#);
+    let id = server.begin("tools/call", followed(&text));
+    let messages = until_answer(&mut server, id);
+    let notes = progress(&messages);
+    for step in 1..=20 {
+        let want = format!("inner/lisp_eval: {step}: probe/echo: {step} of 20");
+        assert!(notes.iter().any(|note| note.1 == want), "{want}: {notes:?}");
+    }
+    assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+#[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
+fn tools_of_scripts_report_too() {
+    let config = Upstreams::probe().write();
+    let mut server = Server::start(&config.flags(&["--tools", "execute_program", "--timeout", "120s"]));
+    let code = "print(await mcp__probe__echo(v=1, steps=30))";
+    let params = json!({ "name": "execute_program", "arguments": { "code": code }, "_meta": { "progressToken": "p" } });
+    let id = server.begin("tools/call", params);
+    assert_steps(&until_answer(&mut server, id), 30);
+    assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn a_terminal_shows_the_steps_of_the_programs_of_a_task() {
+    let config = Upstreams::probe().write();
+    // It never ends: another call would have to come.
+    let gather = r#"(return (:value (tool/call {:server "probe" :tool "gather" :args {:n 2 :steps 3}})))"#;
+    let model = ModelServer::with_programs(&[gather]);
+    let model_flags =
+        ["--agentic-model", "some-model", "--agentic-base-url", model.url(), "--agentic-allow-writes"];
+    let flags = config.flags(&model_flags);
+    let screen = Terminal::start(&ptc(&[&["task", "Gather."][..], &flags].concat()));
+    screen.until("the last step", |text| text.contains("probe/gather: 3 of 3"));
+}
+
+#[test]
+fn steps_come_through_the_servers_that_are_kept_running() {
+    let config = Upstreams::probe().write();
+    let state = tempfile::tempdir().unwrap();
+    let command = |words: &[&str]| {
+        let mut command = ptc(&[words, &config.flags(&[])].concat());
+        command.env("XDG_STATE_HOME", state.path()).env_remove("XDG_RUNTIME_DIR");
+        command
+    };
+    assert!(command(&["up"]).status().unwrap().success());
+    let screen = Terminal::start(&command(&["call", "probe/gather", "n=2", "steps=3", "say=Reading"]));
+    screen.until("the last step", |text| text.contains("probe/gather: 3 of 3: Reading"));
+    let mut down = ptc(&["down"]);
+    down.env("XDG_STATE_HOME", state.path()).env_remove("XDG_RUNTIME_DIR");
+    assert!(down.status().unwrap().success());
 }

@@ -247,7 +247,7 @@ fn begin(
     let (method, params) = (message.method, message.params.map(ToOwned::to_owned));
     let key = id.clone();
     let call = calls.spawn(async move {
-        let answer = answered(&id, relay.answer(&method, params.as_deref()).await);
+        let answer = answered(&id, relay.answer(&method, params.as_deref(), &answers).await);
         lock(&flights).remove(&id);
         let _ = answers.send(answer).await;
     });

@@ -11,6 +11,7 @@ use crate::cli::flags::python::{PythonFlags, REMEDY};
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
+use crate::redact;
 use ptc_runtime::ServerStatus;
 use ptc_runtime::config::{self, ServerEntry};
 use ptc_runtime::net::Url;
@@ -127,6 +128,11 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
     if is_readable && !entries.is_empty() {
         let prelude = args.preludes.prelude()?;
         let has_prelude = prelude.is_some();
+        if args.output == OutputFormat::Text && !redact::stderr_is_terminal() {
+            // A terminal has a progress line.
+            let names: Vec<&str> = entries.iter().map(|entry| &*entry.name).collect();
+            console::complain(&format!("starting {} …", names.join(", ")));
+        }
         match boot_with(&args.upstreams, prelude, Need::Check, 1).await {
             Ok(booted) => {
                 if has_prelude {

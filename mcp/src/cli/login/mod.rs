@@ -1,6 +1,6 @@
 //! The command `ptc login`, with which a person logs in at a server.
 //!
-//! - [`browser`]: whether and how a browser is opened.
+//! - `browser`: whether and how a browser is opened.
 
 mod browser;
 

@@ -12,10 +12,11 @@ use ptc_runtime::tools::text::one_line;
 /// Longest description, unless the whole catalog was requested. The inventory of a prelude is not included.
 pub const MAX_BYTES: usize = 2_040;
 
-const DISCOVERY_HINT: &str = "Find tools with (apropos \"words\"), (dir 'server), (doc 'server/tool). ";
+const DISCOVERY_HINT: &str = "Find tools with (apropos \"words\"), (dir 'server), (doc 'server/tool); \
+    (meta …) has the schemas. ";
 
-const PURPOSE_UPSTREAM: &str = "Runs one PTC-Lisp program (an eager, sandboxed subset of Clojure) beside \
-    the MCP servers below; only the value of its last form comes back.";
+const PURPOSE_UPSTREAM: &str = "Runs one PTC-Lisp program (eager, sandboxed Clojure subset) beside the MCP \
+    servers below; only the value of its last form comes back.";
 
 const PURPOSE_ALONE: &str = "Runs one PTC-Lisp program (an eager, sandboxed subset of Clojure) and returns \
     the value of its last form. Stateless: nothing survives the call. No tools are configured.";
@@ -44,7 +45,8 @@ pub fn description(facts: &Facts) -> String {
     text.push_str(LANGUAGE);
     let kilobytes = facts.profile.caps().result_bytes >> 10;
     text.push_str(&format!(
-        " Answers print as Clojure data (\"text\", {{:k 1}}, 2.0), cut at {kilobytes} KB with prints: return a summary."
+        " Definitions end with the program (sessions keep them). Answers print as Clojure data (\"a\", {{:k 2.0}}), \
+         cut at {kilobytes} KB with prints: return a summary."
     ));
     if !facts.catalog.is_empty() {
         push_catalog(&mut text, facts, of_prelude);
@@ -154,7 +156,7 @@ mod tests {
         let text = session_description(&facts(1, 2), "Runs one program in a session.");
         assert!(text.starts_with("Find tools with (apropos"), "{text}");
         assert!(
-            text.contains("Runs one program in a session.") && text.contains("(tool/call {:server"),
+            text.contains("Runs one program in a session.") && text.contains("(tool/call 'fs/read"),
             "{text}"
         );
         assert!(text.contains("\n  - tool_1 - Does something that takes a while to describe"), "{text}");
@@ -182,7 +184,7 @@ mod tests {
     fn with_upstreams_it_starts_with_the_discovery_hint_and_the_call_form() {
         let text = description(&facts(1, 1));
         assert!(text.starts_with("Find tools with (apropos"));
-        assert!(text.find("(tool/call {:server") < text.find("Numbers:"));
+        assert!(text.find("(tool/call 'fs/read") < text.find("/ gives"));
         assert!(text.contains("\n- server-0: A server. 1 tool."));
         assert!(!description(&facts(0, 0)).contains("tool/call"));
     }

@@ -33,7 +33,7 @@ use ptc_runtime::limits::Limits;
 use ptc_runtime::sync::Locked;
 use ptc_runtime::tasks::{self, TaskOwner};
 use ptc_runtime::trace::TraceContext;
-use ptc_runtime::upstream::CallingClient;
+use ptc_runtime::upstream::{CallingClient, ProgressListener};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
@@ -126,12 +126,14 @@ impl Tasks {
         request: &TaskRequest,
         trace: Option<TraceContext>,
         client: Option<CallingClient>,
+        progress: Option<Arc<dyn ProgressListener>>,
     ) -> SolvedTask {
         let mut agent = Agent::verbatim(request.mission())
             .limits(self.settings.agent)
             .program_limits(self.settings.programs)
             .trace(trace.clone())
-            .client(client);
+            .client(client)
+            .progress(progress);
         if let Some(prefix) = &self.settings.prefix {
             agent = agent.system_prefix(prefix);
         }
@@ -227,12 +229,12 @@ impl Tool for LispTask {
         let (tasks, trace, profile) = (self.0.clone(), call.trace.clone(), call.profile);
         Begun::Run(Job::new(0, move |mut reporter: Box<dyn Reporter>| -> Cancel {
             reporter.begun();
-            let client = reporter.caller();
+            let (client, progress) = (reporter.caller(), reporter.progress_listener());
             let (cancel, cancelled) = oneshot::channel::<()>();
             let shows_prelude = profile == Profile::Debug;
             tasks::spawn(TaskOwner::Run, async move {
                 let answer = tokio::select! {
-                    solved = tasks.solve(&request, trace, client) => solved_answer(solved, shows_prelude),
+                    solved = tasks.solve(&request, trace, client, progress) => solved_answer(solved, shows_prelude),
                     // A cancelled client expects no answer, and a sender that is dropped without a message
                     // does not cancel.
                     Ok(()) = cancelled => {

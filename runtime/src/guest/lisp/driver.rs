@@ -99,6 +99,9 @@ impl Execution {
             let state = Arc::downgrade(&run.state);
             guest.account.set_session(state);
         }
+        if let Some(listener) = &options.progress {
+            guest.account.set_progress_listener(listener.clone());
+        }
         guest.account.set_origin(match options.origin {
             CallOrigin::Program if session.is_some() => CallOrigin::Session,
             origin => origin,
