@@ -5,9 +5,11 @@ use common::entry;
 use common::programs::{failure, run, runtime_of, value};
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::outcome::{CallFault, CallStatus};
-use ptc_runtime::tools::{NameRule, ToolPattern, ToolPolicy};
+use ptc_runtime::policy::{NameRule, PinLock, PinMode, Pins, ToolPattern, ToolPolicy};
+use ptc_runtime::tools::{Catalog, SnapshotMode};
 use ptc_runtime::upstream::CallLimits;
 use ptc_runtime::{Runtime, RuntimeConfig, StartPolicy};
+use std::sync::Arc;
 
 fn patterns(texts: &[&str]) -> Vec<ToolPattern> {
     texts.iter().map(|text| ToolPattern::new(*text)).collect()
@@ -99,4 +101,25 @@ async fn a_server_has_its_own_timeout_and_response_cap() {
         })
         .collect();
     assert_eq!(reasons, [CallFault::Timeout, CallFault::ResponseTooLarge]);
+}
+
+#[tokio::test]
+async fn a_tool_that_a_server_adds_while_it_runs_is_not_the_pinned_one() {
+    let plain = runtime_of(vec![entry("fake", &[])], StartPolicy::All, 1).await;
+    let mut lock = PinLock::default();
+    lock.accept("fake", &plain.catalog().server("fake").unwrap().tools.as_ref().unwrap().listed());
+    let pins = Some(Arc::new(Pins { mode: PinMode::Enforce, lock }));
+    let (servers, snapshot) = (vec![entry("fake", &[])], Some(SnapshotMode::Live));
+    let config = RuntimeConfig { servers, pins, snapshot, workers: 1, ..RuntimeConfig::default() };
+    let runtime = Runtime::start(config).await.unwrap();
+    let mut changes = runtime.catalog_changes();
+    assert_eq!(value(&runtime, "(:ok (tool/call 'fake/add {:a 1 :b 2}))").await, "true");
+    assert_eq!(value(&runtime, "(:ok (tool/call 'fake/grow {}))").await, "true");
+    let is_refused = |catalog: &Arc<Catalog>| {
+        let tools = catalog.server("fake").and_then(|server| server.tools.clone());
+        tools.is_some_and(|tools| tools.refused().any(|name| name == "grown"))
+    };
+    changes.wait_for(is_refused).await.unwrap();
+    assert_eq!(value(&runtime, "(:reason (tool/call 'fake/grown {}))").await, ":tool_changed");
+    assert_eq!(value(&runtime, "(:ok (tool/call 'fake/add {:a 1 :b 2}))").await, "true");
 }

@@ -432,6 +432,7 @@ fn configuration(
         read_only: flags.read_only()?,
         policy: flags.policy.load()?,
         approvals: flags.policy.approvals()?,
+        pins: flags.policy.pins(&files)?,
         workers,
         preludes: prelude.into_iter().collect(),
         secrets: redact::secrets().clone(),

@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! - One file or folder a command: [`serve`], [`eval`], [`mod@exec`], [`task`], [`call`], [`batch`],
-//!   [`check`], [`disasm`], [`tools`], [`doctor`], [`policy`], [`approvals`], [`prelude`], [`demo`](mod@demo) for `ptc demo`;
+//!   [`check`], [`disasm`], [`tools`], [`doctor`], [`policy`], [`approvals`], [`pin`], [`prelude`], [`demo`](mod@demo) for `ptc demo`;
 //!   [`trace`] draws a recorded call; [`login`] at servers; [`repl`]; [`config`] with `add`, `remove` and `install`;
 //!   [`manual`] for
 //!   completions and man pages; `help`, the shape of `--help`.
@@ -31,6 +31,7 @@ pub mod flags;
 mod help;
 pub mod login;
 pub mod manual;
+pub mod pin;
 pub mod policy;
 pub mod prelude;
 mod reload;
@@ -131,6 +132,8 @@ enum Commands {
     Config(config::ConfigArgs),
     /// Check, document and test preludes: files that define namespaces for programs
     Prelude(prelude::PreludeArgs),
+    /// Show how tools differ from those that were reviewed, and accept them
+    Pin(pin::PinArgs),
     /// Approve or deny calls that wait for a person
     Approvals(approvals::ApprovalsArgs),
     /// Explain what a policy says of tools and programs
@@ -232,6 +235,7 @@ fn run(cli: Cli) -> Result<Exit, Abort> {
         Commands::Config(args) => config::run(&args),
         Commands::Completions(args) => manual::completions(&args, Cli::command()),
         Commands::Man(args) => manual::man(&args, Cli::command()),
+        Commands::Pin(args) => on_runtime(pin::run(args)),
         Commands::Approvals(args) => approvals::run(&args),
         Commands::Policy(args) => on_runtime(policy::run(args)),
         Commands::Check(args) => check::run(&args),

@@ -272,7 +272,8 @@ impl FunctionTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ptc_runtime::tools::{NameRule, SharedCatalog, SnapshotMode, ToolList, ToolPattern, ToolPolicy};
+    use ptc_runtime::policy::{NameRule, ToolPattern, ToolPolicy};
+    use ptc_runtime::tools::{SharedCatalog, SnapshotMode, ToolList};
     use serde_json::json;
 
     fn list(server: &str, names: &[&str], policy: &ToolPolicy) -> ToolList {
@@ -281,7 +282,7 @@ mod tests {
                 "a": { "type": ["integer", "null"], "description": "How\nmany" }, "b": { "type": "string" } } });
             serde_json::from_value(json!({ "name": name, "description": "Does it", "inputSchema": schema })).unwrap()
         });
-        ToolList::new(server, tools.collect::<Vec<UpstreamTool>>(), policy)
+        policy.admit(server, tools.collect::<Vec<UpstreamTool>>())
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::run::ledger::OpenCall;
 use crate::run::outcome::{CallFault, CallStatus, Effect};
 use crate::run::outgoing::EncodingPermit;
 use crate::tools::call_messages::{no_such_server, no_such_tool, refused_request, refused_tool};
-use crate::tools::{CallTarget, LookUp, Notation, PlainArguments, UpstreamTool};
+use crate::tools::{CallTarget, LookUp, Notation, PlainArguments, Refusal, UpstreamTool};
 use crate::upstream::{CallLimits, Upstream, UpstreamFault, UpstreamState, UpstreamStatus};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -84,7 +84,14 @@ impl ToolBroker {
         target: CallTarget,
         notation: Notation,
     ) -> Result<Reserved, CallError> {
-        let found = self.find(server, &target, notation)?;
+        let found = self.find(server, &target, notation).inspect_err(|error| {
+            if let CallError::World(fault) = error {
+                // It is in the ledger like every call.
+                let (server, tool) = (server.into(), target.shared_label());
+                let label = CallLabel { server, tool, effect: Effect::Unknown };
+                account.refuse_call(label, Instant::now(), fault.reason, &fault.message);
+            }
+        })?;
         // What was found has an upstream.
         let Some(upstream) = self.upstream(server) else {
             let label = target.label();
@@ -144,6 +151,10 @@ impl ToolBroker {
             LookUp::Ready(tool) => return Ok(Some(tool)),
             LookUp::NotLoaded => return Ok(None),
             LookUp::NoServer => no_such_server(server, tool, &self.catalog.snapshot(), notation),
+            LookUp::Refused(refusal @ Refusal::Changed) => {
+                let message = format!("{server}/{tool}: {refusal}");
+                return Err(self.world_fault(CallFault::ToolChanged, &message).into());
+            }
             LookUp::Refused(refusal) => refused_tool(server, tool, refusal),
             LookUp::NoTool(tools) => no_such_tool(server, tool, &tools, &self.catalog.snapshot(), notation),
         };
@@ -306,6 +317,7 @@ impl Pending {
                 let text = plan.callee.why_unavailable();
                 Err(plan.fail(call, &UpstreamFault::Unavailable(text)).into())
             }
+            Err(CallError::World(fault)) => Err(refuse(call, fault).into()),
             Err(wrong) => {
                 call.withdraw();
                 Err(wrong)

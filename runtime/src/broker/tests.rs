@@ -3,7 +3,7 @@
 use super::*;
 use crate::run::limits::Limits;
 use crate::run::outcome::CallStatus;
-use crate::tools::{SnapshotMode, ToolList, ToolPolicy, UpstreamTool};
+use crate::tools::{SnapshotMode, ToolList, UpstreamTool};
 use crate::upstream::{CallLimits, CallResult, RawAnswer, ServerRequest, UpstreamStatus};
 use ptc_vm::Interrupt;
 use serde_json::json;
@@ -60,7 +60,7 @@ impl Upstream for Plain {
     async fn start(&self) -> Result<(), UpstreamFault> {
         let tool = |name: &str| -> UpstreamTool { serde_json::from_value(json!({ "name": name })).unwrap() };
         let tools: Vec<UpstreamTool> = RESULTS.iter().map(|(name, ..)| tool(name)).collect();
-        self.catalog.publish(NAME, ToolList::new(NAME, tools, &ToolPolicy::default()), SnapshotMode::Frozen);
+        self.catalog.publish(NAME, ToolList::new(tools), SnapshotMode::Frozen);
         Ok(())
     }
 

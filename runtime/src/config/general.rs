@@ -3,7 +3,7 @@
 
 use super::ConfigError;
 use super::location::Document;
-use crate::tools::{NameRule, ToolPattern};
+use crate::policy::{NameRule, ToolPattern};
 use serde_json::{Map, Value};
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests write files as they need them")]
 use super::*;
-use crate::tools::{NameRule, ToolPattern, ToolPolicy};
+use crate::policy::{NameRule, ToolPattern, ToolPolicy};
 use crate::upstream::{CallLimits, HttpProtocol, HttpSpec, StdioSpec};
 use std::any::Any;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Decides whether a call may leave: the rules of policy files, for tools, resources and prompts alike.
 //!
-//! The broker asks here before every call ([`SharedPolicy::clear`]). Only this room makes [`Permitted`], and nothing
+//! The broker asks here before every call (`SharedPolicy::clear`). Only this room makes [`Permitted`], and nothing
 //! leaves without one, so a new front end cannot forget to ask.
 //!
 //! A policy is one or more files. Each file decides for itself: a `deny` rule that applies, else an `ask` rule, else an
@@ -12,6 +12,7 @@
 //! - `rules`: the rules of a file, and what they say of a call; `decide`: all files together; `gate`: the policy in
 //!   effect
 //! - `approvals`: asks a person
+//! - `lists`: allow and block lists of a server's entry; `pins`: tools as they were reviewed
 //! - `program`: the calls that stand in the text of a program
 //! - `check`: rules that can match nothing; `permitted`: the right to leave
 
@@ -22,8 +23,10 @@ mod decide;
 mod effects;
 mod file;
 mod gate;
+mod lists;
 mod pattern;
 mod permitted;
+mod pins;
 mod program;
 mod rules;
 
@@ -35,5 +38,8 @@ pub use effects::ToolEffect;
 pub use file::PolicyError;
 pub use gate::SharedPolicy;
 pub(crate) use gate::{AskedOf, Clearance};
+pub use lists::{NameRule, ToolPattern, ToolPolicy};
 pub use permitted::Permitted;
+pub(crate) use pins::PinReview;
+pub use pins::{LOCK_FILE, PinDifference, PinLock, PinMode, Pins};
 pub use program::{PlannedCall, ProgramPlan};

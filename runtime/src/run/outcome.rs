@@ -402,6 +402,8 @@ pub enum CallFault {
     Cancelled,
     /// The policy, or a person that it asked, does not allow the call.
     Denied,
+    /// The tool is not the one that was pinned.
+    ToolChanged,
     /// The policy wants a person to approve the call, and there is none to ask.
     ApprovalUnavailable,
 }
@@ -409,7 +411,13 @@ pub enum CallFault {
 impl CallFault {
     /// True if the call never reached its server because this process refused it.
     pub const fn is_refusal(self) -> bool {
-        matches!(self, CallFault::CapExhausted | CallFault::Denied | CallFault::ApprovalUnavailable)
+        matches!(
+            self,
+            CallFault::CapExhausted
+                | CallFault::Denied
+                | CallFault::ToolChanged
+                | CallFault::ApprovalUnavailable
+        )
     }
 
     /// The name programs see as `:reason`.
@@ -424,6 +432,7 @@ impl CallFault {
             CallFault::ResponseTooLarge => "response_too_large",
             CallFault::CapExhausted => "cap_exhausted",
             CallFault::Cancelled => "cancelled",
+            CallFault::ToolChanged => "tool_changed",
             CallFault::Denied => "denied",
             CallFault::ApprovalUnavailable => "approval_unavailable",
         }

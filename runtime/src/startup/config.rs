@@ -5,7 +5,7 @@ use crate::broker::ResultCaching;
 use crate::config::{ServerEntry, Startup};
 use crate::guest::lisp::prelude::Prelude;
 use crate::host::HostTool;
-use crate::policy::{ApprovalSettings, Policy};
+use crate::policy::{ApprovalSettings, Pins, Policy};
 use crate::secrets::SecretRegistry;
 use crate::state::LearnedShapes;
 use crate::tools::SnapshotMode;
@@ -70,6 +70,8 @@ pub struct RuntimeConfig {
     pub policy: Option<Arc<Policy>>,
     /// Who approves calls that the policy asks about, next to the client.
     pub approvals: ApprovalSettings,
+    /// Tools as they were reviewed. `None`: tools are not compared.
+    pub pins: Option<Arc<Pins>>,
     /// Isolate workers; 0 means one per core.
     pub workers: usize,
     /// Niceness of the workers' threads (Linux): how far they yield a core to other threads. A few steps are
@@ -115,6 +117,7 @@ impl Default for RuntimeConfig {
             read_only: false,
             policy: None,
             approvals: ApprovalSettings::default(),
+            pins: None,
             workers: 0,
             niceness: 0,
             load: Capacity::default(),

@@ -9,7 +9,7 @@ pub use config::{Capacity, DEFAULT_CACHE_BYTES, DEFAULT_TRY_AGAIN, RuntimeConfig
 use crate::config::{ServerEntry, Startup};
 use crate::guest::lisp::prelude::Prelude;
 use crate::oauth::TokenStore;
-use crate::policy::PolicyError;
+use crate::policy::{PinReview, PolicyError};
 use crate::state::{ListMemory, ShapeMemory, StateStore};
 use crate::tasks::{self, TaskOwner};
 use crate::tools::{SharedCatalog, SnapshotMode, ToolList};
@@ -190,7 +190,10 @@ impl Supervision {
         self.shapes.add_server(&entry.name, &identity);
         let memory = self.state.as_ref().map(|state| ListMemory::new(state, &entry.name, &identity));
         if let Some(listed) = memory.as_ref().and_then(ListMemory::last) {
-            catalog.remember(&entry.name, ToolList::new(&entry.name, listed, &tools));
+            catalog.remember(
+                &entry.name,
+                ToolList::new(config.pins.reviewed(&entry.name, tools.admitted(&entry.name, listed))),
+            );
         }
         let upstream = Arc::new(SupervisedUpstream::new(SupervisorOptions {
             name: entry.name,
@@ -213,6 +216,7 @@ impl Supervision {
             },
             list_ttl: config.list_ttl,
             policy: tools,
+            pins: config.pins.clone(),
             limits: entry.limits,
             catalog: catalog.clone(),
             memory,

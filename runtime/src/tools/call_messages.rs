@@ -417,7 +417,7 @@ fn server_with<'c>(catalog: &'c Catalog, tool: &str) -> Option<&'c str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::{Listed, SharedCatalog, ToolPolicy};
+    use crate::tools::{Listed, SharedCatalog};
     use serde_json::json;
 
     #[test]
@@ -429,7 +429,7 @@ mod tests {
             assert_eq!(wrong.hints, ["Did you mean \"github\"?"]);
         }
         let read: UpstreamTool = serde_json::from_value(json!({"name": "read"})).unwrap();
-        let tools = ToolList::new("fs", vec![read], &ToolPolicy::default());
+        let tools = ToolList::new(vec![read]);
         let hints = |tool, notation| {
             let wrong = no_such_tool("fs", tool, &tools, &catalog, notation);
             assert_eq!(wrong.message, format!("no tool '{tool}' in upstream 'fs'. Known tools: read"));
@@ -438,7 +438,7 @@ mod tests {
         assert_eq!(hints("reed", Notation::Json), ["Did you mean \"read\"?", "Signature: fs/read {}"]);
         assert_eq!(hints("xyz", Notation::Lisp), ["(dir 'fs) lists its tools with descriptions."]);
         let listed = Listed { cut: Some("tools/list has more than 9 bytes".into()), ..Listed::default() };
-        let cut = ToolList::new("fs", listed, &ToolPolicy::default());
+        let cut = ToolList::new(listed);
         let beyond = no_such_tool("fs", "far", &cut, &catalog, Notation::Json).message;
         let list =
             "among the 0 known of upstream 'fs', whose list was cut because tools/list has more than 9 bytes";

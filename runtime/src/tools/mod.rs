@@ -1,8 +1,8 @@
-//! Tools as data: the lists of servers, policies, schemas, and texts about all of them.
+//! Tools as data: the lists of servers, schemas, and texts about all of them.
 //!
 //! # Layout
-//! - `tool`, `policy`: one server's tools, and which of them may be called; `catalog`: the tools of all
-//!   servers
+//! - `tool`: one server's tools, and why some of them may not be called; `catalog`: the tools of all
+//!   servers; `glob`: patterns for names
 //! - `expectation`: checks one value and the names of a map against a schema; `schema`: schemas as words;
 //!   `plain`: schemas of scalars; `signature`: schemas as signatures and example arguments; `shape`: observed
 //!   shapes of undeclared results
@@ -17,9 +17,9 @@ pub(crate) mod call_messages;
 mod catalog;
 mod check;
 pub(crate) mod expectation;
+mod glob;
 mod offers;
 mod plain;
-mod policy;
 mod qualified;
 pub(crate) mod schema;
 mod sentence;
@@ -40,16 +40,15 @@ pub use check::check_arguments;
 #[cfg(feature = "agent")]
 pub(crate) use check::check_value;
 pub(crate) use check::is_small_tree;
+pub(crate) use glob::glob;
 pub use offers::Offers;
 pub(crate) use plain::{PlainArguments, PlainKind};
-pub(crate) use policy::glob;
-pub use policy::{NameRule, Refusal, ToolPattern, ToolPolicy};
 pub use qualified::qualified_name;
 pub use shape::SeenResults;
 pub use signature::python::{PythonSignature, python_name};
 pub use suggest::nearest;
 pub use target::{CallTarget, ListKind};
-pub use tool::{Annotations, Listed, ToolList, UpstreamTool};
+pub use tool::{Annotations, Listed, Refusal, ToolList, UpstreamTool};
 pub use visible::ServerText;
 
 /// Server name of the host's tools: the namespace in which programs call them.

@@ -69,6 +69,22 @@ impl Offers {
         self.lists.retain(|list| may(list.kind));
     }
 
+    /// The text of each entry, with the word for its kind and its address.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (&'static str, &str, String)> {
+        self.lists.iter().flat_map(|list| {
+            let entry = move |entry| (list.kind.words().0, Offer::address(entry), Offer::line(entry));
+            list.entries.iter().map(entry)
+        })
+    }
+
+    /// Removes the entries that are not meant.
+    pub(crate) fn retain_texts(&mut self, is_meant: impl Fn(&str, &str) -> bool) {
+        for list in &mut self.lists {
+            let kind = list.kind.words().0;
+            list.entries.retain(|entry| is_meant(kind, &entry.address));
+        }
+    }
+
     /// What there is, with the first entries: `2 resources: memo://notes, memo://dot`.
     pub(crate) fn note(&self) -> Option<String> {
         let lists = self.lists.iter().map(|list| {
@@ -118,6 +134,10 @@ impl Offer {
         let arguments = arguments.take(MOST).collect::<Vec<_>>().join(" ");
         let arguments = if arguments.is_empty() { arguments } else { format!("{{{arguments}}}") };
         Some(Offer { address, about, arguments: visible_line(&arguments).into_owned() })
+    }
+
+    fn address(&self) -> &str {
+        &self.address
     }
 
     /// The form of PTC-Lisp that uses it.

@@ -1,12 +1,12 @@
-//! One tool as an upstream lists it, and the tool list of a server.
+//! One tool as an upstream lists it, why it may not be called, and the tool list of a server.
 
 use super::offers::Offers;
-use super::policy::{Refusal, ToolPolicy};
 use crate::run::outcome::Effect;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// A tool.
@@ -174,14 +174,46 @@ pub(crate) fn is_text(schema: &Value) -> bool {
     schema.get("type").is_some_and(|kind| kind == "string")
 }
 
+/// Why a tool may not be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub enum Refusal {
+    /// An allow list does not name it.
+    NotAllowed,
+    /// A block list names it.
+    Blocked,
+    /// Only tools annotated as read-only may be called, and this one is not.
+    NotReadOnly,
+    /// The server's listing of the tool is malformed.
+    Broken,
+    /// It is not the tool that was pinned.
+    Changed,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Refusal::NotAllowed => "it is not among the tools.allow of the configuration",
+            Refusal::Blocked => "tools.block of the configuration names it",
+            Refusal::NotReadOnly => {
+                "only read-only tools may be called, and it is not annotated with readOnlyHint"
+            }
+            Refusal::Changed => "its text is not the pinned one; `ptc pin` shows what has changed",
+            Refusal::Broken => "the server lists it in a way that cannot be read; `ptc doctor` says how",
+        })
+    }
+}
+
 /// A server's tools, and problems of its list.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Listed {
     /// Tools that can be called.
     pub tools: Vec<UpstreamTool>,
-    /// Names of tools with a malformed listing.
-    pub broken: Vec<Arc<str>>,
+    /// Names of tools that may not be called.
+    pub refused: Vec<(Arc<str>, Refusal)>,
+    /// Requests, other than tool calls, that the server may not be sent.
+    #[serde(skip)]
+    pub refused_requests: BTreeMap<&'static str, Refusal>,
     /// Notes to the operator.
     pub notes: Vec<String>,
     /// Why the list is incomplete, if it is.
@@ -198,7 +230,7 @@ impl From<Vec<UpstreamTool>> for Listed {
     }
 }
 
-/// A tool list in name order, without the tools that the policy refuses; complete unless it was cut.
+/// A tool list in name order, without the tools that may not be called; complete unless it was cut.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolList {
     tools: BTreeMap<Arc<str>, Arc<UpstreamTool>>,
@@ -212,28 +244,27 @@ pub struct ToolList {
 }
 
 impl ToolList {
-    /// The tools of `server`; of two tools with one name the first counts.
-    pub fn new(server: &str, listed: impl Into<Listed>, policy: &ToolPolicy) -> ToolList {
-        let Listed { tools, broken, notes, cut, instructions, mut offers } = listed.into();
-        let refused_requests = policy.refused_requests(server).collect();
-        let mut list = ToolList { notes, cut, instructions, refused_requests, ..ToolList::default() };
-        offers.retain(|kind| list.request_refusal(kind.parts().0).is_none());
-        list.offers = offers;
-        let names: Vec<&str> =
-            tools.iter().map(|tool| &*tool.name).chain(broken.iter().map(|name| &**name)).collect();
-        // If the list was cut, missing names cannot be reported.
-        if list.cut.is_none() {
-            list.notes.extend(policy.unmatched(server, &names));
-        }
-        list.refused.extend(broken.into_iter().map(|name| (name, Refusal::Broken)));
+    /// A list of these tools; of two tools with one name the first counts.
+    pub fn new(listed: impl Into<Listed>) -> ToolList {
+        let Listed { tools, refused, notes, cut, instructions, mut offers, refused_requests } = listed.into();
+        offers.retain(|kind| !refused_requests.contains_key(kind.parts().0));
+        let refused = refused.into_iter().collect();
+        let mut list =
+            ToolList { tools: BTreeMap::new(), refused, notes, cut, instructions, offers, refused_requests };
         for tool in tools {
-            if let Some(refusal) = policy.refusal(server, &tool) {
-                list.refused.insert(tool.name, refusal);
-            } else {
-                list.tools.entry(tool.name.clone()).or_insert_with(|| Arc::new(tool));
-            }
+            list.tools.entry(tool.name.clone()).or_insert_with(|| Arc::new(tool));
         }
         list
+    }
+
+    /// The tools and texts of the list, for a comparison.
+    pub fn listed(&self) -> Listed {
+        Listed {
+            tools: self.tools.values().map(|tool| UpstreamTool::clone(tool)).collect(),
+            instructions: self.instructions.clone(),
+            offers: self.offers.clone(),
+            ..Listed::default()
+        }
     }
 
     /// The tool of this name.
@@ -246,7 +277,7 @@ impl ToolList {
         self.refused.get(name).copied()
     }
 
-    /// Names of tools that the upstream has and the policy refuses.
+    /// Names of tools that the upstream has and that may not be called.
     pub fn refused(&self) -> impl Iterator<Item = &str> {
         self.refused.keys().map(|name| &**name)
     }

@@ -63,6 +63,9 @@ fn reasons_of_calls() {
         CallFault::Denied => {
             "The message names the rule of the policy: `ptc policy check` explains it ([policy](policy.md))."
         }
+        CallFault::ToolChanged => {
+            "The server has changed the tool: `ptc pin SERVER` shows how, and accepts it ([pins](policy.md#is-a-tool-still-the-one-that-was-reviewed))."
+        }
         CallFault::ApprovalUnavailable => {
             "A person has to approve the call, and none can be asked ([approvals](policy.md#who-is-asked))."
         }
@@ -79,6 +82,7 @@ fn reasons_of_calls() {
         CallFault::CapExhausted,
         CallFault::Cancelled,
         CallFault::Denied,
+        CallFault::ToolChanged,
         CallFault::ApprovalUnavailable,
     ] {
         text += &row(&[&format!("`:{}`", fault.name()), about(fault)]);

@@ -4,7 +4,7 @@
 
 use crate::secrets::{DocumentShape, KeyClass, SecretRegistry};
 use crate::tasks::{self, TaskOwner};
-use crate::tools::{Listed, UpstreamTool, visible};
+use crate::tools::{Listed, Refusal, UpstreamTool, visible};
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::error::spoken;
 use crate::upstream::jsonrpc::{RawAnswer, scan};
@@ -221,9 +221,9 @@ impl Listing {
             Some(name) => self.note(format!("tool {} is left out: {why}", visible::visible_line(name))),
             None => self.note(format!("tool {} of page {} is left out: {why}", at + 1, self.pages)),
         }
-        if let Some(name) = name.filter(|_| self.listed.broken.len() < TOOLS) {
+        if let Some(name) = name.filter(|_| self.listed.refused.len() < TOOLS) {
             self.memory += name.len();
-            self.listed.broken.push(name.into());
+            self.listed.refused.push((name.into(), Refusal::Broken));
         }
         Ok(())
     }

@@ -79,6 +79,7 @@ pub(crate) fn upstream_listed_every(
         mode,
         list_ttl,
         policy: entry.tools,
+        pins: None,
         limits: entry.limits,
         secrets,
         client: Default::default(),

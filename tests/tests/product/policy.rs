@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
 mod approvals;
+mod pins;
 
 use ptc_tests::binary::{eval, run_ptc, value};
 use ptc_tests::serve::{Server, text_of};

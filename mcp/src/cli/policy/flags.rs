@@ -5,7 +5,10 @@ use crate::cli::flags::variables;
 use crate::console::exit::Abort;
 use ptc_runtime::files;
 use ptc_runtime::limits::Unit;
-use ptc_runtime::policy::{ApprovalFolder, ApprovalSettings, ApprovalWebhook, Policy, PolicyError};
+use ptc_runtime::policy::{
+    ApprovalFolder, ApprovalSettings, ApprovalWebhook, LOCK_FILE, PinLock, PinMode, Pins, Policy, PolicyError,
+};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +20,10 @@ pub struct PolicyFlags {
     /// approve; may be given several times, then the strictest file decides
     #[arg(long, value_name = "FILE")]
     policy: Vec<PathBuf>,
+    /// What happens to tools that are not as `ptc pin` has recorded them in `ptc.lock`, next to the configuration: warn
+    /// says so, enforce does not let programs call them [default: off]
+    #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
+    pin: Option<PinFlag>,
     /// Calls that a person has to approve also wait for `ptc approvals`; without this, and without a client that can
     /// show a form, they are refused at once
     #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
@@ -31,6 +38,14 @@ pub struct PolicyFlags {
     /// How long a call waits for its approval [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = parser(Unit::Millis))]
     approval_timeout: Option<u64>,
+}
+
+/// `--pin`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum PinFlag {
+    Off,
+    Warn,
+    Enforce,
 }
 
 /// `--approvals`.
@@ -48,6 +63,30 @@ impl PolicyFlags {
         }
         let paths = |text: &str| Ok(std::env::split_paths(text).collect::<Vec<_>>());
         Ok(variables::read("policy", paths)?.unwrap_or_default())
+    }
+
+    /// The tools as they were reviewed, next to these files of the configuration; `None`: they are not compared.
+    pub fn pins(&self, configuration: &[PathBuf]) -> Result<Option<Arc<Pins>>, Abort> {
+        let flag = variables::given_or_read(self.pin, "pin", variables::word)?;
+        let mode = match flag {
+            None | Some(PinFlag::Off) => return Ok(None),
+            Some(PinFlag::Warn) => PinMode::Warn,
+            Some(PinFlag::Enforce) => PinMode::Enforce,
+        };
+        let path = lock_file(configuration);
+        match PinLock::read(&path) {
+            Ok(lock) => Ok(Some(Arc::new(Pins { mode, lock }))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(Abort::usage(format!(
+                "--pin needs {}, which is not there: `ptc pin --all` records the tools as they are now",
+                path.display()
+            ))),
+            Err(error) => Err(Abort::usage(format!("{}: {error}", path.display()))),
+        }
+    }
+
+    /// The same flags without pins.
+    pub fn without_pins(&self) -> PolicyFlags {
+        PolicyFlags { pin: Some(PinFlag::Off), ..self.clone() }
     }
 
     /// Who approves calls, next to the client.
@@ -85,6 +124,12 @@ impl PolicyFlags {
             false => Ok(Some(Arc::new(Policy::load(&files).map_err(|error| refused(&error))?))),
         }
     }
+}
+
+/// The file of pins: next to the first file of the configuration, or here.
+pub fn lock_file(configuration: &[PathBuf]) -> PathBuf {
+    let folder = configuration.first().and_then(|file| file.parent());
+    folder.map_or_else(|| LOCK_FILE.into(), |folder| folder.join(LOCK_FILE))
 }
 
 /// The error of a policy that cannot be used.

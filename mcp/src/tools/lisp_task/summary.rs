@@ -114,7 +114,7 @@ fn word(schema: &Value, depth: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ptc_runtime::tools::{SharedCatalog, SnapshotMode, ToolList, ToolPolicy};
+    use ptc_runtime::tools::{SharedCatalog, SnapshotMode, ToolList};
     use serde_json::json;
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
         let list = json!({"type": "object", "properties": {"entries": {"type": "array", "items": {"type": "string"}},
             "n": {"type": "integer"}}});
         let tools: Vec<UpstreamTool> = vec![tool("list".into(), list), tool("more".into(), json!({}))];
-        catalog.publish("a", ToolList::new("a", tools, &ToolPolicy::default()), SnapshotMode::Live);
+        catalog.publish("a", ToolList::new(tools), SnapshotMode::Live);
         catalog.publish("b", ToolList::default(), SnapshotMode::Live);
         let catalog = catalog.snapshot();
         let text = CapabilitySummary::Made(800).text(&catalog, CatalogMode::Auto);

@@ -6,7 +6,7 @@ use crate::run::client::{CallingClient, ClientTag, Offered};
 use crate::run::limits::Limits;
 use crate::run::outcome::CallStatus;
 use crate::secrets::SecretRegistry;
-use crate::tools::{Notation, SharedCatalog, SnapshotMode, ToolList, ToolPolicy};
+use crate::tools::{Notation, SharedCatalog, SnapshotMode, ToolList};
 use crate::upstream::{CallLimits, RawAnswer, UpstreamState, UpstreamStatus};
 use ptc_vm::Interrupt;
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ impl Upstream for Counting {
             serde_json::from_value(json!({ "name": name, "annotations": hints })).unwrap()
         };
         let tools: Vec<UpstreamTool> = TOOLS.into_iter().map(tool).collect();
-        self.catalog.publish(NAME, ToolList::new(NAME, tools, &ToolPolicy::default()), SnapshotMode::Frozen);
+        self.catalog.publish(NAME, ToolList::new(tools), SnapshotMode::Frozen);
         Ok(())
     }
 

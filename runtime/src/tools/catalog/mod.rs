@@ -8,9 +8,9 @@ mod view;
 
 pub use view::ServerNames;
 
-use super::policy::Refusal;
 use super::sentence::first_sentence;
 use super::text::one_line;
+use super::tool::Refusal;
 use super::tool::{ToolList, UpstreamTool};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -311,12 +311,11 @@ enum Change {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::ToolPolicy;
     use serde_json::json;
 
     fn list(names: &[&str]) -> ToolList {
         let tools = names.iter().map(|name| serde_json::from_value(json!({ "name": name })).unwrap());
-        ToolList::new("fs", tools.collect::<Vec<UpstreamTool>>(), &ToolPolicy::default())
+        ToolList::new(tools.collect::<Vec<UpstreamTool>>())
     }
 
     fn catalog() -> SharedCatalog {

@@ -1,7 +1,7 @@
 //! Finds the arguments that a schema marks with `x-mcp-header`, for transports that send them in headers as
 //! well.
 
-use crate::tools::Listed;
+use crate::tools::{Listed, Refusal};
 use crate::upstream::request::Mirrored;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ impl MirroredArguments {
     /// Reads the marks in the schemas of a list. Removes tools with invalid marks.
     pub(super) fn read(listed: &mut Listed) -> MirroredArguments {
         let mut mirrored = MirroredArguments::default();
-        let Listed { tools, broken, notes, .. } = listed;
+        let Listed { tools, refused, notes, .. } = listed;
         tools.retain(|tool| match annotations(&tool.input_schema) {
             Ok(annotated) => {
                 if !annotated.is_empty() {
@@ -42,7 +42,7 @@ impl MirroredArguments {
             }
             Err(why) => {
                 notes.push(format!("tool {} is left out: {ANNOTATION} {why}", tool.name));
-                broken.push(tool.name.clone());
+                refused.push((tool.name.clone(), Refusal::Broken));
                 false
             }
         });
@@ -200,7 +200,7 @@ mod tests {
             let mut listed = Listed::from(vec![tool("bad", schema), tool("good", json!({}))]);
             MirroredArguments::read(&mut listed);
             assert_eq!(listed.tools.len(), 1, "{why}");
-            assert!(listed.notes[0].contains(why) && &*listed.broken[0] == "bad", "{:?}", listed.notes);
+            assert!(listed.notes[0].contains(why) && &*listed.refused[0].0 == "bad", "{:?}", listed.notes);
         }
     }
 }

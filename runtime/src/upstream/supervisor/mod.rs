@@ -13,10 +13,11 @@ use super::{
     UpstreamFault, UpstreamState, UpstreamStatus,
 };
 use crate::oauth::TokenStore;
+use crate::policy::{Pins, ToolPolicy};
 use crate::secrets::SecretRegistry;
 use crate::state::ListMemory;
 use crate::tasks::{self, TaskOwner};
-use crate::tools::{ServerText, SharedCatalog, SnapshotMode, ToolList, ToolPolicy};
+use crate::tools::{ServerText, SharedCatalog, SnapshotMode, ToolList};
 use calls::CallTracker;
 use owner::Owner;
 use std::sync::{Arc, Weak};
@@ -46,6 +47,8 @@ pub struct SupervisorOptions {
     pub list_ttl: Option<Duration>,
     /// Which of its tools may be called.
     pub policy: ToolPolicy,
+    /// What its tools were when they were reviewed; `None`: that is not compared.
+    pub pins: Option<Arc<Pins>>,
     /// Limits on calls.
     pub limits: CallLimits,
     /// The catalog in which its tool list is published.

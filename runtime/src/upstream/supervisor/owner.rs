@@ -3,6 +3,7 @@
 
 use super::calls::CallTracker;
 use super::{Command, FailedStart, Phase, ReadyServer, SupervisorOptions};
+use crate::policy::PinReview;
 use crate::state::ListMemory;
 use crate::tasks::{self, TaskOwner};
 use crate::tools::{Listed, ServerText, SnapshotMode, ToolList};
@@ -278,12 +279,12 @@ impl Owner {
     async fn publish_tools(&self, listed: Listed, started_in: Option<Duration>) -> usize {
         let about = self.about.clone();
         let publish = move || {
-            let SupervisorOptions { name, policy, catalog, mode, memory, .. } = &*about;
+            let SupervisorOptions { name, policy, pins, catalog, mode, memory, .. } = &*about;
             if let Some(memory) = memory {
                 memory.keep(&listed);
                 started_in.into_iter().for_each(|took| memory.keep_start(took));
             }
-            let list = ToolList::new(name, listed, policy);
+            let list = ToolList::new(pins.reviewed(name, policy.admitted(name, listed)));
             for note in list.notes() {
                 tracing::warn!(upstream = %name, "{}", ServerText::new(note));
             }

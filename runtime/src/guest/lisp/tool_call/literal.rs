@@ -10,7 +10,7 @@ use crate::tools::call_messages::{
 };
 use crate::tools::expectation::{Judge, Names, ValueShape, Verdict, below, items, mismatch};
 use crate::tools::suggest::nearest;
-use crate::tools::{Catalog, LookUp, UpstreamTool};
+use crate::tools::{Catalog, LookUp, Refusal, UpstreamTool};
 use ptc_compiler::meter::Meter;
 use ptc_compiler::tool_catalog::{Literal, LiteralCall, LiteralEntry, LiteralKind, ToolCatalog};
 use ptc_compiler::{Diagnostic, Severity};
@@ -100,6 +100,8 @@ impl ToolCatalog for StaticCheck<'_> {
             // The tool is not known before the program runs.
             _ if literal.tool.is_none() => return Vec::new(),
             LookUp::NotLoaded => return Vec::new(),
+            // The program gets that as data.
+            LookUp::Refused(Refusal::Changed) => return Vec::new(),
             LookUp::Refused(refusal) => return vec![unknown(span, refused_tool(server, name, refusal))],
             // Only the list of a healthy server proves that it has no such tool; otherwise the call itself
             // will tell.

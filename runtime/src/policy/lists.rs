@@ -1,14 +1,10 @@
-//! Decides which tools of a server may be called: allow and block lists by name, and read-only operation.
+//! Decides which tools of a server exist: allow and block lists by name in its entry, and read-only operation.
 //!
-//! The policy is applied where tool lists are made, so a refused tool exists for no front end. Requests for
+//! The lists are applied where tool lists are made, so a refused tool exists for no front end. Requests for
 //! resources and prompts are named by their methods (`resources/read`).
 
-use super::qualified::qualified_name;
-use super::suggest::nearest;
-use super::target::CallTarget;
-use super::tool::UpstreamTool;
 use crate::run::outcome::Effect;
-use std::fmt;
+use crate::tools::{CallTarget, Listed, Refusal, ToolList, UpstreamTool, glob, nearest, qualified_name};
 
 /// The rules of one server. All of them must admit a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,32 +29,6 @@ pub struct ToolPattern {
     text: String,
 }
 
-/// Why a tool may not be called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// An allow list does not name it.
-    NotAllowed,
-    /// A block list names it.
-    Blocked,
-    /// Only tools annotated as read-only may be called, and this one is not.
-    NotReadOnly,
-    /// The server's listing of the tool is malformed.
-    Broken,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Refusal::NotAllowed => "it is not among the tools.allow of the configuration",
-            Refusal::Blocked => "tools.block of the configuration names it",
-            Refusal::NotReadOnly => {
-                "only read-only tools may be called, and it is not annotated with readOnlyHint"
-            }
-            Refusal::Broken => "the server lists it in a way that cannot be read; `ptc doctor` says how",
-        })
-    }
-}
-
 impl ToolPolicy {
     /// Adds a rule.
     #[must_use]
@@ -72,6 +42,28 @@ impl ToolPolicy {
     pub fn read_only(mut self, read_only: bool) -> ToolPolicy {
         self.read_only = read_only;
         self
+    }
+
+    /// The tools of `server` that exist under these lists; of two tools with one name the first counts.
+    pub fn admit(&self, server: &str, listed: impl Into<Listed>) -> ToolList {
+        ToolList::new(self.admitted(server, listed.into()))
+    }
+
+    /// [`ToolPolicy::admit`] before it is a list.
+    pub(crate) fn admitted(&self, server: &str, mut listed: Listed) -> Listed {
+        // If the list was cut, missing names cannot be reported.
+        if listed.cut.is_none() {
+            let named = listed.tools.iter().map(|tool| &*tool.name);
+            let names: Vec<&str> = named.chain(listed.refused.iter().map(|(name, _)| &**name)).collect();
+            let notes = self.unmatched(server, &names);
+            listed.notes.extend(notes);
+        }
+        let refusal = |tool: &UpstreamTool| Some((tool.name.clone(), self.refusal(server, tool)?));
+        let refused: Vec<_> = listed.tools.iter().filter_map(refusal).collect();
+        listed.tools.retain(|tool| self.refusal(server, tool).is_none());
+        listed.refused.extend(refused);
+        listed.refused_requests = self.refused_requests(server).collect();
+        listed
     }
 
     /// Why a tool of `server` may not be called; `None` when it may.
@@ -90,7 +82,7 @@ impl ToolPolicy {
 
     /// Patterns that name this server and match none of these tools: they have no effect, which may be an
     /// error.
-    pub(super) fn unmatched(&self, server: &str, names: &[&str]) -> Vec<String> {
+    fn unmatched(&self, server: &str, names: &[&str]) -> Vec<String> {
         let mut notes = Vec::new();
         for rule in &self.rules {
             let (list, patterns) = match rule {
@@ -153,61 +145,10 @@ impl ToolPattern {
     }
 }
 
-/// Matches a whole text against a pattern with `*` and `?`. It remembers only the last star, so it takes at
-/// most pattern times text steps.
-pub(crate) fn glob(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    let (mut p, mut t) = (0, 0);
-    let mut star = None;
-    while t < text.len() {
-        match pattern.get(p) {
-            Some('*') => {
-                star = Some((p, t));
-                p += 1;
-            }
-            Some(&c) if c == '?' || c == text[t] => {
-                p += 1;
-                t += 1;
-            }
-            _ => {
-                // The last star matches one character more.
-                let Some((at, taken)) = star else { return false };
-                star = Some((at, taken + 1));
-                p = at + 1;
-                t = taken + 1;
-            }
-        }
-    }
-    pattern[p..].iter().all(|&c| c == '*')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn globs_match_whole_names() {
-        let cases = [
-            ("read", "read", true),
-            ("read", "read_file", false),
-            ("read*", "read_file", true),
-            ("*file", "read_file", true),
-            ("*a*b*", "xxaxxbxx", true),
-            ("*a*b", "xxaxxbxx", false),
-            ("re?d", "read", true),
-            ("re?d", "red", false),
-            ("*", "", true),
-            ("**", "x", true),
-            ("é?", "éa", true),
-            ("", "x", false),
-        ];
-        for (pattern, text, want) in cases {
-            assert_eq!(glob(pattern, text), want, "{pattern} on {text}");
-        }
-        // Hostile patterns take no exponential time.
-        assert!(!glob(&"*a".repeat(200), &"a".repeat(190)));
-    }
 
     #[test]
     fn three_spellings_name_a_tool() {

@@ -1,0 +1,147 @@
+//! The command `ptc pin`, which shows how tools differ from those that were reviewed, and accepts them.
+
+use super::OutputFormat;
+use super::boot::{Booted, Need, UpstreamFlags, boot};
+use super::policy::flags::lock_file;
+use crate::console;
+use crate::console::exit::{Abort, Exit};
+use crate::console::style::Style;
+use crate::redact::visible_line;
+use ptc_runtime::policy::{PinDifference, PinLock};
+use ptc_runtime::tools::nearest;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// Arguments of `ptc pin`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ptc pin                   what differs, of all servers; accepts nothing
+  ptc pin github            what differs, and accept it
+  ptc pin --all             the same for all servers
+  ptc serve --pin enforce
+
+The tools are recorded in ptc.lock, next to the configuration. Exit codes: 0 nothing differs, or it is accepted,
+1 something differs, 2 configuration error, 3 a server did not start.")]
+pub struct PinArgs {
+    /// Accept this server as it is now
+    #[arg(value_name = "SERVER")]
+    server: Option<String>,
+    /// Accept all servers as they are now, and forget those that are no longer configured
+    #[arg(long, conflicts_with = "server")]
+    all: bool,
+    /// How to write the differences
+    #[arg(long, value_enum, default_value_t)]
+    output: OutputFormat,
+    #[command(flatten)]
+    upstreams: UpstreamFlags,
+}
+
+/// Runs the command.
+pub async fn run(args: PinArgs) -> Result<Exit, Abort> {
+    let mut flags = args.upstreams.clone();
+    flags.policy = flags.policy.without_pins();
+    let path = lock_file(&flags.files());
+    let lock = read(&path)?;
+    let need = args.server.as_deref().map_or(Need::Check, Need::StateOf);
+    let booted = boot(&flags, need, 1).await?;
+    let result = compared(&booted, &args, lock, &path);
+    booted.runtime.shutdown().await;
+    result
+}
+
+/// The file; empty if it is not there.
+fn read(path: &Path) -> Result<PinLock, Abort> {
+    match PinLock::read(path) {
+        Ok(lock) => Ok(lock),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(PinLock::default()),
+        // It was edited: everything is reviewed again.
+        Err(error) if error.kind() == ErrorKind::InvalidData => {
+            console::complain(&format!("{}: {error}", path.display()));
+            Ok(PinLock::default())
+        }
+        Err(error) => Err(Abort::usage(format!("{}: {error}", path.display()))),
+    }
+}
+
+fn compared(booted: &Booted, args: &PinArgs, mut lock: PinLock, path: &Path) -> Result<Exit, Abort> {
+    let catalog = booted.runtime.catalog();
+    let servers = booted.runtime.servers();
+    let names: Vec<&str> = servers.iter().map(|server| &*server.name).collect();
+    if let Some(server) = args.server.as_deref().filter(|server| !names.contains(server)) {
+        let near = nearest(server, &names).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+        return Err(Abort::usage(format!("no server {server} is configured{near}")));
+    }
+    let meant = |name: &str| args.server.as_deref().is_none_or(|server| server == name);
+    let (mut found, mut missing) = (BTreeMap::new(), Vec::new());
+    for server in servers.iter().filter(|server| meant(&server.name)) {
+        match catalog.server(&server.name).and_then(|known| known.proven().cloned()) {
+            Some(tools) => {
+                let listed = tools.listed();
+                found.insert(server.name.to_string(), lock.differences(&server.name, &listed));
+                if args.all || args.server.is_some() {
+                    lock.accept(&server.name, &listed);
+                }
+            }
+            None => missing.push(server.name.to_string()),
+        }
+    }
+    let is_accepted = args.all || args.server.is_some();
+    if is_accepted {
+        if args.all {
+            lock.retain(|server| names.contains(&server));
+        }
+        lock.write(path).map_err(|error| Abort::usage(format!("{}: {error}", path.display())))?;
+    }
+    match args.output {
+        OutputFormat::Text => console::write(&text(&found, &missing, is_accepted, path))?,
+        OutputFormat::Json => console::write_json(&report(&found, &missing, is_accepted))?,
+    }
+    Ok(match (missing.is_empty(), is_accepted || found.values().all(Vec::is_empty)) {
+        (false, _) => Exit::Upstream,
+        (true, true) => Exit::Ok,
+        (true, false) => Exit::ProgramFailed,
+    })
+}
+
+fn text(
+    found: &BTreeMap<String, Vec<PinDifference>>,
+    missing: &[String],
+    is_accepted: bool,
+    path: &Path,
+) -> String {
+    let style = Style::stdout();
+    let mut text = String::new();
+    for (server, differences) in found {
+        for PinDifference { subject, lines, is_harmless, .. } in differences {
+            let mark = if *is_harmless { " (nothing that was relied on)" } else { "" };
+            text += &format!("{}: {}{mark}\n", visible_line(server), visible_line(subject));
+            for line in lines {
+                let line = visible_line(line);
+                let line = if line.starts_with('-') { style.red(&line) } else { style.green(&line) };
+                text += &format!("  {line}\n");
+            }
+        }
+        if differences.is_empty() {
+            text += &format!("{}: as it was pinned\n", visible_line(server));
+        }
+    }
+    for server in missing {
+        text += &format!("{}: did not start, so it is not compared\n", visible_line(server));
+    }
+    if is_accepted {
+        text += &format!("accepted: {}\n", path.display());
+    }
+    text
+}
+
+fn report(found: &BTreeMap<String, Vec<PinDifference>>, missing: &[String], is_accepted: bool) -> Value {
+    let servers = found.iter().map(|(server, differences)| {
+        let differences = differences.iter().map(|difference| {
+            json!({ "subject": difference.subject, "lines": difference.lines, "harmless": difference.is_harmless })
+        });
+        (server.clone(), Value::Array(differences.collect()))
+    });
+    json!({ "servers": Value::Object(servers.collect()), "missing": missing, "accepted": is_accepted })
+}

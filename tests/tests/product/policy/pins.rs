@@ -1,0 +1,70 @@
+//! Tools that are compared with those that were reviewed (`ptc pin`, `--pin`).
+
+use ptc_tests::binary::{Finished, ptc, run};
+use tempfile::TempDir;
+
+/// A folder with a configuration whose tools have this description.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        let folder = Folder(tempfile::tempdir().unwrap());
+        folder.configure("Says it", "");
+        folder
+    }
+
+    fn configure(&self, description: &str, more: &str) {
+        let text = format!(
+            "servers:\n  - name: here\n    transport: local\n    folder: \".\"\n    handlers:\n      - {{name: say, description: {description}, command: [\"printf\", \"{{text}}\"]}}\n{more}"
+        );
+        std::fs::write(self.0.path().join("config.yaml"), text).unwrap();
+    }
+
+    fn ptc(&self, arguments: &[&str]) -> Finished {
+        let mut command = ptc(arguments);
+        command.current_dir(self.0.path()).args(["--upstreams-config", "config.yaml"]);
+        run(command, "")
+    }
+
+    fn eval(&self, program: &str, pin: &str) -> String {
+        let finished = self.ptc(&["eval", program, "--pin", pin]);
+        finished.stdout + &finished.stderr
+    }
+}
+
+const SAY: &str = "(let [r (tool/call 'here/say {:text \"x\"})] [(:ok r) (:reason r)])";
+
+#[test]
+fn a_tool_that_has_changed_is_not_called_until_it_is_accepted() {
+    let folder = Folder::new();
+    let missing = folder.eval(SAY, "enforce");
+    assert!(missing.contains("ptc.lock, which is not there: `ptc pin --all`"), "{missing}");
+    let shown = folder.ptc(&["pin"]);
+    assert_eq!(shown.code, Some(1), "{shown:?}");
+    assert!(shown.stdout.contains("here: new tool say\n"), "{shown:?}");
+    assert_eq!(folder.ptc(&["pin", "--all"]).code, Some(0));
+    assert!(folder.eval(SAY, "enforce").contains("[true nil]"));
+    folder.configure("Says it to all", "");
+    let refused = folder.eval(SAY, "enforce");
+    assert!(refused.contains("[false :tool_changed]"), "{refused}");
+    let refused = folder.eval("(:message (tool/call 'here/say {:text \"x\"}))", "enforce");
+    assert!(refused.contains("here/say: its text is not the pinned one; `ptc pin`"), "{refused}");
+    assert!(!folder.ptc(&["eval", "(dir 'here)", "--pin", "enforce"]).stdout.contains("say"));
+    assert!(folder.eval(SAY, "off").contains("[true nil]"));
+    let warned = folder.eval(SAY, "warn");
+    assert!(warned.contains("[true nil]") && warned.contains("not as it was pinned"), "{warned}");
+    let shown = folder.ptc(&["pin"]);
+    assert_eq!(shown.code, Some(1));
+    assert!(
+        shown.stdout.contains("  - description: \"Says it\"\n  + description: \"Says it to all\"\n"),
+        "{shown:?}"
+    );
+    assert_eq!(folder.ptc(&["pin", "here"]).code, Some(0));
+    assert!(folder.eval(SAY, "enforce").contains("[true nil]"));
+    folder.configure("Says it to all", "      - {name: shout, command: [\"printf\", \"{text}\"]}\n");
+    assert!(folder.eval(SAY, "enforce").contains("[true nil]"));
+    assert!(
+        folder.eval("(:reason (tool/call 'here/shout {:text \"x\"}))", "enforce").contains(":tool_changed")
+    );
+    assert_eq!(folder.ptc(&["pin", "hree"]).code, Some(2));
+}
