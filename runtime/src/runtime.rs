@@ -145,7 +145,12 @@ impl Runtime {
             tasks::spawn(TaskOwner::Process, ShapeMemory::keep_writing(Arc::downgrade(&shapes)));
         }
         let broker = ToolBroker::new(upstreams, catalog, secrets.clone()).caching(config.results);
-        let policy = SharedPolicy::new(config.policy.clone(), config.approvals.clone());
+        let policy = SharedPolicy::new(
+            config.policy.clone(),
+            config.approvals.clone(),
+            config.state_folder.as_deref(),
+            secrets.clone(),
+        );
         let broker = broker.remembering(shapes).under(policy, config.client.clone());
         let broker = Arc::new(broker);
         let resources =
@@ -399,6 +404,11 @@ impl Runtime {
     /// A rule names a server that is not configured; then nothing changes.
     pub fn replace_policy(&self, policy: Arc<Policy>) -> Result<(), PolicyError> {
         policy.check_servers(self.inner.broker.upstreams().keys().cloned())?;
+        if let Some(before) = self.inner.broker.policy().current() {
+            for weaker in before.weakened_by(&policy, &self.catalog()) {
+                tracing::warn!("the edited policy allows more: {weaker}");
+            }
+        }
         self.inner.broker.policy().replace(policy);
         Ok(())
     }

@@ -3,9 +3,12 @@
 use super::entry::CallEntry;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use ptc_runtime::outcome::CallStatus;
+use ptc_runtime::policy::SharedPolicy;
+use std::sync::{Arc, OnceLock};
 
 /// Two labels: what is counted, and how it ended.
 type Labels = [(&'static str, String); 2];
@@ -23,6 +26,10 @@ pub struct CallCounts {
     upstream_calls: Counts,
     upstream_bytes: Counter,
     upstream_seconds: Times,
+    decisions: Family<[(&'static str, String); 1], Counter>,
+    waiting: Gauge,
+    /// The policy in effect, once there is a runtime.
+    policy: Arc<OnceLock<SharedPolicy>>,
 }
 
 fn times() -> Histogram {
@@ -39,6 +46,9 @@ impl Default for CallCounts {
             upstream_calls: Family::default(),
             upstream_bytes: Counter::default(),
             upstream_seconds: Family::new_with_constructor(times),
+            decisions: Family::default(),
+            waiting: Gauge::default(),
+            policy: Arc::default(),
         }
     }
 }
@@ -55,6 +65,19 @@ impl CallCounts {
         registry.register("upstream_result_bytes", "Bytes of their results", self.upstream_bytes.clone());
         let seconds = "From sending to answer, by server";
         registry.register("upstream_call_seconds", seconds, self.upstream_seconds.clone());
+        registry.register("policy_decisions", "Decisions about calls, by verdict", self.decisions.clone());
+        registry.register("approvals_waiting", "Calls that wait for a person", self.waiting.clone());
+    }
+
+    /// The policy whose questions are counted.
+    pub fn watch(&self, policy: SharedPolicy) {
+        let _ = self.policy.set(policy);
+    }
+
+    /// Sets the gauges to their values at this moment.
+    pub fn refresh(&self) {
+        let waiting = self.policy.get().map_or(0, SharedPolicy::waiting);
+        self.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
     }
 
     /// Counts a finished call. Unknown names of tools are counted together.
@@ -74,6 +97,9 @@ impl CallCounts {
             self.upstream_calls
                 .get_or_create(&[("server", call.server.to_string()), ("reason", reason.into())])
                 .inc();
+            if let Some(ruling) = &call.ruling {
+                self.decisions.get_or_create(&[("verdict", ruling.verdict.name().into())]).inc();
+            }
             self.upstream_bytes.inc_by(call.result_bytes.unwrap_or_default());
             self.upstream_seconds
                 .get_or_create(&[("server", call.server.to_string())])

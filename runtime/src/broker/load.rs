@@ -8,9 +8,10 @@ use super::{CallError, PreparedCall, WorldFault};
 use crate::policy::{ApprovalAnswer, AskedOf, Clearance, Permitted, Subject};
 use crate::run::account::CallTag;
 use crate::run::ledger::OpenCall;
-use crate::run::outcome::{CallFault, PolicyRuling};
+use crate::run::outcome::{CallFault, PolicyRuling, Verdict};
 use crate::run::outgoing::Arguments;
 use crate::spill::SpillStore;
+use crate::tasks::{self, StopFlag, TaskOwner};
 use crate::tools::{CallTarget, UpstreamTool};
 use crate::upstream::{ResultSink, ServerRequest, UpstreamFault};
 use std::sync::Arc;
@@ -19,8 +20,8 @@ use std::time::{Duration, Instant};
 /// Arguments up to this size are encoded in less time than a look at the clock takes.
 const QUICK: usize = 1_024;
 
-/// How often one call is asked about: the policy or the tool may change while a question waits.
-const ROUNDS: u32 = 5;
+/// Steps of one call to its clearance: the policy or the tool may change while a question waits.
+const ROUNDS: u32 = 10;
 
 /// A call with its arguments, before it may leave.
 struct Loaded {
@@ -102,8 +103,8 @@ impl Loaded {
                 Ok(PreparedCall(self.route(permitted)))
             }
             Clearance::Denied(ruling) => Err(self.denied(ruling)),
-            Clearance::Asked(asked) => {
-                Ok(PreparedCall(Route::Asked(Box::new(AskedCall { loaded: self, asked }))))
+            held @ (Clearance::Asked(_) | Clearance::Counted(_)) => {
+                Ok(PreparedCall(Route::Held(Box::new(HeldCall { loaded: self, clearance: held }))))
             }
         }
     }
@@ -167,13 +168,14 @@ impl Loaded {
     }
 }
 
-/// A call that waits until a person has approved it. Its time and that of its program stand still meanwhile.
-pub(super) struct AskedCall {
+/// A call that waits until a person has approved it, and until limits have counted it. Its time and that of its program
+/// stand still while a person is asked.
+pub(super) struct HeldCall {
     loaded: Loaded,
-    asked: AskedOf,
+    clearance: Clearance,
 }
 
-impl AskedCall {
+impl HeldCall {
     /// The call in the ledger.
     pub(super) fn tag(&self) -> CallTag {
         self.loaded.call.tag()
@@ -187,26 +189,32 @@ impl AskedCall {
         }
     }
 
-    /// Asks until a person has decided about the call as it is now, and clears the call for its way.
-    pub(super) async fn approved(self) -> Result<Route, CallError> {
-        let AskedCall { mut loaded, mut asked } = self;
-        let begun = Instant::now();
+    /// Asks until a person has decided about the call as it is now, counts it, and clears it for its way.
+    pub(super) async fn cleared(self) -> Result<Route, CallError> {
+        let HeldCall { mut loaded, mut clearance } = self;
+        let (begun, mut waited) = (Instant::now(), Duration::ZERO);
         for _ in 0..ROUNDS {
-            let (broker, account) = (loaded.plan.broker.clone(), loaded.plan.account.clone());
-            let pause = account.wait_for_start();
-            let client = broker.client.form_for(account.client());
-            let answer =
-                broker.policy.ask(&account, &asked, &loaded.subject(), client, &broker.secrets).await;
-            drop(pause);
-            let waited = begun.elapsed();
-            let approval = match answer {
-                Ok(approval) => approval,
-                Err(answer) => return Err(loaded.refused(asked.ruling, answer, waited).into()),
-            };
-            if let Some(changed) = loaded.tool_now() {
-                loaded.tool = changed;
-            }
-            match broker.policy.clear_approved(&loaded.subject(), &account, approval) {
+            clearance = match clearance {
+                Clearance::Asked(asked) => {
+                    let answer = loaded.asked(&asked).await;
+                    waited = begun.elapsed();
+                    match answer {
+                        Ok(clearance) => clearance,
+                        Err(answer) => return Err(loaded.refused(asked.ruling, answer, waited).into()),
+                    }
+                }
+                Clearance::Counted(counted) => {
+                    let policy = loaded.plan.broker.policy.clone();
+                    let count = move |_: &StopFlag| policy.count(counted);
+                    match tasks::blocking(TaskOwner::Run, count).await {
+                        Some(Ok((permitted, ruling))) => Clearance::Granted(permitted, Some(ruling)),
+                        Some(Err(ruling)) => Clearance::Denied(ruling),
+                        None => {
+                            let rule = "the process ends".into();
+                            Clearance::Denied(PolicyRuling::new(Verdict::Deny, rule))
+                        }
+                    }
+                }
                 Clearance::Granted(permitted, ruling) => {
                     if let Some(ruling) = ruling {
                         loaded.call.set_ruling(PolicyRuling { waited, ..ruling });
@@ -217,12 +225,26 @@ impl AskedCall {
                 Clearance::Denied(ruling) => {
                     return Err(loaded.denied(PolicyRuling { waited, ..ruling }).into());
                 }
-                // The policy or the tool has changed while the question waited.
-                Clearance::Asked(again) => asked = again,
-            }
+            };
         }
+        let ruling = PolicyRuling::new(Verdict::Ask, "the policy".into());
         let answer = ApprovalAnswer::Unavailable("the policy or the tool changes all the time".into());
-        Err(loaded.refused(asked.ruling, answer, begun.elapsed()).into())
+        Err(loaded.refused(ruling, answer, begun.elapsed()).into())
+    }
+}
+
+impl Loaded {
+    /// Asks a person, and decides again: the policy or the tool may have changed while the question waited.
+    async fn asked(&mut self, asked: &AskedOf) -> Result<Clearance, ApprovalAnswer> {
+        let (broker, account) = (self.plan.broker.clone(), self.plan.account.clone());
+        let pause = account.wait_for_start();
+        let client = broker.client.form_for(account.client());
+        let approval = broker.policy.ask(&account, asked, &self.subject(), client).await?;
+        drop(pause);
+        if let Some(changed) = self.tool_now() {
+            self.tool = changed;
+        }
+        Ok(broker.policy.clear_approved(&self.subject(), &account, approval))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::cache::{CameBack, Repeat};
 use super::direct::DirectCall;
-use super::load::AskedCall;
+use super::load::HeldCall;
 use super::time::TimeLimit;
 use super::{CallError, CallPayload, ToolBroker};
 use crate::run::account::{CallTag, RunAccount};
@@ -20,8 +20,8 @@ pub struct PreparedCall(pub(super) Route);
 pub(super) enum Route {
     Upstream(Box<UpstreamCall>),
     Direct(DirectCall),
-    /// A person has to approve it first.
-    Asked(Box<AskedCall>),
+    /// It is not cleared yet.
+    Held(Box<HeldCall>),
 }
 
 /// A call of a server.
@@ -55,7 +55,7 @@ impl PreparedCall {
         match &self.0 {
             Route::Upstream(call) => call.call.tag(),
             Route::Direct(call) => call.tag(),
-            Route::Asked(call) => call.tag(),
+            Route::Held(call) => call.tag(),
         }
     }
 
@@ -64,7 +64,7 @@ impl PreparedCall {
         match &self.0 {
             Route::Upstream(_) => None,
             Route::Direct(call) => Some(call.tool()),
-            Route::Asked(call) => call.granted(),
+            Route::Held(call) => call.granted(),
         }
     }
 
@@ -78,7 +78,7 @@ impl PreparedCall {
             route = match route {
                 Route::Upstream(call) => return call.send().await,
                 Route::Direct(call) => return call.send().await,
-                Route::Asked(call) => call.approved().await?,
+                Route::Held(call) => call.cleared().await?,
             }
         }
     }

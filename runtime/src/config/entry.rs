@@ -236,6 +236,9 @@ impl EntryReader<'_> {
     /// Registers a secret; adds a warning when redaction cannot hide it.
     pub(super) fn protect(&self, path: &[&str], what: &str, value: &str) -> Credential {
         let (credential, protection) = Credential::secret(value, self.secrets);
+        if protection == Protection::Full {
+            self.secrets.own(self.server, value);
+        }
         if let Some(complaint) = Protection::complaint(protection) {
             let message = format!("upstream {}: {what} {complaint}; nothing hides it in output", self.server);
             let warning = self.error(path, message);

@@ -72,8 +72,7 @@ impl EntryReader<'_> {
         Ok(Some(url))
     }
 
-    /// The `url` of a host's entry. Hosts accept http:// as well; a warning says so if a secret would go over
-    /// it to another machine.
+    /// The `url` of a host's entry. Hosts accept http:// as well; a warning says so if it leads to another machine.
     fn host_address(&self, entry: &Map<String, Value>, has_auth: bool) -> Result<Option<Url>, ConfigError> {
         let keys = HOST_ADDRESSES.map(|(key, _)| key);
         let Some(key) = keys.into_iter().find(|key| entry.contains_key(*key)) else { return Ok(None) };
@@ -91,8 +90,13 @@ impl EntryReader<'_> {
             return wrong(&format!("url has unsupported URL scheme {}; use https://", url.scheme()));
         }
         let is_near = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
-        if url.scheme() == "http" && has_auth && !is_near {
-            let what = "url sends a secret over http://, where everybody on the way reads it; use https://";
+        if url.scheme() == "http" && !is_near {
+            let what = match has_auth {
+                true => "url sends a secret over http://, where everybody on the way reads it; use https://",
+                false => {
+                    "url uses http:// to another machine, so others on the way can read and change calls; use https://"
+                }
+            };
             self.unprotected.borrow_mut().push(self.about(&[key], what));
         }
         Ok(Some(url))

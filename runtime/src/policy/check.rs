@@ -3,10 +3,12 @@
 use super::condition::Pointer;
 use super::decide::Policy;
 use super::file::PolicyError;
-use super::pattern::RulePattern;
-use super::rules::{Position, Rule, RuleFile};
-use crate::tools::{CallTarget, HOST, ToolList, nearest};
-use serde_json::Value as Json;
+use super::pattern::{Exactness, RulePattern};
+use super::rules::{Position, RuleFile};
+use crate::run::client::asker::CallAsker;
+use crate::run::outcome::{PolicyRuling, Verdict};
+use crate::tools::{CallTarget, Catalog, HOST, ToolList, nearest};
+use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
 /// A server, as far as it is known.
@@ -56,6 +58,35 @@ impl Policy {
     }
 }
 
+impl Policy {
+    /// Tools that another policy treats less strictly, each as a line. Rules for some callers only are left out.
+    pub(crate) fn weakened_by(&self, other: &Policy, catalog: &Catalog) -> Vec<String> {
+        let mut weaker = Vec::new();
+        for server in catalog.servers() {
+            for tool in server.tools.iter().flat_map(|tools| tools.iter()) {
+                let target = CallTarget::Tool(tool.name.clone());
+                let verdicts = |policy: &Policy| {
+                    let said = policy.possible_rulings(&server.name, &target, tool, CallAsker::default());
+                    let verdict = |ruling: Option<&PolicyRuling>| ruling.map(|ruling| ruling.verdict);
+                    (verdict(said.first()), verdict(said.last()))
+                };
+                let ((strictest, least), (new_strictest, new_least)) = (verdicts(self), verdicts(other));
+                if new_strictest < strictest || new_least < least {
+                    let name = |verdict: Option<Verdict>| verdict.map_or("nothing", Verdict::name);
+                    weaker.push(format!(
+                        "{}/{}: {} to {}",
+                        server.name,
+                        tool.name,
+                        name(if new_least < least { least } else { strictest }),
+                        name(if new_least < least { new_least } else { new_strictest })
+                    ));
+                }
+            }
+        }
+        weaker
+    }
+}
+
 struct Checker<'p> {
     file: &'p RuleFile,
     servers: &'p [KnownServer],
@@ -80,11 +111,23 @@ impl Checker<'_> {
                     pattern.matches(server, target, rule.exactness())
                 }));
             }
-            findings.extend(self.conditions(rule));
+            let pointers =
+                rule.conditions.iter().map(|(condition, position)| (condition.pointer(), *position));
+            findings.extend(self.pointers(&rule.tools, rule.exactness(), pointers.collect()));
+        }
+        for limit in &self.file.limits {
+            for (pattern, position) in &limit.tools {
+                findings.extend(self.pattern(pattern, *position, |target, server| {
+                    pattern.matches(server, target, Exactness::Loose)
+                }));
+            }
+            let position = limit.tools.first().map_or((1, 1), |(_, position)| *position);
+            let pointers = limit.pointer().map(|pointer| (pointer, position));
+            findings.extend(self.pointers(&limit.tools, Exactness::Loose, pointers.into_iter().collect()));
         }
         for (pattern, _, position) in &self.file.effects {
             findings.extend(self.pattern(pattern, *position, |target, server| {
-                pattern.matches(server, target, super::pattern::Exactness::Exact)
+                pattern.matches(server, target, Exactness::Exact)
             }));
         }
         for (name, position) in &self.file.trusted {
@@ -158,40 +201,47 @@ impl Checker<'_> {
         }
     }
 
-    /// Pointers that no schema of the rule's tools has.
-    fn conditions(&self, rule: &Rule) -> Vec<PolicyFinding> {
+    /// Pointers that no schema of these tools has.
+    fn pointers(
+        &self,
+        tools: &[(RulePattern, Position)],
+        exactness: Exactness,
+        pointers: Vec<(&Pointer, Position)>,
+    ) -> Vec<PolicyFinding> {
+        let named = |server: &str, label: &str| {
+            tools.iter().any(|(pattern, _)| pattern.matches(server, label, exactness))
+        };
         let mut schemas = Vec::new();
         for server in self.servers {
-            let Some(tools) = &server.tools else {
+            let Some(list) = &server.tools else {
                 // Its tools are not known.
-                if rule.tools.iter().any(|(pattern, _)| pattern.names_server(&server.name)) {
+                if tools.iter().any(|(pattern, _)| pattern.names_server(&server.name)) {
                     return Vec::new();
                 }
                 continue;
             };
-            let named =
-                tools.iter().filter(|tool| rule.names(&server.name, &CallTarget::Tool(tool.name.clone())));
-            schemas.extend(named.map(|tool| tool.input_schema.clone()));
-            // Requests have one argument.
-            for (method, argument) in [("resources/read", "uri"), ("prompts/get", "name")] {
-                let exactness = rule.exactness();
-                if rule.tools.iter().any(|(pattern, _)| pattern.matches(&server.name, method, exactness)) {
-                    schemas.push(serde_json::json!({ "properties": { argument: {}, "arguments": { "type": "object" } } }));
+            let meant = list.iter().filter(|tool| named(&server.name, &tool.name));
+            schemas.extend(meant.map(|tool| tool.input_schema.clone()));
+            for (method, schema) in [
+                ("resources/read", json!({ "properties": { "uri": {} } })),
+                ("prompts/get", json!({ "properties": { "name": {}, "arguments": { "type": "object" } } })),
+            ] {
+                if named(&server.name, method) {
+                    schemas.push(schema);
                 }
             }
         }
-        let unknown = rule.conditions.iter().filter(|(condition, _)| {
-            !schemas.is_empty() && !schemas.iter().any(|schema| has_pointer(schema, condition.pointer()))
+        let unknown = pointers.into_iter().filter(|(pointer, _)| {
+            !schemas.is_empty() && !schemas.iter().any(|schema| has_pointer(schema, pointer))
         });
         unknown
-            .map(|(condition, position)| {
-                let pointer = condition.pointer();
+            .map(|(pointer, position)| {
                 let names: Vec<String> = schemas.iter().flat_map(arguments).collect();
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
                 let near = pointer.segments().first().and_then(|first| nearest(first, &names));
                 let near = near.map(|near| format!("; did you mean /{near}?")).unwrap_or_default();
                 let message = format!("no tool of this rule has an argument at {}{near}", pointer.text());
-                self.finding(*position, false, message)
+                self.finding(position, false, message)
             })
             .collect()
     }

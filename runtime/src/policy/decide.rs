@@ -3,6 +3,7 @@
 use super::approvals::Remember;
 use super::effects::ToolEffect;
 use super::file::PolicyError;
+use super::limits::LimitUse;
 use super::rules::{Defaults, FilePlan, RuleFile, Said};
 use crate::files;
 use crate::run::client::asker::CallAsker;
@@ -100,6 +101,25 @@ impl Policy {
         (PolicyRuling::new(said.verdict, said.title.clone()), said.remember)
     }
 
+    /// What a call uses of limits. `session` names its session, or its run.
+    ///
+    /// # Errors
+    /// The limit that the call cannot be counted in, and why.
+    pub(super) fn limit_uses(
+        &self,
+        call: &Subject<'_>,
+        session: impl FnOnce() -> String,
+    ) -> Result<Vec<LimitUse>, String> {
+        let plans = self.plans(call.server, call.target);
+        let mut limits =
+            self.files.iter().zip(plans.iter()).flat_map(|(file, plan)| file.limits(plan)).peekable();
+        if limits.peek().is_none() {
+            return Ok(Vec::new());
+        }
+        let (arguments, session) = (named_arguments(call.target, call.arguments), session());
+        limits.map(|limit| LimitUse::new(limit, &arguments, &call.asker, &session)).collect()
+    }
+
     /// The verdicts that calls of a target may get, depending on their arguments, the strictest first. One: the
     /// arguments do not matter.
     pub fn possible_rulings(
@@ -121,6 +141,12 @@ impl Policy {
         };
         said.sort_by_key(|said| std::cmp::Reverse(said.verdict));
         said.into_iter().map(|said| PolicyRuling::new(said.verdict, said.title.clone())).collect()
+    }
+
+    /// A server may be sent the secrets of another one: some file says so, and none forbids it.
+    pub(super) fn passes_secrets(&self) -> bool {
+        let mut said = self.files.iter().filter_map(|file| file.passes_secrets).peekable();
+        said.peek().is_some() && said.all(|passes| passes)
     }
 
     /// The names of its files.

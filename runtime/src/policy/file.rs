@@ -3,6 +3,7 @@
 use super::approvals::Remember;
 use super::condition::Condition;
 use super::effects::ToolEffect;
+use super::limits::{Limit, LimitText, Per};
 use super::pattern::RulePattern;
 use super::rules::{Defaults, Position, Rule, RuleFile};
 use crate::run::client::asker::AskerPattern;
@@ -39,12 +40,23 @@ impl std::error::Error for PolicyError {}
 #[serde(deny_unknown_fields)]
 struct FileText {
     default: Option<DefaultText>,
+    secrets: Option<SecretRule>,
     #[serde(default)]
     effects: BTreeMap<String, Spanned<ToolEffect>>,
     #[serde(default)]
     servers: BTreeMap<String, Spanned<ServerText>>,
     #[serde(default, rename = "rule")]
     rules: Vec<Spanned<RuleText>>,
+    #[serde(default, rename = "limit")]
+    limits: Vec<Spanned<LimitTable>>,
+}
+
+/// What happens to a call with a secret of another server in its arguments.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum SecretRule {
+    Deny,
+    Allow,
 }
 
 #[derive(Deserialize)]
@@ -87,6 +99,15 @@ struct RuleText {
     remember: Option<Spanned<Remember>>,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LimitTable {
+    tools: Vec<Spanned<String>>,
+    #[serde(default)]
+    per: Per,
+    limit: Spanned<String>,
+}
+
 /// A file while it is read.
 struct Reader<'a> {
     name: &'a str,
@@ -105,6 +126,34 @@ impl Reader<'_> {
         PolicyError { file: self.name.to_owned(), position, message: message.into() }
     }
 
+    fn tools(
+        &self,
+        begin: usize,
+        tools: &[Spanned<String>],
+    ) -> Result<Vec<(RulePattern, Position)>, PolicyError> {
+        if tools.is_empty() {
+            return Err(self.error(begin, "the rule names no tools: tools = [\"server/tool\"]"));
+        }
+        let tools = tools.iter().map(|tool| {
+            let at = tool.span().start;
+            match tool.get_ref().trim() {
+                "" => Err(self.error(at, "a name of tools is empty")),
+                text => Ok((RulePattern::new(text), self.position(at))),
+            }
+        });
+        tools.collect()
+    }
+
+    fn limit(&self, spanned: Spanned<LimitTable>) -> Result<Limit, PolicyError> {
+        let begin = spanned.span().start;
+        let LimitTable { tools, per, limit } = spanned.into_inner();
+        let read = LimitText::parse(limit.get_ref());
+        let read = read.map_err(|why| self.error(limit.span().start, why))?;
+        let line = self.position(begin).0;
+        let title = format!("{}:{line}: limit {}", self.name, limit.get_ref());
+        Ok(read.into_limit(self.tools(begin, &tools)?, per, title.into()))
+    }
+
     fn rule(&self, spanned: Spanned<RuleText>) -> Result<Rule, PolicyError> {
         let begin = spanned.span().start;
         let RuleText { verdict, tools, when, who, reason, remember } = spanned.into_inner();
@@ -112,9 +161,6 @@ impl Reader<'_> {
             return Err(self.error(remember.span().start, "only a rule that asks remembers answers"));
         }
         let remember = remember.map(Spanned::into_inner).unwrap_or_default();
-        if tools.is_empty() {
-            return Err(self.error(begin, "the rule names no tools: tools = [\"server/tool\"]"));
-        }
         let position = self.position(begin);
         let names: Vec<&str> = tools.iter().map(|tool| &**tool.get_ref()).collect();
         let mut title = format!("{}:{}: {} {}", self.name, position.0, verdict.name(), names.join(", "));
@@ -131,14 +177,7 @@ impl Reader<'_> {
             .iter()
             .map(|who| AskerPattern::parse(who.get_ref()).map_err(|why| self.error(who.span().start, why)));
         let who = who.collect::<Result<_, PolicyError>>()?;
-        let tools = tools.iter().map(|tool| {
-            let at = tool.span().start;
-            match tool.get_ref().trim() {
-                "" => Err(self.error(at, "a name of tools is empty")),
-                text => Ok((RulePattern::new(text), self.position(at))),
-            }
-        });
-        let tools = tools.collect::<Result<_, _>>()?;
+        let tools = self.tools(begin, &tools)?;
         Ok(Rule { verdict, tools, conditions, who, remember, title: title.into() })
     }
 }
@@ -160,6 +199,8 @@ impl RuleFile {
         let mut rules = rules?;
         // Deny comes before ask before allow; within one verdict the order of the file names the rule that decided.
         rules.sort_by_key(|rule| std::cmp::Reverse(rule.verdict));
+        let limits = file.limits.into_iter().map(|limit| reader.limit(limit));
+        let limits = limits.collect::<Result<Vec<Limit>, PolicyError>>()?;
         let effects = file.effects.iter().map(|(tools, effect)| {
             (RulePattern::new(tools), *effect.get_ref(), reader.position(effect.span().start))
         });
@@ -172,6 +213,8 @@ impl RuleFile {
         Ok(RuleFile {
             name: name.into(),
             rules,
+            passes_secrets: file.secrets.map(|rule| rule == SecretRule::Allow),
+            limits,
             defaults,
             effects: effects.collect(),
             trusted: trusted.collect(),

@@ -4,12 +4,15 @@ use super::approvals::{
     Approval, ApprovalAnswer, ApprovalSettings, Approvals, AskedCall, Binding, Question, Remember,
 };
 use super::decide::{Policy, Subject};
+use super::limits::{LimitBook, LimitRefusal, LimitUse};
 use super::permitted::Permitted;
 use crate::run::account::RunAccount;
 use crate::run::client::ServedClient;
 use crate::run::outcome::{PolicyRuling, Verdict};
 use crate::secrets::SecretRegistry;
 use crate::sync::RwLocked;
+use crate::tools::{CallTarget, HOST};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
@@ -20,6 +23,8 @@ pub struct SharedPolicy(Arc<State>);
 struct State {
     policy: RwLock<Option<Arc<Policy>>>,
     approvals: Approvals,
+    limits: LimitBook,
+    secrets: SecretRegistry,
     /// Decisions by verdict.
     decided: [AtomicU64; 3],
 }
@@ -33,6 +38,15 @@ pub(crate) enum Clearance {
     Denied(PolicyRuling),
     /// A person has to approve it.
     Asked(AskedOf),
+    /// It may leave if no limit is used up.
+    Counted(CountedCall),
+}
+
+/// A call that limits count.
+#[derive(Debug)]
+pub(crate) struct CountedCall {
+    ruling: PolicyRuling,
+    uses: Vec<LimitUse>,
 }
 
 /// A call that a person has to approve.
@@ -44,17 +58,30 @@ pub(crate) struct AskedOf {
     remember: Remember,
 }
 
+impl std::fmt::Debug for SharedPolicy {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("SharedPolicy")
+    }
+}
+
 impl Default for SharedPolicy {
     fn default() -> SharedPolicy {
-        SharedPolicy::new(None, ApprovalSettings::default())
+        SharedPolicy::new(None, ApprovalSettings::default(), None, SecretRegistry::new())
     }
 }
 
 impl SharedPolicy {
     /// This policy; `None`: there is none, and everything may be called.
-    pub fn new(policy: Option<Arc<Policy>>, approvals: ApprovalSettings) -> SharedPolicy {
+    /// Uses of limits are kept in the state folder.
+    pub fn new(
+        policy: Option<Arc<Policy>>,
+        approvals: ApprovalSettings,
+        state: Option<&Path>,
+        secrets: SecretRegistry,
+    ) -> SharedPolicy {
         let (policy, approvals) = (RwLock::new(policy), Approvals::new(approvals));
-        SharedPolicy(Arc::new(State { policy, approvals, decided: Default::default() }))
+        let limits = LimitBook::new(state.map(|state| state.join("limits")));
+        SharedPolicy(Arc::new(State { policy, approvals, limits, secrets, decided: Default::default() }))
     }
 
     /// The policy at this moment.
@@ -81,9 +108,14 @@ impl SharedPolicy {
     pub(crate) fn clear(&self, call: &Subject<'_>, run: &Arc<RunAccount>) -> Clearance {
         let Some(policy) = self.current() else { return Clearance::Granted(Permitted::by_policy(), None) };
         let (mut ruling, remember) = policy.decide(call);
+        if let Some(owner) = self.leaked(&policy, call) {
+            let Subject { server, .. } = call;
+            let rule = format!("the rule that secrets of {owner} are not sent to {server} (secrets)");
+            ruling = PolicyRuling::new(Verdict::Deny, rule.into());
+        }
         self.0.decided[ruling.verdict as usize].fetch_add(1, Ordering::Relaxed);
         match ruling.verdict {
-            Verdict::Allow => Clearance::Granted(Permitted::by_policy(), Some(ruling)),
+            Verdict::Allow => counted(&policy, call, run, ruling),
             Verdict::Deny => Clearance::Denied(ruling),
             Verdict::Ask => {
                 let binding =
@@ -91,12 +123,26 @@ impl SharedPolicy {
                 match self.0.approvals.remembered().find(run, &binding, &ruling.rule) {
                     Some(by) => {
                         ruling.answered_by = Some(by);
-                        Clearance::Granted(Permitted::by_policy(), Some(ruling))
+                        counted(&policy, call, run, ruling)
                     }
                     None => Clearance::Asked(AskedOf { ruling, policy, binding, remember }),
                 }
             }
         }
+    }
+
+    /// The server that a secret in the arguments belongs to, if it is another one.
+    fn leaked(&self, policy: &Policy, call: &Subject<'_>) -> Option<Arc<str>> {
+        // Tools of the host are part of this program.
+        if call.server == HOST || self.0.secrets.is_empty() || policy.passes_secrets() {
+            return None;
+        }
+        let subject = match call.target {
+            CallTarget::Resource(subject) | CallTarget::Prompt(subject) => Some(&**subject),
+            CallTarget::Tool(_) | CallTarget::List(_) | CallTarget::Protocol(_) => None,
+        };
+        let mut texts = [Some(call.arguments), subject].into_iter().flatten();
+        texts.find_map(|text| self.0.secrets.foreign_owner(call.server, text))
     }
 
     /// Asks a person about a call. Dropping the future withdraws the question.
@@ -109,7 +155,6 @@ impl SharedPolicy {
         asked: &AskedOf,
         call: &Subject<'_>,
         client: Option<Arc<dyn ServedClient>>,
-        secrets: &SecretRegistry,
     ) -> Result<Approval, ApprovalAnswer> {
         let AskedOf { ruling, policy, binding, remember } = asked;
         let question = Question::new(
@@ -123,7 +168,7 @@ impl SharedPolicy {
                 tool: call.tool,
                 arguments: call.arguments,
             },
-            secrets,
+            &self.0.secrets,
         );
         self.0.approvals.ask(run, question, client).await
     }
@@ -137,11 +182,35 @@ impl SharedPolicy {
         approval: Approval,
     ) -> Clearance {
         match self.clear(call, run) {
-            Clearance::Asked(AskedOf { mut ruling, binding, .. }) if binding == approval.binding => {
+            Clearance::Asked(AskedOf { mut ruling, policy, binding, .. }) if binding == approval.binding => {
                 ruling.answered_by = Some(approval.by);
-                Clearance::Granted(Permitted::by_policy(), Some(ruling))
+                counted(&policy, call, run, ruling)
             }
             cleared => cleared,
         }
+    }
+
+    /// Counts a call. It may wait for another process, so it runs on a blocking thread.
+    ///
+    /// # Errors
+    /// The ruling that denies the call: a limit is used up, or it is not known whether it is.
+    pub(crate) fn count(&self, counted: CountedCall) -> Result<(Permitted, PolicyRuling), PolicyRuling> {
+        let CountedCall { ruling, uses } = counted;
+        let rule: Arc<str> = match self.0.limits.take(&uses) {
+            Ok(()) => return Ok((Permitted::by_policy(), ruling)),
+            Err(LimitRefusal::UsedUp(title)) => title,
+            Err(LimitRefusal::Unknown(why)) => format!("limits cannot be counted: {why}").into(),
+        };
+        self.0.decided[Verdict::Deny as usize].fetch_add(1, Ordering::Relaxed);
+        Err(PolicyRuling { verdict: Verdict::Deny, rule, ..ruling })
+    }
+}
+
+/// The clearance of a call that may be made as far as rules go.
+fn counted(policy: &Policy, call: &Subject<'_>, run: &RunAccount, ruling: PolicyRuling) -> Clearance {
+    match policy.limit_uses(call, || run.session_name()) {
+        Ok(uses) if uses.is_empty() => Clearance::Granted(Permitted::by_policy(), Some(ruling)),
+        Ok(uses) => Clearance::Counted(CountedCall { ruling, uses }),
+        Err(why) => Clearance::Denied(PolicyRuling { verdict: Verdict::Deny, rule: why.into(), ..ruling }),
     }
 }

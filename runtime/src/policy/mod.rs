@@ -12,7 +12,7 @@
 //! - `rules`: the rules of a file, and what they say of a call; `decide`: all files together; `gate`: the policy in
 //!   effect
 //! - `approvals`: asks a person
-//! - `lists`: allow and block lists of a server's entry; `pins`: tools as they were reviewed
+//! - `limits`: limits over many calls; `lists`: allow and block lists of a server's entry; `pins`: tools as they were reviewed
 //! - `program`: the calls that stand in the text of a program
 //! - `check`: rules that can match nothing; `permitted`: the right to leave
 
@@ -23,6 +23,7 @@ mod decide;
 mod effects;
 mod file;
 mod gate;
+mod limits;
 mod lists;
 mod pattern;
 mod permitted;

@@ -3,6 +3,7 @@
 use super::approvals::Remember;
 use super::condition::{Condition, Met};
 use super::effects::ToolEffect;
+use super::limits::Limit;
 use super::pattern::{Exactness, RulePattern};
 use crate::run::client::asker::{AskerPattern, CallAsker};
 use crate::run::outcome::Verdict;
@@ -17,6 +18,10 @@ pub(super) struct RuleFile {
     pub(super) name: Arc<str>,
     /// Its rules, in order: deny, ask, allow.
     pub(super) rules: Vec<Rule>,
+    /// Secrets of one server may be sent to another. `None`: it does not say.
+    pub(super) passes_secrets: Option<bool>,
+    /// Its limits over many calls.
+    pub(super) limits: Vec<Limit>,
     /// What it says of tools that no rule applies to. `None`: nothing.
     pub(super) defaults: Option<Defaults>,
     /// Effects of tools, whatever their annotations say.
@@ -106,6 +111,8 @@ pub(super) struct Said<'f> {
 pub(super) struct FilePlan {
     /// Indices of rules that name the tool.
     rules: Vec<usize>,
+    /// Indices of limits that count calls of the tool.
+    limits: Vec<usize>,
     effect: Option<ToolEffect>,
     is_trusted: bool,
 }
@@ -156,9 +163,20 @@ impl RuleFile {
             self.effects.iter().filter(|(pattern, ..)| pattern.matches(server, label, Exactness::Exact));
         FilePlan {
             rules: self.rules.iter().enumerate().filter_map(names).collect(),
+            limits: self.limits_of(server, target),
             effect: effects.map(|(_, effect, _)| *effect).max(),
             is_trusted: self.trusted.contains_key(server),
         }
+    }
+
+    fn limits_of(&self, server: &str, target: &CallTarget) -> Vec<usize> {
+        let names = |(index, limit): (usize, &Limit)| limit.names(server, target).then_some(index);
+        self.limits.iter().enumerate().filter_map(names).collect()
+    }
+
+    /// The limits that count calls of a target.
+    pub(super) fn limits<'f>(&'f self, plan: &'f FilePlan) -> impl Iterator<Item = &'f Limit> {
+        plan.limits.iter().filter_map(|index| self.limits.get(*index))
     }
 
     /// What it says of a call; `None`: nothing.

@@ -12,6 +12,7 @@ use super::outcome::{CallFault, CallRecord};
 use super::outgoing::Outgoing;
 use super::totals::CallTotals;
 use super::trace::TraceContext;
+use crate::files::random;
 use crate::secrets::{Cut, shortened};
 use crate::sync::Locked;
 use clock::RunClock;
@@ -20,7 +21,7 @@ use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 /// Limit of notes of one run.
@@ -65,7 +66,9 @@ pub struct RunAccount {
     trace: OnceLock<TraceContext>,
     client: OnceLock<CallingClient>,
     origin: OnceLock<CallOrigin>,
-    session: OnceLock<Weak<dyn Any + Send + Sync>>,
+    session: OnceLock<(Weak<dyn Any + Send + Sync>, u64)>,
+    /// Unique among the runs of the process, once it is asked for.
+    serial: OnceLock<u64>,
     progress: OnceLock<Arc<dyn ProgressListener>>,
     ledger: Ledger,
 }
@@ -90,6 +93,7 @@ impl RunAccount {
             client: OnceLock::new(),
             origin: OnceLock::new(),
             session: OnceLock::new(),
+            serial: OnceLock::new(),
             progress: OnceLock::new(),
             ledger: Ledger::default(),
         }
@@ -269,14 +273,27 @@ impl RunAccount {
         let _ = self.origin.set(origin);
     }
 
-    /// Sets the session that the run belongs to. The first value counts.
-    pub(crate) fn set_session(&self, session: Weak<dyn Any + Send + Sync>) {
-        let _ = self.session.set(session);
+    /// Sets the session that the run belongs to, with its number. The first value counts.
+    pub(crate) fn set_session(&self, session: Weak<dyn Any + Send + Sync>, id: u64) {
+        let _ = self.session.set((session, id));
     }
 
     /// The session that the run belongs to.
     pub(crate) fn session(&self) -> Option<&Weak<dyn Any + Send + Sync>> {
-        self.session.get()
+        self.session.get().map(|(session, _)| session)
+    }
+
+    /// A name of the session, or of a run without one, that no other process has.
+    pub(crate) fn session_name(&self) -> String {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        static PROCESS: LazyLock<u64> = LazyLock::new(random);
+        match self.session.get() {
+            Some((_, id)) => format!("session {:x}-{id}", *PROCESS),
+            None => {
+                let serial = self.serial.get_or_init(|| NEXT.fetch_add(1, Ordering::Relaxed));
+                format!("run {:x}-{serial}", *PROCESS)
+            }
+        }
     }
 
     /// Who makes the calls of the run.

@@ -6,6 +6,7 @@ use super::forms::{self, Forms, forms_of};
 use super::{CleanText, REDACTED};
 use crate::sync::RwLocked;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
 
@@ -25,6 +26,8 @@ struct Shared {
 #[derive(Default)]
 struct Secrets {
     values: Vec<secrecy::SecretString>,
+    /// Secrets of servers, and the servers that each belongs to.
+    owned: Vec<(secrecy::SecretString, BTreeSet<Arc<str>>)>,
     /// Built when it is first needed, because secrets are registered one by one before any text is sent.
     finder: OnceLock<Arc<Finder>>,
 }
@@ -78,6 +81,33 @@ impl SecretRegistry {
         }
         self.shared.any.store(true, Ordering::Release);
         Protection::Full
+    }
+
+    /// Records that a secret belongs to a server. It may belong to several.
+    pub(crate) fn own(&self, server: &str, value: &str) {
+        use secrecy::ExposeSecret;
+        let mut secrets = self.shared.secrets.write_locked();
+        let known = secrets.owned.iter_mut().find(|(known, _)| known.expose_secret() == value);
+        match known {
+            Some((_, owners)) => drop(owners.insert(server.into())),
+            None => secrets.owned.push((value.into(), BTreeSet::from([server.into()]))),
+        }
+    }
+
+    /// The server that a secret in the text belongs to, if it does not belong to `server` too.
+    pub(crate) fn foreign_owner(&self, server: &str, text: &str) -> Option<Arc<str>> {
+        use secrecy::ExposeSecret;
+        // Most texts have no secret at all.
+        if matches!(self.scrub(text), Cow::Borrowed(_)) {
+            return None;
+        }
+        let secrets = self.shared.secrets.read_locked();
+        let mut foreign = secrets.owned.iter().filter(|(_, owners)| !owners.contains(server));
+        let found = foreign.find(|(value, _)| {
+            let finder = Finder::new(forms_of(value.expose_secret()));
+            !finder.find(text, Tail::Whole).is_empty()
+        });
+        found.and_then(|(_, owners)| owners.first().cloned())
     }
 
     /// The text, redacted.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
 mod approvals;
+mod limits;
 mod pins;
 
 use ptc_tests::binary::{eval, run_ptc, value};

@@ -100,6 +100,9 @@ impl<'a> ServerBuilder<'a> {
         let servers = TaskServers { flags: &args.upstreams, has_upstreams, read_only };
         let tasks = args.agentic.tasks(runtime, limits, servers)?;
         let with_debug = wants(lisp_debug::NAME);
+        if let Some(counts) = &entrance.counts {
+            counts.watch(runtime.broker().policy().clone());
+        }
         let recording = args.debug.recording(with_debug, entrance.counts.clone(), runtime.secrets())?;
         let recorder = recording.as_ref().map(|recording| recording.recorder.clone());
         if recorder.as_ref().is_some_and(|recorder| recorder.logs_turns()) {

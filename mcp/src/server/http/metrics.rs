@@ -22,6 +22,7 @@ pub(super) struct HttpCounts {
     sessions: Gauge,
     queued: Gauge,
     resident: Gauge,
+    calls: CallCounts,
 }
 
 impl HttpCounts {
@@ -43,7 +44,17 @@ impl HttpCounts {
         let resident = gauge("resident_memory_bytes", "Resident memory of the process");
         registry.register("http_requests", "Requests, by method and status", requests.clone());
         registry.register("http_request_seconds", "Until an answer begins", seconds.clone());
-        HttpCounts { registry, requests, seconds, in_flight, connections, sessions, queued, resident }
+        HttpCounts {
+            registry,
+            requests,
+            seconds,
+            in_flight,
+            connections,
+            sessions,
+            queued,
+            resident,
+            calls: calls.clone(),
+        }
     }
 
     /// Counts a response when its head is ready.
@@ -57,6 +68,7 @@ impl HttpCounts {
     /// Encodes all metrics as text.
     pub(super) fn text(&self, server: &HttpServer, gate: &Gate) -> String {
         let whole = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        self.calls.refresh();
         self.in_flight.set(whole(server.in_flight()));
         self.connections.set(whole(server.connections()));
         self.sessions.set(whole(server.sessions.count()));

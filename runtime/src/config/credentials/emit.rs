@@ -65,6 +65,7 @@ impl EntryReader<'_> {
         let Some(binding) = self.credentials.get(name) else {
             return Err(self.about(&["auth"], &unknown_binding(name, self.credentials)));
         };
+        self.secrets.own(self.server, binding.value.expose());
         if let Some(hint) = binding.hint.as_ref().filter(|hint| *hint != scheme) {
             let message = format!("uses credential {name} as {scheme}, and its scheme_hint is {hint}");
             self.unprotected.borrow_mut().push(self.about(&["auth"], &message));

@@ -97,7 +97,7 @@ impl Execution {
         }
         if let Some(run) = &session {
             let state = Arc::downgrade(&run.state);
-            guest.account.set_session(state);
+            guest.account.set_session(state, run.state.id);
         }
         if let Some(listener) = &options.progress {
             guest.account.set_progress_listener(listener.clone());
