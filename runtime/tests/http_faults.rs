@@ -255,7 +255,7 @@ fn seen(fault: &UpstreamFault) -> Sees {
         UpstreamFault::Rpc(_) | UpstreamFault::Protocol(_) => Sees::Error,
         UpstreamFault::Timeout(_) => Sees::Timeout,
         UpstreamFault::TooLarge { .. } => Sees::TooLarge,
-        UpstreamFault::Starting { .. } | UpstreamFault::LoginRequired(_) => {
+        UpstreamFault::Starting { .. } | UpstreamFault::LoginRequired(_) | UpstreamFault::ScopeDenied(_) => {
             unreachable!("nothing waits for a start or a login here")
         }
     }

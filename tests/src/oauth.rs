@@ -110,6 +110,8 @@ struct State {
     made: usize,
     clients: HashMap<String, Value>,
     codes: HashMap<String, HashMap<String, String>>,
+    /// Codes of devices, and how often they are still pending.
+    devices: HashMap<String, usize>,
     access: HashMap<String, Grant>,
     refresh: HashMap<String, Grant>,
     used: HashSet<String>,
@@ -133,6 +135,8 @@ pub struct OAuthServer {
     port: u16,
     habits: Arc<Mutex<Habits>>,
     state: Arc<Mutex<State>>,
+    /// The authorization server, if it is another one.
+    authority: Option<String>,
     answer: Arc<Answer>,
 }
 
@@ -147,12 +151,28 @@ impl OAuthServer {
         habits: Habits,
         answer: impl Fn(&OAuthServer, &Asked) -> Option<Reply> + Send + Sync + 'static,
     ) -> OAuthServer {
+        OAuthServer::listening(habits, Arc::default(), None, Arc::new(answer))
+    }
+
+    /// Another server that accepts the tokens of this one, and names it as its authorization server.
+    pub fn neighbour(&self) -> OAuthServer {
+        let habits = self.habits.lock().unwrap().clone();
+        OAuthServer::listening(habits, self.state.clone(), Some(self.url("")), self.answer.clone())
+    }
+
+    fn listening(
+        habits: Habits,
+        state: Arc<Mutex<State>>,
+        authority: Option<String>,
+        answer: Arc<Answer>,
+    ) -> OAuthServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server = OAuthServer {
             port: listener.local_addr().unwrap().port(),
             habits: Arc::new(Mutex::new(habits)),
-            state: Arc::default(),
-            answer: Arc::new(answer),
+            state,
+            authority,
+            answer,
         };
         let accepting = server.clone();
         std::thread::spawn(move || {
@@ -212,7 +232,10 @@ impl OAuthServer {
         let state = self.state.lock().unwrap();
         let mut all: Vec<String> =
             state.access.keys().chain(state.refresh.keys()).chain(&state.used).cloned().collect();
-        all.extend(state.codes.keys().cloned());
+        all.extend(state.codes.keys().chain(state.devices.keys()).cloned());
+        all.extend(
+            state.clients.values().filter_map(|client| client["client_secret"].as_str().map(str::to_owned)),
+        );
         for asked in &state.asked {
             let fields = ["code", "code_verifier", "refresh_token", "client_secret"];
             all.extend(fields.iter().filter_map(|field| asked.field(field)));
@@ -225,7 +248,7 @@ impl OAuthServer {
     fn next(&self, what: &str) -> String {
         let mut state = self.state.lock().unwrap();
         state.made += 1;
-        format!("{what}-{}-Zq7Xw9Kd2Lm", state.made)
+        format!("{what}-{}-{}-Zq7Xw9Kd2Lm", self.port, state.made)
     }
 
     fn serve(&self, stream: TcpStream) {
@@ -255,13 +278,15 @@ impl OAuthServer {
             "/authorize" => self.authorize(asked),
             "/token" => self.token(asked),
             "/revoke" => self.revoke(asked),
+            "/device" => self.device(),
             _ => Reply::status(404),
         }
     }
 
     /// The metadata of the resource.
     pub fn resource(&self) -> Value {
-        json!({ "resource": self.url("/mcp"), "authorization_servers": [self.url("")], "scopes_supported": ["read"] })
+        let authority = self.authority.clone().unwrap_or_else(|| self.url(""));
+        json!({ "resource": self.url("/mcp"), "authorization_servers": [authority], "scopes_supported": ["read"] })
     }
 
     /// The metadata of the authorization server.
@@ -272,6 +297,7 @@ impl OAuthServer {
             "token_endpoint": self.url("/token"),
             "registration_endpoint": self.url("/register"),
             "revocation_endpoint": self.url("/revoke"),
+            "device_authorization_endpoint": self.url("/device"),
             "code_challenge_methods_supported": ["S256"],
             "token_endpoint_auth_methods_supported": ["none", "client_secret_basic", "client_secret_post"],
             "authorization_response_iss_parameter_supported": true,
@@ -358,8 +384,43 @@ impl OAuthServer {
                 drop(state);
                 Reply::json(&self.issue(grant.family, &grant.scope, &grant.client, Some(token)))
             }
+            "urn:ietf:params:oauth:grant-type:device_code" => {
+                let mut state = self.state.lock().unwrap();
+                let Some(waits) = state.devices.get_mut(&get("device_code")) else {
+                    return refuse("invalid_grant");
+                };
+                if *waits > 0 {
+                    *waits -= 1;
+                    return refuse("authorization_pending");
+                }
+                let family = state.made;
+                drop(state);
+                Reply::json(&self.issue(family, "read", &get("client_id"), None))
+            }
+            "client_credentials" => {
+                let pair = asked.header("authorization").unwrap_or_default();
+                let is_known = pair == "Basic bWFjaGluZTptYWNoaW5lLXNlY3JldC1acTdYdzk="
+                    || !get("client_assertion").is_empty();
+                if !is_known {
+                    return Reply::error(401, &json!({ "error": "invalid_client" }));
+                }
+                let family = self.state.lock().unwrap().made;
+                let mut answer = self.issue(family, &get("scope"), "machine", None);
+                answer.as_object_mut().unwrap().remove("refresh_token");
+                Reply::json(&answer)
+            }
             _ => refuse("unsupported_grant_type"),
         }
+    }
+
+    /// A code that the second question for tokens finds typed.
+    fn device(&self) -> Reply {
+        let code = self.next("device-code");
+        self.state.lock().unwrap().devices.insert(code.clone(), 1);
+        Reply::json(&json!({
+            "device_code": code, "user_code": "WDJB-MJHT", "verification_uri": self.url("/type"),
+            "expires_in": 600, "interval": 0,
+        }))
     }
 
     fn issue(&self, family: usize, scope: &str, client: &str, refreshed: Option<String>) -> Value {

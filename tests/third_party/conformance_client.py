@@ -5,9 +5,10 @@
     PTC=target/debug/ptc node node_modules/@modelcontextprotocol/conformance/dist/index.js client \\
         --command tests/third_party/conformance_client.py --scenario tools_call
 
-Scenarios that need neither OAuth nor elicitation: initialize, tools_call, sse-retry, request-metadata,
-http-standard-headers, http-custom-headers, http-invalid-tool-headers, json-schema-2020-12-preservation,
-json-schema-ref-no-deref. docs/conformance.md has their results.
+Scenarios that need no elicitation: initialize, tools_call, sse-retry, request-metadata, http-standard-headers,
+http-custom-headers, http-invalid-tool-headers, json-schema-2020-12-preservation, json-schema-ref-no-deref, and those of
+OAuth (auth/…), for which it visits the address of `ptc login --paste` and pastes where that leads. docs/conformance.md
+has their results.
 """
 
 import json
@@ -15,6 +16,14 @@ import os
 import subprocess
 import sys
 import tempfile
+import urllib.error
+import urllib.request
+
+# How often a client may log in for one call.
+MOST_LOGINS = 3
+
+# The address of a document that describes the client, which the suite expects.
+DOCUMENT = "https://conformance-test.local/client-metadata.json"
 
 
 def lisp(value):
@@ -41,8 +50,84 @@ programs = {
     "http-invalid-tool-headers": call("valid_tool", '{:region "us-west1"}'),
     "json-schema-2020-12-preservation": call("json_schema_echo", schema),
 }
-with tempfile.NamedTemporaryFile("w", suffix=".json") as config:
-    json.dump({"mcpServers": {"s": {"type": "http", "url": sys.argv[-1]}}}, config)
-    config.flush()
-    command = [os.environ.get("PTC", "target/debug/ptc"), "eval", "--upstreams-config", config.name]
-    sys.exit(subprocess.run([*command, programs.get(scenario, '(dir "s")')]).returncode)
+
+
+def auth_of(context, folder):
+    """The `auth` of the entry and its credentials, from what the suite says about the client."""
+    credentials, auth = {}, {"scheme": "oauth"}
+
+    def secret(name, value):
+        credentials[name] = {"source": "literal", "value": value}
+        return name
+
+    client = {"id": context["client_id"]}
+    if "client_secret" in context:
+        client["secret"] = secret("secret", context["client_secret"])
+    if "private_key_pem" in context:
+        client["key"] = secret("key", context["private_key_pem"])
+    auth["client"] = client
+    if scenario.startswith("auth/client-credentials"):
+        auth["grant"] = "client_credentials"
+    if "idp_id_token" in context:
+        path = os.path.join(folder, "id-token")
+        with open(path, "w") as file:
+            file.write(context["idp_id_token"])
+        auth["grant"] = "id_jag"
+        provider = {"id": context["idp_client_id"]}
+        auth["idp"] = {"issuer": context["idp_issuer"], "client": provider, "id_token_file": path}
+    return [auth], credentials
+
+
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_):
+        return None
+
+
+def log_in(ptc, flags, environment):
+    """Visits the address that `ptc login --paste` shows, and pastes where that leads."""
+    command = [ptc, "login", "s", "--paste", *flags]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environment, **pipes) as login:
+        for line in login.stdout:
+            if line.strip().startswith("http"):
+                break
+        else:
+            return login.wait()
+        try:
+            urllib.request.build_opener(NoRedirect).open(line.strip())
+            answer = ""
+        except urllib.error.HTTPError as error:
+            answer = error.headers.get("location", "")
+        login.stdin.write(answer + "\n")
+        login.stdin.close()
+        sys.stderr.write(login.stdout.read())
+        return login.wait()
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        entry, credentials = {"transport": "mcp_http", "url": sys.argv[-1], "required": False}, {}
+        if "client_id" in context:
+            entry["auth"], credentials = auth_of(context, folder)
+        config = os.path.join(folder, "c.json")
+        with open(config, "w") as file:
+            json.dump({"upstreams": {"s": entry}, "credentials": credentials}, file)
+        ptc = os.environ.get("PTC", "target/debug/ptc")
+        environment = {**os.environ, "XDG_STATE_HOME": folder}
+        flags = ["--upstreams-config", config, "--client-metadata-url", DOCUMENT]
+        program = programs.get(scenario, call("test-tool", "{}") if scenario.startswith("auth/") else '(dir "s")')
+        if scenario == "auth/2025-03-26-oauth-endpoint-fallback" and log_in(ptc, flags, environment) != 0:
+            # Nothing that this server says names a login: its person has to know.
+            return 1
+        for _ in range(MOST_LOGINS + 1):
+            ended = subprocess.run([ptc, "eval", program, *flags], env=environment, capture_output=True, text=True)
+            said = ended.stdout + ended.stderr
+            sys.stderr.write(said)
+            if "login_required" not in said:
+                break
+            if log_in(ptc, flags, environment) != 0:
+                return 1
+        return ended.returncode
+
+
+sys.exit(main())

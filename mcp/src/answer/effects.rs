@@ -41,7 +41,12 @@ fn may_have_run(status: &CallStatus) -> bool {
     match status {
         CallStatus::Ok => true,
         CallStatus::Error { reason, .. } => {
-            let never_sent = [CallFault::UpstreamUnavailable, CallFault::Starting, CallFault::LoginRequired];
+            let never_sent = [
+                CallFault::UpstreamUnavailable,
+                CallFault::Starting,
+                CallFault::LoginRequired,
+                CallFault::ScopeDenied,
+            ];
             !reason.is_refusal() && !never_sent.contains(reason)
         }
     }

@@ -17,7 +17,16 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Lists of tools in descriptions", &["catalog-mode", "catalog-inline"]),
     (
         "Servers",
-        &["upstreams-config", "stdio", "handshake-timeout", "tool-", "catalog-snapshot", "aggregator"],
+        &[
+            "upstreams-config",
+            "stdio",
+            "handshake-timeout",
+            "tool-",
+            "catalog-snapshot",
+            "aggregator",
+            "token-store",
+            "client-metadata",
+        ],
     ),
     ("Load", &["max-concurrent", "max-suspended", "max-total-memory", "max-parked", "max-frame-bytes"]),
 ];

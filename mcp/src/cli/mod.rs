@@ -122,6 +122,10 @@ enum Commands {
     Trace(trace::TraceArgs),
     /// Log in at a server that asks for it (OAuth)
     Login(login::LoginArgs),
+    /// Forget a login at a server
+    Logout(login::LogoutArgs),
+    /// Show the stored logins
+    Auth(login::AuthArgs),
     /// Add a server to the configuration
     Add(config::add::AddArgs),
     /// Remove a server from the configuration
@@ -228,6 +232,8 @@ fn run(cli: Cli) -> Result<Exit, Abort> {
         Commands::Status(args) => background::status(&args),
         Commands::Background(args) => on_all_cores(background::serve(args)),
         Commands::Login(args) => on_runtime(login::run(args)),
+        Commands::Logout(args) => on_runtime(login::logout(args)),
+        Commands::Auth(args) => on_runtime(login::auth(args)),
         Commands::Trace(args) => trace::run(&args),
         Commands::Add(args) => on_runtime(config::add::add(args)),
         Commands::Remove(args) => config::add::remove(&args),

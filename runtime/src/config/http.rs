@@ -4,7 +4,6 @@ use super::entry::EntryReader;
 use super::transport::HOST_ADDRESSES;
 use super::{ConfigError, Shape};
 use crate::net::{ClientCertificate, ClientOptions, HeaderError, Headers, TlsOptions, Url};
-use crate::oauth::OAuthSettings;
 use crate::secrets::{Credential, names};
 use crate::upstream::{HttpProtocol, HttpSpec};
 use serde_json::{Map, Value};
@@ -27,7 +26,7 @@ impl EntryReader<'_> {
             Shape::McpServers | Shape::Servers | Shape::Listed => self.host_address(entry, has_auth)?,
         };
         let url = url.ok_or_else(|| self.about(&[], "requires url"))?;
-        let login = (!headers.contains("authorization")).then(OAuthSettings::default);
+        let login = self.login(entry, headers.contains("authorization"))?;
         Ok(HttpSpec { url, protocol, headers, client: self.client_options(entry)?, login })
     }
 
@@ -150,7 +149,7 @@ impl EntryReader<'_> {
 
     /// A text of a host's entry with its placeholders filled. Where a host would ask its user
     /// (`${input:api-key}`), the environment variable of that name (`API_KEY`) is used.
-    fn host_value(&self, path: &[&str], text: &str) -> Result<String, ConfigError> {
+    pub(super) fn host_value(&self, path: &[&str], text: &str) -> Result<String, ConfigError> {
         const ASKS: &str = "${input:";
         let mut text = text.to_owned();
         while let Some(start) = text.find(ASKS) {

@@ -14,6 +14,14 @@ pub(super) const OVERRIDE_KEYS: [&str; 3] = ["name", "description", "default_arg
 impl EntryReader<'_> {
     pub(super) fn openapi(&self, entry: &Map<String, Value>) -> Result<OpenApiSpec, ConfigError> {
         let (headers, has_auth) = self.headers(entry)?;
+        if entry
+            .get("auth")
+            .and_then(Value::as_array)
+            .is_some_and(|all| all.iter().any(|one| one["scheme"] == "oauth"))
+        {
+            let what = "auth with scheme oauth is for MCP servers; use bearer with a token of the service";
+            return Err(self.about(&["auth"], what));
+        }
         let requires = |what: &str| self.about(&[], &format!("requires {what}"));
         let base_url = self.address(entry, "base_url", has_auth)?.ok_or_else(|| requires("base_url"))?;
         if base_url.query().is_some() {

@@ -1,6 +1,6 @@
 //! Writes the JSON Schema of the configuration file from the table of keys.
 
-use super::credentials::{SCHEMES, SOURCES};
+use super::credentials::{OAUTH_KEYS, SCHEMES, SOURCES};
 use super::keys::{ENTRY_KEYS, HOST_KEYS, KeyRow, Kind};
 use super::openapi::OVERRIDE_KEYS;
 use super::transport::FILE_WORK;
@@ -63,7 +63,7 @@ pub fn json_schema() -> Value {
             "entry": entry(&[], &["mcp_stdio", "mcp_http", "sse", "openapi", "local"], &["url"]),
             "hostEntry": entry(HOST_KEYS, HOST_TRANSPORTS, &["url", "serverUrl", "httpUrl"]),
             "credential": credential(),
-            "emitter": {
+            "emitter": { "oneOf": [{
                 "type": "object",
                 "properties": {
                     "scheme": { "enum": SCHEMES },
@@ -72,7 +72,7 @@ pub fn json_schema() -> Value {
                 },
                 "required": ["scheme", "binding"],
                 "additionalProperties": false,
-            },
+            }, oauth()] },
             "toolRule": {
                 "type": "object",
                 "properties": { "allow": { "$ref": "#/$defs/names" }, "block": { "$ref": "#/$defs/names" } },
@@ -85,6 +85,23 @@ pub fn json_schema() -> Value {
             },
         },
     })
+}
+
+/// The scheme of logins.
+fn oauth() -> Value {
+    let mut properties = Map::new();
+    properties.insert("scheme".into(), json!({ "const": "oauth" }));
+    for (key, help) in OAUTH_KEYS {
+        let kind = match key {
+            "scopes" => json!({ "type": "array", "items": { "type": "string" } }),
+            "client" | "idp" => json!({ "type": "object" }),
+            "redirect_port" => json!({ "type": "integer", "minimum": 1, "maximum": 65535 }),
+            _ => json!({ "type": "string" }),
+        };
+        properties.insert(key.into(), kind);
+        properties[key]["description"] = help.into();
+    }
+    json!({ "type": "object", "properties": properties, "required": ["scheme"], "additionalProperties": false })
 }
 
 /// One form for each source.

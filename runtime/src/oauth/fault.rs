@@ -7,6 +7,8 @@ use std::fmt;
 pub enum OAuthFault {
     /// A person has to log in; the reason.
     LoginRequired(String),
+    /// The person has agreed to scopes that the server still does not accept; asking again does not help.
+    ScopeDenied(String),
     /// An authorization server does not answer, or another process holds the lock for too long. Trying again may help.
     Unavailable(String),
     /// What a server says, or what is configured, cannot be used. Trying again does not help.
@@ -28,9 +30,10 @@ impl OAuthFault {
 impl fmt::Display for OAuthFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OAuthFault::LoginRequired(text) | OAuthFault::Unavailable(text) | OAuthFault::Unusable(text) => {
-                f.write_str(text)
-            }
+            OAuthFault::LoginRequired(text)
+            | OAuthFault::ScopeDenied(text)
+            | OAuthFault::Unavailable(text)
+            | OAuthFault::Unusable(text) => f.write_str(text),
         }
     }
 }

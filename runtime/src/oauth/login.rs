@@ -4,15 +4,16 @@
 //! tokens to the disk before they are used: a server that detects the second use of a refresh token revokes the login.
 //! No failure deletes anything.
 
-use super::client::{Client, ClientOrigin};
-use super::http::NamedHttp;
-use super::scopes::Scopes;
-use super::settings::OAuthSettings;
-use super::store::{LoginKey, LoginLock, TokenStore};
-use super::stored::{StoredLogin, now};
-use super::token::{self, TokenFault, Tokens};
-use super::{OAuthFault, discovery};
 use crate::net::{AddressClass, Challenge, HttpClient, Response, Url};
+use crate::oauth::OAuthFault;
+use crate::oauth::scopes::Scopes;
+use crate::oauth::server::client::{Client, ClientOrigin};
+use crate::oauth::server::discovery::{self, Discovered};
+use crate::oauth::server::http::NamedHttp;
+use crate::oauth::server::token::{self, TokenFault, Tokens};
+use crate::oauth::settings::{Grant, LoginOptions, OAuthSettings};
+use crate::oauth::store::stored::{LoginFacts, StoredLogin, now};
+use crate::oauth::store::{LoginKey, LoginLock, TokenStore};
 use crate::secrets::{Credential, SecretRegistry};
 use crate::sync::{Locked, RwLocked};
 use crate::tasks::{self, TaskOwner};
@@ -32,8 +33,7 @@ pub(super) struct Inner {
     pub(super) server: Url,
     pub(super) settings: OAuthSettings,
     pub(super) http: HttpClient,
-    /// `None`: nothing is stored, so there is never a login.
-    pub(super) store: Option<TokenStore>,
+    pub(super) options: LoginOptions,
     pub(super) key: LoginKey,
     pub(super) secrets: SecretRegistry,
     current: RwLock<Current>,
@@ -93,7 +93,7 @@ impl ServerLogin {
         server: Url,
         settings: OAuthSettings,
         http: HttpClient,
-        store: Option<TokenStore>,
+        options: LoginOptions,
         owner: Option<&str>,
         secrets: SecretRegistry,
     ) -> ServerLogin {
@@ -103,7 +103,7 @@ impl ServerLogin {
             server,
             settings,
             http,
-            store,
+            options,
             key,
             secrets,
             current: RwLock::default(),
@@ -150,15 +150,73 @@ impl ServerLogin {
         self.0.seen.locked().verdict.clone()
     }
 
+    /// Handles a 403: the login that the request misses, if the server names scopes. They are remembered for the next
+    /// login. A server that still asks for scopes to which a person has agreed is not asked again.
+    pub async fn forbidden(&self, response: &Response) -> Option<OAuthFault> {
+        let scopes = missing_scopes(response)?;
+        let remembered = self.0.remember_missing(&scopes).await;
+        Some(match remembered {
+            Ok(true) => OAuthFault::LoginRequired(format!("it needs the scopes {scopes}")),
+            Ok(false) => OAuthFault::ScopeDenied(format!(
+                "the server asks for the scopes {scopes}, which the login has asked for already"
+            )),
+            Err(fault) => fault,
+        })
+    }
+
     /// True when there is another login than the one that was refused: a person has logged in meanwhile.
     pub async fn has_changed(&self) -> bool {
-        let Some(store) = &self.0.store else { return false };
+        let Some(store) = &self.0.options.store else { return false };
         let known = self.0.current.read_locked().login.clone();
         match (store.read(&self.0.key, &self.0.secrets).await, known) {
             (Ok(Some(stored)), Some(known)) => !stored.has_access_of(&known),
             (Ok(Some(_)), None) => true,
             (Ok(None) | Err(_), _) => false,
         }
+    }
+
+    /// What is stored about this login.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn facts(&self) -> Result<Option<LoginFacts>, OAuthFault> {
+        Ok(self.0.stored().await?.map(|login| login.facts()))
+    }
+
+    /// How tokens are obtained.
+    pub fn grant(&self) -> Grant {
+        self.0.settings.grant
+    }
+
+    /// Obtains tokens without a person, for a grant that needs none.
+    ///
+    /// # Errors
+    /// The server, or the identity provider, refuses.
+    pub async fn obtain(&self) -> Result<LoginFacts, OAuthFault> {
+        let login = self.0.unattended().await?;
+        let facts = login.facts();
+        self.0.store_new(login).await?;
+        Ok(facts)
+    }
+
+    /// Forgets the login, and first tells its server to revoke the tokens, if that is wanted. False without a login.
+    ///
+    /// # Errors
+    /// The server does not revoke; then the login stays.
+    pub async fn forget(&self, revokes: bool) -> Result<bool, OAuthFault> {
+        let inner = &self.0;
+        let Some(store) = &inner.options.store else { return Ok(false) };
+        if inner.stored().await?.is_none() {
+            return Ok(false);
+        }
+        let _turn = inner.renewal.lock().await;
+        let lock = store.lock(&inner.key).await?;
+        let Some(stored) = inner.stored().await? else { return Ok(false) };
+        if revokes {
+            inner.revoke(&inner.adopted(stored)).await?;
+        }
+        store.remove(&inner.key, &lock).await?;
+        Ok(true)
     }
 
     /// Waits until no renewal is under way: new tokens that are not on the disk yet would be lost with this process.
@@ -191,7 +249,7 @@ impl Inner {
     /// The login, read from the store the first time.
     async fn loaded(&self) -> Option<Arc<StoredLogin>> {
         let Current { is_loaded, login } = self.current.read_locked().clone();
-        let Some(store) = self.store.as_ref().filter(|_| !is_loaded) else { return login };
+        let Some(store) = self.options.store.as_ref().filter(|_| !is_loaded) else { return login };
         match store.read(&self.key, &self.secrets).await {
             Ok(stored) => {
                 let mut current = self.current.write_locked();
@@ -214,6 +272,7 @@ impl Inner {
             && let Some(client) = &self.settings.client
         {
             login.client.secret = client.secret.clone();
+            login.client.key = client.key.clone();
         }
         Arc::new(login)
     }
@@ -228,7 +287,7 @@ impl Inner {
 
     /// The login that is stored now.
     pub(super) async fn stored(&self) -> Result<Option<StoredLogin>, OAuthFault> {
-        match &self.store {
+        match &self.options.store {
             Some(store) => store.read(&self.key, &self.secrets).await,
             None => Ok(None),
         }
@@ -264,10 +323,12 @@ impl Inner {
         }
         let http = self.named_http(class.unwrap_or(AddressClass::Public));
         let found = match discovery::resource(&http, &self.server, None).await {
-            Ok(found) => found.is_some(),
+            Ok(Some(_)) => true,
+            // A server of the revision 2025-03-26 is its own authorization server.
+            Ok(None) => discovery::own_metadata(&http, &self.server).await.is_ok_and(|own| own.is_some()),
             Err(OAuthFault::Unavailable(_)) => return false,
             // There is a login, though one that cannot be used.
-            Err(OAuthFault::LoginRequired(_) | OAuthFault::Unusable(_)) => true,
+            Err(OAuthFault::LoginRequired(_) | OAuthFault::ScopeDenied(_) | OAuthFault::Unusable(_)) => true,
         };
         self.seen.locked().has_login = Some(found);
         found
@@ -289,21 +350,29 @@ impl Inner {
         if cause == Cause::Early && renewal.not_before.is_some_and(|until| Instant::now() < until) {
             return Err(OAuthFault::unavailable("the last renewal has just failed"));
         }
-        let (Some(store), Some(_)) = (&self.store, self.stored().await?) else {
-            return Err(OAuthFault::LoginRequired("there is no login yet".to_owned()));
-        };
+        let is_unattended = self.settings.grant.is_unattended();
+        let missing = || OAuthFault::LoginRequired("there is no login yet".to_owned());
+        let store = self.options.store.as_ref().ok_or_else(missing)?;
+        if !is_unattended && self.stored().await?.is_none() {
+            return Err(missing());
+        }
         let lock = store.lock(&self.key).await?;
         if let Some(unsaved) = renewal.unsaved.take() {
             return self.save(&mut renewal, store, unsaved, &lock).await;
         }
         // Another process may have renewed it while this one waited.
-        let Some(stored) = self.stored().await? else {
-            return Err(OAuthFault::LoginRequired("there is no login any more".to_owned()));
-        };
-        if is_news(&stored) {
+        let stored = self.stored().await?;
+        if let Some(stored) = stored.clone().filter(|stored| is_news(stored)) {
             return Ok(self.use_login(stored));
         }
-        let renewed = self.refresh(&mut renewal, store, stored, &lock).await;
+        let renewed = match stored {
+            _ if is_unattended => match self.unattended().await {
+                Ok(login) => self.save(&mut renewal, store, login, &lock).await,
+                Err(fault) => Err(fault),
+            },
+            Some(stored) => self.refresh(&mut renewal, store, stored, &lock).await,
+            None => Err(OAuthFault::LoginRequired("there is no login any more".to_owned())),
+        };
         renewal.not_before = renewed.is_err().then(|| Instant::now() + RENEWAL_PAUSE);
         renewed
     }
@@ -353,7 +422,31 @@ impl Inner {
             ("resource", stored.resource.as_str()),
         ];
         let http = self.named_http(stored.named_by);
-        token::request(&http, &stored.token_endpoint, &stored.client, &fields, &self.secrets).await
+        let (endpoint, issuer) = (&stored.token_endpoint, &stored.issuer);
+        token::request(&http, endpoint, issuer, &stored.client, &fields, &self.secrets).await
+    }
+
+    /// Tells the server that the tokens are not needed any more (RFC 7009).
+    async fn revoke(&self, login: &StoredLogin) -> Result<(), OAuthFault> {
+        let endpoint = login.revocation_endpoint.as_deref();
+        let endpoint = endpoint.ok_or_else(|| {
+            OAuthFault::unusable(format!(
+                "{} revokes no tokens; without --revoke they are forgotten here",
+                login.issuer
+            ))
+        })?;
+        let http = self.named_http(login.named_by);
+        let tokens = [("refresh_token", login.refresh.as_ref()), ("access_token", Some(&login.access))];
+        for (kind, token) in tokens.into_iter().filter_map(|(kind, token)| Some((kind, token?))) {
+            let fields = [("token", token.expose()), ("token_type_hint", kind)];
+            match token::post(&http, endpoint, &login.issuer, &login.client, &fields, &self.secrets).await {
+                Ok(_) => {}
+                // Servers revoke an access token with its refresh token, or cannot revoke one at all.
+                Err(TokenFault::Refused { code, .. }) if code == "unsupported_token_type" => {}
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Stores new tokens, and uses them from then on.
@@ -373,9 +466,27 @@ impl Inner {
         }
     }
 
+    /// Remembers scopes that a call has missed. False if the last login has asked for all of them.
+    async fn remember_missing(&self, scopes: &Scopes) -> Result<bool, OAuthFault> {
+        let Some(store) = &self.options.store else { return Ok(true) };
+        if self.settings.grant.is_unattended() {
+            return Ok(false);
+        }
+        let lock = store.lock(&self.key).await?;
+        let Some(mut stored) = self.stored().await? else { return Ok(true) };
+        if stored.requested.covers(scopes) {
+            return Ok(false);
+        }
+        if !stored.missing.covers(scopes) {
+            stored.missing = stored.missing.union(scopes);
+            store.write(&self.key, &stored, &lock).await?;
+        }
+        Ok(true)
+    }
+
     /// Stores the tokens of a login by a person.
     pub(super) async fn store_new(&self, login: StoredLogin) -> Result<(), OAuthFault> {
-        let Some(store) = &self.store else {
+        let Some(store) = &self.options.store else {
             return Err(OAuthFault::unusable("there is no folder to store the login in"));
         };
         let mut renewal = self.renewal.lock().await;
@@ -385,6 +496,16 @@ impl Inner {
         self.use_login(login);
         Ok(())
     }
+}
+
+/// The scopes that a refused request misses (RFC 6750, section 3.1).
+fn missing_scopes(response: &Response) -> Option<Scopes> {
+    let challenges = Challenge::parse(response.headers("www-authenticate"));
+    let refusal = challenges.iter().find(|challenge| {
+        challenge.is("bearer") && challenge.parameter("error") == Some("insufficient_scope")
+    });
+    let scopes = Scopes::parse(refusal?.parameter("scope")?);
+    (!scopes.is_empty()).then_some(scopes)
 }
 
 /// The login with new tokens. Without a new refresh token, the old one stays (RFC 6749, section 6).
@@ -401,28 +522,27 @@ fn with_tokens(old: &StoredLogin, tokens: Tokens) -> StoredLogin {
     }
 }
 
-/// The login that a client got with these tokens.
+/// How a login came about.
 pub(super) struct NewLogin<'a> {
-    pub(super) server: &'a Url,
-    pub(super) discovered: &'a discovery::Discovered,
+    pub(super) discovered: &'a Discovered,
     pub(super) client: Client,
-    pub(super) named_by: AddressClass,
     pub(super) requested: Scopes,
 }
 
-impl NewLogin<'_> {
-    pub(super) fn with(self, tokens: Tokens) -> StoredLogin {
+impl Inner {
+    /// The login with these tokens.
+    pub(super) fn new_login(&self, new: NewLogin<'_>, tokens: Tokens) -> StoredLogin {
+        let NewLogin { discovered, client, requested } = new;
         let obtained_at = now();
-        let server = &self.discovered.server;
         StoredLogin {
             server: self.server.to_string(),
-            resource: self.discovered.resource.clone(),
-            issuer: server.issuer.clone(),
-            token_endpoint: server.token_endpoint.clone().unwrap_or_default(),
-            revocation_endpoint: server.revocation_endpoint.clone(),
-            named_by: self.named_by,
-            client: self.client,
-            requested: self.requested,
+            resource: discovered.resource.clone(),
+            issuer: discovered.server.issuer.clone(),
+            token_endpoint: discovered.server.token_endpoint.clone().unwrap_or_default(),
+            revocation_endpoint: discovered.server.revocation_endpoint.clone(),
+            named_by: self.seen().class.unwrap_or(AddressClass::Public),
+            client,
+            requested,
             granted: tokens.scopes,
             missing: Scopes::default(),
             access: tokens.access,

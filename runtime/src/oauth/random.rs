@@ -1,6 +1,6 @@
 //! Values that cannot be guessed: states of authorization requests and verifiers of PKCE.
 
-use super::OAuthFault;
+use crate::oauth::OAuthFault;
 use crate::secrets::{Credential, SecretRegistry};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -38,7 +38,7 @@ mod tests {
     fn the_challenge_is_that_of_the_standard() {
         // RFC 7636, appendix B.
         let verifier = Credential::composed("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk");
-        assert_eq!(challenge(&verifier), "E9Melhoa2OwvFrEMTJguCM-9ZrH2J5rPJ2aGGZc9D3c");
+        assert_eq!(challenge(&verifier), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
         let secrets = SecretRegistry::new();
         let fresh = secret(&secrets).ok().unwrap();
         assert_eq!(fresh.expose().len(), 43);

@@ -1,7 +1,10 @@
-//! What is configured about the login at one server.
+//! What is configured about the login at one server, and for all logins of a process.
 
 use super::scopes::Scopes;
+use super::server::assertion::SigningKey;
+use super::store::TokenStore;
 use crate::secrets::Credential;
+use std::path::PathBuf;
 
 /// How tokens are obtained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,20 +12,50 @@ pub enum Grant {
     /// A person logs in with a browser (authorization code with PKCE).
     #[default]
     Code,
+    /// A person logs in on another device (RFC 8628).
+    Device,
+    /// The client itself has access (RFC 6749, section 4.4).
+    ClientCredentials,
+    /// An identity provider of the company vouches for the person (MCP enterprise-managed authorization).
+    IdJag,
 }
 
 impl Grant {
     /// All, with their names in the configuration.
-    pub const NAMES: [(Grant, &'static str); 1] = [(Grant::Code, "code")];
+    pub const NAMES: [(Grant, &'static str); 4] = [
+        (Grant::Code, "code"),
+        (Grant::Device, "device"),
+        (Grant::ClientCredentials, "client_credentials"),
+        (Grant::IdJag, "id_jag"),
+    ];
+
+    /// True where tokens are obtained without asking a person.
+    pub const fn is_unattended(self) -> bool {
+        matches!(self, Grant::ClientCredentials | Grant::IdJag)
+    }
 }
 
-/// A client that was registered at the authorization server by hand.
+/// A client that was registered at an authorization server by hand. May hold secrets, so it implements neither `Debug`
+/// nor `Serialize`.
 #[derive(Clone)]
 pub struct ConfiguredClient {
     /// Its id.
     pub id: String,
     /// Its secret, if it has one.
     pub secret: Option<Credential>,
+    /// The key that signs its assertions, if it has one (RFC 7523).
+    pub key: Option<SigningKey>,
+}
+
+/// The identity provider of a company, for [`Grant::IdJag`].
+#[derive(Clone)]
+pub struct IdentityProvider {
+    /// Its issuer.
+    pub issuer: String,
+    /// The client of `ptc` there.
+    pub client: ConfiguredClient,
+    /// The file with the person's ID token, which another program keeps current. It is read for each exchange.
+    pub id_token_file: PathBuf,
 }
 
 /// The login at one server. May hold secrets, so it implements neither `Debug` nor `Serialize`.
@@ -40,4 +73,16 @@ pub struct OAuthSettings {
     pub client: Option<ConfiguredClient>,
     /// The port of the redirect address, where the client is registered with one.
     pub redirect_port: Option<u16>,
+    /// Who vouches for the person.
+    pub identity_provider: Option<IdentityProvider>,
+}
+
+/// What holds for all logins of a process.
+#[derive(Clone, Debug, Default)]
+pub struct LoginOptions {
+    /// Where logins are stored; `None`: there are none.
+    pub store: Option<TokenStore>,
+    /// The `https` address of a document that describes the client (Client ID Metadata Document). It is the id of the
+    /// client at servers that read such documents.
+    pub client_metadata_url: Option<String>,
 }

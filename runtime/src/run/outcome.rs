@@ -394,6 +394,8 @@ pub enum CallFault {
     Starting,
     /// The server, or this call, needs a login by a person.
     LoginRequired,
+    /// The server refuses the call for scopes that a person has agreed to already.
+    ScopeDenied,
     /// The answer was too large, and was refused before decoding.
     ResponseTooLarge,
     /// The program's call budget is used up.
@@ -429,6 +431,7 @@ impl CallFault {
             CallFault::Timeout => "timeout",
             CallFault::Starting => "starting",
             CallFault::LoginRequired => "login_required",
+            CallFault::ScopeDenied => "scope_denied",
             CallFault::ResponseTooLarge => "response_too_large",
             CallFault::CapExhausted => "cap_exhausted",
             CallFault::Cancelled => "cancelled",

@@ -5,6 +5,7 @@ use crate::broker::ResultCaching;
 use crate::config::{ServerEntry, Startup};
 use crate::guest::lisp::prelude::Prelude;
 use crate::host::HostTool;
+use crate::oauth::LoginOptions;
 use crate::policy::{ApprovalSettings, Pins, Policy};
 use crate::secrets::SecretRegistry;
 use crate::state::LearnedShapes;
@@ -89,6 +90,8 @@ pub struct RuntimeConfig {
     /// The folder in which facts about servers are remembered for the next run, such as their tool lists. `None`:
     /// nothing is remembered.
     pub state_folder: Option<PathBuf>,
+    /// Logins at servers: where they are stored.
+    pub logins: LoginOptions,
     /// How far shapes of results are remembered.
     pub learned_shapes: LearnedShapes,
     /// Secrets that the configuration resolved.
@@ -125,6 +128,7 @@ impl Default for RuntimeConfig {
             preludes: Vec::new(),
             tools: Vec::new(),
             state_folder: None,
+            logins: LoginOptions::default(),
             learned_shapes: LearnedShapes::Kept,
             secrets: SecretRegistry::new(),
             client: ClientFeatures::default(),

@@ -8,7 +8,6 @@ pub use config::{Capacity, DEFAULT_CACHE_BYTES, DEFAULT_TRY_AGAIN, RuntimeConfig
 
 use crate::config::{ServerEntry, Startup};
 use crate::guest::lisp::prelude::Prelude;
-use crate::oauth::TokenStore;
 use crate::policy::{PinReview, PolicyError};
 use crate::state::{ListMemory, ShapeMemory, StateStore};
 use crate::tasks::{self, TaskOwner};
@@ -222,7 +221,7 @@ impl Supervision {
             memory,
             secrets: config.secrets.clone(),
             client: config.client.clone(),
-            tokens: config.state_folder.as_deref().map(TokenStore::in_state_folder),
+            logins: config.logins.clone(),
         }));
         (upstream, at_once.then_some(policy))
     }

@@ -59,6 +59,9 @@ fn reasons_of_calls() {
         CallFault::LoginRequired => {
             "Log in with the command that the error names (`ptc login SERVER`), and run the program again."
         }
+        CallFault::ScopeDenied => {
+            "The server does not accept the scopes that the login has: its administrator decides what it grants."
+        }
         CallFault::Cancelled => "The program or the branch ended while the call was in flight.",
         CallFault::Denied => {
             "The message names the rule of the policy: `ptc policy check` explains it ([policy](policy.md))."
@@ -78,6 +81,7 @@ fn reasons_of_calls() {
         CallFault::Timeout,
         CallFault::Starting,
         CallFault::LoginRequired,
+        CallFault::ScopeDenied,
         CallFault::ResponseTooLarge,
         CallFault::CapExhausted,
         CallFault::Cancelled,

@@ -92,6 +92,8 @@ pub enum UpstreamFault {
     },
     /// The server, or this request, needs a login by a person.
     LoginRequired(LoginNeed),
+    /// The server refuses the request for scopes that a person has agreed to already.
+    ScopeDenied(String),
     /// The answer was too large.
     TooLarge {
         /// Size of the answer as received.
@@ -110,6 +112,7 @@ impl UpstreamFault {
             UpstreamFault::Timeout(_) => CallFault::Timeout,
             UpstreamFault::Starting { .. } => CallFault::Starting,
             UpstreamFault::LoginRequired(_) => CallFault::LoginRequired,
+            UpstreamFault::ScopeDenied(_) => CallFault::ScopeDenied,
             UpstreamFault::TooLarge { .. } => CallFault::ResponseTooLarge,
         }
     }
@@ -141,7 +144,9 @@ impl From<NetError> for UpstreamFault {
 impl std::fmt::Display for UpstreamFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            UpstreamFault::Unavailable(text) | UpstreamFault::Protocol(text) => f.write_str(text),
+            UpstreamFault::Unavailable(text)
+            | UpstreamFault::Protocol(text)
+            | UpstreamFault::ScopeDenied(text) => f.write_str(text),
             UpstreamFault::Rpc(error) => f.write_str(&error.message),
             UpstreamFault::LoginRequired(need) => need.fmt(f),
             UpstreamFault::Timeout(after) => write!(f, "no answer within {} ms", after.as_millis()),

@@ -83,7 +83,7 @@ pub(crate) fn upstream_listed_every(
         limits: entry.limits,
         secrets,
         client: Default::default(),
-        tokens: None,
+        logins: Default::default(),
     })
 }
 

@@ -2,7 +2,7 @@
 //! header.
 
 use super::header::{self, Use, VALUE};
-use super::{Binding, Credentials};
+use super::{Binding, Credentials, oauth};
 use crate::config::entry::EntryReader;
 use crate::config::{ConfigError, Shape};
 use crate::net::Headers;
@@ -32,7 +32,8 @@ impl EntryReader<'_> {
             Some(_) => return Err(self.about(&["auth"], &format!("auth must be a list; {USAGE}"))),
         };
         let mut headers: Vec<(String, Credential)> = Vec::with_capacity(emitters.len());
-        for emitter in emitters {
+        // A login has no header of its own: its token changes.
+        for emitter in emitters.iter().filter(|emitter| emitter["scheme"] != oauth::SCHEME) {
             let (name, value) = self.emit(emitter)?;
             if headers.iter().any(|(known, _)| *known == name) {
                 return Err(
@@ -122,7 +123,7 @@ impl EntryReader<'_> {
     }
 }
 
-fn unknown_binding(name: &str, credentials: &Credentials) -> String {
+pub(super) fn unknown_binding(name: &str, credentials: &Credentials) -> String {
     let hint = match nearest(name, credentials.names()) {
         Some(known) => format!("did you mean {known}?"),
         None => format!("add it to the top-level \"{}\"", super::KEY),

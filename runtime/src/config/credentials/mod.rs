@@ -1,12 +1,14 @@
 //! Reads the `credentials` of a file: secrets by name, resolved once when the file is read.
 //!
 //! - this file: the table of credentials; [`emit`]: the `auth` of an entry, which turns credentials into
-//!   headers; [`header`]: which headers an entry may set, and `static_headers`
+//!   headers; [`oauth`]: logins; [`header`]: which headers an entry may set, and `static_headers`
 
 mod emit;
 mod header;
+mod oauth;
 
 pub(super) use emit::SCHEMES;
+pub(super) use oauth::KEYS as OAUTH_KEYS;
 
 use super::ConfigError;
 use super::location::Document;

@@ -36,7 +36,12 @@ impl CallTracker {
             }
             Err(UpstreamFault::Unavailable(_) | UpstreamFault::Starting { .. }) => lost.0 = None,
             Ok(_)
-            | Err(UpstreamFault::Rpc(_) | UpstreamFault::Protocol(_) | UpstreamFault::TooLarge { .. }) => {
+            | Err(
+                UpstreamFault::Rpc(_)
+                | UpstreamFault::Protocol(_)
+                | UpstreamFault::ScopeDenied(_)
+                | UpstreamFault::TooLarge { .. },
+            ) => {
                 lost.0 = None;
                 self.answered.store(true, Ordering::Relaxed);
             }

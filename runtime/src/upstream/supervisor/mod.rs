@@ -12,7 +12,7 @@ use super::{
     CallLimits, CallResult, ClientFeatures, Guardian, LoginNeed, ServerRequest, StartUnderWay, Upstream,
     UpstreamFault, UpstreamState, UpstreamStatus,
 };
-use crate::oauth::TokenStore;
+use crate::oauth::LoginOptions;
 use crate::policy::{Pins, ToolPolicy};
 use crate::secrets::SecretRegistry;
 use crate::state::ListMemory;
@@ -61,8 +61,8 @@ pub struct SupervisorOptions {
     pub secrets: SecretRegistry,
     /// The features of the client that the server may use.
     pub client: ClientFeatures,
-    /// Where logins are stored.
-    pub tokens: Option<TokenStore>,
+    /// Where logins are stored, and what else holds for all of them.
+    pub logins: LoginOptions,
 }
 
 /// Limits how many servers may be starting at once. A start is mostly work, so more starts than cores only

@@ -308,7 +308,7 @@ impl Owner {
         let events = Arc::new(ServerEvents::new(about.name.clone(), about.client.clone()));
         let (guardian, secrets) = (about.guardian.clone(), about.secrets.clone());
         let context =
-            ConnectContext { events: events.clone(), guardian, secrets, tokens: about.tokens.clone() };
+            ConnectContext { events: events.clone(), guardian, secrets, logins: about.logins.clone() };
         let patience = self.about.handshake_timeout;
         let connecting = within(begun, patience, about.transport.connect(&context));
         tokio::pin!(connecting);

@@ -23,7 +23,7 @@ pub(super) use connection::MayList;
 pub use connection::{Connection, ConnectionEnd, Opened, Opening};
 pub use events::ServerEvents;
 
-use crate::oauth::{ServerLogin, TokenStore};
+use crate::oauth::{LoginOptions, ServerLogin};
 use crate::secrets::SecretRegistry;
 use crate::upstream::{Guardian, UpstreamFault};
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ pub trait Transport: Any + Send + Sync {
     /// Its client cannot be made.
     async fn login(
         &self,
-        _tokens: Option<TokenStore>,
+        _options: LoginOptions,
         _secrets: &SecretRegistry,
     ) -> Result<Option<ServerLogin>, String> {
         Ok(None)
@@ -115,8 +115,8 @@ pub struct ConnectContext {
     pub guardian: Arc<Guardian>,
     /// Where secrets are known.
     pub secrets: SecretRegistry,
-    /// Where logins are stored.
-    pub tokens: Option<TokenStore>,
+    /// Where logins are stored, and what else holds for all of them.
+    pub logins: LoginOptions,
 }
 
 /// Where a server is, for people.

@@ -3,7 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
 
 mod first;
+mod kills;
+mod kinds;
 mod renewal;
+mod stores;
+mod traps;
 
 use ptc_tests::binary::{self, Finished, ptc};
 use ptc_tests::oauth::{OAuthServer, visit};

@@ -91,8 +91,10 @@ impl HttpRefusal {
 
     /// The fault of a request.
     pub(super) fn fault(self, method: &str) -> UpstreamFault {
-        if let Some(LoginTrouble::Needed(need)) = self.login {
-            return UpstreamFault::LoginRequired(need);
+        match self.login {
+            Some(LoginTrouble::Needed(need)) => return UpstreamFault::LoginRequired(need),
+            Some(LoginTrouble::ScopeDenied(why)) => return UpstreamFault::ScopeDenied(why),
+            Some(LoginTrouble::Other(_)) | None => {}
         }
         let status = self.status;
         let is_down = status.is_server_error()
@@ -121,6 +123,7 @@ impl HttpRefusal {
         }
         match &self.login {
             Some(LoginTrouble::Needed(need)) => words += &format!("; {need}"),
+            Some(LoginTrouble::ScopeDenied(why)) => words += &format!("; {why}"),
             Some(LoginTrouble::Other(why)) => words += &format!("; there is no token: {why}"),
             None => {}
         }

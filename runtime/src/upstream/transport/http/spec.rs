@@ -6,7 +6,7 @@ use super::sse::SseChannel;
 use super::streamable::Streamable;
 use super::wire::HttpWire;
 use crate::net::{self, ClientOptions, Headers, HttpClient, Url};
-use crate::oauth::{OAuthSettings, ServerLogin, TokenStore};
+use crate::oauth::{LoginOptions, OAuthSettings, ServerLogin};
 use crate::secrets::SecretRegistry;
 use crate::tasks::{self, TaskOwner};
 use crate::upstream::UpstreamFault;
@@ -56,11 +56,11 @@ impl HttpSpec {
     fn login_with(
         &self,
         client: HttpClient,
-        tokens: Option<TokenStore>,
+        options: LoginOptions,
         secrets: &SecretRegistry,
     ) -> Option<ServerLogin> {
         let settings = self.login.clone()?;
-        Some(ServerLogin::new(self.url.clone(), settings, client, tokens, None, secrets.clone()))
+        Some(ServerLogin::new(self.url.clone(), settings, client, options, None, secrets.clone()))
     }
 }
 
@@ -70,7 +70,7 @@ impl Transport for HttpSpec {
     async fn connect(&self, context: &ConnectContext) -> Result<Arc<dyn Connection>, UpstreamFault> {
         let HttpSpec { url, protocol, headers, .. } = self.clone();
         let client = self.http_client().await.map_err(UpstreamFault::Unavailable)?;
-        let login = self.login_with(client.clone(), context.tokens.clone(), &context.secrets);
+        let login = self.login_with(client.clone(), context.logins.clone(), &context.secrets);
         let wire = HttpWire { client, url, headers, login, server: context.events.server().into() };
         let life = Arc::new(Life::new());
         let events = context.events.clone();
@@ -84,10 +84,10 @@ impl Transport for HttpSpec {
 
     async fn login(
         &self,
-        tokens: Option<TokenStore>,
+        options: LoginOptions,
         secrets: &SecretRegistry,
     ) -> Result<Option<ServerLogin>, String> {
-        Ok(self.login_with(self.http_client().await?, tokens, secrets))
+        Ok(self.login_with(self.http_client().await?, options, secrets))
     }
 
     fn describe(&self) -> String {

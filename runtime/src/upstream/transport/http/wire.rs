@@ -28,6 +28,8 @@ pub(super) struct HttpWire {
 pub(super) enum LoginTrouble {
     /// A person has to log in.
     Needed(LoginNeed),
+    /// The server asks for scopes in vain.
+    ScopeDenied(String),
     /// The token cannot be renewed; why.
     Other(String),
 }
@@ -75,14 +77,18 @@ impl HttpWire {
 
     /// Reads a response of [`HttpWire::send`] whose status is no success.
     pub(super) async fn refusal(&self, response: Response) -> HttpRefusal {
+        let fault = match (&self.login, response.status) {
+            (Some(login), StatusCode::UNAUTHORIZED) => login.verdict(),
+            (Some(login), StatusCode::FORBIDDEN) => login.forbidden(&response).await,
+            (Some(_), _) | (None, _) => None,
+        };
         let is_whole = response.status == StatusCode::UNAUTHORIZED;
-        let trouble = self.login.as_ref().filter(|_| is_whole).and_then(|login| {
-            Some(match login.verdict()? {
-                OAuthFault::LoginRequired(why) => {
-                    LoginTrouble::Needed(LoginNeed::new(self.server.clone(), why, is_whole, login.clone()))
-                }
-                OAuthFault::Unavailable(why) | OAuthFault::Unusable(why) => LoginTrouble::Other(why),
-            })
+        let trouble = self.login.as_ref().zip(fault).map(|(login, fault)| match fault {
+            OAuthFault::LoginRequired(why) => {
+                LoginTrouble::Needed(LoginNeed::new(self.server.clone(), why, is_whole, login.clone()))
+            }
+            OAuthFault::ScopeDenied(why) => LoginTrouble::ScopeDenied(why),
+            OAuthFault::Unavailable(why) | OAuthFault::Unusable(why) => LoginTrouble::Other(why),
         });
         HttpRefusal::read(response, trouble).await
     }

@@ -2,7 +2,7 @@
 //! messages of MCP as the pipes of a child process do.
 
 use super::channel::StdioChannel;
-use crate::oauth::{ServerLogin, TokenStore};
+use crate::oauth::{LoginOptions, ServerLogin};
 use crate::secrets::SecretRegistry;
 use crate::upstream::transport::{ConnectContext, Connection, ConnectionEnd, Location, Transport};
 use crate::upstream::{CallResult, ServerRequest, UpstreamFault};
@@ -40,10 +40,10 @@ impl Transport for AttachedSpec {
 
     async fn login(
         &self,
-        tokens: Option<TokenStore>,
+        options: LoginOptions,
         secrets: &SecretRegistry,
     ) -> Result<Option<ServerLogin>, String> {
-        self.inner.login(tokens, secrets).await
+        self.inner.login(options, secrets).await
     }
 
     fn describe(&self) -> String {

@@ -1,9 +1,13 @@
 //! Stores logins: one file each, readable by this user alone, with one lock each between processes.
+//!
+//! - [`stored`]: one login as it is stored. [`helper`]: stores it in the keyring of the system, by a program.
 
-use super::OAuthFault;
-use super::stored::StoredLogin;
+mod helper;
+pub(super) mod stored;
+
 use crate::files::{self, FileAccess, LinkRule};
 use crate::net::Url;
+use crate::oauth::OAuthFault;
 use crate::secrets::SecretRegistry;
 use crate::tasks::{self, TaskOwner};
 use ring::digest::{SHA256, digest};
@@ -11,7 +15,9 @@ use std::fmt::Write as _;
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
+use stored::{LoginFacts, StoredLogin};
 use tokio::time::{Instant, sleep};
 
 /// How long a process waits for another one that renews the same login.
@@ -27,10 +33,10 @@ const FILE_BYTES: usize = 256 << 10;
 /// configured client and issuer, and the owner. The issuer that was found is in the file, so that a login of another
 /// issuer replaces it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct LoginKey(String);
+pub(in crate::oauth) struct LoginKey(String);
 
 impl LoginKey {
-    pub(super) fn new(
+    pub(in crate::oauth) fn new(
         server: &Url,
         client: Option<&str>,
         issuer: Option<&str>,
@@ -46,10 +52,12 @@ impl LoginKey {
     }
 }
 
-/// A folder with logins.
+/// Where logins are stored.
 #[derive(Clone, Debug)]
 pub struct TokenStore {
+    /// The locks, and the files unless a helper has the logins.
     folder: PathBuf,
+    helper: Option<Arc<str>>,
 }
 
 /// The right to change one login, of all processes. It ends when it is dropped, and with the process.
@@ -60,12 +68,27 @@ pub(super) struct LoginLock {
 impl TokenStore {
     /// The store in this folder, which is created with the first write.
     pub fn new(folder: PathBuf) -> TokenStore {
-        TokenStore { folder }
+        TokenStore { folder, helper: None }
     }
 
     /// The store in the folder of what is remembered between runs.
     pub fn in_state_folder(folder: &Path) -> TokenStore {
         TokenStore::new(folder.join("tokens"))
+    }
+
+    /// The same with the logins in a keyring, which the program `docker-credential-NAME` reaches (the protocol of Docker
+    /// credential helpers). The locks stay in the folder.
+    #[must_use]
+    pub fn with_helper(self, name: &str) -> TokenStore {
+        TokenStore { helper: Some(name.into()), ..self }
+    }
+
+    /// What it is, for people.
+    pub fn describe(&self) -> String {
+        match &self.helper {
+            Some(name) => format!("helper:{name}"),
+            None => self.folder.display().to_string(),
+        }
     }
 
     fn file(&self, key: &LoginKey) -> PathBuf {
@@ -78,14 +101,34 @@ impl TokenStore {
         key: &LoginKey,
         secrets: &SecretRegistry,
     ) -> Result<Option<StoredLogin>, OAuthFault> {
-        let path = self.file(key);
-        let text = blocking(move || match files::read(&path) {
-            Ok(bytes) if bytes.len() <= FILE_BYTES => Ok(String::from_utf8(bytes).ok()),
-            Ok(_) => Ok(None),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(named(&path, error)),
+        let text = match &self.helper {
+            Some(name) => helper::get(name, key).await?,
+            None => {
+                let path = self.file(key);
+                blocking(move || read_file(&path)).await?
+            }
+        };
+        Ok(text.and_then(|text| StoredLogin::from_json(&text, secrets)))
+    }
+
+    /// All logins in files that can be read. A helper does not tell its logins from those of other programs.
+    pub async fn all(&self, secrets: &SecretRegistry) -> Result<Vec<LoginFacts>, OAuthFault> {
+        let folder = self.folder.clone();
+        let texts = blocking(move || {
+            let entries = match std::fs::read_dir(&folder) {
+                Ok(entries) => entries,
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                    return Ok(Vec::new());
+                }
+                Err(error) => return Err(named(&folder, error)),
+            };
+            let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+            paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+            paths.sort();
+            Ok(paths.iter().filter_map(|path| read_file(path).ok().flatten()).collect::<Vec<_>>())
         });
-        Ok(text.await?.and_then(|text| StoredLogin::from_json(&text, secrets)))
+        let logins = texts.await?.into_iter().filter_map(|text| StoredLogin::from_json(&text, secrets));
+        Ok(logins.map(|login| login.facts()).collect())
     }
 
     /// Stores a login. It is on the disk when this returns.
@@ -95,7 +138,11 @@ impl TokenStore {
         login: &StoredLogin,
         _lock: &LoginLock,
     ) -> Result<(), OAuthFault> {
-        let (folder, path, text) = (self.folder.clone(), self.file(key), login.to_json());
+        let text = login.to_json();
+        if let Some(name) = &self.helper {
+            return helper::store(name, key, &text).await;
+        }
+        let (folder, path) = (self.folder.clone(), self.file(key));
         blocking(move || {
             files::private_folder(&folder)
                 .and_then(|()| files::replace(&path, text.as_bytes(), LinkRule::Replace, FileAccess::Private))
@@ -105,8 +152,21 @@ impl TokenStore {
         .await
     }
 
+    /// Removes a login, whether or not there is one.
+    pub(super) async fn remove(&self, key: &LoginKey, _lock: &LoginLock) -> Result<(), OAuthFault> {
+        if let Some(name) = &self.helper {
+            return helper::erase(name, key).await;
+        }
+        let path = self.file(key);
+        blocking(move || match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(named(&path, error)),
+            Ok(()) | Err(_) => Ok(()),
+        })
+        .await
+    }
+
     /// Waits for the right to change a login.
-    pub(super) async fn lock(&self, key: &LoginKey) -> Result<LoginLock, OAuthFault> {
+    pub(in crate::oauth) async fn lock(&self, key: &LoginKey) -> Result<LoginLock, OAuthFault> {
         let (folder, path) = (self.folder.clone(), self.folder.join(format!("{}.lock", key.0)));
         let file = blocking(move || {
             files::private_folder(&folder)
@@ -128,6 +188,16 @@ impl TokenStore {
                 Err(TryLockError::Error(error)) => return Err(OAuthFault::unavailable(error.to_string())),
             }
         }
+    }
+}
+
+fn read_file(path: &Path) -> io::Result<Option<String>> {
+    match files::read(path) {
+        Ok(bytes) if bytes.len() <= FILE_BYTES => Ok(String::from_utf8(bytes).ok()),
+        Ok(_) => Ok(None),
+        // Where there is no folder, there is no login either.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(named(path, error)),
     }
 }
 

@@ -1,9 +1,9 @@
 //! Receives the answer of a login on this machine: a listener on loopback that leads a browser to the authorization
 //! server and waits for it to come back (RFC 8252, section 7.3).
 
-use super::code::PendingLogin;
-use super::login::ServerLogin;
 use crate::net::Url;
+use crate::oauth::flow::code::PendingLogin;
+use crate::oauth::login::ServerLogin;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;

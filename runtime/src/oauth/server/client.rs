@@ -1,9 +1,10 @@
 //! The client that `ptc` is at one authorization server: configured, described by a document, or registered.
 
-use super::OAuthFault;
-use super::http::NamedHttp;
-use super::metadata::AuthorizationServer;
-use super::settings::OAuthSettings;
+use crate::oauth::OAuthFault;
+use crate::oauth::server::assertion::SigningKey;
+use crate::oauth::server::http::NamedHttp;
+use crate::oauth::server::metadata::AuthorizationServer;
+use crate::oauth::settings::ConfiguredClient;
 use crate::secrets::{Credential, SecretRegistry};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,27 +13,30 @@ use serde_json::{Value, json};
 
 /// How a client authenticates at the token endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ClientMethod {
+pub(in crate::oauth) enum ClientMethod {
     /// Not at all: a public client.
     None,
     /// Id and secret in the Authorization header.
     Basic,
     /// Id and secret in the form.
     Post,
+    /// An assertion that the client signs.
+    PrivateKeyJwt,
 }
 
 impl ClientMethod {
-    const NAMES: [(ClientMethod, &'static str); 3] = [
+    const NAMES: [(ClientMethod, &'static str); 4] = [
         (ClientMethod::None, "none"),
         (ClientMethod::Basic, "client_secret_basic"),
         (ClientMethod::Post, "client_secret_post"),
+        (ClientMethod::PrivateKeyJwt, "private_key_jwt"),
     ];
 
-    pub(super) fn name(self) -> &'static str {
+    pub(in crate::oauth) fn name(self) -> &'static str {
         ClientMethod::NAMES.iter().find(|(method, _)| *method == self).map_or("none", |(_, name)| name)
     }
 
-    pub(super) fn parse(name: &str) -> Option<ClientMethod> {
+    pub(in crate::oauth) fn parse(name: &str) -> Option<ClientMethod> {
         ClientMethod::NAMES.iter().find(|(_, known)| *known == name).map(|(method, _)| *method)
     }
 
@@ -54,7 +58,7 @@ impl ClientMethod {
 
 /// Where a client comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ClientOrigin {
+pub(in crate::oauth) enum ClientOrigin {
     /// The configuration.
     Configured,
     /// A document at the address that is its id.
@@ -70,65 +74,103 @@ impl ClientOrigin {
         (ClientOrigin::Registered, "registered"),
     ];
 
-    pub(super) fn name(self) -> &'static str {
+    pub(in crate::oauth) fn name(self) -> &'static str {
         ClientOrigin::NAMES.iter().find(|(origin, _)| *origin == self).map_or("configured", |(_, name)| name)
     }
 
-    pub(super) fn parse(name: &str) -> Option<ClientOrigin> {
+    pub(in crate::oauth) fn parse(name: &str) -> Option<ClientOrigin> {
         ClientOrigin::NAMES.iter().find(|(_, known)| *known == name).map(|(origin, _)| *origin)
     }
 }
 
 /// A client at one issuer. It is never used at another one.
 #[derive(Clone)]
-pub(super) struct Client {
-    pub(super) id: String,
-    pub(super) secret: Option<Credential>,
-    pub(super) method: ClientMethod,
-    pub(super) origin: ClientOrigin,
+pub(in crate::oauth) struct Client {
+    pub(in crate::oauth) id: String,
+    pub(in crate::oauth) secret: Option<Credential>,
+    /// Signs its assertions; only a configured client has one.
+    pub(in crate::oauth) key: Option<SigningKey>,
+    pub(in crate::oauth) method: ClientMethod,
+    pub(in crate::oauth) origin: ClientOrigin,
     /// The redirect address that it was registered with.
-    pub(super) redirect_uri: Option<String>,
+    pub(in crate::oauth) redirect_uri: Option<String>,
 }
 
 impl Client {
-    /// What authenticates the client in a request for a token: fields of the form, and a header.
-    pub(super) fn authenticate(&self) -> (Vec<(&'static str, &str)>, Option<Credential>) {
-        match (self.method, &self.secret) {
-            (ClientMethod::Basic, Some(secret)) => {
+    /// What authenticates the client in a request to this issuer: fields of the form, and a header.
+    pub(in crate::oauth) fn authenticate(
+        &self,
+        issuer: &str,
+        secrets: &SecretRegistry,
+    ) -> Result<Authentication, OAuthFault> {
+        let id = || ("client_id", Credential::composed(self.id.as_str()));
+        Ok(match (self.method, &self.secret, &self.key) {
+            (ClientMethod::Basic, Some(secret), _) => {
                 // RFC 6749, section 2.3.1: both are encoded as in a form first.
                 let encoded =
                     |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-                let pair = format!("{}:{}", encoded(&self.id), encoded(secret.expose()));
-                (Vec::new(), Some(Credential::composed(format!("Basic {}", STANDARD.encode(pair)))))
+                let pair = STANDARD.encode(format!("{}:{}", encoded(&self.id), encoded(secret.expose())));
+                secrets.register(&pair);
+                let header = Some(Credential::composed(format!("Basic {pair}")));
+                Authentication { fields: Vec::new(), header }
             }
-            (ClientMethod::Post, Some(secret)) => {
-                (vec![("client_id", self.id.as_str()), ("client_secret", secret.expose())], None)
+            (ClientMethod::Post, Some(secret), _) => {
+                Authentication { fields: vec![id(), ("client_secret", secret.clone())], header: None }
             }
-            (ClientMethod::None | ClientMethod::Basic | ClientMethod::Post, _) => {
-                (vec![("client_id", self.id.as_str())], None)
+            (ClientMethod::PrivateKeyJwt, _, Some(key)) => {
+                let assertion = key.assertion(&self.id, issuer, secrets)?;
+                let kind = ("client_assertion_type", Credential::composed(ASSERTION));
+                Authentication { fields: vec![id(), kind, ("client_assertion", assertion)], header: None }
             }
-        }
+            (
+                ClientMethod::None | ClientMethod::Basic | ClientMethod::Post | ClientMethod::PrivateKeyJwt,
+                ..,
+            ) => Authentication { fields: vec![id()], header: None },
+        })
     }
 
-    /// The client of the configuration.
-    pub(super) fn configured(
-        settings: &OAuthSettings,
+    /// A client of the configuration.
+    pub(in crate::oauth) fn configured(
+        client: Option<&ConfiguredClient>,
         server: &AuthorizationServer,
     ) -> Result<Option<Client>, OAuthFault> {
-        let Some(client) = &settings.client else { return Ok(None) };
-        let method = match client.secret {
-            Some(_) => ClientMethod::with_secret(server)?,
-            None => ClientMethod::None,
+        let Some(client) = client else { return Ok(None) };
+        let method = match (&client.key, &client.secret) {
+            (Some(_), _) => ClientMethod::PrivateKeyJwt,
+            (None, Some(_)) => ClientMethod::with_secret(server)?,
+            (None, None) => ClientMethod::None,
         };
         Ok(Some(Client {
             id: client.id.clone(),
             secret: client.secret.clone(),
+            key: client.key.clone(),
             method,
             origin: ClientOrigin::Configured,
             redirect_uri: None,
         }))
     }
+
+    /// The client that a document at this address describes.
+    pub(in crate::oauth) fn document(address: &str) -> Client {
+        Client {
+            id: address.to_owned(),
+            secret: None,
+            key: None,
+            method: ClientMethod::None,
+            origin: ClientOrigin::Document,
+            redirect_uri: None,
+        }
+    }
 }
+
+/// What authenticates a client. Holds secrets, so it implements neither `Debug` nor `Serialize`.
+pub(in crate::oauth) struct Authentication {
+    pub(in crate::oauth) fields: Vec<(&'static str, Credential)>,
+    pub(in crate::oauth) header: Option<Credential>,
+}
+
+/// The type of an assertion (RFC 7523, section 2.2).
+const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /// The answer of a registration endpoint (RFC 7591, section 3.2.1).
 #[derive(Deserialize)]
@@ -138,11 +180,11 @@ struct Registration {
     token_endpoint_auth_method: Option<String>,
 }
 
-/// Registers a client for this redirect address (RFC 7591).
-pub(super) async fn register(
+/// Registers a client for this redirect address, or for logins on another device (RFC 7591).
+pub(in crate::oauth) async fn register(
     http: &NamedHttp,
     server: &AuthorizationServer,
-    redirect_uri: &str,
+    redirect_uri: Option<&str>,
     scope: &str,
     secrets: &SecretRegistry,
 ) -> Result<Client, OAuthFault> {
@@ -160,12 +202,21 @@ pub(super) async fn register(
     let method = if is_public { ClientMethod::None } else { ClientMethod::with_secret(server)? };
     let mut wanted = json!({
         "client_name": "ptc",
-        "redirect_uris": [redirect_uri],
-        "grant_types": ["authorization_code", "refresh_token"],
-        "response_types": ["code"],
         "application_type": "native",
         "token_endpoint_auth_method": method.name(),
     });
+    match redirect_uri {
+        Some(address) => {
+            wanted["redirect_uris"] = json!([address]);
+            wanted["grant_types"] = json!(["authorization_code", "refresh_token"]);
+            wanted["response_types"] = json!(["code"]);
+        }
+        None => {
+            wanted["grant_types"] = json!(["urn:ietf:params:oauth:grant-type:device_code", "refresh_token"]);
+            wanted["response_types"] = json!([]);
+            wanted["redirect_uris"] = json!([]);
+        }
+    }
     if !scope.is_empty() {
         wanted["scope"] = scope.into();
     }
@@ -189,20 +240,22 @@ pub(super) async fn register(
     let method = match (&secret, named) {
         (None, _) => ClientMethod::None,
         (Some(_), Some(named)) => named,
-        (Some(_), None) if is_public => ClientMethod::with_secret(server)?,
+        // A server that gives a public client a secret may not want to see it.
+        (Some(_), None) if is_public => ClientMethod::with_secret(server).unwrap_or(ClientMethod::None),
         (Some(_), None) => method,
     };
     Ok(Client {
         id: given.client_id,
         secret: secret.map(|secret| Credential::secret(secret, secrets).0),
+        key: None,
         method,
         origin: ClientOrigin::Registered,
-        redirect_uri: Some(redirect_uri.to_owned()),
+        redirect_uri: redirect_uri.map(str::to_owned),
     })
 }
 
 /// `: error (error_description)` of an error answer (RFC 6749, section 5.2), or nothing.
-pub(super) fn described(answer: &Value) -> String {
+pub(in crate::oauth) fn described(answer: &Value) -> String {
     let text = |key: &str| answer[key].as_str().map(|text| crate::net::excerpt(text, SHOWN));
     match (text("error"), text("error_description")) {
         (Some(error), Some(description)) => format!(": {error} ({description})"),

@@ -1,6 +1,7 @@
 //! The documents in which resources and authorization servers describe themselves (RFC 9728, RFC 8414, OpenID
 //! Connect Discovery). Members that are not needed are not read.
 
+use crate::oauth::OAuthFault;
 use serde::{Deserialize, Deserializer};
 
 /// Metadata of a protected resource (RFC 9728, section 2).
@@ -49,6 +50,14 @@ pub struct AuthorizationServer {
     /// It adds its issuer to the answer of an authorization request (RFC 9207).
     #[serde(deserialize_with = "or_default")]
     pub authorization_response_iss_parameter_supported: bool,
+}
+
+impl AuthorizationServer {
+    /// Where tokens come from.
+    pub(in crate::oauth) fn token_endpoint(&self) -> Result<&str, OAuthFault> {
+        let endpoint = self.token_endpoint.as_deref();
+        endpoint.ok_or_else(|| OAuthFault::unusable(format!("{} has no token endpoint", self.issuer)))
+    }
 }
 
 /// Reads `null` like a member that is absent.

@@ -1,7 +1,7 @@
 //! Requests to authorization servers: bounded in size and time, to addresses that a server may name, over https.
 
-use super::OAuthFault;
 use crate::net::{AddressClass, Headers, HttpClient, Method, Payload, Request, StatusCode, Url, is_loopback};
+use crate::oauth::OAuthFault;
 use crate::secrets::Credential;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -15,34 +15,34 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Sends requests to addresses that a server has named.
 #[derive(Clone)]
-pub(super) struct NamedHttp {
+pub(in crate::oauth) struct NamedHttp {
     client: HttpClient,
     /// The server itself is configured with `http://`: whoever reads its requests has the token anyway.
     may_be_plain: bool,
 }
 
 /// An answer with its whole body.
-pub(super) struct Document {
-    pub(super) status: StatusCode,
-    pub(super) body: Vec<u8>,
+pub(in crate::oauth) struct Document {
+    pub(in crate::oauth) status: StatusCode,
+    pub(in crate::oauth) body: Vec<u8>,
 }
 
 impl Document {
     /// The body as JSON.
-    pub(super) fn json<T: DeserializeOwned>(&self) -> Option<T> {
+    pub(in crate::oauth) fn json<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_slice(&self.body).ok()
     }
 }
 
 impl NamedHttp {
     /// For addresses named by `server`, which is reached by `client` and has an address of this class.
-    pub(super) fn new(client: &HttpClient, server: &Url, class: AddressClass) -> NamedHttp {
+    pub(in crate::oauth) fn new(client: &HttpClient, server: &Url, class: AddressClass) -> NamedHttp {
         let may_be_plain = server.scheme() == "http" && !is_loopback(server);
         NamedHttp { client: client.led_by(class), may_be_plain }
     }
 
     /// An address that requests may go to: `https`, or on this machine.
-    pub(super) fn address(&self, text: &str, what: &str) -> Result<Url, OAuthFault> {
+    pub(in crate::oauth) fn address(&self, text: &str, what: &str) -> Result<Url, OAuthFault> {
         let url =
             Url::parse(text).map_err(|why| OAuthFault::unusable(format!("{what} is no address: {why}")))?;
         let is_safe = match url.scheme() {
@@ -57,7 +57,7 @@ impl NamedHttp {
     }
 
     /// A document, or `None` where there is none (any 4xx).
-    pub(super) async fn document(&self, url: &Url) -> Result<Option<Document>, OAuthFault> {
+    pub(in crate::oauth) async fn document(&self, url: &Url) -> Result<Option<Document>, OAuthFault> {
         let mut headers = Headers::default();
         accept_json(&mut headers);
         let document = self.send(Method::GET, url, &headers, None).await?;
@@ -69,7 +69,7 @@ impl NamedHttp {
     }
 
     /// Posts a form. `authorization` authenticates the client.
-    pub(super) async fn post_form(
+    pub(in crate::oauth) async fn post_form(
         &self,
         url: &Url,
         fields: &[(&str, &str)],
@@ -87,7 +87,7 @@ impl NamedHttp {
     }
 
     /// Posts JSON.
-    pub(super) async fn post_json(
+    pub(in crate::oauth) async fn post_json(
         &self,
         url: &Url,
         body: &serde_json::Value,

@@ -1,10 +1,10 @@
 //! Requests to a token endpoint, and their answers (RFC 6749, section 5).
 
-use super::OAuthFault;
-use super::client::{Client, described};
-use super::http::NamedHttp;
-use super::scopes::Scopes;
 use crate::net::StatusCode;
+use crate::oauth::OAuthFault;
+use crate::oauth::scopes::Scopes;
+use crate::oauth::server::client::{Client, described};
+use crate::oauth::server::http::{Document, NamedHttp};
 use crate::secrets::{Credential, SecretRegistry};
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,19 +19,21 @@ struct Answer {
     #[serde(default)]
     expires_in: Value,
     scope: Option<String>,
+    /// Of an exchange: what it is.
+    issued_token_type: Option<String>,
 }
 
 /// New tokens.
-pub(super) struct Tokens {
-    pub(super) access: Credential,
-    pub(super) refresh: Option<Credential>,
+pub(in crate::oauth) struct Tokens {
+    pub(in crate::oauth) access: Credential,
+    pub(in crate::oauth) refresh: Option<Credential>,
     /// Seconds.
-    pub(super) expires_in: Option<u64>,
-    pub(super) scopes: Option<Scopes>,
+    pub(in crate::oauth) expires_in: Option<u64>,
+    pub(in crate::oauth) scopes: Option<Scopes>,
 }
 
 /// Why there are no tokens.
-pub(super) enum TokenFault {
+pub(in crate::oauth) enum TokenFault {
     /// The server refuses the grant for good: `invalid_grant`.
     InvalidGrant(String),
     /// The server refuses with another code.
@@ -63,27 +65,22 @@ impl From<TokenFault> for OAuthFault {
 }
 
 /// Asks for tokens. The new ones are registered secrets when this returns.
-pub(super) async fn request(
+pub(in crate::oauth) async fn request(
     http: &NamedHttp,
     endpoint: &str,
+    issuer: &str,
     client: &Client,
     fields: &[(&str, &str)],
     secrets: &SecretRegistry,
 ) -> Result<Tokens, TokenFault> {
-    let address = http.address(endpoint, "the token endpoint")?;
-    let (more, authorization) = client.authenticate();
-    let fields: Vec<(&str, &str)> = fields.iter().copied().chain(more).collect();
-    let document = http.post_form(&address, &fields, authorization.as_ref()).await?;
-    if !document.status.is_success() {
-        return Err(refusal(document.status, &document.json().unwrap_or_default()));
-    }
-    let unusable = |what: &str| OAuthFault::unusable(format!("the token endpoint answered {what}"));
-    let answer = document.json::<Answer>().ok_or_else(|| unusable("without an access_token"))?;
+    let answer = answered(http, endpoint, issuer, client, fields, secrets).await?;
     let access = Credential::secret(answer.access_token, secrets).0;
     let refresh = answer.refresh_token.filter(|token| !token.is_empty());
     let refresh = refresh.map(|token| Credential::secret(token, secrets).0);
     if answer.token_type.is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
-        return Err(unusable("with a token that is no Bearer token").into());
+        return Err(
+            OAuthFault::unusable("the token endpoint answered with a token that is no Bearer token").into()
+        );
     }
     let expires_in = match answer.expires_in {
         Value::Number(seconds) => {
@@ -93,6 +90,52 @@ pub(super) async fn request(
         _ => None,
     };
     Ok(Tokens { access, refresh, expires_in, scopes: answer.scope.as_deref().map(Scopes::parse) })
+}
+
+/// Exchanges a token for another one (RFC 8693), which is no access token: the token and its kind.
+pub(in crate::oauth) async fn exchange(
+    http: &NamedHttp,
+    endpoint: &str,
+    issuer: &str,
+    client: &Client,
+    fields: &[(&str, &str)],
+    secrets: &SecretRegistry,
+) -> Result<(Credential, Option<String>), TokenFault> {
+    let answer = answered(http, endpoint, issuer, client, fields, secrets).await?;
+    Ok((Credential::secret(answer.access_token, secrets).0, answer.issued_token_type))
+}
+
+async fn answered(
+    http: &NamedHttp,
+    endpoint: &str,
+    issuer: &str,
+    client: &Client,
+    fields: &[(&str, &str)],
+    secrets: &SecretRegistry,
+) -> Result<Answer, TokenFault> {
+    let document = post(http, endpoint, issuer, client, fields, secrets).await?;
+    let unusable = || OAuthFault::unusable("the token endpoint answered without an access_token");
+    Ok(document.json::<Answer>().ok_or_else(unusable)?)
+}
+
+/// Posts a form as this client.
+pub(in crate::oauth) async fn post(
+    http: &NamedHttp,
+    endpoint: &str,
+    issuer: &str,
+    client: &Client,
+    fields: &[(&str, &str)],
+    secrets: &SecretRegistry,
+) -> Result<Document, TokenFault> {
+    let address = http.address(endpoint, "the token endpoint")?;
+    let own = client.authenticate(issuer, secrets)?;
+    let more = own.fields.iter().map(|(name, value)| (*name, value.expose()));
+    let fields: Vec<(&str, &str)> = fields.iter().copied().chain(more).collect();
+    let document = http.post_form(&address, &fields, own.header.as_ref()).await?;
+    if !document.status.is_success() {
+        return Err(refusal(document.status, &document.json().unwrap_or_default()));
+    }
+    Ok(document)
 }
 
 fn refusal(status: StatusCode, said: &Value) -> TokenFault {

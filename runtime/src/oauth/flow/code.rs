@@ -1,12 +1,13 @@
 //! The login of a person with a browser: authorization code with PKCE (RFC 6749, RFC 7636, RFC 9207).
 
-use super::client::{self, Client, ClientOrigin};
-use super::discovery::{self, Discovered};
-use super::http::NamedHttp;
-use super::login::{Inner, NewLogin, ServerLogin};
-use super::scopes::Scopes;
-use super::{OAuthFault, random, token};
 use crate::net::{AddressClass, Headers, Method, Request, Url};
+use crate::oauth::login::{Inner, NewLogin, ServerLogin};
+use crate::oauth::scopes::Scopes;
+use crate::oauth::server::client::{self, Client, ClientOrigin};
+use crate::oauth::server::discovery::{self, Discovered};
+use crate::oauth::server::http::NamedHttp;
+use crate::oauth::server::token::{self, Tokens};
+use crate::oauth::{OAuthFault, random};
 use crate::secrets::Credential;
 use serde_json::json;
 use std::time::Duration;
@@ -32,8 +33,8 @@ pub struct PendingLogin {
     redirect_uri: String,
     discovered: Discovered,
     client: Client,
-    named_by: AddressClass,
     requested: Scopes,
+    http: NamedHttp,
 }
 
 impl PendingLogin {
@@ -79,10 +80,7 @@ impl ServerLogin {
         reader: AddressReader,
     ) -> Result<PendingLogin, OAuthFault> {
         let inner = self.inner();
-        inner.ask().await?;
-        let named_by = inner.seen().class.unwrap_or(AddressClass::Public);
-        let http = inner.named_http(named_by);
-        let discovered = inner.discover(&http).await?;
+        let (http, discovered) = inner.ask_and_discover().await?;
         let server = &discovered.server;
         if !server.code_challenge_methods_supported.iter().any(|method| method == "S256") {
             return Err(OAuthFault::unusable(format!(
@@ -91,7 +89,7 @@ impl ServerLogin {
             )));
         }
         let requested = inner.scopes(&discovered, scopes).await?;
-        let client = inner.client(&http, &discovered, redirect_uri, &requested).await?;
+        let client = inner.client(&http, &discovered, Some(redirect_uri), &requested).await?;
         let endpoint = server.authorization_endpoint.as_deref();
         let endpoint = endpoint.ok_or_else(|| OAuthFault::unusable("there is no authorization endpoint"))?;
         let mut address = http.address(endpoint, "the authorization endpoint")?;
@@ -117,7 +115,7 @@ impl ServerLogin {
             address.query_pairs_mut().append_pair("prompt", "consent");
         }
         let redirect_uri = redirect_uri.to_owned();
-        Ok(PendingLogin { address, state, verifier, redirect_uri, discovered, client, named_by, requested })
+        Ok(PendingLogin { address, state, verifier, redirect_uri, discovered, client, requested, http })
     }
 
     /// Exchanges the code of the answer, whose query is given, and stores the login.
@@ -134,25 +132,31 @@ impl ServerLogin {
             ("code_verifier", pending.verifier.expose()),
             ("resource", pending.discovered.resource.as_str()),
         ];
-        let http = inner.named_http(pending.named_by);
-        let endpoint = pending.discovered.server.token_endpoint.as_deref();
-        let endpoint = endpoint.ok_or_else(|| OAuthFault::unusable("there is no token endpoint"))?;
-        let tokens = token::request(&http, endpoint, &pending.client, &fields, &inner.secrets).await?;
-        let summary = LoginSummary {
-            issuer: pending.discovered.server.issuer.clone(),
-            scopes: tokens.scopes.as_ref().unwrap_or(&pending.requested).to_string(),
+        let server = &pending.discovered.server;
+        let endpoint = server.token_endpoint()?;
+        let asked =
+            token::request(&pending.http, endpoint, &server.issuer, &pending.client, &fields, &inner.secrets);
+        let tokens = asked.await?;
+        let summary = LoginSummary::new(&pending.discovered, &pending.requested, &tokens);
+        let PendingLogin { discovered, client, requested, .. } = pending;
+        let new = NewLogin { discovered: &discovered, client, requested };
+        inner.store_new(inner.new_login(new, tokens)).await?;
+        Ok(summary)
+    }
+}
+
+impl LoginSummary {
+    pub(in crate::oauth) fn new(
+        discovered: &Discovered,
+        requested: &Scopes,
+        tokens: &Tokens,
+    ) -> LoginSummary {
+        LoginSummary {
+            issuer: discovered.server.issuer.clone(),
+            scopes: tokens.scopes.as_ref().unwrap_or(requested).to_string(),
             expires_in: tokens.expires_in,
             is_renewable: tokens.refresh.is_some(),
-        };
-        let new = NewLogin {
-            server: &inner.server,
-            discovered: &pending.discovered,
-            client: pending.client,
-            named_by: pending.named_by,
-            requested: pending.requested,
-        };
-        inner.store_new(new.with(tokens)).await?;
-        Ok(summary)
+        }
     }
 }
 
@@ -202,6 +206,14 @@ fn same(one: &str, other: &str) -> bool {
 }
 
 impl Inner {
+    /// Asks the server what it wants, and finds its authorization server.
+    pub(in crate::oauth) async fn ask_and_discover(&self) -> Result<(NamedHttp, Discovered), OAuthFault> {
+        self.ask().await?;
+        let http = self.named_http(self.seen().class.unwrap_or(AddressClass::Public));
+        let discovered = self.discover(&http).await?;
+        Ok((http, discovered))
+    }
+
     /// Asks the server without a token, so that it says what it wants.
     async fn ask(&self) -> Result<(), OAuthFault> {
         let mut headers = Headers::default();
@@ -245,7 +257,11 @@ impl Inner {
 
     /// The scopes to ask for: those that a person names, that are configured, that the challenge names, or all of the
     /// resource. What was granted before and what a call has missed is asked for again.
-    async fn scopes(&self, discovered: &Discovered, named: Option<&Scopes>) -> Result<Scopes, OAuthFault> {
+    pub(in crate::oauth) async fn scopes(
+        &self,
+        discovered: &Discovered,
+        named: Option<&Scopes>,
+    ) -> Result<Scopes, OAuthFault> {
         let supported: Scopes = discovered.scopes_supported.iter().cloned().collect();
         let seen = self.seen();
         let mut scopes = match (named, &self.settings.scopes, &seen.scopes) {
@@ -264,21 +280,27 @@ impl Inner {
         Ok(if has_offline && !scopes.is_empty() { scopes.union(&offline) } else { scopes })
     }
 
-    /// The client at this authorization server: the configured one, the one of the last login, or a new one.
-    async fn client(
+    /// The client at this authorization server: the configured one, the one of a document, the one of the last login, or
+    /// a new one.
+    pub(in crate::oauth) async fn client(
         &self,
         http: &NamedHttp,
         discovered: &Discovered,
-        redirect_uri: &str,
+        redirect_uri: Option<&str>,
         scopes: &Scopes,
     ) -> Result<Client, OAuthFault> {
         let server = &discovered.server;
-        if let Some(client) = Client::configured(&self.settings, server)? {
+        if let Some(client) = Client::configured(self.settings.client.as_ref(), server)? {
             return Ok(client);
+        }
+        if let Some(address) = &self.options.client_metadata_url
+            && server.client_id_metadata_document_supported
+        {
+            return Ok(Client::document(address));
         }
         let stored = self.stored().await?.filter(|stored| stored.issuer == server.issuer);
         let known = stored.map(|stored| stored.client).filter(|client| {
-            client.origin == ClientOrigin::Registered && client.redirect_uri.as_deref() == Some(redirect_uri)
+            client.origin == ClientOrigin::Registered && client.redirect_uri.as_deref() == redirect_uri
         });
         match known {
             Some(client) => Ok(client),

@@ -1,10 +1,10 @@
 //! Finds the authorization server of a resource: metadata of the resource (RFC 9728), then metadata of the server
 //! (RFC 8414, OpenID Connect Discovery).
 
-use super::OAuthFault;
-use super::http::NamedHttp;
-use super::metadata::{AuthorizationServer, ProtectedResource};
 use crate::net::Url;
+use crate::oauth::OAuthFault;
+use crate::oauth::server::http::NamedHttp;
+use crate::oauth::server::metadata::{AuthorizationServer, ProtectedResource};
 
 const RESOURCE_PATH: &str = "/.well-known/oauth-protected-resource";
 const SERVER_PATH: &str = "/.well-known/oauth-authorization-server";
@@ -12,18 +12,18 @@ const OPENID_PATH: &str = "/.well-known/openid-configuration";
 
 /// What is known about the resource and its authorization server.
 #[derive(Clone, Debug)]
-pub(super) struct Discovered {
+pub(in crate::oauth) struct Discovered {
     /// The value of `resource` in requests (RFC 8707).
-    pub(super) resource: String,
+    pub(in crate::oauth) resource: String,
     /// Scopes of the resource.
-    pub(super) scopes_supported: Vec<String>,
+    pub(in crate::oauth) scopes_supported: Vec<String>,
     /// The authorization server.
-    pub(super) server: AuthorizationServer,
+    pub(in crate::oauth) server: AuthorizationServer,
 }
 
 /// A resource and the issuers that it names.
 #[derive(Clone, Debug)]
-pub(super) struct FoundResource {
+pub(in crate::oauth) struct FoundResource {
     resource: String,
     scopes_supported: Vec<String>,
     /// Empty for a server of the revision 2025-03-26, which is its own authorization server.
@@ -32,7 +32,7 @@ pub(super) struct FoundResource {
 
 /// The value of `resource` for a server whose metadata names none: its address without a fragment, and without the
 /// slash of an empty path.
-pub(super) fn canonical(server: &Url) -> String {
+pub(in crate::oauth) fn canonical(server: &Url) -> String {
     let mut url = server.clone();
     url.set_fragment(None);
     let text = url.as_str();
@@ -44,7 +44,7 @@ pub(super) fn canonical(server: &Url) -> String {
 
 /// Reads the metadata of a resource: at the address of the challenge, else below the path of the server, else at its
 /// root. `None` without such metadata.
-pub(super) async fn resource(
+pub(in crate::oauth) async fn resource(
     http: &NamedHttp,
     server: &Url,
     named: Option<&str>,
@@ -85,7 +85,7 @@ pub(super) async fn resource(
 
 /// Reads the metadata of the authorization server: of `wanted`, which must then be one of those that the resource
 /// names; else of the first one.
-pub(super) async fn authorization_server(
+pub(in crate::oauth) async fn authorization_server(
     http: &NamedHttp,
     server: &Url,
     found: Option<FoundResource>,
@@ -103,19 +103,28 @@ pub(super) async fn authorization_server(
         })?,
         None => issuers.first().ok_or_else(|| OAuthFault::unusable("no authorization server is named"))?,
     };
+    let server = self::issuer(http, issuer).await?;
+    Ok(Discovered { resource, scopes_supported, server })
+}
+
+/// Reads the metadata of an issuer.
+pub(in crate::oauth) async fn issuer(
+    http: &NamedHttp,
+    issuer: &str,
+) -> Result<AuthorizationServer, OAuthFault> {
     let address = http.address(issuer, "the issuer")?;
     for address in metadata_addresses(&address) {
         let Some(document) = http.document(&address).await? else { continue };
         let Some(server) = document.json::<AuthorizationServer>() else { continue };
         // RFC 8414, section 3.3: identical, or not to be used.
-        if server.issuer != *issuer {
+        if server.issuer != issuer {
             return Err(OAuthFault::unusable(format!(
                 "{} says that its issuer is \"{}\", not \"{issuer}\"",
                 shown(&address),
                 server.issuer
             )));
         }
-        return Ok(Discovered { resource, scopes_supported, server });
+        return Ok(server);
     }
     Err(OAuthFault::unusable(format!("the authorization server {issuer} has no metadata")))
 }
@@ -133,17 +142,12 @@ fn metadata_addresses(issuer: &Url) -> Vec<Url> {
 /// endpoints have fixed paths when it has no metadata either.
 async fn own_server(http: &NamedHttp, server: &Url) -> Result<Discovered, OAuthFault> {
     let origin = server.origin().ascii_serialization();
-    let address = at_path(server, SERVER_PATH);
-    let metadata = match http.document(&address).await? {
-        Some(document) => document.json::<AuthorizationServer>(),
-        None => None,
-    };
-    let metadata = match metadata {
+    let metadata = match own_metadata(http, server).await? {
         Some(metadata) if metadata.issuer.trim_end_matches('/') == origin => metadata,
         Some(metadata) => {
             return Err(OAuthFault::unusable(format!(
                 "{} says that its issuer is \"{}\", not \"{origin}\"",
-                shown(&address),
+                shown(&at_path(server, SERVER_PATH)),
                 metadata.issuer
             )));
         }
@@ -161,6 +165,15 @@ async fn own_server(http: &NamedHttp, server: &Url) -> Result<Discovered, OAuthF
         }
     };
     Ok(Discovered { resource: canonical(server), scopes_supported: Vec::new(), server: metadata })
+}
+
+/// The metadata of an authorization server at the origin of the resource.
+pub(in crate::oauth) async fn own_metadata(
+    http: &NamedHttp,
+    server: &Url,
+) -> Result<Option<AuthorizationServer>, OAuthFault> {
+    let document = http.document(&at_path(server, SERVER_PATH)).await?;
+    Ok(document.and_then(|document| document.json()))
 }
 
 /// Whether metadata about `resource` is about the server: the same origin, and the same path or one above it.

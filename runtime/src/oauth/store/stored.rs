@@ -1,8 +1,8 @@
 //! One login as it is stored: client, tokens, and when they expire.
 
-use super::client::{Client, ClientMethod, ClientOrigin};
-use super::scopes::Scopes;
 use crate::net::AddressClass;
+use crate::oauth::scopes::Scopes;
+use crate::oauth::server::client::{Client, ClientMethod, ClientOrigin};
 use crate::secrets::{Credential, SecretRegistry};
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,65 +12,100 @@ const EARLIEST_RENEWAL: u64 = 60;
 
 /// The login at one server. It holds secrets, so it implements neither `Debug` nor `Serialize`.
 #[derive(Clone)]
-pub(super) struct StoredLogin {
+pub(in crate::oauth) struct StoredLogin {
     /// The address of the server.
-    pub(super) server: String,
+    pub(in crate::oauth) server: String,
     /// The value of `resource` in requests.
-    pub(super) resource: String,
+    pub(in crate::oauth) resource: String,
     /// The issuer of the tokens, for whom alone the client is good.
-    pub(super) issuer: String,
+    pub(in crate::oauth) issuer: String,
     /// Where tokens come from.
-    pub(super) token_endpoint: String,
+    pub(in crate::oauth) token_endpoint: String,
     /// Where they are revoked.
-    pub(super) revocation_endpoint: Option<String>,
+    pub(in crate::oauth) revocation_endpoint: Option<String>,
     /// The class of the server that named these endpoints.
-    pub(super) named_by: AddressClass,
+    pub(in crate::oauth) named_by: AddressClass,
     /// The client; a configured one without its secret.
-    pub(super) client: Client,
+    pub(in crate::oauth) client: Client,
     /// Scopes that were asked for at the last login.
-    pub(super) requested: Scopes,
+    pub(in crate::oauth) requested: Scopes,
     /// Scopes that were granted, if the server says so.
-    pub(super) granted: Option<Scopes>,
+    pub(in crate::oauth) granted: Option<Scopes>,
     /// Scopes that a call needed and the token did not have; the next login asks for them too.
-    pub(super) missing: Scopes,
+    pub(in crate::oauth) missing: Scopes,
     /// The token for requests.
-    pub(super) access: Credential,
+    pub(in crate::oauth) access: Credential,
     /// The token for a new one.
-    pub(super) refresh: Option<Credential>,
+    pub(in crate::oauth) refresh: Option<Credential>,
     /// When the access token was issued, by the clock of this machine (seconds since 1970).
-    pub(super) obtained_at: u64,
+    pub(in crate::oauth) obtained_at: u64,
     /// When it ends; `None` where the server does not say.
-    pub(super) expires_at: Option<u64>,
+    pub(in crate::oauth) expires_at: Option<u64>,
     /// When it was last renewed without a person.
-    pub(super) refreshed_at: Option<u64>,
+    pub(in crate::oauth) refreshed_at: Option<u64>,
 }
 
 /// Now, in seconds since 1970.
-pub(super) fn now() -> u64 {
+pub(in crate::oauth) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
 }
 
+/// What may be said about a stored login: no secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoginFacts {
+    /// The address of the server.
+    pub server: String,
+    /// Who issued the tokens.
+    pub issuer: String,
+    /// The scopes of the login, as far as the server says.
+    pub scopes: String,
+    /// Scopes that calls have missed; the next login asks for them.
+    pub missing: String,
+    /// Seconds to the end of the access token, negative when it has passed; `None` where the server does not say.
+    pub expires_in: Option<i64>,
+    /// It can be renewed without a person.
+    pub is_renewable: bool,
+    /// When it was last renewed (seconds since 1970).
+    pub refreshed_at: Option<u64>,
+}
+
 impl StoredLogin {
+    /// What may be said about it.
+    pub(in crate::oauth) fn facts(&self) -> LoginFacts {
+        let seconds = |end: u64| {
+            i64::try_from(end).unwrap_or(i64::MAX).saturating_sub(i64::try_from(now()).unwrap_or(0))
+        };
+        LoginFacts {
+            server: self.server.clone(),
+            issuer: self.issuer.clone(),
+            scopes: self.granted.as_ref().unwrap_or(&self.requested).to_string(),
+            missing: self.missing.to_string(),
+            expires_in: self.expires_at.map(seconds),
+            is_renewable: self.refresh.is_some(),
+            refreshed_at: self.refreshed_at,
+        }
+    }
+
     /// True when the access token should be renewed before it is used. A clock that was set back makes the time of the
     /// end meaningless: the server decides then.
-    pub(super) fn is_due(&self, now: u64) -> bool {
+    pub(in crate::oauth) fn is_due(&self, now: u64) -> bool {
         let Some(end) = self.expires_at else { return false };
         let life = end.saturating_sub(self.obtained_at);
         now >= self.obtained_at && now >= end.saturating_sub(EARLIEST_RENEWAL.min(life / 2))
     }
 
     /// True when both hold the same access token.
-    pub(super) fn has_access_of(&self, other: &StoredLogin) -> bool {
+    pub(in crate::oauth) fn has_access_of(&self, other: &StoredLogin) -> bool {
         self.access.expose() == other.access.expose()
     }
 
     /// The refresh token as text.
-    pub(super) fn refresh_text(&self) -> Option<&str> {
+    pub(in crate::oauth) fn refresh_text(&self) -> Option<&str> {
         self.refresh.as_ref().map(Credential::expose)
     }
 
     /// The file's content.
-    pub(super) fn to_json(&self) -> String {
+    pub(in crate::oauth) fn to_json(&self) -> String {
         let text = |secret: &Option<Credential>| secret.as_ref().map(|secret| secret.expose().to_owned());
         let client = &self.client;
         let is_configured = client.origin == ClientOrigin::Configured;
@@ -93,7 +128,7 @@ impl StoredLogin {
     }
 
     /// Reads the file's content; each secret in it is registered. `None` for something else.
-    pub(super) fn from_json(text: &str, secrets: &SecretRegistry) -> Option<StoredLogin> {
+    pub(in crate::oauth) fn from_json(text: &str, secrets: &SecretRegistry) -> Option<StoredLogin> {
         let json: Value = serde_json::from_str(text).ok()?;
         if json["version"] != 1 {
             return None;
@@ -112,6 +147,7 @@ impl StoredLogin {
             client: Client {
                 id: text(&client["id"])?,
                 secret: secret(&client["secret"]),
+                key: None,
                 method: ClientMethod::parse(client["method"].as_str()?)?,
                 origin: ClientOrigin::parse(client["origin"].as_str()?)?,
                 redirect_uri: text(&client["redirect_uri"]),
@@ -129,7 +165,7 @@ impl StoredLogin {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(in crate::oauth) mod tests {
     use super::*;
 
     pub(in crate::oauth) fn login() -> StoredLogin {
@@ -143,6 +179,7 @@ pub(super) mod tests {
             client: Client {
                 id: "c-1".into(),
                 secret: Some(Credential::composed("client-secret-1")),
+                key: None,
                 method: ClientMethod::Basic,
                 origin: ClientOrigin::Registered,
                 redirect_uri: Some("http://127.0.0.1:1/callback".into()),
@@ -164,8 +201,9 @@ pub(super) mod tests {
         let text = login().to_json();
         let back = StoredLogin::from_json(&text, &secrets).unwrap();
         assert_eq!(back.to_json(), text);
-        let said = "access-token-1 refresh-token-1 client-secret-1";
-        assert_eq!(secrets.scrub(said), "[REDACTED] [REDACTED] [REDACTED]");
+        for secret in ["access-token-1", "refresh-token-1", "client-secret-1"] {
+            assert_eq!(secrets.scrub(secret), "[REDACTED]");
+        }
         for broken in ["", "{}", "[1]", &text[..40], &text.replace("\"version\":1", "\"version\":2")] {
             assert!(StoredLogin::from_json(broken, &secrets).is_none(), "{broken}");
         }

@@ -1,0 +1,143 @@
+//! The login of a person on another device: a short code that is typed there (RFC 8628).
+
+use super::code::LoginSummary;
+use crate::oauth::OAuthFault;
+use crate::oauth::login::{NewLogin, ServerLogin};
+use crate::oauth::scopes::Scopes;
+use crate::oauth::server::client::Client;
+use crate::oauth::server::discovery::Discovered;
+use crate::oauth::server::http::NamedHttp;
+use crate::oauth::server::token::{self, TokenFault};
+use crate::secrets::Credential;
+use serde::Deserialize;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
+
+/// The pause between two questions, unless the server says another.
+const INTERVAL: u64 = 5;
+
+/// How much longer the pause becomes when the server asks for it.
+const SLOWER: Duration = Duration::from_secs(5);
+
+/// The answer of the endpoint (RFC 8628, section 3.2).
+#[derive(Deserialize)]
+struct Answer {
+    device_code: String,
+    user_code: String,
+    #[serde(alias = "verification_url")]
+    verification_uri: String,
+    verification_uri_complete: Option<String>,
+    expires_in: u64,
+    interval: Option<u64>,
+}
+
+/// A login that waits for its person. Holds a secret, so it implements neither `Debug` nor `Serialize`.
+pub struct PendingDevice {
+    code: Credential,
+    user_code: String,
+    address: String,
+    complete: Option<String>,
+    ends: Instant,
+    interval: Duration,
+    discovered: Discovered,
+    client: Client,
+    requested: Scopes,
+    http: NamedHttp,
+}
+
+impl PendingDevice {
+    /// What the person types.
+    pub fn user_code(&self) -> &str {
+        &self.user_code
+    }
+
+    /// Where the person types it.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The same with the code in it, if the server has such an address.
+    pub fn complete_address(&self) -> Option<&str> {
+        self.complete.as_deref()
+    }
+}
+
+impl ServerLogin {
+    /// Asks for a code that a person types on another device.
+    ///
+    /// # Errors
+    /// The server has no login, or none of this kind.
+    pub async fn begin_device(&self, scopes: Option<&Scopes>) -> Result<PendingDevice, OAuthFault> {
+        let inner = self.inner();
+        let (http, discovered) = inner.ask_and_discover().await?;
+        let server = &discovered.server;
+        let endpoint = server.device_authorization_endpoint.as_deref().ok_or_else(|| {
+            OAuthFault::unusable(format!("{} has no login on another device", server.issuer))
+        })?;
+        let requested = inner.scopes(&discovered, scopes).await?;
+        let client = inner.client(&http, &discovered, None, &requested).await?;
+        let scope = requested.to_string();
+        let mut fields = vec![("resource", discovered.resource.as_str())];
+        if !scope.is_empty() {
+            fields.push(("scope", scope.as_str()));
+        }
+        let answer = token::post(&http, endpoint, &server.issuer, &client, &fields, &inner.secrets).await?;
+        let answer: Answer =
+            answer.json().ok_or_else(|| OAuthFault::unusable("the device endpoint gives no code"))?;
+        Ok(PendingDevice {
+            code: Credential::secret(answer.device_code, &inner.secrets).0,
+            user_code: answer.user_code,
+            address: answer.verification_uri,
+            complete: answer.verification_uri_complete,
+            ends: Instant::now() + Duration::from_secs(answer.expires_in),
+            interval: Duration::from_secs(answer.interval.unwrap_or(INTERVAL)),
+            discovered,
+            client,
+            requested,
+            http,
+        })
+    }
+
+    /// Waits until the person has typed the code, and stores the login.
+    ///
+    /// # Errors
+    /// The person refuses, or is too late.
+    pub async fn finish_device(&self, pending: PendingDevice) -> Result<LoginSummary, OAuthFault> {
+        let inner = self.inner();
+        let PendingDevice { code, ends, mut interval, discovered, client, requested, http, .. } = pending;
+        let fields = [
+            ("grant_type", GRANT),
+            ("device_code", code.expose()),
+            ("resource", discovered.resource.as_str()),
+        ];
+        let server = &discovered.server;
+        let tokens = loop {
+            sleep(interval).await;
+            if Instant::now() >= ends {
+                return Err(OAuthFault::unusable("the code has ended before it was typed"));
+            }
+            let asked = token::request(
+                &http,
+                server.token_endpoint()?,
+                &server.issuer,
+                &client,
+                &fields,
+                &inner.secrets,
+            );
+            match asked.await {
+                Ok(tokens) => break tokens,
+                Err(TokenFault::Refused { code, .. }) if code == "authorization_pending" => {}
+                Err(TokenFault::Refused { code, .. }) if code == "slow_down" => interval += SLOWER,
+                // RFC 8628, section 3.5: after a timeout, more slowly.
+                Err(TokenFault::Fault(OAuthFault::Unavailable(_))) => interval = (interval * 2).max(SLOWER),
+                Err(fault) => return Err(fault.into()),
+            }
+        };
+        let summary = LoginSummary::new(&discovered, &requested, &tokens);
+        let new = NewLogin { discovered: &discovered, client, requested };
+        inner.store_new(inner.new_login(new, tokens)).await?;
+        Ok(summary)
+    }
+}

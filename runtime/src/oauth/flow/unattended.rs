@@ -1,0 +1,114 @@
+//! Logins without a person: the client itself has access (client credentials), or an identity provider vouches for the
+//! person (MCP enterprise-managed authorization).
+
+use crate::oauth::OAuthFault;
+use crate::oauth::login::{Inner, NewLogin};
+use crate::oauth::scopes::Scopes;
+use crate::oauth::server::client::Client;
+use crate::oauth::server::discovery::{self, Discovered};
+use crate::oauth::server::http::NamedHttp;
+use crate::oauth::server::token::{self, Tokens};
+use crate::oauth::settings::{Grant, IdentityProvider};
+use crate::oauth::store::stored::StoredLogin;
+use crate::secrets::Credential;
+use crate::tasks::{self, TaskOwner};
+use crate::{files, net::AddressClass};
+
+const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
+const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
+
+impl Inner {
+    /// Obtains tokens without a person.
+    pub(in crate::oauth) async fn unattended(&self) -> Result<StoredLogin, OAuthFault> {
+        let (http, discovered) = self.ask_and_discover().await?;
+        let server = &discovered.server;
+        let client = Client::configured(self.settings.client.as_ref(), server)?;
+        let client = client.ok_or_else(|| OAuthFault::unusable("this grant needs a configured client"))?;
+        let requested = self.scopes(&discovered, None).await?;
+        let tokens = match self.settings.grant {
+            Grant::IdJag => self.id_jag(&http, &discovered, &client, &requested).await?,
+            Grant::Code | Grant::Device | Grant::ClientCredentials => {
+                let scope = requested.to_string();
+                let mut fields =
+                    vec![("grant_type", "client_credentials"), ("resource", discovered.resource.as_str())];
+                if !scope.is_empty() {
+                    fields.push(("scope", scope.as_str()));
+                }
+                let endpoint = server.token_endpoint()?;
+                token::request(&http, endpoint, &server.issuer, &client, &fields, &self.secrets).await?
+            }
+        };
+        let new = NewLogin { discovered: &discovered, client, requested };
+        Ok(self.new_login(new, tokens))
+    }
+
+    /// Exchanges the person's ID token for a grant that is good at the authorization server of the resource, and that
+    /// for a token.
+    async fn id_jag(
+        &self,
+        http: &NamedHttp,
+        discovered: &Discovered,
+        client: &Client,
+        requested: &Scopes,
+    ) -> Result<Tokens, OAuthFault> {
+        let provider = self.settings.identity_provider.as_ref();
+        let provider =
+            provider.ok_or_else(|| OAuthFault::unusable("this grant needs an identity provider"))?;
+        let assertion = self.vouched(provider, discovered, requested).await?;
+        let server = &discovered.server;
+        let fields = [
+            ("grant_type", JWT_BEARER),
+            ("assertion", assertion.expose()),
+            ("resource", discovered.resource.as_str()),
+        ];
+        let endpoint = server.token_endpoint()?;
+        Ok(token::request(http, endpoint, &server.issuer, client, &fields, &self.secrets).await?)
+    }
+
+    /// The grant of the identity provider (RFC 8693, draft-ietf-oauth-identity-assertion-authz-grant).
+    async fn vouched(
+        &self,
+        provider: &IdentityProvider,
+        discovered: &Discovered,
+        requested: &Scopes,
+    ) -> Result<Credential, OAuthFault> {
+        let path = provider.id_token_file.clone();
+        let read = tasks::blocking(TaskOwner::Process, move |_| {
+            files::read_text(&path).map_err(|error| format!("{}: {error}", path.display()))
+        });
+        let text = read.await.ok_or_else(|| OAuthFault::unavailable("the ID token could not be read"))?;
+        let text = text.map_err(OAuthFault::LoginRequired)?;
+        let id_token = Credential::secret(text.trim(), &self.secrets).0;
+        // The provider is configured, so its address may be anywhere.
+        let http = NamedHttp::new(&self.http, &self.server, AddressClass::Loopback);
+        let server = discovery::issuer(&http, &provider.issuer).await?;
+        let client = Client::configured(Some(&provider.client), &server)?;
+        let client = client.ok_or_else(|| OAuthFault::unusable("the identity provider needs a client"))?;
+        let scope = requested.to_string();
+        let mut fields = vec![
+            ("grant_type", EXCHANGE),
+            ("requested_token_type", ID_JAG),
+            ("audience", discovered.server.issuer.as_str()),
+            ("resource", discovered.resource.as_str()),
+            ("subject_token", id_token.expose()),
+            ("subject_token_type", ID_TOKEN),
+        ];
+        if !scope.is_empty() {
+            fields.push(("scope", scope.as_str()));
+        }
+        let endpoint = server.token_endpoint()?;
+        let exchanged =
+            token::exchange(&http, endpoint, &server.issuer, &client, &fields, &self.secrets).await;
+        let (assertion, kind) = exchanged.map_err(|fault| match OAuthFault::from(fault) {
+            // The provider's own session has ended, or the person may not use the server.
+            OAuthFault::Unusable(words) => OAuthFault::LoginRequired(format!("{}: {words}", provider.issuer)),
+            other => other,
+        })?;
+        match kind.as_deref() {
+            Some(ID_JAG) => Ok(assertion),
+            _ => Err(OAuthFault::unusable(format!("{} answers with another kind of token", provider.issuer))),
+        }
+    }
+}
