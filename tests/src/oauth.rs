@@ -89,6 +89,8 @@ pub struct Habits {
     pub rotates: bool,
     /// Members to replace in the metadata of the authorization server; `null` removes one.
     pub metadata: Value,
+    /// No code is exchanged, and the error shows all secrets.
+    pub refuses_codes: bool,
     /// How long a refresh takes.
     pub refresh_delay: Duration,
 }
@@ -100,6 +102,7 @@ impl Default for Habits {
             says_life: true,
             rotates: true,
             metadata: json!({}),
+            refuses_codes: false,
             refresh_delay: Duration::ZERO,
         }
     }
@@ -245,6 +248,16 @@ impl OAuthServer {
         all
     }
 
+    /// The secrets that are still good for something: neither used codes and verifiers, nor refresh tokens that were
+    /// replaced.
+    pub fn live_secrets(&self) -> Vec<String> {
+        let state = self.state.lock().unwrap();
+        let tokens =
+            state.access.keys().chain(state.refresh.keys().filter(|token| !state.used.contains(*token)));
+        let clients = state.clients.values().filter_map(|client| client["client_secret"].as_str());
+        tokens.map(String::as_str).chain(clients).map(str::to_owned).collect()
+    }
+
     fn next(&self, what: &str) -> String {
         let mut state = self.state.lock().unwrap();
         state.made += 1;
@@ -356,6 +369,10 @@ impl OAuthServer {
             return refuse("invalid_target");
         }
         match get("grant_type").as_str() {
+            "authorization_code" if self.habits.lock().unwrap().refuses_codes => {
+                let secrets = self.secrets().join(" ");
+                Reply::error(400, &json!({ "error": "invalid_grant", "error_description": secrets }))
+            }
             "authorization_code" => {
                 let Some(fields) = self.state.lock().unwrap().codes.remove(&get("code")) else {
                     return refuse("invalid_grant");

@@ -4,6 +4,7 @@ use super::background::client::attach;
 use super::flags::files::FileFlags;
 use super::flags::limits::parser;
 use super::flags::variables;
+use super::login::LoginFlags;
 use super::policy::flags::{PolicyFlags, refused};
 use crate::console::exit::{Abort, Exit};
 use crate::console::progress::ProgressLine;
@@ -15,7 +16,6 @@ use ptc_runtime::broker::ResultCaching;
 use ptc_runtime::config::{self, Config, ConfigError, ScriptSettings, ServerEntry, Startup};
 use ptc_runtime::files;
 use ptc_runtime::limits::Unit;
-use ptc_runtime::oauth::{LoginOptions, TokenStore};
 use ptc_runtime::secrets::{Credential, names};
 use ptc_runtime::state::LearnedShapes;
 use ptc_runtime::tools::{SnapshotMode, qualified_name};
@@ -71,13 +71,9 @@ pub struct UpstreamFlags {
     /// [default: kept]
     #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
     learn_shapes: Option<ShapesFlag>,
-    /// Where logins are stored: file, in ~/.local/state/ptc/tokens, or helper:NAME, the keyring that the program
-    /// docker-credential-NAME reaches [default: file]
-    #[arg(long, value_name = "STORE")]
-    token_store: Option<String>,
-    /// The https address of a document that describes this client to authorization servers (Client ID Metadata Document)
-    #[arg(long, value_name = "URL")]
-    client_metadata_url: Option<String>,
+    /// Logins at servers.
+    #[command(flatten)]
+    pub logins: LoginFlags,
     /// Only tools that their servers annotate as read-only exist
     #[arg(long)]
     aggregator_read_only: bool,
@@ -127,31 +123,6 @@ impl UpstreamFlags {
     /// Whether only read-only tools are available.
     pub fn read_only(&self) -> Result<bool, Abort> {
         variables::switch(self.aggregator_read_only, "aggregator-read-only")
-    }
-
-    /// Where logins are stored, and what else holds for all of them.
-    pub(super) fn logins(&self) -> Result<LoginOptions, Abort> {
-        let store = variables::given_or_read(self.token_store.clone(), "token-store", variables::text)?;
-        let client_metadata_url = variables::given_or_read(
-            self.client_metadata_url.clone(),
-            "client-metadata-url",
-            variables::text,
-        )?;
-        if let Some(url) = client_metadata_url.as_ref().filter(|url| !url.starts_with("https://")) {
-            return Err(Abort::usage(format!("--client-metadata-url {url}: write an https address")));
-        }
-        let files = files::state_folder().map(|folder| TokenStore::in_state_folder(&folder));
-        let store = match store.as_deref() {
-            None | Some("file") => files,
-            Some(other) => {
-                let is_name = |name: &&str| !name.is_empty() && !name.contains(['/', '\0']);
-                let name = other.strip_prefix("helper:").filter(is_name).ok_or_else(|| {
-                    Abort::usage(format!("--token-store {other}: write file or helper:NAME"))
-                })?;
-                files.map(|store| store.with_helper(name))
-            }
-        };
-        Ok(LoginOptions { store, client_metadata_url })
     }
 
     fn list_ttl(&self) -> Result<Option<Duration>, Abort> {
@@ -470,7 +441,7 @@ fn configuration(
         preludes: prelude.into_iter().collect(),
         secrets: redact::secrets().clone(),
         state_folder: files::state_folder(),
-        logins: flags.logins()?,
+        logins: flags.logins.options()?,
         learned_shapes: flags.learned_shapes()?,
         adopts_orphans: true,
         ..RuntimeConfig::default()

@@ -1,12 +1,14 @@
 //! The commands `ptc login`, `ptc logout` and `ptc auth`: logins at servers.
 //!
 //! - `ways`: how a person logs in: a browser, a pasted address, another device. `browser`: opens a browser.
-//! - `stored`: `ptc logout` and `ptc auth`.
+//! - `stored`: `ptc logout` and `ptc auth`. `flags`: what holds for all logins.
 
 mod browser;
+mod flags;
 mod stored;
 mod ways;
 
+pub use flags::LoginFlags;
 pub use stored::{AuthArgs, LogoutArgs, auth, logout};
 
 use super::boot::UpstreamFlags;
@@ -90,7 +92,8 @@ async fn find(flags: &UpstreamFlags, server: &str) -> Result<ServerLogin, Abort>
         };
         return Err(Abort::usage(format!("no server {server} is configured{meant}")));
     };
-    let login = entry.transport.login(flags.logins()?, redact::secrets()).await.map_err(Abort::usage)?;
+    let login =
+        entry.transport.login(flags.logins.options()?, redact::secrets()).await.map_err(Abort::usage)?;
     login.ok_or_else(|| {
         Abort::usage(format!(
             "{server} has no login: it is no server at an address, or its headers say who asks"

@@ -59,7 +59,7 @@ struct Row {
 
 /// Runs `ptc auth`.
 pub async fn auth(args: AuthArgs) -> Result<Exit, Abort> {
-    let options = args.upstreams.logins()?;
+    let options = args.upstreams.logins.options()?;
     let (servers, _) = args.upstreams.entries(&args.upstreams.files())?;
     let mut rows = Vec::new();
     for entry in &servers {

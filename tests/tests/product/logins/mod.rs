@@ -6,6 +6,7 @@ mod first;
 mod kills;
 mod kinds;
 mod renewal;
+mod secrets;
 mod stores;
 mod traps;
 
