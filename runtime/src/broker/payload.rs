@@ -10,10 +10,12 @@ use crate::spill::{RawSpill, Spilled, form_raw};
 use crate::tasks::{self, StopFlag, TaskOwner};
 use crate::tools::shape::Given;
 use crate::upstream::{CallResult, RawAnswer, shorten};
-use serde::Deserialize;
+use serde::de::{DeserializeSeed, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -76,7 +78,7 @@ pub(crate) enum PayloadContent {
 }
 
 /// Large results that are taken apart at once.
-const READ_AT_ONCE: usize = 4;
+const READ_AT_ONCE: usize = 2;
 
 /// What became the value.
 #[derive(Debug, PartialEq, Eq)]
@@ -108,9 +110,9 @@ struct McpResult<'a> {
 }
 
 #[derive(Deserialize)]
-struct Block {
-    #[serde(rename = "type", default)]
-    kind: String,
+struct Block<'a> {
+    #[serde(borrow, rename = "type", default)]
+    kind: Cow<'a, str>,
     #[serde(default)]
     text: Option<String>,
 }
@@ -440,15 +442,38 @@ impl Blocks {
     fn read(content: Option<&RawValue>, answer: &[u8]) -> Option<Blocks> {
         let Some(raw) = content else { return Some(Blocks::default()) };
         let mut blocks = Blocks { place: Some(place_of(answer, raw.get())), ..Blocks::default() };
-        for block in serde_json::from_str::<Vec<Block>>(raw.get()).ok()? {
+        let mut reader = serde_json::Deserializer::from_str(raw.get());
+        blocks.deserialize(&mut reader).ok()?;
+        Some(blocks)
+    }
+}
+
+/// Adds a list of blocks one by one: a list of half a million blocks would need many times its text.
+impl<'de> DeserializeSeed<'de> for &mut Blocks {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
+        reader.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &mut Blocks {
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a list of content blocks")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        while let Some(block) = list.next_element()? {
             match block {
                 Block { kind, text: Some(text) } if kind == "text" || kind.is_empty() => {
-                    blocks.texts.push(text);
+                    self.texts.push(text)
                 }
-                _ => blocks.others = true,
+                _ => self.others = true,
             }
         }
-        Some(blocks)
+        Ok(())
     }
 }
 

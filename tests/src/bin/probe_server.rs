@@ -4,7 +4,7 @@
 //! - `echo` answers at once with its argument `v` as structured content, or with its argument `result` as the whole result,
 //! - `gather` answers when `n` of its calls are in flight,
 //! - `hold` never answers,
-//! - `flood` answers with `bytes` bytes of text or `rows` rows of JSON,
+//! - `flood` answers with `bytes` bytes of text, `rows` rows of JSON, or `blocks` times the content block `block`,
 //! - `stats` gives the number of calls in flight (itself included), the most so far, how many came, and which were
 //!   cancelled,
 //! - `pester` sends requests to its client until one is refused.
@@ -145,6 +145,10 @@ impl Probe {
                 let row = |n: u64| json!({ "n": n, "pad": "x".repeat(24) });
                 let rows: Vec<Value> = (0..arguments["rows"].as_u64().unwrap()).map(row).collect();
                 self.answer(id, &json!({ "content": [{ "type": "text", "text": json!(rows).to_string() }] }));
+            }
+            "flood" if arguments["blocks"].is_u64() => {
+                let blocks = vec![&arguments["block"]; arguments["blocks"].as_u64().unwrap() as usize];
+                self.answer(id, &json!({ "content": blocks }));
             }
             "flood" => {
                 let text = "x".repeat(arguments["bytes"].as_u64().unwrap() as usize);

@@ -21,13 +21,12 @@
 //!
 //! # Layout
 //! - `run`: beginning, commit and rollback of runs; `sweep`: freeing retained values that nothing reaches any more
-//! - `budget`: limits of a run; `context_shape`: the shape of the last context
+//! - `budget`: limits of a run
 //! - `definitions`: definitions by name; `attached`: those of the host; `link`, `units`: loaded programs
 //! - `schedule`: fibers, branches of `pmap`, host calls in flight
 
 mod attached;
 mod budget;
-mod context_shape;
 mod definitions;
 mod free_ranges;
 mod link;
@@ -43,7 +42,6 @@ use crate::context::{Context, Prints, Unit};
 use crate::fault::{BoundedText, Fault, Reason, Result, UnitId};
 use crate::interpreter::globals::Globals;
 use crate::interpreter::{Stop, hints};
-use crate::isolate::context_shape::ContextShape;
 use crate::isolate::link::{GlobalSlots, link};
 use crate::memory::{Fuel, Interrupt, Meter, account};
 use crate::value::garbage::{self, Heap};
@@ -99,7 +97,6 @@ struct World {
     slots: GlobalSlots,
     units: Units,
     schedule: Schedule,
-    context_shape: ContextShape,
     result: Value,
     /// The program that was started last.
     started: UnitId,
@@ -131,7 +128,6 @@ impl Isolate {
             slots: GlobalSlots::default(),
             units: Units::default(),
             schedule: Schedule::default(),
-            context_shape: ContextShape::default(),
             result: Value::Nil,
             started: UnitId(0),
             swept: 0,
@@ -301,10 +297,9 @@ impl Isolate {
     }
 
     fn free(&mut self) {
-        if let Some(mut world) = self.world.take() {
+        if let Some(world) = self.world.take() {
             let preemption = world.cx.fuel.preemption;
             self.heap.enter();
-            world.context_shape.forget();
             drop(world);
             while garbage::drain(FREE_STEP) {
                 preemption.point();
@@ -357,20 +352,6 @@ impl World {
     /// Decoding is paid for like any other work, before the first slice.
     fn set_context(&mut self, json: &str) -> Result<()> {
         let value = crate::json::decode_text(&mut self.cx, json)?;
-        self.give_context(value)
-    }
-
-    /// [`World::set_context`] with the shape of the last context.
-    fn set_similar_context(&mut self, json: &str) -> Result<()> {
-        if let Some(shape) = self.context_shape.expected(&self.cx)
-            && let Some(context) = crate::json::decode_similar(&mut self.cx, json, shape)?
-        {
-            self.context_shape.charge();
-            self.cx.data = context;
-            return Ok(());
-        }
-        let value = crate::json::decode_text(&mut self.cx, json)?;
-        self.context_shape.remember(&self.cx, json, &value);
         self.give_context(value)
     }
 

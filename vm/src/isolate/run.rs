@@ -133,7 +133,7 @@ impl World {
         self.cx.fuel.poll()?;
         self.cx.fuel.grant(slice);
         if let Some(json) = context {
-            self.set_similar_context(json)?;
+            self.set_context(json)?;
         }
         self.start(unit);
         let exit = self.run_fibers();
@@ -162,7 +162,6 @@ impl World {
         self.schedule.cancelled.clear();
         let cx = &mut self.cx;
         cx.data = Value::Nil;
-        self.context_shape.end_run();
         cx.extensions.clear();
         cx.regexes.end_run();
         cx.prints.restart();
@@ -173,7 +172,6 @@ impl World {
 
     /// Keeps the definitions of the run, the only state that is left of it.
     fn commit(&mut self) {
-        self.context_shape.forget();
         Memos::commit(&mut self.cx);
         self.globals.commit();
         // Replaced values may have held the last functions of a program.

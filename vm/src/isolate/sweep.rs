@@ -55,7 +55,6 @@ impl World {
 
     /// Frees unreachable state. No run is active.
     pub(super) fn sweep(&mut self) {
-        self.context_shape.forget();
         let reached = self.reached();
         self.cx.memos.sweep(|table| reached.tables.contains(&table));
         let World { globals, slots, .. } = self;

@@ -1,6 +1,5 @@
 //! Remembers the keys of recent objects: rows of data have the same keys, which their maps then share.
 
-use super::shape::are_plain;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::value::Value;
@@ -105,4 +104,10 @@ fn are_keys_of(keys: &SetNode, pairs: &[Value]) -> bool {
         _ => false,
     };
     keys.len() * 2 == pairs.len() && keys.members().iter().zip(pairs.chunks_exact(2)).all(same)
+}
+
+/// Whether all keys are texts without escapes.
+fn are_plain(keys: &SetNode) -> bool {
+    let is_plain = |text: &str| !text.bytes().any(|byte| matches!(byte, ..0x20 | b'"' | b'\\'));
+    keys.members().iter().all(|key| key.as_str().is_some_and(is_plain))
 }

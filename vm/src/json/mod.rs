@@ -7,13 +7,9 @@ mod decode;
 mod encode;
 mod known_keys;
 mod number;
-mod shape;
-mod similar;
 mod text;
 
 pub(crate) use decode::decode_text;
 pub use decode::{DecodeError, DecodeFailure, decode};
 pub(crate) use encode::encode_text;
 pub use encode::{EncodeFailure, Keys, encode};
-pub(crate) use shape::ObjectShape;
-pub(crate) use similar::decode_similar;

@@ -156,30 +156,6 @@ impl MapNode {
         keys: Rc<SetNode>,
         mut values: impl ExactSizeIterator<Item = Value>,
     ) -> Rc<MapNode> {
-        let map = MapNode::uncharged(keys, &mut values);
-        account::charge(map.bytes());
-        map
-    }
-
-    /// [`MapNode::from_keys`] with values made on the fly; `None` if `is_whole` rejects them afterwards.
-    #[inline]
-    pub(crate) fn from_keys_if<V: ExactSizeIterator<Item = Value>>(
-        keys: Rc<SetNode>,
-        mut values: V,
-        is_whole: impl FnOnce(V) -> bool,
-    ) -> Option<Rc<MapNode>> {
-        let map = MapNode::uncharged(keys, &mut values);
-        if is_whole(values) {
-            account::charge(map.bytes());
-            return Some(map);
-        }
-        // It releases its charge, which was never made.
-        account::hold(map.bytes());
-        None
-    }
-
-    #[inline(always)]
-    fn uncharged(keys: Rc<SetNode>, values: &mut impl ExactSizeIterator<Item = Value>) -> Rc<MapNode> {
         debug_assert_eq!(keys.len(), values.len());
         let len = values.len();
         // Filled in place: a node is expensive to move.
@@ -200,6 +176,7 @@ impl MapNode {
                 _ => *held = Values::Many(values.collect()),
             }
         }
+        account::charge(this.bytes());
         this
     }
 

@@ -94,11 +94,6 @@ impl SetNode {
         Rc::new(set)
     }
 
-    /// Whether it has no more room than a new set of this size.
-    pub(crate) fn is_tight(&self) -> bool {
-        !self.members.spilled() || self.members.capacity() == self.members.len()
-    }
-
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
         let spilled = if self.members.spilled() { self.members.capacity() * size_of::<Value>() } else { 0 };

@@ -162,12 +162,6 @@ impl Symbols {
         inserted.is_ok()
     }
 
-    /// True if the run has named nothing.
-    #[inline]
-    pub(crate) fn are_committed(&self) -> bool {
-        self.names.len() == self.committed.rows && self.reused.is_empty()
-    }
-
     /// Commits the names of the run.
     pub(crate) fn commit(&mut self) {
         self.committed = Committed { rows: self.names.len(), dynamic: self.dynamic };

@@ -15,10 +15,22 @@ const LIMIT: u64 = 10 << 20;
 const BESIDE: u64 = 30 << 20;
 
 /// Host forms, with the ways in which they fail. `i` counts.
-const FORMS: [(&str, &str); 19] = [
+const FORMS: [(&str, &str); 22] = [
     ("call", "(tool/call {:server \"probe\" :tool \"echo\" :args {:v i}})"),
     ("call that the tool refuses", "(tool/call {:server \"probe\" :tool \"refuse\" :args {}})"),
     ("call of a large answer", "(tool/call {:server \"probe\" :tool \"flood\" :args {:bytes 3000000}})"),
+    (
+        "call of empty blocks",
+        "(tool/call {:server \"probe\" :tool \"flood\" :args {:blocks 480000 :block {}}})",
+    ),
+    (
+        "call of odd blocks",
+        "(tool/call {:server \"probe\" :tool \"flood\" :args {:blocks 130000 :block {:type \"zz\"}}})",
+    ),
+    (
+        "call of empty texts",
+        "(tool/call {:server \"probe\" :tool \"flood\" :args {:blocks 70000 :block {:type \"text\" :text \"\"}}})",
+    ),
     ("call of a server that is down", "(tool/call {:server \"gone\" :tool \"echo\" :args {:v i}})"),
     ("call with many names", "(tool/call {:server \"gone\" :tool (str \"t\" i) :args {}})"),
     ("resources", "(resource/list {:server \"probe\"})"),
