@@ -61,6 +61,9 @@ impl FileBackend {
     fn with<T>(&self, work: impl FnOnce(&Database) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let path = &self.path;
         guarded(path, || {
+            // Threads of this process wait here, without a limit: each operation is short. Only other processes are
+            // waited for with patience.
+            let mut seen = self.seen.locked();
             let _lock = self.lock()?;
             let mut database = Database::builder().set_cache_size(CACHE_BYTES).open(path).map_err(|error| match path.metadata() {
                 // A store gets its name only when it is complete. So this file was truncated, or never was a
@@ -71,7 +74,6 @@ impl FileBackend {
                 )),
                 _ => refused(path, error),
             })?;
-            let mut seen = self.seen.locked();
             if seen.is_none() || *seen != stamp(path) {
                 // Verifies checksums of all pages, so that outside changes are found before the data is used.
                 database.check_integrity().map_err(|error| refused(path, error))?;
