@@ -63,5 +63,6 @@ pub(super) fn offered(capabilities: &str) -> Offered {
     Offered {
         elicitation: modes.is_some_and(|modes| modes.is_empty() || modes.contains_key("form")),
         roots: capabilities["roots"].is_object(),
+        urls: modes.is_some_and(|modes| modes.contains_key("url")),
     }
 }

@@ -15,11 +15,13 @@
 //! # Layout
 //! - `reserve`: from a name to the permit to encode; `load`: encoded arguments, and the decision of the policy;
 //!   `send`: from there to the answer; `direct`: calls of functions in this
-//!   process; `time`: time limits of calls; `payload`: the parts of a result; `cache`: results for equal calls
+//!   process; `time`: time limits of calls; `payload`: the parts of a result; `cache`: results for equal calls;
+//!   `login`: asks the client to log in at a server
 
 mod cache;
 mod direct;
 mod load;
+mod login;
 mod payload;
 mod reserve;
 mod send;

@@ -1,5 +1,6 @@
 //! Finds a tool and reserves a call of it: permission, budget, and the permit to encode its arguments.
 
+use super::login::logged_in;
 use super::time::{LimitSource, TimeLimit};
 use super::{CallError, ToolBroker, WorldFault};
 use crate::host::GrantedTool;
@@ -326,11 +327,15 @@ impl Pending {
     }
 }
 
-/// Starts the server of a call. Neither the call's time nor the program's runs meanwhile.
+/// Starts the server of a call; the client may be asked to log in there. Neither the call's time nor the program's runs
+/// meanwhile.
 async fn start(account: &Arc<RunAccount>, upstream: &Arc<dyn Upstream>) -> Result<(), UpstreamFault> {
     let patience = account.limits().upstream_start_timeout();
     let _wait = account.wait_for_start();
     match timeout(patience, upstream.start()).await {
+        Ok(Err(UpstreamFault::LoginRequired(need))) if logged_in(account, &need).await => {
+            upstream.start().await
+        }
         Ok(started) => started,
         Err(_) => Err(UpstreamFault::Starting {
             server: upstream.name().clone(),

@@ -40,6 +40,8 @@ pub(super) struct Inner {
     /// Held by the task that renews the login in this process.
     renewal: tokio::sync::Mutex<Renewal>,
     seen: Mutex<Seen>,
+    /// Held while a person is asked to log in.
+    pub(super) asking: tokio::sync::Mutex<()>,
 }
 
 /// The login as this process knows it.
@@ -74,6 +76,8 @@ pub(super) struct Seen {
     has_login: Option<bool>,
     /// Why there is no token that the server takes.
     verdict: Option<OAuthFault>,
+    /// The login to which the verdict belongs.
+    refused: Option<Arc<StoredLogin>>,
 }
 
 /// The token of a request.
@@ -109,6 +113,7 @@ impl ServerLogin {
             current: RwLock::default(),
             renewal: tokio::sync::Mutex::default(),
             seen: Mutex::default(),
+            asking: tokio::sync::Mutex::default(),
         }))
     }
 
@@ -134,7 +139,10 @@ impl ServerLogin {
             return None;
         }
         let newer = self.renewed(used.map(|token| token.0.clone()), Cause::Refused).await;
-        self.0.seen.locked().verdict = newer.as_ref().err().cloned();
+        let mut seen = self.0.seen.locked();
+        seen.verdict = newer.as_ref().err().cloned();
+        seen.refused = used.map(|token| token.0.clone());
+        drop(seen);
         newer.ok().map(AccessToken)
     }
 
@@ -142,7 +150,10 @@ impl ServerLogin {
     pub fn refused_again(&self, response: &Response) {
         self.0.note(response);
         let text = "the server refuses the token that was just renewed".to_owned();
-        self.0.seen.locked().verdict = Some(OAuthFault::LoginRequired(text));
+        let current = self.0.current.read_locked().login.clone();
+        let mut seen = self.0.seen.locked();
+        seen.verdict = Some(OAuthFault::LoginRequired(text));
+        seen.refused = current;
     }
 
     /// Why the server took no token; `None` where it has no login.
@@ -167,7 +178,7 @@ impl ServerLogin {
     /// True when there is another login than the one that was refused: a person has logged in meanwhile.
     pub async fn has_changed(&self) -> bool {
         let Some(store) = &self.0.options.store else { return false };
-        let known = self.0.current.read_locked().login.clone();
+        let known = self.0.seen().refused;
         match (store.read(&self.0.key, &self.0.secrets).await, known) {
             (Ok(Some(stored)), Some(known)) => !stored.has_access_of(&known),
             (Ok(Some(_)), None) => true,

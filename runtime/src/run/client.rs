@@ -17,6 +17,8 @@ pub struct Offered {
     pub elicitation: bool,
     /// It can list the folders that it works in.
     pub roots: bool,
+    /// It can lead its user to an address (elicitation in the mode `url`).
+    pub urls: bool,
 }
 
 /// Why a client gave no answer: a JSON-RPC error without its data.

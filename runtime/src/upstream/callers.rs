@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn only_one_client_can_be_meant() {
-        let all = Offered { elicitation: true, roots: true };
+        let all = Offered { elicitation: true, roots: true, urls: false };
         let callers = Arc::<Callers>::default();
         let why = |kind| callers.asked(kind).err().unwrap_or("asked");
         assert!(why(RequestKind::Form).starts_with("no call is under way"));

@@ -1,5 +1,6 @@
 //! A login that a server waits for, as faults and the supervisor carry it.
 
+use super::{ClientFeatures, ServedClient};
 use crate::oauth::ServerLogin;
 use std::fmt;
 use std::sync::Arc;
@@ -11,12 +12,31 @@ pub struct LoginNeed {
     why: String,
     /// No request is answered without it; otherwise one request needs more scopes.
     is_whole: bool,
+    /// The client of this process, which may be asked to log in.
+    client: ClientFeatures,
     login: ServerLogin,
 }
 
 impl LoginNeed {
-    pub(super) fn new(server: Arc<str>, why: String, is_whole: bool, login: ServerLogin) -> LoginNeed {
-        LoginNeed { server, why, is_whole, login }
+    pub(super) fn new(
+        server: Arc<str>,
+        why: String,
+        is_whole: bool,
+        client: ClientFeatures,
+        login: ServerLogin,
+    ) -> LoginNeed {
+        LoginNeed { server, why, is_whole, client, login }
+    }
+
+    /// True where the client of a call may be asked to log in. In a process that serves many clients one of them would log
+    /// in for all.
+    pub fn may_ask(&self) -> bool {
+        !self.client.are_callers()
+    }
+
+    /// The client of this process, if it can lead its user to an address.
+    pub fn client(&self) -> Option<Arc<dyn ServedClient>> {
+        self.client.url_client()
     }
 
     /// The configured name of the server.

@@ -153,7 +153,7 @@ impl<'a> ServerBuilder<'a> {
         let is_http = entrance.is_http();
         if is_http {
             // With many clients, the clients with a running call are those that upstreams may ask.
-            booted.runtime.client().serve_callers(Offered { elicitation: true, roots: true });
+            booted.runtime.client().serve_callers(Offered { elicitation: true, roots: true, urls: false });
         }
         entrance.announce();
         let Entrance { http, stop, .. } = entrance;

@@ -1,9 +1,11 @@
 //! The ways to a new login.
 //!
+//! - [`asking`]: a person is asked while a call waits.
 //! - [`code`]: a person with a browser; [`loopback`]: receives the browser's answer. [`device`]: a person with another
 //!   device.
 //! - [`unattended`]: the client itself, or an identity provider.
 
+pub(super) mod asking;
 pub(super) mod code;
 pub(super) mod device;
 pub(super) mod loopback;

@@ -156,6 +156,11 @@ impl ServerEvents {
         self.client.are_callers().then(|| self.callers.enter(client))
     }
 
+    /// The client of this process.
+    pub(in crate::upstream) fn client(&self) -> ClientFeatures {
+        self.client.clone()
+    }
+
     /// The server withdraws a request of its own.
     pub fn withdrawal(&self, id: &str) {
         self.heard();

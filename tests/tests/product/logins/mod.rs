@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
 
+mod asking;
 mod first;
 mod kills;
 mod kinds;

@@ -71,7 +71,7 @@ impl Transport for HttpSpec {
         let HttpSpec { url, protocol, headers, .. } = self.clone();
         let client = self.http_client().await.map_err(UpstreamFault::Unavailable)?;
         let login = self.login_with(client.clone(), context.logins.clone(), &context.secrets);
-        let wire = HttpWire { client, url, headers, login, server: context.events.server().into() };
+        let wire = HttpWire { client, url, headers, login, events: context.events.clone() };
         let life = Arc::new(Life::new());
         let events = context.events.clone();
         let sse = match protocol {

@@ -7,6 +7,7 @@ use crate::net::{
 use crate::oauth::{OAuthFault, ServerLogin};
 use crate::upstream::LoginNeed;
 use crate::upstream::request::MessageText;
+use crate::upstream::transport::ServerEvents;
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -20,8 +21,8 @@ pub(super) struct HttpWire {
     pub(super) headers: Headers,
     /// Gives the token of each request, unless a header does.
     pub(super) login: Option<ServerLogin>,
-    /// The configured name of the server.
-    pub(super) server: Arc<str>,
+    /// What the server says unasked; knows its name and its clients.
+    pub(super) events: Arc<ServerEvents>,
 }
 
 /// What stands between a request and a token.
@@ -85,7 +86,8 @@ impl HttpWire {
         let is_whole = response.status == StatusCode::UNAUTHORIZED;
         let trouble = self.login.as_ref().zip(fault).map(|(login, fault)| match fault {
             OAuthFault::LoginRequired(why) => {
-                LoginTrouble::Needed(LoginNeed::new(self.server.clone(), why, is_whole, login.clone()))
+                let (server, client) = (self.events.server().into(), self.events.client());
+                LoginTrouble::Needed(LoginNeed::new(server, why, is_whole, client, login.clone()))
             }
             OAuthFault::ScopeDenied(why) => LoginTrouble::ScopeDenied(why),
             OAuthFault::Unavailable(why) | OAuthFault::Unusable(why) => LoginTrouble::Other(why),

@@ -1,0 +1,48 @@
+//! The login of a person who is asked while a call waits: an address of this machine is shown, and the browser comes back.
+
+use super::code::AddressReader;
+use crate::oauth::OAuthFault;
+use crate::oauth::login::ServerLogin;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long a person may take.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+impl ServerLogin {
+    /// Shows a person an address at which to log in, and waits for the login. `show` says whether the person agrees. Of calls
+    /// that miss the same login one asks, and the others wait.
+    ///
+    /// # Errors
+    /// The person declines or does not come back; or the login fails.
+    pub async fn ask<F: Future<Output = bool>>(
+        &self,
+        show: impl FnOnce(String) -> F,
+    ) -> Result<(), OAuthFault> {
+        let _turn = self.inner().asking.lock().await;
+        if self.has_changed().await {
+            return Ok(());
+        }
+        let listener = self.listen().await.map_err(|error| OAuthFault::unavailable(error.to_string()))?;
+        let pending = self.begin(&listener.redirect_uri(), None, AddressReader::Browser).await?;
+        let refused = || OAuthFault::LoginRequired("the person did not log in".to_owned());
+        let arrived = {
+            let coming = async {
+                let arrived = timeout(PATIENCE, listener.wait(&pending)).await.map_err(|_| refused())?;
+                arrived.map_err(|error| OAuthFault::unavailable(error.to_string()))
+            };
+            tokio::pin!(coming);
+            // The browser may come back before the client has answered.
+            tokio::select! {
+                arrived = &mut coming => arrived?,
+                agrees = show(listener.start_address()) => match agrees {
+                    true => coming.await?,
+                    false => return Err(refused()),
+                },
+            }
+        };
+        let finished = self.finish(pending, arrived.query()).await;
+        arrived.answer(finished.is_ok()).await;
+        finished.map(drop)
+    }
+}
