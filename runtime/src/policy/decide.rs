@@ -216,3 +216,6 @@ fn declared<'c>(
 ) -> impl FnOnce(bool) -> ToolEffect + 'c {
     move |is_trusted| ToolEffect::of_call(target, tool, is_trusted || server == HOST)
 }
+
+#[cfg(test)]
+mod tests;

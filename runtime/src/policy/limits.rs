@@ -314,8 +314,9 @@ mod tests {
     fn windows_slide_and_amounts_add_up() {
         let (calls, sum) = (limit("calls <= 2 per minute"), limit("sum(\"/amount\") <= 0.3 per day"));
         let mut book = Book::default();
-        let mut take =
-            |limit: &Limit, arguments: &str, now: u64| book.take(&[used(limit, arguments)], now).is_ok();
+        let mut take = |limit: &Limit, arguments: &str, now: u64| {
+            book.take(&[used(limit, arguments)], 1_000_000 + now).is_ok()
+        };
         assert!(take(&calls, "{}", 0) && take(&calls, "{}", 30_000) && !take(&calls, "{}", 59_999));
         assert!(take(&calls, "{}", 60_000) && !take(&calls, "{}", 60_001));
         let mut book = Book::default();

@@ -145,8 +145,9 @@ impl Approvals {
         let answer = loop {
             match self.join(run, &question) {
                 Joined::Leader(answer) => {
+                    let _leading = Leading { approvals: self, leader: question.id.clone() };
                     tokio::time::sleep(GATHERED).await;
-                    let members = self.close(run, &question);
+                    let members = self.close(&question.id);
                     let questions: Vec<&Question> = members.iter().map(|(question, _)| question).collect();
                     let said = self.put(&questions, client.clone()).await;
                     for (_, sender) in members {
@@ -199,12 +200,11 @@ impl Approvals {
     }
 
     /// Takes the group that a question leads.
-    fn close(&self, run: &Arc<RunAccount>, leader: &Question) -> Vec<(Question, oneshot::Sender<Said>)> {
+    fn close(&self, leader: &str) -> Vec<(Question, oneshot::Sender<Said>)> {
         let mut groups = self.groups.locked();
-        let led = groups.iter().position(|group| {
-            std::ptr::eq(group.run.as_ptr(), Arc::as_ptr(run))
-                && group.members.first().is_some_and(|(first, _)| first.id == leader.id)
-        });
+        let led = groups
+            .iter()
+            .position(|group| group.members.first().is_some_and(|(first, _)| &*first.id == leader));
         led.map(|at| groups.swap_remove(at).members).unwrap_or_default()
     }
 
@@ -242,6 +242,18 @@ impl Approvals {
     }
 }
 
+/// Ends the group of a leader that is cancelled, so that its members ask again.
+struct Leading<'a> {
+    approvals: &'a Approvals,
+    leader: Arc<str>,
+}
+
+impl Drop for Leading<'_> {
+    fn drop(&mut self) {
+        drop(self.approvals.close(&self.leader));
+    }
+}
+
 /// The place of a question in its group.
 enum Joined {
     /// It is asked, for all of the group.
@@ -249,3 +261,6 @@ enum Joined {
     /// Its leader asks.
     Member(oneshot::Receiver<Said>),
 }
+
+#[cfg(test)]
+mod tests;
