@@ -23,6 +23,7 @@
 //! - [`policy`]: which calls may leave, and which a person has to approve.
 //! - [`run`]: one run: options, limits, account, outcome, metrics, watcher.
 //! - [`spill`]: writes results that are too large to carry to files.
+//! - [`jwt`]: tokens that issuers have signed, and their verification.
 //! - [`oauth`]: logins at servers, and their tokens.
 //! - [`net`]: the HTTP client.
 //! - [`secrets`]: what must not leave the process.
@@ -51,6 +52,7 @@ pub mod guest;
 mod handle;
 pub mod history;
 mod host;
+pub mod jwt;
 pub mod memory;
 pub mod net;
 pub mod oauth;

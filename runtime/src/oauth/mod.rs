@@ -30,6 +30,7 @@ pub use flow::loopback::{Arrived, LoopbackListener};
 pub use login::{AccessToken, ServerLogin};
 pub use scopes::Scopes;
 pub use server::assertion::SigningKey;
+pub(crate) use server::discovery::metadata_addresses;
 pub use server::metadata::{AuthorizationServer, ProtectedResource};
 pub use settings::{ConfiguredClient, Grant, IdentityProvider, LoginOptions, OAuthSettings};
 pub use store::TokenStore;

@@ -9,4 +9,7 @@ mod http_revoked;
 mod http_servers;
 mod http_streams;
 mod http_trace;
+mod issued_tokens;
+mod issued_tokens_attacked;
+mod issuer;
 mod secrets_http;

@@ -7,6 +7,7 @@ mod third_party_conformance;
 mod third_party_docs;
 mod third_party_http;
 mod third_party_http_clients;
+mod third_party_issued_tokens;
 mod third_party_openapi;
 mod third_party_prelude;
 mod third_party_proxy;

@@ -5,6 +5,7 @@ use super::variables;
 use crate::console::exit::Abort;
 use crate::observe::counts::CallCounts;
 use crate::redact;
+use crate::server::http::access::oauth::OAuthAccess;
 use crate::server::http::access::tokens::{self, TokenGrant};
 use crate::server::http::access::{SHORTEST_TOKEN, TokenFile, hash};
 use crate::server::http::guard::Origin;
@@ -38,6 +39,10 @@ pub struct HttpFlags {
     /// File that names several tokens, each with its hash, and with an end and limits if it says so (TOML)
     #[arg(long, value_name = "FILE", help_heading = "HTTP")]
     http_tokens: Option<PathBuf>,
+    /// Accept access tokens of issuers (OAuth): the file names them, and what their tokens allow (TOML); may be next to
+    /// other tokens
+    #[arg(long, value_name = "FILE", help_heading = "HTTP")]
+    http_oauth: Option<PathBuf>,
     /// Speak TLS, with the chain of certificates in this file (PEM); read again when it changes
     #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "HTTP")]
     tls_cert: Option<PathBuf>,
@@ -127,7 +132,8 @@ impl HttpFlags {
         }
         let token = text(&self.http_auth_token, "http-auth-token")?;
         let file = variables::given_or_read(self.http_tokens.clone(), "http-tokens", variables::path)?;
-        let access = self.access(&settings, token, file)?;
+        let oauth = variables::given_or_read(self.http_oauth.clone(), "http-oauth", variables::path)?;
+        let access = self.access(&settings, token, file, oauth)?;
         let tls = self.tls()?;
         Ok(Some(HttpPlan { settings, access, tls }))
     }
@@ -183,6 +189,7 @@ impl HttpFlags {
         settings: &HttpSettings,
         token: Option<String>,
         file: Option<PathBuf>,
+        oauth: Option<PathBuf>,
     ) -> Result<Access, Abort> {
         let disabled = variables::switch(self.http_disable_auth, "http-disable-auth")?;
         let unsafe_network = self.http_allow_unsafe_network;
@@ -196,7 +203,7 @@ impl HttpFlags {
             return Err(Abort::usage("--http-disable-auth is only permitted on loopback binds"));
         }
         let limits = &settings.limits;
-        if disabled || (token.is_none() && file.is_none()) {
+        if disabled || (token.is_none() && file.is_none() && oauth.is_none()) {
             if !settings.is_local() && !unsafe_network {
                 return Err(Abort::usage(format!(
                     "HTTP auth token is required for non-loopback binds; {}",
@@ -226,7 +233,7 @@ impl HttpFlags {
                 TokenGrant::unlimited("http-auth-token", hash(token))
             })
             .collect();
-        if file.is_none() && limits.sessions_per_owner < limits.sessions {
+        if file.is_none() && oauth.is_none() && limits.sessions_per_owner < limits.sessions {
             tracing::warn!(
                 "http_single_token_owner_cap_below_global: the one token has at most {} of {} sessions",
                 limits.sessions_per_owner,
@@ -242,7 +249,10 @@ impl HttpFlags {
                 .extend(tokens::read(path).map_err(|wrong| Abort::usage(format!("--http-tokens: {wrong}")))?);
         }
         let file = file.map(|path| TokenFile { path, fixed });
-        Ok(Access::by_tokens(tokens, file, limits, counts))
+        let access = Access::by_tokens(tokens, file, limits, counts);
+        let Some(path) = oauth else { return Ok(access) };
+        let issuers = OAuthAccess::read(&path, limits);
+        Ok(access.with_issuers(issuers.map_err(|wrong| Abort::usage(format!("--http-oauth: {wrong}")))?))
     }
 }
 

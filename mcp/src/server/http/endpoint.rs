@@ -63,7 +63,7 @@ fn get(server: &Arc<HttpServer>, holder: &Arc<TokenHolder>, headers: &HeaderMap)
     match find_session(server, holder, headers) {
         Ok(session) => {
             let last = headers.get(LAST_EVENT).and_then(|last| last.to_str().ok());
-            events::listen(server, session, last)
+            events::listen(server, holder, session, last)
         }
         Err(response) => *response,
     }
@@ -317,7 +317,7 @@ impl Post<'_> {
                 }
             }
             Action::Listen(subscription) if accepted.events => {
-                Answer::Done(events::subscription(server, self.holder.owner, subscription))
+                Answer::Done(events::subscription(server, self.holder, subscription))
             }
             Action::Listen(_) => {
                 let text = "text/event-stream must be acceptable";

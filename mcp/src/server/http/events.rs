@@ -5,13 +5,13 @@
 //! notified when the last number it saw is not the current one. Which list that is follows from the token that
 //! is valid now. So a stream also notifies when the token gets other servers, and it ends with the token.
 
+use super::access::TokenHolder;
 use super::handlers::ListVersion;
 use super::sessions::{Listening, WebSession};
 use super::{HttpServer, ServerStage, ToolListState, reply};
 use crate::protocol::{ServerMessage, Version, notify};
 use crate::redact::{self, Form, RedactedBytes, shapes};
 use crate::server::handler::Subscription;
-use crate::tools::CallOwner;
 use axum::response::Response;
 use futures_util::stream::unfold;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ struct StreamEnded;
 /// What a notification stream waits for.
 struct Changes {
     server: Arc<HttpServer>,
-    owner: CallOwner,
+    holder: Arc<TokenHolder>,
     tools: watch::Receiver<ToolListState>,
     stage: watch::Receiver<ServerStage>,
     session: Option<Arc<WebSession>>,
@@ -54,12 +54,12 @@ struct Changes {
 impl Changes {
     fn new(
         server: &Arc<HttpServer>,
-        owner: CallOwner,
+        holder: &Arc<TokenHolder>,
         session: Option<Arc<WebSession>>,
         known: Option<ListVersion>,
     ) -> Changes {
         let (tools, stage) = (server.tools.subscribe(), server.stage.subscribe());
-        Changes { server: server.clone(), owner, tools, stage, session, known }
+        Changes { server: server.clone(), holder: holder.clone(), tools, stage, session, known }
     }
 
     /// Waits for the next change. It is cancel-safe.
@@ -72,7 +72,7 @@ impl Changes {
         };
         let changed = async {
             loop {
-                let Some(now) = self.server.list_for(self.owner) else { return Err(StreamEnded) };
+                let Some(now) = self.server.list_for(&self.holder) else { return Err(StreamEnded) };
                 if self.known.replace(now) != Some(now) {
                     return Ok(());
                 }
@@ -84,6 +84,7 @@ impl Changes {
             biased;
             _ = self.stage.wait_for(|stage| *stage >= ServerStage::Draining) => Err(StreamEnded),
             () = closed => Err(StreamEnded),
+            () = self.holder.issued_token_ends() => Err(StreamEnded),
             changed = changed => changed,
         }
     }
@@ -97,7 +98,12 @@ impl Changes {
 
 /// The stream that a client of the handshake era opens with GET. Each change is sent on one stream of the
 /// session only: the newest that is open. `last` is the id of the last event that the client has seen.
-pub(super) fn listen(server: &Arc<HttpServer>, session: Arc<WebSession>, last: Option<&str>) -> Response {
+pub(super) fn listen(
+    server: &Arc<HttpServer>,
+    holder: &Arc<TokenHolder>,
+    session: Arc<WebSession>,
+    last: Option<&str>,
+) -> Response {
     let known = match last {
         // An id of an earlier process is no number of ours: the client has missed the current list.
         Some(last) => last
@@ -109,7 +115,7 @@ pub(super) fn listen(server: &Arc<HttpServer>, session: Arc<WebSession>, last: O
     };
     let version = session.version;
     let listening = session.listen();
-    let changes = Changes::new(server, session.owner, Some(session), known);
+    let changes = Changes::new(server, holder, Some(session), known);
     let pieces = unfold(Some((changes, listening, true)), move |state| async move {
         let (mut changes, listening, is_first) = state?;
         if is_first {
@@ -138,10 +144,10 @@ pub(super) fn listen(server: &Arc<HttpServer>, session: Arc<WebSession>, last: O
 /// The stream of a subscription of the stateless era.
 pub(super) fn subscription(
     server: &Arc<HttpServer>,
-    owner: CallOwner,
+    holder: &Arc<TokenHolder>,
     subscription: Subscription,
 ) -> Response {
-    let changes = Changes::new(server, owner, None, server.list_for(owner));
+    let changes = Changes::new(server, holder, None, server.list_for(holder));
     let pieces = unfold(Some((changes, subscription, true)), |state| async move {
         let (mut changes, subscription, is_first) = state?;
         let id = &subscription.id;

@@ -64,7 +64,7 @@ impl BusyThrottle {
         if self.last.swap(owner, Ordering::Relaxed) != owner {
             self.several.store(millis.saturating_add(RECENT), Ordering::Relaxed);
         }
-        if holder.recent.is_busy(millis) && millis < self.several.load(Ordering::Relaxed) {
+        if holder.recent().is_busy(millis) && millis < self.several.load(Ordering::Relaxed) {
             // The semaphore is never closed.
             let _permit = self.permits.acquire().await;
             // Whatever else has arrived goes first, on sockets too.

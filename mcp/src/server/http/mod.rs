@@ -45,7 +45,7 @@ pub use socket::{HttpListener, Tls};
 
 use crate::server::gate::ParkingLimits;
 use crate::server::input_required::ParkedCalls;
-use crate::tools::{CallOwner, Facts};
+use crate::tools::Facts;
 use fairness::BusyThrottle;
 use handlers::ListVersion;
 use metrics::HttpCounts;
@@ -169,7 +169,13 @@ impl HttpServer {
             self.handlers.retain(|servers| self.access.grants(servers));
             self.tools.send_modify(|_| {});
         };
-        self.access.follow(reloads, replaced).await;
+        let issued = async {
+            match self.access.oauth() {
+                Some(oauth) => oauth.follow(reloads.clone(), replaced).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::join!(self.access.follow(reloads.clone(), replaced), issued);
     }
 
     /// Ends the work of expired tokens. Never ends.
@@ -202,10 +208,13 @@ impl HttpServer {
         }
     }
 
-    /// The tool list of an owner; `None` when its token is no longer valid.
-    fn list_for(&self, owner: CallOwner) -> Option<ListVersion> {
-        let holder = self.access.holder(owner)?;
-        self.handlers.list_for(&holder)
+    /// The tool list of a token; `None` when it is no longer valid. An edit of the file of tokens may have made it another
+    /// list.
+    fn list_for(&self, holder: &Arc<TokenHolder>) -> Option<ListVersion> {
+        match holder.is_of_issuer() {
+            true => self.handlers.list_for(holder).filter(|_| holder.is_valid() && !holder.is_revoked()),
+            false => self.handlers.list_for(&*self.access.holder(holder.owner)?),
+        }
     }
 
     /// Waits until requests that need the tool list can be answered.

@@ -1,6 +1,8 @@
 //! Makes all responses over HTTP, and redacts secrets in their bodies.
 
 use super::access::AccessDenied;
+use super::access::oauth::TokenRefusal;
+use super::access::oauth::challenge::Challenges;
 use crate::protocol::{ErrorCode, Id, RpcError, ServerMessage};
 use crate::redact::{self, Form, RedactedBytes, shapes};
 use axum::body::{Body, Bytes};
@@ -19,6 +21,9 @@ pub(super) const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-ve
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+/// Seconds after which the keys of an issuer are asked for again.
+const KEYS_AGAIN: u64 = 30;
 
 /// Seconds after which a client that was refused as `busy` may try again.
 pub(super) const SOON: u64 = 1;
@@ -75,18 +80,49 @@ pub(super) fn retry_after(response: Response, seconds: u64) -> Response {
     with(response, header::RETRY_AFTER, HeaderValue::from(seconds.max(1)))
 }
 
-/// The response to a request that is not authenticated.
-pub(super) fn refused(refused: AccessDenied) -> Response {
-    const NO_TOKEN: HeaderValue = HeaderValue::from_static("Bearer");
-    const WRONG_TOKEN: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
-    let challenge =
-        |value| with(text(StatusCode::UNAUTHORIZED, "unauthorized"), header::WWW_AUTHENTICATE, value);
+/// JSON that every web page may read.
+pub(super) fn public(text: Vec<u8>) -> Response {
+    let response =
+        with(json(StatusCode::OK, text), header::CACHE_CONTROL, HeaderValue::from_static("max-age=300"));
+    with(response, header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"))
+}
+
+/// The response to a request that is not authenticated. `issued` are the challenges of a server that accepts tokens of
+/// issuers.
+pub(super) fn refused(refused: &AccessDenied, issued: Option<&Challenges>) -> Response {
+    let challenge = |status: StatusCode, words: &str, written: Option<String>, plain: &'static str| {
+        let value = written.and_then(|written| HeaderValue::try_from(written).ok());
+        with(text(status, words), header::WWW_AUTHENTICATE, value.unwrap_or(HeaderValue::from_static(plain)))
+    };
+    const WRONG: &str = "Bearer error=\"invalid_token\"";
     match refused {
-        AccessDenied::NoToken => challenge(NO_TOKEN),
-        AccessDenied::WrongToken => challenge(WRONG_TOKEN),
+        AccessDenied::NoToken => {
+            challenge(StatusCode::UNAUTHORIZED, "unauthorized", issued.map(Challenges::no_token), "Bearer")
+        }
+        AccessDenied::WrongToken => {
+            challenge(StatusCode::UNAUTHORIZED, "unauthorized", issued.map(Challenges::wrong_token), WRONG)
+        }
+        AccessDenied::Refused(refusal) => {
+            let (status, words, plain) = match refusal {
+                TokenRefusal::Invalid(_) => (StatusCode::UNAUTHORIZED, "unauthorized", WRONG),
+                TokenRefusal::Insufficient(_) => (
+                    StatusCode::FORBIDDEN,
+                    "forbidden: the token allows nothing here",
+                    "Bearer error=\"insufficient_scope\"",
+                ),
+                TokenRefusal::Unavailable => {
+                    let response = text(
+                        StatusCode::SERVICE_UNAVAILABLE,
+                        "the keys of the token's issuer are not available",
+                    );
+                    return retry_after(response, KEYS_AGAIN);
+                }
+            };
+            challenge(status, words, issued.map(|issued| issued.refused(refusal)), plain)
+        }
         AccessDenied::TooMany(wait) => {
             let response = text(StatusCode::TOO_MANY_REQUESTS, "too many failed attempts");
-            retry_after(response, seconds(wait))
+            retry_after(response, seconds(*wait))
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Routes of the HTTP server, and the checks that a request passes before it is handled.
 
 use super::access::TokenHolder;
+use super::access::oauth::OAuthAccess;
+use super::access::oauth::challenge::METADATA;
 use super::settings::{HEALTH, READY};
 use super::socket::RequestOrigin;
 use super::{HttpServer, endpoint, guard, reply};
@@ -8,11 +10,12 @@ use crate::server::gate::Gate;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
 use axum::response::Response;
 use axum::routing::{any, get};
 use ptc_runtime::trace::TraceContext;
 use serde_json::json;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -37,6 +40,8 @@ pub(super) fn router(state: RouterState) -> Router {
         .route(HEALTH, get(health))
         .route(READY, get(ready))
         .route(&path, any(mcp))
+        .route(METADATA, get(describe_resource))
+        .route(&format!("{METADATA}/{{*path}}"), get(describe_resource))
         .fallback(async move |request: Request<Body>| match (request.method(), request.uri().path()) {
             // What a person sees who opens the address in a browser.
             (&Method::GET, "/") => reply::text(StatusCode::OK, &about),
@@ -67,17 +72,30 @@ async fn ready(State(RouterState { server, .. }): State<RouterState>, request: R
     }
     let mut ready = json!({ "status": "ready" });
     // A load balancer asks without a token; only authorized clients see the name of the machine.
-    if authenticate(&server, &request).is_ok() {
+    if authenticate(&server, Asking::by(&request)).await.is_ok() {
         ready["instance"] = server.settings.instance.as_str().into();
     }
     reply::json(StatusCode::OK, ready.to_string().into_bytes())
+}
+
+/// The metadata of this resource (RFC 9728), for everyone.
+async fn describe_resource(
+    State(RouterState { server, .. }): State<RouterState>,
+    request: Request<Body>,
+) -> Response {
+    let challenges = server.access.oauth().map(OAuthAccess::challenges);
+    let below = request.uri().path().strip_prefix(METADATA).unwrap_or_default();
+    match challenges.and_then(|challenges| challenges.document(below, &server.settings.path)) {
+        Some(document) => reply::public(document.to_string().into_bytes()),
+        None => reply::text(StatusCode::NOT_FOUND, "not found"),
+    }
 }
 
 async fn show_metrics(
     State(RouterState { server, gate }): State<RouterState>,
     request: Request<Body>,
 ) -> Response {
-    match (authenticate(&server, &request), &server.counts) {
+    match (authenticate(&server, Asking::by(&request)).await, &server.counts) {
         // The metrics name servers that this token may not know.
         (Ok(holder), Some(_)) if holder.servers().is_some() => {
             reply::text(StatusCode::FORBIDDEN, "forbidden: metrics name servers that this token may not see")
@@ -88,27 +106,47 @@ async fn show_metrics(
     }
 }
 
+/// What a request is authenticated by. Its body is no part of it.
+struct Asking<'r> {
+    target: &'r Uri,
+    headers: &'r HeaderMap,
+    from: Option<IpAddr>,
+}
+
+impl Asking<'_> {
+    fn by(request: &Request<Body>) -> Asking<'_> {
+        let origin = request.extensions().get::<RequestOrigin>();
+        let from = origin.map(|origin| origin.address.ip());
+        Asking { target: request.uri(), headers: request.headers(), from }
+    }
+}
+
 /// Authenticates a request; otherwise returns the error response.
-fn authenticate(server: &HttpServer, request: &Request<Body>) -> Result<Arc<TokenHolder>, Box<Response>> {
-    let headers = request.headers();
-    if !guard::target_matches_host(request.uri(), headers) {
+async fn authenticate(
+    server: &HttpServer,
+    Asking { target, headers, from }: Asking<'_>,
+) -> Result<Arc<TokenHolder>, Box<Response>> {
+    if !guard::target_matches_host(target, headers) {
         return Err(reply::text(StatusCode::BAD_REQUEST, "the target is not the Host").into());
     }
     if !guard::is_allowed(&server.settings, headers) {
         return Err(reply::text(StatusCode::FORBIDDEN, "forbidden").into());
     }
-    let Some(from) = request.extensions().get::<RequestOrigin>().map(|origin| origin.address.ip()) else {
+    let Some(from) = from else {
         // Each connection sets its address, so this cannot happen.
         return Err(reply::text(StatusCode::INTERNAL_SERVER_ERROR, "no address").into());
     };
-    server.access.admit(from, headers).map_err(|refused| reply::refused(refused).into())
+    server.access.admit(from, headers).await.map_err(|refused| {
+        let challenges = server.access.oauth().map(OAuthAccess::challenges);
+        reply::refused(&refused, challenges.as_ref()).into()
+    })
 }
 
 async fn mcp(State(RouterState { server, gate }): State<RouterState>, request: Request<Body>) -> Response {
     let (begun, method) = (Instant::now(), request.method().clone());
     let name = request_name(&server, request.headers());
     let is_last = server.is_draining();
-    let (holder, mut response) = match authenticate(&server, &request) {
+    let (holder, mut response) = match authenticate(&server, Asking::by(&request)).await {
         Ok(holder) => {
             server.throttle.wait(&holder, begun).await;
             let response = endpoint::answer(&server, &gate, &holder, request).await;

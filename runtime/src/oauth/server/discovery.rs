@@ -130,7 +130,7 @@ pub(in crate::oauth) async fn issuer(
 }
 
 /// Addresses of metadata in the order of the specification of MCP.
-fn metadata_addresses(issuer: &Url) -> Vec<Url> {
+pub(crate) fn metadata_addresses(issuer: &Url) -> Vec<Url> {
     let path = issuer.path().trim_end_matches('/');
     let with_path =
         [format!("{SERVER_PATH}{path}"), format!("{OPENID_PATH}{path}"), format!("{path}{OPENID_PATH}")];

@@ -22,6 +22,12 @@ impl ServerNames {
         self.0.is_subset(&others.0)
     }
 
+    /// The union with `others`.
+    #[must_use]
+    pub fn union(&self, others: &ServerNames) -> ServerNames {
+        self.0.union(&others.0).cloned().collect()
+    }
+
     /// The intersection with `others`.
     pub(super) fn and(&self, others: &ServerNames) -> ServerNames {
         self.0.intersection(&others.0).cloned().collect()

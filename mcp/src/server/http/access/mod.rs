@@ -1,26 +1,27 @@
-//! Authentication: tokens ([`tokens`]), what each allows, and rate limits on addresses that try wrong ones.
+//! Authentication: tokens of this server ([`tokens`]) and of issuers ([`oauth`]), what each allows (`holder`), and rate
+//! limits on addresses that try wrong ones.
 
+mod holder;
+pub mod oauth;
 pub mod tokens;
 
-use super::fairness::RecentRequests;
 use super::guard::single_header;
 use super::reload::ReloadSignal;
 use super::settings::HttpLimits;
-use crate::server::gate::{Gate, Tenant, TenantLimits};
 use crate::tools::CallOwner;
 use axum::http::{HeaderMap, header};
-use ptc_runtime::asker::ClientIdentity;
+pub(super) use holder::TokenHolder;
+use oauth::{OAuthAccess, TokenRefusal};
 use ptc_runtime::sync::{Locked, RwLocked};
 use ptc_runtime::tools::ServerNames;
 use ring::digest::{SHA256, digest};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, RwLock};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::{Duration, Instant};
 use subtle::ConstantTimeEq;
 use tokens::TokenGrant;
-use tokio::sync::watch;
 
 /// SHA-256 of a token.
 pub type TokenHash = [u8; 32];
@@ -38,121 +39,15 @@ pub fn hash(token: &str) -> TokenHash {
     hash
 }
 
-/// The clients that hold one token, or all clients of a server without tokens.
-#[derive(Debug)]
-pub(super) struct TokenHolder {
-    /// Owner of their runs and sessions.
-    pub(super) owner: CallOwner,
-    /// Name of the token.
-    pub(super) name: String,
-    grant: Option<TokenGrant>,
-    tenant_limits: TenantLimits,
-    tenant: OnceLock<Arc<Tenant>>,
-    pub(super) recent: RecentRequests,
-    /// Rate limiter: calls that it may begin at once, and since when that is so.
-    calls: Mutex<(f64, Instant)>,
-    /// Set when work begun with the token has to end. Holders of the same token share it across edits of the
-    /// file.
-    revoked: Arc<watch::Sender<bool>>,
-}
-
-impl TokenHolder {
-    fn new(grant: Option<TokenGrant>, limits: &HttpLimits) -> TokenHolder {
-        let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let own = grant.as_ref().and_then(|grant| grant.max_concurrent);
-        let jobs = own.map_or(limits.jobs_per_owner, |own| u64::from(own.get()));
-        let per_minute = grant.as_ref().and_then(|grant| grant.evals_per_minute);
-        TokenHolder {
-            owner: grant.as_ref().map_or_else(CallOwner::default, |grant| token_owner(&grant.hash)),
-            name: grant.as_ref().map_or_else(String::new, |grant| grant.name.clone()),
-            tenant_limits: TenantLimits { jobs: whole(jobs), queued: whole(limits.queued_per_owner) },
-            tenant: OnceLock::new(),
-            recent: RecentRequests::default(),
-            calls: Mutex::new((per_minute.map_or(0.0, |most| f64::from(most.get())), Instant::now())),
-            revoked: Arc::new(watch::Sender::new(false)),
-            grant,
-        }
-    }
-
-    /// Takes one of the calls that the token may begin a minute.
-    ///
-    /// # Errors
-    /// The limit is reached: it, and the time until the next call.
-    pub(super) fn take_call(&self) -> Result<(), (u32, Duration)> {
-        let Some(most) = self.grant.as_ref().and_then(|grant| grant.evals_per_minute) else { return Ok(()) };
-        let (most, now) = (most.get(), Instant::now());
-        let a_second = f64::from(most) / 60.0;
-        let mut calls = self.calls.locked();
-        let available = (calls.0 + (now - calls.1).as_secs_f64() * a_second).min(f64::from(most));
-        if available < 1.0 {
-            *calls = (available, now);
-            return Err((most, Duration::from_secs_f64((1.0 - available) / a_second)));
-        }
-        *calls = (available - 1.0, now);
-        Ok(())
-    }
-
-    /// Their name for rules of the policy.
-    pub(super) fn identity(&self) -> ClientIdentity {
-        let token = self.grant.as_ref().map(|grant| grant.name.as_str().into());
-        ClientIdentity { token, ..ClientIdentity::default() }
-    }
-
-    /// The servers that the token allows; `None`: all.
-    pub(super) fn servers(&self) -> Option<&ServerNames> {
-        self.grant.as_ref()?.servers.as_ref()
-    }
-
-    fn is_valid(&self) -> bool {
-        self.time_left().is_none_or(|left| !left.is_zero())
-    }
-
-    /// How long the token is still valid; `None`: for ever.
-    fn time_left(&self) -> Option<Duration> {
-        let expires = u64::try_from(self.grant.as_ref()?.expires?.as_second()).unwrap_or_default();
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Some(Duration::from_secs(expires).saturating_sub(now))
-    }
-
-    /// True when `other` may see everything that was begun with this token.
-    fn is_covered_by(&self, other: &TokenHolder) -> bool {
-        let holds_all = match (self.servers(), other.servers()) {
-            (_, None) => true,
-            (None, Some(_)) => false,
-            (Some(old), Some(new)) => old.is_subset(new),
-        };
-        self.owner == other.owner && holds_all
-    }
-
-    /// Ends everything that was begun with the token.
-    pub(super) fn revoke(&self) {
-        self.revoked.send_replace(true);
-    }
-
-    /// True after [`TokenHolder::revoke`].
-    pub(super) fn is_revoked(&self) -> bool {
-        *self.revoked.borrow()
-    }
-
-    /// Waits for [`TokenHolder::revoke`].
-    pub(super) async fn revoked(&self) {
-        // We hold the sender, so this cannot fail.
-        let _ = self.revoked.subscribe().wait_for(|revoked| *revoked).await;
-    }
-
-    /// Their tenant at the gate.
-    pub(super) fn tenant(&self, gate: &Arc<Gate>) -> Arc<Tenant> {
-        self.tenant.get_or_init(|| gate.tenant(self.tenant_limits)).clone()
-    }
-}
-
 /// Why a request is not authenticated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AccessDenied {
     /// It has no token.
     NoToken,
     /// Its token is unknown or expired.
     WrongToken,
+    /// Its token is of an issuer, and is refused.
+    Refused(TokenRefusal),
     /// Its address has sent too many wrong tokens; how long it stays blocked.
     TooMany(Duration),
 }
@@ -163,6 +58,8 @@ pub struct Access {
     /// `None`: all clients are one owner.
     tokens: Option<RwLock<Vec<KnownToken>>>,
     file: Option<TokenFile>,
+    /// Accepts tokens of issuers.
+    oauth: Option<OAuthAccess>,
     anonymous: Arc<TokenHolder>,
     limits: HttpLimits,
     /// Off: wrong tokens are refused without a limit on attempts.
@@ -213,6 +110,17 @@ impl Access {
         let access = Access::with(Some(RwLock::default()), limits, counts_failures);
         access.replace(tokens);
         Access { file, ..access }
+    }
+
+    /// Lets in clients with tokens of issuers, too.
+    #[must_use]
+    pub fn with_issuers(self, oauth: OAuthAccess) -> Access {
+        Access { oauth: Some(oauth), ..self }
+    }
+
+    /// How tokens of issuers are accepted.
+    pub(super) fn oauth(&self) -> Option<&OAuthAccess> {
+        self.oauth.as_ref()
     }
 
     /// True when clients need a token.
@@ -276,7 +184,16 @@ impl Access {
 
     fn with(tokens: Option<RwLock<Vec<KnownToken>>>, limits: &HttpLimits, counts_failures: bool) -> Access {
         let anonymous = Arc::new(TokenHolder::new(None, limits));
-        Access { tokens, file: None, anonymous, limits: *limits, counts_failures, failures: Mutex::default() }
+        let oauth = None;
+        Access {
+            tokens,
+            file: None,
+            oauth,
+            anonymous,
+            limits: *limits,
+            counts_failures,
+            failures: Mutex::default(),
+        }
     }
 
     fn known<T>(&self, look: impl FnOnce(&[KnownToken]) -> T) -> Option<T> {
@@ -297,16 +214,22 @@ impl Access {
         let is_one =
             |tokens: &[KnownToken]| tokens.iter().any(|known| known.holder.servers() == Some(servers));
         self.known(is_one).unwrap_or(false)
+            || self.oauth.as_ref().is_some_and(|oauth| oauth.has_given(servers))
     }
 
     /// Authenticates a request with these headers from this address.
-    pub(super) fn admit(&self, from: IpAddr, headers: &HeaderMap) -> Result<Arc<TokenHolder>, AccessDenied> {
+    pub(super) async fn admit(
+        &self,
+        from: IpAddr,
+        headers: &HeaderMap,
+    ) -> Result<Arc<TokenHolder>, AccessDenied> {
         let Some(tokens) = &self.tokens else { return Ok(self.anonymous.clone()) };
-        let shown = match single_header(headers, &header::AUTHORIZATION) {
+        let token = match single_header(headers, &header::AUTHORIZATION) {
             Some(None) => return self.refused_or(from, AccessDenied::NoToken),
-            Some(Some(text)) => bearer(text).map(hash),
+            Some(Some(text)) => bearer(text),
             None => None,
         };
+        let shown = token.map(hash);
         let found = shown.and_then(|shown| {
             let tokens = tokens.read_locked();
             // Compare with all tokens, so that the time does not depend on which one matches.
@@ -324,12 +247,36 @@ impl Access {
             // A blocked address is let in with a valid token, too. A token cannot be guessed, and other clients
             // may share that address.
             Some(KnownToken { holder, .. }) => Ok(holder),
-            None => {
+            None => self.admit_issued(from, token.zip(shown)).await,
+        }
+    }
+
+    /// Authenticates a request whose token is none of this server.
+    async fn admit_issued(
+        &self,
+        from: IpAddr,
+        token: Option<(&str, TokenHash)>,
+    ) -> Result<Arc<TokenHolder>, AccessDenied> {
+        let refusal = match (&self.oauth, token) {
+            (Some(oauth), Some((token, hash))) if oauth::is_signed(token) => {
+                match oauth.admit(token, hash).await {
+                    Ok(holder) => return Ok(holder),
+                    Err(refusal) => refusal,
+                }
+            }
+            _ => {
                 let refused = self.refused_or(from, AccessDenied::WrongToken);
                 self.count(from);
-                refused
+                return refused;
             }
+        };
+        // A client whose token has expired, or lacks a scope, is no stranger, and has to see the challenge.
+        if !refusal.is_suspicious() {
+            return Err(AccessDenied::Refused(refusal));
         }
+        let refused = self.refused_or(from, AccessDenied::Refused(refusal));
+        self.count(from);
+        refused
     }
 
     fn failures(&self) -> std::sync::MutexGuard<'_, Failures> {
@@ -390,11 +337,4 @@ impl Failures {
 fn bearer(text: &str) -> Option<&str> {
     let (scheme, token) = text.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim()).filter(|token| !token.is_empty())
-}
-
-/// Identifies the owner of a token by the token's hash.
-fn token_owner(hash: &TokenHash) -> CallOwner {
-    let mut first = [0; 8];
-    first.copy_from_slice(&hash[..8]);
-    CallOwner(u64::from_be_bytes(first))
 }
