@@ -12,4 +12,5 @@ mod http_trace;
 mod issued_tokens;
 mod issued_tokens_attacked;
 mod issuer;
+mod policy_matrix;
 mod secrets_http;
