@@ -46,7 +46,7 @@ fn check(set: &TaskSet) {
     let read = |name: &str| {
         std::fs::read_to_string(workspace().join(set.folder).join(name)).expect("a file of the tasks")
     };
-    let tasks: Vec<Value> = serde_json::from_str(&read("tasks.json")).unwrap();
+    let tasks: Vec<Value> = serde_json::from_str(&read("tasks.json")).expect("a list of tasks");
     let programs = read("programs.txt");
     let programs: Vec<&str> = programs.split(";; ").skip(1).collect();
     assert_eq!((tasks.len(), programs.len()), (set.tasks, set.tasks));
@@ -57,7 +57,7 @@ fn check(set: &TaskSet) {
     let mut server = Server::start(&config.flags(&["--response-profile", "structured", "--timeout", "120s"]));
     let mut wrong = Vec::new();
     for (number, (task, program)) in (1..).zip(tasks.iter().zip(programs)) {
-        let (numbered, program) = program.split_once('\n').unwrap();
+        let (numbered, program) = program.split_once('\n').expect("a number and a program");
         assert_eq!(numbered, number.to_string());
         let given = server.run(program);
         let given = &given["structuredContent"];
