@@ -45,8 +45,10 @@ impl ClientMethod {
         let Some(supported) = &server.token_endpoint_auth_methods_supported else {
             return Ok(ClientMethod::Basic);
         };
-        let has = |method: &ClientMethod| supported.iter().any(|name| name == method.name());
-        [ClientMethod::Basic, ClientMethod::Post].into_iter().find(has).ok_or_else(|| {
+        let known = [ClientMethod::Basic, ClientMethod::Post];
+        // The server's order is its preference.
+        let named = |name: &String| known.into_iter().find(|method| method.name() == name);
+        supported.iter().find_map(named).ok_or_else(|| {
             OAuthFault::unusable(format!(
                 "{} takes no client secret: {}",
                 server.issuer,
@@ -112,7 +114,8 @@ impl Client {
                 let pair = STANDARD.encode(format!("{}:{}", encoded(&self.id), encoded(secret.expose())));
                 secrets.register(&pair);
                 let header = Some(Credential::composed(format!("Basic {pair}")));
-                Authentication { fields: Vec::new(), header }
+                // The SDKs of MCP look for the id in the form, too.
+                Authentication { fields: vec![id()], header }
             }
             (ClientMethod::Post, Some(secret), _) => {
                 Authentication { fields: vec![id(), ("client_secret", secret.clone())], header: None }
