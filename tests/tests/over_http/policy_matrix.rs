@@ -1,7 +1,5 @@
 //! No way around a rule: every front end, every verdict, and every spelling that reaches a tool.
 
-#![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
-
 use ptc_tests::model::ModelServer;
 use ptc_tests::scripts::engine;
 use ptc_tests::upstreams::Upstreams;
