@@ -259,6 +259,9 @@ enum Cause {
 impl Inner {
     /// The login, read from the store the first time.
     async fn loaded(&self) -> Option<Arc<StoredLogin>> {
+        if self.is_withheld() {
+            return None;
+        }
         let Current { is_loaded, login } = self.current.read_locked().clone();
         let Some(store) = self.options.store.as_ref().filter(|_| !is_loaded) else { return login };
         match store.read(&self.key, &self.secrets).await {
@@ -296,8 +299,19 @@ impl Inner {
         login
     }
 
+    /// True where a person's login would act for callers with different tokens, and the configuration does not allow it.
+    fn is_withheld(&self) -> bool {
+        self.options.serves_many && !self.settings.is_shared && !self.settings.grant.is_unattended()
+    }
+
     /// The login that is stored now.
     pub(super) async fn stored(&self) -> Result<Option<StoredLogin>, OAuthFault> {
+        if self.is_withheld() {
+            return Err(OAuthFault::unusable(
+                "one login would act for all tokens of this ptc serve; if it should, write \"identity\": \"shared\" in the \
+                 oauth scheme of its entry (auth)",
+            ));
+        }
         match &self.options.store {
             Some(store) => store.read(&self.key, &self.secrets).await,
             None => Ok(None),

@@ -65,6 +65,8 @@ pub struct OAuthSettings {
     pub is_explicit: bool,
     /// How tokens are obtained.
     pub grant: Grant,
+    /// The configuration says that the login is the operator's, for all callers.
+    pub is_shared: bool,
     /// Scopes to ask for, instead of those that the server names.
     pub scopes: Option<Scopes>,
     /// The issuer to use, of those that the resource names.
@@ -85,4 +87,7 @@ pub struct LoginOptions {
     /// The `https` address of a document that describes the client (Client ID Metadata Document). It is the id of the
     /// client at servers that read such documents.
     pub client_metadata_url: Option<String>,
+    /// The process serves callers with different tokens. A person's login is then used only where the configuration says
+    /// that it is shared: it would act for all of them.
+    pub serves_many: bool,
 }

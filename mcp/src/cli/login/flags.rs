@@ -15,6 +15,9 @@ pub struct LoginFlags {
     /// The https address of a document that describes this client to authorization servers (Client ID Metadata Document)
     #[arg(long, value_name = "URL")]
     client_metadata_url: Option<String>,
+    /// Callers have different tokens. No flag: `serve` sets it.
+    #[arg(skip)]
+    pub serves_many: bool,
 }
 
 impl LoginFlags {
@@ -37,6 +40,6 @@ impl LoginFlags {
                 files.map(|store| store.with_helper(name))
             }
         };
-        Ok(LoginOptions { store, client_metadata_url })
+        Ok(LoginOptions { store, client_metadata_url, serves_many: self.serves_many })
     }
 }

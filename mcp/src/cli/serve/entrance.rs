@@ -37,6 +37,11 @@ impl Entrance {
         Ok(Entrance { http: Some((listener, access)), counts, stop })
     }
 
+    /// True when callers have different tokens.
+    pub(super) fn serves_many(&self) -> bool {
+        self.http.as_ref().is_some_and(|(_, access)| access.has_many_holders())
+    }
+
     pub(super) fn is_http(&self) -> bool {
         self.http.is_some()
     }

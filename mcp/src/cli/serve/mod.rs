@@ -121,9 +121,10 @@ pub fn command(args: ServeArgs) -> Result<Exit, Abort> {
 
 /// Builds the server in steps, each of which needs those before it, and serves until it is stopped. The entrance comes
 /// first: an address that cannot be used ends the command before any server is started.
-async fn run(args: ServeArgs) -> Result<Exit, Abort> {
+async fn run(mut args: ServeArgs) -> Result<Exit, Abort> {
     let (settings, http) = Settings::read(&args)?;
     let entrance = Entrance::open(http).await?;
+    args.upstreams.logins.serves_many = entrance.serves_many();
     let builder = ServerBuilder::launch(&args, settings, &entrance)?;
     let tools = builder.tools(&entrance).await?;
     builder.serve(tools, entrance).await

@@ -73,13 +73,14 @@ impl EntryReader<'_> {
                 })?
             }
         };
-        match self.text_of(fields, "oauth", "identity")? {
-            None | Some("shared") => {}
+        let is_shared = match self.text_of(fields, "oauth", "identity")? {
+            None => false,
+            Some("shared") => true,
             Some(other) => {
                 let what = format!("oauth identity \"{other}\" is not known; there is shared");
                 return Err(self.about(&["auth"], &what));
             }
-        }
+        };
         let client = fields.get("client").map(|client| self.client(client, "oauth client")).transpose()?;
         let identity_provider = fields.get("idp").map(|provider| self.provider(provider)).transpose()?;
         let wants = |is_there: bool, what: &str| match is_there {
@@ -99,6 +100,7 @@ impl EntryReader<'_> {
         Ok(OAuthSettings {
             is_explicit: true,
             grant,
+            is_shared,
             scopes: fields.get("scopes").map(|scopes| self.scopes(&["auth"], scopes)).transpose()?,
             issuer: self.text_of(fields, "oauth", "issuer")?.map(str::to_owned),
             client,

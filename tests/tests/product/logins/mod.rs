@@ -8,6 +8,7 @@ mod kills;
 mod kinds;
 mod renewal;
 mod secrets;
+mod shared;
 mod stores;
 mod traps;
 

@@ -123,6 +123,12 @@ impl Access {
         self.oauth.as_ref()
     }
 
+    /// True when clients have different tokens, or a file may name more of them at any time.
+    pub fn has_many_holders(&self) -> bool {
+        let tokens = self.tokens.as_ref().map_or(0, |tokens| tokens.read_locked().len());
+        self.oauth.is_some() || self.file.is_some() || tokens > 1
+    }
+
     /// True when clients need a token.
     pub fn asks_for_tokens(&self) -> bool {
         self.tokens.is_some()
