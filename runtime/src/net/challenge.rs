@@ -6,7 +6,7 @@ use crate::secrets::{Cut, shortened};
 const SHOWN: usize = 200;
 
 /// Parameters that people can act on, and their names in words.
-const TOLD: [(&str, &str); 6] = [
+const EXPLAINED: [(&str, &str); 6] = [
     ("realm", "realm"),
     ("scope", "scope"),
     ("error", "error"),
@@ -20,7 +20,7 @@ const TOLD: [(&str, &str); 6] = [
 pub struct Challenge {
     /// The scheme as it was sent: `Bearer`, `Basic`, …
     pub scheme: String,
-    /// Names and values in order, without quotes.
+    /// Names and values in order, as they were sent, with quotes and escapes.
     parameters: Vec<(String, String)>,
 }
 
@@ -42,16 +42,16 @@ impl Challenge {
             }
             let Some((name, value)) = parameter.split_once('=') else { continue };
             if let Some(challenge) = challenges.last_mut() {
-                challenge.parameters.push((name.trim().to_owned(), unquoted(value.trim())));
+                challenge.parameters.push((name.trim().to_owned(), value.trim().to_owned()));
             }
         }
         challenges
     }
 
     /// The value of a parameter, whose name has no case.
-    pub fn parameter(&self, name: &str) -> Option<&str> {
+    pub fn parameter(&self, name: &str) -> Option<String> {
         let found = self.parameters.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.as_str())
+        found.map(|(_, value)| unquoted(value))
     }
 
     /// True for a scheme, which has no case.
@@ -59,11 +59,12 @@ impl Challenge {
         self.scheme.eq_ignore_ascii_case(scheme)
     }
 
-    /// The challenge in words: `Bearer (realm "x", scope "a b")`.
+    /// The challenge in words: `Bearer (realm "x", scope "a b")`. Escapes stay as they were sent: a secret whose escapes are
+    /// gone is in no form that redaction knows.
     fn words(&self) -> String {
         let known = self.parameters.iter().filter_map(|(name, value)| {
-            let (_, word) = TOLD.iter().find(|(known, _)| name.eq_ignore_ascii_case(known))?;
-            Some(format!("{word} \"{}\"", shown(value)))
+            let (_, word) = EXPLAINED.iter().find(|(known, _)| name.eq_ignore_ascii_case(known))?;
+            Some(format!("{word} \"{}\"", shown(inner(value))))
         });
         let known: Vec<String> = known.collect();
         match known.is_empty() {
@@ -81,13 +82,21 @@ pub fn explain_challenges<'h>(headers: impl Iterator<Item = &'h str>) -> Option<
 
 /// A quoted string without quotes and escapes, or a token as it is.
 fn unquoted(value: &str) -> String {
-    let Some(inner) = value.strip_prefix('"') else { return value.to_owned() };
-    let mut letters = inner.strip_suffix('"').unwrap_or(inner).chars();
+    if !value.starts_with('"') {
+        return value.to_owned();
+    }
+    let mut letters = inner(value).chars();
     let mut text = String::new();
     while let Some(letter) = letters.next() {
         text.extend(if letter == '\\' { letters.next() } else { Some(letter) });
     }
     text
+}
+
+/// What stands between the quotes of a quoted string, or a token as it is.
+fn inner(value: &str) -> &str {
+    let Some(inner) = value.strip_prefix('"') else { return value };
+    inner.strip_suffix('"').unwrap_or(inner)
 }
 
 /// What stands between commas that are not quoted.
@@ -135,14 +144,15 @@ mod tests {
                 "Basic (realm \"x\") or Bearer (described at \"https://h/.well-known/x\") or Negotiate",
             ),
             (&["Bearer nonce=\"abc\""], "Bearer"),
+            (&[r#"Basic realm="a\nb""#], r#"Basic (realm "a\nb")"#),
             (&[",,"], ""),
         ];
         // The cut is marked for redaction.
         let long = explain_challenges([format!("Basic realm=\"{}\"", "r".repeat(300)).as_str()].into_iter());
         assert_eq!(long.unwrap(), format!("Basic (realm \"{}…\")", "r".repeat(SHOWN)));
         for (headers, words) in table {
-            let told = explain_challenges(headers.iter().copied());
-            assert_eq!(told.unwrap_or_default(), *words, "{headers:?}");
+            let words_of = explain_challenges(headers.iter().copied());
+            assert_eq!(words_of.unwrap_or_default(), *words, "{headers:?}");
         }
     }
 
@@ -151,10 +161,10 @@ mod tests {
         let header = r#"Basic realm="a, b=\"c\"", Bearer SCOPE="x y", resource_metadata="https://h/?a=1,2", error=bad"#;
         let all = Challenge::parse([header].into_iter());
         assert_eq!(all.len(), 2);
-        assert_eq!(all[0].parameter("realm"), Some("a, b=\"c\""));
+        assert_eq!(all[0].parameter("realm"), Some("a, b=\"c\"".to_owned()));
         assert!(all[1].is("bearer") && !all[0].is("bearer"));
-        assert_eq!(all[1].parameter("scope"), Some("x y"));
-        assert_eq!(all[1].parameter("resource_metadata"), Some("https://h/?a=1,2"));
-        assert_eq!(all[1].parameter("error"), Some("bad"));
+        assert_eq!(all[1].parameter("scope"), Some("x y".to_owned()));
+        assert_eq!(all[1].parameter("resource_metadata"), Some("https://h/?a=1,2".to_owned()));
+        assert_eq!(all[1].parameter("error"), Some("bad".to_owned()));
     }
 }

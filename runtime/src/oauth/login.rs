@@ -325,8 +325,9 @@ impl Inner {
         let metadata = bearer.and_then(|challenge| challenge.parameter("resource_metadata"));
         let mut seen = self.seen.locked();
         seen.class = Some(response.class);
-        seen.scopes = bearer.and_then(|challenge| challenge.parameter("scope")).map(Scopes::parse);
-        seen.metadata = metadata.map(str::to_owned);
+        seen.scopes =
+            bearer.and_then(|challenge| challenge.parameter("scope")).map(|scopes| Scopes::parse(&scopes));
+        seen.metadata.clone_from(&metadata);
         seen.verdict = None;
         metadata.is_some() || self.settings.is_explicit
     }
@@ -527,9 +528,9 @@ impl Inner {
 fn missing_scopes(response: &Response) -> Option<Scopes> {
     let challenges = Challenge::parse(response.headers("www-authenticate"));
     let refusal = challenges.iter().find(|challenge| {
-        challenge.is("bearer") && challenge.parameter("error") == Some("insufficient_scope")
+        challenge.is("bearer") && challenge.parameter("error").as_deref() == Some("insufficient_scope")
     });
-    let scopes = Scopes::parse(refusal?.parameter("scope")?);
+    let scopes = Scopes::parse(&refusal?.parameter("scope")?);
     (!scopes.is_empty()).then_some(scopes)
 }
 
