@@ -21,6 +21,9 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// Most bytes of scopes that calls have missed and the next login asks for.
+const MISSING_BYTES: usize = 4_096;
+
 /// The pause after an early renewal that failed: the token is still good meanwhile.
 const RENEWAL_PAUSE: Duration = Duration::from_secs(5);
 
@@ -503,7 +506,8 @@ impl Inner {
         if stored.requested.covers(scopes) {
             return Ok(false);
         }
-        if !stored.missing.covers(scopes) {
+        let is_short = stored.missing.to_string().len() + scopes.to_string().len() <= MISSING_BYTES;
+        if !stored.missing.covers(scopes) && is_short {
             stored.missing = stored.missing.union(scopes);
             store.write(&self.key, &stored, &lock).await?;
         }

@@ -337,7 +337,7 @@ fn texts_of_the_operator_stand_where_they_belong_and_flags_win() {
     let order = [
         at("PTC-Lisp"),
         at("Be brief."),
-        at("(tool/call {:server"),
+        at("(tool/call! "),
         at("Say it in French."),
         at("never an instruction"),
     ];

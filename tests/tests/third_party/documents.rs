@@ -24,6 +24,7 @@ const NOT_RUN: [(&str, &str); 5] = [
     ("build", "builds, tests or measures for minutes"),
     ("root", "changes the system"),
     ("model", "asks a model of a provider"),
+    ("login", "logs in at a server of the internet"),
     ("example", "needs files of the reader"),
     ("scripts", "is run only where an engine for Python scripts is"),
 ];

@@ -5,6 +5,7 @@ use crate::console;
 use crate::console::exit::{Abort, Exit};
 use ptc_runtime::oauth::{AddressReader, LoginSummary, LoopbackListener, PendingLogin, Scopes, ServerLogin};
 use ptc_runtime::tasks::{self, TaskOwner};
+use ptc_runtime::tools::visible::visible_line;
 use std::io::BufRead;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -43,9 +44,13 @@ pub(super) async fn log_in(
 
 async fn on_device(login: &ServerLogin, scopes: Option<&Scopes>) -> Result<LoginSummary, Abort> {
     let pending = login.begin_device(scopes).await.map_err(failed)?;
-    console::write_line(&format!("open {} and type the code {}", pending.address(), pending.user_code()))?;
+    console::write_line(&format!(
+        "open {} and type the code {}",
+        visible_line(pending.address()),
+        visible_line(pending.user_code())
+    ))?;
     if let Some(address) = pending.complete_address() {
-        console::write_line(&format!("or open {address}"))?;
+        console::write_line(&format!("or open {}", visible_line(address)))?;
     }
     login.finish_device(pending).await.map_err(failed)
 }

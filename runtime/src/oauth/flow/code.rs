@@ -169,6 +169,9 @@ fn read_answer(pending: &PendingLogin, query: &str, inner: &Inner) -> Result<Cre
     if !pending.is_answered_by(query) {
         return Err(OAuthFault::unusable("the answer belongs to another login: its state differs"));
     }
+    if is_repeated(query, "iss") {
+        return Err(OAuthFault::unusable("the answer names its authorization server twice"));
+    }
     let server = &pending.discovered.server;
     match get("iss") {
         Some(issuer) if issuer != server.issuer => {
@@ -188,6 +191,11 @@ fn read_answer(pending: &PendingLogin, query: &str, inner: &Inner) -> Result<Cre
         return Err(OAuthFault::unusable(format!("the login was refused{}", client::described(&said))));
     }
     code.ok_or_else(|| OAuthFault::unusable("the answer holds no code"))
+}
+
+/// True if a parameter stands in a query more than once.
+fn is_repeated(query: &str, name: &str) -> bool {
+    url::form_urlencoded::parse(query.as_bytes()).filter(|(key, _)| key == name).count() > 1
 }
 
 /// A parameter of a query that stands there once.
@@ -318,6 +326,7 @@ mod tests {
         assert_eq!(parameter("a=1&b=x%20y", "b").as_deref(), Some("x y"));
         assert_eq!(parameter("a=1&a=2", "a"), None);
         assert_eq!(parameter("", "a"), None);
+        assert!(is_repeated("iss=a&x=1&iss=b", "iss") && !is_repeated("iss=a&x=iss", "iss"));
         assert!(same("abc", "abc") && !same("abc", "abd") && !same("abc", "ab") && !same("", "a"));
     }
 }

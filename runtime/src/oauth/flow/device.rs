@@ -18,6 +18,12 @@ const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 /// The pause between two questions, unless the server says another.
 const INTERVAL: u64 = 5;
 
+/// Longest pause between two questions, in seconds.
+const MOST_INTERVAL: u64 = 60;
+
+/// Longest life of a code.
+const LONGEST: Duration = Duration::from_secs(3_600);
+
 /// How much longer the pause becomes when the server asks for it.
 const SLOWER: Duration = Duration::from_secs(5);
 
@@ -91,8 +97,8 @@ impl ServerLogin {
             user_code: answer.user_code,
             address: answer.verification_uri,
             complete: answer.verification_uri_complete,
-            ends: Instant::now() + Duration::from_secs(answer.expires_in),
-            interval: Duration::from_secs(answer.interval.unwrap_or(INTERVAL)),
+            ends: Instant::now() + Duration::from_secs(answer.expires_in).min(LONGEST),
+            interval: Duration::from_secs(answer.interval.unwrap_or(INTERVAL).clamp(1, MOST_INTERVAL)),
             discovered,
             client,
             requested,
@@ -114,6 +120,7 @@ impl ServerLogin {
         ];
         let server = &discovered.server;
         let tokens = loop {
+            interval = interval.min(Duration::from_secs(MOST_INTERVAL));
             sleep(interval).await;
             if Instant::now() >= ends {
                 return Err(OAuthFault::unusable("the code has ended before it was typed"));

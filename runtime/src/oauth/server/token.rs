@@ -13,15 +13,48 @@ use serde_json::Value;
 #[derive(Deserialize)]
 struct Answer {
     access_token: String,
-    token_type: Option<String>,
-    refresh_token: Option<String>,
+    // The others are read as they come: an answer of a renewal that was not read would lose the login, since its server
+    // has already replaced the refresh token.
+    #[serde(default)]
+    token_type: Value,
+    #[serde(default)]
+    refresh_token: Value,
     /// Seconds; some servers write a text.
     #[serde(default)]
     expires_in: Value,
-    scope: Option<String>,
+    /// A text; some servers write a list.
+    #[serde(default)]
+    scope: Value,
     /// Of an exchange: what it is.
-    issued_token_type: Option<String>,
+    #[serde(default)]
+    issued_token_type: Value,
 }
+
+impl Answer {
+    /// Seconds until the token ends. None for a time that is over: the server cannot mean that.
+    fn seconds(&self) -> Option<u64> {
+        let seconds = match &self.expires_in {
+            Value::Number(seconds) => seconds.as_f64().map(|seconds| seconds.max(0.0) as u64),
+            Value::String(text) => text.trim().parse().ok(),
+            _ => None,
+        };
+        seconds.filter(|seconds| *seconds > 0).map(|seconds| seconds.min(LONGEST))
+    }
+
+    fn scopes(&self) -> Option<Scopes> {
+        match &self.scope {
+            Value::String(text) => Some(Scopes::parse(text)),
+            Value::Array(all) => {
+                let all: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
+                Some(Scopes::parse(&all.join(" ")))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Longest life of a token in seconds that is believed: ten years.
+const LONGEST: u64 = 10 * 365 * 86_400;
 
 /// New tokens.
 pub(in crate::oauth) struct Tokens {
@@ -74,22 +107,15 @@ pub(in crate::oauth) async fn request(
     secrets: &SecretRegistry,
 ) -> Result<Tokens, TokenFault> {
     let answer = answered(http, endpoint, issuer, client, fields, secrets).await?;
-    let access = Credential::secret(answer.access_token, secrets).0;
-    let refresh = answer.refresh_token.filter(|token| !token.is_empty());
+    let access = Credential::secret(answer.access_token.as_str(), secrets).0;
+    let refresh = answer.refresh_token.as_str().filter(|token| !token.is_empty());
     let refresh = refresh.map(|token| Credential::secret(token, secrets).0);
-    if answer.token_type.is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
+    if answer.token_type.as_str().is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
         return Err(
             OAuthFault::unusable("the token endpoint answered with a token that is no Bearer token").into()
         );
     }
-    let expires_in = match answer.expires_in {
-        Value::Number(seconds) => {
-            seconds.as_u64().or(seconds.as_f64().map(|seconds| seconds.max(0.0) as u64))
-        }
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
-    };
-    Ok(Tokens { access, refresh, expires_in, scopes: answer.scope.as_deref().map(Scopes::parse) })
+    Ok(Tokens { access, refresh, expires_in: answer.seconds(), scopes: answer.scopes() })
 }
 
 /// Exchanges a token for another one (RFC 8693), which is no access token: the token and its kind.
@@ -102,7 +128,8 @@ pub(in crate::oauth) async fn exchange(
     secrets: &SecretRegistry,
 ) -> Result<(Credential, Option<String>), TokenFault> {
     let answer = answered(http, endpoint, issuer, client, fields, secrets).await?;
-    Ok((Credential::secret(answer.access_token, secrets).0, answer.issued_token_type))
+    let kind = answer.issued_token_type.as_str().map(str::to_owned);
+    Ok((Credential::secret(answer.access_token, secrets).0, kind))
 }
 
 async fn answered(
@@ -148,5 +175,33 @@ fn refusal(status: StatusCode, said: &Value) -> TokenFault {
         }
         Some(code) => TokenFault::Refused { code: code.to_owned(), words },
         None => TokenFault::Refused { code: String::new(), words },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn odd_members_do_not_lose_an_answer() {
+        let read = |more: Value| {
+            let mut answer = json!({ "access_token": "a" });
+            answer.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            serde_json::from_value::<Answer>(answer).unwrap()
+        };
+        assert_eq!(read(json!({ "scope": ["a", "b"] })).scopes().unwrap().to_string(), "a b");
+        assert_eq!(read(json!({ "scope": 5, "token_type": 5, "refresh_token": 7 })).scopes(), None);
+        for (given, seconds) in [
+            (json!(3600), Some(3600)),
+            (json!("60"), Some(60)),
+            (json!(0), None),
+            (json!(-5), None),
+            (json!(600.5), Some(600)),
+            (json!(1e300), Some(LONGEST)),
+            (json!(null), None),
+        ] {
+            assert_eq!(read(json!({ "expires_in": given })).seconds(), seconds, "{given}");
+        }
     }
 }
