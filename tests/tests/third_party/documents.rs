@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Words after `sh`, for blocks that are not run, and why.
-const NOT_RUN: [(&str, &str); 5] = [
+const NOT_RUN: [(&str, &str); 6] = [
     ("build", "builds, tests or measures for minutes"),
     ("root", "changes the system"),
     ("model", "asks a model of a provider"),
