@@ -392,6 +392,12 @@ impl Runtime {
             starting.extend(at_once.map(|policy| (upstream.clone(), policy)));
             upstreams.insert(name, upstream);
         }
+        // The edit is used all the same: rules of a server that is gone can wait for its return.
+        let policy = self.inner.broker.policy().current();
+        let unmatched = policy.map(|policy| policy.check_servers(upstreams.keys().cloned()));
+        if let Some(Err(error)) = unmatched {
+            tracing::warn!("the edited configuration leaves rules of the policy without effect: {error}");
+        }
         self.inner.broker.replace_upstreams(upstreams);
         let started = startup::start_all(starting, None);
         self.inner.starting.locked().lenient.extend(started.lenient);

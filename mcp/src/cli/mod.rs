@@ -227,7 +227,7 @@ fn run(cli: Cli) -> Result<Exit, Abort> {
         Commands::Tools(args) => on_runtime(tools::run(args)),
         Commands::Doctor(args) => on_runtime(doctor::run(args)),
         Commands::Call(args) => on_runtime(call::run(args)),
-        Commands::Up(_) => background::up(),
+        Commands::Up(args) => background::up(&args),
         Commands::Down => background::down(),
         Commands::Status(args) => background::status(&args),
         Commands::Background(args) => on_all_cores(background::serve(args)),

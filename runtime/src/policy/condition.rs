@@ -119,10 +119,11 @@ impl Pointer {
     /// The JSON texts of all values at it. `None`: the arguments cannot be read.
     pub(super) fn values<'a>(&self, arguments: &'a str) -> Option<Found<'a>> {
         let mut values = vec![serde_json::from_str::<&RawValue>(arguments).ok()?];
-        let mut is_exact = true;
+        let (mut is_exact, mut is_blocked, mut is_incomplete) = (true, false, false);
         for segment in &self.segments {
             let mut below = Vec::new();
             for value in values {
+                let before = below.len();
                 match value.get().as_bytes().first() {
                     Some(b'{') => {
                         let members: Members<'_> = serde_json::from_str(value.get()).ok()?;
@@ -138,15 +139,18 @@ impl Pointer {
                         match segment.parse::<usize>() {
                             _ if segment == "*" => below.extend(items),
                             Ok(index) => below.extend(items.get(index).copied()),
-                            Err(_) => {}
+                            Err(_) => is_blocked = true,
                         }
                     }
-                    _ => {}
+                    // `null` stands for an absent value; `RawValue` text begins without blanks.
+                    Some(b'n') => is_incomplete = true,
+                    _ => is_blocked = true,
                 }
+                is_incomplete |= segment != "*" && below.len() == before;
             }
             values = below;
         }
-        Some(Found { values, is_exact })
+        Some(Found { values, is_exact, is_blocked, is_incomplete })
     }
 }
 
@@ -155,6 +159,11 @@ pub(super) struct Found<'a> {
     pub(super) values: Vec<&'a RawValue>,
     /// All names on the way are spelled as in the pointer.
     is_exact: bool,
+    /// The pointer goes on below a value that has no members: a text, a number, a truth value, or a list if the segment
+    /// is no index. What a server reads there is not known.
+    pub(super) is_blocked: bool,
+    /// A value on the way lacks the next segment.
+    pub(super) is_incomplete: bool,
 }
 
 /// The members of an object in order, with duplicates.
@@ -214,7 +223,12 @@ impl Condition {
 
     /// Whether these arguments, JSON object text, meet it.
     pub(super) fn met(&self, arguments: &str) -> Met {
-        let Some(Found { values, is_exact }) = self.pointer.values(arguments) else { return Met::Unclear };
+        let Some(Found { values, is_exact, is_blocked, .. }) = self.pointer.values(arguments) else {
+            return Met::Unclear;
+        };
+        if is_blocked {
+            return Met::Unclear;
+        }
         let values: Option<Vec<Json>> =
             values.iter().map(|value| serde_json::from_str(value.get()).ok()).collect();
         let Some(values) = values else { return Met::Unclear };
@@ -357,6 +371,17 @@ mod tests {
             ("/to/*", json!("*@acme.com"), r#"{"to": ["x@acme.com", "y@acme.com"]}"#, Yes),
             ("/to/*", json!("*@acme.com"), r#"{"to": ["x@acme.com", "y@evil.com"]}"#, Unclear),
             ("/to/*", json!("*@acme.com"), r#"{"to": []}"#, No),
+            // A way to the value that has the wrong type hides what a server reads there.
+            ("/to/*", json!("*@acme.com"), r#"{"to": "y@evil.com"}"#, Unclear),
+            ("/item/amount", over(), r#"{"item": "{\"amount\": 101}"}"#, Unclear),
+            ("/item/amount", over(), r#"{"item": 101}"#, Unclear),
+            ("/item/amount", over(), r#"{"item": true}"#, Unclear),
+            ("/item/amount", over(), r#"{"item": [{"amount": 101}]}"#, Unclear),
+            ("/item/amount", json!({"present": false}), r#"{"item": "x"}"#, Unclear),
+            ("/item/amount", over(), r#"{"item": null}"#, No),
+            ("/item/amount", over(), r#"{"item": {}}"#, No),
+            ("/items/*/amount", over(), r#"{"items": [{"amount": 1}, "x"]}"#, Unclear),
+            ("/items/0/amount", over(), r#"{"items": []}"#, No),
             ("/a~1b/0", json!(1), r#"{"a/b": [1]}"#, Yes),
             ("/x", json!({"present": true}), r#"{"x": null}"#, Yes),
             ("/x", json!({"present": false}), r#"{"y": 1}"#, Yes),

@@ -1,6 +1,6 @@
 //! All files of a policy together, and what they say of a call.
 
-use super::approvals::Remember;
+use super::approvals::AskRule;
 use super::effects::ToolEffect;
 use super::file::PolicyError;
 use super::limits::LimitUse;
@@ -13,6 +13,7 @@ use crate::tools::{CallTarget, HOST, UpstreamTool};
 use ring::digest::{Context, SHA256};
 use serde_json::{Value as Json, json};
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
@@ -94,11 +95,12 @@ impl Policy {
         self.decide(call).0
     }
 
-    /// [`Policy::ruling`], and for how long an answer of a person counts.
-    pub(super) fn decide(&self, call: &Subject<'_>) -> (PolicyRuling, Remember) {
+    /// [`Policy::ruling`], and what an answer of a person counts for.
+    pub(super) fn decide(&self, call: &Subject<'_>) -> (PolicyRuling, AskRule) {
         let plans = self.plans(call.server, call.target);
-        let said = self.said(&plans, call);
-        (PolicyRuling::new(said.verdict, said.title.clone()), said.remember)
+        let (file, said) = self.said(&plans, call);
+        let asks = AskRule { remember: said.remember, file, rule: said.rule };
+        (PolicyRuling::new(said.verdict, said.title.clone()), asks)
     }
 
     /// What a call uses of limits. `session` names its session, or its run.
@@ -139,7 +141,7 @@ impl Policy {
             None => vec![self.standard.ruling(self.effect(server, target, tool))],
             Some(least) => said.into_iter().flatten().filter(|said| said.verdict >= least).collect(),
         };
-        said.sort_by_key(|said| std::cmp::Reverse(said.verdict));
+        said.sort_by_key(|said| Reverse(said.verdict));
         said.into_iter().map(|said| PolicyRuling::new(said.verdict, said.title.clone())).collect()
     }
 
@@ -167,15 +169,17 @@ impl Policy {
         effects.max().unwrap_or(ToolEffect::Destructive)
     }
 
-    fn said<'p>(&'p self, plans: &[FilePlan], call: &Subject<'_>) -> Said<'p> {
+    /// What decides, with the index of its file.
+    fn said<'p>(&'p self, plans: &[FilePlan], call: &Subject<'_>) -> (usize, Said<'p>) {
         let Subject { server, target, tool, arguments, asker } = *call;
         let arguments = &*named_arguments(target, arguments);
-        let files = self.files.iter().zip(plans);
-        let said = files
-            .filter_map(|(file, plan)| file.say(plan, arguments, &asker, declared(server, target, tool)));
-        // The first of the strictest.
-        said.reduce(|one, other| if other.verdict > one.verdict { other } else { one })
-            .unwrap_or_else(|| self.standard.ruling(self.effect(server, target, tool)))
+        let files = self.files.iter().zip(plans).enumerate();
+        let said = files.filter_map(|(index, (file, plan))| {
+            Some((index, file.say(plan, arguments, &asker, declared(server, target, tool))?))
+        });
+        // The strictest; of these the one with the narrowest answer; of these the first.
+        said.min_by_key(|(_, said)| (Reverse(said.verdict), said.remember))
+            .unwrap_or_else(|| (0, self.standard.ruling(self.effect(server, target, tool))))
     }
 
     /// The rules that name a target, file by file.

@@ -1,7 +1,7 @@
 //! The policy in effect: every call is cleared here before it leaves.
 
 use super::approvals::{
-    Approval, ApprovalAnswer, ApprovalSettings, Approvals, AskedCall, Binding, Question, Remember,
+    Approval, ApprovalAnswer, ApprovalSettings, Approvals, AskRule, AskedCall, Binding, Question,
 };
 use super::decide::{Policy, Subject};
 use super::limits::{LimitBook, LimitRefusal, LimitUse};
@@ -55,7 +55,7 @@ pub(crate) struct AskedOf {
     pub(crate) ruling: PolicyRuling,
     policy: Arc<Policy>,
     binding: Binding,
-    remember: Remember,
+    asks: AskRule,
 }
 
 impl std::fmt::Debug for SharedPolicy {
@@ -107,7 +107,7 @@ impl SharedPolicy {
     /// Decides about a call of a run.
     pub(crate) fn clear(&self, call: &Subject<'_>, run: &Arc<RunAccount>) -> Clearance {
         let Some(policy) = self.current() else { return Clearance::Granted(Permitted::by_policy(), None) };
-        let (mut ruling, remember) = policy.decide(call);
+        let (mut ruling, asks) = policy.decide(call);
         if let Some(owner) = self.leaked(&policy, call) {
             let Subject { server, .. } = call;
             let rule = format!("the rule that secrets of {owner} are not sent to {server} (secrets)");
@@ -120,12 +120,12 @@ impl SharedPolicy {
             Verdict::Ask => {
                 let binding =
                     Binding::new(call.server, call.target, call.tool, call.arguments, policy.version);
-                match self.0.approvals.remembered().find(run, &binding, &ruling.rule) {
+                match self.0.approvals.remembered().find(run, &binding, asks) {
                     Some(by) => {
                         ruling.answered_by = Some(by);
                         counted(&policy, call, run, ruling)
                     }
-                    None => Clearance::Asked(AskedOf { ruling, policy, binding, remember }),
+                    None => Clearance::Asked(AskedOf { ruling, policy, binding, asks }),
                 }
             }
         }
@@ -156,12 +156,12 @@ impl SharedPolicy {
         call: &Subject<'_>,
         client: Option<Arc<dyn ServedClient>>,
     ) -> Result<Approval, ApprovalAnswer> {
-        let AskedOf { ruling, policy, binding, remember } = asked;
+        let AskedOf { ruling, policy, binding, asks } = asked;
         let question = Question::new(
             AskedCall {
                 binding: binding.clone(),
                 rule: ruling.rule.clone(),
-                remember: *remember,
+                asks: *asks,
                 effect: policy.effect(call.server, call.target, call.tool).name(),
                 asker: call.asker.to_string(),
                 target: call.target,

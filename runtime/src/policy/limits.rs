@@ -133,8 +133,11 @@ impl Limit {
     fn amount(&self, arguments: &str) -> Result<i128, String> {
         let Counted::Sum(pointer) = &self.counted else { return Ok(1) };
         let wrong = || format!("the argument at {} is no number", pointer.text());
-        let Found { values, .. } = pointer.values(arguments).ok_or_else(wrong)?;
-        if values.is_empty() {
+        let Found { values, is_blocked, is_incomplete, .. } = pointer.values(arguments).ok_or_else(wrong)?;
+        if is_blocked {
+            return Err(format!("the way to the argument at {} has a value of another type", pointer.text()));
+        }
+        if values.is_empty() || is_incomplete {
             return Err(format!("the argument at {} is absent", pointer.text()));
         }
         values.iter().try_fold(0_i128, |sum, value| {
@@ -264,19 +267,33 @@ impl LimitBook {
 
     /// Takes all of these uses, or none. It may wait for the lock of another process, so it runs on a blocking thread.
     pub(super) fn take(&self, uses: &[LimitUse]) -> Result<(), LimitRefusal> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        self.take_at(uses, milliseconds)
+    }
+
+    /// [`LimitBook::take`] with this clock. It is read under the lock: a time from before the wait would be older than
+    /// the uses that others have taken meanwhile.
+    fn take_at(&self, uses: &[LimitUse], clock: impl FnOnce() -> u64) -> Result<(), LimitRefusal> {
         // One process takes one at a time; the file lock is for the others.
         let mut memory = self.memory.locked();
         let Some(folder) = &self.folder else {
-            return memory.take(uses, now).map_err(LimitRefusal::UsedUp);
+            return memory.take(uses, clock()).map_err(LimitRefusal::UsedUp);
         };
         let unknown = |error: io::Error| LimitRefusal::Unknown(error.to_string());
-        take_in_file(folder, uses, now).map_err(unknown)?.map_err(LimitRefusal::UsedUp)
+        take_in_file(folder, uses, clock).map_err(unknown)?.map_err(LimitRefusal::UsedUp)
     }
 }
 
-fn take_in_file(folder: &Path, uses: &[LimitUse], now: u64) -> io::Result<Result<(), Arc<str>>> {
+/// The time, in milliseconds since 1970.
+fn milliseconds() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn take_in_file(
+    folder: &Path,
+    uses: &[LimitUse],
+    clock: impl FnOnce() -> u64,
+) -> io::Result<Result<(), Arc<str>>> {
     files::private_folder(folder)?;
     let lock = files::open_to_lock(&folder.join(LOCK))?;
     lock.lock()?;
@@ -286,7 +303,7 @@ fn take_in_file(folder: &Path, uses: &[LimitUse], now: u64) -> io::Result<Result
         Err(error) if error.kind() == io::ErrorKind::NotFound => Book::default(),
         Err(error) => return Err(error),
     };
-    let taken = book.take(uses, now);
+    let taken = book.take(uses, clock());
     if taken.is_ok() {
         let text = serde_json::to_vec(&book)?;
         files::replace(&path, &text, LinkRule::Replace, FileAccess::Private)?;
@@ -342,6 +359,17 @@ mod tests {
         for arguments in ["{}", "{\"amount\": \"1\"}", "{\"amount\": null}", "[", "{\"amount\": 1e999}"] {
             assert!(LimitUse::new(&sum, arguments, &CallAsker::default(), "").is_err(), "{arguments}");
         }
+        let nested = limit("sum(\"/items/*/amount\") <= 5 per day");
+        for arguments in [
+            "{\"items\": [{\"amount\": 1}, {}]}",
+            "{\"items\": [{\"amount\": 1}, null]}",
+            "{\"items\": [{\"amount\": 1}, \"x\"]}",
+            "{\"items\": [{\"amount\": 1}, [9]]}",
+            "{\"items\": 9}",
+        ] {
+            assert!(LimitUse::new(&nested, arguments, &CallAsker::default(), "").is_err(), "{arguments}");
+        }
+        assert_eq!(used(&nested, "{\"items\": [{\"amount\": 1}, {\"amount\": 2}]}").amount, 3_000_000);
         for text in [
             "calls < 5 per day",
             "calls <= 5",
@@ -351,6 +379,26 @@ mod tests {
         ] {
             assert!(LimitText::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn the_clock_is_read_under_the_lock() {
+        let calls = limit("calls <= 1 per day");
+        let book = LimitBook::new(None);
+        let clock = || {
+            assert!(book.memory.try_lock().is_err());
+            1
+        };
+        assert_eq!(book.take_at(&[used(&calls, "{}")], clock), Ok(()));
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("limits");
+        let book = LimitBook::new(Some(state.clone()));
+        let clock = || {
+            let other = files::open_to_lock(&state.join(LOCK)).unwrap();
+            assert!(other.try_lock().is_err());
+            1
+        };
+        assert_eq!(book.take_at(&[used(&calls, "{}")], clock), Ok(()));
     }
 
     #[test]

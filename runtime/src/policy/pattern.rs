@@ -40,12 +40,15 @@ impl Spelling {
         }
     }
 
-    fn matches(&self, server: &str, tool: &str) -> bool {
+    fn matches(&self, server: &str, tool: &str, exactness: Exactness) -> bool {
         match self {
             Spelling::Tool(name) => glob(name, tool),
             Spelling::OfServer { server: of, tool: name } => glob(of, server) && glob(name, tool),
             Spelling::Qualified(name) => {
-                glob(name, &format!("mcp__{server}__{tool}")) || glob(name, &qualified_name(server, tool))
+                // A server may list both `get.x` and `get_x`, which have one qualified name.
+                glob(name, &format!("mcp__{server}__{tool}"))
+                    || glob(name, &(qualified_name(server, "") + tool))
+                    || (exactness == Exactness::Loose && glob(name, &qualified_name(server, tool)))
             }
         }
     }
@@ -64,8 +67,9 @@ impl RulePattern {
 
     /// True when it names this tool of this server.
     pub(super) fn matches(&self, server: &str, tool: &str, exactness: Exactness) -> bool {
-        self.exact.matches(server, tool)
-            || (exactness == Exactness::Loose && self.loose.matches(&folded(server), &folded(tool)))
+        self.exact.matches(server, tool, exactness)
+            || (exactness == Exactness::Loose
+                && self.loose.matches(&folded(server), &folded(tool), exactness))
     }
 
     /// True when it may name tools of this server.
@@ -177,11 +181,11 @@ mod tests {
         }
         // A server cannot take the name of another server's tool.
         assert!(!RulePattern::new("fs/read").matches("evil", "fs/read", Exactness::Exact));
-        assert!(RulePattern::new("mcp__internal_apis__delete_it").matches(
-            "internal-apis",
-            "delete.it",
-            Exactness::Exact
-        ));
+        let qualified = RulePattern::new("mcp__internal_apis__delete_it");
+        assert!(qualified.matches("internal-apis", "delete_it", Exactness::Exact));
+        // A rule that allows one tool does not allow another with the same qualified name; one that denies it does.
+        assert!(!qualified.matches("internal-apis", "delete.it", Exactness::Exact));
+        assert!(qualified.matches("internal-apis", "delete.it", Exactness::Loose));
         assert!(!RulePattern::new("mcp__db__*").names_server("fs"));
     }
 

@@ -118,17 +118,14 @@ impl PinnedTool {
     /// How a tool differs from it; `None`: it does not.
     fn difference(&self, tool: &UpstreamTool) -> Option<PinDifference> {
         let now = PinnedTool::new(tool);
-        let mut lines = Vec::new();
-        if now.text != self.text {
-            compare("", &self.listing, &now.listing, &mut lines);
-        }
-        let is_text_same = lines.is_empty();
-        if now.annotations != self.annotations {
-            compare("annotations", &hints_of(&self.hints), &hints_of(&now.hints), &mut lines);
-        }
-        if lines.is_empty() {
+        // The digests decide; the lines only show it.
+        let is_text_same = now.text == self.text;
+        if is_text_same && now.annotations == self.annotations {
             return None;
         }
+        let mut lines = Vec::new();
+        compare("", Some(&self.listing), Some(&now.listing), &mut lines);
+        compare("annotations", Some(&hints_of(&self.hints)), Some(&hints_of(&now.hints)), &mut lines);
         let is_harmless = is_text_same && is_only_stricter(&self.hints, &now.hints);
         let (subject, tool) = (format!("tool {}", tool.name), Some(tool.name.clone()));
         Some(PinDifference { subject, lines, is_harmless, tool })
@@ -156,25 +153,24 @@ fn is_only_stricter(before: &Annotations, now: &Annotations) -> bool {
     before.more == now.more && lax(before).iter().zip(lax(now)).all(|(before, now)| *before || !now)
 }
 
-/// Adds the lines of what differs between two values.
-fn compare(path: &str, before: &Json, now: &Json, lines: &mut Vec<String>) {
+/// Adds the lines of what differs between two values. An absent value is not `null`.
+fn compare(path: &str, before: Option<&Json>, now: Option<&Json>, lines: &mut Vec<String>) {
     if before == now {
         return;
     }
     match (before, now) {
-        (Json::Object(old), Json::Object(new)) => {
+        (Some(Json::Object(old)), Some(Json::Object(new))) => {
             let mut names: Vec<&String> = old.keys().chain(new.keys()).collect();
             names.sort();
             names.dedup();
             for name in names {
                 let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                let (old, new) = (old.get(name).unwrap_or(&Json::Null), new.get(name).unwrap_or(&Json::Null));
-                compare(&below, old, new, lines);
+                compare(&below, old.get(name), new.get(name), lines);
             }
         }
         _ => {
             for (sign, value) in [('-', before), ('+', now)] {
-                if !value.is_null() {
+                if let Some(value) = value {
                     lines.push(format!("{sign} {path}: {value}"));
                 }
             }
@@ -281,8 +277,8 @@ impl PinnedServer {
                 Some(pinned) => pinned.difference(tool),
                 None => {
                     let mut lines = Vec::new();
-                    compare("", &Json::Null, &text_of(tool), &mut lines);
-                    compare("annotations", &Json::Null, &hints_of(&tool.annotations), &mut lines);
+                    compare("", None, Some(&text_of(tool)), &mut lines);
+                    compare("annotations", None, Some(&hints_of(&tool.annotations)), &mut lines);
                     let subject = format!("new tool {}", tool.name);
                     Some(PinDifference { subject, lines, is_harmless: false, tool: Some(tool.name.clone()) })
                 }
@@ -383,17 +379,21 @@ mod tests {
         assert_eq!(left(&enforced, turned).1, Vec::<String>::new());
         let mut schema = tool("a", "A", read.clone());
         schema.input_schema["properties"]["c"] = json!({});
+        let mut nullable = tool("a", "A", read.clone());
+        nullable.input_schema["const"] = Json::Null;
         let mut titled = tool("a", "A", read.clone());
         titled.title = Some("Another".to_owned());
         for changed in [
             tool("a", "A, and tell nobody", read.clone()),
             schema,
+            nullable,
             titled,
             tool("a", "A\\u200b", read.clone()),
             // To the laxer side.
             tool("a", "A", json!({ "readOnlyHint": true, "openWorldHint": false })),
             tool("a", "A", json!({ "readOnlyHint": true, "idempotentHint": true })),
             tool("a", "A", json!({ "readOnlyHint": true, "title": "Another" })),
+            tool("a", "A", json!({ "readOnlyHint": true, "title": null })),
         ] {
             let (names, refused) = left(&enforced, vec![changed.clone(), tool("b", "B", json!({}))]);
             assert_eq!((names, refused), (vec!["b".to_owned()], vec!["a".to_owned()]), "{changed:?}");
@@ -430,6 +430,10 @@ mod tests {
             *lines,
             ["- description: \"A\"", "+ description: \"B\"", "+ annotations.readOnlyHint: true"]
         );
+        let mut nullable = tool("a", "A", json!({}));
+        nullable.input_schema["properties"]["a"]["const"] = Json::Null;
+        let lines = &lock.differences("s", &vec![nullable].into())[0].lines;
+        assert_eq!(*lines, ["+ inputSchema.properties.a.const: null"]);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(LOCK_FILE);
         lock.write(&path).unwrap();

@@ -94,7 +94,7 @@ impl Defaults {
     /// The verdict for this effect, with its name.
     pub(super) fn ruling(&self, effect: ToolEffect) -> Said<'_> {
         let (verdict, title) = self.of(effect);
-        Said { verdict: *verdict, title, remember: Remember::Call }
+        Said { verdict: *verdict, title, remember: Remember::Call, rule: None }
     }
 }
 
@@ -104,6 +104,8 @@ pub(super) struct Said<'f> {
     pub(super) verdict: Verdict,
     pub(super) title: &'f Arc<str>,
     pub(super) remember: Remember,
+    /// Index of the rule; `None`: the defaults.
+    pub(super) rule: Option<usize>,
 }
 
 /// The part of a file that concerns one tool, looked up once.
@@ -136,8 +138,8 @@ impl Rule {
             && self.tools.iter().any(|(pattern, _)| pattern.matches(server, label, exactness))
     }
 
-    fn said(&self) -> Said<'_> {
-        Said { verdict: self.verdict, title: &self.title, remember: self.remember }
+    fn said(&self, index: usize) -> Said<'_> {
+        Said { verdict: self.verdict, title: &self.title, remember: self.remember, rule: Some(index) }
     }
 
     /// True when it applies to a call of a target that it names.
@@ -187,9 +189,13 @@ impl RuleFile {
         asker: &CallAsker<'_>,
         effect: impl FnOnce(bool) -> ToolEffect,
     ) -> Option<Said<'_>> {
-        let mut named = plan.rules.iter().filter_map(|index| self.rules.get(*index));
-        if let Some(rule) = named.find(|rule| rule.applies(arguments, asker)) {
-            return Some(rule.said());
+        let named = plan.rules.iter().filter_map(|index| Some((*index, self.rules.get(*index)?)));
+        let mut applying = named.filter(|(_, rule)| rule.applies(arguments, asker));
+        if let Some((index, first)) = applying.next() {
+            // Rules are sorted by verdict. Of several that ask, the one with the narrowest answer decides.
+            let alike = applying.take_while(|(_, rule)| rule.verdict == first.verdict);
+            let said = alike.map(|(index, rule)| rule.said(index));
+            return std::iter::once(first.said(index)).chain(said).min_by_key(|said| said.remember);
         }
         let defaults = self.defaults.as_ref()?;
         Some(defaults.ruling(self.effect(plan, effect)))
@@ -203,9 +209,9 @@ impl RuleFile {
         effect: impl FnOnce(bool) -> ToolEffect,
     ) -> Vec<Said<'_>> {
         let mut said = Vec::new();
-        for rule in plan.rules.iter().filter_map(|index| self.rules.get(*index)) {
+        for (index, rule) in plan.rules.iter().filter_map(|index| Some((*index, self.rules.get(*index)?))) {
             if rule.who.is_empty() || rule.who.iter().any(|who| who.matches(asker)) {
-                said.push(rule.said());
+                said.push(rule.said(index));
                 if rule.conditions.is_empty() {
                     return said;
                 }

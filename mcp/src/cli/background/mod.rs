@@ -58,7 +58,14 @@ pub(super) const COMMAND: &str = "background";
 const READY: &str = "ready";
 
 /// Runs `ptc up`.
-pub fn up() -> Result<Exit, Abort> {
+pub fn up(args: &UpArgs) -> Result<Exit, Abort> {
+    // Its servers are used by other commands, which decide about their own calls.
+    if let Some(flag) = args.upstreams.policy.given() {
+        return Err(Abort::usage(format!(
+            "{flag} does nothing in `ptc up`, which makes no calls: give it to the commands that run programs, as in \
+             `ptc eval {flag} …`"
+        )));
+    }
     if let Some(background) = Background::find() {
         if background.is_of_this_version() {
             console::write_line(&format!("it runs already (process {})", background.state.process))?;

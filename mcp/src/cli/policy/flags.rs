@@ -61,6 +61,10 @@ impl PolicyFlags {
         if !self.policy.is_empty() {
             return Ok(self.policy.clone());
         }
+        // An empty variable is mostly a mistake in a script, and everything would be allowed.
+        if let Some(variable) = variables::empty("policy") {
+            return Err(Abort::usage(format!("{variable} is empty: name a file, or unset it")));
+        }
         let paths = |text: &str| Ok(std::env::split_paths(text).collect::<Vec<_>>());
         Ok(variables::read("policy", paths)?.unwrap_or_default())
     }
@@ -87,6 +91,20 @@ impl PolicyFlags {
     /// The same flags without pins.
     pub fn without_pins(&self) -> PolicyFlags {
         PolicyFlags { pin: Some(PinFlag::Off), ..self.clone() }
+    }
+
+    /// The first flag of these that was given and concerns calls of programs.
+    pub fn given(&self) -> Option<&'static str> {
+        let PolicyFlags { policy, pin: _, approvals, approval_webhook, approval_ttl, approval_timeout } =
+            self;
+        let flags = [
+            ("--policy", !policy.is_empty()),
+            ("--approvals", approvals.is_some()),
+            ("--approval-webhook", approval_webhook.is_some()),
+            ("--approval-ttl", approval_ttl.is_some()),
+            ("--approval-timeout", approval_timeout.is_some()),
+        ];
+        flags.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag)
     }
 
     /// Who approves calls, next to the client.

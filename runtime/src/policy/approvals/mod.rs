@@ -16,7 +16,7 @@ mod remembered;
 mod webhook;
 
 pub use folder::{ApprovalFolder, WaitingQuestion};
-pub(in crate::policy) use question::Remember;
+pub(in crate::policy) use question::{AskRule, Remember};
 pub(crate) use question::{AskedCall, Binding, Question};
 pub use webhook::ApprovalWebhook;
 
@@ -26,6 +26,7 @@ use crate::sync::Locked;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use question::QuestionKind;
 use remembered::RememberedAnswers;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -89,7 +90,7 @@ pub(crate) struct Approvals {
 /// Questions that are alike, before they are asked.
 struct Group {
     run: Weak<RunAccount>,
-    subject: (Arc<str>, Arc<str>, Arc<str>),
+    subject: QuestionKind,
     members: Vec<(Question, oneshot::Sender<Said>)>,
 }
 
@@ -141,7 +142,7 @@ impl Approvals {
             ));
         }
         let _counted = Counted::new(&self.waiting);
-        let (binding, rule, remember) = (question.binding.clone(), question.rule.clone(), question.remember);
+        let (binding, asks) = (question.binding.clone(), question.asks);
         let answer = loop {
             match self.join(run, &question) {
                 Joined::Leader(answer) => {
@@ -166,7 +167,7 @@ impl Approvals {
             }
         };
         let by = answer?;
-        self.remembered.add(run, &binding, &rule, remember, &by);
+        self.remembered.add(run, &binding, asks, &by);
         Ok(Approval { binding, by })
     }
 

@@ -1,7 +1,7 @@
 //! What a person is asked about a call, and what the answer is bound to.
 
 use crate::secrets::SecretRegistry;
-use crate::tools::visible::{literal, visible};
+use crate::tools::visible::{literal, shown_name, visible};
 use crate::tools::{CallTarget, UpstreamTool};
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
@@ -17,8 +17,8 @@ const SHOWN_OF_MANY: usize = 300;
 /// Bytes of a server's description that are shown.
 const DESCRIPTION: usize = 300;
 
-/// For how long an answer counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+/// For how long an answer counts, the narrowest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(in crate::policy) enum Remember {
     /// For the call.
@@ -32,6 +32,16 @@ pub(in crate::policy) enum Remember {
     Run,
     /// For all calls of the session that the rule asks about.
     Session,
+}
+
+/// The rule of a policy that asks about a call. Titles do not tell rules apart: two files may have one name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::policy) struct AskRule {
+    pub(in crate::policy) remember: Remember,
+    /// Index of the file.
+    pub(in crate::policy) file: usize,
+    /// Index of the rule in its file; `None`: the defaults.
+    pub(in crate::policy) rule: Option<usize>,
 }
 
 /// What an answer is bound to, next to its run.
@@ -100,9 +110,9 @@ pub(crate) struct Question {
     /// Unpredictable.
     pub(super) id: Arc<str>,
     pub(super) binding: Binding,
-    /// The rule that asks.
+    /// The title of the rule that asks.
     pub(super) rule: Arc<str>,
-    pub(super) remember: Remember,
+    pub(super) asks: AskRule,
     effect: &'static str,
     /// Who makes the call.
     asker: String,
@@ -112,11 +122,20 @@ pub(crate) struct Question {
     arguments: String,
 }
 
+/// What questions that are alike have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct QuestionKind {
+    server: Arc<str>,
+    label: Arc<str>,
+    asks: AskRule,
+    policy: u64,
+}
+
 /// What is known about a call that is to be asked about.
 pub(crate) struct AskedCall<'c> {
     pub(crate) binding: Binding,
     pub(crate) rule: Arc<str>,
-    pub(crate) remember: Remember,
+    pub(in crate::policy) asks: AskRule,
     pub(crate) effect: &'static str,
     pub(crate) asker: String,
     pub(crate) target: &'c CallTarget,
@@ -126,24 +145,25 @@ pub(crate) struct AskedCall<'c> {
 
 impl Question {
     pub(crate) fn new(call: AskedCall<'_>, secrets: &SecretRegistry) -> Question {
-        let AskedCall { binding, rule, remember, effect, asker, target, tool, arguments } = call;
+        let AskedCall { binding, rule, asks, effect, asker, target, tool, arguments } = call;
         let id = format!("{:016x}{:016x}", crate::files::random(), crate::files::random());
         let mut shown = secrets.scrub(arguments).into_owned();
         if let CallTarget::Resource(subject) | CallTarget::Prompt(subject) = target {
             shown = format!("{} {shown}", literal(&secrets.scrub(subject)));
         }
         let description = tool.about().map(|text| secrets.scrub(text).into_owned());
-        Question { id: id.into(), binding, rule, remember, effect, asker, description, arguments: shown }
+        Question { id: id.into(), binding, rule, asks, effect, asker, description, arguments: shown }
     }
 
     /// What it has in common with questions that are alike.
-    pub(super) fn kind(&self) -> (Arc<str>, Arc<str>, Arc<str>) {
-        (self.binding.server.clone(), self.binding.label.clone(), self.rule.clone())
+    pub(super) fn kind(&self) -> QuestionKind {
+        let Binding { server, label, policy, .. } = &self.binding;
+        QuestionKind { server: server.clone(), label: label.clone(), asks: self.asks, policy: *policy }
     }
 
     /// `server/tool`.
     pub(super) fn name(&self) -> String {
-        visible(&format!("{}/{}", self.binding.server, self.binding.label)).replace('\n', "\\u000a")
+        format!("{}/{}", shown_name(&self.binding.server), shown_name(&self.binding.label))
     }
 
     /// What an answer in a file or of a service has to repeat.
@@ -184,7 +204,7 @@ pub(super) fn text(questions: &[&Question]) -> String {
         let cut: String = description.chars().take(DESCRIPTION).collect();
         let _ = write!(text, "\nthe server says of it: {}", literal(&cut));
     }
-    let more = match first.remember {
+    let more = match first.asks.remember {
         Remember::Call => None,
         Remember::Args => Some("for calls of this run with the same arguments"),
         Remember::Tool => Some("for all calls of this tool in this run"),

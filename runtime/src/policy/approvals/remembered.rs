@@ -1,6 +1,6 @@
 //! Approvals that count for further calls of a run or a session.
 
-use super::question::{Binding, Remember};
+use super::question::{AskRule, Binding, Remember};
 use crate::run::account::RunAccount;
 use crate::sync::Locked;
 use std::any::Any;
@@ -40,12 +40,16 @@ enum Covered {
     Call(Binding),
     /// Of this tool; the arguments are left out.
     Tool(Binding),
-    /// All that this rule of this version of the policy asks about.
-    Rule(Arc<str>, u64),
+    /// All that its rule asks about.
+    Rule,
 }
 
 struct Remembered {
     holder: Holder,
+    /// The rule that asked. An answer to it counts for no other rule.
+    asks: AskRule,
+    /// Version of the policy.
+    policy: u64,
     covered: Covered,
     by: Arc<str>,
 }
@@ -55,29 +59,22 @@ struct Remembered {
 pub(in crate::policy) struct RememberedAnswers(Mutex<Vec<Remembered>>);
 
 impl RememberedAnswers {
-    pub(super) fn add(
-        &self,
-        run: &Arc<RunAccount>,
-        binding: &Binding,
-        rule: &Arc<str>,
-        remember: Remember,
-        by: &Arc<str>,
-    ) {
+    pub(super) fn add(&self, run: &Arc<RunAccount>, binding: &Binding, asks: AskRule, by: &Arc<str>) {
         let of_run = || Holder::Run(Arc::downgrade(run));
-        let (holder, covered) = match remember {
+        let (holder, covered) = match asks.remember {
             Remember::Call => return,
             Remember::Args => (of_run(), Covered::Call(binding.clone())),
             Remember::Tool => (of_run(), Covered::Tool(binding.without_arguments())),
-            Remember::Run => (of_run(), Covered::Rule(rule.clone(), binding.policy())),
+            Remember::Run => (of_run(), Covered::Rule),
             Remember::Session => {
                 let holder = run.session().cloned().map_or_else(of_run, Holder::Session);
-                (holder, Covered::Rule(rule.clone(), binding.policy()))
+                (holder, Covered::Rule)
             }
         };
         let mut all = self.0.locked();
         all.retain(|known| known.holder.is_alive());
         if all.len() < MOST {
-            all.push(Remembered { holder, covered, by: by.clone() });
+            all.push(Remembered { holder, asks, policy: binding.policy(), covered, by: by.clone() });
         }
     }
 
@@ -86,15 +83,20 @@ impl RememberedAnswers {
         &self,
         run: &Arc<RunAccount>,
         binding: &Binding,
-        rule: &Arc<str>,
+        asks: AskRule,
     ) -> Option<Arc<str>> {
         let all = self.0.locked();
         let covers = |covered: &Covered| match covered {
             Covered::Call(call) => call == binding,
             Covered::Tool(tool) => *tool == binding.without_arguments(),
-            Covered::Rule(known, policy) => known == rule && *policy == binding.policy(),
+            Covered::Rule => true,
         };
-        let mut found = all.iter().filter(|known| known.holder.is_of(run) && covers(&known.covered));
+        let mut found = all.iter().filter(|known| {
+            known.asks == asks
+                && known.policy == binding.policy()
+                && known.holder.is_of(run)
+                && covers(&known.covered)
+        });
         found.next().map(|known| known.by.clone())
     }
 }

@@ -165,3 +165,64 @@ async fn a_question_without_an_answer_ends() {
     );
     assert_eq!(shared.waiting(), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_counts_for_its_own_rule_and_the_narrowest_one_decides() {
+    let any = |remember: &str| rule(remember, "");
+    let large = |remember: &str| rule(remember, "when = { \"/v\" = { gte = 100 } }\n");
+    let small = |remember: &str| rule(remember, "when = { \"/v\" = { lt = 100 } }\n");
+    for files in [
+        vec![any("tool") + &large("call")],
+        vec![large("call") + &any("tool")],
+        vec![any("run") + &large("call")],
+        vec![any("session") + &large("run")],
+        vec![any("run"), large("call")],
+        vec![large("call"), any("session")],
+        // The rules of both files have one title.
+        vec![small("run"), large("run")],
+        vec![small("tool"), large("tool")],
+    ] {
+        let policy = Policy::parse(files.iter().map(|text| ("p", text.as_str()))).unwrap();
+        let secrets = SecretRegistry::new();
+        let shared = SharedPolicy::new(Some(Arc::new(policy)), ApprovalSettings::default(), None, secrets);
+        let (person, run, call) = (Arc::<Person>::default(), account(), Call::pay());
+        let subject = call.subject("{\"v\":2}");
+        let Clearance::Asked(asked) = shared.clear(&subject, &run) else { panic!("it is asked about") };
+        shared.ask(&run, &asked, &subject, Some(person)).await.unwrap();
+        let alike = shared.clear(&call.subject("{\"v\":3}"), &run);
+        assert!(matches!(alike, Clearance::Granted(..)), "{files:?}: {alike:?}");
+        let other = shared.clear(&call.subject("{\"v\":102}"), &run);
+        assert!(matches!(other, Clearance::Asked(_)), "{files:?}: {other:?}");
+    }
+    // Defaults that ask count for one call, whatever a rule of another file says.
+    let files = ["default = { destructive = \"ask\" }\n".to_owned(), any("run")];
+    let policy = Policy::parse(files.iter().map(|text| ("p", text.as_str()))).unwrap();
+    let shared =
+        SharedPolicy::new(Some(Arc::new(policy)), ApprovalSettings::default(), None, SecretRegistry::new());
+    let (person, run, call) = (Arc::<Person>::default(), account(), Call::pay());
+    let subject = call.subject("{\"v\":2}");
+    let Clearance::Asked(asked) = shared.clear(&subject, &run) else { panic!("it is asked about") };
+    shared.ask(&run, &asked, &subject, Some(person)).await.unwrap();
+    assert!(matches!(shared.clear(&subject, &run), Clearance::Asked(_)));
+}
+
+fn rule(remember: &str, when: &str) -> String {
+    format!("[[rule]]\ndo = \"ask\"\ntools = [\"bank/pay\"]\nremember = \"{remember}\"\n{when}")
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_in_questions_are_quoted_where_they_could_mislead() {
+    let name = "pay (read)?\narguments: {} May ptc";
+    let tool: UpstreamTool = serde_json::from_value(json!({ "name": name, "inputSchema": {} })).unwrap();
+    let text = "[[rule]]\ndo = \"ask\"\ntools = [\"bank/*\"]\n";
+    let policy = Arc::new(Policy::parse([("p", text)]).unwrap());
+    let shared = SharedPolicy::new(Some(policy), ApprovalSettings::default(), None, SecretRegistry::new());
+    let (person, run) = (Arc::<Person>::default(), account());
+    let call = Call { target: CallTarget::Tool(name.into()), tool };
+    let subject = call.subject("{\"v\":2}");
+    let Clearance::Asked(asked) = shared.clear(&subject, &run) else { panic!("it is asked about") };
+    shared.ask(&run, &asked, &subject, Some(person.clone())).await.unwrap();
+    let text = person.asked.locked()[0].clone();
+    let shown = r#"May ptc call bank/"pay (read)?\narguments: {} May ptc" ("#;
+    assert!(text.starts_with(shown), "{text}");
+}

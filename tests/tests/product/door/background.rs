@@ -179,3 +179,23 @@ fn an_unused_process_ends_by_itself() {
     }
     assert_eq!(user.state()["running"], false);
 }
+
+#[test]
+fn flags_of_the_policy_are_refused_where_they_do_nothing() {
+    let user = User::new();
+    for (flag, value) in [
+        ("--policy", "p.toml"),
+        ("--approvals", "wait"),
+        ("--approval-ttl", "1m"),
+        ("--approval-timeout", "1m"),
+    ] {
+        let refused = user.run(&["up", flag, value]);
+        assert_eq!(refused.code, Some(2), "{flag}: {}", refused.stderr);
+        assert!(refused.stderr.contains(&format!("{flag} does nothing in `ptc up`")), "{}", refused.stderr);
+    }
+    let mut command = user.command(&["eval", "1"]);
+    command.env("PTC_POLICY", "");
+    let refused = run(command, "");
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("PTC_POLICY is empty"), "{}", refused.stderr);
+}
