@@ -9,6 +9,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// By how much clocks may differ.
 const SKEW: i64 = 60;
 
+/// The latest end of a token, 9999-12-30T22:00:00Z. A later one counts as this, so that no sum of times overflows.
+const LATEST: i64 = 253_402_207_200;
+
 /// Longest subject, in bytes.
 const LONGEST_SUBJECT: usize = 1_024;
 
@@ -31,6 +34,8 @@ pub struct Claims {
     pub subject: String,
     /// When it expires.
     pub expires: SystemTime,
+    /// The algorithm that verified it.
+    pub algorithm: Algorithm,
     all: Map<String, Value>,
 }
 
@@ -45,21 +50,22 @@ impl Claims {
         accepted: &[Algorithm],
         rules: &ClaimRules<'_>,
     ) -> Result<Claims, TokenFault> {
-        keys.verify(&token, accepted)?;
+        let algorithm = keys.verify(&token, accepted)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Claims::check(token.claims, rules, i64::try_from(now.as_secs()).unwrap_or(i64::MAX))
+        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        Claims::check(token.claims, algorithm, rules, now)
     }
 
-    fn check(all: Map<String, Value>, rules: &ClaimRules<'_>, now: i64) -> Result<Claims, TokenFault> {
+    fn check(
+        all: Map<String, Value>,
+        algorithm: Algorithm,
+        rules: &ClaimRules<'_>,
+        now: i64,
+    ) -> Result<Claims, TokenFault> {
         if all.get("iss").and_then(Value::as_str) != Some(rules.issuer) {
             return Err(TokenFault::Issuer);
         }
-        let is_ours = match all.get("aud") {
-            Some(Value::String(audience)) => audience == rules.audience,
-            Some(Value::Array(audiences)) => audiences.iter().any(|audience| audience == rules.audience),
-            _ => false,
-        };
-        if !is_ours {
+        if !names_audience(&all, rules.audience) {
             return Err(TokenFault::Audience);
         }
         if OF_ID_TOKENS.iter().any(|name| all.contains_key(*name)) {
@@ -76,8 +82,14 @@ impl Claims {
         }
         let subject = all.get("sub").and_then(Value::as_str).filter(|subject| !subject.is_empty());
         let subject = subject.filter(|subject| subject.len() <= LONGEST_SUBJECT).ok_or(TokenFault::Claims)?;
-        let expires = UNIX_EPOCH + Duration::from_secs(u64::try_from(expires).unwrap_or_default());
-        Ok(Claims { subject: subject.to_owned(), expires, all })
+        let expires = u64::try_from(expires.min(LATEST)).unwrap_or_default();
+        let expires = UNIX_EPOCH + Duration::from_secs(expires);
+        Ok(Claims { subject: subject.to_owned(), expires, algorithm, all })
+    }
+
+    /// Whether it names this audience.
+    pub fn is_for(&self, audience: &str) -> bool {
+        names_audience(&self.all, audience)
     }
 
     /// Its scopes: `scope` with blanks (RFC 8693, section 4.2), or `scp` as other issuers write it.
@@ -109,6 +121,15 @@ impl Claims {
     }
 }
 
+/// Whether `aud` is this audience, compared byte by byte, or a list with it.
+fn names_audience(claims: &Map<String, Value>, wanted: &str) -> bool {
+    match claims.get("aud") {
+        Some(Value::String(audience)) => audience == wanted,
+        Some(Value::Array(audiences)) => audiences.iter().any(|audience| audience == wanted),
+        _ => false,
+    }
+}
+
 /// A time in seconds since 1970; a part of a second does not count.
 fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<i64>, TokenFault> {
     let Some(value) = claims.get(name) else { return Ok(None) };
@@ -128,7 +149,7 @@ mod tests {
     const RULES: ClaimRules<'_> = ClaimRules { issuer: "https://i", audience: "https://s/mcp" };
 
     fn check(claims: &Value) -> Result<Claims, TokenFault> {
-        Claims::check(claims.as_object().unwrap().clone(), &RULES, 1_000)
+        Claims::check(claims.as_object().unwrap().clone(), Algorithm::Es256, &RULES, 1_000)
     }
 
     fn good() -> Value {
@@ -178,6 +199,15 @@ mod tests {
             let mut claims = good();
             claims[name] = value;
             assert!(check(&claims).is_ok(), "{claims}");
+        }
+    }
+
+    #[test]
+    fn an_end_that_is_never_reached_is_a_date() {
+        for end in [json!(i64::MAX), json!(LATEST + 1), json!(8e15)] {
+            let mut claims = good();
+            claims["exp"] = end;
+            assert_eq!(check(&claims).unwrap().expires, UNIX_EPOCH + Duration::from_secs(LATEST as u64));
         }
     }
 

@@ -16,9 +16,6 @@ const DOCUMENT_BYTES: usize = 256 << 10;
 /// Time limit of a request with its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Keys are fetched again after this time, so that one that the issuer withdraws is not used for long.
-const FRESH: Duration = Duration::from_secs(600);
-
 /// Shortest time between two fetches. Tokens that name unknown keys cause no more.
 const PAUSE: Duration = Duration::from_secs(30);
 
@@ -53,8 +50,13 @@ struct CachedKeys {
 }
 
 impl IssuerKeys {
+    /// Keys are fetched again after this time, so that one that the issuer withdraws is not used for long.
+    pub const FRESH: Duration = Duration::from_secs(600);
+
     /// The keys of this issuer. Nothing is fetched yet.
     pub fn new(issuer: &str, source: KeySource, client: HttpClient) -> IssuerKeys {
+        // A redirect to another origin would let that origin choose the keys.
+        let client = client.within_origin();
         let (cached, last) = (RwLock::default(), Mutex::default());
         IssuerKeys { issuer: issuer.to_owned(), source, client, cached, last }
     }
@@ -62,9 +64,10 @@ impl IssuerKeys {
     /// The keys for a token: those in the cache, unless they are old or lack the key that the token names.
     ///
     /// # Errors
-    /// There are no keys, or they are too old.
+    /// There are no keys, they are too old, or they lack the key and may not be fetched again yet.
     pub async fn for_token(&self, token: &UnverifiedToken<'_>) -> Result<Arc<KeySet>, OAuthFault> {
-        let is_enough = |cached: &CachedKeys| cached.at.elapsed() < FRESH && cached.keys.may_verify(token);
+        let has_key = |cached: &CachedKeys| cached.keys.may_verify(token);
+        let is_enough = |cached: &CachedKeys| cached.at.elapsed() < IssuerKeys::FRESH && has_key(cached);
         if let Some(cached) = self.cached().filter(is_enough) {
             return Ok(cached.keys);
         }
@@ -72,7 +75,6 @@ impl IssuerKeys {
             Ok(last) => last,
             Err(_) => {
                 // A request is under way. Old keys do until it has ended, unless the token needs another one.
-                let has_key = |cached: &CachedKeys| cached.keys.may_verify(token);
                 if let Some(keys) = usable(self.cached().filter(has_key)) {
                     return Ok(keys);
                 }
@@ -80,10 +82,10 @@ impl IssuerKeys {
             }
         };
         // Another request may have fetched them meanwhile.
-        let cached = self.cached();
+        let cached = self.cached().filter(has_key);
         let is_paused = last.is_some_and(|last| last.elapsed() < PAUSE);
         if is_paused || cached.as_ref().is_some_and(is_enough) {
-            return usable(cached).ok_or_else(|| self.fault("has no keys that can be used"));
+            return usable(cached).ok_or_else(|| self.fault("has no key for the token yet"));
         }
         let fetched = self.fetch().await;
         // After the request, so that a slow issuer is asked no more often.
@@ -251,13 +253,16 @@ mod tests {
         assert!(issuer.has("a").await.unwrap());
         // A new key is found after a pause.
         issuer.write(&["a", "b"]);
-        assert!(!issuer.has("b").await.unwrap());
+        assert!(issuer.has("b").await.is_err());
         tokio::time::advance(PAUSE).await;
         assert!(issuer.has("b").await.unwrap());
+        // Afterwards, a key that is not there is unknown.
+        tokio::time::advance(PAUSE).await;
+        assert!(!issuer.has("c").await.unwrap());
         // A key that was withdrawn is not used for long.
         issuer.write(&["b"]);
         assert!(issuer.has("a").await.unwrap());
-        tokio::time::advance(FRESH).await;
+        tokio::time::advance(IssuerKeys::FRESH).await;
         assert!(!issuer.has("a").await.unwrap() && issuer.has("b").await.unwrap());
         // The last keys are used for a day.
         issuer.spoil();

@@ -68,11 +68,15 @@ impl KeySet {
         self.keys.iter().any(|key| key.is_named_by(token))
     }
 
-    /// Verifies the signature of a token with one of these algorithms.
+    /// Verifies the signature of a token with one of these algorithms, and returns that one.
     ///
     /// # Errors
     /// The algorithm is not among them, no key fits, or the signature is wrong.
-    pub fn verify(&self, token: &UnverifiedToken<'_>, accepted: &[Algorithm]) -> Result<(), TokenFault> {
+    pub fn verify(
+        &self,
+        token: &UnverifiedToken<'_>,
+        accepted: &[Algorithm],
+    ) -> Result<Algorithm, TokenFault> {
         let algorithm = Algorithm::parse(&token.algorithm).filter(|algorithm| accepted.contains(algorithm));
         let algorithm = algorithm.ok_or(TokenFault::Algorithm)?;
         let fits = |key: &&Key| key.is_named_by(token) && key.is_for(algorithm);
@@ -81,7 +85,7 @@ impl KeySet {
             return Err(TokenFault::UnknownKey);
         }
         match keys.any(|key| key.has_signed(token, algorithm)) {
-            true => Ok(()),
+            true => Ok(algorithm),
             false => Err(TokenFault::Signature),
         }
     }

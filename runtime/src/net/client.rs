@@ -102,6 +102,11 @@ impl HttpClient {
         HttpClient { client: connections(connector.clone()), connector, idle: self.idle, stays: true }
     }
 
+    /// The same client, but it follows no redirect to another origin.
+    pub fn within_origin(&self) -> HttpClient {
+        HttpClient { stays: true, ..self.clone() }
+    }
+
     /// Sends a request and waits for the headers of its answer, of whatever status. Dropping the future gives the
     /// request up.
     ///

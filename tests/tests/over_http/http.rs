@@ -169,6 +169,8 @@ fn nobody_listens_to_the_world_without_a_token() {
     assert!(said(&["--http-host", "example.com"]).contains("HTTP host must be an IP address or localhost"));
     let both = ["--http-disable-auth", "--http-allow-unsafe-network"];
     assert!(said(&both).contains("--http-disable-auth cannot be combined with --http-allow-unsafe-network"));
+    let both = ["--http-disable-auth", "--http-oauth", "oauth.toml"];
+    assert!(said(&both).contains("--http-disable-auth cannot be combined with --http-oauth"));
 }
 
 #[test]

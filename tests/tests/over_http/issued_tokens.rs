@@ -149,6 +149,39 @@ fn an_edit_of_the_grants_applies_to_tokens_that_are_in_use() {
     eventually("the edit is read", || guarded.servers(&token) == "[\"shut\"]");
 }
 
+#[test]
+fn work_ends_with_what_it_was_allowed_by_however_the_file_was_edited_before() {
+    type Edit = fn(&str) -> String;
+    let edits: [(&str, Edit); 4] = [
+        ("another grant", |file| file.replace("[\"open\"]", "[\"shut\"]")),
+        ("another resource", |file| file.replace(RESOURCE, "https://ptc.example/other")),
+        ("fewer algorithms", |file| file.replace("\"ES256\", ", "")),
+        ("another issuer", |file| file.replace("issuer = \"http://", "issuer = \"https://")),
+    ];
+    for ((name, edit), is_shown_again) in edits.into_iter().zip([true, false].into_iter().cycle()) {
+        let issuer = Issuer::start();
+        let guarded = Guarded::start(&issuer, servers(), &[]);
+        let token = issuer.token(&issuer.claims("ann", "mcp:open"));
+        let authorization = format!("Bearer {token}");
+        let shown = [("Authorization", authorization.as_str())];
+        let client = SessionClient::begin(&guarded.server, "2025-11-25", &shown);
+        let mut browser = guarded.server.connect();
+        browser.send("GET", &client.headers(), "");
+        let head = browser.head().unwrap();
+        assert_eq!(head.status, 200, "{name}");
+        // A harmless edit, whose effect shows when it has been read.
+        let harmless = written(&issuer.url, GRANTS) + "[[grant]]\nscope = \"more\"\nservers = [\"shut\"]\n";
+        std::fs::write(&guarded.file, &harmless).unwrap();
+        let more = issuer.token(&issuer.claims("bob", "more"));
+        eventually("the harmless edit is read", || guarded.answer(&more, "1").status == 200);
+        if is_shown_again {
+            assert_eq!(guarded.servers(&token), "[\"open\"]", "{name}");
+        }
+        std::fs::write(&guarded.file, edit(&harmless)).unwrap();
+        while browser.piece(&head).is_some() {}
+    }
+}
+
 /// An MCP server that asks for no token.
 fn open(asked: &Asked) -> Reply {
     let message = asked.json();

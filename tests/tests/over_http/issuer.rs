@@ -41,6 +41,8 @@ struct Served {
     is_down: bool,
     metadata_issuer: Option<String>,
     jwks_uri: Option<String>,
+    /// A path, and where it redirects to.
+    redirect: Option<(String, String)>,
 }
 
 impl Issuer {
@@ -59,9 +61,17 @@ impl Issuer {
                 while reader.read_line(&mut rest).is_ok_and(|read| read > 2) {
                     rest.clear();
                 }
-                let (status, body) = shared.lock().unwrap().answer(&path, &own);
+                let (status, body, location) = {
+                    let mut served = shared.lock().unwrap();
+                    let (status, body) = served.answer(&path, &own);
+                    let redirect = served.redirect.as_ref().filter(|(from, _)| *from == path);
+                    match redirect {
+                        Some((_, to)) => (302, String::new(), format!("location: {to}\r\n")),
+                        None => (status, body, String::new()),
+                    }
+                };
                 let head = format!(
-                    "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+                    "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nconnection: close\r\n{location}content-length: {}\r\n\r\n",
                     body.len()
                 );
                 let _ = reader.get_mut().write_all((head + &body).as_bytes());
@@ -112,6 +122,11 @@ impl Issuer {
     /// Says that its keys are there.
     pub(super) fn point_to(&self, jwks_uri: &str) {
         self.served.lock().unwrap().jwks_uri = Some(jwks_uri.to_owned());
+    }
+
+    /// Redirects from a path of its own to this address.
+    pub(super) fn redirect(&self, path: &str, to: &str) {
+        self.served.lock().unwrap().redirect = Some((path.to_owned(), to.to_owned()));
     }
 
     /// Claims of a good token for this subject, valid for ten minutes.

@@ -199,6 +199,9 @@ impl HttpFlags {
                 "--http-disable-auth cannot be combined with --http-allow-unsafe-network",
             ));
         }
+        if disabled && oauth.is_some() {
+            return Err(Abort::usage("--http-disable-auth cannot be combined with --http-oauth"));
+        }
         if disabled && !settings.is_local() {
             return Err(Abort::usage("--http-disable-auth is only permitted on loopback binds"));
         }

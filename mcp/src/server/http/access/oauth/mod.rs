@@ -4,12 +4,14 @@
 //! # Layout
 //!
 //! - `settings`: the file of `--http-oauth`. `rules`: what a token allows.
+//! - `memory`: verified tokens and their holders.
 //! - [`challenge`]: the metadata of this resource (RFC 9728), and challenges.
 //!
 //! The owner of runs, sessions and records is issuer and subject, so it stays the same when a client renews its token. A
 //! token is never passed on: upstreams get the credentials of the configuration.
 
 pub mod challenge;
+mod memory;
 mod rules;
 mod settings;
 
@@ -21,6 +23,7 @@ use crate::server::http::settings::HttpLimits;
 use crate::tools::CallOwner;
 use challenge::Challenges;
 use jiff::Timestamp;
+use memory::{MOST_TOKENS, TokenMemory};
 use ptc_runtime::jwt::{ClaimRules, Claims, TokenFault, UnverifiedToken};
 use ptc_runtime::net::HttpClient;
 use ptc_runtime::oauth::Scopes;
@@ -34,13 +37,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock, Weak};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// Most verified tokens that are remembered.
-const MOST_TOKENS: usize = 4_096;
-
-/// By how much the clocks of issuers may differ.
-const SKEW: Duration = Duration::from_secs(60);
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Characters of a subject in a name.
 const LONGEST_NAME: usize = 200;
@@ -72,7 +69,7 @@ pub struct OAuthAccess {
     client: HttpClient,
     limits: HttpLimits,
     settings: RwLock<Arc<OAuthSettings>>,
-    verified: RwLock<HashMap<TokenHash, VerifiedToken>>,
+    memory: RwLock<TokenMemory>,
     /// What the tokens of one owner with the same limits share.
     tenants: Mutex<HashMap<TenantKey, Weak<SharedTenant>>>,
     /// Each set of servers that a token has allowed.
@@ -80,15 +77,6 @@ pub struct OAuthAccess {
 }
 
 type TenantKey = (CallOwner, Option<NonZeroU32>, Option<NonZeroU32>);
-
-#[derive(Clone)]
-struct VerifiedToken {
-    holder: Arc<TokenHolder>,
-    issuer: String,
-    claims: Arc<Claims>,
-    /// When it is accepted no longer.
-    until: SystemTime,
-}
 
 /// Whether a token has the form of one that an issuer has signed.
 pub(super) fn is_signed(token: &str) -> bool {
@@ -108,7 +96,7 @@ impl OAuthAccess {
             client,
             limits: *limits,
             settings: RwLock::new(Arc::new(settings)),
-            verified: RwLock::default(),
+            memory: RwLock::default(),
             tenants: Mutex::default(),
             given: Mutex::default(),
         })
@@ -130,47 +118,23 @@ impl OAuthAccess {
 
     /// Authenticates a token; `hash` is its digest.
     pub(super) async fn admit(&self, token: &str, hash: TokenHash) -> Result<Arc<TokenHolder>, TokenRefusal> {
-        if let Some(known) = self.verified.read_locked().get(&hash)
-            && SystemTime::now() < known.until
-        {
-            return Ok(known.holder.clone());
-        }
-        let settings = self.settings();
-        let token = UnverifiedToken::parse(token).map_err(TokenRefusal::Invalid)?;
-        let issuer = token.issuer().and_then(|name| settings.issuer(name));
-        let issuer = issuer.ok_or(TokenRefusal::Invalid(TokenFault::Issuer))?;
-        let claims = verified(token, issuer, &settings).await?;
-        let allowed = settings.allowed(&issuer.name, &claims).map_err(TokenRefusal::Insufficient)?;
-        let holder = self.holder(hash, &issuer.name, &claims, allowed);
-        let until = claims.expires + SKEW;
-        let known = VerifiedToken {
-            holder: holder.clone(),
-            issuer: issuer.name.clone(),
-            claims: Arc::new(claims),
-            until,
-        };
-        self.remember(hash, known, &settings);
-        Ok(holder)
-    }
-
-    fn remember(&self, hash: TokenHash, known: VerifiedToken, under: &Arc<OAuthSettings>) {
-        let mut verified = self.verified.write_locked();
-        // The file may have been edited meanwhile.
-        if !Arc::ptr_eq(under, &self.settings.read_locked()) {
-            return;
-        }
-        if verified.len() >= MOST_TOKENS {
-            let now = SystemTime::now();
-            verified.retain(|_, known| now < known.until);
-            // Tokens that end first are forgotten first: they are verified again when they are shown again.
-            if verified.len() >= MOST_TOKENS {
-                let mut ends: Vec<SystemTime> = verified.values().map(|known| known.until).collect();
-                ends.sort_unstable();
-                let limit = ends[MOST_TOKENS / 8];
-                verified.retain(|_, known| known.until > limit);
+        loop {
+            if let Some(holder) = self.memory.read_locked().verified(&hash, SystemTime::now()) {
+                return Ok(holder);
+            }
+            let settings = self.settings();
+            let token = UnverifiedToken::parse(token).map_err(TokenRefusal::Invalid)?;
+            let issuer = token.issuer().and_then(|name| settings.issuer(name));
+            let issuer = issuer.ok_or(TokenRefusal::Invalid(TokenFault::Issuer))?;
+            let claims = verified(token, issuer, &settings).await?;
+            let allowed = settings.allowed(&issuer.name, &claims).map_err(TokenRefusal::Insufficient)?;
+            let mut memory = self.memory.write_locked();
+            // If the file was edited meanwhile, the new one decides.
+            if Arc::ptr_eq(&settings, &self.settings.read_locked()) {
+                let new = |claims: &Claims| self.holder(hash, &issuer.name, claims, allowed);
+                return Ok(memory.remember(hash, &issuer.name, claims, SystemTime::now(), new));
             }
         }
-        verified.insert(hash, known);
     }
 
     fn holder(&self, hash: TokenHash, issuer: &str, claims: &Claims, allowed: Allowed) -> Arc<TokenHolder> {
@@ -223,20 +187,13 @@ impl OAuthAccess {
         reloads.follow(std::slice::from_ref(&self.path), read).await;
     }
 
-    fn replace(&self, settings: OAuthSettings) -> Vec<Arc<TokenHolder>> {
-        let mut verified = self.verified.write_locked();
-        *self.settings.write_locked() = Arc::new(settings);
-        let settings = self.settings();
-        let is_same = |known: &VerifiedToken| {
-            let issuer = settings.issuer(&known.issuer);
-            let allowed = issuer.and_then(|issuer| settings.allowed(&issuer.name, &known.claims).ok());
-            allowed.is_some_and(|allowed| allowed.is_that_of(known.holder.grant.as_ref()))
-        };
-        // A new audience or other algorithms are checked when the token is shown again.
-        let gone: Vec<_> =
-            verified.values().filter(|known| !is_same(known)).map(|known| known.holder.clone()).collect();
-        verified.clear();
-        gone
+    /// Returns the holders of tokens that allow something else now.
+    fn replace(&self, mut settings: OAuthSettings) -> Vec<Arc<TokenHolder>> {
+        let mut memory = self.memory.write_locked();
+        let mut current = self.settings.write_locked();
+        settings.take_over_keys(&current);
+        *current = Arc::new(settings);
+        memory.replace(&current)
     }
 }
 
@@ -247,7 +204,8 @@ async fn verified(
     settings: &OAuthSettings,
 ) -> Result<Claims, TokenRefusal> {
     let keys = issuer.keys.for_token(&token).await.map_err(|fault| {
-        tracing::warn!(issuer = issuer.name, %fault, "a token could not be verified");
+        // Anyone can cause this. Failures of the issuer itself are warnings where its keys are fetched.
+        tracing::debug!(issuer = issuer.name, %fault, "a token could not be verified");
         TokenRefusal::Unavailable
     })?;
     let rules = ClaimRules { issuer: &issuer.name, audience: &settings.resource };
@@ -286,6 +244,7 @@ impl fmt::Debug for OAuthAccess {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn owners_are_pairs_of_issuer_and_subject() {

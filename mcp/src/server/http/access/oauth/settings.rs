@@ -24,6 +24,7 @@ use serde::Deserialize;
 use std::collections::HashSet;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The settings of a file.
 pub(super) struct OAuthSettings {
@@ -41,7 +42,7 @@ pub(super) struct Issuer {
     /// Its identifier, byte by byte.
     pub(super) name: String,
     pub(super) algorithms: Vec<Algorithm>,
-    pub(super) keys: IssuerKeys,
+    pub(super) keys: Arc<IssuerKeys>,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -125,6 +126,18 @@ impl OAuthSettings {
         self.written == other.written
     }
 
+    /// Takes over the cached keys of each issuer with the same block in `old`, which was read from the same file. An
+    /// edit so causes no requests, and an issuer that does not answer meanwhile goes on with the keys that it had.
+    pub(super) fn take_over_keys(&mut self, old: &OAuthSettings) {
+        for (issuer, written) in self.issuers.iter_mut().zip(&self.written.issuers) {
+            if old.written.issuers.contains(written)
+                && let Some(same) = old.issuer(&issuer.name)
+            {
+                issuer.keys = same.keys.clone();
+            }
+        }
+    }
+
     /// The issuer of this name.
     pub(super) fn issuer(&self, name: &str) -> Option<&Issuer> {
         self.issuers.iter().find(|issuer| issuer.name == name)
@@ -146,6 +159,13 @@ impl OAuthSettings {
     /// The scopes that it lacks.
     pub(super) fn allowed(&self, issuer: &str, claims: &Claims) -> Result<Allowed, Scopes> {
         rules::allowed(&self.rules, &self.required, issuer, claims)
+    }
+
+    /// What a token that was verified under other settings allows under these; `None` if it is refused.
+    pub(super) fn accepted(&self, issuer: &str, claims: &Claims) -> Option<Allowed> {
+        let issuer = self.issuer(issuer)?;
+        let is_accepted = issuer.algorithms.contains(&claims.algorithm) && claims.is_for(&self.resource);
+        self.allowed(&issuer.name, claims).ok().filter(|_| is_accepted)
     }
 }
 
@@ -172,7 +192,7 @@ impl WrittenIssuer {
                 return Err(wrong("`jwks_uri` and `jwks_file` exclude each other".to_owned()));
             }
         };
-        let keys = IssuerKeys::new(&name, source, client.clone());
+        let keys = Arc::new(IssuerKeys::new(&name, source, client.clone()));
         Ok(Issuer { name, algorithms, keys })
     }
 }
@@ -236,6 +256,22 @@ mod tests {
 
     const HEAD: &str = "resource = \"https://s/mcp\"\n";
     const ISSUER: &str = "[[issuer]]\nissuer = \"https://i\"\nalgorithms = [\"ES256\"]\n";
+
+    #[test]
+    fn keys_of_an_issuer_stay_until_its_block_is_edited() {
+        let other = ISSUER.replace("https://i", "https://j");
+        let old =
+            parse(&format!("{HEAD}{ISSUER}{other}[[grant]]\n")).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let edited = other.replace("ES256", "RS256");
+        let mut new = parse(&format!("{HEAD}{edited}{ISSUER}[[grant]]\nscope = \"a\"\n"))
+            .unwrap_or_else(|wrong| panic!("{wrong}"));
+        new.take_over_keys(&old);
+        let is_same = |name| match (old.issuer(name), new.issuer(name)) {
+            (Some(old), Some(new)) => Arc::ptr_eq(&old.keys, &new.keys),
+            _ => false,
+        };
+        assert!(is_same("https://i") && !is_same("https://j"));
+    }
 
     #[test]
     fn files_are_read_and_what_is_wrong_is_said() {
