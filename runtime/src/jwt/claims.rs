@@ -30,7 +30,7 @@ pub struct ClaimRules<'r> {
 /// The claims of a token that was verified.
 #[derive(Clone, Debug)]
 pub struct Claims {
-    /// For whom it speaks.
+    /// The subject: the person or program that it stands for.
     pub subject: String,
     /// When it expires.
     pub expires: SystemTime,

@@ -48,4 +48,7 @@ fn retained_processes_share_the_total() {
     // The two of the warm process, and the sessions that fit into 64 MiB with 16 MiB each.
     eventually("the total is kept", || descendants(process).len() <= 2 + 4);
     assert!(descendants(process).len() > 2, "some sessions are left");
+    // A running script is larger than each of them, and is not ended for them.
+    let text = run(&mut server, "import time\nheld = b'x' * (24 << 20)\ntime.sleep(0.5)\nprint(len(held))");
+    assert_eq!(text, "[Script executed successfully]\n25165824\n");
 }

@@ -44,17 +44,19 @@ pub(super) struct MemoryWatch {
 }
 
 impl MemoryWatch {
-    /// Reads all processes once. Kills those beyond the limit of one, and the largest ones while all together are
-    /// beyond the total.
+    /// Reads all processes once. Kills those beyond the limit of one. While all together are beyond the total, it kills
+    /// the largest that is stopped between two scripts of a session, else the largest: retained memory of one owner ends
+    /// no running script of another.
     pub(super) fn enforce(&mut self) {
         let warm = if self.is_jailed { children(self.started).first().copied() } else { Some(self.started) };
         let base = warm.and_then(Holder::read);
         let mut scripts = base.map(scripts).unwrap_or_default();
-        scripts.sort_by_key(|script| script.bytes);
+        let most = self.each.saturating_add(MARGIN);
+        scripts.sort_by_key(|script| (script.bytes > most, script.is_stopped, script.bytes));
         self.count(scripts.iter().map(|script| script.bytes).sum());
         while let Some(largest) = scripts.pop() {
             let held = self.total.held.load(Ordering::Relaxed);
-            if largest.bytes <= self.each.saturating_add(MARGIN) && held <= self.total.most {
+            if largest.bytes <= most && held <= self.total.most {
                 return;
             }
             tracing::warn!(
@@ -93,6 +95,8 @@ struct Holder {
     id: u32,
     parent: u32,
     bytes: u64,
+    /// It is stopped, as the process of a session is between two scripts.
+    is_stopped: bool,
 }
 
 impl Holder {
@@ -103,7 +107,9 @@ impl Holder {
             line.split_whitespace().next()?.parse::<u64>().ok()
         };
         let kibibytes = field("RssAnon")? + field("VmPTE")?;
-        Some(Holder { id, parent: u32::try_from(field("PPid")?).ok()?, bytes: kibibytes << 10 })
+        let parent = u32::try_from(field("PPid")?).ok()?;
+        let is_stopped = text.lines().any(|line| line.starts_with("State:\tT"));
+        Some(Holder { id, parent, bytes: kibibytes << 10, is_stopped })
     }
 
     /// Kills the process, unless it has ended and its number belongs to another one.
