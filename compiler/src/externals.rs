@@ -1,6 +1,7 @@
 //! What a host gives to a compilation in addition to the text (names, tools, limits), and what it gets back.
 
 use crate::diagnostic::Diagnostic;
+use crate::flows::FlowPlan;
 use crate::meter::CompileBudget;
 use crate::namespace::{CallArity, Namespace};
 use crate::tool_catalog::ToolCatalog;
@@ -50,6 +51,8 @@ pub struct CompileOptions {
     /// observe the difference, and tests prove that.
     #[doc(hidden)]
     pub last_uses: bool,
+    /// The data flows of the program are planned too.
+    pub flows: bool,
 }
 
 impl CompileOptions {
@@ -66,6 +69,7 @@ impl Default for CompileOptions {
             max_symbols: CompileOptions::MAX_SYMBOLS,
             budget: CompileBudget::default(),
             last_uses: true,
+            flows: false,
         }
     }
 }
@@ -88,6 +92,8 @@ pub struct Compiled {
     pub warnings: Vec<Diagnostic>,
     /// Upstream servers it can reach.
     pub servers: ServersUsed,
+    /// Its data flows, if they were to be planned.
+    pub flows: Option<Arc<FlowPlan>>,
 }
 
 /// Why a program was refused: at least one error, the most basic first.

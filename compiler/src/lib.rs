@@ -8,6 +8,7 @@
 //! - `resolve`: names to slots, captures, globals, builtins, with one module for each family of special forms;
 //!   it makes the IR
 //! - `ir`: the IR, its last uses (`ir::liveness`), the tables of the program (`ir::tables`)
+//! - [`flows`]: which data may reach which argument of which call, from the IR
 //! - `codegen`: IR to instructions; `pipeline`: runs all passes
 //! - [`prelude`]: texts that define namespaces, each definition a program of its own
 //! - [`meter`]: the budget of a compilation, which every pass pays from
@@ -23,6 +24,7 @@
 mod codegen;
 pub mod diagnostic;
 pub mod externals;
+pub mod flows;
 mod form;
 #[doc(hidden)]
 pub mod inspect;

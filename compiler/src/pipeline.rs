@@ -4,7 +4,7 @@ use crate::diagnostic::{self, Diagnostic, Failed};
 use crate::externals::{CompileOptions, Compiled, Externals, Rejection};
 use crate::meter::{Meter, Stopped};
 use crate::scratch::Scratch;
-use crate::{codegen, ir, names, reader, resolve};
+use crate::{codegen, flows, ir, names, reader, resolve};
 use ptc_vm::bytecode::Program;
 use ptc_vm::bytecode::verify::verify_while;
 use ptc_vm::{Reason, Span};
@@ -83,8 +83,12 @@ fn compile_in(pass: Pass<'_, '_>, externals: &Externals<'_>) -> Result<Compiled,
     let mut warnings = std::mem::take(&mut read.warnings);
     warnings.append(&mut resolver.warnings);
     let servers = resolver.servers;
+    let flows = options.flows.then(|| {
+        let is_session = |name: &str| externals.session.iter().any(|known| known.name == name);
+        Arc::new(flows::plan(meter, source, &resolver.tables, main, &is_session))
+    });
     let program = assemble(meter, source, main, resolver.tables, options.last_uses, buffers)?;
-    Ok(Compiled { program, warnings, servers })
+    Ok(Compiled { program, warnings, servers, flows })
 }
 
 /// The errors of a text, if there are any; errors of reading come first.

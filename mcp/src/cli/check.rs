@@ -16,9 +16,12 @@ use serde_json::json;
   ptc check report.ptc
   echo '(+ 1 fooo)' | ptc check - --output json
   ptc check report.ptc -p crm.clj
+  ptc check --flows report.ptc
+  ptc check --flows=picture report.ptc
 
 JSON: {\"ok\", \"file\", \"diagnostics\": [{\"severity\": \"error\" or \"warning\", \"reason\", \"message\",
-\"line\", \"column\", \"end_line\", \"end_column\", \"source\", \"hints\": [text]}]}, positions from 1; \"more\" counts errors beyond those.
+\"line\", \"column\", \"end_line\", \"end_column\", \"source\", \"hints\": [text]}]}, positions from 1; \"more\" counts errors beyond those;
+\"flows\" is there with --flows.
 
 Exit codes: 0 no errors, 1 errors, 2 unreadable file. Warnings do not change the exit code.")]
 pub struct CheckArgs {
@@ -28,11 +31,23 @@ pub struct CheckArgs {
     /// How to write the findings
     #[arg(long, value_enum, default_value_t)]
     output: OutputFormat,
+    /// Print which data may reach which argument of which call, as text or as a picture (a flowchart for Mermaid)
+    #[arg(long, value_enum, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    flows: Option<FlowForm>,
     /// Print what prompts say of the preludes to standard error first
     #[arg(long)]
     show_prompt_inventory: bool,
     #[command(flatten)]
     preludes: PreludeFlags,
+}
+
+/// How data flows are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum FlowForm {
+    /// As text
+    Text,
+    /// As a flowchart in the notation of Mermaid
+    Picture,
 }
 
 /// Runs the command.
@@ -46,12 +61,25 @@ pub fn run(args: &CheckArgs) -> Result<Exit, Abort> {
     let inspection = Inspection::compile_with(&source.text, prelude.as_deref());
     let ok = inspection.is_ok();
     match args.output {
-        OutputFormat::Text => console::write(&text_report(&source, &inspection))?,
+        OutputFormat::Text => {
+            let flows = match args.flows {
+                None => None,
+                Some(FlowForm::Text) => inspection.flows_text().map(|flows| format!("\n{flows}")),
+                Some(FlowForm::Picture) => inspection.flows_picture(),
+            };
+            // A picture is read by another program.
+            let is_picture = args.flows == Some(FlowForm::Picture) && flows.is_some();
+            let report = if is_picture { String::new() } else { text_report(&source, &inspection) };
+            console::write(&(report + &flows.unwrap_or_default()))?;
+        }
         OutputFormat::Json => {
             let findings = reports_json(&inspection.findings);
             let mut report = json!({ "ok": ok, "file": source.name, "diagnostics": findings });
             if inspection.more > 0 {
                 report["more"] = inspection.more.into();
+            }
+            if let Some(flows) = inspection.flows_json().filter(|_| args.flows.is_some()) {
+                report["flows"] = flows;
             }
             console::write_json(&report)?;
         }

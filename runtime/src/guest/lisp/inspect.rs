@@ -2,13 +2,16 @@
 
 use super::prelude::Prelude;
 use crate::run::outcome::Report;
+use ptc_compiler::flows::{FlowPlan, SourceSet};
 use ptc_compiler::{CompileOptions, Externals, Rejection};
 use ptc_vm::bytecode::Program;
+use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
 /// The result of compiling a program without servers and tools.
 pub struct Inspection {
     program: Option<Arc<Program>>,
+    flows: Option<Arc<FlowPlan>>,
     /// The errors, or the warnings of a program that compiles.
     pub findings: Vec<Report>,
     /// How many more errors there are.
@@ -25,13 +28,14 @@ impl Inspection {
     pub fn compile_with(source: &str, prelude: Option<&Prelude>) -> Inspection {
         let namespaces: Vec<_> = prelude.iter().flat_map(|prelude| prelude.namespaces()).collect();
         let externals = Externals { namespaces: &namespaces, ..Externals::default() };
-        let compiled = ptc_compiler::compile(source, &externals, &CompileOptions::default());
-        let (program, findings, more) = match compiled {
-            Ok(compiled) => (Some(compiled.program), compiled.warnings, 0),
-            Err(Rejection { errors, more }) => (None, errors, more),
+        let options = CompileOptions { flows: true, ..CompileOptions::default() };
+        let compiled = ptc_compiler::compile(source, &externals, &options);
+        let (program, flows, findings, more) = match compiled {
+            Ok(compiled) => (Some(compiled.program), compiled.flows, compiled.warnings, 0),
+            Err(Rejection { errors, more }) => (None, None, errors, more),
         };
         let findings = findings.iter().map(|finding| Report::from_diagnostic(finding, source)).collect();
-        Inspection { program, findings, more }
+        Inspection { program, flows, findings, more }
     }
 
     /// It compiles.
@@ -43,4 +47,42 @@ impl Inspection {
     pub fn bytecode(&self) -> Option<String> {
         self.program.as_ref().map(|program| program.disassemble())
     }
+
+    /// Its data flows as text, if it compiles.
+    pub fn flows_text(&self) -> Option<String> {
+        self.flows.as_ref().map(|flows| flows.text())
+    }
+
+    /// Its data flows as a flowchart in the notation of Mermaid, if it compiles.
+    pub fn flows_picture(&self) -> Option<String> {
+        self.flows.as_ref().map(|flows| flows.mermaid())
+    }
+
+    /// Its data flows as JSON, if it compiles.
+    pub fn flows_json(&self) -> Option<Json> {
+        self.flows.as_ref().map(|flows| flow_json(flows))
+    }
+}
+
+fn flow_json(plan: &FlowPlan) -> Json {
+    let names = |sources: SourceSet| Json::from(plan.names(sources));
+    let calls = plan.calls.iter().map(|call| {
+        let arguments = call.arguments.iter().map(|argument| (argument.pointer(), names(argument.sources)));
+        json!({
+            "server": call.server,
+            "tool": call.tool,
+            "line": call.line,
+            "column": call.column,
+            "arguments": Json::Object(arguments.collect()),
+            "control": names(call.control),
+        })
+    });
+    let definitions = plan.definitions.iter().map(|(name, sources)| (name.to_string(), names(*sources)));
+    json!({
+        "is_unknown": plan.is_unknown,
+        "calls": calls.collect::<Vec<_>>(),
+        "result": names(plan.result),
+        "prints": names(plan.prints),
+        "definitions": Json::Object(definitions.collect()),
+    })
 }

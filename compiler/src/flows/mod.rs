@@ -1,0 +1,55 @@
+//! Plans data flows: which call results, context keys, session names and literals may reach which argument of which
+//! call, before the program runs.
+//!
+//! The analysis is a walk of the IR with abstract values (`node`), repeated until nothing changes. It tells apart
+//! functions and places of calls, but not the calls of one function (0-CFA), and parts of maps under constant keys.
+//! What decides whether a call is made counts as a source of the call (control dependence). A builtin without a rule of
+//! its own (`rules`) gives a value that depends on everything it got, and calls every function it got with that.
+//!
+//! A plan over-approximates: a source that is not named cannot influence an argument, other than by ending the program
+//! with a fault or by the time that it takes.
+//!
+//! # Layout
+//! - `set`: sets of sources and functions; `node`: abstract values; `parts`: parts of collections, and constants;
+//!   `plan`: the result
+//! - `walk`: the state of the analysis, and the kinds of expressions; `control`: branches and loops
+//! - `apply`: calls of functions; `rules`: calls of builtins; `sites`: calls that leave the program
+
+mod apply;
+mod control;
+mod node;
+mod parts;
+mod plan;
+mod rules;
+mod set;
+mod sites;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+pub use plan::{FlowArgument, FlowCall, FlowCallKind, FlowPlan, FlowSource, SourceSet};
+
+use crate::ir::Function;
+use crate::ir::tables::Tables;
+use crate::meter::Meter;
+use walk::Walk;
+
+/// Most repetitions of the walk. Programs of people need four or five.
+const MOST_ROUNDS: usize = 24;
+
+/// Plans a resolved program. `is_session`: an earlier program of the session has defined this name.
+pub(crate) fn plan<'a>(
+    meter: &Meter<'a>,
+    source: &str,
+    tables: &Tables<'_>,
+    main: &'a Function<'a>,
+    is_session: &dyn Fn(&str) -> bool,
+) -> FlowPlan {
+    let mut walk = Walk::new(meter, source, tables, is_session);
+    for _ in 0..MOST_ROUNDS {
+        if !walk.round(main) {
+            return walk.plan(source);
+        }
+    }
+    FlowPlan::unknown()
+}

@@ -1,0 +1,341 @@
+//! Calls that leave the program.
+
+use super::node::{NEVER, Node, Text, Val};
+use super::plan::{FlowArgument, FlowCall, FlowCallKind, FlowPlan, FlowSource};
+use super::set::{Callables, SourceSet};
+use super::walk::{ANYTHING, LITERAL, Walk};
+use crate::diagnostic::{Location, Position};
+use crate::ir::Ref;
+use crate::names::split_qualified;
+use ptc_vm::Span;
+use ptc_vm::builtins::{HostFunction, ServerForm};
+
+/// A place in the text where calls leave.
+pub(super) struct Site<'a> {
+    span: Span,
+    kind: FlowCallKind,
+    server: Target,
+    tool: Target,
+    arguments: Val<'a>,
+    control: SourceSet,
+}
+
+/// What is known of the server or tool of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Target {
+    Never,
+    Only(Box<str>),
+    Any,
+}
+
+impl Target {
+    fn join(&mut self, other: Target) {
+        match (&*self, other) {
+            (_, Target::Never) => {}
+            (Target::Never, other) => *self = other,
+            (a, b) if *a == b => {}
+            _ => *self = Target::Any,
+        }
+    }
+
+    fn name(&self) -> Option<Box<str>> {
+        match self {
+            Target::Only(name) => Some(name.clone()),
+            Target::Never | Target::Any => None,
+        }
+    }
+}
+
+/// A call, as one evaluation of its place finds it.
+struct Found<'a> {
+    kind: FlowCallKind,
+    server: Target,
+    tool: Target,
+    arguments: Val<'a>,
+    /// What decides where it goes.
+    choice: SourceSet,
+}
+
+/// Parts of a result that say how the call went.
+const STATUS: [&str; 3] = ["ok", "reason", "value_kind"];
+
+/// Levels of arguments that are listed part by part.
+const LEVELS: usize = 4;
+
+impl<'a> Walk<'a, '_> {
+    /// A call of the host. `arguments` are the expressions as they are written.
+    pub(super) fn host_call(
+        &mut self,
+        expr: Ref<'a>,
+        function: HostFunction,
+        arguments: &'a [Ref<'a>],
+    ) -> Val<'a> {
+        let values = self.values(arguments);
+        match function {
+            HostFunction::ToolCall => {
+                let found = self.tool_call(&values);
+                self.tagged_site(expr.span, found)
+            }
+            HostFunction::ToolCallValue => {
+                let found = self.tool_call(&values);
+                let (data, _) = self.site(expr.span, found);
+                self.new_node(Node::opaque(data, Callables::DATA))
+            }
+            HostFunction::Tool => {
+                let tool = values.first().map_or(Target::Any, |name| self.target(name));
+                let arguments = self.merged_or_only(values.get(1..).unwrap_or_default());
+                let server = Target::Only("tool".into());
+                let choice = SourceSet::EMPTY;
+                let found = Found { kind: FlowCallKind::Granted, server, tool, arguments, choice };
+                let (data, _) = self.site(expr.span, found);
+                self.new_node(Node::opaque(data, Callables::DATA))
+            }
+            HostFunction::Ask(form) => {
+                let found = self.server_call(form, &values);
+                self.tagged_site(expr.span, found)
+            }
+            HostFunction::Servers | HostFunction::Discover(_) => {
+                let catalog = self.source(FlowSource::Catalog);
+                let all = self.merged(&values, catalog);
+                // `source` and `doc` may show names that the session defined.
+                self.new_node(Node::opaque(all.deep, Callables::DATA))
+            }
+            HostFunction::Now => {
+                let clock = self.source(FlowSource::Clock);
+                self.scalar(clock)
+            }
+            // The calls that are left say how many were made. The name of a stored result may be made up.
+            HostFunction::Budget | HostFunction::Look(_) => {
+                let all = self.merged(&values, ANYTHING);
+                self.new_node(Node::opaque(all.deep, Callables::DATA))
+            }
+        }
+    }
+
+    fn merged_or_only(&mut self, values: &[Val<'a>]) -> Val<'a> {
+        match values {
+            [only] => only,
+            [] => self.nil(),
+            more => self.merged(more, SourceSet::EMPTY),
+        }
+    }
+
+    fn target(&self, value: Val<'a>) -> Target {
+        match value.text {
+            Text::Never => Target::Never,
+            Text::Row(row) => self.constant_text(row).map_or(Target::Any, |text| Target::Only(text.into())),
+            Text::Other => Target::Any,
+        }
+    }
+
+    /// A part of a call's map.
+    fn part(&mut self, map: Val<'a>, name: &str) -> Val<'a> {
+        let key = self.key(name);
+        self.get(map, key)
+    }
+
+    /// The call that `tool/call` and `tool/call!` make: a map, the same as keywords and values, or a symbol and the
+    /// arguments.
+    fn tool_call(&mut self, values: &[Val<'a>]) -> Found<'a> {
+        let kind = FlowCallKind::Tool;
+        let symbol = match values.first().map(|first| first.text) {
+            Some(Text::Row(row)) if values.len() <= 2 => self.constant_text(row).map(split_qualified),
+            _ => None,
+        };
+        if let Some((Some(server), tool)) = symbol {
+            let arguments = self.merged_or_only(&values[1..]);
+            let (server, tool) = (Target::Only(server.into()), Target::Only(tool.into()));
+            return Found { kind, server, tool, arguments, choice: SourceSet::EMPTY };
+        }
+        let map = match values {
+            [map] => *map,
+            pairs if pairs.len().is_multiple_of(2) => {
+                pairs.chunks_exact(2).fold(self.empty_map(), |map, pair| {
+                    let key = match pair[0].text {
+                        Text::Row(row) => self.key_of(row),
+                        _ => None,
+                    };
+                    match key {
+                        Some(key) => self.with_field(map, key, pair[1]),
+                        None => self.with_unknown_entry(map, pair[0], pair[1]),
+                    }
+                })
+            }
+            more => self.merged(more, SourceSet::EMPTY),
+        };
+        let [server, tool, arguments] = ["server", "tool", "args"].map(|name| self.part(map, name));
+        let choice = server.deep.union(tool.deep).union(map.own);
+        Found { kind, server: self.target(server), tool: self.target(tool), arguments, choice }
+    }
+
+    fn empty_map(&self) -> Val<'a> {
+        self.new_node(Node::with_parts(LITERAL, &[], None))
+    }
+
+    /// A request for resources or prompts.
+    fn server_call(&mut self, form: ServerForm, values: &[Val<'a>]) -> Found<'a> {
+        let map = self.merged_or_only(values);
+        let server = self.part(map, "server");
+        let (kind, tool) = match form {
+            ServerForm::ReadResource => (FlowCallKind::Resource, "resources/read"),
+            ServerForm::GetPrompt => (FlowCallKind::Prompt, "prompts/get"),
+            ServerForm::ListResources => (FlowCallKind::List, "resources/list"),
+            ServerForm::ListTemplates => (FlowCallKind::List, "resources/templates/list"),
+            ServerForm::ListPrompts => (FlowCallKind::List, "prompts/list"),
+        };
+        let choice = server.deep.union(map.own);
+        let tool = Target::Only(tool.into());
+        Found { kind, server: self.target(server), tool, arguments: map, choice }
+    }
+
+    /// A call of a tool that a value names.
+    pub(super) fn computed_site(
+        &mut self,
+        span: Span,
+        kind: FlowCallKind,
+        name: Option<String>,
+        all: Val<'a>,
+    ) -> Val<'a> {
+        let tool = name.map_or(Target::Any, |name| Target::Only(name.into()));
+        let found = Found { kind, server: Target::Any, tool, arguments: all, choice: all.deep };
+        let (data, status) = self.site(span, found);
+        self.new_node(Node::opaque(data.union(status), Callables::DATA))
+    }
+
+    /// A call with a tagged result.
+    fn tagged_site(&mut self, span: Span, found: Found<'a>) -> Val<'a> {
+        let (data, status) = self.site(span, found);
+        let value = self.new_node(Node::opaque(data, Callables::DATA));
+        let status = self.scalar(status);
+        let mut result = self.new_node(Node::with_parts(status.own, &[], None));
+        for name in STATUS {
+            if let Some(key) = self.key(name) {
+                result = self.with_field(result, key, status);
+            }
+        }
+        for name in
+            ["value", "message", "content", "structured_content", "spill", "preview", "bytes", "lines"]
+        {
+            if let Some(key) = self.key(name) {
+                result = self.with_field(result, key, value);
+            }
+        }
+        result
+    }
+
+    /// Notes a call; the sources of its data and of its status.
+    fn site(&mut self, span: Span, found: Found<'a>) -> (SourceSet, SourceSet) {
+        let Found { kind, server, tool, arguments, choice } = found;
+        let control = self.control.union(self.all_exits()).union(choice.minus(LITERAL));
+        let known = self.sites.iter().position(|site| site.span == span && site.kind == kind);
+        let number = known.unwrap_or_else(|| {
+            let (server, tool) = (Target::Never, Target::Never);
+            self.sites.push(Site { span, kind, server, tool, arguments: &NEVER, control: SourceSet::EMPTY });
+            self.sites.len() - 1
+        });
+        let joined = self.join(self.sites[number].arguments, arguments);
+        let site = &mut self.sites[number];
+        site.arguments = joined;
+        site.control = site.control.union(control);
+        site.server.join(server);
+        site.tool.join(tool);
+        let passed = joined.deep.union(site.control).minus(LITERAL);
+        let data = self.source(FlowSource::Result(number));
+        let status = self.source(FlowSource::Status(number));
+        (data.union(status).union(passed), status)
+    }
+
+    /// The plan, when nothing changes any more.
+    pub(super) fn plan(self, source: &str) -> FlowPlan {
+        if self.failed {
+            return FlowPlan::unknown();
+        }
+        let mut order: Vec<usize> = (0..self.sites.len()).collect();
+        order.sort_by_key(|number| (self.sites[*number].span.start, self.sites[*number].span.end));
+        let mut places = vec![0; order.len()];
+        for (place, number) in order.iter().enumerate() {
+            places[*number] = place;
+        }
+        let calls = order.iter().map(|number| self.planned(&self.sites[*number], source)).collect();
+        let sources = self.sources.iter().map(|source| match source {
+            FlowSource::Result(number) => FlowSource::Result(places[*number]),
+            FlowSource::Status(number) => FlowSource::Status(places[*number]),
+            other => other.clone(),
+        });
+        let definitions = self
+            .definitions
+            .iter()
+            .map(|row| (self.global_name(*row).into_boxed_str(), self.global_sources(*row)));
+        FlowPlan {
+            sources: sources.collect(),
+            calls,
+            prints: self.prints,
+            result: self.result(),
+            definitions: definitions.collect(),
+            is_unknown: false,
+        }
+    }
+
+    fn planned(&self, site: &Site<'a>, source: &str) -> FlowCall {
+        let Position { line, column } = Location::resolve(source, site.span).start;
+        let mut arguments = Vec::new();
+        let is_request =
+            !matches!(site.kind, FlowCallKind::Tool | FlowCallKind::Granted | FlowCallKind::Function);
+        self.list_arguments(site.arguments, SourceSet::EMPTY, &mut Vec::new(), &mut arguments);
+        arguments
+            .retain(|argument| !(is_request && argument.path.first().is_some_and(|key| &**key == "server")));
+        FlowCall {
+            kind: site.kind,
+            server: site.server.name(),
+            tool: site.tool.name(),
+            line,
+            column,
+            control: site.control,
+            arguments,
+        }
+    }
+
+    fn list_arguments(
+        &self,
+        value: Val<'a>,
+        above: SourceSet,
+        path: &mut Vec<Box<str>>,
+        out: &mut Vec<FlowArgument>,
+    ) {
+        let own = above.union(value.own);
+        let has_names = value.fields.iter().any(|(key, _)| self.key_text(*key).is_some());
+        if !has_names || path.len() >= LEVELS {
+            // A list, a text, or what is not known. Of all arguments it is any.
+            let is_whole = path.is_empty();
+            let sources = above.union(value.deep);
+            if is_whole && value.rest().is_none() && value.fields.is_empty() {
+                return;
+            }
+            let mut path = path.clone();
+            if is_whole {
+                path.push("".into());
+            }
+            out.push(FlowArgument { path, sources });
+            return;
+        }
+        let mut named: Vec<(&str, Val<'a>)> = Vec::new();
+        let mut other: Option<SourceSet> = value.rest().map(|rest| rest.deep.union(own));
+        for (key, part) in value.fields {
+            match self.key_text(*key) {
+                Some(name) => named.push((name, part)),
+                None => other = Some(other.unwrap_or(own).union(part.deep)),
+            }
+        }
+        named.sort_by_key(|(name, _): &(&str, Val<'a>)| *name);
+        for (name, part) in named {
+            path.push(name.into());
+            self.list_arguments(part, own, path, out);
+            path.pop();
+        }
+        if let Some(sources) = other {
+            path.push("".into());
+            out.push(FlowArgument { path: path.clone(), sources });
+            path.pop();
+        }
+    }
+}

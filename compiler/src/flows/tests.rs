@@ -1,0 +1,219 @@
+use super::*;
+use crate::{CompileOptions, Externals, SessionName, compile};
+
+fn planned_in(source: &str, externals: &Externals<'_>) -> FlowPlan {
+    let options = CompileOptions { flows: true, ..CompileOptions::default() };
+    let compiled = compile(source, externals, &options).expect(source);
+    (*compiled.flows.expect("a plan")).clone()
+}
+
+fn planned(source: &str) -> FlowPlan {
+    planned_in(source, &Externals::default())
+}
+
+/// Sources without what every value has, in alphabetical order and without lines.
+fn shown(plan: &FlowPlan, sources: SourceSet) -> String {
+    let mut names: Vec<String> = plan.names(sources);
+    names.retain(|name| name != "the program's text");
+    for name in &mut names {
+        if let Some((before, _)) = name.split_once(" (line") {
+            *name = before.to_owned();
+        }
+    }
+    names.sort();
+    names.dedup();
+    names.join(" ")
+}
+
+/// What may reach an argument of the call of `t/sink`, without what decides whether it is called; then that.
+fn sink(source: &str) -> String {
+    let plan = planned(source);
+    let call = plan.calls.iter().find(|call| call.tool.as_deref() == Some("sink")).expect(source);
+    let arguments = call
+        .arguments
+        .iter()
+        .map(|argument| format!("{}={}", argument.pointer(), shown(&plan, argument.sources)));
+    let control = shown(&plan, call.control);
+    arguments.chain((!control.is_empty()).then(|| format!("if {control}"))).collect::<Vec<_>>().join("; ")
+}
+
+/// Checks programs around a call of `t/sink`.
+fn check(cases: &[(&str, &str)]) {
+    let wrong = cases.iter().filter_map(|(text, expected)| {
+        let found = sink(&around(text));
+        (found != *expected).then(|| format!("{text}\n  expected {expected}\n  found    {found}\n"))
+    });
+    let wrong: String = wrong.collect();
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// The program around a call: `a` and `b` are values of two tools, `ra` the tagged result of the first.
+fn around(text: &str) -> String {
+    format!(
+        "(let [ra (tool/call {{:server \"m\" :tool \"a\"}}) a (:value ra) b (tool/call! {{:server \"m\" :tool \"b\"}})
+               sink (fn [x] (tool/call {{:server \"t\" :tool \"sink\" :args {{:x x}}}}))] {text})"
+    )
+}
+
+#[test]
+fn arguments_name_what_may_reach_them() {
+    let cases = [
+        ("(sink 1)", "/x="),
+        ("(sink a)", "/x=m/a status of m/a"),
+        ("(sink (:ok ra))", "/x=status of m/a"),
+        ("(sink (:value-kind ra))", "/x=status of m/a"),
+        ("(sink (:message ra))", "/x=m/a status of m/a"),
+        ("(sink (str \"x\" (:name b)))", "/x=m/b status of m/b"),
+        ("(sink data/to)", "/x=data/to"),
+        // Parts of maps.
+        ("(sink (:k {:k 1 :l b}))", "/x="),
+        ("(sink (get {\"k\" 1 :l b} :l))", "/x=m/b status of m/b"),
+        ("(sink (get-in {:k {:l 1 :m b}} [:k :l]))", "/x="),
+        ("(sink (:k (assoc {:l b} :k 1)))", "/x="),
+        ("(sink (:k (select-keys {:l b :k 1} [:k])))", "/x="),
+        ("(sink (:k (merge {:l b} {:k 1})))", "/x="),
+        ("(sink (:k (update {:l b :k 1} :k inc)))", "/x="),
+        ("(let [{:keys [k]} {:l b :k 1}] (sink k))", "/x="),
+        ("(let [[k l] [1 b]] (sink k))", "/x="),
+        ("(let [[k l] [1 b]] (sink l))", "/x=m/b status of m/b"),
+        ("(sink {:k 1 :l b})", "/x/k=; /x/l=m/b status of m/b"),
+        ("(sink {(:k b) 1})", "/x=m/b status of m/b"),
+        ("(sink {:k-l b})", "/x/k_l=m/b status of m/b"),
+        // Functions of a whole value.
+        ("(sink (count [b b]))", "/x="),
+        ("(sink (count b))", "/x=m/b status of m/b"),
+        ("(sink (count #{1 b}))", "/x=m/b status of m/b"),
+        ("(sink (= {:k b} {:k 1}))", "/x=m/b status of m/b"),
+        ("(sink (pr-str {:k {:l b}}))", "/x=m/b status of m/b"),
+        ("(sink (first (sort [b 1])))", "/x=m/b status of m/b"),
+        // Functions with callbacks.
+        ("(sink (map :id b))", "/x=m/b status of m/b"),
+        ("(sink (map inc [1 2]))", "/x="),
+        ("(sink (reduce + 0 b))", "/x=m/b status of m/b"),
+        ("(sink ((memoize (fn [x] b)) 1))", "/x=m/b status of m/b"),
+        ("(sink ((partial str b) 1))", "/x=m/b status of m/b"),
+        ("(sink ((comp inc (fn [x] b)) 1))", "/x=m/b status of m/b"),
+        ("(sink ((constantly b) 1))", "/x=m/b status of m/b"),
+        ("(sink (for [x [1 2] :when (< x b)] x))", "/x=m/b status of m/b"),
+        ("(sink (loop [i 0 acc []] (if (< i b) (recur (inc i) (conj acc 1)) acc)))", "/x=m/b status of m/b"),
+        ("(sink (take 3 (iterate (fn [x] (+ x b)) 1)))", "/x=m/b status of m/b"),
+        ("(sink (apply + [1 b]))", "/x=m/b status of m/b"),
+        ("(sink (into {} [[:k b]]))", "/x=m/b status of m/b"),
+        ("(sink (if b 1 2))", "/x=m/b status of m/b"),
+        ("(sink (case b 1 2 3))", "/x=m/b status of m/b"),
+        ("(sink (and b 1))", "/x=m/b status of m/b"),
+        ("(sink (if (:ok ra) 1 2))", "/x=status of m/a"),
+        ("(def g b) (sink g)", "/x=m/b status of m/b"),
+        (
+            "(sink (tool/call! {:server \"m\" :tool \"c\" :args {:q b}}))",
+            "/x=m/b m/c status of m/b status of m/c",
+        ),
+        ("(sink (json/parse-string (json/generate-string {:k b})))", "/x=m/b status of m/b"),
+        ("(sink (budget/remaining))", "/x=anything"),
+        ("(letfn [(f [x] (if (< x 1) b (g x))) (g [x] (f (dec x)))] (sink (f 3)))", "/x=m/b status of m/b"),
+    ];
+    check(&cases);
+}
+
+#[test]
+fn what_decides_about_a_call_counts() {
+    let cases = [
+        ("(if (:n b) (sink 1) 2)", "/x=; if m/b status of m/b"),
+        ("(if (:ok ra) (sink 1) 2)", "/x=; if status of m/a"),
+        ("(if (:ok ra) 2 (if (:n a) 1 (sink 1)))", "/x=; if m/a status of m/a"),
+        ("(doseq [x b] (sink 1))", "/x=; if m/b status of m/b"),
+        ("(doseq [x [1 2]] (sink x))", "/x="),
+        ("(run! sink b)", "/x=m/b status of m/b; if m/b status of m/b"),
+        ("(pmap (fn [x] (sink (:k x))) b)", "/x=m/b status of m/b; if m/b status of m/b"),
+        ("(do (when (:n b) (return 1)) (sink 1))", "/x=; if m/b status of m/b"),
+        ("(do (sink 1) (when (:n b) (return 1)))", "/x="),
+        (
+            "(loop [i 0] (sink i) (when (< i b) (recur (inc i))))",
+            "/x=m/b status of m/b; if m/b status of m/b",
+        ),
+        ("((if (:n b) sink inc) 1)", "/x=; if m/b status of m/b"),
+        ("(and (:n b) (sink 1))", "/x=; if m/b status of m/b"),
+        ("(some (fn [x] (sink 1) x) [1 b])", "/x=; if m/b status of m/b"),
+        ("((:f {:f sink :g b}) 1)", "/x="),
+        ("(let [f (if (:ok ra) sink nil)] (f 1))", "/x=; if status of m/a"),
+    ];
+    check(&cases);
+}
+
+#[test]
+fn a_call_that_is_computed_may_be_any() {
+    let plan = planned(
+        "(let [s (tool/call! {:server \"m\" :tool \"a\"})]
+           (tool/call {:server (:s s) :tool \"x\" :args {:y 1}})
+           (tool/call (:call s))
+           (map tool/call [{:server \"q\" :tool \"r\"}])
+           (tool/call 'w/z {:v 1})
+           (let [server \"k\"] (tool/call {:server server :tool \"l\"}))
+           (tool/call :server \"u\" :tool \"v\" :args {:w s}))",
+    );
+    let calls: Vec<(String, String)> =
+        plan.calls.iter().map(|call| (call.name(), shown(&plan, call.control))).collect();
+    let by = "m/a status of m/a";
+    let expected = [
+        ("m/a", ""),
+        ("(any server)/x", by),
+        ("(any server)/(any tool)", by),
+        // Its callback may get what it gave before.
+        ("(any server)/(any tool)", "(any server)/(any tool) status of (any server)/(any tool)"),
+        ("w/z", ""),
+        ("k/l", ""),
+        ("u/v", ""),
+    ];
+    assert_eq!(calls, expected.map(|(name, control)| (name.to_owned(), control.to_owned())));
+    let last = plan.calls.last().expect("a call");
+    assert_eq!(last.arguments.iter().map(FlowArgument::pointer).collect::<Vec<_>>(), ["/w"]);
+}
+
+#[test]
+fn what_is_not_known_is_anything() {
+    let session = [
+        SessionName { name: "f", arity: Some(crate::CallArity { min: 1, max: Some(1) }) },
+        SessionName { name: "v", arity: None },
+    ];
+    let externals = Externals { session: &session, ..Externals::default() };
+    let text = "(let [a (f v)] (tool/call {:server \"t\" :tool \"sink\" :args {:x a :y v}}))";
+    let plan = planned_in(text, &externals);
+    let call = plan.calls.iter().find(|call| call.tool.as_deref() == Some("sink")).expect(text);
+    let shown: Vec<_> = call.arguments.iter().map(|argument| shown(&plan, argument.sources)).collect();
+    assert_eq!(shown, ["anything f f of the session status of f v of the session", "v of the session"]);
+    assert_eq!(plan.calls[0].kind, FlowCallKind::Function);
+}
+
+#[test]
+fn results_and_prints_and_names_are_planned() {
+    let plan = planned(
+        "(def n (:k (tool/call! {:server \"m\" :tool \"a\"})))
+         (map println [data/x])
+         (when data/y (return 1))
+         (fail n)",
+    );
+    assert_eq!(shown(&plan, plan.prints), "data/x");
+    assert_eq!(shown(&plan, plan.result), "data/y m/a status of m/a");
+    let names: Vec<_> =
+        plan.definitions.iter().map(|(name, sources)| (&**name, shown(&plan, *sources))).collect();
+    assert_eq!(names, [("n", "m/a status of m/a".to_owned())]);
+}
+
+#[test]
+fn a_program_that_is_too_large_is_unknown() {
+    let calls = "(tool/call {:server \"m\" :tool \"a\"}) ".repeat(200);
+    assert!(planned(&calls).is_unknown);
+    let functions = "(fn [x] x) ".repeat(200);
+    assert!(planned(&functions).is_unknown);
+}
+
+#[test]
+fn the_picture_shows_every_flow() {
+    let plan = planned(
+        "(tool/call {:server \"s\" :tool \"b\" :args {:x (tool/call! {:server \"m\" :tool \"a\"})}})",
+    );
+    let picture = plan.mermaid();
+    for line in ["c1[\"m/a (line 1)\"]", "c1 -->|\"/x\"| c0", "c0 -->|\"\"| end_"] {
+        assert!(picture.contains(line), "{picture}");
+    }
+}

@@ -1,0 +1,514 @@
+//! The state of the analysis, and what it says of each kind of expression.
+
+use super::node::{Key, NEVER, Node, Text, Val, join, marked};
+use super::plan::FlowSource;
+use super::set::{Callables, SourceSet};
+use super::sites::Site;
+use crate::ir::tables::Tables;
+use crate::ir::{Callee, Expr, Function, Kind, Loop, Ref, Test, TestKind};
+use crate::meter::{List, Meter};
+use bumpalo::Bump;
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+use std::ptr::from_ref;
+
+/// Anything: the analysis does not know.
+pub(super) const ANYTHING: SourceSet = SourceSet::only(0);
+/// The text of the program.
+pub(super) const LITERAL: SourceSet = SourceSet::only(1);
+
+/// Expressions that are looked at for each byte of text.
+const STEPS_PER_BYTE: usize = 40;
+
+/// Keys below are of maps, and others are indexes of lists.
+pub(super) const FIRST_INDEX: Key = 0x8000;
+
+/// Items of a list that are told apart.
+pub(super) const MOST_ITEMS: usize = 16;
+
+/// Names by number.
+type Numbers<K, V> = HashMap<K, V, RandomState>;
+
+/// What is known of a function.
+pub(super) struct FunctionCell<'a> {
+    pub(super) function: &'a Function<'a>,
+    pub(super) captures: Vec<Val<'a>>,
+    /// The parameters of each arity, one after another.
+    pub(super) parameters: Vec<Val<'a>>,
+    /// Arities that are called.
+    pub(super) called: u64,
+    pub(super) result: Val<'a>,
+    /// What decides whether it is called.
+    pub(super) control: SourceSet,
+    /// What decides whether it calls itself again by `recur`.
+    pub(super) again: SourceSet,
+    /// It is to be looked at again.
+    pub(super) is_dirty: bool,
+    pub(super) is_active: bool,
+    /// It was called while it was looked at.
+    pub(super) is_recursive: bool,
+}
+
+/// What is known of a loop.
+pub(super) struct LoopCell<'a> {
+    pub(super) variables: Vec<Val<'a>>,
+    /// What decides whether it goes on.
+    pub(super) control: SourceSet,
+    pub(super) grew: bool,
+}
+
+/// What `recur` continues.
+#[derive(Clone, Copy)]
+pub(super) enum Target {
+    Nothing,
+    /// An arity of the current function, by the first of its parameters.
+    Function {
+        first: usize,
+    },
+    Loop {
+        cell: usize,
+        slot: u8,
+    },
+}
+
+/// The state of the analysis.
+pub(super) struct Walk<'a, 'x> {
+    pub(super) arena: &'a Bump,
+    meter: &'x Meter<'a>,
+    pub(super) tables: &'x Tables<'x>,
+    is_session: &'x dyn Fn(&str) -> bool,
+    steps: usize,
+    pub(super) sources: Vec<FlowSource>,
+    pub(super) functions: Vec<FunctionCell<'a>>,
+    numbers: Numbers<*const Function<'a>, usize>,
+    globals: Vec<Option<Val<'a>>>,
+    pub(super) loops: Vec<LoopCell<'a>>,
+    pub(super) loop_numbers: Numbers<*const Loop<'a>, usize>,
+    /// What decides whether an iteration goes on, by its collection.
+    pub(super) whiles: Numbers<*const Expr<'a>, SourceSet>,
+    pub(super) sites: Vec<Site<'a>>,
+    pub(super) keys: Vec<Box<str>>,
+    pub(super) rows: Vec<Option<Option<Key>>>,
+    pub(super) constants: Vec<Option<Val<'a>>>,
+    slots: Vec<Val<'a>>,
+    base: usize,
+    /// What decides whether the current expression is evaluated.
+    pub(super) control: SourceSet,
+    /// What decided that the program has not ended before.
+    exits: SourceSet,
+    exits_of_functions: SourceSet,
+    pub(super) current: Option<usize>,
+    pub(super) target: Target,
+    /// The items of each `for` around the expression.
+    pub(super) collected: Vec<(Val<'a>, SourceSet)>,
+    pub(super) prints: SourceSet,
+    result: SourceSet,
+    pub(super) definitions: Vec<u16>,
+    pub(super) changed: bool,
+    /// The program is too large.
+    pub(super) failed: bool,
+    pub(super) nesting: usize,
+}
+
+impl<'a, 'x> Walk<'a, 'x> {
+    pub(super) fn new(
+        meter: &'x Meter<'a>,
+        source: &str,
+        tables: &'x Tables<'x>,
+        is_session: &'x dyn Fn(&str) -> bool,
+    ) -> Walk<'a, 'x> {
+        Walk {
+            arena: meter.arena(),
+            meter,
+            tables,
+            is_session,
+            steps: (source.len() + 200) * STEPS_PER_BYTE,
+            sources: vec![FlowSource::Anything, FlowSource::Literal],
+            functions: Vec::new(),
+            numbers: Numbers::default(),
+            globals: vec![None; tables.globals.len()],
+            loops: Vec::new(),
+            loop_numbers: Numbers::default(),
+            whiles: Numbers::default(),
+            sites: Vec::new(),
+            keys: Vec::new(),
+            rows: vec![None; tables.constants.len()],
+            constants: vec![None; tables.constants.len()],
+            slots: Vec::new(),
+            base: 0,
+            control: SourceSet::EMPTY,
+            exits: SourceSet::EMPTY,
+            exits_of_functions: SourceSet::EMPTY,
+            current: None,
+            target: Target::Nothing,
+            collected: Vec::new(),
+            prints: SourceSet::EMPTY,
+            result: SourceSet::EMPTY,
+            definitions: Vec::new(),
+            changed: false,
+            failed: false,
+            nesting: 0,
+        }
+    }
+
+    /// Looks at the program and the functions that are called once. True when something has changed.
+    pub(super) fn round(&mut self, main: &'a Function<'a>) -> bool {
+        self.changed = false;
+        self.exits = SourceSet::EMPTY;
+        for arity in main.arities {
+            let value = self.value(arity.body);
+            self.result = self.result.union(value.deep);
+        }
+        let mut number = 0;
+        while number < self.functions.len() {
+            self.look_at(number);
+            number += 1;
+        }
+        self.changed && !self.failed
+    }
+
+    pub(super) fn all_exits(&self) -> SourceSet {
+        self.exits.union(self.exits_of_functions)
+    }
+
+    pub(super) fn result(&self) -> SourceSet {
+        self.result
+    }
+
+    pub(super) fn new_node(&self, node: Node<'a>) -> Val<'a> {
+        self.arena.alloc(node)
+    }
+
+    pub(super) fn scalar(&self, sources: SourceSet) -> Val<'a> {
+        self.new_node(Node::scalar(sources))
+    }
+
+    pub(super) fn nil(&self) -> Val<'a> {
+        self.new_node(Node { is_list: true, ..Node::scalar(LITERAL) })
+    }
+
+    pub(super) fn join(&self, a: Val<'a>, b: Val<'a>) -> Val<'a> {
+        join(self.arena, a, b)
+    }
+
+    pub(super) fn marked(&self, value: Val<'a>, sources: SourceSet) -> Val<'a> {
+        marked(self.arena, value, sources)
+    }
+
+    /// A list of items like this one.
+    pub(super) fn list(&self, own: SourceSet, item: Option<Val<'a>>) -> Val<'a> {
+        self.new_node(Node { is_list: true, ..Node::with_parts(own, &[], item) })
+    }
+
+    /// The number of a source.
+    pub(super) fn source(&mut self, source: FlowSource) -> SourceSet {
+        let number = self.sources.iter().position(|known| *known == source).unwrap_or_else(|| {
+            self.sources.push(source);
+            self.sources.len() - 1
+        });
+        match u8::try_from(number) {
+            Ok(number) => SourceSet::only(number),
+            Err(_) => {
+                self.failed = true;
+                ANYTHING
+            }
+        }
+    }
+
+    /// What an expression may depend on.
+    pub(super) fn value(&mut self, expr: Ref<'a>) -> Val<'a> {
+        if self.steps == 0 || self.meter.step().is_err() {
+            self.failed = true;
+        }
+        if self.failed {
+            return &NEVER;
+        }
+        self.steps -= 1;
+        self.nesting += 1;
+        let value = self.value_of(expr);
+        self.nesting -= 1;
+        value
+    }
+
+    fn value_of(&mut self, expr: Ref<'a>) -> Val<'a> {
+        match &expr.kind {
+            Kind::Literal(literal) => self.literal(*literal),
+            Kind::Local(read) => self.slot(read.slot),
+            Kind::Capture(index) => self.capture(*index),
+            Kind::SelfRef => self.closure(self.current),
+            Kind::Global(row) | Kind::GlobalOrNil(row) => self.global(*row),
+            Kind::Call(callee, arguments) => self.call(expr, callee, arguments),
+            Kind::GetKey(row, target) => {
+                let target = self.value(target);
+                let key = self.key_of(*row);
+                self.get(target, key)
+            }
+            Kind::Arithmetic(_, items) | Kind::Set(items) => self.mixture(items),
+            Kind::AddSmall(target, ..) => {
+                let deep = self.value(target).deep;
+                self.scalar(deep.union(LITERAL))
+            }
+            Kind::Test(test) => {
+                let sources = self.test(test);
+                self.scalar(sources.union(LITERAL))
+            }
+            Kind::Vector(items) => self.vector(items),
+            Kind::Map(items) => self.map(items),
+            Kind::Closure(function, captures) => self.make_closure(function, captures),
+            Kind::Do(items) => items.iter().fold(&NEVER, |_, item| self.value(item)),
+            Kind::Let(bindings, body) => {
+                for binding in *bindings {
+                    let value = self.value(binding.value);
+                    self.set_slot(binding.slot, value);
+                }
+                self.value(body)
+            }
+            Kind::Cond(cond) => self.cond(cond),
+            Kind::Case(case) => self.case(case),
+            Kind::Logic(logic) => self.logic(logic),
+            Kind::SomeChain(chain) => self.some_chain(chain),
+            Kind::Loop(it) => self.loop_(it),
+            Kind::Recur(arguments) => self.recur(arguments),
+            Kind::Each(each) => self.each(each),
+            Kind::Collect(level) => self.collect(level),
+            Kind::Emit(value) => self.emit(value),
+            Kind::Def { global, value, .. } | Kind::DefOnce { global, value, .. } => {
+                self.define(*global, value)
+            }
+            Kind::Exit(_, value) => self.exit(value),
+        }
+    }
+
+    fn exit(&mut self, value: Ref<'a>) -> Val<'a> {
+        let value = self.value(value);
+        self.result = self.result.union(value.deep).union(self.control);
+        let exits = match self.current {
+            None => &mut self.exits,
+            Some(_) => &mut self.exits_of_functions,
+        };
+        if !self.control.is_within(*exits) {
+            *exits = exits.union(self.control);
+            self.changed |= self.current.is_some();
+        }
+        &NEVER
+    }
+
+    pub(super) fn slot(&self, slot: u8) -> Val<'a> {
+        self.slots.get(self.base + usize::from(slot)).copied().unwrap_or(&NEVER)
+    }
+
+    pub(super) fn set_slot(&mut self, slot: u8, value: Val<'a>) {
+        let at = self.base + usize::from(slot);
+        if at >= self.slots.len() {
+            self.slots.resize(at + 1, &NEVER);
+        }
+        self.slots[at] = value;
+    }
+
+    /// Evaluates with locals of its own.
+    pub(super) fn in_frame<T>(&mut self, evaluate: impl FnOnce(&mut Self) -> T) -> T {
+        let (base, length) = (self.base, self.slots.len());
+        self.base = length;
+        let value = evaluate(self);
+        self.slots.truncate(length);
+        self.base = base;
+        value
+    }
+
+    /// Evaluates what happens only if these sources say so.
+    pub(super) fn under<T>(&mut self, sources: SourceSet, evaluate: impl FnOnce(&mut Self) -> T) -> T {
+        let control = self.control;
+        self.control = control.union(sources.minus(LITERAL));
+        let value = evaluate(self);
+        self.control = control;
+        value
+    }
+
+    fn capture(&self, index: u16) -> Val<'a> {
+        let current = self.current.and_then(|number| self.functions.get(number));
+        current.and_then(|cell| cell.captures.get(usize::from(index))).copied().unwrap_or(&NEVER)
+    }
+
+    /// What a test depends on.
+    pub(super) fn test(&mut self, test: &Test<'a>) -> SourceSet {
+        let sources = match test.kind {
+            TestKind::Truthy(a) | TestKind::NotNil(a) => self.value(a).own,
+            TestKind::Compare { a, b, .. } => self.value(a).deep.union(self.value(b).deep),
+        };
+        sources.minus(LITERAL)
+    }
+
+    /// A value that depends on all of several others, and has none of their parts.
+    fn mixture(&mut self, items: &[Ref<'a>]) -> Val<'a> {
+        let mut node = Node::opaque(LITERAL, Callables::DATA);
+        for item in items {
+            let value = self.value(item);
+            node = Node::opaque(node.deep.union(value.deep), node.deep_calls.union(value.deep_calls));
+        }
+        self.new_node(node)
+    }
+
+    fn vector(&mut self, items: &[Ref<'a>]) -> Val<'a> {
+        let mut fields = List::with_capacity_in(items.len(), self.arena);
+        let mut rest: Option<Val<'a>> = None;
+        for (index, item) in items.iter().enumerate() {
+            let value = self.value(item);
+            match items.len() <= MOST_ITEMS {
+                true => fields.push((FIRST_INDEX + index as Key, value)),
+                false => rest = Some(rest.map_or(value, |rest| self.join(rest, value))),
+            }
+        }
+        let node = Node::with_parts(SourceSet::EMPTY, fields.into_bump_slice(), rest);
+        self.new_node(Node { is_list: true, ..node })
+    }
+
+    fn map(&mut self, items: &[Ref<'a>]) -> Val<'a> {
+        let mut map = self.new_node(Node::with_parts(LITERAL, &[], None));
+        for pair in items.chunks_exact(2) {
+            let value = self.value(pair[1]);
+            map = match &pair[0].kind {
+                Kind::Literal(literal) => self.with_entry(map, *literal, value),
+                _ => {
+                    let key = self.value(pair[0]);
+                    self.with_unknown_entry(map, key, value)
+                }
+            };
+        }
+        map
+    }
+
+    /// A closure of a function.
+    pub(super) fn closure(&self, number: Option<usize>) -> Val<'a> {
+        let Some(number) = number else { return &NEVER };
+        let captures = &self.functions[number].captures;
+        let mut node = Node { is_list: false, text: Text::Other, ..NEVER };
+        node.own = LITERAL;
+        node.deep = captures.iter().fold(LITERAL, |deep, captured| deep.union(captured.deep));
+        let calls = Callables::function(number);
+        node.calls = calls;
+        node.deep_calls = captures.iter().fold(calls, |calls, captured| calls.union(captured.deep_calls));
+        self.new_node(node)
+    }
+
+    fn make_closure(&mut self, function: &'a Function<'a>, captures: &[Ref<'a>]) -> Val<'a> {
+        let known = self.numbers.get(&from_ref(function)).copied();
+        let number = known.unwrap_or_else(|| self.add_function(function, captures.len()));
+        if number >= Callables::MOST {
+            self.failed = true;
+            return &NEVER;
+        }
+        for (index, captured) in captures.iter().enumerate() {
+            let value = self.value(captured);
+            let value = self.marked(value, self.control);
+            let before = self.functions[number].captures[index];
+            if !before.covers(value) {
+                let joined = self.join(before, value);
+                let cell = &mut self.functions[number];
+                cell.captures[index] = joined;
+                cell.is_dirty = true;
+                self.changed = true;
+            }
+        }
+        self.closure(Some(number))
+    }
+
+    fn add_function(&mut self, function: &'a Function<'a>, captures: usize) -> usize {
+        let number = self.functions.len();
+        let parameters =
+            function.arities.iter().map(|arity| usize::from(arity.fixed) + usize::from(arity.variadic));
+        self.functions.push(FunctionCell {
+            function,
+            captures: vec![&NEVER; captures],
+            parameters: vec![&NEVER; parameters.sum()],
+            called: 0,
+            result: &NEVER,
+            control: SourceSet::EMPTY,
+            again: SourceSet::EMPTY,
+            is_dirty: true,
+            is_active: false,
+            is_recursive: false,
+        });
+        self.numbers.insert(from_ref(function), number);
+        number
+    }
+
+    /// The value of a global name.
+    pub(super) fn global(&mut self, row: u16) -> Val<'a> {
+        let tables: &'x Tables<'x> = self.tables;
+        let Some(global) = tables.globals.get(usize::from(row)) else { return &NEVER };
+        let text = |symbol: u32| tables.symbols.get(symbol as usize).map_or("?", |symbol| symbol.as_str());
+        let name = text(global.symbol);
+        let defined = self.globals.get(usize::from(row)).copied().flatten();
+        let outside = match global.namespace {
+            Some(namespace) => Some(FlowSource::Prelude(format!("{}/{name}", text(namespace)).into())),
+            None if (self.is_session)(name) => Some(FlowSource::Session(name.into())),
+            None => None,
+        };
+        let mut value = defined;
+        if let Some(outside) = outside {
+            let source = self.source(outside);
+            let outside = self.new_node(Node::opaque(source, Callables::UNKNOWN));
+            value = Some(value.map_or(outside, |value| self.join(value, outside)));
+        }
+        if let Some(builtin) = global.builtin {
+            let builtin = self.new_node(Node::opaque(LITERAL, super::apply::calls_of(builtin)));
+            value = Some(value.map_or(builtin, |value| self.join(value, builtin)));
+        }
+        value.unwrap_or(&NEVER)
+    }
+
+    /// The name of a global as it is shown.
+    pub(super) fn global_name(&self, row: u16) -> String {
+        let global = self.tables.globals.get(usize::from(row));
+        let text =
+            |symbol: u32| self.tables.symbols.get(symbol as usize).map_or("?", |symbol| symbol.as_str());
+        match global {
+            None => "?".to_owned(),
+            Some(global) => match global.namespace {
+                Some(namespace) => format!("{}/{}", text(namespace), text(global.symbol)),
+                None => text(global.symbol).to_owned(),
+            },
+        }
+    }
+
+    /// What may be the value of a global in the end.
+    pub(super) fn global_sources(&self, row: u16) -> SourceSet {
+        self.globals.get(usize::from(row)).copied().flatten().map_or(SourceSet::EMPTY, |value| value.deep)
+    }
+
+    fn define(&mut self, row: u16, value: Ref<'a>) -> Val<'a> {
+        let value = self.value(value);
+        let value = self.marked(value, self.control.union(self.all_exits()));
+        if let Some(cell) = self.globals.get(usize::from(row)).copied() {
+            let joined = cell.map_or(value, |before| self.join(before, value));
+            if cell.is_none_or(|before| !before.covers(value)) {
+                self.globals[usize::from(row)] = Some(joined);
+                self.look_again();
+            }
+            if !self.definitions.contains(&row) {
+                self.definitions.push(row);
+            }
+        }
+        self.scalar(LITERAL)
+    }
+
+    fn call(&mut self, expr: Ref<'a>, callee: &'a Callee<'a>, arguments: &'a [Ref<'a>]) -> Val<'a> {
+        match callee {
+            Callee::Builtin(builtin) => self.call_builtin(expr, *builtin, arguments),
+            Callee::Global(row) => {
+                let arguments = self.values(arguments);
+                let callee = self.global(*row);
+                self.apply(callee, &arguments, expr.span, Some(*row))
+            }
+            Callee::Value(callee) => {
+                let arguments = self.values(arguments);
+                let callee = self.value(callee);
+                self.apply(callee, &arguments, expr.span, None)
+            }
+        }
+    }
+
+    pub(super) fn values(&mut self, expressions: &[Ref<'a>]) -> Vec<Val<'a>> {
+        expressions.iter().map(|expr| self.value(expr)).collect()
+    }
+}
