@@ -555,7 +555,8 @@ pub fn visit(address: &str) -> (u16, Option<String>) {
     let url = url::Url::parse(address).unwrap();
     let mut stream = TcpStream::connect((url.host_str().unwrap(), url.port().unwrap())).unwrap();
     let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
-    let request = format!("GET {}{query} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n", url.path());
+    let (path, host, port) = (url.path(), url.host_str().unwrap(), url.port().unwrap());
+    let request = format!("GET {path}{query} HTTP/1.1\r\nhost: {host}:{port}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut reader = BufReader::new(stream);
     let mut lines = Vec::new();

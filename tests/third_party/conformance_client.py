@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import urllib.error
+import urllib.parse
 import urllib.request
 
 # How often a client may log in for one call.
@@ -52,6 +53,19 @@ programs = {
 }
 
 
+def issuer_of(server):
+    """The authorization server, which a configuration with a secret has to name. The suite says it only by the server."""
+    url = urllib.parse.urlsplit(server)
+    for path in (url.path, ""):
+        address = url._replace(path=f"/.well-known/oauth-protected-resource{path}").geturl()
+        try:
+            with urllib.request.urlopen(address) as answer:
+                return json.load(answer)["authorization_servers"][0]
+        except urllib.error.HTTPError:
+            continue
+    return f"{url.scheme}://{url.netloc}"
+
+
 def auth_of(context, folder):
     """The `auth` of the entry and its credentials, from what the suite says about the client."""
     credentials, auth = {}, {"scheme": "oauth"}
@@ -66,6 +80,8 @@ def auth_of(context, folder):
     if "private_key_pem" in context:
         client["key"] = secret("key", context["private_key_pem"])
     auth["client"] = client
+    if len(client) > 1:
+        auth["issuer"] = issuer_of(sys.argv[-1])
     if scenario.startswith("auth/client-credentials"):
         auth["grant"] = "client_credentials"
     if "idp_id_token" in context:

@@ -11,7 +11,7 @@
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime.
 //! - [`flags`]: flags that several commands share: limits, programs and contexts, environment variables.
 //! - `toolset`: the tools that `serve` offers. `reload`: configuration files that are edited while `serve`
-//!   runs. `stop`: signals, and an input that ends early.
+//!   runs. `stop`: signals, and an input that ends early. `holding`: defers signals while a login is renewed.
 
 pub mod approvals;
 pub mod background;
@@ -29,6 +29,7 @@ pub mod eval;
 pub mod exec;
 pub mod flags;
 mod help;
+mod holding;
 pub mod login;
 pub mod manual;
 pub mod pin;
@@ -49,6 +50,7 @@ use crate::console::{self, style};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use ptc_runtime::config::names;
 use ptc_runtime::memory;
+use ptc_runtime::oauth::settle_for_good;
 use ptc_runtime::prelude_store::takes_panics_for_damage;
 use ptc_runtime::process;
 use std::process::ExitCode;
@@ -216,6 +218,7 @@ fn run(cli: Cli) -> Result<Exit, Abort> {
     }));
     let level = flags::variables::given_or_read(cli.log_level, "log-level", flags::variables::word)?;
     logging::init(level.unwrap_or_default());
+    holding::install();
     names::conflicts().iter().for_each(|conflict| tracing::warn!("{conflict}"));
     match cli.command {
         Commands::Serve(args) => serve::command(*args),
@@ -267,6 +270,9 @@ pub fn on_runtime(command: impl Future<Output = Result<Exit, Abort>>) -> Result<
 /// How long blocked threads may take after the command has ended. Their results are not needed any more.
 const PATIENCE: Duration = Duration::from_millis(200);
 
+/// How long the renewal of a login may take at the end of a command: the time limit of its request, and the write.
+const SETTLING: Duration = Duration::from_secs(25);
+
 /// How long a thread for blocking work waits for more. Its memory is returned after it has ended.
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
@@ -276,7 +282,11 @@ fn finish(
     command: impl Future<Output = Result<Exit, Abort>>,
 ) -> Result<Exit, Abort> {
     let idle = runtime.spawn(memory::watch_idle(threads));
-    let ended = runtime.block_on(command);
+    let ended = runtime.block_on(async {
+        let ended = command.await;
+        settle_for_good(SETTLING).await;
+        ended
+    });
     idle.abort();
     runtime.shutdown_timeout(PATIENCE);
     ended

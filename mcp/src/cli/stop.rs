@@ -1,5 +1,7 @@
 //! Decides when `ptc serve` stops: on signals, or when its input ends before the server has started.
 
+use super::SETTLING;
+use ptc_runtime::oauth::settle_for_good;
 use ptc_runtime::tasks::{self, TaskOwner};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::time::Duration;
@@ -17,8 +19,8 @@ pub(super) const GRACE: Duration = Duration::from_secs(2);
 /// Signals that request an orderly end. A hangup is treated like an interrupt.
 const ASKING: [SignalKind; 3] = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
 
-/// Listens for signals. The first one requests an orderly end, the second one ends the process at once. The
-/// guardian then ends the servers.
+/// Listens for signals. The first one requests an orderly end, the second one ends the process as soon as no login is
+/// being renewed. The guardian then ends the servers.
 pub(super) struct Stop {
     asked: watch::Receiver<bool>,
     reloads: watch::Receiver<u64>,
@@ -66,6 +68,8 @@ impl Stop {
 async fn hear(mut signal: Signal, kind: SignalKind, ask: watch::Sender<bool>) {
     while signal.recv().await.is_some() {
         if ask.send_replace(true) {
+            // A renewal that is interrupted loses the login.
+            settle_for_good(SETTLING).await;
             std::process::exit(128 + kind.as_raw_value());
         }
     }

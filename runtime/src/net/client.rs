@@ -107,6 +107,13 @@ impl HttpClient {
         HttpClient { stays: true, ..self.clone() }
     }
 
+    /// Fails if requests to this address are not allowed (see [`HttpClient::led_by`]).
+    pub async fn check(&self, url: &Url) -> Result<(), NetError> {
+        let Ok(to) = url.as_str().parse() else { return Ok(()) };
+        let checked = self.connector.check(&to).await;
+        checked.map_err(|error| NetError::new(NetFault::Redirect, format!("{error} ({})", place(url))))
+    }
+
     /// Sends a request and waits for the headers of its answer, of whatever status. Dropping the future gives the
     /// request up.
     ///

@@ -93,6 +93,20 @@ impl Connector {
         proxy.basic_auth().cloned()
     }
 
+    /// Fails if a connection to this address is not allowed. Nothing is connected; a name without an address fails later.
+    pub(super) async fn check(&self, to: &Uri) -> Result<(), Fault> {
+        let Some(host) = to.host() else { return Ok(()) };
+        match (self.from, class_of_literal(host)) {
+            (Some(from), Some(class)) => Ok(ForbiddenAddress::check(from, class)?),
+            (None, Some(_)) => Ok(()),
+            (_, None) if self.is_proxied(to) => Ok(()),
+            (from, None) => match RuledResolver::new(from).call(host.parse()?).await {
+                Err(error) if error.is::<ForbiddenAddress>() => Err(error),
+                Ok(_) | Err(_) => Ok(()),
+            },
+        }
+    }
+
     async fn connect(self, to: Uri) -> Result<TokioIo<Wire>, Fault> {
         // What is no name is not resolved; the address of a name is the proxy's to find.
         if let (Some(from), Some(class)) = (self.from, to.host().and_then(class_of_literal)) {

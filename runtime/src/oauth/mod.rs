@@ -9,11 +9,12 @@
 //! - `server`: finds authorization servers, registers there, asks for tokens.
 //! - [`TokenStore`] (`store`): files and locks.
 //! - [`OAuthSettings`] (`settings`): what is configured. [`Scopes`] (`scopes`): sets of scopes. `random`: states and
-//!   verifiers. [`OAuthFault`] (`fault`): why there is no token.
+//!   verifiers. `changes`: what is under way when the process wants to end. [`OAuthFault`] (`fault`): why there is no token.
 //!
 //! Invariant: each token, code, verifier, state and client secret is registered in the
 //! [`SecretRegistry`](crate::secrets::SecretRegistry) when it is made or read.
 
+mod changes;
 mod fault;
 mod flow;
 mod login;
@@ -23,11 +24,12 @@ mod server;
 mod settings;
 mod store;
 
+pub use changes::{ProcessHold, hold_process, settle_for_good, settled};
 pub use fault::OAuthFault;
 pub use flow::code::{AddressReader, LoginSummary, PendingLogin};
 pub use flow::device::PendingDevice;
 pub use flow::loopback::{Arrived, LoopbackListener};
-pub use login::{AccessToken, ServerLogin};
+pub use login::{AccessToken, Forgotten, ServerLogin};
 pub use scopes::Scopes;
 pub use server::assertion::SigningKey;
 pub(crate) use server::discovery::metadata_addresses;

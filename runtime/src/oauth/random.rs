@@ -12,9 +12,7 @@ const BYTES: usize = 32;
 
 /// A new value, which is a registered secret from now on.
 pub(super) fn secret(secrets: &SecretRegistry) -> Result<Credential, OAuthFault> {
-    let value = unregistered()?;
-    secrets.register(value.expose());
-    Ok(value)
+    Ok(Credential::token(unregistered()?.expose(), secrets))
 }
 
 /// A new value, which is not redacted until it is registered.

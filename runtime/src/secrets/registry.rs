@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
+use std::time::{Duration, Instant};
 
 /// Known secrets. Clones share one registry.
 #[derive(Clone, Default)]
@@ -25,11 +26,91 @@ struct Shared {
 
 #[derive(Default)]
 struct Secrets {
-    values: Vec<secrecy::SecretString>,
+    values: Vec<Known>,
     /// Secrets of servers, and the servers that each belongs to.
     owned: Vec<(secrecy::SecretString, BTreeSet<Arc<str>>)>,
     /// Built when it is first needed, because secrets are registered one by one before any text is sent.
     finder: OnceLock<Arc<Finder>>,
+}
+
+/// One secret.
+struct Known {
+    value: secrecy::SecretString,
+    /// It is redacted until the end of the process.
+    lasts: bool,
+    /// The number of its holds.
+    holds: usize,
+    /// When the last hold ended.
+    ended: Instant,
+}
+
+/// How long a token is redacted after its last use: an old one may still stand in answers and logs.
+const AFTERWARDS: Duration = Duration::from_secs(600);
+
+/// Limit of tokens that are redacted after their last use.
+const MOST_AFTERWARDS: usize = 64;
+
+/// The least bytes of a token that is redacted.
+const TOKEN_BYTES: usize = 16;
+
+/// The bytes of a token that is redacted even if it is made of letters alone, or of digits alone.
+const SURE_BYTES: usize = 32;
+
+/// True for a text that is a token and no text that answers of servers may hold by chance: at least 16 bytes of the
+/// alphabet of bearer tokens (`b64token`, RFC 6750, section 2.1), and below 32 bytes letters as well as digits. Tokens are
+/// chosen by servers: one that issues a common text as its token would take that text out of all other answers.
+fn is_token(value: &str) -> bool {
+    let body = value.trim_end_matches('=');
+    let is_b64 = body.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte));
+    let mixed = || {
+        body.bytes().any(|byte| byte.is_ascii_digit()) && body.bytes().any(|byte| byte.is_ascii_alphabetic())
+    };
+    is_b64 && value.len() >= TOKEN_BYTES && (value.len() >= SURE_BYTES || mixed())
+}
+
+impl Secrets {
+    /// The entry of a value, made if it is new. What is not redacted any more goes then.
+    fn entry(&mut self, value: &str) -> &mut Known {
+        use secrecy::ExposeSecret;
+        let at = self.values.iter().position(|known| known.value.expose_secret() == value);
+        let at = at.unwrap_or_else(|| {
+            self.forget();
+            self.values.push(Known { value: value.into(), lasts: false, holds: 0, ended: Instant::now() });
+            self.finder = OnceLock::new();
+            self.values.len() - 1
+        });
+        &mut self.values[at]
+    }
+
+    /// Forgets tokens that are long out of use, and the oldest of too many.
+    fn forget(&mut self) {
+        let is_over = |known: &Known| !known.lasts && known.holds == 0;
+        let mut ends: Vec<Instant> =
+            self.values.iter().filter(|known| is_over(known)).map(|known| known.ended).collect();
+        ends.sort_unstable();
+        let surplus = ends.len().saturating_sub(MOST_AFTERWARDS);
+        let oldest = ends.get(surplus).copied();
+        self.values.retain(|known| {
+            !is_over(known)
+                || known.ended.elapsed() < AFTERWARDS && oldest.is_none_or(|oldest| known.ended >= oldest)
+        });
+    }
+}
+
+/// The use of a token: the registry redacts it while this exists, and some time after that.
+pub(super) struct SecretHold {
+    registry: SecretRegistry,
+    value: secrecy::SecretString,
+}
+
+impl Drop for SecretHold {
+    fn drop(&mut self) {
+        use secrecy::ExposeSecret;
+        let mut secrets = self.registry.shared.secrets.write_locked();
+        let known = secrets.entry(self.value.expose_secret());
+        known.holds = known.holds.saturating_sub(1);
+        known.ended = Instant::now();
+    }
 }
 
 /// How well a registered value is protected.
@@ -64,7 +145,6 @@ impl SecretRegistry {
 
     /// Registers a value in every form in which it may come back.
     pub fn register(&self, value: &str) -> Protection {
-        use secrecy::ExposeSecret;
         if value.trim().is_empty() {
             return Protection::Empty;
         }
@@ -74,13 +154,20 @@ impl SecretRegistry {
         if forms_of(value).canonical.is_empty() {
             return Protection::TooShort;
         }
-        let mut secrets = self.shared.secrets.write_locked();
-        if !secrets.values.iter().any(|known| known.expose_secret() == value) {
-            secrets.values.push(value.into());
-            secrets.finder = OnceLock::new();
-        }
+        self.shared.secrets.write_locked().entry(value).lasts = true;
         self.shared.any.store(true, Ordering::Release);
         Protection::Full
+    }
+
+    /// Registers a token for the time of its use. `None` for a text that has not the shape of a token (see
+    /// [`TOKEN_BYTES`]): it is not redacted.
+    pub(super) fn hold(&self, value: &str) -> Option<SecretHold> {
+        if !is_token(value) || forms::is_ordinary(value) || forms_of(value).canonical.is_empty() {
+            return None;
+        }
+        self.shared.secrets.write_locked().entry(value).holds += 1;
+        self.shared.any.store(true, Ordering::Release);
+        Some(SecretHold { registry: self.clone(), value: value.into() })
     }
 
     /// Records that a secret belongs to a server. It may belong to several.
@@ -167,8 +254,8 @@ impl SecretRegistry {
         let secrets = self.shared.secrets.read_locked();
         let finder = secrets.finder.get_or_init(|| {
             let mut all = Forms::default();
-            for value in &secrets.values {
-                all.append(forms_of(value.expose_secret()));
+            for known in &secrets.values {
+                all.append(forms_of(known.value.expose_secret()));
             }
             Arc::new(Finder::new(all))
         });
@@ -244,6 +331,58 @@ mod tests {
         }
         assert_eq!(secrets.scrub("got s3cret"), "got s3cret");
         assert_eq!(secrets.scrub("got s3cret-token-v"), "got [REDACTED]");
+    }
+
+    #[test]
+    fn tokens_are_redacted_while_they_are_used_and_not_for_ever() {
+        let secrets = SecretRegistry::new();
+        let tokens: Vec<String> = (1..=200u64)
+            .map(|at| {
+                let random = |odd: u64| at.wrapping_mul(odd);
+                format!("{:016x}{:016x}", random(0x9E37_79B9_7F4A_7C15), random(0xC2B2_AE3D_27D4_EB4F))
+            })
+            .collect();
+        let held = secrets.hold(&tokens[0]).unwrap();
+        let twice = secrets.hold(&tokens[0]).unwrap();
+        drop(twice);
+        for token in &tokens[1..] {
+            drop(secrets.hold(token).unwrap());
+        }
+        assert_eq!(secrets.scrub(&tokens[0]), "[REDACTED]", "it is still used");
+        assert_eq!(secrets.scrub(&tokens[199]), "[REDACTED]", "it was used a moment ago");
+        assert_eq!(secrets.scrub(&tokens[1]), tokens[1].as_str(), "it is long out of use");
+        let known = secrets.shared.secrets.read_locked().values.len();
+        assert!(known <= MOST_AFTERWARDS + 2, "{known}");
+        // What is registered for ever stays, even if it is a token as well.
+        secrets.register(&tokens[0]);
+        drop(held);
+        for token in &tokens[1..] {
+            drop(secrets.hold(token).unwrap());
+        }
+        assert_eq!(secrets.scrub(&tokens[0]), "[REDACTED]");
+    }
+
+    #[test]
+    fn a_server_cannot_have_common_texts_redacted() {
+        let secrets = SecretRegistry::new();
+        for text in [
+            "token",
+            "application/json",
+            "structuredContent",
+            "Authorization",
+            "2026-11-24",
+            "a b c d e f g h i j k l",
+        ] {
+            assert!(secrets.hold(text).is_none(), "{text}");
+        }
+        for token in [
+            "ya29.a0AfH6SMBx1",
+            "gho_16C7e42F292c6912E7710c838347Ae178B4a",
+            "abcdefghijklmnopqrstuvwxyzABCDEF",
+            "YWJjZGVmZ2gxMjM0NTY3OA==",
+        ] {
+            assert!(secrets.hold(token).is_some(), "{token}");
+        }
     }
 
     #[test]

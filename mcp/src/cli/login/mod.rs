@@ -43,6 +43,10 @@ pub struct LoginArgs {
     /// Scopes to ask for, separated by blanks [default: those that the server names]
     #[arg(long, value_name = "SCOPES")]
     scopes: Option<String>,
+    /// The authorization server to use, if the entry names none. A client that is configured with a secret is used only at
+    /// an issuer that is named
+    #[arg(long, value_name = "URL")]
+    issuer: Option<String>,
     #[command(flatten)]
     upstreams: UpstreamFlags,
 }
@@ -51,6 +55,9 @@ pub struct LoginArgs {
 pub async fn run(args: LoginArgs) -> Result<Exit, Abort> {
     let login = find(&args.upstreams, &args.server).await?;
     let scopes = args.scopes.as_deref().map(Scopes::parse);
+    if let Some(issuer) = &args.issuer {
+        login.confirm_issuer(issuer);
+    }
     let grant = login.grant();
     if grant.is_unattended() {
         let facts = login.obtain().await.map_err(failed)?;

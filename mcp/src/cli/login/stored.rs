@@ -6,7 +6,7 @@ use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
 use crate::redact;
-use ptc_runtime::oauth::{Grant, LoginFacts};
+use ptc_runtime::oauth::{Forgotten, Grant, LoginFacts};
 use serde_json::{Value, json};
 
 /// Arguments of `ptc logout`.
@@ -40,11 +40,17 @@ pub struct AuthArgs {
 pub async fn logout(args: LogoutArgs) -> Result<Exit, Abort> {
     let LogoutArgs { server, revoke, upstreams } = args;
     let login = find(&upstreams, &server).await?;
-    let was_there = login.forget(revoke).await.map_err(failed)?;
-    console::write_line(&match (was_there, revoke) {
-        (true, true) => format!("logged out of {server}; its tokens are revoked"),
-        (true, false) => format!("logged out of {server}"),
-        (false, _) => format!("there was no login at {server}"),
+    let forgotten = login.forget(revoke).await.map_err(failed)?;
+    console::write_line(&match (forgotten, revoke) {
+        (Forgotten::Nothing, _) => format!("there was no login at {server}"),
+        (Forgotten::Login, _) => format!("logged out of {server}"),
+        (Forgotten::Revoked, _) => format!("logged out of {server}; its tokens are revoked"),
+        (Forgotten::Unreadable, false) => {
+            format!("logged out of {server}; the stored login could not be read")
+        }
+        (Forgotten::Unreadable, true) => {
+            format!("logged out of {server}; the stored login could not be read, so no token was revoked")
+        }
     })?;
     Ok(Exit::Ok)
 }

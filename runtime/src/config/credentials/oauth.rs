@@ -17,7 +17,7 @@ pub(in crate::config) const SCHEME: &str = "oauth";
 pub(in crate::config) const KEYS: [(&str, &str); 7] = [
     ("grant", "How tokens are obtained: code (a browser), device, client_credentials, id_jag."),
     ("scopes", "Scopes to ask for, instead of those that the server names."),
-    ("issuer", "The authorization server to use, of those that the server names."),
+    ("issuer", "The authorization server to use, of those that the server names. Needed for a client with a secret or a key."),
     ("client", "The client that is registered there: id, and secret or key (names of credentials), key_id."),
     ("redirect_port", "The port of the redirect address http://localhost:PORT/callback that the client is registered with."),
     ("identity", "Whose login it is: shared, the operator's for all callers."),
@@ -37,6 +37,7 @@ const HOST_BLOCKS: [&str; 2] = ["oauth", "auth"];
 const HOST_ID: [&str; 3] = ["clientId", "client_id", "CLIENT_ID"];
 const HOST_SECRET: [&str; 3] = ["clientSecret", "client_secret", "CLIENT_SECRET"];
 const HOST_SCOPES: [&str; 2] = ["scopes", "scope"];
+const HOST_ISSUER: [&str; 1] = ["issuer"];
 const HOST_PORT: [&str; 2] = ["callbackPort", "redirectPort"];
 
 impl EntryReader<'_> {
@@ -221,6 +222,7 @@ impl EntryReader<'_> {
         let id = text(&HOST_ID)?.filter(|id| !id.is_empty());
         Ok(Some(OAuthSettings {
             is_explicit: block.is_object(),
+            issuer: text(&HOST_ISSUER)?.filter(|issuer| !issuer.is_empty()),
             scopes: find(&HOST_SCOPES).map(|scopes| self.scopes(&[key], scopes)).transpose()?,
             client: id.map(|id| ConfiguredClient { id, secret, key: None }),
             redirect_port: self.port(&[key], find(&HOST_PORT))?,

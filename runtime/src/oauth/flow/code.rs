@@ -1,14 +1,16 @@
 //! The login of a person with a browser: authorization code with PKCE (RFC 6749, RFC 7636, RFC 9207).
 
 use crate::net::{AddressClass, Headers, Method, Request, Url};
+use crate::oauth::changes::LoginChange;
 use crate::oauth::login::{Inner, NewLogin, ServerLogin};
 use crate::oauth::scopes::Scopes;
 use crate::oauth::server::client::{self, Client, ClientOrigin};
 use crate::oauth::server::discovery::{self, Discovered};
 use crate::oauth::server::http::NamedHttp;
-use crate::oauth::server::token::{self, Tokens};
+use crate::oauth::server::token::{TokenEndpoint, Tokens};
 use crate::oauth::{OAuthFault, random};
 use crate::secrets::Credential;
+use crate::sync::Locked;
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -68,6 +70,12 @@ pub struct LoginSummary {
 }
 
 impl ServerLogin {
+    /// Takes this issuer, of those that the server names, where the configuration says none. A configured client is used
+    /// there.
+    pub fn confirm_issuer(&self, issuer: &str) {
+        *self.inner().confirmed.locked() = Some(issuer.to_owned());
+    }
+
     /// Finds the authorization server and makes the address at which a person logs in. The answer will be sent to
     /// `redirect_uri`.
     ///
@@ -132,15 +140,15 @@ impl ServerLogin {
             ("code_verifier", pending.verifier.expose()),
             ("resource", pending.discovered.resource.as_str()),
         ];
-        let server = &pending.discovered.server;
-        let endpoint = server.token_endpoint()?;
-        let asked =
-            token::request(&pending.http, endpoint, &server.issuer, &pending.client, &fields, &inner.secrets);
-        let tokens = asked.await?;
+        let turn = inner.turn().await?;
+        let change = LoginChange::begin()?;
+        let PendingLogin { http, discovered, client, .. } = &pending;
+        let endpoint = TokenEndpoint::of_server(http, &discovered.server, client, &inner.secrets)?;
+        let tokens = endpoint.tokens(&change, &fields).await?;
         let summary = LoginSummary::new(&pending.discovered, &pending.requested, &tokens);
         let PendingLogin { discovered, client, requested, .. } = pending;
         let new = NewLogin { discovered: &discovered, client, requested };
-        inner.store_new(inner.new_login(new, tokens)).await?;
+        inner.store_new(turn, inner.new_login(new, tokens)?).await?;
         Ok(summary)
     }
 }
@@ -164,8 +172,9 @@ impl LoginSummary {
 fn read_answer(pending: &PendingLogin, query: &str, inner: &Inner) -> Result<Credential, OAuthFault> {
     let get = |name: &str| parameter(query, name);
     // Registered before anything may show it.
-    let code = get("code").map(|code| Credential::secret(code, &inner.secrets).0);
-    inner.secrets.register(pending.state.expose());
+    let code = get("code").map(|code| Credential::token(code, &inner.secrets));
+    // A person was shown it, so it was not redacted before.
+    drop(Credential::token(pending.state.expose(), &inner.secrets));
     if !pending.is_answered_by(query) {
         return Err(OAuthFault::unusable("the answer belongs to another login: its state differs"));
     }
@@ -248,19 +257,29 @@ impl Inner {
     async fn discover(&self, http: &NamedHttp) -> Result<Discovered, OAuthFault> {
         let seen = self.seen();
         let found = discovery::resource(http, &self.server, seen.metadata.as_deref()).await?;
-        let wanted = self.settings.issuer.as_deref();
+        let confirmed = self.confirmed.locked().clone();
+        let wanted = self.settings.issuer.as_deref().or(confirmed.as_deref());
         let discovered = discovery::authorization_server(http, &self.server, found, wanted).await?;
-        let stored = self.stored().await?;
-        let issuer = &discovered.server.issuer;
-        if let Some(stored) = stored.filter(|stored| stored.issuer != *issuer)
-            && self.settings.client.is_some()
-        {
-            return Err(OAuthFault::unusable(format!(
+        self.check_client(&discovered.server.issuer, wanted.is_some()).await?;
+        http.check_endpoints(&discovered.server).await?;
+        Ok(discovered)
+    }
+
+    /// A configured client belongs to one issuer. The server names issuers, so it must not decide where a secret goes.
+    async fn check_client(&self, issuer: &str, is_wanted: bool) -> Result<(), OAuthFault> {
+        let Some(client) = &self.settings.client else { return Ok(()) };
+        match self.stored().await? {
+            Some(stored) if stored.issuer == issuer => Ok(()),
+            Some(stored) => Err(OAuthFault::unusable(format!(
                 "the server has another authorization server now, {issuer}; the configured client belongs to {}",
                 stored.issuer
-            )));
+            ))),
+            None if is_wanted || client.secret.is_none() && client.key.is_none() => Ok(()),
+            None => Err(OAuthFault::unusable(format!(
+                "the server names the authorization server {issuer}, and nothing says that the configured client is \
+                 registered there: if it is, write \"issuer\": \"{issuer}\" next to it, or log in with --issuer {issuer}"
+            ))),
         }
-        Ok(discovered)
     }
 
     /// The scopes to ask for: those that a person names, that are configured, that the challenge names, or all of the

@@ -2,12 +2,13 @@
 
 use super::code::LoginSummary;
 use crate::oauth::OAuthFault;
+use crate::oauth::changes::LoginChange;
 use crate::oauth::login::{NewLogin, ServerLogin};
 use crate::oauth::scopes::Scopes;
 use crate::oauth::server::client::Client;
 use crate::oauth::server::discovery::Discovered;
 use crate::oauth::server::http::NamedHttp;
-use crate::oauth::server::token::{self, TokenFault};
+use crate::oauth::server::token::{TokenEndpoint, TokenFault};
 use crate::secrets::Credential;
 use serde::Deserialize;
 use std::time::Duration;
@@ -89,11 +90,15 @@ impl ServerLogin {
         if !scope.is_empty() {
             fields.push(("scope", scope.as_str()));
         }
-        let answer = token::post(&http, endpoint, &server.issuer, &client, &fields, &inner.secrets).await?;
-        let answer: Answer =
-            answer.json().ok_or_else(|| OAuthFault::unusable("the device endpoint gives no code"))?;
+        let (issuer, secrets) = (&*server.issuer, &inner.secrets);
+        let endpoint = TokenEndpoint { http: &http, address: endpoint, issuer, client: &client, secrets };
+        let answer: Answer = endpoint
+            .post(&fields)
+            .await?
+            .json()
+            .ok_or_else(|| OAuthFault::unusable("the device endpoint gives no code"))?;
         Ok(PendingDevice {
-            code: Credential::secret(answer.device_code, &inner.secrets).0,
+            code: Credential::token(answer.device_code, &inner.secrets),
             user_code: answer.user_code,
             address: answer.verification_uri,
             complete: answer.verification_uri_complete,
@@ -118,23 +123,17 @@ impl ServerLogin {
             ("device_code", code.expose()),
             ("resource", discovered.resource.as_str()),
         ];
-        let server = &discovered.server;
-        let tokens = loop {
+        let endpoint = TokenEndpoint::of_server(&http, &discovered.server, &client, &inner.secrets)?;
+        let (tokens, _change) = loop {
             interval = interval.min(Duration::from_secs(MOST_INTERVAL));
             sleep(interval).await;
             if Instant::now() >= ends {
                 return Err(OAuthFault::unusable("the code has ended before it was typed"));
             }
-            let asked = token::request(
-                &http,
-                server.token_endpoint()?,
-                &server.issuer,
-                &client,
-                &fields,
-                &inner.secrets,
-            );
-            match asked.await {
-                Ok(tokens) => break tokens,
+            // Each question may be the one that is answered with tokens.
+            let change = LoginChange::begin()?;
+            match endpoint.tokens(&change, &fields).await {
+                Ok(tokens) => break (tokens, change),
                 Err(TokenFault::Refused { code, .. }) if code == "authorization_pending" => {}
                 Err(TokenFault::Refused { code, .. }) if code == "slow_down" => interval += SLOWER,
                 // RFC 8628, section 3.5: after a timeout, more slowly.
@@ -143,8 +142,9 @@ impl ServerLogin {
             }
         };
         let summary = LoginSummary::new(&discovered, &requested, &tokens);
-        let new = NewLogin { discovered: &discovered, client, requested };
-        inner.store_new(inner.new_login(new, tokens)).await?;
+        let turn = inner.turn().await?;
+        let new = NewLogin { discovered: &discovered, client: client.clone(), requested };
+        inner.store_new(turn, inner.new_login(new, tokens)?).await?;
         Ok(summary)
     }
 }

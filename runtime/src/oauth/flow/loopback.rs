@@ -1,11 +1,21 @@
 //! Receives the answer of a login on this machine: a listener on loopback that leads a browser to the authorization
 //! server and waits for it to come back (RFC 8252, section 7.3).
+//!
+//! Other users of this machine reach the listener too, and any web page can lead a browser to it. So the address that
+//! leads to the login is not guessable, `Host` has to name this machine, and connections of other users are closed where
+//! the system says that they are.
 
+use crate::files;
 use crate::net::Url;
 use crate::oauth::flow::code::PendingLogin;
 use crate::oauth::login::ServerLogin;
+use crate::oauth::random;
+use crate::tasks::{self, TaskOwner};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::path::Path;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -14,19 +24,21 @@ use tokio::time::timeout;
 /// The path of the redirect address.
 const CALLBACK: &str = "/callback";
 
-/// The path that leads to the authorization server.
-const START: &str = "/";
-
 /// Size limit of a request.
 const REQUEST_BYTES: usize = 16 << 10;
 
 /// Time limit of one request: browsers open connections that they do not use.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Limit of connections at once.
+const MOST_VISITS: usize = 64;
+
 /// A listener for one login.
 pub struct LoopbackListener {
     listener: TcpListener,
-    address: SocketAddr,
+    port: u16,
+    /// The path that leads to the authorization server.
+    start: String,
     /// The port was given, so the client is registered with the name of this machine.
     is_named: bool,
 }
@@ -38,18 +50,19 @@ impl LoopbackListener {
     /// The port is taken.
     async fn bind(port: u16, is_named: bool) -> io::Result<LoopbackListener> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
-        let address = listener.local_addr()?;
-        Ok(LoopbackListener { listener, address, is_named })
+        let port = listener.local_addr()?.port();
+        let start = random::unregistered().map_err(io::Error::other)?;
+        Ok(LoopbackListener { listener, port, start: format!("/{}", start.expose()), is_named })
     }
 
     /// The address that the authorization server sends the browser back to.
     pub fn redirect_uri(&self) -> String {
-        redirect_uri(self.address.port(), self.is_named)
+        redirect_uri(self.port, self.is_named)
     }
 
-    /// The address for the browser, which leads to the authorization server. It holds no secret.
+    /// The address for the browser, which leads to the authorization server. It holds no state and no token.
     pub fn start_address(&self) -> String {
-        format!("http://{}{START}", self.address)
+        format!("http://{}:{}{}", Ipv4Addr::LOCALHOST, self.port, self.start)
     }
 
     /// Waits for the answer to this login, and gives its query. Answers with another state are refused and do not end
@@ -58,21 +71,74 @@ impl LoopbackListener {
     /// # Errors
     /// Those of the listener.
     pub async fn wait(&self, pending: &PendingLogin) -> io::Result<Arrived> {
+        let mut visits = FuturesUnordered::new();
         loop {
-            let (mut stream, _) = self.listener.accept().await?;
-            let Ok(Ok(Some((path, query)))) = timeout(PATIENCE, read(&mut stream)).await else { continue };
-            let refused = match path.as_str() {
-                START => {
-                    respond(&mut stream, Page::Elsewhere(pending.address())).await;
-                    continue;
+            tokio::select! {
+                accepted = self.listener.accept(), if visits.len() < MOST_VISITS => {
+                    let (stream, peer) = accepted?;
+                    visits.push(self.visit(stream, peer, pending));
                 }
-                CALLBACK if pending.is_answered_by(&query) => return Ok(Arrived { stream, query }),
-                CALLBACK => Page::Refused("This answer belongs to another login."),
-                _ => Page::Missing,
-            };
-            respond(&mut stream, refused).await;
+                // The first answer ends the wait: it is the only one.
+                Some(Some(arrived)) = visits.next(), if !visits.is_empty() => return Ok(arrived),
+            }
         }
     }
+
+    /// Handles one connection; gives the answer if it brings it.
+    async fn visit(
+        &self,
+        mut stream: TcpStream,
+        peer: SocketAddr,
+        pending: &PendingLogin,
+    ) -> Option<Arrived> {
+        if is_of_another_user(peer, self.port).await {
+            return None;
+        }
+        let read = timeout(PATIENCE, read(&mut stream)).await;
+        let Visit { path, query, host } = read.ok()?.ok()??;
+        let names = ["127.0.0.1", "localhost"].map(|name| format!("{name}:{}", self.port));
+        let page = match path.as_str() {
+            // Another name leads here: a page of that name would read the answer.
+            _ if !names.iter().any(|name| host.eq_ignore_ascii_case(name)) => Page::Missing,
+            path if path == self.start => Page::Elsewhere(pending.address()),
+            CALLBACK if pending.is_answered_by(&query) => return Some(Arrived { stream, query }),
+            CALLBACK => Page::Refused("This answer belongs to another login."),
+            _ => Page::Missing,
+        };
+        respond(&mut stream, page).await;
+        None
+    }
+}
+
+/// True if the system knows that another user has opened this connection to the port.
+async fn is_of_another_user(peer: SocketAddr, port: u16) -> bool {
+    let SocketAddr::V4(peer) = peer else { return true };
+    let looked = tasks::blocking(TaskOwner::Process, move |_| {
+        ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().find_map(|table| {
+            user_of(
+                &files::read_text(Path::new(table)).ok()?,
+                peer,
+                SocketAddrV4::new(Ipv4Addr::LOCALHOST, port),
+            )
+        })
+    });
+    let sudo = || std::env::var("SUDO_UID").ok().and_then(|user| user.parse().ok());
+    // The superuser can read everything anyway.
+    let is_allowed = |user: u32| user == files::user() || user == 0 || sudo() == Some(user);
+    looked.await.flatten().is_some_and(|user| !is_allowed(user))
+}
+
+/// The user of a connection in a table of Linux (`/proc/net/tcp`, `/proc/net/tcp6`).
+fn user_of(table: &str, from: SocketAddrV4, to: SocketAddrV4) -> Option<u32> {
+    let written = |address: SocketAddrV4| {
+        // The address is in the order of the machine, the port is not.
+        format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port())
+    };
+    let (from, to) = (written(from), written(to));
+    // An address of IPv4 stands at the end of one of IPv6.
+    let mut rows = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let row = rows.find(|row| row.len() > 7 && row[1].ends_with(&from) && row[2].ends_with(&to))?;
+    row[7].parse().ok()
 }
 
 impl ServerLogin {
@@ -133,20 +199,32 @@ enum Page<'a> {
     Missing,
 }
 
-/// Reads a GET request: path and query. `None` for anything else.
-async fn read(stream: &mut TcpStream) -> io::Result<Option<(String, String)>> {
+/// What a browser asks for.
+struct Visit {
+    path: String,
+    query: String,
+    host: String,
+}
+
+/// Reads a GET request. `None` for anything else.
+async fn read(stream: &mut TcpStream) -> io::Result<Option<Visit>> {
     let mut text = Vec::new();
     while !text.windows(4).any(|end| end == b"\r\n\r\n") {
         if text.len() > REQUEST_BYTES || stream.read_buf(&mut text).await? == 0 {
             return Ok(None);
         }
     }
-    let line = text.split(|byte| *byte == b'\r').next().unwrap_or_default();
-    let line = String::from_utf8_lossy(line).into_owned();
-    let mut words = line.split(' ');
+    let text = String::from_utf8_lossy(&text);
+    let mut lines = text.split("\r\n");
+    let mut words = lines.next().unwrap_or_default().split(' ');
     let (Some("GET"), Some(target)) = (words.next(), words.next()) else { return Ok(None) };
+    let mut hosts = lines.filter_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("host").then(|| value.trim().to_owned())
+    });
+    let (Some(host), None) = (hosts.next(), hosts.next()) else { return Ok(None) };
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    Ok(Some((path.to_owned(), query.to_owned())))
+    Ok(Some(Visit { path: path.to_owned(), query: query.to_owned(), host }))
 }
 
 async fn respond(stream: &mut TcpStream, page: Page<'_>) {
@@ -170,4 +248,38 @@ async fn respond(stream: &mut TcpStream, page: Page<'_>) {
         stream.shutdown().await
     })
     .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_user_of_a_connection_stands_in_the_tables_of_the_system() {
+        let head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
+        let address = |ip: [u8; 4]| u32::from_ne_bytes(ip);
+        let loopback = address([127, 0, 0, 1]);
+        let row = format!(
+            "   0: {loopback:08X}:BCDE {loopback:08X}:1F90 01 00000000:00000000 00:00000000 00000000  1001 0 1"
+        );
+        let mapped =
+            row.replace(&format!("{loopback:08X}"), &format!("0000000000000000FFFF0000{loopback:08X}"));
+        let at = |port| SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+        for row in [row, mapped] {
+            let table = format!("{head}{row}\n");
+            assert_eq!(user_of(&table, at(0xBCDE), at(0x1F90)), Some(1001));
+            assert_eq!(user_of(&table, at(0xBCDF), at(0x1F90)), None);
+            assert_eq!(user_of(&table, at(0x1F90), at(0xBCDE)), None);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_own_connection_is_of_no_other_user() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+        let (_accepted, peer) = listener.accept().await.unwrap();
+        assert!(!is_of_another_user(peer, port).await);
+        drop(stream);
+    }
 }

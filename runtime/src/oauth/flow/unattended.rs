@@ -2,12 +2,13 @@
 //! person (MCP enterprise-managed authorization).
 
 use crate::oauth::OAuthFault;
+use crate::oauth::changes::LoginChange;
 use crate::oauth::login::{Inner, NewLogin};
 use crate::oauth::scopes::Scopes;
 use crate::oauth::server::client::Client;
 use crate::oauth::server::discovery::{self, Discovered};
 use crate::oauth::server::http::NamedHttp;
-use crate::oauth::server::token::{self, Tokens};
+use crate::oauth::server::token::{TokenEndpoint, Tokens};
 use crate::oauth::settings::{Grant, IdentityProvider};
 use crate::oauth::store::stored::StoredLogin;
 use crate::secrets::Credential;
@@ -21,14 +22,14 @@ const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 
 impl Inner {
     /// Obtains tokens without a person.
-    pub(in crate::oauth) async fn unattended(&self) -> Result<StoredLogin, OAuthFault> {
+    pub(in crate::oauth) async fn unattended(&self, change: &LoginChange) -> Result<StoredLogin, OAuthFault> {
         let (http, discovered) = self.ask_and_discover().await?;
         let server = &discovered.server;
         let client = Client::configured(self.settings.client.as_ref(), server)?;
         let client = client.ok_or_else(|| OAuthFault::unusable("this grant needs a configured client"))?;
         let requested = self.scopes(&discovered, None).await?;
         let tokens = match self.settings.grant {
-            Grant::IdJag => self.id_jag(&http, &discovered, &client, &requested).await?,
+            Grant::IdJag => self.id_jag(change, &http, &discovered, &client, &requested).await?,
             Grant::Code | Grant::Device | Grant::ClientCredentials => {
                 let scope = requested.to_string();
                 let mut fields =
@@ -36,18 +37,19 @@ impl Inner {
                 if !scope.is_empty() {
                     fields.push(("scope", scope.as_str()));
                 }
-                let endpoint = server.token_endpoint()?;
-                token::request(&http, endpoint, &server.issuer, &client, &fields, &self.secrets).await?
+                let endpoint = TokenEndpoint::of_server(&http, server, &client, &self.secrets)?;
+                endpoint.tokens(change, &fields).await?
             }
         };
         let new = NewLogin { discovered: &discovered, client, requested };
-        Ok(self.new_login(new, tokens))
+        self.new_login(new, tokens)
     }
 
     /// Exchanges the person's ID token for a grant that is good at the authorization server of the resource, and that
     /// for a token.
     async fn id_jag(
         &self,
+        change: &LoginChange,
         http: &NamedHttp,
         discovered: &Discovered,
         client: &Client,
@@ -57,14 +59,13 @@ impl Inner {
         let provider =
             provider.ok_or_else(|| OAuthFault::unusable("this grant needs an identity provider"))?;
         let assertion = self.vouched(provider, discovered, requested).await?;
-        let server = &discovered.server;
         let fields = [
             ("grant_type", JWT_BEARER),
             ("assertion", assertion.expose()),
             ("resource", discovered.resource.as_str()),
         ];
-        let endpoint = server.token_endpoint()?;
-        Ok(token::request(http, endpoint, &server.issuer, client, &fields, &self.secrets).await?)
+        let endpoint = TokenEndpoint::of_server(http, &discovered.server, client, &self.secrets)?;
+        Ok(endpoint.tokens(change, &fields).await?)
     }
 
     /// The grant of the identity provider (RFC 8693, draft-ietf-oauth-identity-assertion-authz-grant).
@@ -80,7 +81,7 @@ impl Inner {
         });
         let text = read.await.ok_or_else(|| OAuthFault::unavailable("the ID token could not be read"))?;
         let text = text.map_err(OAuthFault::LoginRequired)?;
-        let id_token = Credential::secret(text.trim(), &self.secrets).0;
+        let id_token = Credential::token(text.trim(), &self.secrets);
         // The provider is configured, so its address may be anywhere.
         let http = NamedHttp::new(&self.http, &self.server, AddressClass::Loopback);
         let server = discovery::issuer(&http, &provider.issuer).await?;
@@ -98,9 +99,8 @@ impl Inner {
         if !scope.is_empty() {
             fields.push(("scope", scope.as_str()));
         }
-        let endpoint = server.token_endpoint()?;
-        let exchanged =
-            token::exchange(&http, endpoint, &server.issuer, &client, &fields, &self.secrets).await;
+        let endpoint = TokenEndpoint::of_server(&http, &server, &client, &self.secrets)?;
+        let exchanged = endpoint.exchange(&fields).await;
         let (assertion, kind) = exchanged.map_err(|fault| match OAuthFault::from(fault) {
             // The provider's own session has ended, or the person may not use the server.
             OAuthFault::Unusable(words) => OAuthFault::LoginRequired(format!("{}: {words}", provider.issuer)),

@@ -99,7 +99,7 @@ impl SigningKey {
         let signature =
             signature.ok_or_else(|| OAuthFault::unusable("the key of the client does not sign"))?;
         let assertion = format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature));
-        Ok(Credential::secret(assertion, secrets).0)
+        Ok(Credential::token(assertion, secrets))
     }
 }
 

@@ -112,7 +112,7 @@ impl Client {
                 let encoded =
                     |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
                 let pair = STANDARD.encode(format!("{}:{}", encoded(&self.id), encoded(secret.expose())));
-                secrets.register(&pair);
+                drop(Credential::token(pair.as_str(), secrets));
                 let header = Some(Credential::composed(format!("Basic {pair}")));
                 // The SDKs of MCP look for the id in the form, too.
                 Authentication { fields: vec![id()], header }
@@ -249,7 +249,7 @@ pub(in crate::oauth) async fn register(
     };
     Ok(Client {
         id: given.client_id,
-        secret: secret.map(|secret| Credential::secret(secret, secrets).0),
+        secret: secret.map(|secret| Credential::token(secret, secrets)),
         key: None,
         method,
         origin: ClientOrigin::Registered,

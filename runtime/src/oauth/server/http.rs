@@ -2,6 +2,7 @@
 
 use crate::net::{AddressClass, Headers, HttpClient, Method, Payload, Request, StatusCode, Url, is_loopback};
 use crate::oauth::OAuthFault;
+use crate::oauth::server::metadata::AuthorizationServer;
 use crate::secrets::Credential;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -54,6 +55,26 @@ impl NamedHttp {
             true => Ok(url),
             false => Err(OAuthFault::unusable(format!("{what} is not at an https address"))),
         }
+    }
+
+    /// Checks the endpoints of an authorization server before a person is asked to log in there: later they get codes and
+    /// tokens. The authorization endpoint is the browser's to reach.
+    pub(in crate::oauth) async fn check_endpoints(
+        &self,
+        server: &AuthorizationServer,
+    ) -> Result<(), OAuthFault> {
+        for (endpoint, what) in [
+            (&server.token_endpoint, "the token endpoint"),
+            (&server.registration_endpoint, "the registration endpoint"),
+            (&server.revocation_endpoint, "the revocation endpoint"),
+            (&server.device_authorization_endpoint, "the device endpoint"),
+        ] {
+            let Some(endpoint) = endpoint else { continue };
+            let address = self.address(endpoint, what)?;
+            let checked = self.client.check(&address).await;
+            checked.map_err(|error| OAuthFault::unusable(format!("{what} cannot be used: {error}")))?;
+        }
+        Ok(())
     }
 
     /// A document, or `None` where there is none (any 4xx).

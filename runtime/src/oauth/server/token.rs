@@ -2,9 +2,12 @@
 
 use crate::net::StatusCode;
 use crate::oauth::OAuthFault;
+use crate::oauth::changes::LoginChange;
 use crate::oauth::scopes::Scopes;
 use crate::oauth::server::client::{Client, described};
 use crate::oauth::server::http::{Document, NamedHttp};
+use crate::oauth::server::metadata::AuthorizationServer;
+use crate::oauth::store::stored::StoredLogin;
 use crate::secrets::{Credential, SecretRegistry};
 use serde::Deserialize;
 use serde_json::Value;
@@ -97,72 +100,82 @@ impl From<TokenFault> for OAuthFault {
     }
 }
 
-/// Asks for tokens. The new ones are registered secrets when this returns.
-pub(in crate::oauth) async fn request(
-    http: &NamedHttp,
-    endpoint: &str,
-    issuer: &str,
-    client: &Client,
-    fields: &[(&str, &str)],
-    secrets: &SecretRegistry,
-) -> Result<Tokens, TokenFault> {
-    let answer = answered(http, endpoint, issuer, client, fields, secrets).await?;
-    let access = Credential::secret(answer.access_token.as_str(), secrets).0;
-    let refresh = answer.refresh_token.as_str().filter(|token| !token.is_empty());
-    let refresh = refresh.map(|token| Credential::secret(token, secrets).0);
-    if answer.token_type.as_str().is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
-        return Err(
-            OAuthFault::unusable("the token endpoint answered with a token that is no Bearer token").into()
-        );
+/// A token endpoint, or another one that authenticates clients in the same way, and the client that asks it.
+#[derive(Clone, Copy)]
+pub(in crate::oauth) struct TokenEndpoint<'a> {
+    pub(in crate::oauth) http: &'a NamedHttp,
+    pub(in crate::oauth) address: &'a str,
+    pub(in crate::oauth) issuer: &'a str,
+    pub(in crate::oauth) client: &'a Client,
+    pub(in crate::oauth) secrets: &'a SecretRegistry,
+}
+
+impl<'a> TokenEndpoint<'a> {
+    /// The one of this authorization server.
+    pub(in crate::oauth) fn of_server(
+        http: &'a NamedHttp,
+        server: &'a AuthorizationServer,
+        client: &'a Client,
+        secrets: &'a SecretRegistry,
+    ) -> Result<TokenEndpoint<'a>, OAuthFault> {
+        Ok(TokenEndpoint { http, address: server.token_endpoint()?, issuer: &server.issuer, client, secrets })
     }
-    Ok(Tokens { access, refresh, expires_in: answer.seconds(), scopes: answer.scopes() })
-}
 
-/// Exchanges a token for another one (RFC 8693), which is no access token: the token and its kind.
-pub(in crate::oauth) async fn exchange(
-    http: &NamedHttp,
-    endpoint: &str,
-    issuer: &str,
-    client: &Client,
-    fields: &[(&str, &str)],
-    secrets: &SecretRegistry,
-) -> Result<(Credential, Option<String>), TokenFault> {
-    let answer = answered(http, endpoint, issuer, client, fields, secrets).await?;
-    let kind = answer.issued_token_type.as_str().map(str::to_owned);
-    Ok((Credential::secret(answer.access_token, secrets).0, kind))
-}
-
-async fn answered(
-    http: &NamedHttp,
-    endpoint: &str,
-    issuer: &str,
-    client: &Client,
-    fields: &[(&str, &str)],
-    secrets: &SecretRegistry,
-) -> Result<Answer, TokenFault> {
-    let document = post(http, endpoint, issuer, client, fields, secrets).await?;
-    let unusable = || OAuthFault::unusable("the token endpoint answered without an access_token");
-    Ok(document.json::<Answer>().ok_or_else(unusable)?)
-}
-
-/// Posts a form as this client.
-pub(in crate::oauth) async fn post(
-    http: &NamedHttp,
-    endpoint: &str,
-    issuer: &str,
-    client: &Client,
-    fields: &[(&str, &str)],
-    secrets: &SecretRegistry,
-) -> Result<Document, TokenFault> {
-    let address = http.address(endpoint, "the token endpoint")?;
-    let own = client.authenticate(issuer, secrets)?;
-    let more = own.fields.iter().map(|(name, value)| (*name, value.expose()));
-    let fields: Vec<(&str, &str)> = fields.iter().copied().chain(more).collect();
-    let document = http.post_form(&address, &fields, own.header.as_ref()).await?;
-    if !document.status.is_success() {
-        return Err(refusal(document.status, &document.json().unwrap_or_default()));
+    /// The one that renews this login.
+    pub(in crate::oauth) fn of_login(
+        http: &'a NamedHttp,
+        login: &'a StoredLogin,
+        secrets: &'a SecretRegistry,
+    ) -> TokenEndpoint<'a> {
+        let StoredLogin { token_endpoint, issuer, client, .. } = login;
+        TokenEndpoint { http, address: token_endpoint, issuer, client, secrets }
     }
-    Ok(document)
+
+    /// Asks for tokens. The new ones are registered secrets when this returns.
+    pub(in crate::oauth) async fn tokens(
+        &self,
+        _change: &LoginChange,
+        fields: &[(&str, &str)],
+    ) -> Result<Tokens, TokenFault> {
+        let answer = self.answered(fields).await?;
+        let access = Credential::token(answer.access_token.as_str(), self.secrets);
+        let refresh = answer.refresh_token.as_str().filter(|token| !token.is_empty());
+        let refresh = refresh.map(|token| Credential::token(token, self.secrets));
+        if answer.token_type.as_str().is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
+            let text = "the token endpoint answered with a token that is no Bearer token";
+            return Err(OAuthFault::unusable(text).into());
+        }
+        Ok(Tokens { access, refresh, expires_in: answer.seconds(), scopes: answer.scopes() })
+    }
+
+    /// Exchanges a token for another one (RFC 8693), which is no access token: the token and its kind.
+    pub(in crate::oauth) async fn exchange(
+        &self,
+        fields: &[(&str, &str)],
+    ) -> Result<(Credential, Option<String>), TokenFault> {
+        let answer = self.answered(fields).await?;
+        let kind = answer.issued_token_type.as_str().map(str::to_owned);
+        Ok((Credential::token(answer.access_token, self.secrets), kind))
+    }
+
+    async fn answered(&self, fields: &[(&str, &str)]) -> Result<Answer, TokenFault> {
+        let document = self.post(fields).await?;
+        let unusable = || OAuthFault::unusable("the token endpoint answered without an access_token");
+        Ok(document.json::<Answer>().ok_or_else(unusable)?)
+    }
+
+    /// Posts a form as this client.
+    pub(in crate::oauth) async fn post(&self, fields: &[(&str, &str)]) -> Result<Document, TokenFault> {
+        let address = self.http.address(self.address, "the token endpoint")?;
+        let own = self.client.authenticate(self.issuer, self.secrets)?;
+        let more = own.fields.iter().map(|(name, value)| (*name, value.expose()));
+        let fields: Vec<(&str, &str)> = fields.iter().copied().chain(more).collect();
+        let document = self.http.post_form(&address, &fields, own.header.as_ref()).await?;
+        if !document.status.is_success() {
+            return Err(refusal(document.status, &document.json().unwrap_or_default()));
+        }
+        Ok(document)
+    }
 }
 
 fn refusal(status: StatusCode, said: &Value) -> TokenFault {

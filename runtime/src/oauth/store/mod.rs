@@ -6,7 +6,7 @@ mod helper;
 pub(super) mod stored;
 
 use crate::files::{self, FileAccess, LinkRule};
-use crate::net::Url;
+use crate::net::{ClientOptions, Url};
 use crate::oauth::OAuthFault;
 use crate::secrets::SecretRegistry;
 use crate::tasks::{self, TaskOwner};
@@ -14,9 +14,10 @@ use ring::digest::{SHA256, digest};
 use std::fmt::Write as _;
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use stored::{LoginFacts, StoredLogin};
 use tokio::time::{Instant, sleep};
 
@@ -29,9 +30,9 @@ const LOCK_PAUSE: Duration = Duration::from_millis(15);
 /// Size limit of a file.
 const FILE_BYTES: usize = 256 << 10;
 
-/// Names one login in the store by all that is known before any server is asked: the address of the server, the
-/// configured client and issuer, and the owner. The issuer that was found is in the file, so that a login of another
-/// issuer replaces it.
+/// Names one login in the store by all that is known before any server is asked: the address of the server, how it is
+/// reached, the configured client and issuer, and the owner. The issuer that was found is in the file, so that a login of
+/// another issuer replaces it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::oauth) struct LoginKey(String);
 
@@ -40,16 +41,37 @@ impl LoginKey {
         server: &Url,
         client: Option<&str>,
         issuer: Option<&str>,
+        reach: &ClientOptions,
         owner: Option<&str>,
     ) -> LoginKey {
         let parts = [Some(server.as_str()), client, issuer, owner];
-        let text = parts.map(|part| part.unwrap_or_default()).join("\n");
+        let mut text = parts.map(|part| part.unwrap_or_default()).join("\n");
+        // Through another proxy, or with other authorities, the same address may be another server.
+        if let Some(proxy) = &reach.proxy {
+            let _ = write!(text, "\nproxy {proxy}");
+        }
+        if let Some(file) = &reach.tls.ca_file {
+            let _ = write!(text, "\nca_file {}", file.display());
+        }
+        if let Some(own) = &reach.tls.client_certificate {
+            let _ = write!(text, "\ncertificate {}", own.certificate.display());
+        }
         let bytes = digest(&SHA256, text.as_bytes());
         LoginKey(bytes.as_ref().iter().fold(String::new(), |mut text, byte| {
             let _ = write!(text, "{byte:02x}");
             text
         }))
     }
+}
+
+/// What the stored form of a login is recognised by without reading it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LoginMark {
+    device: u64,
+    inode: u64,
+    size: u64,
+    /// Seconds and nanoseconds.
+    modified: (i64, i64),
 }
 
 /// Where logins are stored.
@@ -62,7 +84,15 @@ pub struct TokenStore {
 
 /// The right to change one login, of all processes. It ends when it is dropped, and with the process.
 pub(super) struct LoginLock {
-    _file: File,
+    file: File,
+}
+
+impl LoginLock {
+    /// Marks a change of a login that a helper has (see [`TokenStore::mark`]).
+    fn mark_change(&self) -> Result<(), OAuthFault> {
+        let marked = self.file.set_modified(SystemTime::now());
+        marked.map_err(|error| OAuthFault::unavailable(format!("the login cannot be marked: {error}")))
+    }
 }
 
 impl TokenStore {
@@ -93,6 +123,34 @@ impl TokenStore {
 
     fn file(&self, key: &LoginKey) -> PathBuf {
         self.folder.join(format!("{}.json", key.0))
+    }
+
+    fn lock_file(&self, key: &LoginKey) -> PathBuf {
+        self.folder.join(format!("{}.lock", key.0))
+    }
+
+    /// What the stored login is recognised by; `None` without one. Where a helper has the logins, each change marks the
+    /// lock file.
+    pub(super) async fn mark(&self, key: &LoginKey) -> Option<LoginMark> {
+        let path = if self.helper.is_some() { self.lock_file(key) } else { self.file(key) };
+        let found = blocking(move || std::fs::metadata(&path)).await.ok()?;
+        Some(LoginMark {
+            device: found.dev(),
+            inode: found.ino(),
+            size: found.size(),
+            modified: (found.mtime(), found.mtime_nsec()),
+        })
+    }
+
+    /// True if a login is stored, even one that cannot be read.
+    pub(super) async fn has(&self, key: &LoginKey) -> Result<bool, OAuthFault> {
+        match &self.helper {
+            Some(name) => Ok(helper::get(name, key).await?.is_some()),
+            None => {
+                let path = self.file(key);
+                Ok(blocking(move || Ok(std::fs::symlink_metadata(&path).is_ok())).await?)
+            }
+        }
     }
 
     /// The stored login, if there is one that can be read.
@@ -136,11 +194,19 @@ impl TokenStore {
         &self,
         key: &LoginKey,
         login: &StoredLogin,
-        _lock: &LoginLock,
+        lock: &LoginLock,
     ) -> Result<(), OAuthFault> {
         let text = login.to_json();
+        if text.len() > FILE_BYTES {
+            return Err(OAuthFault::unusable(format!(
+                "the login at {} has {} bytes, more than the {FILE_BYTES} that are stored",
+                login.issuer,
+                text.len()
+            )));
+        }
         if let Some(name) = &self.helper {
-            return helper::store(name, key, &text).await;
+            helper::store(name, key, &text).await?;
+            return lock.mark_change();
         }
         let (folder, path) = (self.folder.clone(), self.file(key));
         blocking(move || {
@@ -153,9 +219,10 @@ impl TokenStore {
     }
 
     /// Removes a login, whether or not there is one.
-    pub(super) async fn remove(&self, key: &LoginKey, _lock: &LoginLock) -> Result<(), OAuthFault> {
+    pub(super) async fn remove(&self, key: &LoginKey, lock: &LoginLock) -> Result<(), OAuthFault> {
         if let Some(name) = &self.helper {
-            return helper::erase(name, key).await;
+            helper::erase(name, key).await?;
+            return lock.mark_change();
         }
         let path = self.file(key);
         blocking(move || match std::fs::remove_file(&path) {
@@ -167,7 +234,7 @@ impl TokenStore {
 
     /// Waits for the right to change a login.
     pub(in crate::oauth) async fn lock(&self, key: &LoginKey) -> Result<LoginLock, OAuthFault> {
-        let (folder, path) = (self.folder.clone(), self.folder.join(format!("{}.lock", key.0)));
+        let (folder, path) = (self.folder.clone(), self.lock_file(key));
         let file = blocking(move || {
             files::private_folder(&folder)
                 .and_then(|()| files::open_to_lock(&path))
@@ -178,7 +245,7 @@ impl TokenStore {
         loop {
             // Does not block.
             match file.try_lock() {
-                Ok(()) => return Ok(LoginLock { _file: file }),
+                Ok(()) => return Ok(LoginLock { file }),
                 Err(TryLockError::WouldBlock) if Instant::now() < until => sleep(LOCK_PAUSE).await,
                 Err(TryLockError::WouldBlock) => {
                     return Err(OAuthFault::unavailable(

@@ -13,6 +13,8 @@ const EARLIEST_RENEWAL: u64 = 60;
 /// The login at one server. It holds secrets, so it implements neither `Debug` nor `Serialize`.
 #[derive(Clone)]
 pub(in crate::oauth) struct StoredLogin {
+    /// Random for each login by a person; renewals keep it.
+    pub(in crate::oauth) id: String,
     /// The address of the server.
     pub(in crate::oauth) server: String,
     /// The value of `resource` in requests.
@@ -44,6 +46,9 @@ pub(in crate::oauth) struct StoredLogin {
     /// When it was last renewed without a person.
     pub(in crate::oauth) refreshed_at: Option<u64>,
 }
+
+/// The shortest rest of its life with which a token is used instead of waiting for a new one: the request has to arrive.
+const GOOD: u64 = 5;
 
 /// Now, in seconds since 1970.
 pub(in crate::oauth) fn now() -> u64 {
@@ -94,6 +99,11 @@ impl StoredLogin {
         now >= self.obtained_at && now >= end.saturating_sub(EARLIEST_RENEWAL.min(life / 2))
     }
 
+    /// True while the access token is certainly accepted, if it is not revoked.
+    pub(in crate::oauth) fn is_good(&self, now: u64) -> bool {
+        now >= self.obtained_at && self.expires_at.is_none_or(|end| now.saturating_add(GOOD) <= end)
+    }
+
     /// True when both hold the same access token.
     pub(in crate::oauth) fn has_access_of(&self, other: &StoredLogin) -> bool {
         self.access.expose() == other.access.expose()
@@ -110,7 +120,7 @@ impl StoredLogin {
         let client = &self.client;
         let is_configured = client.origin == ClientOrigin::Configured;
         json!({
-            "version": 1,
+            "version": 1, "id": self.id,
             "server": self.server, "resource": self.resource, "issuer": self.issuer,
             "token_endpoint": self.token_endpoint, "revocation_endpoint": self.revocation_endpoint,
             "named_by": self.named_by,
@@ -134,10 +144,12 @@ impl StoredLogin {
             return None;
         }
         let text = |value: &Value| value.as_str().map(str::to_owned);
-        let secret = |value: &Value| Some(Credential::secret(value.as_str()?, secrets).0);
+        let secret = |value: &Value| Some(Credential::token(value.as_str()?, secrets));
         let scopes = |value: &Value| value.as_str().map(Scopes::parse);
         let client = &json["client"];
         Some(StoredLogin {
+            // Absent in files of earlier versions.
+            id: text(&json["id"]).unwrap_or_default(),
             server: text(&json["server"])?,
             resource: text(&json["resource"])?,
             issuer: text(&json["issuer"])?,
@@ -170,6 +182,7 @@ pub(in crate::oauth) mod tests {
 
     pub(in crate::oauth) fn login() -> StoredLogin {
         StoredLogin {
+            id: "login-1".into(),
             server: "https://h/mcp".into(),
             resource: "https://h/mcp".into(),
             issuer: "https://as".into(),
@@ -178,7 +191,7 @@ pub(in crate::oauth) mod tests {
             named_by: AddressClass::Public,
             client: Client {
                 id: "c-1".into(),
-                secret: Some(Credential::composed("client-secret-1")),
+                secret: Some(Credential::composed("client-secret-0001")),
                 key: None,
                 method: ClientMethod::Basic,
                 origin: ClientOrigin::Registered,
@@ -187,8 +200,8 @@ pub(in crate::oauth) mod tests {
             requested: Scopes::parse("a b"),
             granted: None,
             missing: Scopes::default(),
-            access: Credential::composed("access-token-1"),
-            refresh: Some(Credential::composed("refresh-token-1")),
+            access: Credential::composed("access-token-0001"),
+            refresh: Some(Credential::composed("refresh-token-0001")),
             obtained_at: 1_000,
             expires_at: Some(1_100),
             refreshed_at: None,
@@ -201,7 +214,7 @@ pub(in crate::oauth) mod tests {
         let text = login().to_json();
         let back = StoredLogin::from_json(&text, &secrets).unwrap();
         assert_eq!(back.to_json(), text);
-        for secret in ["access-token-1", "refresh-token-1", "client-secret-1"] {
+        for secret in ["access-token-0001", "refresh-token-0001", "client-secret-0001"] {
             assert_eq!(secrets.scrub(secret), "[REDACTED]");
         }
         for broken in ["", "{}", "[1]", &text[..40], &text.replace("\"version\":1", "\"version\":2")] {
@@ -209,7 +222,7 @@ pub(in crate::oauth) mod tests {
         }
         let configured = Client { origin: ClientOrigin::Configured, ..login().client };
         let text = StoredLogin { client: configured, ..login() }.to_json();
-        assert!(!text.contains("client-secret-1"), "the secret of the configuration stays there");
+        assert!(!text.contains("client-secret-0001"), "the secret of the configuration stays there");
     }
 
     #[test]
@@ -221,6 +234,10 @@ pub(in crate::oauth) mod tests {
         assert!(!due(1_000, Some(1_020), 1_009) && due(1_000, Some(1_020), 1_010));
         assert!(!due(1_000, None, u64::MAX), "without an end the server says when");
         assert!(!due(1_000, Some(1_020), 10), "the clock was set back");
+        let good = |expires_at, now| StoredLogin { expires_at, ..login() }.is_good(now);
+        assert!(
+            good(Some(1_100), 1_095) && !good(Some(1_100), 1_096) && good(None, 9_999) && !good(None, 10)
+        );
         assert!(due(1_000, Some(900), 1_000), "an end before the beginning");
         assert!(due(0, Some(0), 0));
     }

@@ -4,6 +4,9 @@ use super::User;
 use ptc_tests::oauth::{Habits, OAuthServer, visit};
 use ptc_tests::serve::{Server, text_of};
 use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use url::Url;
 
 const CALL: &str =
     "(let [r (tool/call {:server \"hosted\" :tool \"echo\" :args {:a 1}})] [(:ok r) (:reason r)])";
@@ -68,4 +71,47 @@ fn a_client_that_cannot_lead_its_user_to_an_address_is_not_asked() {
         assert_eq!(serve.text(CALL), "[false :login_required]");
         assert_eq!(serve.end(), Some(0));
     }
+}
+
+/// What the listener of a login answers to a request with this path and these lines: the status, or `None` if it closes.
+fn listened(start: &Url, request: &str) -> Option<u16> {
+    let mut stream = TcpStream::connect(("127.0.0.1", start.port().unwrap())).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut said = String::new();
+    let _ = stream.read_to_string(&mut said);
+    said.split(' ').nth(1)?.parse().ok()
+}
+
+#[test]
+fn the_listener_of_a_login_shows_nothing_to_others_and_takes_one_answer() {
+    let server = OAuthServer::start(Habits::default());
+    let user = User::of(&server);
+    let mut serve = serve(&user, json!({ "elicitation": { "url": {} } }));
+    let id = serve.begin_program(CALL);
+    let question = next(&mut serve);
+    let address = question["params"]["url"].as_str().unwrap();
+    let start = Url::parse(address).unwrap();
+    let host = format!("127.0.0.1:{}", start.port().unwrap());
+    // Connections that say nothing delay nothing.
+    let idle: Vec<_> =
+        (0..5).map(|_| TcpStream::connect(("127.0.0.1", start.port().unwrap())).unwrap()).collect();
+    let get =
+        |path: &str, host: &str| listened(&start, &format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n\r\n"));
+    assert_eq!(get("/", &host), Some(404), "the address of the login is not guessable");
+    // A name that leads here (DNS rebinding).
+    assert_eq!(get(start.path(), "evil.example"), Some(404));
+    assert_eq!(get(start.path(), &format!("evil.example:{}", start.port().unwrap())), Some(404));
+    assert_eq!(listened(&start, &format!("GET {} HTTP/1.1\r\n\r\n", start.path())), None, "no Host");
+    assert_eq!(listened(&start, &format!("POST {} HTTP/1.1\r\nhost: {host}\r\n\r\n", start.path())), None);
+    assert_eq!(get("/callback?code=stolen-code-Zq7Xw9&state=guessed", &host), Some(400));
+    let (_, login) = visit(address);
+    let (_, back) = visit(&login.unwrap());
+    let back = back.unwrap();
+    assert_eq!(visit(&back).0, 200);
+    answer(&mut serve, &question, "accept");
+    assert_eq!(next(&mut serve)["id"], json!(id));
+    assert!(TcpStream::connect(("127.0.0.1", start.port().unwrap())).is_err(), "the listener has ended");
+    assert_eq!((server.grants("authorization_code"), server.asked("/token").len()), (1, 1));
+    drop(idle);
+    assert_eq!(serve.end(), Some(0));
 }

@@ -5,7 +5,7 @@ use ptc_tests::oauth::{Asked, Habits, OAuthServer, Reply};
 use ptc_tests::processes::{eventually, signal};
 use std::sync::{Arc, Mutex};
 
-/// When the server kills the process that asks.
+/// When the server signals the process that asks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum When {
     /// Before it does what is asked.

@@ -72,8 +72,10 @@ fn a_code_is_typed_on_another_device() {
 }
 
 fn machine(server: &OAuthServer, client: Value, credential: Value) -> User {
-    let auth =
-        json!([{ "scheme": "oauth", "grant": "client_credentials", "scopes": ["read"], "client": client }]);
+    let auth = json!([{
+        "scheme": "oauth", "grant": "client_credentials", "scopes": ["read"], "client": client,
+        "issuer": server.url(""),
+    }]);
     let entry = json!({ "transport": "mcp_http", "url": server.url("/mcp"), "auth": auth });
     User::with(json!({ "hosted": entry }), json!({ "own": credential }))
 }
@@ -98,6 +100,30 @@ fn a_client_with_a_secret_needs_no_person() {
     let user = machine(&server, json!({ "id": "machine", "secret": "own" }), wrong);
     let said = user.run(&["call", "hosted/echo"]);
     assert!(said.stderr.contains("invalid_client") && !said.stderr.contains("ptc login"), "{said:?}");
+}
+
+#[test]
+fn a_secret_goes_to_no_issuer_that_the_server_alone_names() {
+    let other = OAuthServer::start(Habits::default());
+    let issuer = other.url("");
+    let server = OAuthServer::answering(Habits::default(), move |server, asked| {
+        let mut resource = server.resource();
+        resource["authorization_servers"] = json!([issuer]);
+        (asked.path == "/.well-known/oauth-protected-resource/mcp")
+            .then(|| ptc_tests::oauth::Reply::json(&resource))
+    });
+    let secret = json!({ "source": "literal", "value": "machine-secret-Zq7Xw9" });
+    // With an issuer that is named, another one is not asked; without one, none is.
+    let named = machine(&server, json!({ "id": "machine", "secret": "own" }), secret.clone());
+    assert!(named.run(&["call", "hosted/echo"]).stderr.contains("does not name the issuer"));
+    let auth = json!([{
+        "scheme": "oauth", "grant": "client_credentials", "client": { "id": "machine", "secret": "own" },
+    }]);
+    let entry = json!({ "transport": "mcp_http", "url": server.url("/mcp"), "auth": auth });
+    let unnamed = User::with(json!({ "hosted": entry }), json!({ "own": secret }));
+    let said = unnamed.run(&["call", "hosted/echo"]);
+    assert!(said.stderr.contains(&format!("--issuer {}", other.url(""))), "{said:?}");
+    assert!(other.asked("/token").is_empty());
 }
 
 #[test]
@@ -132,7 +158,12 @@ fn the_block_of_a_host_names_the_client_and_its_port() {
         command.env("HAND", "by-hand-secret-Zq7Xw9");
         command
     };
-    let mut child = user_command(&["login", "hosted", "--paste"]).spawn().unwrap();
+    // The server alone must not say where the secret goes.
+    let said = ptc_tests::binary::run(user_command(&["login", "hosted", "--paste"]), "");
+    let named = format!("log in with --issuer {}", server.url(""));
+    assert!(said.code == Some(2) && said.stderr.contains(&named), "{said:?}");
+    let issuer = server.url("");
+    let mut child = user_command(&["login", "hosted", "--paste", "--issuer", &issuer]).spawn().unwrap();
     let mut output = std::io::BufReader::new(child.stdout.take().unwrap());
     let address = loop {
         let mut line = String::new();

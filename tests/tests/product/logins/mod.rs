@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
 
 mod asking;
+mod ends;
 mod first;
+mod followed;
 mod kills;
 mod kinds;
 mod renewal;
@@ -17,6 +19,7 @@ use ptc_tests::oauth::{OAuthServer, visit};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use tempfile::TempDir;
@@ -120,6 +123,12 @@ impl BegunLogin {
         let (status, location) = visit(&self.address);
         assert_eq!(status, 302, "{}", self.address);
         location.unwrap()
+    }
+
+    /// Pastes the answer; gives the signal that has ended the command.
+    fn signalled(mut self, answer: &str) -> Option<i32> {
+        writeln!(self.child.stdin.take().unwrap(), "{answer}").unwrap();
+        self.child.wait().unwrap().signal()
     }
 
     fn paste(mut self, answer: &str) -> Finished {

@@ -72,15 +72,17 @@ fn metadata_is_not_followed_to_another_origin() {
 fn endpoints_without_encryption_are_not_used() {
     for endpoint in ["authorization_endpoint", "registration_endpoint", "token_endpoint"] {
         let server = with_metadata(json!({ endpoint: "http://as.example/x" }));
-        let user = User::of(&server);
-        if endpoint == "token_endpoint" {
-            let begun = user.begin_login(&[]);
-            let answer = begun.consent();
-            let said = begun.paste(&answer);
-            assert!(said.stderr.contains("https"), "{said:?}");
-        } else {
-            assert!(refused(&server).contains("https"));
-        }
+        assert!(refused(&server).contains("https"), "{endpoint}");
+    }
+}
+
+#[test]
+fn endpoints_that_a_server_may_not_name_are_found_before_a_person_is_asked() {
+    for endpoint in ["token_endpoint", "registration_endpoint", "revocation_endpoint"] {
+        let server = with_metadata(json!({ endpoint: "https://169.254.169.254/x" }));
+        let said = refused(&server);
+        assert!(said.contains("a link-local address"), "{endpoint} {said}");
+        assert!(server.asked("/register").is_empty() && server.asked("/authorize").is_empty());
     }
 }
 

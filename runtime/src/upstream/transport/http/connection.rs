@@ -4,6 +4,7 @@ use super::life::Life;
 use super::spec::HttpProtocol;
 use super::sse::SseChannel;
 use super::streamable::{PostFailure, Streamable};
+use crate::oauth;
 use crate::upstream::transport::{Connection, ConnectionEnd};
 use crate::upstream::{CallResult, ServerRequest, UpstreamFault};
 use std::sync::{Arc, OnceLock};
@@ -114,9 +115,8 @@ impl Connection for HttpConnection {
     async fn shut_down(&self) {
         self.close("upstream is shutting down");
         let _ = timeout(STOP_GRACE, self.streamable.delete_session()).await;
-        if let Some(login) = &self.streamable.wire.login {
-            login.settled().await;
-        }
+        // New tokens that are not on the disk yet would be lost with this process.
+        oauth::settled(STOP_GRACE).await;
     }
 }
 

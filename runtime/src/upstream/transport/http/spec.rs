@@ -60,7 +60,15 @@ impl HttpSpec {
         secrets: &SecretRegistry,
     ) -> Option<ServerLogin> {
         let settings = self.login.clone()?;
-        Some(ServerLogin::new(self.url.clone(), settings, client, options, None, secrets.clone()))
+        Some(ServerLogin::new(
+            self.url.clone(),
+            settings,
+            client,
+            options,
+            &self.client,
+            None,
+            secrets.clone(),
+        ))
     }
 }
 

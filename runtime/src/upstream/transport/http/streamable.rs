@@ -67,6 +67,8 @@ pub(super) struct Streamable {
     gate: ListenGate,
     next_id: AtomicU64,
     notices: Arc<Semaphore>,
+    /// The login of the requests so far: see [`HttpWire::logins`].
+    login: AtomicU64,
 }
 
 impl Streamable {
@@ -79,6 +81,7 @@ impl Streamable {
             gate: ListenGate::new(),
             next_id: AtomicU64::new(1),
             notices: Arc::new(Semaphore::new(NOTICES)),
+            login: AtomicU64::new(0),
         })
     }
 
@@ -110,6 +113,11 @@ impl Streamable {
         greeting: Option<String>,
     ) -> Result<RawAnswer, PostFailure> {
         let mut may_repeat = true;
+        let login = self.wire.logins().await;
+        if login != self.login.swap(login, Ordering::Relaxed) && self.sessions.current().id.is_some() {
+            // The session belongs to the account of the login before.
+            self.renew(self.sessions.current().generation).await.map_err(PostFailure::Fault)?;
+        }
         let (response, session) = loop {
             let session = match request.envelope.era {
                 Era::Handshake(_) => self.sessions.current(),

@@ -67,6 +67,14 @@ impl HttpWire {
         }
     }
 
+    /// Counts the logins by people, of which the next request uses the last one; 0 without logins.
+    pub(super) async fn logins(&self) -> u64 {
+        match &self.login {
+            Some(login) => login.logins().await,
+            None => 0,
+        }
+    }
+
     async fn send_with(
         &self,
         method: Method,

@@ -1,0 +1,61 @@
+//! Makes the stored form of a login from new tokens.
+
+use super::Inner;
+use crate::net::AddressClass;
+use crate::oauth::scopes::Scopes;
+use crate::oauth::server::client::Client;
+use crate::oauth::server::discovery::Discovered;
+use crate::oauth::server::token::Tokens;
+use crate::oauth::store::stored::{StoredLogin, now};
+use crate::oauth::{OAuthFault, random};
+
+/// The login with new tokens. Without a new refresh token, the old one stays (RFC 6749, section 6).
+pub(super) fn with_tokens(old: &StoredLogin, tokens: Tokens) -> StoredLogin {
+    let obtained_at = now();
+    StoredLogin {
+        access: tokens.access,
+        refresh: tokens.refresh.or_else(|| old.refresh.clone()),
+        granted: tokens.scopes.or_else(|| old.granted.clone()),
+        obtained_at,
+        expires_at: tokens.expires_in.map(|seconds| obtained_at.saturating_add(seconds)),
+        refreshed_at: Some(obtained_at),
+        ..old.clone()
+    }
+}
+
+/// How a login came about.
+pub(in crate::oauth) struct NewLogin<'a> {
+    pub(in crate::oauth) discovered: &'a Discovered,
+    pub(in crate::oauth) client: Client,
+    pub(in crate::oauth) requested: Scopes,
+}
+
+impl Inner {
+    /// The login with these tokens.
+    pub(in crate::oauth) fn new_login(
+        &self,
+        new: NewLogin<'_>,
+        tokens: Tokens,
+    ) -> Result<StoredLogin, OAuthFault> {
+        let NewLogin { discovered, client, requested } = new;
+        let obtained_at = now();
+        Ok(StoredLogin {
+            server: self.server.to_string(),
+            resource: discovered.resource.clone(),
+            issuer: discovered.server.issuer.clone(),
+            token_endpoint: discovered.server.token_endpoint.clone().unwrap_or_default(),
+            revocation_endpoint: discovered.server.revocation_endpoint.clone(),
+            named_by: self.seen().class.unwrap_or(AddressClass::Public),
+            client,
+            requested,
+            granted: tokens.scopes,
+            missing: Scopes::default(),
+            access: tokens.access,
+            refresh: tokens.refresh,
+            obtained_at,
+            expires_at: tokens.expires_in.map(|seconds| obtained_at.saturating_add(seconds)),
+            refreshed_at: None,
+            id: random::unregistered()?.expose().to_owned(),
+        })
+    }
+}
