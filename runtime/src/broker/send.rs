@@ -94,7 +94,12 @@ impl UpstreamCall {
             Ok(result) => result,
             Err(fault) => return Err(unanswered(&broker, call, &fault, limit)),
         };
+        // Large results wait for their turn to be read, on the account of the run.
+        let Some(waiting) = account.hold(result.answer().held_bytes()) else {
+            return Err(over_memory(call, result.answer().bytes().len() as u64));
+        };
         let payload = CallPayload::read(result, wrapped_in).await;
+        drop(waiting);
         match keepable {
             Some(keepable) if payload.failure().is_none() => keepable.keep(),
             _ => {}
@@ -118,11 +123,15 @@ pub(super) fn answered(
     let (bytes, duration) = (payload.bytes(), call.elapsed());
     match account.hold(payload.held_bytes()) {
         Some(held) => Ok(CallResponse { payload: payload.held(held), call, duration }),
-        None => {
-            call.end(CallStatus::Ok, duration, Some(bytes));
-            Err(CallError::OverMemory { bytes })
-        }
+        None => Err(over_memory(call, bytes)),
     }
+}
+
+/// Enters a call into the ledger whose result does not fit into the memory of its program.
+fn over_memory(call: OpenCall, bytes: u64) -> CallError {
+    let duration = call.elapsed();
+    call.end(CallStatus::Ok, duration, Some(bytes));
+    CallError::OverMemory { bytes }
 }
 
 /// Enters a call without answer into the ledger. Returns the error for its caller.
