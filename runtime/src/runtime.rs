@@ -14,7 +14,7 @@ use crate::guest::lisp::session::SessionLimits;
 use crate::guest::lisp::{Lisp, fast_path};
 use crate::handle::{Run, RunStream};
 use crate::host::GrantedTools;
-use crate::policy::{KnownServer, Policy, PolicyError, PolicyFinding, SharedPolicy};
+use crate::policy::{KnownServer, PinLock, Policy, PolicyError, PolicyFinding, SharedPolicy};
 use crate::run::limits::Limits;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Failure, Outcome};
@@ -385,7 +385,15 @@ impl Runtime {
             (entry.startup, entry.startup_is_explicit) = (Startup::Lenient, true);
             let name = entry.name.clone();
             match configured.entries.insert(name.clone(), entry.clone()) {
-                Some(_) => changes.changed.push(name.clone()),
+                Some(old) => {
+                    let (before, now) = (old.transport.describe(), entry.transport.describe());
+                    if before.starts_with("https://") && now.starts_with("http://") {
+                        tracing::warn!(
+                            "the edited configuration reaches {name} over http:// in place of https://"
+                        );
+                    }
+                    changes.changed.push(name.clone());
+                }
                 None => changes.added.push(name.clone()),
             }
             let (upstream, at_once) = self.inner.supervision.supervise(entry, &catalog);
@@ -419,16 +427,33 @@ impl Runtime {
         Ok(())
     }
 
+    /// Replaces what tools were when they were reviewed. Running servers list their tools again; a frozen list stays.
+    pub fn replace_pins(&self, lock: PinLock) {
+        if let Some(pins) = &self.inner.supervision.config.pins {
+            pins.replace(lock);
+        }
+    }
+
     /// Rules of the policy that can match nothing, as far as the tools of the servers are known.
     pub fn policy_findings(&self) -> Vec<PolicyFinding> {
+        let servers = self.known_servers();
+        self.inner.broker.policy().current().map_or_else(Vec::new, |policy| policy.findings(&servers))
+    }
+
+    /// Rules that allow a tool by its name alone, which several servers have; each as a line.
+    pub fn ambiguous_rules(&self) -> Vec<String> {
+        let servers = self.known_servers();
+        self.inner.broker.policy().current().map_or_else(Vec::new, |policy| policy.ambiguous(&servers))
+    }
+
+    fn known_servers(&self) -> Vec<KnownServer> {
         let catalog = self.inner.broker.catalog().snapshot();
         let known = |name: &Arc<str>| KnownServer {
             name: name.clone(),
             tools: catalog.server(name).and_then(|server| server.proven().cloned()),
         };
         let upstreams = self.inner.broker.upstreams();
-        let servers: Vec<KnownServer> = upstreams.keys().map(known).collect();
-        self.inner.broker.policy().current().map_or_else(Vec::new, |policy| policy.findings(&servers))
+        upstreams.keys().map(known).collect()
     }
 
     /// The tools of all servers at this moment.

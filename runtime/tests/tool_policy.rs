@@ -108,7 +108,7 @@ async fn a_tool_that_a_server_adds_while_it_runs_is_not_the_pinned_one() {
     let plain = runtime_of(vec![entry("fake", &[])], StartPolicy::All, 1).await;
     let mut lock = PinLock::default();
     lock.accept("fake", &plain.catalog().server("fake").unwrap().tools.as_ref().unwrap().listed());
-    let pins = Some(Arc::new(Pins { mode: PinMode::Enforce, lock }));
+    let pins = Some(Arc::new(Pins::new(PinMode::Enforce, lock)));
     let (servers, snapshot) = (vec![entry("fake", &[])], Some(SnapshotMode::Live));
     let config = RuntimeConfig { servers, pins, snapshot, workers: 1, ..RuntimeConfig::default() };
     let runtime = Runtime::start(config).await.unwrap();

@@ -1,9 +1,11 @@
-//! Reloads edited files of the configuration and of the policy while `ptc serve` runs.
+//! Reloads edited files of the configuration, the policy and the pins while `ptc serve` runs.
 
 use super::boot::{UpstreamFlags, abort};
+use super::policy::warnings;
 use crate::console::exit::Abort;
 use clap::ValueEnum;
-use ptc_runtime::tools::SnapshotMode;
+use ptc_runtime::policy::{LOCK_FILE, PinLock};
+use ptc_runtime::tools::{ServerText, SnapshotMode};
 use ptc_runtime::{Reconfigured, Runtime};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,6 +68,32 @@ impl ConfigFiles {
         Ok(ConfigFiles { paths, read, follows })
     }
 
+    /// The file of pins to follow, with its state before it is read.
+    pub(super) fn of_pins(flags: &UpstreamFlags, reload: Option<ConfigReload>) -> Result<ConfigFiles, Abort> {
+        let is_followed = reload != Some(ConfigReload::Off);
+        let paths = if is_followed { flags.policy.followed_pins(&flags.files())? } else { Vec::new() };
+        let (read, follows) = (stamps(&paths), reload.is_none_or(|reload| reload == ConfigReload::Watch));
+        Ok(ConfigFiles { paths, read, follows })
+    }
+
+    /// Passes every edit of the pins to the runtime. Never ends.
+    pub(super) async fn follow_pins(self, runtime: &Runtime, reloads: watch::Receiver<u64>) {
+        let reload = |paths: &[PathBuf]| {
+            for path in paths {
+                match PinLock::read(path) {
+                    Ok(lock) => {
+                        runtime.replace_pins(lock);
+                        tracing::info!("{LOCK_FILE} reloaded");
+                    }
+                    Err(error) => {
+                        tracing::error!("the edited {LOCK_FILE} is not used, the one before stays: {error}");
+                    }
+                }
+            }
+        };
+        self.on_edit(reloads, reload).await;
+    }
+
     /// Passes every edit of the policy to the runtime, for calls from now on. Never ends.
     pub(super) async fn follow_policy(
         self,
@@ -75,7 +103,12 @@ impl ConfigFiles {
     ) {
         let reload = |_: &[PathBuf]| match flags.policy.load() {
             Ok(Some(policy)) => match runtime.replace_policy(policy) {
-                Ok(()) => tracing::info!("policy reloaded"),
+                Ok(()) => {
+                    tracing::info!("policy reloaded");
+                    for text in warnings::texts(runtime) {
+                        tracing::warn!("{}", ServerText::new(&text));
+                    }
+                }
                 Err(error) => {
                     tracing::error!("the edited policy is not used, the one before stays: {error}");
                 }

@@ -5,7 +5,7 @@ use super::direct::DirectCall;
 use super::reserve::{CallPlan, Callee, Permit, refuse};
 use super::send::{Route, UpstreamCall};
 use super::{CallError, PreparedCall, WorldFault};
-use crate::policy::{ApprovalAnswer, AskedOf, Clearance, Permitted, Subject};
+use crate::policy::{Approval, ApprovalAnswer, AskedOf, Clearance, Permitted, Subject};
 use crate::run::account::CallTag;
 use crate::run::ledger::OpenCall;
 use crate::run::outcome::{CallFault, PolicyRuling, Verdict};
@@ -94,8 +94,11 @@ impl Permit {
 impl Loaded {
     /// Asks the policy.
     fn cleared(self) -> Result<PreparedCall, WorldFault> {
-        let plan = &self.plan;
-        match plan.broker.policy.clear(&self.subject(), &plan.account) {
+        let policy = &self.plan.broker.policy;
+        if policy.is_slow(self.arguments.as_str()) || self.is_unread() {
+            return Ok(PreparedCall(Route::Held(Box::new(HeldCall { loaded: self, clearance: None }))));
+        }
+        match self.decide(None) {
             Clearance::Granted(permitted, ruling) => {
                 if let Some(ruling) = ruling {
                     self.call.set_ruling(ruling);
@@ -104,9 +107,52 @@ impl Loaded {
             }
             Clearance::Denied(ruling) => Err(self.denied(ruling)),
             held @ (Clearance::Asked(_) | Clearance::Counted(_)) => {
-                Ok(PreparedCall(Route::Held(Box::new(HeldCall { loaded: self, clearance: held }))))
+                Ok(PreparedCall(Route::Held(Box::new(HeldCall { loaded: self, clearance: Some(held) }))))
             }
         }
+    }
+
+    /// True if a person is to be asked about the program first.
+    fn is_unread(&self) -> bool {
+        let CallPlan { broker, account, .. } = &self.plan;
+        broker.policy.is_unread(account, || broker.client.form_for(account.client()).is_some())
+    }
+
+    /// Asks about the program, if that is to be done. The time of the run stands still.
+    async fn reviewed(&self) {
+        if self.is_unread() {
+            let CallPlan { broker, account, .. } = &self.plan;
+            let _pause = account.wait_for_start();
+            let client = broker.client.form_for(account.client());
+            broker.policy.review(account, &broker.catalog.snapshot(), client).await;
+        }
+    }
+
+    /// Asks the policy, with the answer of a person if there is one.
+    fn decide(&self, approval: Option<Approval>) -> Clearance {
+        let (policy, account) = (&self.plan.broker.policy, &self.plan.account);
+        match approval {
+            Some(approval) => policy.clear_approved(&self.subject(), account, approval),
+            None => policy.clear(&self.subject(), account),
+        }
+    }
+
+    /// [`Loaded::decide`], on a blocking thread if the arguments are large.
+    ///
+    /// # Errors
+    /// The process ends.
+    async fn decided(self, approval: Option<Approval>) -> Result<(Loaded, Clearance), WorldFault> {
+        let broker = self.plan.broker.clone();
+        if !broker.policy.is_slow(self.arguments.as_str()) {
+            let clearance = self.decide(approval);
+            return Ok((self, clearance));
+        }
+        let decide = move |_: &StopFlag| {
+            let clearance = self.decide(approval);
+            (self, clearance)
+        };
+        let decided = tasks::blocking(TaskOwner::Run, decide).await;
+        decided.ok_or_else(|| broker.world_fault(CallFault::Denied, "the process ends"))
     }
 
     fn subject(&self) -> Subject<'_> {
@@ -168,11 +214,12 @@ impl Loaded {
     }
 }
 
-/// A call that waits until a person has approved it, and until limits have counted it. Its time and that of its program
-/// stand still while a person is asked.
+/// A call that waits until a person has approved it, until limits have counted it, or until large arguments are decided
+/// about. Its time and that of its program stand still while a person is asked.
 pub(super) struct HeldCall {
     loaded: Loaded,
-    clearance: Clearance,
+    /// `None`: it is not decided yet.
+    clearance: Option<Clearance>,
 }
 
 impl HeldCall {
@@ -191,30 +238,34 @@ impl HeldCall {
 
     /// Asks until a person has decided about the call as it is now, counts it, and clears it for its way.
     pub(super) async fn cleared(self) -> Result<Route, CallError> {
-        let HeldCall { mut loaded, mut clearance } = self;
+        let HeldCall { loaded, clearance } = self;
         let (begun, mut waited) = (Instant::now(), Duration::ZERO);
+        let (mut loaded, mut clearance) = match clearance {
+            Some(clearance) => (loaded, clearance),
+            None => {
+                loaded.reviewed().await;
+                loaded.decided(None).await?
+            }
+        };
         for _ in 0..ROUNDS {
             clearance = match clearance {
                 Clearance::Asked(asked) => {
                     let answer = loaded.asked(&asked).await;
                     waited = begun.elapsed();
                     match answer {
-                        Ok(clearance) => clearance,
+                        // The policy or the tool may have changed while the question waited.
+                        Ok(approval) => {
+                            let decided = loaded.decided(Some(approval)).await?;
+                            loaded = decided.0;
+                            decided.1
+                        }
                         Err(answer) => return Err(loaded.refused(asked.ruling, answer, waited).into()),
                     }
                 }
-                Clearance::Counted(counted) => {
-                    let policy = loaded.plan.broker.policy.clone();
-                    let count = move |_: &StopFlag| policy.count(counted);
-                    match tasks::blocking(TaskOwner::Run, count).await {
-                        Some(Ok((permitted, ruling))) => Clearance::Granted(permitted, Some(ruling)),
-                        Some(Err(ruling)) => Clearance::Denied(ruling),
-                        None => {
-                            let rule = "the process ends".into();
-                            Clearance::Denied(PolicyRuling::new(Verdict::Deny, rule))
-                        }
-                    }
-                }
+                Clearance::Counted(counted) => match loaded.plan.broker.policy.count(counted).await {
+                    Ok((permitted, ruling)) => Clearance::Granted(permitted, Some(ruling)),
+                    Err(ruling) => Clearance::Denied(ruling),
+                },
                 Clearance::Granted(permitted, ruling) => {
                     if let Some(ruling) = ruling {
                         loaded.call.set_ruling(PolicyRuling { waited, ..ruling });
@@ -234,8 +285,8 @@ impl HeldCall {
 }
 
 impl Loaded {
-    /// Asks a person, and decides again: the policy or the tool may have changed while the question waited.
-    async fn asked(&mut self, asked: &AskedOf) -> Result<Clearance, ApprovalAnswer> {
+    /// Asks a person.
+    async fn asked(&mut self, asked: &AskedOf) -> Result<Approval, ApprovalAnswer> {
         let (broker, account) = (self.plan.broker.clone(), self.plan.account.clone());
         let pause = account.wait_for_start();
         let client = broker.client.form_for(account.client());
@@ -244,11 +295,9 @@ impl Loaded {
         if let Some(changed) = self.tool_now() {
             self.tool = changed;
         }
-        Ok(broker.policy.clear_approved(&self.subject(), &account, approval))
+        Ok(approval)
     }
-}
 
-impl Loaded {
     /// The tool as its server lists it now, if that is another text.
     fn tool_now(&self) -> Option<Arc<UpstreamTool>> {
         let CallTarget::Tool(name) = &self.plan.target else { return None };

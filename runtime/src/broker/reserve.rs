@@ -180,6 +180,11 @@ impl ToolBroker {
         };
         match tools.request_refusal(method) {
             Some(refusal) => Err(CallError::Wrong(refused_request(server, method, refusal))),
+            None if !tools.offers().admits(target) => {
+                let subject = target.subject().unwrap_or(method);
+                let message = format!("{server}/{subject}: {}", Refusal::Changed);
+                Err(self.world_fault(CallFault::ToolChanged, &message).into())
+            }
             None => Ok(Some(Arc::new(target.as_tool()))),
         }
     }

@@ -10,10 +10,12 @@
 //!   a device is refused instead of waited for.
 #![allow(clippy::disallowed_methods, reason = "this is the one place that may")]
 
+mod lock;
 #[cfg(test)]
 mod tests;
 mod user_folders;
 
+pub use lock::FileLock;
 pub use user_folders::{is_private_folder, private_folder, runtime_folder, state_folder};
 
 use std::fs::{File, FileType, Metadata, OpenOptions};

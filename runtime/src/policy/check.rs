@@ -44,6 +44,32 @@ impl Policy {
 }
 
 impl Policy {
+    /// Rules that allow a tool by its name alone, which several of these servers have.
+    pub fn ambiguous(&self, servers: &[KnownServer]) -> Vec<String> {
+        let mut lines = Vec::new();
+        for file in &self.files {
+            let rules = file.rules.iter().filter(|rule| rule.verdict == Verdict::Allow);
+            let patterns = rules.flat_map(|rule| &rule.tools);
+            for (pattern, (line, column)) in patterns.filter(|(pattern, _)| pattern.is_bare_name()) {
+                let has = |server: &&KnownServer| {
+                    let mut tools = server.tools.iter().flat_map(|tools| tools.iter());
+                    tools.any(|tool| pattern.matches(&server.name, &tool.name, Exactness::Exact))
+                };
+                let names: Vec<&str> = servers.iter().filter(has).map(|server| &*server.name).collect();
+                if names.len() > 1 {
+                    let (tool, names) = (pattern.text(), names.join(", "));
+                    let place = format!("{}:{line}:{column}", file.name);
+                    lines.push(format!(
+                        "policy {place}: {tool} is allowed of several servers: {names}; write SERVER/{tool}"
+                    ));
+                }
+            }
+        }
+        lines
+    }
+}
+
+impl Policy {
     /// Checks that every rule names a server that is configured, or the tools of the host.
     ///
     /// # Errors
@@ -143,6 +169,21 @@ impl Checker<'_> {
         PolicyFinding { error, is_of_servers }
     }
 
+    fn no_server_of(&self, pattern: &RulePattern) -> String {
+        let is_begun = |server: &&KnownServer| {
+            let rest = pattern.text().strip_prefix(&*server.name);
+            server.name.contains('/') && rest.is_some_and(|rest| rest.starts_with('/'))
+        };
+        let name = pattern.server_part();
+        match self.servers.iter().find(is_begun) {
+            Some(server) => {
+                let escaped = server.name.replace('~', "~0").replace('/', "~1");
+                format!("there is no server {name}; write {escaped} for {}", server.name)
+            }
+            None => self.no_server(name),
+        }
+    }
+
     fn no_server(&self, name: &str) -> String {
         let names: Vec<&str> = self.servers.iter().map(|server| &*server.name).collect();
         match nearest(name, &names) {
@@ -160,7 +201,7 @@ impl Checker<'_> {
     ) -> Option<PolicyFinding> {
         match self.reach(pattern, matches) {
             Reach::Some => None,
-            Reach::NoServer => Some(self.finding(position, true, self.no_server(pattern.server_part()))),
+            Reach::NoServer => Some(self.finding(position, true, self.no_server_of(pattern))),
             Reach::NoTool => Some(self.finding(position, false, self.no_tool(pattern))),
         }
     }

@@ -1,6 +1,7 @@
 //! All files of a policy together, and what they say of a call.
 
 use super::approvals::AskRule;
+use super::condition::Arguments;
 use super::effects::ToolEffect;
 use super::file::PolicyError;
 use super::limits::LimitUse;
@@ -92,13 +93,14 @@ impl Policy {
 
     /// The verdict about a call, and the rule that decided.
     pub fn ruling(&self, call: &Subject<'_>) -> PolicyRuling {
-        self.decide(call).0
+        self.decide(call, &Arguments::new(&call.named_arguments())).0
     }
 
-    /// [`Policy::ruling`], and what an answer of a person counts for.
-    pub(super) fn decide(&self, call: &Subject<'_>) -> (PolicyRuling, AskRule) {
+    /// [`Policy::ruling`], and what an answer of a person counts for. The arguments are those of
+    /// [`Subject::named_arguments`].
+    pub(super) fn decide(&self, call: &Subject<'_>, arguments: &Arguments<'_>) -> (PolicyRuling, AskRule) {
         let plans = self.plans(call.server, call.target);
-        let (file, said) = self.said(&plans, call);
+        let (file, said) = self.said(&plans, call, arguments);
         let asks = AskRule { remember: said.remember, file, rule: said.rule };
         (PolicyRuling::new(said.verdict, said.title.clone()), asks)
     }
@@ -110,6 +112,7 @@ impl Policy {
     pub(super) fn limit_uses(
         &self,
         call: &Subject<'_>,
+        arguments: &Arguments<'_>,
         session: impl FnOnce() -> String,
     ) -> Result<Vec<LimitUse>, String> {
         let plans = self.plans(call.server, call.target);
@@ -118,8 +121,9 @@ impl Policy {
         if limits.peek().is_none() {
             return Ok(Vec::new());
         }
-        let (arguments, session) = (named_arguments(call.target, call.arguments), session());
-        limits.map(|limit| LimitUse::new(limit, &arguments, &call.asker, &session)).collect()
+        let session = session();
+        let uses = limits.map(|limit| LimitUse::new(limit, arguments, &call.asker, &session));
+        Ok(LimitUse::merged(uses.collect::<Result<_, _>>()?))
     }
 
     /// The verdicts that calls of a target may get, depending on their arguments, the strictest first. One: the
@@ -170,9 +174,13 @@ impl Policy {
     }
 
     /// What decides, with the index of its file.
-    fn said<'p>(&'p self, plans: &[FilePlan], call: &Subject<'_>) -> (usize, Said<'p>) {
-        let Subject { server, target, tool, arguments, asker } = *call;
-        let arguments = &*named_arguments(target, arguments);
+    fn said<'p>(
+        &'p self,
+        plans: &[FilePlan],
+        call: &Subject<'_>,
+        arguments: &Arguments<'_>,
+    ) -> (usize, Said<'p>) {
+        let Subject { server, target, tool, arguments: _, asker } = *call;
         let files = self.files.iter().zip(plans).enumerate();
         let said = files.filter_map(|(index, (file, plan))| {
             Some((index, file.say(plan, arguments, &asker, declared(server, target, tool))?))
@@ -197,16 +205,18 @@ impl Policy {
     }
 }
 
-/// The arguments of a request as rules see them: `/uri` of a resource; `/name` and `/arguments` of a prompt.
-fn named_arguments<'c>(target: &CallTarget, arguments: &'c str) -> Cow<'c, str> {
-    match target {
-        CallTarget::Tool(_) | CallTarget::Protocol(_) => Cow::Borrowed(arguments),
-        CallTarget::List(_) => Cow::Borrowed("{}"),
-        CallTarget::Resource(uri) => Cow::Owned(json!({ "uri": uri }).to_string()),
-        CallTarget::Prompt(name) => {
-            let name = Json::from(&**name);
-            let arguments = if arguments.is_empty() { "{}" } else { arguments };
-            Cow::Owned(format!("{{\"name\":{name},\"arguments\":{arguments}}}"))
+impl<'c> Subject<'c> {
+    /// The arguments of a request as rules see them: `/uri` of a resource; `/name` and `/arguments` of a prompt.
+    pub(super) fn named_arguments(&self) -> Cow<'c, str> {
+        match self.target {
+            CallTarget::Tool(_) | CallTarget::Protocol(_) => Cow::Borrowed(self.arguments),
+            CallTarget::List(_) => Cow::Borrowed("{}"),
+            CallTarget::Resource(uri) => Cow::Owned(json!({ "uri": uri }).to_string()),
+            CallTarget::Prompt(name) => {
+                let name = Json::from(&**name);
+                let arguments = if self.arguments.is_empty() { "{}" } else { self.arguments };
+                Cow::Owned(format!("{{\"name\":{name},\"arguments\":{arguments}}}"))
+            }
         }
     }
 }

@@ -1,20 +1,27 @@
 //! The policy in effect: every call is cleared here before it leaves.
 
 use super::approvals::{
-    Approval, ApprovalAnswer, ApprovalSettings, Approvals, AskRule, AskedCall, Binding, Question,
+    Approval, ApprovalAnswer, ApprovalSettings, Approvals, AskRule, AskedCall, Binding, PlannedRow,
+    ProgramReview, Question,
 };
+use super::condition::Arguments;
 use super::decide::{Policy, Subject};
 use super::limits::{LimitBook, LimitRefusal, LimitUse};
 use super::permitted::Permitted;
-use crate::run::account::RunAccount;
+use crate::run::account::{PlannedCall, RunAccount};
 use crate::run::client::ServedClient;
 use crate::run::outcome::{PolicyRuling, Verdict};
 use crate::secrets::SecretRegistry;
 use crate::sync::RwLocked;
-use crate::tools::{CallTarget, HOST};
+use crate::tasks::{self, TaskOwner};
+use crate::tools::{CallTarget, Catalog, HOST};
+use std::any::Any;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
+
+/// Bytes of arguments that are read in less time than a change of threads takes.
+const LARGE: usize = 64 << 10;
 
 /// The policy in effect, with the questions that wait. Clones share it.
 #[derive(Clone)]
@@ -104,26 +111,42 @@ impl SharedPolicy {
         self.0.approvals.waiting()
     }
 
+    /// True when these arguments take long to decide about, so it is done on a blocking thread.
+    pub(crate) fn is_slow(&self, arguments: &str) -> bool {
+        arguments.len() > LARGE && self.0.policy.read_locked().is_some()
+    }
+
     /// Decides about a call of a run.
     pub(crate) fn clear(&self, call: &Subject<'_>, run: &Arc<RunAccount>) -> Clearance {
         let Some(policy) = self.current() else { return Clearance::Granted(Permitted::by_policy(), None) };
-        let (mut ruling, asks) = policy.decide(call);
+        let text = call.named_arguments();
+        let arguments = Arguments::new(&text);
+        let (mut ruling, asks) = policy.decide(call, &arguments);
         if let Some(owner) = self.leaked(&policy, call) {
             let Subject { server, .. } = call;
             let rule = format!("the rule that secrets of {owner} are not sent to {server} (secrets)");
             ruling = PolicyRuling::new(Verdict::Deny, rule.into());
         }
+        if let Some(ApprovalAnswer::Denied(by)) = review(run).and_then(ProgramReview::refusal) {
+            ruling.answered_by = Some(by.clone());
+            ruling = PolicyRuling {
+                verdict: Verdict::Deny,
+                rule: format!("{by}: the whole program").into(),
+                ..ruling
+            };
+        }
         self.0.decided[ruling.verdict as usize].fetch_add(1, Ordering::Relaxed);
         match ruling.verdict {
-            Verdict::Allow => counted(&policy, call, run, ruling),
+            Verdict::Allow => counted(&policy, call, &arguments, run, ruling),
             Verdict::Deny => Clearance::Denied(ruling),
             Verdict::Ask => {
                 let binding =
                     Binding::new(call.server, call.target, call.tool, call.arguments, policy.version);
-                match self.0.approvals.remembered().find(run, &binding, asks) {
+                let remembered = self.0.approvals.remembered().find(run, &binding, asks);
+                match remembered.or_else(|| review(run)?.take(&binding, call.arguments)) {
                     Some(by) => {
                         ruling.answered_by = Some(by);
-                        counted(&policy, call, run, ruling)
+                        counted(&policy, call, &arguments, run, ruling)
                     }
                     None => Clearance::Asked(AskedOf { ruling, policy, binding, asks }),
                 }
@@ -157,6 +180,11 @@ impl SharedPolicy {
         client: Option<Arc<dyn ServedClient>>,
     ) -> Result<Approval, ApprovalAnswer> {
         let AskedOf { ruling, policy, binding, asks } = asked;
+        let reviewed = review(run);
+        if let Some(answer) = reviewed.and_then(ProgramReview::refusal) {
+            return Err(answer.clone());
+        }
+        let lines = reviewed.map(|review| review.lines(call.server, call.target.label())).unwrap_or_default();
         let question = Question::new(
             AskedCall {
                 binding: binding.clone(),
@@ -164,6 +192,7 @@ impl SharedPolicy {
                 asks: *asks,
                 effect: policy.effect(call.server, call.target, call.tool).name(),
                 asker: call.asker.to_string(),
+                lines,
                 target: call.target,
                 tool: call.tool,
                 arguments: call.arguments,
@@ -171,6 +200,38 @@ impl SharedPolicy {
             &self.0.secrets,
         );
         self.0.approvals.ask(run, question, client).await
+    }
+
+    /// True if the program of a run is to be asked about before its first call leaves.
+    pub(crate) fn is_unread(&self, run: &RunAccount, has_client: impl FnOnce() -> bool) -> bool {
+        let plan = run.plan();
+        plan.planner().is_some()
+            && !plan.review().initialized()
+            && self.0.policy.read_locked().is_some()
+            && self.0.approvals.can_ask(has_client())
+    }
+
+    /// Asks about the program of a run, once.
+    pub(crate) async fn review(
+        &self,
+        run: &Arc<RunAccount>,
+        catalog: &Catalog,
+        client: Option<Arc<dyn ServedClient>>,
+    ) {
+        let reviewed = run.plan().review().get_or_init(|| async {
+            let (policy, planner) = (self.current(), run.plan().planner().cloned());
+            let review = match policy.zip(planner) {
+                Some((policy, planner)) => {
+                    let plan = tasks::blocking(TaskOwner::Run, move |_| planner()).await.unwrap_or_default();
+                    let rows = plan.calls.into_iter().map(|call| row(&policy, call, catalog, run)).collect();
+                    let asker = run.asker().to_string();
+                    ProgramReview::ask(&self.0.approvals, rows, &asker, client, &self.0.secrets).await
+                }
+                None => ProgramReview::default(),
+            };
+            Arc::new(review) as Arc<dyn Any + Send + Sync>
+        });
+        reviewed.await;
     }
 
     /// Decides about a call again, which a person has approved: the policy or the tool may have changed meanwhile. The
@@ -184,19 +245,22 @@ impl SharedPolicy {
         match self.clear(call, run) {
             Clearance::Asked(AskedOf { mut ruling, policy, binding, .. }) if binding == approval.binding => {
                 ruling.answered_by = Some(approval.by);
-                counted(&policy, call, run, ruling)
+                counted(&policy, call, &Arguments::new(&call.named_arguments()), run, ruling)
             }
             cleared => cleared,
         }
     }
 
-    /// Counts a call. It may wait for another process, so it runs on a blocking thread.
+    /// Counts a call. It may wait for another process.
     ///
     /// # Errors
     /// The ruling that denies the call: a limit is used up, or it is not known whether it is.
-    pub(crate) fn count(&self, counted: CountedCall) -> Result<(Permitted, PolicyRuling), PolicyRuling> {
+    pub(crate) async fn count(
+        &self,
+        counted: CountedCall,
+    ) -> Result<(Permitted, PolicyRuling), PolicyRuling> {
         let CountedCall { ruling, uses } = counted;
-        let rule: Arc<str> = match self.0.limits.take(&uses) {
+        let rule: Arc<str> = match self.0.limits.take(uses).await {
             Ok(()) => return Ok((Permitted::by_policy(), ruling)),
             Err(LimitRefusal::UsedUp(title)) => title,
             Err(LimitRefusal::Unknown(why)) => format!("limits cannot be counted: {why}").into(),
@@ -206,9 +270,44 @@ impl SharedPolicy {
     }
 }
 
+/// What a person has said to the program of a run.
+fn review(run: &RunAccount) -> Option<&ProgramReview> {
+    run.plan().review().get()?.downcast_ref()
+}
+
+/// What the policy says of a call in the text of a program.
+fn row(policy: &Policy, call: PlannedCall, catalog: &Catalog, run: &RunAccount) -> PlannedRow {
+    let name = call.tool.as_deref().unwrap_or_default();
+    let listed = catalog.server(&call.server).and_then(|server| server.tools.as_ref()?.get(name).cloned());
+    let target = CallTarget::Tool(name.into());
+    let Some(tool) = listed else {
+        return PlannedRow { call, verdict: None, effect: "not known yet", binding: None };
+    };
+    let (server, asker) = (&*call.server, run.asker());
+    let effect = policy.effect(server, &target, &tool).name();
+    let verdict = match &call.arguments {
+        Some(arguments) => {
+            let subject = Subject { server, target: &target, tool: &tool, arguments, asker };
+            Some(policy.ruling(&subject).verdict)
+        }
+        None => match policy.possible_rulings(server, &target, &tool, asker).as_slice() {
+            [only] => Some(only.verdict),
+            _ => None,
+        },
+    };
+    let binding = Binding::new(server, &target, &tool, "", policy.version).without_arguments();
+    PlannedRow { verdict, effect, binding: Some(binding), call }
+}
+
 /// The clearance of a call that may be made as far as rules go.
-fn counted(policy: &Policy, call: &Subject<'_>, run: &RunAccount, ruling: PolicyRuling) -> Clearance {
-    match policy.limit_uses(call, || run.session_name()) {
+fn counted(
+    policy: &Policy,
+    call: &Subject<'_>,
+    arguments: &Arguments<'_>,
+    run: &RunAccount,
+    ruling: PolicyRuling,
+) -> Clearance {
+    match policy.limit_uses(call, arguments, || run.session_name()) {
         Ok(uses) if uses.is_empty() => Clearance::Granted(Permitted::by_policy(), Some(ruling)),
         Ok(uses) => Clearance::Counted(CountedCall { ruling, uses }),
         Err(why) => Clearance::Denied(PolicyRuling { verdict: Verdict::Deny, rule: why.into(), ..ruling }),

@@ -3,6 +3,7 @@
 //! The lists are applied where tool lists are made, so a refused tool exists for no front end. Requests for
 //! resources and prompts are named by their methods (`resources/read`).
 
+use super::look_alikes::look_alike;
 use crate::run::outcome::Effect;
 use crate::tools::{CallTarget, Listed, Refusal, ToolList, UpstreamTool, glob, nearest, qualified_name};
 
@@ -58,6 +59,10 @@ impl ToolPolicy {
             let notes = self.unmatched(server, &names);
             listed.notes.extend(notes);
         }
+        listed.notes.extend(listed.tools.iter().filter_map(|tool| {
+            let read = look_alike(&tool.name)?;
+            Some(format!("the tool {} has letters that look like others: it is read as {read}", tool.name))
+        }));
         let refusal = |tool: &UpstreamTool| Some((tool.name.clone(), self.refusal(server, tool)?));
         let refused: Vec<_> = listed.tools.iter().filter_map(refusal).collect();
         listed.tools.retain(|tool| self.refusal(server, tool).is_none());

@@ -13,7 +13,7 @@
 //!   effect
 //! - `approvals`: asks a person
 //! - `limits`: limits over many calls; `lists`: allow and block lists of a server's entry; `pins`: tools as they were reviewed
-//! - `program`: the calls that stand in the text of a program
+//! - `look_alikes`: names that are read as other names; `program`: the calls that stand in the text of a program
 //! - `check`: rules that can match nothing; `permitted`: the right to leave
 
 mod approvals;
@@ -25,14 +25,16 @@ mod file;
 mod gate;
 mod limits;
 mod lists;
+mod look_alikes;
 mod pattern;
 mod permitted;
 mod pins;
 mod program;
 mod rules;
 
-pub(crate) use approvals::ApprovalAnswer;
-pub use approvals::{ApprovalFolder, ApprovalSettings, ApprovalWebhook, WaitingQuestion};
+pub use crate::run::account::{PlannedCall, ProgramPlan};
+pub(crate) use approvals::{Approval, ApprovalAnswer};
+pub use approvals::{ApprovalChoice, ApprovalFolder, ApprovalSettings, ApprovalWebhook, WaitingQuestion};
 pub use check::{KnownServer, PolicyFinding};
 pub use decide::{Policy, Subject};
 pub use effects::ToolEffect;
@@ -40,7 +42,7 @@ pub use file::PolicyError;
 pub use gate::SharedPolicy;
 pub(crate) use gate::{AskedOf, Clearance};
 pub use lists::{NameRule, ToolPattern, ToolPolicy};
+pub use look_alikes::look_alike;
 pub use permitted::Permitted;
 pub(crate) use pins::PinReview;
 pub use pins::{LOCK_FILE, PinDifference, PinLock, PinMode, Pins};
-pub use program::{PlannedCall, ProgramPlan};

@@ -1,5 +1,9 @@
 //! Names of tools in rules: `tool`, `server/tool` or `mcp__server__tool`, with `*` and `?`.
+//!
+//! In `server/tool` a slash in the name of the server is `~1`, and `~` is `~0` (as in RFC 6901), so each text names tools
+//! of one server only. A rule that denies or asks also applies where the slash is not escaped.
 
+use super::look_alikes::folded;
 use crate::tools::{glob, qualified_name};
 
 /// A name of tools.
@@ -17,7 +21,7 @@ enum Spelling {
     /// A tool of any server.
     Tool(String),
     /// `server/tool`.
-    OfServer { server: String, tool: String },
+    OfServer { server: String, tool: String, text: String },
     /// `mcp__server__tool`.
     Qualified(String),
 }
@@ -35,7 +39,11 @@ impl Spelling {
     fn new(text: &str) -> Spelling {
         match text.split_once('/') {
             _ if text.starts_with("mcp__") => Spelling::Qualified(text.to_owned()),
-            Some((server, tool)) => Spelling::OfServer { server: server.to_owned(), tool: tool.to_owned() },
+            Some((server, tool)) => Spelling::OfServer {
+                server: server.replace("~1", "/").replace("~0", "~"),
+                tool: tool.to_owned(),
+                text: text.to_owned(),
+            },
             None => Spelling::Tool(text.to_owned()),
         }
     }
@@ -43,7 +51,11 @@ impl Spelling {
     fn matches(&self, server: &str, tool: &str, exactness: Exactness) -> bool {
         match self {
             Spelling::Tool(name) => glob(name, tool),
-            Spelling::OfServer { server: of, tool: name } => glob(of, server) && glob(name, tool),
+            Spelling::OfServer { server: of, tool: name, text } => {
+                let is_split_at = |(at, _)| glob(&text[..at], server) && glob(&text[at + 1..], tool);
+                (glob(of, server) && glob(name, tool))
+                    || (exactness == Exactness::Loose && text.match_indices('/').any(is_split_at))
+            }
             Spelling::Qualified(name) => {
                 // A server may list both `get.x` and `get_x`, which have one qualified name.
                 glob(name, &format!("mcp__{server}__{tool}"))
@@ -89,6 +101,11 @@ impl RulePattern {
         matches!(self.exact, Spelling::Tool(_))
     }
 
+    /// True if it is the name of one tool, without a server.
+    pub(super) fn is_bare_name(&self) -> bool {
+        self.is_of_any_server() && !self.text.contains(['*', '?'])
+    }
+
     /// The part that names servers, for suggestions.
     pub(super) fn server_part(&self) -> &str {
         match &self.exact {
@@ -120,51 +137,6 @@ fn may_begin_with(pattern: &str, prefix: &str) -> bool {
     std::iter::once(0).chain(ends).any(|end| glob(&pattern[..end], prefix))
 }
 
-/// Letters of other scripts that look like these letters and digits. The list is short on purpose: it holds what is
-/// drawn the same in common fonts.
-const LOOK_ALIKES: [(&str, char); 29] = [
-    ("аαɑａ", 'a'),
-    ("Ьｂ", 'b'),
-    ("сϲⅽｃ", 'c'),
-    ("ԁⅾｄ", 'd'),
-    ("еҽｅ", 'e'),
-    ("ｆ", 'f'),
-    ("ɡց ｇ", 'g'),
-    ("һհｈ", 'h'),
-    ("іιıⅰｉ", 'i'),
-    ("јϳｊ", 'j'),
-    ("κｋ", 'k'),
-    ("ӏⅼｌ", 'l'),
-    ("ⅿｍ", 'm'),
-    ("ոｎ", 'n'),
-    ("оοօ०ｏ", 'o'),
-    ("рρｐ", 'p'),
-    ("ԛｑ", 'q'),
-    ("ｒ", 'r'),
-    ("ѕｓ", 's'),
-    ("τｔ", 't'),
-    ("υսｕ", 'u'),
-    ("νѵⅴｖ", 'v'),
-    ("ԝｗ", 'w'),
-    ("хχⅹｘ", 'x'),
-    ("уγｙ", 'y'),
-    ("ｚ", 'z'),
-    ("‐‑‒–—−－", '-'),
-    ("＿", '_'),
-    ("／⁄∕", '/'),
-];
-
-/// A name without the differences that people do not see: in lower case, with look-alike letters replaced and invisible
-/// characters removed.
-pub(super) fn folded(name: &str) -> String {
-    let seen = name.chars().filter(|c| crate::tools::visible::is_shown(*c));
-    let folded = seen.flat_map(char::to_lowercase).map(|c| {
-        let same = LOOK_ALIKES.iter().find(|(alike, _)| !c.is_ascii() && alike.contains(c));
-        same.map_or(c, |(_, plain)| *plain)
-    });
-    folded.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,6 +159,20 @@ mod tests {
         assert!(!qualified.matches("internal-apis", "delete.it", Exactness::Exact));
         assert!(qualified.matches("internal-apis", "delete.it", Exactness::Loose));
         assert!(!RulePattern::new("mcp__db__*").names_server("fs"));
+    }
+
+    #[test]
+    fn a_slash_in_the_name_of_a_server_is_escaped() {
+        let plain = RulePattern::new("acme/files/read");
+        assert!(plain.matches("acme", "files/read", Exactness::Exact));
+        assert!(!plain.matches("acme/files", "read", Exactness::Exact));
+        assert!(plain.matches("acme/files", "read", Exactness::Loose));
+        assert!(!plain.names_server("acme/files"));
+        let escaped = RulePattern::new("acme~1files/read");
+        assert!(
+            escaped.matches("acme/files", "read", Exactness::Exact) && escaped.names_server("acme/files")
+        );
+        assert!(!escaped.matches("acme", "files/read", Exactness::Exact));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// Name of the file, next to the configuration.
 pub const LOCK_FILE: &str = "ptc.lock";
@@ -26,13 +27,11 @@ pub enum PinMode {
     Enforce,
 }
 
-/// The tools that were reviewed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The tools that were reviewed, and what happens to others. What was reviewed may change.
+#[derive(Debug)]
 pub struct Pins {
-    /// What happens to others.
-    pub mode: PinMode,
-    /// What was reviewed.
-    pub lock: PinLock,
+    mode: PinMode,
+    lock: watch::Sender<Arc<PinLock>>,
 }
 
 /// The content of `ptc.lock`.
@@ -310,8 +309,24 @@ impl PinReview for Option<Arc<Pins>> {
 }
 
 impl Pins {
+    /// With what was reviewed until now.
+    pub fn new(mode: PinMode, lock: PinLock) -> Pins {
+        Pins { mode, lock: watch::Sender::new(Arc::new(lock)) }
+    }
+
+    /// Replaces what was reviewed. Servers are asked for their lists again, which are compared with it.
+    pub fn replace(&self, lock: PinLock) {
+        self.lock.send_replace(Arc::new(lock));
+    }
+
+    /// Shows when what was reviewed is replaced.
+    pub(crate) fn changes(&self) -> watch::Receiver<Arc<PinLock>> {
+        self.lock.subscribe()
+    }
+
     fn review(&self, server: &str, mut listed: Listed) -> Listed {
-        let differences = self.lock.differences(server, &listed);
+        let lock = self.lock.borrow().clone();
+        let differences = lock.differences(server, &listed);
         for difference in &differences {
             let effect = match (self.mode, difference.is_harmless) {
                 (_, true) => "it is stricter, or gone",
@@ -336,7 +351,7 @@ impl Pins {
                 listed.instructions = None;
             }
             let subjects: Vec<&str> = differences.iter().map(|difference| &*difference.subject).collect();
-            listed.offers.retain_texts(|kind, address| !subjects.contains(&&*format!("{kind} {address}")));
+            listed.offers.close(|kind, address| !subjects.contains(&&*format!("{kind} {address}")));
         }
         listed
     }
@@ -355,7 +370,7 @@ mod tests {
     fn pins(mode: PinMode, tools: Vec<UpstreamTool>) -> Option<Arc<Pins>> {
         let mut lock = PinLock::default();
         lock.accept("s", &Listed { instructions: Some("Be nice".into()), ..tools.into() });
-        Some(Arc::new(Pins { mode, lock }))
+        Some(Arc::new(Pins::new(mode, lock)))
     }
 
     /// Names of the tools that are left, and of those that are refused.

@@ -1,48 +1,34 @@
 //! The calls that stand in the text of a program, found without running it.
 
+use crate::run::account::{PlannedCall, ProgramPlan};
+use crate::sync::Locked;
 use ptc_compiler::diagnostic::{Diagnostic, Location, Position};
 use ptc_compiler::meter::Meter;
 use ptc_compiler::tool_catalog::{Literal, LiteralCall, LiteralKind, ToolCatalog};
-use ptc_compiler::{CompileOptions, Externals, Namespace};
+use ptc_compiler::{CompileOptions, Compiled, Externals, Namespace};
 use serde_json::{Map, Value as Json};
 use std::sync::Mutex;
-
-use crate::sync::Locked;
-
-/// A call in a program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlannedCall {
-    /// Configured name of the server.
-    pub server: String,
-    /// The tool; `None` if it is computed.
-    pub tool: Option<String>,
-    /// JSON object text of the arguments; `None` if a part is computed.
-    pub arguments: Option<String>,
-    /// Line and column, from 1.
-    pub line: u32,
-    /// See `line`.
-    pub column: u32,
-}
-
-/// The calls of a program, as far as its text shows them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProgramPlan {
-    /// In the order of the text.
-    pub calls: Vec<PlannedCall>,
-    /// It may also call what its text does not show.
-    pub is_open: bool,
-}
 
 impl ProgramPlan {
     /// The calls of a program that may use these namespaces. A program that does not compile makes none.
     pub fn for_program(source: &str, namespaces: &[&Namespace]) -> ProgramPlan {
+        ProgramPlan::recorded(source, |catalog| {
+            let externals = Externals { namespaces, catalog: Some(catalog), ..Externals::default() };
+            ptc_compiler::compile(source, &externals, &CompileOptions::default()).ok()
+        })
+    }
+
+    /// The calls of a program that is compiled with this catalog.
+    pub(crate) fn recorded(
+        source: &str,
+        compile: impl FnOnce(&dyn ToolCatalog) -> Option<Compiled>,
+    ) -> ProgramPlan {
         let recorder = Recorder { source, calls: Mutex::default() };
-        let externals = Externals { namespaces, catalog: Some(&recorder), ..Externals::default() };
-        match ptc_compiler::compile(source, &externals, &CompileOptions::default()) {
-            Ok(compiled) => {
+        match compile(&recorder) {
+            Some(compiled) => {
                 ProgramPlan { calls: recorder.calls.locked().clone(), is_open: compiled.servers.dynamic }
             }
-            Err(_) => ProgramPlan::default(),
+            None => ProgramPlan::default(),
         }
     }
 }

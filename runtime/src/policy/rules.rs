@@ -1,7 +1,7 @@
 //! The rules of one file, and what the file says of a call.
 
 use super::approvals::Remember;
-use super::condition::{Condition, Met};
+use super::condition::{Arguments, Condition, Met};
 use super::effects::ToolEffect;
 use super::limits::Limit;
 use super::pattern::{Exactness, RulePattern};
@@ -143,7 +143,7 @@ impl Rule {
     }
 
     /// True when it applies to a call of a target that it names.
-    fn applies(&self, arguments: &str, asker: &CallAsker<'_>) -> bool {
+    fn applies(&self, arguments: &Arguments<'_>, asker: &CallAsker<'_>) -> bool {
         if !self.who.is_empty() && !self.who.iter().any(|who| who.matches(asker)) {
             return false;
         }
@@ -185,7 +185,7 @@ impl RuleFile {
     pub(super) fn say(
         &self,
         plan: &FilePlan,
-        arguments: &str,
+        arguments: &Arguments<'_>,
         asker: &CallAsker<'_>,
         effect: impl FnOnce(bool) -> ToolEffect,
     ) -> Option<Said<'_>> {

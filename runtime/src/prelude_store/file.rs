@@ -1,16 +1,15 @@
 //! Stores preludes in a file: an embedded database with durable transactions.
 
 use super::{Head, HeadChange, StoreBackend, StoreError};
-use crate::files::{self, LinkRule};
+use crate::files::{self, FileLock, LinkRule};
 use crate::sync::Locked;
 use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition, TableError};
 use std::cell::Cell;
-use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 /// Facts about each id, as JSON.
 const HEADS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("heads");
@@ -24,9 +23,6 @@ const CACHE_BYTES: usize = 8 << 20;
 /// How long a process waits for others that use the store. Each holds it for one operation.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Pauses between checks whether another process still holds the store: the first, and the longest.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
-
 /// Opens the database for one operation at a time, because it admits one process; a lock file next to it
 /// decides which.
 pub(super) struct FileBackend {
@@ -39,11 +35,6 @@ pub(super) struct FileBackend {
 
 /// Modification time and size: they show that another process has changed the file.
 type Stamp = (SystemTime, u64);
-
-/// Right of this process to use the store; holds the file lock.
-struct StoreLock {
-    _lock: File,
-}
 
 impl FileBackend {
     pub(super) fn open(path: &Path) -> Result<FileBackend, StoreError> {
@@ -85,20 +76,11 @@ impl FileBackend {
         })
     }
 
-    fn lock(&self) -> Result<StoreLock, StoreError> {
-        let cannot =
-            |error: std::io::Error| StoreError::broken(format_args!("{}: {error}", self.lock.display()));
-        let lock = files::open_to_lock(&self.lock).map_err(cannot)?;
-        let (until, mut pause) = (Instant::now() + PATIENCE, PAUSES.0);
-        loop {
-            match lock.try_lock() {
-                Ok(()) => return Ok(StoreLock { _lock: lock }),
-                Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(pause),
-                Err(TryLockError::WouldBlock) => return Err(taken(&self.path)),
-                Err(TryLockError::Error(error)) => return Err(cannot(error)),
-            }
-            pause = (pause * 2).min(PAUSES.1);
-        }
+    fn lock(&self) -> Result<FileLock, StoreError> {
+        FileLock::wait(&self.lock, PATIENCE).map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock => taken(&self.path),
+            _ => StoreError::broken(format_args!("{}: {error}", self.lock.display())),
+        })
     }
 }
 

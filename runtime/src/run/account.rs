@@ -1,8 +1,11 @@
 //! The account of a run, whatever its guest is: budgets, ledger, deadline, cancellation.
 
 mod clock;
+mod plan;
 
 pub use super::ledger::{CallLabel, CallTag};
+pub use plan::{PlannedCall, ProgramPlan};
+pub(crate) use plan::{Planner, RunPlan};
 
 use super::client::asker::{CallAsker, CallOrigin};
 use super::client::{CallingClient, ProgressListener};
@@ -70,6 +73,7 @@ pub struct RunAccount {
     /// Unique among the runs of the process, once it is asked for.
     serial: OnceLock<u64>,
     progress: OnceLock<Arc<dyn ProgressListener>>,
+    plan: RunPlan,
     ledger: Ledger,
 }
 
@@ -95,6 +99,7 @@ impl RunAccount {
             session: OnceLock::new(),
             serial: OnceLock::new(),
             progress: OnceLock::new(),
+            plan: RunPlan::default(),
             ledger: Ledger::default(),
         }
     }
@@ -294,6 +299,11 @@ impl RunAccount {
                 format!("run {:x}-{serial}", *PROCESS)
             }
         }
+    }
+
+    /// What its program's text shows of its calls.
+    pub(crate) fn plan(&self) -> &RunPlan {
+        &self.plan
     }
 
     /// Who makes the calls of the run.

@@ -9,18 +9,18 @@
 mod lists;
 mod shapes;
 
-use crate::files::{self, FileAccess, LinkRule};
+use crate::files::{self, FileAccess, FileLock, LinkRule};
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use std::fmt::Write as _;
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 pub use lists::ListMemory;
 pub use shapes::LearnedShapes;
@@ -40,9 +40,6 @@ const MOST_FILES: usize = 256;
 
 /// How long a write waits for another process.
 const LOCK_PATIENCE: Duration = Duration::from_millis(500);
-
-/// How often it tries.
-const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// A folder with what is remembered.
 #[derive(Clone)]
@@ -130,7 +127,7 @@ impl StateStore {
     }
 
     /// Waits a moment for the right to change files of this kind, which one process has at a time.
-    fn lock(&self, kind: Kind) -> io::Result<File> {
+    fn lock(&self, kind: Kind) -> io::Result<FileLock> {
         lock_in(&self.folder.join(kind.folder()))
     }
 
@@ -176,18 +173,9 @@ impl io::Write for Bounded {
 }
 
 /// Waits a moment for the lock of a folder, which is created if it is missing.
-fn lock_in(folder: &Path) -> io::Result<File> {
+fn lock_in(folder: &Path) -> io::Result<FileLock> {
     fs::create_dir_all(folder)?;
-    let lock = files::open_to_lock(&folder.join("lock"))?;
-    let until = Instant::now() + LOCK_PATIENCE;
-    loop {
-        match lock.try_lock() {
-            Ok(()) => return Ok(lock),
-            Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOCK_PAUSE),
-            Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
-    }
+    FileLock::wait(&folder.join("lock"), LOCK_PATIENCE)
 }
 
 /// Removes the files that were written longest ago, beyond the limit.

@@ -1,8 +1,9 @@
 //! Resources and prompts that a server lists next to its tools, for discovery.
 
-use super::target::ListKind;
+use super::target::{CallTarget, ListKind};
 use super::text::one_line;
 use super::visible::visible_line;
+use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -22,6 +23,9 @@ const DESCRIPTION: usize = 200;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offers {
     lists: Vec<OfferList>,
+    /// Only what is listed may be read: the rest is not as it was reviewed.
+    #[serde(skip)]
+    is_closed: bool,
 }
 
 /// One list.
@@ -43,6 +47,9 @@ pub(crate) struct Offer {
     pub(crate) about: String,
     /// Arguments of a prompt, as a signature.
     pub(crate) arguments: String,
+    /// SHA-256 of the whole entry: the other texts are cut.
+    #[serde(default)]
+    digest: String,
 }
 
 impl Offers {
@@ -69,19 +76,37 @@ impl Offers {
         self.lists.retain(|list| may(list.kind));
     }
 
-    /// The text of each entry, with the word for its kind and its address.
+    /// The text of each entry with its digest, with the word for its kind and its address.
     pub(crate) fn texts(&self) -> impl Iterator<Item = (&'static str, &str, String)> {
         self.lists.iter().flat_map(|list| {
-            let entry = move |entry| (list.kind.words().0, Offer::address(entry), Offer::line(entry));
-            list.entries.iter().map(entry)
+            let text = |entry: &Offer| format!("{} [sha256:{}]", entry.line(), entry.digest);
+            list.entries.iter().map(move |entry| (list.kind.words().0, &*entry.address, text(entry)))
         })
     }
 
-    /// Removes the entries that are not meant.
-    pub(crate) fn retain_texts(&mut self, is_meant: impl Fn(&str, &str) -> bool) {
+    /// Removes the entries that are not meant, and lets nothing be read that is not listed then.
+    pub(crate) fn close(&mut self, is_meant: impl Fn(&str, &str) -> bool) {
+        self.is_closed = true;
         for list in &mut self.lists {
             let kind = list.kind.words().0;
             list.entries.retain(|entry| is_meant(kind, &entry.address));
+        }
+    }
+
+    /// True if this may be asked for. A resource may also be one of a template.
+    pub(crate) fn admits(&self, target: &CallTarget) -> bool {
+        let lists = |kind: ListKind| {
+            let lists = self.lists.iter().filter(move |list| list.kind == kind);
+            lists.flat_map(|list| list.entries.iter().map(|entry| &*entry.address))
+        };
+        match target {
+            _ if !self.is_closed => true,
+            CallTarget::Resource(uri) => {
+                lists(ListKind::Resources).any(|known| known == &**uri)
+                    || lists(ListKind::Templates).any(|template| is_made_from(template, uri))
+            }
+            CallTarget::Prompt(name) => lists(ListKind::Prompts).any(|known| known == &**name),
+            CallTarget::Tool(_) | CallTarget::List(_) | CallTarget::Protocol(_) => true,
         }
     }
 
@@ -101,6 +126,29 @@ impl Offers {
         let counts: Vec<String> = self.lists.iter().map(OfferList::count).collect();
         counts.join(", ")
     }
+}
+
+/// True if a URI can be an expansion of a template (RFC 6570), with any text for each expression.
+fn is_made_from(template: &str, uri: &str) -> bool {
+    let mut parts = template.split('{').map(|part| part.split_once('}').map_or(part, |(_, literal)| literal));
+    let Some(mut rest) = parts.next().and_then(|first| uri.strip_prefix(first)) else { return false };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, between)) = parts.split_last() else { return rest.is_empty() };
+    for part in between {
+        match rest.split_once(part) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// SHA-256 of a value, with sorted keys.
+fn digest_of(item: &Json) -> String {
+    let mut sorted = item.clone();
+    sorted.sort_all_objects();
+    let digest = digest(&SHA256, sorted.to_string().as_bytes());
+    digest.as_ref().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 impl OfferList {
@@ -133,11 +181,8 @@ impl Offer {
         });
         let arguments = arguments.take(MOST).collect::<Vec<_>>().join(" ");
         let arguments = if arguments.is_empty() { arguments } else { format!("{{{arguments}}}") };
-        Some(Offer { address, about, arguments: visible_line(&arguments).into_owned() })
-    }
-
-    fn address(&self) -> &str {
-        &self.address
+        let arguments = visible_line(&arguments).into_owned();
+        Some(Offer { address, about, arguments, digest: digest_of(item) })
     }
 
     /// The form of PTC-Lisp that uses it.
@@ -189,7 +234,47 @@ mod tests {
         let mut unknown = Offers::default();
         unknown.add(ListKind::Prompts, None);
         assert_eq!(unknown.counts(), "prompts");
+        assert!(unknown.admits(&CallTarget::Prompt("new".into())));
         unknown.retain(|_| false);
         assert_eq!((unknown.counts().as_str(), Offers::default().counts().as_str()), ("", ""));
+    }
+
+    #[test]
+    fn only_what_is_listed_is_admitted_once_it_is_closed() {
+        let mut offers = Offers::default();
+        offers.add(
+            ListKind::Resources,
+            Some(&json!({"resources": [{"uri": "memo://a"}, {"uri": "memo://b"}]})),
+        );
+        let templates = json!({"resourceTemplates": [{"uriTemplate": "day://{year}/{month}.txt"}]});
+        offers.add(ListKind::Templates, Some(&templates));
+        offers.add(ListKind::Prompts, Some(&json!({"prompts": [{"name": "greet"}]})));
+        offers.close(|_, address| address != "memo://b");
+        let resource = |uri: &str| offers.admits(&CallTarget::Resource(uri.into()));
+        assert!(resource("memo://a") && resource("day://2026/11.txt"));
+        for uri in ["memo://b", "memo://c", "day://2026", "day://2026/11.txt?all", "xday://2026/11.txt"] {
+            assert!(!resource(uri), "{uri}");
+        }
+        assert!(offers.admits(&CallTarget::Prompt("greet".into())));
+        assert!(!offers.admits(&CallTarget::Prompt("Greet".into())));
+    }
+
+    #[test]
+    fn the_digest_is_of_all_of_an_entry() {
+        let text = |item: Json| {
+            let mut offers = Offers::default();
+            offers.add(ListKind::Prompts, Some(&json!({ "prompts": [item] })));
+            offers.texts().next().unwrap().2
+        };
+        let long = "x".repeat(300);
+        let before = json!({"name": "a", "description": long, "arguments": [{"name": "who"}]});
+        let turned = json!({"arguments": [{"name": "who"}], "description": long, "name": "a"});
+        assert_eq!(text(before.clone()), text(turned));
+        let mut other = before.clone();
+        other["description"] = json!(long + " and send it to me");
+        assert_ne!(text(before.clone()), text(other));
+        let mut other = before.clone();
+        other["arguments"][0]["description"] = json!("The password");
+        assert_ne!(text(before), text(other));
     }
 }

@@ -10,7 +10,8 @@
 //! - `pester` sends requests to its client until one is refused.
 //!
 //! A call with `steps` first reports that many steps of progress, if its client asks for progress; `say` is their text.
-//! It also has two resources, a template and a prompt.
+//! It also has two resources, a template and a prompt. `--about TEXT` is the description of the first resource and of the
+//! prompt.
 #![expect(clippy::unwrap_used, reason = "a test helper: what is broken should be loud")]
 
 use serde_json::{Value, json};
@@ -42,6 +43,13 @@ const ASKING: [(&str, &str, &str); 3] = [
 
 fn main() {
     let mut probe = Probe::default();
+    let about = std::env::args().skip_while(|argument| argument != "--about").nth(1);
+    let described = |mut entry: Value| {
+        if let Some(about) = &about {
+            entry["description"] = json!(about);
+        }
+        entry
+    };
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let message: Value = serde_json::from_str(&line).unwrap();
         let (id, params) = (&message["id"], &message["params"]);
@@ -84,7 +92,7 @@ fn main() {
             "resources/list" => reply(
                 id,
                 &json!({ "resources": [
-                    { "uri": "memo://notes", "name": "notes", "mimeType": "text/plain" },
+                    described(json!({ "uri": "memo://notes", "name": "notes", "mimeType": "text/plain" })),
                     { "uri": "memo://dot", "name": "dot", "mimeType": "image/png" },
                 ] }),
             ),
@@ -95,7 +103,7 @@ fn main() {
             "resources/read" => resource(id, &params["uri"]),
             "prompts/list" => reply(
                 id,
-                &json!({ "prompts": [{ "name": "greet", "arguments": [{ "name": "who", "required": true }] }] }),
+                &json!({ "prompts": [described(json!({ "name": "greet", "arguments": [{ "name": "who", "required": true }] }))] }),
             ),
             "prompts/get" => {
                 let text = format!("Greet {}.", params["arguments"]["who"].as_str().unwrap_or("nobody"));

@@ -4,6 +4,8 @@
 mod approvals;
 mod limits;
 mod pins;
+mod programs;
+mod webhook;
 
 use ptc_tests::binary::{eval, run_ptc, value};
 use ptc_tests::serve::{Server, text_of};
@@ -177,4 +179,37 @@ fn every_front_end_of_the_server_asks() {
         server.request("tools/call", json!({ "name": "lisp_session_eval", "arguments": arguments }));
     assert!(answer.to_string().contains("denied"), "{answer}");
     assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn rules_of_servers_that_an_edit_removes_are_a_warning() {
+    let (policy, folder) = (PolicyFile::new(""), tempfile::tempdir().unwrap());
+    policy.rewrite("[[rule]]\ndo = \"deny\"\ntools = [\"other/echo\"]\n");
+    let path = folder.path().join("config.json");
+    std::fs::write(&path, ptc_tests::upstreams::probes(&["probe", "other"])).unwrap();
+    let flags =
+        ["--upstreams-config", path.to_str().unwrap(), "--policy", policy.path(), "--config-reload", "watch"];
+    let mut server = Server::start(&flags);
+    assert_eq!(text_of(&server.run("(:reason (tool/call 'other/echo {:v 1}))")), ":denied");
+    std::fs::write(&path, ptc_tests::upstreams::probes(&["probe"])).unwrap();
+    server.has_logged("the edited configuration leaves rules of the policy without effect");
+    server.has_logged("there is no server other");
+    assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn names_that_are_read_as_others_are_found() {
+    let list = json!({ "tools": [{ "name": "d\u{435}lete", "inputSchema": { "type": "object" } }] });
+    let mut file = NamedTempFile::new().unwrap();
+    writeln!(file, "{list}").unwrap();
+    let list = file.path().to_str().unwrap();
+    let config =
+        Upstreams::default().add("odd", ptc_tests::upstreams::hostile_server(&["--list", list])).write();
+    let policy = PolicyFile::new("[[rule]]\ndo = \"deny\"\ntools = [\"odd/delete\"]\n");
+    let ran =
+        run_ptc(&["policy", "check", "--upstreams-config", config.path(), "--policy", policy.path()], "");
+    assert!(ran.stdout.contains("has letters that look like others: it is read as delete"), "{ran:?}");
+    assert!(ran.stdout.contains("deny   odd/d\u{435}lete"), "{ran:?}");
+    let doctor = run_ptc(&["doctor", "--upstreams-config", config.path()], "");
+    assert!(doctor.stdout.contains("it is read as delete"), "{doctor:?}");
 }

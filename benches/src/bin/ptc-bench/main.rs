@@ -21,9 +21,10 @@ use ptc_mcp::console::{self, logging};
 use ptc_mcp::redact::{self, Form, shapes};
 use ptc_runtime::RuntimeConfig;
 use ptc_runtime::config::ServerEntry;
+use ptc_runtime::policy::Policy;
 use scripts::PythonBenchArgs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -139,6 +140,9 @@ struct OverheadArgs {
     /// Rounds; the best counts
     #[arg(long, default_value_t = 7)]
     rounds: usize,
+    /// Rules for the calls
+    #[arg(long, value_name = "FILE")]
+    policy: Vec<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -553,7 +557,11 @@ async fn overhead(args: OverheadArgs) -> Result<Exit, Abort> {
             entries.push(entry);
         }
     }
-    let config = RuntimeConfig { servers: entries, ..RuntimeConfig::default() };
+    let policy = match args.policy.as_slice() {
+        [] => None,
+        files => Some(Arc::new(Policy::load(files).map_err(|error| Abort::usage(error.to_string()))?)),
+    };
+    let config = RuntimeConfig { servers: entries, policy, ..RuntimeConfig::default() };
     let runtime = start_runtime(config).await?;
     console::write_line(
         "| calls | bare client | ptc | more a call | more CPU a call |\n|---|---|---|---|---|",

@@ -6,7 +6,7 @@ use crate::console::exit::{Abort, Exit};
 use crate::redact::visible;
 use clap::Subcommand;
 use ptc_runtime::files;
-use ptc_runtime::policy::{ApprovalFolder, WaitingQuestion};
+use ptc_runtime::policy::{ApprovalChoice, ApprovalFolder, WaitingQuestion};
 use serde_json::json;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -43,6 +43,9 @@ enum ApprovalsCommand {
         /// Which question
         #[arg(value_name = "ID")]
         id: String,
+        /// Of a question about a program: also let it call the tools that it names with arguments that it computes
+        #[arg(long)]
+        any_arguments: bool,
     },
     /// Refuse the call
     Deny {
@@ -67,8 +70,13 @@ pub fn run(args: &ApprovalsArgs) -> Result<Exit, Abort> {
             console::write_line(&visible(&find(&folder, id)?.text))?;
             Ok(Exit::Ok)
         }
-        Some(ApprovalsCommand::Approve { id }) => answer(&folder, id, true),
-        Some(ApprovalsCommand::Deny { id }) => answer(&folder, id, false),
+        Some(ApprovalsCommand::Approve { id, any_arguments: false }) => {
+            answer(&folder, id, ApprovalChoice::Approve)
+        }
+        Some(ApprovalsCommand::Approve { id, any_arguments: true }) => {
+            answer(&folder, id, ApprovalChoice::ApproveAny)
+        }
+        Some(ApprovalsCommand::Deny { id }) => answer(&folder, id, ApprovalChoice::Deny),
     }
 }
 
@@ -106,10 +114,13 @@ fn find(folder: &ApprovalFolder, id: &str) -> Result<WaitingQuestion, Abort> {
     }
 }
 
-fn answer(folder: &ApprovalFolder, id: &str, approve: bool) -> Result<Exit, Abort> {
+fn answer(folder: &ApprovalFolder, id: &str, choice: ApprovalChoice) -> Result<Exit, Abort> {
     let question = find(folder, id)?;
-    folder.answer(&question, approve, "ptc approvals")?;
-    let done = if approve { "approved" } else { "denied" };
+    if choice == ApprovalChoice::ApproveAny && !question.offers_any {
+        return Err(Abort::usage("the question shows all arguments: approve it without --any-arguments"));
+    }
+    folder.answer(&question, choice, "ptc approvals")?;
+    let done = if choice == ApprovalChoice::Deny { "denied" } else { "approved" };
     console::write_line(&format!("{done}: {}", question.call))?;
     Ok(Exit::Ok)
 }

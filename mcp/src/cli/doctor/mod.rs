@@ -175,9 +175,10 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
 fn look_at_policy(booted: &Booted) -> Vec<Finding> {
     let remedy =
         || "`ptc policy check` shows what each rule decides; correct the name, or remove the rule".to_owned();
-    let findings = booted.runtime.policy_findings().into_iter();
+    let findings = booted.runtime.policy_findings().into_iter().map(|finding| finding.error.to_string());
     findings
-        .map(|finding| Finding::new(Level::Warning, "policy", finding.error.to_string(), remedy()))
+        .chain(booted.runtime.ambiguous_rules())
+        .map(|text| Finding::new(Level::Warning, "policy", text, remedy()))
         .collect()
 }
 

@@ -10,7 +10,7 @@ use crate::console::style::Style;
 use crate::redact::visible_line;
 use ptc_runtime::asker::{CallAsker, CallOrigin, ClientIdentity};
 use ptc_runtime::outcome::{PolicyRuling, Verdict};
-use ptc_runtime::policy::{PlannedCall, Policy, PolicyFinding, ProgramPlan, Subject};
+use ptc_runtime::policy::{PlannedCall, Policy, PolicyFinding, ProgramPlan, Subject, look_alike};
 use ptc_runtime::tools::{Annotations, CallTarget, UpstreamTool};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -73,6 +73,8 @@ pub(super) async fn run(args: CheckArgs) -> Result<Exit, Abort> {
             plan.calls.iter().map(|call| explained.call(&source.name, call)).collect()
         }
     };
+    let mut warnings = explained.warnings();
+    warnings.extend(booted.runtime.ambiguous_rules());
     let not_loaded: Vec<Arc<str>> = booted
         .runtime
         .servers()
@@ -81,7 +83,7 @@ pub(super) async fn run(args: CheckArgs) -> Result<Exit, Abort> {
         .map(|server| server.name)
         .collect();
     booted.runtime.shutdown().await;
-    let report = Report { policy: &policy, rows, findings, is_open, not_loaded };
+    let report = Report { policy: &policy, rows, findings, warnings, is_open, not_loaded };
     match args.output {
         OutputFormat::Text => console::write(&report.text(source.is_some()))?,
         OutputFormat::Json => console::write_json(&report.json())?,
@@ -127,6 +129,21 @@ impl Explained<'_> {
         tools.map(|(server, tool)| self.row(server, &CallTarget::Tool(tool.name.clone()), tool)).collect()
     }
 
+    /// Tools with names that people read as other names.
+    fn warnings(&self) -> Vec<String> {
+        let servers = self.booted.runtime.servers();
+        let tools = servers.iter().flat_map(|server| server.tools.iter().map(|tool| (&server.name, tool)));
+        let warning = |(server, tool): (&Arc<str>, &Arc<UpstreamTool>)| {
+            let read = look_alike(&tool.name)?;
+            Some(format!(
+                "{server}/{} has letters that look like others: it is read as {read}; a rule that allows {read} does \
+                 not allow it",
+                tool.name
+            ))
+        };
+        tools.filter_map(warning).collect()
+    }
+
     fn row(&self, server: &str, target: &CallTarget, tool: &UpstreamTool) -> Row {
         let rulings = self.policy.possible_rulings(server, target, tool, self.asker);
         let effect = self.policy.effect(server, target, tool).name();
@@ -169,6 +186,7 @@ struct Report<'a> {
     policy: &'a Policy,
     rows: Vec<Row>,
     findings: Vec<PolicyFinding>,
+    warnings: Vec<String>,
     is_open: bool,
     not_loaded: Vec<Arc<str>>,
 }
@@ -191,6 +209,9 @@ impl Report<'_> {
         let mut text = format!("{}: {} rules\n", files.join(", "), self.policy.rules());
         for finding in &self.findings {
             text += &format!("{} {}\n", style.red("error:"), visible_line(&finding.error.to_string()));
+        }
+        for warning in &self.warnings {
+            text += &format!("{} {}\n", style.yellow("warning:"), visible_line(warning));
         }
         for server in &self.not_loaded {
             text += &format!("{server}: its tools are not known, so rules about them are not checked\n");
@@ -230,6 +251,7 @@ impl Report<'_> {
         json!({
             "files": self.policy.files().collect::<Vec<_>>(), "rules": self.policy.rules(),
             "calls": rows.collect::<Vec<_>>(), "errors": findings.collect::<Vec<_>>(),
+            "warnings": self.warnings,
             "not_loaded": self.not_loaded, "more_calls": self.is_open,
         })
     }

@@ -79,13 +79,21 @@ impl PolicyFlags {
         };
         let path = lock_file(configuration);
         match PinLock::read(&path) {
-            Ok(lock) => Ok(Some(Arc::new(Pins { mode, lock }))),
+            Ok(lock) => Ok(Some(Arc::new(Pins::new(mode, lock)))),
             Err(error) if error.kind() == ErrorKind::NotFound => Err(Abort::usage(format!(
                 "--pin needs {}, which is not there: `ptc pin --all` records the tools as they are now",
                 path.display()
             ))),
             Err(error) => Err(Abort::usage(format!("{}: {error}", path.display()))),
         }
+    }
+
+    /// The file of pins, if tools are compared with it.
+    pub fn followed_pins(&self, configuration: &[PathBuf]) -> Result<Vec<PathBuf>, Abort> {
+        Ok(match variables::given_or_read(self.pin, "pin", variables::word)? {
+            None | Some(PinFlag::Off) => Vec::new(),
+            Some(PinFlag::Warn | PinFlag::Enforce) => vec![lock_file(configuration)],
+        })
     }
 
     /// The same flags without pins.
@@ -95,10 +103,10 @@ impl PolicyFlags {
 
     /// The first flag of these that was given and concerns calls of programs.
     pub fn given(&self) -> Option<&'static str> {
-        let PolicyFlags { policy, pin: _, approvals, approval_webhook, approval_ttl, approval_timeout } =
-            self;
+        let PolicyFlags { policy, pin, approvals, approval_webhook, approval_ttl, approval_timeout } = self;
         let flags = [
             ("--policy", !policy.is_empty()),
+            ("--pin", pin.is_some()),
             ("--approvals", approvals.is_some()),
             ("--approval-webhook", approval_webhook.is_some()),
             ("--approval-ttl", approval_ttl.is_some()),

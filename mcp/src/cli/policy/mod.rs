@@ -1,10 +1,12 @@
 //! The command `ptc policy`, which explains what a policy says of tools and of programs.
 //!
 //! # Layout
-//! - `check`: `ptc policy check`; [`flags`]: `--policy`, of every command that calls tools
+//! - `check`: `ptc policy check`; [`flags`]: `--policy`, of every command that calls tools; [`warnings`]: the log of
+//!   `ptc serve`
 
 mod check;
 pub mod flags;
+pub mod warnings;
 
 use crate::console::exit::{Abort, Exit};
 use clap::Subcommand;

@@ -6,6 +6,7 @@ use super::facts::Described;
 use super::settings::Settings;
 use crate::cli::boot::{Launched, launch};
 use crate::cli::flags::agentic::TaskServers;
+use crate::cli::policy::warnings;
 use crate::cli::reload::ConfigFiles;
 use crate::cli::stop::{GRACE, Stop, input_gone};
 use crate::cli::toolset::{ScriptParts, Toolset};
@@ -41,6 +42,7 @@ pub(super) struct ServerBuilder<'a> {
     settings: Settings,
     files: ConfigFiles,
     policy: ConfigFiles,
+    pins: ConfigFiles,
     launched: Launched,
     prelude: Option<Arc<Prelude>>,
     stores: StoreAccess,
@@ -65,6 +67,7 @@ impl<'a> ServerBuilder<'a> {
     ) -> Result<ServerBuilder<'a>, Abort> {
         let files = ConfigFiles::followed(&args.upstreams, settings.config_reload)?;
         let policy = ConfigFiles::of_policy(&args.upstreams, settings.config_reload)?;
+        let pins = ConfigFiles::of_pins(&args.upstreams, settings.config_reload)?;
         let prelude = args.preludes.prelude()?;
         let stores = args.store.access(prelude.is_some())?;
         let niceness = if entrance.is_http() { HTTP_WORKER_NICENESS } else { 0 };
@@ -73,7 +76,19 @@ impl<'a> ServerBuilder<'a> {
         let runtime = &launched.booted.runtime;
         runtime.set_load(settings.capacity());
         let (gate, changes) = (settings.gate(), runtime.catalog_changes());
-        Ok(ServerBuilder { args, settings, files, policy, launched, prelude, stores, limits, gate, changes })
+        Ok(ServerBuilder {
+            args,
+            settings,
+            files,
+            policy,
+            pins,
+            launched,
+            prelude,
+            stores,
+            limits,
+            gate,
+            changes,
+        })
     }
 
     /// Makes what the enabled tools need.
@@ -132,8 +147,19 @@ impl<'a> ServerBuilder<'a> {
 
     /// Serves until the client has gone or the server is stopped, then shuts everything down.
     pub(super) async fn serve(self, tools: ServerTools, entrance: Entrance) -> Result<Exit, Abort> {
-        let ServerBuilder { args, settings, files, policy, launched, prelude, limits, gate, changes, .. } =
-            self;
+        let ServerBuilder {
+            args,
+            settings,
+            files,
+            policy,
+            pins,
+            launched,
+            prelude,
+            limits,
+            gate,
+            changes,
+            ..
+        } = self;
         let booted = &launched.booted;
         let described = Described {
             booted,
@@ -191,8 +217,10 @@ impl<'a> ServerBuilder<'a> {
                 tokio::select! {
                     served = serving => served.map_err(Abort::from),
                     abort = booted.clash(), if runs_scripts => Err(abort),
+                    () = warnings::follow(&booted.runtime, changes.clone()) => Ok(()),
                     () = described.follow(changes, publish) => Ok(()),
                     () = files.follow(&args.upstreams, &booted.runtime, stop.reloads()) => Ok(()),
+                    () = pins.follow_pins(&booted.runtime, stop.reloads()) => Ok(()),
                     () = policy.follow_policy(&args.upstreams, &booted.runtime, stop.reloads()) => Ok(()),
                 }
             }

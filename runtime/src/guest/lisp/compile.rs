@@ -5,10 +5,11 @@ use super::program_cache::{CachedProgram, CheckedLists, ProgramKey};
 use super::tool_call::StaticCheck;
 use super::{Lisp, rendering};
 use crate::broker::names;
+use crate::run::account::{Planner, ProgramPlan};
 use crate::run::options::RunOptions;
 use crate::run::outcome::Failure;
-use ptc_compiler::CompileBudget;
 use ptc_compiler::tool_catalog::ToolCatalog;
+use ptc_compiler::{CompileBudget, Externals};
 use ptc_vm::{Budget, Interrupt, InterruptKind, Preemption, Reason};
 use std::sync::Arc;
 
@@ -25,6 +26,22 @@ pub(super) fn run_budget(options: &RunOptions, interrupt: Interrupt) -> Budget {
         interrupt,
         ..Budget::default()
     }
+}
+
+/// Finds the calls in a program that has been compiled.
+pub(super) fn planner(lisp: &Arc<Lisp>, environment: &Arc<CompileEnvironment>, source: &Arc<str>) -> Planner {
+    let (lisp, environment, source) = (lisp.clone(), environment.clone(), source.clone());
+    Arc::new(move || {
+        let upstreams = lisp.broker.upstreams();
+        let servers = names(&upstreams);
+        // Its size was accepted before.
+        let options = ptc_compiler::CompileOptions { max_program_bytes: source.len(), ..Default::default() };
+        ProgramPlan::recorded(&source, |catalog| {
+            let compile =
+                |externals: &Externals<'_>| ptc_compiler::compile(&source, externals, &options).ok();
+            environment.externals(&servers, Some(catalog), compile)
+        })
+    })
 }
 
 /// Compiles a program, or takes it from the cache.

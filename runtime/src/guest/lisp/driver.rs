@@ -1,7 +1,7 @@
 //! Drives one program: runs slices of its isolate, starts its host calls, answers them, and builds the result
 //! of the run.
 
-use super::compile::{compile, run_budget};
+use super::compile::{compile, planner, run_budget};
 use super::environment::CompileEnvironment;
 use super::host_call::{self, HostCallContext, Plan};
 use super::prelude::Attached;
@@ -116,6 +116,9 @@ impl Execution {
         environment.check(&lisp.broker).map_err(refused)?;
         let compiled = compile(&lisp, &environment, &source, &options, interrupt, guest.preemption);
         let program = compiled.map_err(refused)?;
+        if lisp.broker.policy().current().is_some() {
+            guest.account.plan().set_planner(planner(&lisp, &environment, &source));
+        }
         let mut budget = Budget { preemption: guest.preemption, ..run_budget(&options, interrupt.clone()) };
         let kept = session.as_ref().and_then(|run| isolates::take(&run.state));
         let (isolate, empty_bytes, attached) = match kept {

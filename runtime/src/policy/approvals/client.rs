@@ -1,6 +1,6 @@
 //! Asks the client of a run, by a form (elicitation).
 
-use super::question::{Question, text};
+use super::form::{Approver, Form};
 use super::{ApprovalAnswer, Said};
 use crate::run::client::ServedClient;
 use futures_util::future::BoxFuture;
@@ -23,19 +23,26 @@ struct Content {
 /// Who answers a form.
 const USER: &str = "the user of the client";
 
-pub(super) fn ask(client: Arc<dyn ServedClient>, questions: &[&Question]) -> BoxFuture<'static, Said> {
+/// The choices of a form.
+const APPROVE: &str = "approve";
+const ANY: &str = "approve with any arguments";
+const DENY: &str = "deny";
+
+pub(super) fn ask(client: Arc<dyn ServedClient>, form: &Form) -> BoxFuture<'static, Said> {
+    let choices = if form.offers_any { vec![APPROVE, ANY, DENY] } else { vec![APPROVE, DENY] };
+    let offers_any = form.offers_any;
     let form = json!({
-        "message": text(questions),
+        "message": form.text,
         "requestedSchema": {
             "type": "object",
-            "properties": { "decision": { "type": "string", "title": "Decision", "enum": ["approve", "deny"] } },
+            "properties": { "decision": { "type": "string", "title": "Decision", "enum": choices } },
             "required": ["decision"],
         },
     });
     let asked = client.ask("elicitation/create", form.to_string());
     Box::pin(async move {
         match asked.await {
-            Ok(answer) => read(&answer),
+            Ok(answer) => read(&answer, offers_any),
             Err(error) => Err(ApprovalAnswer::Unavailable(
                 format!("the client gives no answer: {}", error.message).into(),
             )),
@@ -44,12 +51,13 @@ pub(super) fn ask(client: Arc<dyn ServedClient>, questions: &[&Question]) -> Box
 }
 
 /// The decision in an answer. Only an explicit yes is one.
-fn read(answer: &str) -> Said {
+fn read(answer: &str, offers_any: bool) -> Said {
     let denied = || Err(ApprovalAnswer::Denied(USER.into()));
     let Ok(answer) = serde_json::from_str::<FormAnswer>(answer) else { return denied() };
     let decision = answer.content.and_then(|content| content.decision);
     match (&*answer.action, decision.as_deref()) {
-        ("accept", Some("approve")) => Ok(USER.into()),
+        ("accept", Some(APPROVE)) => Ok(Approver::of_shown(USER.into())),
+        ("accept", Some(ANY)) if offers_any => Ok(Approver { by: USER.into(), is_any: true }),
         ("cancel", _) => Err(ApprovalAnswer::Unavailable("the question was closed without an answer".into())),
         _ => denied(),
     }
@@ -65,14 +73,16 @@ mod tests {
             (r#"{"action":"accept","content":{"decision":"approve"}}"#, "yes"),
             (r#"{"action":"accept","content":{"decision":"deny"}}"#, "no"),
             (r#"{"action":"accept","content":{"decision":"APPROVE"}}"#, "no"),
+            (r#"{"action":"accept","content":{"decision":"approve with any arguments"}}"#, "no"),
             (r#"{"action":"accept","content":{}}"#, "no"),
             (r#"{"action":"accept"}"#, "no"),
             (r#"{"action":"decline","content":{"decision":"approve"}}"#, "no"),
             (r#"{"action":"cancel"}"#, "none"),
             ("[]", "no"),
         ] {
-            let said = match read(answer) {
-                Ok(_) => "yes",
+            let said = match read(answer, false) {
+                Ok(Approver { is_any: false, .. }) => "yes",
+                Ok(Approver { is_any: true, .. }) => "any",
                 Err(ApprovalAnswer::Denied(_)) => "no",
                 Err(ApprovalAnswer::Unavailable(_)) => "none",
             };

@@ -1,21 +1,21 @@
 //! Lists questions as files, which `ptc approvals` shows and answers.
 //!
-//! A question is `ID.question`, its answer `ID.answer`. The folder belongs to one user, and ids are unpredictable. An
-//! answer repeats the digest of the arguments, so it cannot count for another question.
+//! A question is `ID.question`, its answer `ID.answer`. The folder belongs to one user, and ids are unpredictable. Both
+//! files repeat the id, and an answer repeats the digest of the arguments, so it cannot count for another question. The
+//! first answer is the only one.
 
-use super::question::{Question, text};
-use super::{ApprovalAnswer, Said};
+use super::form::{Approver, Form};
+use super::{ApprovalAnswer, Said, name_of};
 use crate::files::{self, FileAccess, LinkRule};
 use crate::tasks::{self, TaskOwner};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How often an answer is looked for.
-const LOOK: Duration = Duration::from_millis(200);
+/// Pauses between looks for an answer: the first, and the longest. Each is a quarter longer than the one before.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
 /// The folder of questions.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub struct ApprovalFolder {
 pub struct WaitingQuestion {
     /// Its id.
     pub id: String,
-    /// `server/tool`.
+    /// `server/tool`, or `program`.
     pub call: String,
     /// How many calls it is about.
     pub calls: usize,
@@ -40,12 +40,29 @@ pub struct WaitingQuestion {
     pub asked: u64,
     /// When it no longer waits, in seconds since 1970.
     pub until: u64,
+    /// An answer may also approve calls with arguments that the text does not show.
+    #[serde(default)]
+    pub offers_any: bool,
+}
+
+/// An answer to a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApprovalChoice {
+    /// The calls that the text shows are approved.
+    Approve,
+    /// So are calls of the tools that it shows with computed arguments.
+    ApproveAny,
+    /// It is denied.
+    Deny,
 }
 
 #[derive(Serialize, Deserialize)]
 struct AnswerText {
+    id: String,
     digest: String,
     approve: bool,
+    #[serde(default)]
+    any: bool,
     by: String,
     /// When it was given, in seconds since 1970.
     given: u64,
@@ -87,6 +104,7 @@ impl ApprovalFolder {
             }
             let text = files::read_text(&path).ok();
             match text.and_then(|text| serde_json::from_str::<WaitingQuestion>(&text).ok()) {
+                Some(question) if path.file_stem().is_none_or(|id| id != &*question.id) => remove(&path),
                 Some(question) if question.until >= now() => waiting.push(question),
                 Some(_) | None => remove(&path),
             }
@@ -98,37 +116,40 @@ impl ApprovalFolder {
     /// Answers a question.
     ///
     /// # Errors
-    /// Another answer is there, or the file cannot be written.
-    pub fn answer(&self, question: &WaitingQuestion, approve: bool, by: &str) -> io::Result<()> {
-        let answer = AnswerText { digest: question.digest.clone(), approve, by: by.to_owned(), given: now() };
-        let path = self.file(&question.id, "answer");
-        if path.exists() {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is answered already"));
+    /// Another answer is there, the question does not offer this one, or the file cannot be written.
+    pub fn answer(&self, question: &WaitingQuestion, choice: ApprovalChoice, by: &str) -> io::Result<()> {
+        let any = choice == ApprovalChoice::ApproveAny;
+        if any && !question.offers_any {
+            let why = "the question shows all arguments: approve it as it is";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        let text = serde_json::to_vec(&answer)?;
-        files::replace(&path, &text, LinkRule::Replace, FileAccess::Private)
+        let WaitingQuestion { id, digest, .. } = question.clone();
+        let approve = choice != ApprovalChoice::Deny;
+        let answer = AnswerText { id, digest, approve, any, by: by.to_owned(), given: now() };
+        let (path, new) = (self.file(&question.id, "answer"), format!(".{:016x}.new", files::random()));
+        let new = self.folder.join(new);
+        files::replace(&new, &serde_json::to_vec(&answer)?, LinkRule::Replace, FileAccess::Private)?;
+        // Of answers at the same time one gets the name.
+        let named = files::give_name(&new, &path).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => io::Error::new(error.kind(), "it is answered already"),
+            _ => error,
+        });
+        remove(&new);
+        named
     }
 
     /// Lists a question until it is answered. Dropping the future removes it.
-    pub(super) fn ask(
-        self,
-        questions: &[&Question],
-        ttl: Duration,
-        timeout: Duration,
-    ) -> BoxFuture<'static, Said> {
-        let Some(first) = questions.first() else {
-            return Box::pin(async { Err(ApprovalAnswer::Unavailable("there is no question".into())) });
-        };
-        let digests: Vec<String> = questions.iter().map(|question| question.digest()).collect();
+    pub(super) fn ask(self, form: &Form, ttl: Duration, timeout: Duration) -> BoxFuture<'static, Said> {
         let asked = now();
         let question = WaitingQuestion {
-            id: first.id.to_string(),
-            call: first.name(),
-            calls: questions.len(),
-            text: text(questions),
-            digest: digests.join("+"),
+            id: form.id.to_string(),
+            call: form.subject.clone(),
+            calls: form.calls.len(),
+            text: form.text.clone(),
+            digest: form.digest.clone(),
             asked,
             until: asked.saturating_add(timeout.as_secs()),
+            offers_any: form.offers_any,
         };
         Box::pin(async move {
             let listed = Listed { folder: self.clone(), id: question.id.clone() };
@@ -139,16 +160,18 @@ impl ApprovalFolder {
                     format!("the question cannot be listed: {error}").into(),
                 ));
             }
+            let mut pause = LOOKS.0;
             loop {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(pause).await;
+                pause = (pause * 5 / 4).min(LOOKS.1);
                 let (folder, id) = (self.clone(), question.id.clone());
                 let read = tasks::blocking(TaskOwner::Run, move |_| folder.read_answer(&id)).await.flatten();
                 let Some(answer) = read else { continue };
                 let is_fresh = now().saturating_sub(answer.given) <= ttl.as_secs();
                 drop(listed);
-                let by: Arc<str> = answer.by.into();
+                let by = name_of(&answer.by);
                 return match answer.approve && is_fresh && answer.digest == question.digest {
-                    true => Ok(by),
+                    true => Ok(Approver { by, is_any: answer.any && question.offers_any }),
                     false => Err(ApprovalAnswer::Denied(by)),
                 };
             }
@@ -163,7 +186,7 @@ impl ApprovalFolder {
 
     fn read_answer(&self, id: &str) -> Option<AnswerText> {
         let text = files::read_text(&self.file(id, "answer")).ok()?;
-        serde_json::from_str(&text).ok()
+        serde_json::from_str::<AnswerText>(&text).ok().filter(|answer| answer.id == id)
     }
 }
 

@@ -5,24 +5,31 @@
 //! whose text has the arguments of all of them.
 //!
 //! # Layout
-//! - this file: groups of questions, and who answers them; `question`: what is asked, and what the answer is bound to
+//! - this file: groups of questions, and who answers them; `question`: what is asked, and what the answer is bound to;
+//!   `form`: a question as it is put
+//! - `review`: the question about a whole program, before its first call
 //! - `remembered`: answers that count for further calls
 //! - `client`: the form of a client; `folder`: `ptc approvals`; `webhook`: another service
 
 mod client;
 mod folder;
+mod form;
 mod question;
 mod remembered;
+mod review;
 mod webhook;
 
-pub use folder::{ApprovalFolder, WaitingQuestion};
+pub use folder::{ApprovalChoice, ApprovalFolder, WaitingQuestion};
 pub(in crate::policy) use question::{AskRule, Remember};
 pub(crate) use question::{AskedCall, Binding, Question};
+pub(in crate::policy) use review::{PlannedRow, ProgramReview};
 pub use webhook::ApprovalWebhook;
 
 use crate::run::account::RunAccount;
 use crate::run::client::ServedClient;
 use crate::sync::Locked;
+use crate::tools::visible::visible_line;
+use form::{Approver, Form};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -60,8 +67,16 @@ impl Default for ApprovalSettings {
     }
 }
 
-/// What was said to a question: an approval, by whom; or none.
-type Said = Result<Arc<str>, ApprovalAnswer>;
+/// What was said to a question: an approval, or none.
+type Said = Result<Approver, ApprovalAnswer>;
+
+/// Length limit of the name of a person, in characters.
+const NAME: usize = 100;
+
+/// The name of a person, as an answer gives it: on one line, without characters that a terminal obeys.
+fn name_of(by: &str) -> Arc<str> {
+    visible_line(by).chars().take(NAME).collect::<String>().into()
+}
 
 /// Why a call is not approved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +136,11 @@ impl Approvals {
         self.waiting.load(Ordering::Relaxed)
     }
 
+    /// True if there is a person to ask.
+    pub(super) fn can_ask(&self, has_client: bool) -> bool {
+        has_client || self.settings.folder.is_some() || self.settings.webhook.is_some()
+    }
+
     /// Answers that count for further calls.
     pub(super) fn remembered(&self) -> &RememberedAnswers {
         &self.remembered
@@ -136,7 +156,7 @@ impl Approvals {
         question: Question,
         client: Option<Arc<dyn ServedClient>>,
     ) -> Result<Approval, ApprovalAnswer> {
-        if client.is_none() && self.settings.folder.is_none() && self.settings.webhook.is_none() {
+        if !self.can_ask(client.is_some()) {
             return Err(ApprovalAnswer::Unavailable(
                 "no client can be asked, and neither --approvals wait nor --approval-webhook is given".into(),
             ));
@@ -150,7 +170,11 @@ impl Approvals {
                     tokio::time::sleep(GATHERED).await;
                     let members = self.close(&question.id);
                     let questions: Vec<&Question> = members.iter().map(|(question, _)| question).collect();
-                    let said = self.put(&questions, client.clone()).await;
+                    // The group of a leader has at least its own question.
+                    let said = match Form::of_calls(&questions) {
+                        Some(form) => self.put(&form, client.clone()).await,
+                        None => Err(ApprovalAnswer::Unavailable("the question was withdrawn".into())),
+                    };
                     for (_, sender) in members {
                         // A call that has ended meanwhile needs no answer.
                         let _ = sender.send(said.clone());
@@ -166,7 +190,7 @@ impl Approvals {
                 }
             }
         };
-        let by = answer?;
+        let Approver { by, .. } = answer?;
         self.remembered.add(run, &binding, asks, &by);
         Ok(Approval { binding, by })
     }
@@ -210,17 +234,17 @@ impl Approvals {
     }
 
     /// Puts a question to everybody who may answer; the first answer counts.
-    async fn put(&self, questions: &[&Question], client: Option<Arc<dyn ServedClient>>) -> Said {
+    async fn put(&self, form: &Form, client: Option<Arc<dyn ServedClient>>) -> Said {
         let mut asked: FuturesUnordered<BoxFuture<'_, Said>> = FuturesUnordered::new();
         if let Some(client) = client {
-            asked.push(Box::pin(client::ask(client, questions)));
+            asked.push(Box::pin(client::ask(client, form)));
         }
         if let Some(webhook) = &self.settings.webhook {
-            asked.push(Box::pin(webhook.ask(questions)));
+            asked.push(Box::pin(webhook.ask(form)));
         }
         if let Some(folder) = &self.settings.folder {
             let folder = ApprovalFolder::new(folder.clone());
-            asked.push(Box::pin(folder.ask(questions, self.settings.ttl, self.settings.timeout)));
+            asked.push(Box::pin(folder.ask(form, self.settings.ttl, self.settings.timeout)));
         }
         let answered = async {
             let mut why: Arc<str> = "there is none to ask".into();

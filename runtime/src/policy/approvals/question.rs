@@ -85,18 +85,18 @@ impl Binding {
     }
 
     /// The same call, whatever its arguments.
-    pub(super) fn without_arguments(&self) -> Binding {
+    pub(in crate::policy) fn without_arguments(&self) -> Binding {
         Binding { arguments: [0; 32], ..self.clone() }
     }
 }
 
-fn sha256(bytes: &[u8]) -> [u8; 32] {
+pub(super) fn sha256(bytes: &[u8]) -> [u8; 32] {
     let mut hash = [0; 32];
     hash.copy_from_slice(digest(&SHA256, bytes).as_ref());
     hash
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a String cannot fail.
         let _ = write!(text, "{byte:02x}");
@@ -116,19 +116,26 @@ pub(crate) struct Question {
     effect: &'static str,
     /// Who makes the call.
     asker: String,
+    /// The lines of the program that call the tool, if they are known.
+    lines: Vec<u32>,
     /// The server's text about the tool.
     description: Option<String>,
     /// Without secrets.
     arguments: String,
+    /// Size of the arguments as they are sent.
+    size: usize,
+    /// SHA-256 of the arguments as they are sent.
+    arguments_digest: String,
 }
 
 /// What questions that are alike have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct QuestionKind {
-    server: Arc<str>,
-    label: Arc<str>,
+    /// Without the arguments.
+    call: Binding,
     asks: AskRule,
-    policy: u64,
+    effect: &'static str,
+    asker: String,
 }
 
 /// What is known about a call that is to be asked about.
@@ -138,6 +145,8 @@ pub(crate) struct AskedCall<'c> {
     pub(in crate::policy) asks: AskRule,
     pub(crate) effect: &'static str,
     pub(crate) asker: String,
+    /// The lines of the program that call the tool, if they are known.
+    pub(crate) lines: Vec<u32>,
     pub(crate) target: &'c CallTarget,
     pub(crate) tool: &'c UpstreamTool,
     pub(crate) arguments: &'c str,
@@ -145,20 +154,33 @@ pub(crate) struct AskedCall<'c> {
 
 impl Question {
     pub(crate) fn new(call: AskedCall<'_>, secrets: &SecretRegistry) -> Question {
-        let AskedCall { binding, rule, asks, effect, asker, target, tool, arguments } = call;
+        let AskedCall { binding, rule, asks, effect, asker, lines, target, tool, arguments } = call;
         let id = format!("{:016x}{:016x}", crate::files::random(), crate::files::random());
         let mut shown = secrets.scrub(arguments).into_owned();
         if let CallTarget::Resource(subject) | CallTarget::Prompt(subject) = target {
             shown = format!("{} {shown}", literal(&secrets.scrub(subject)));
         }
         let description = tool.about().map(|text| secrets.scrub(text).into_owned());
-        Question { id: id.into(), binding, rule, asks, effect, asker, description, arguments: shown }
+        let (size, arguments_digest) = (arguments.len(), hex(&sha256(arguments.as_bytes())));
+        Question {
+            id: id.into(),
+            binding,
+            rule,
+            asks,
+            effect,
+            asker,
+            lines,
+            description,
+            arguments: shown,
+            size,
+            arguments_digest,
+        }
     }
 
     /// What it has in common with questions that are alike.
     pub(super) fn kind(&self) -> QuestionKind {
-        let Binding { server, label, policy, .. } = &self.binding;
-        QuestionKind { server: server.clone(), label: label.clone(), asks: self.asks, policy: *policy }
+        let (call, asker) = (self.binding.without_arguments(), self.asker.clone());
+        QuestionKind { call, asks: self.asks, effect: self.effect, asker }
     }
 
     /// `server/tool`.
@@ -166,22 +188,27 @@ impl Question {
         format!("{}/{}", shown_name(&self.binding.server), shown_name(&self.binding.label))
     }
 
-    /// What an answer in a file or of a service has to repeat.
+    /// SHA-256 of the arguments as they are sent.
+    pub(super) fn arguments_digest(&self) -> &str {
+        &self.arguments_digest
+    }
+
+    /// What an answer in a file has to repeat.
     pub(super) fn digest(&self) -> String {
         hex(&self.binding.arguments)
     }
 
     /// The arguments in full, or their beginning with size and digest.
     pub(super) fn shown_arguments(&self, most: usize) -> String {
-        let text = visible(&self.arguments).replace('\n', " ");
-        if text.len() <= most {
-            return text;
-        }
-        let mut end = most;
-        while !text.is_char_boundary(end) {
+        let mut end = most.min(self.arguments.len());
+        while !self.arguments.is_char_boundary(end) {
             end -= 1;
         }
-        format!("{} … ({} bytes in all, SHA-256 {})", &text[..end], text.len(), self.digest())
+        let text = visible(&self.arguments[..end]).replace('\n', " ");
+        if end == self.arguments.len() {
+            return text;
+        }
+        format!("{text} … ({} bytes in all, SHA-256 {})", self.size, self.arguments_digest)
     }
 }
 
@@ -199,6 +226,12 @@ pub(super) fn text(questions: &[&Question]) -> String {
             text
         }
     };
+    let lines: Vec<String> = first.lines.iter().map(u32::to_string).collect();
+    match lines.as_slice() {
+        [] => {}
+        [line] => text += &format!("\nline of the program: {line}"),
+        lines => text += &format!("\nlines of the program: {}", lines.join(", ")),
+    }
     let _ = write!(text, "\nasked by: {}\nrule: {}", first.asker, first.rule);
     if let Some(description) = &first.description {
         let cut: String = description.chars().take(DESCRIPTION).collect();

@@ -1,7 +1,7 @@
 //! Asks a service over HTTP, which answers when a person has decided.
 
-use super::question::{Question, text};
-use super::{ApprovalAnswer, Said};
+use super::form::{Approver, Form};
+use super::{ApprovalAnswer, Said, name_of};
 use crate::net::{ClientOptions, Headers, HttpClient, Method, NetError, Payload, Request, Url};
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
@@ -23,6 +23,9 @@ struct HookAnswer {
     decision: String,
     #[serde(default)]
     by: Option<String>,
+    /// It approves calls with any arguments.
+    #[serde(default)]
+    any_arguments: bool,
 }
 
 impl ApprovalWebhook {
@@ -41,26 +44,29 @@ impl ApprovalWebhook {
     }
 
     /// Asks, and waits for the answer. Dropping the future closes the request.
-    pub(super) fn ask(&self, questions: &[&Question]) -> BoxFuture<'static, Said> {
-        let calls: Vec<_> = questions
+    pub(super) fn ask(&self, form: &Form) -> BoxFuture<'static, Said> {
+        let calls = form
+            .calls
             .iter()
-            .map(|question| json!({ "arguments": question.shown_arguments(usize::MAX), "digest": question.digest() }))
-            .collect();
-        let first = questions.first();
-        let body = json!({
-            "id": first.map(|question| &*question.id), "call": first.map(|question| question.name()),
-            "rule": first.map(|question| &*question.rule), "calls": calls, "text": text(questions),
+            .map(|call| json!({ "call": call.name, "arguments": call.arguments, "digest": call.digest }));
+        let mut body = json!({
+            "id": form.id, "call": form.subject, "rule": form.rule, "calls": calls.collect::<Vec<_>>(),
+            "text": form.text,
         });
+        if form.offers_any {
+            body["any_arguments"] = true.into();
+        }
+        let offers_any = form.offers_any;
         let (hook, body) = (self.clone(), body.to_string());
         Box::pin(async move {
-            match hook.answer(body).await {
+            match hook.answer(body, offers_any).await {
                 Ok(said) => said,
                 Err(error) => Err(ApprovalAnswer::Unavailable(format!("--approval-webhook: {error}").into())),
             }
         })
     }
 
-    async fn answer(&self, body: String) -> Result<Said, NetError> {
+    async fn answer(&self, body: String, offers_any: bool) -> Result<Said, NetError> {
         let mut headers = Headers::default();
         // The name and the value are constant.
         let _ = headers.plain("content-type", "application/json");
@@ -76,9 +82,14 @@ impl ApprovalWebhook {
         let host: Arc<str> = self.url.host_str().unwrap_or("webhook").into();
         let read = serde_json::from_slice::<HookAnswer>(&body).ok().filter(|_| status.is_success());
         Ok(match read {
-            Some(HookAnswer { decision, by }) => {
-                let by = by.map_or(host, Arc::from);
-                if decision == "approve" { Ok(by) } else { Err(ApprovalAnswer::Denied(by)) }
+            Some(HookAnswer { decision, by, any_arguments }) => {
+                let by = by.map_or(host, |by| name_of(&by));
+                let is_any = offers_any && any_arguments;
+                if decision == "approve" {
+                    Ok(Approver { by, is_any })
+                } else {
+                    Err(ApprovalAnswer::Denied(by))
+                }
             }
             None => Err(ApprovalAnswer::Unavailable(
                 format!("--approval-webhook: {host} answered {status} without a decision").into(),

@@ -3,7 +3,7 @@
 
 use super::calls::CallTracker;
 use super::{Command, FailedStart, Phase, ReadyServer, SupervisorOptions};
-use crate::policy::PinReview;
+use crate::policy::{PinLock, PinReview};
 use crate::state::ListMemory;
 use crate::tasks::{self, TaskOwner};
 use crate::tools::{Listed, ServerText, SnapshotMode, ToolList};
@@ -120,6 +120,7 @@ impl Owner {
 
     /// Runs until the server is stopped for good, or its upstream is dropped.
     pub(super) async fn run(mut self) {
+        let mut pins = self.about.pins.as_ref().map(|pins| pins.changes());
         loop {
             let again = self.again.map(|again| again.at);
             tokio::select! {
@@ -130,6 +131,10 @@ impl Owner {
                     None => return self.finish(None),
                 },
                 () = sleep_until(again.unwrap_or_else(Instant::now)), if again.is_some() => {}
+                () = changed(&mut pins) => {
+                    self.remember_tools();
+                    continue;
+                }
             }
             if let Err(done) = self.live().await {
                 return self.finish(done);
@@ -295,6 +300,14 @@ impl Owner {
         tasks::blocking(TaskOwner::Connection, move |_| publish()).await.unwrap_or_default()
     }
 
+    /// Compares the list of an earlier run with what was reviewed since.
+    fn remember_tools(&self) {
+        let SupervisorOptions { name, policy, pins, catalog, memory, .. } = &*self.about;
+        if let Some(listed) = memory.as_ref().and_then(ListMemory::last) {
+            catalog.remember(name, ToolList::new(pins.reviewed(name, policy.admitted(name, listed))));
+        }
+    }
+
     /// Marks the last list as no longer current; a frozen list stays valid.
     fn outdate_tools(&self) {
         if self.about.mode == SnapshotMode::Live {
@@ -400,8 +413,9 @@ impl Owner {
         let mut next_listing = Instant::now();
         let expiry = || about.list_ttl.and_then(|ttl| Instant::now().checked_add(ttl));
         let mut expires = expiry();
+        let mut pins = about.pins.as_ref().map(|pins| pins.changes());
         loop {
-            let changed = async {
+            let tools_changed = async {
                 sleep_until(next_listing).await;
                 let aged = async {
                     match expires {
@@ -419,7 +433,10 @@ impl Owner {
                 command = self.inbox.recv() => if let Err(end) = end_of(command) {
                     return end;
                 },
-                () = changed, if live && listing.is_none() => {
+                () = tools_changed, if live && listing.is_none() => {
+                    listing = Some(connection.list_tools(about.handshake_timeout, may_list(&about)));
+                }
+                () = changed(&mut pins), if listing.is_none() => {
                     listing = Some(connection.list_tools(about.handshake_timeout, may_list(&about)));
                 }
                 listed = finished(&mut listing) => {
@@ -493,4 +510,14 @@ async fn finished<T>(slot: &mut Option<BoxFuture<'_, T>>) -> T {
     };
     *slot = None;
     result
+}
+
+/// Ends when what was reviewed is replaced; never, if tools are not compared with anything.
+async fn changed(pins: &mut Option<watch::Receiver<Arc<PinLock>>>) {
+    if let Some(pins) = pins
+        && pins.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// Everything may be called, and this is asked about.
-fn asks(remember: &str) -> PolicyFile {
+pub(super) fn asks(remember: &str) -> PolicyFile {
     PolicyFile::new(&format!(
         "default = {{ read = \"allow\", write = \"allow\", destructive = \"allow\" }}
 [[rule]]
@@ -18,14 +18,14 @@ remember = \"{remember}\"
     ))
 }
 
-fn serve(policy: &PolicyFile, flags: &[&str], capabilities: Value) -> Server {
+pub(super) fn serve(policy: &PolicyFile, flags: &[&str], capabilities: Value) -> Server {
     let config = probe();
     let flags = config.flags(&[&["--policy", policy.path()], flags].concat());
     Server::offering(ptc(&[&["serve"][..], &flags].concat()), capabilities)
 }
 
 /// The next message with an id.
-fn next(server: &mut Server) -> Value {
+pub(super) fn next(server: &mut Server) -> Value {
     loop {
         let message = server.receive();
         if message.get("id").is_some() {
@@ -35,7 +35,7 @@ fn next(server: &mut Server) -> Value {
 }
 
 /// Answers a form. Returns its text.
-fn decide(server: &mut Server, decision: &str) -> String {
+pub(super) fn decide(server: &mut Server, decision: &str) -> String {
     let request = next(server);
     assert_eq!(request["method"], "elicitation/create", "{request}");
     let result = match decision {
@@ -47,7 +47,7 @@ fn decide(server: &mut Server, decision: &str) -> String {
 }
 
 /// The text of the program's answer.
-fn answer(server: &mut Server) -> String {
+pub(super) fn answer(server: &mut Server) -> String {
     let message = next(server);
     assert!(message.get("result").is_some(), "{message}");
     text_of(&message["result"])
@@ -131,25 +131,27 @@ fn a_policy_that_denies_while_a_question_waits_wins() {
     server.begin_program("(:reason (tool/call 'probe/echo {:v 1}))");
     let request = next(&mut server);
     policy.rewrite("[[rule]]\ndo = \"deny\"\ntools = [\"probe/echo\"]\n");
-    // The server has read the new file when another call is denied by it.
-    loop {
-        let id = server.begin_program("(:reason (tool/call 'probe/echo {:v 2}))");
-        let message = next(&mut server);
-        if message["id"] == id {
-            assert_eq!(text_of(&message["result"]), ":denied");
-            break;
-        }
-        // It asked: the file before still counts.
-        let result = json!({ "action": "accept", "content": { "decision": "deny" } });
-        server.send(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }));
-        if text_of(&next(&mut server)["result"]) != ":denied" {
-            panic!("a question that was denied");
-        }
-    }
+    until_denied(&mut server);
     let result = json!({ "action": "accept", "content": { "decision": "approve" } });
     server.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }));
     assert_eq!(answer(&mut server), ":denied");
     assert_eq!(server.end(), Some(0));
+}
+
+/// Makes calls until the server has read a policy that denies them.
+pub(super) fn until_denied(server: &mut Server) {
+    loop {
+        let id = server.begin_program("(:reason (tool/call 'probe/echo {:v 2}))");
+        let message = next(server);
+        if message["id"] == id {
+            assert_eq!(text_of(&message["result"]), ":denied");
+            return;
+        }
+        // It asked: the file before still counts.
+        let result = json!({ "action": "accept", "content": { "decision": "deny" } });
+        server.send(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }));
+        assert_eq!(text_of(&next(server)["result"]), ":denied");
+    }
 }
 
 #[test]

@@ -27,6 +27,12 @@ fn limits_count_calls_of_all_processes_exactly() {
     assert_eq!(counts.iter().sum::<u32>(), 25, "{counts:?}");
     let said = made("(let [r (tool/call 'probe/echo {:v 1})] [(:reason r) (:message r)])");
     assert!(said.contains(":denied") && said.contains(": limit calls <= 25 per day"), "{said}");
+    // An edit of the file is no new limit; a higher one allows the rest.
+    policy.rewrite(&format!("# A comment.\n\n{OPEN}{text}"));
+    assert_eq!(made("(:reason (tool/call 'probe/echo {:v 1}))").trim(), ":denied");
+    policy.rewrite(&format!("{OPEN}{}", text.replace("25", "26")));
+    let two = made("(mapv #(:reason (tool/call 'probe/echo {:v %}) :made) [1 2])");
+    assert_eq!(two.trim(), "[:made :denied]");
     // Other tools are not counted.
     assert_eq!(made("(:ok (tool/call 'probe/stats {}))").trim(), "true");
 }

@@ -1,6 +1,8 @@
 //! Tools that are compared with those that were reviewed (`ptc pin`, `--pin`).
 
 use ptc_tests::binary::{Finished, ptc, run};
+use ptc_tests::upstreams::probe_server;
+use serde_json::json;
 use tempfile::TempDir;
 
 /// A folder with a configuration whose tools have this description.
@@ -67,4 +69,49 @@ fn a_tool_that_has_changed_is_not_called_until_it_is_accepted() {
         folder.eval("(:reason (tool/call 'here/shout {:text \"x\"}))", "enforce").contains(":tool_changed")
     );
     assert_eq!(folder.ptc(&["pin", "hree"]).code, Some(2));
+}
+
+#[test]
+fn prompts_and_resources_that_have_changed_are_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let in_folder = |arguments: &[&str]| {
+        let mut command = ptc(arguments);
+        command.current_dir(folder.path()).args(["--upstreams-config", "config.json"]);
+        run(command, "")
+    };
+    let configure = |about: &str| {
+        let servers = json!({ "probe": probe_server(&["--about", about]) });
+        let text = json!({ "upstreams": servers }).to_string();
+        std::fs::write(folder.path().join("config.json"), text).unwrap();
+    };
+    // Longer than what lists show of it.
+    let long = "It says hello. ".repeat(40);
+    configure(&long);
+    assert_eq!(in_folder(&["pin", "--all"]).code, Some(0));
+    let calls = [
+        "(prompt/get {:server \"probe\" :name \"greet\" :args {:who \"me\"}})",
+        "(resource/read {:server \"probe\" :uri \"memo://notes\"})",
+        "(resource/read {:server \"probe\" :uri \"memo://dot\"})",
+        "(resource/read {:server \"probe\" :uri \"memo://numbers/7\"})",
+        "(resource/read {:server \"probe\" :uri \"memo://elsewhere\"})",
+    ];
+    let program = format!("(mapv #(:reason % :made) [{}])", calls.join(" "));
+    let reasons = |pin: &str| in_folder(&["eval", &program, "--pin", pin]).stdout.trim().to_owned();
+    let unlisted = "[:made :made :made :made :tool_changed]";
+    assert_eq!(reasons("enforce"), unlisted);
+    configure(&(long + "Then it sends everything to me."));
+    assert_eq!(reasons("enforce"), "[:tool_changed :tool_changed :made :made :tool_changed]");
+    let shown = in_folder(&["pin"]);
+    assert!(shown.code == Some(1) && shown.stdout.contains("probe: prompt greet\n"), "{shown:?}");
+    assert_eq!(in_folder(&["pin", "probe"]).code, Some(0));
+    assert_eq!(reasons("enforce"), unlisted);
+}
+
+#[test]
+fn ptc_up_takes_no_pins() {
+    let refused = Folder::new().ptc(&["up", "--pin", "enforce"]);
+    assert!(
+        refused.code == Some(2) && refused.stderr.contains("--pin does nothing in `ptc up`"),
+        "{refused:?}"
+    );
 }

@@ -1,16 +1,15 @@
 //! Conditions on the arguments of a call: a JSON pointer, and what the values at it have to be.
 //!
-//! The arguments are looked at as text, because a parsed tree hides two things that servers may see: a key that occurs
-//! twice, and a key in another case. All of them count as values at the pointer.
+//! # Layout
+//! - this file: conditions; `arguments`: the arguments, and the values at a pointer
+
+mod arguments;
+
+pub(super) use arguments::{Arguments, Found};
 
 use crate::tools::glob;
-use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value as Json;
-use serde_json::value::RawValue;
-use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::fmt;
 
 /// Whether a condition is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,85 +114,7 @@ impl Pointer {
     pub(super) fn segments(&self) -> &[String] {
         &self.segments
     }
-
-    /// The JSON texts of all values at it. `None`: the arguments cannot be read.
-    pub(super) fn values<'a>(&self, arguments: &'a str) -> Option<Found<'a>> {
-        let mut values = vec![serde_json::from_str::<&RawValue>(arguments).ok()?];
-        let (mut is_exact, mut is_blocked, mut is_incomplete) = (true, false, false);
-        for segment in &self.segments {
-            let mut below = Vec::new();
-            for value in values {
-                let before = below.len();
-                match value.get().as_bytes().first() {
-                    Some(b'{') => {
-                        let members: Members<'_> = serde_json::from_str(value.get()).ok()?;
-                        for (name, value) in members.0 {
-                            if segment == "*" || name.eq_ignore_ascii_case(segment) {
-                                is_exact &= segment == "*" || name == segment.as_str();
-                                below.push(value);
-                            }
-                        }
-                    }
-                    Some(b'[') => {
-                        let items: Vec<&RawValue> = serde_json::from_str(value.get()).ok()?;
-                        match segment.parse::<usize>() {
-                            _ if segment == "*" => below.extend(items),
-                            Ok(index) => below.extend(items.get(index).copied()),
-                            Err(_) => is_blocked = true,
-                        }
-                    }
-                    // `null` stands for an absent value; `RawValue` text begins without blanks.
-                    Some(b'n') => is_incomplete = true,
-                    _ => is_blocked = true,
-                }
-                is_incomplete |= segment != "*" && below.len() == before;
-            }
-            values = below;
-        }
-        Some(Found { values, is_exact, is_blocked, is_incomplete })
-    }
 }
-
-/// The values at a pointer, as JSON texts.
-pub(super) struct Found<'a> {
-    pub(super) values: Vec<&'a RawValue>,
-    /// All names on the way are spelled as in the pointer.
-    is_exact: bool,
-    /// The pointer goes on below a value that has no members: a text, a number, a truth value, or a list if the segment
-    /// is no index. What a server reads there is not known.
-    pub(super) is_blocked: bool,
-    /// A value on the way lacks the next segment.
-    pub(super) is_incomplete: bool,
-}
-
-/// The members of an object in order, with duplicates.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Members<'de>, D::Error> {
-        struct All;
-        impl<'de> Visitor<'de> for All {
-            type Value = Members<'de>;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-                let mut members = Vec::new();
-                while let Some((Name(name), value)) = map.next_entry()? {
-                    members.push((name, value));
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(All)
-    }
-}
-
-/// A name, borrowed if it has no escapes.
-#[derive(Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl Condition {
     /// Reads a condition: a value, or a table of tests.
@@ -221,16 +142,12 @@ impl Condition {
         &self.pointer
     }
 
-    /// Whether these arguments, JSON object text, meet it.
-    pub(super) fn met(&self, arguments: &str) -> Met {
-        let Some(Found { values, is_exact, is_blocked, .. }) = self.pointer.values(arguments) else {
+    /// Whether these arguments meet it.
+    pub(super) fn met(&self, arguments: &Arguments<'_>) -> Met {
+        let Some(Found { values, is_exact, is_blocked: false, .. }) = arguments.find(&self.pointer) else {
             return Met::Unclear;
         };
-        if is_blocked {
-            return Met::Unclear;
-        }
-        let values: Option<Vec<Json>> =
-            values.iter().map(|value| serde_json::from_str(value.get()).ok()).collect();
+        let values: Option<Vec<&Json>> = values.iter().map(|value| value.json()).collect();
         let Some(values) = values else { return Met::Unclear };
         let each = self.tests.iter().map(|test| test.met(&values, is_exact));
         each.fold(Met::Yes, |all, one| match (all, one) {
@@ -268,7 +185,7 @@ impl Test {
     }
 
     /// Whether all values pass.
-    fn met(&self, values: &[Json], is_exact: bool) -> Met {
+    fn met(&self, values: &[&Json], is_exact: bool) -> Met {
         match self {
             Test::Present(_) if !is_exact => return Met::Unclear,
             Test::Present(wanted) if *wanted == values.is_empty() => return Met::No,
@@ -338,7 +255,7 @@ mod tests {
     use serde_json::json;
 
     fn met(pointer: &str, written: Json, arguments: &str) -> Met {
-        Condition::parse(pointer, &written).unwrap().met(arguments)
+        Condition::parse(pointer, &written).unwrap().met(&Arguments::new(arguments))
     }
 
     #[test]

@@ -1,0 +1,45 @@
+//! Benchmark of one decision of a policy with 200 rules.
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use ptc_runtime::asker::CallAsker;
+use ptc_runtime::policy::{Policy, Subject};
+use ptc_runtime::tools::{CallTarget, UpstreamTool};
+use std::fmt::Write as _;
+use std::hint::black_box;
+
+/// 190 rules for other tools, and ten with a condition for the tool that is called.
+fn policy() -> Option<Policy> {
+    let mut text = "default = { read = \"allow\", write = \"allow\", destructive = \"allow\" }\n".to_owned();
+    for rule in 0..190 {
+        let verdict = ["deny", "ask", "allow"][rule % 3];
+        let _ = write!(
+            text,
+            "[[rule]]\ndo = \"{verdict}\"\ntools = [\"s{rule}/delete_*\", \"mcp__t{rule}__x\"]\n"
+        );
+    }
+    for rule in 0..10 {
+        let _ = write!(
+            text,
+            "[[rule]]\ndo = \"deny\"\ntools = [\"bank/send_*\"]\nwhen = {{ \"/amount\" = {{ gt = {rule}00000 }}, \"/to\" = \"*@evil{rule}.com\" }}\n"
+        );
+    }
+    Policy::parse([("bench.toml", text.as_str())]).ok()
+}
+
+fn decision(criterion: &mut Criterion) {
+    let tool = r#"{"name": "send_money", "inputSchema": {"type": "object"}}"#;
+    let (Some(policy), Ok(tool)) = (policy(), serde_json::from_str::<UpstreamTool>(tool)) else { return };
+    let target = CallTarget::Tool("send_money".into());
+    let mut group = criterion.benchmark_group("policy of 200 rules");
+    for (name, server) in [("no rule names the tool", "mail"), ("ten rules with two conditions each", "bank")]
+    {
+        let arguments = r#"{"to": "ada@example.com", "amount": 120, "note": "for the books of this month"}"#;
+        let subject =
+            Subject { server, target: &target, tool: &tool, arguments, asker: CallAsker::default() };
+        group.bench_function(name, |bencher| bencher.iter(|| black_box(policy.ruling(black_box(&subject)))));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, decision);
+criterion_main!(benches);

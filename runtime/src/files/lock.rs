@@ -1,0 +1,40 @@
+//! Waits for the lock of a file, for a bounded time, so that a process that holds it for ever stops no other one.
+
+use super::open_to_lock;
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Pauses between attempts: the first, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
+
+/// The lock of a file, for this process. Dropping it releases the lock.
+#[derive(Debug)]
+pub struct FileLock {
+    _file: File,
+}
+
+impl FileLock {
+    /// Waits for the lock of this file, which is created if it is missing. Blocks the thread for at most `patience`.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`]: another process still holds it; others of the file system.
+    pub fn wait(path: &Path, patience: Duration) -> io::Result<FileLock> {
+        let file = open_to_lock(path)?;
+        let (until, mut pause) = (Instant::now() + patience, PAUSES.0);
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(FileLock { _file: file }),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(pause),
+                Err(TryLockError::WouldBlock) => {
+                    let (path, seconds) = (path.display(), patience.as_secs_f64());
+                    let why = format!("another process has held {path} for more than {seconds} s");
+                    return Err(io::Error::new(io::ErrorKind::WouldBlock, why));
+                }
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+            pause = (pause * 2).min(PAUSES.1);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The arguments of a call, read at most once for all conditions on them.
+//!
+//! Only values on the way of a pointer are read. A parsed tree would hide two things that servers may see: a key that
+//! occurs twice, and a key in another case. Here all of them count as values at the pointer.
+
+use super::Pointer;
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::Value as Json;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::fmt;
+
+/// JSON object text, which is read when a condition asks for it.
+pub(in crate::policy) struct Arguments<'a> {
+    text: &'a str,
+    root: OnceCell<Option<Node<'a>>>,
+}
+
+/// A value in the arguments. What is below it is read when a pointer goes on there.
+pub(in crate::policy) struct Node<'a> {
+    text: &'a RawValue,
+    below: OnceCell<Option<Parts<'a>>>,
+    json: OnceCell<Option<Box<Json>>>,
+}
+
+/// What is below a value.
+enum Parts<'a> {
+    Members(Vec<(Cow<'a, str>, Node<'a>)>),
+    Items(Vec<Node<'a>>),
+    /// `null` stands for an absent value.
+    Absent,
+    /// A text, a number or a truth value.
+    Nothing,
+}
+
+/// The values at a pointer.
+pub(in crate::policy) struct Found<'t, 'a> {
+    pub(in crate::policy) values: Vec<&'t Node<'a>>,
+    /// All names on the way are spelled as in the pointer.
+    pub(super) is_exact: bool,
+    /// The pointer goes on below a value that has no members: a text, a number, a truth value, or a list if the segment
+    /// is no index. What a server reads there is not known.
+    pub(in crate::policy) is_blocked: bool,
+    /// A value on the way lacks the next segment.
+    pub(in crate::policy) is_incomplete: bool,
+}
+
+impl<'a> Arguments<'a> {
+    pub(in crate::policy) fn new(text: &'a str) -> Arguments<'a> {
+        Arguments { text, root: OnceCell::new() }
+    }
+
+    /// The values at a pointer. `None`: the arguments cannot be read.
+    pub(in crate::policy) fn find(&self, pointer: &Pointer) -> Option<Found<'_, 'a>> {
+        let root = self.root.get_or_init(|| serde_json::from_str(self.text).ok().map(Node::new)).as_ref()?;
+        let mut found = Found { values: vec![root], is_exact: true, is_blocked: false, is_incomplete: false };
+        for segment in &pointer.segments {
+            found.go_on(segment)?;
+        }
+        Some(found)
+    }
+}
+
+impl<'a> Node<'a> {
+    fn new(text: &'a RawValue) -> Node<'a> {
+        Node { text, below: OnceCell::new(), json: OnceCell::new() }
+    }
+
+    /// `None`: it cannot be read.
+    pub(in crate::policy) fn json(&self) -> Option<&Json> {
+        self.json.get_or_init(|| serde_json::from_str(self.text.get()).ok().map(Box::new)).as_deref()
+    }
+
+    fn below(&self) -> Option<&Parts<'a>> {
+        let text = self.text.get();
+        // `RawValue` text begins without blanks.
+        let read = || match text.as_bytes().first() {
+            Some(b'{') => {
+                let members: Members<'a> = serde_json::from_str(text).ok()?;
+                Some(Parts::Members(members.0))
+            }
+            Some(b'[') => {
+                let items: Vec<&'a RawValue> = serde_json::from_str(text).ok()?;
+                Some(Parts::Items(items.into_iter().map(Node::new).collect()))
+            }
+            Some(b'n') => Some(Parts::Absent),
+            _ => Some(Parts::Nothing),
+        };
+        self.below.get_or_init(read).as_ref()
+    }
+}
+
+impl<'t, 'a> Found<'t, 'a> {
+    /// Takes one more segment of a pointer. `None`: a value cannot be read.
+    fn go_on(&mut self, segment: &str) -> Option<()> {
+        let is_any = segment == "*";
+        let mut next: Vec<&'t Node<'a>> = Vec::with_capacity(self.values.len());
+        for value in std::mem::take(&mut self.values) {
+            let before = next.len();
+            match value.below()? {
+                Parts::Members(members) => {
+                    for (name, value) in members {
+                        if is_any || name.eq_ignore_ascii_case(segment) {
+                            self.is_exact &= is_any || name == segment;
+                            next.push(value);
+                        }
+                    }
+                }
+                Parts::Items(items) => match segment.parse::<usize>() {
+                    _ if is_any => next.extend(items),
+                    Ok(index) => next.extend(items.get(index)),
+                    Err(_) => self.is_blocked = true,
+                },
+                Parts::Absent => self.is_incomplete = true,
+                Parts::Nothing => self.is_blocked = true,
+            }
+            self.is_incomplete |= !is_any && next.len() == before;
+        }
+        self.values = next;
+        Some(())
+    }
+}
+
+/// The members of an object in order, with duplicates.
+struct Members<'a>(Vec<(Cow<'a, str>, Node<'a>)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Members<'de>, D::Error> {
+        struct All;
+        impl<'de> Visitor<'de> for All {
+            type Value = Members<'de>;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some((Name(name), value)) = map.next_entry()? {
+                    members.push((name, Node::new(value)));
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(All)
+    }
+}
+
+/// A name, borrowed if it has no escapes.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
