@@ -6,7 +6,8 @@
 //! - [`serve`]: a running `ptc serve` and the client side of its connection; [`web`]: the same over HTTP
 //! - [`scripts`]: runs Python scripts on such a server
 //! - [`terminal`]: a program at a terminal, and its screen
-//! - [`upstreams`]: configuration files that name upstream servers, our own `probe-server` among them
+//! - [`upstreams`]: configuration files that name upstream servers, our own `probe-server` among them; [`bridge`]: the
+//!   same server over HTTP
 //! - [`leaks`]: secrets, and the forms in which they may leak
 //! - [`leaky_service`]: a JSON service that leaks them in all forms
 //! - [`model`]: a model with scripted replies; [`tasks`]: a server that such a model plans for
@@ -31,6 +32,7 @@
 #![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
 
 pub mod binary;
+pub mod bridge;
 pub mod checks;
 pub mod collisions;
 pub mod conformance;

@@ -1,8 +1,9 @@
 //! No way around a rule: every front end, every verdict, and every spelling that reaches a tool.
 
+use ptc_tests::bridge::probe_over_http;
 use ptc_tests::model::ModelServer;
 use ptc_tests::scripts::engine;
-use ptc_tests::upstreams::Upstreams;
+use ptc_tests::upstreams::{ConfigFile, Upstreams};
 use ptc_tests::web::{WebServer, sha256, stateless_body, stateless_headers};
 use serde_json::{Value, json};
 
@@ -45,6 +46,17 @@ fn contains(text: &str, any: &[&str]) -> bool {
 #[test]
 #[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
 fn every_front_end_obeys_every_verdict() {
+    obeys_every_verdict(&Upstreams::probe().write());
+}
+
+#[test]
+#[cfg_attr(not(scripts), ignore = "no engine runs scripts here")]
+fn every_front_end_obeys_every_verdict_about_servers_over_http() {
+    obeys_every_verdict(&Upstreams::default().add("probe", probe_over_http()).write());
+}
+
+/// Calls the server in every way, with a token for each verdict.
+fn obeys_every_verdict(config: &ConfigFile) {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -58,7 +70,6 @@ fn every_front_end_obeys_every_verdict() {
     let policy = at("policy.toml", POLICY);
     let prelude = at("try-it.clj", "(ns try-it)\n(defn stats \"Asks.\" [] (tool/call 'probe/stats {}))\n");
     let model = ModelServer::with_programs(&["(return (tool/call 'probe/stats {}))"]);
-    let config = Upstreams::probe().write();
     let server = WebServer::start(&config.flags(&[
         "--http-tokens",
         &tokens,

@@ -213,3 +213,32 @@ fn names_that_are_read_as_others_are_found() {
     let doctor = run_ptc(&["doctor", "--upstreams-config", config.path()], "");
     assert!(doctor.stdout.contains("it is read as delete"), "{doctor:?}");
 }
+
+#[test]
+fn edits_that_weaken_something_are_warnings() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let config = |servers: Value| json!({ "mcpServers": servers }).to_string();
+    let mut probe = ptc_tests::upstreams::probe_server(&[]);
+    let members = probe.as_object_mut().unwrap();
+    members.retain(|key, _| key == "command" || key == "args");
+    let secure = json!({ "url": "https://127.0.0.1:9/mcp" });
+    let path = write("config.json", &config(json!({ "probe": probe, "far": secure })));
+    let policy = write("policy.toml", "[[rule]]\ndo = \"allow\"\ntools = [\"echo\"]\n");
+    let flags = ["--upstreams-config", &path, "--policy", &policy, "--config-reload", "watch"];
+    let mut server = Server::start(&flags);
+    assert_eq!(text_of(&server.run("(:ok (tool/call 'probe/echo {:v 1}))")), "true");
+    let plain = json!({ "url": "http://127.0.0.1:9/mcp" });
+    write("config.json", &config(json!({ "probe": probe, "far": plain, "other": probe })));
+    server.has_logged("reaches far over http:// in place of https://");
+    while text_of(&server.run("(:reason (tool/call 'other/refuse {}) \"\")")).contains("no server") {}
+    server.has_logged("adds the server other, whose tool echo has the name of a tool of probe");
+    server.has_logged("echo is allowed of several servers: other, probe; write SERVER/echo");
+    write("policy.toml", "default = { destructive = \"allow\" }\n");
+    server.has_logged("the edited policy allows more: probe/refuse: ask to allow");
+    assert_eq!(server.end(), Some(0));
+}

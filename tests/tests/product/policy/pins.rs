@@ -1,6 +1,7 @@
 //! Tools that are compared with those that were reviewed (`ptc pin`, `--pin`).
 
 use ptc_tests::binary::{Finished, ptc, run};
+use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::probe_server;
 use serde_json::json;
 use tempfile::TempDir;
@@ -105,6 +106,28 @@ fn prompts_and_resources_that_have_changed_are_not_used() {
     assert!(shown.code == Some(1) && shown.stdout.contains("probe: prompt greet\n"), "{shown:?}");
     assert_eq!(in_folder(&["pin", "probe"]).code, Some(0));
     assert_eq!(reasons("enforce"), unlisted);
+}
+
+#[test]
+fn changes_in_flight_are_refused_until_they_are_accepted() {
+    let folder = Folder::new();
+    assert_eq!(folder.ptc(&["pin", "--all"]).code, Some(0));
+    let mut command = ptc(&["serve", "--upstreams-config", "config.yaml", "--pin", "enforce"]);
+    command.args(["--config-reload", "watch"]).current_dir(folder.0.path());
+    let mut server = Server::from_command(command);
+    assert_eq!(text_of(&server.run(SAY)), "[true nil]");
+    let mut until = |want: &str| while text_of(&server.run(SAY)) != want {};
+    folder.configure("Says it to all", "");
+    until("[false :tool_changed]");
+    assert_eq!(folder.ptc(&["pin", "here"]).code, Some(0));
+    until("[true nil]");
+    // A file that was edited by hand is not used.
+    let path = folder.0.path().join("ptc.lock");
+    let edited = std::fs::read_to_string(&path).unwrap().replace("Says it to all", "Says nothing");
+    std::fs::write(&path, edited).unwrap();
+    server.has_logged("the edited ptc.lock is not used, the one before stays: here/say: the digests are not");
+    assert_eq!(text_of(&server.run(SAY)), "[true nil]");
+    assert_eq!(server.end(), Some(0));
 }
 
 #[test]
