@@ -37,7 +37,7 @@ class Run:
         environment = {"HOME": self.folder.name, "PATH": os.environ["PATH"]}
         self.log = pathlib.Path(self.folder.name, "log").open("w+")
         self.process = subprocess.Popen(
-            [ptc, "serve", *map(str, flags)],
+            [ptc, "serve", "--sessions", *map(str, flags)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, env=environment,
         )
         self.last_id = 0
@@ -45,6 +45,8 @@ class Run:
         info = {"name": "agentdojo", "version": "1"}
         self._request("initialize", {"protocolVersion": "2025-06-18", "capabilities": features, "clientInfo": info})
         self._send({"method": "notifications/initialized"})
+        started = self._request("tools/call", {"name": "lisp_session_start", "arguments": {}})
+        self.session = started["structuredContent"]["session_id"]
 
     def _serve(self):
         try:
@@ -82,10 +84,12 @@ class Run:
         answer = {"action": "accept" if self.person else "decline"}
         self._send({"id": message["id"], "result": answer | ({"content": content} if self.person else {})})
 
-    def program(self, text):
-        """The answer of a program as text, and whether it failed."""
-        result = self._request("tools/call", {"name": "lisp_eval", "arguments": {"program": text}})
-        return "\n".join(part.get("text", "") for part in result["content"]), result.get("isError", False)
+    def program(self, text, limit=None):
+        """The answer of a program as text; `limit` is the only type that it may have."""
+        arguments = {"session_id": self.session, "program": text}
+        arguments |= {"output_schema": {"type": limit}} if limit else {}
+        result = self._request("tools/call", {"name": "lisp_session_eval", "arguments": arguments})
+        return "\n".join(part.get("text", "") for part in result["content"])
 
     def __enter__(self):
         return self
