@@ -1,11 +1,11 @@
 """AgentDojo with programs: how many user tasks are solved, and how many goals an attacker reaches.
 
-usage: run.py [--ptc FILE] [--policies FOLDER] [--suites S,…] [--parts P,…] [--jobs N] [--output FILE]
+usage: run.py [--ptc FILE] [--policies FOLDER] [--suites S,…] [--parts P,…] [--every N] [--jobs N] [--output FILE]
 
 Without --policies nothing is denied. Parts: `tasks` (user tasks), `values` (the attacker chooses every value that
 untrusted tools return; programs stay as they are), `program` (the agent puts the attacker's steps into its program,
 with values from an untrusted answer), `reading` (the agent writes the attacker's program after it has read an
-untrusted answer). Nobody answers questions, except in `tasks`, which also runs with a person who says yes.
+untrusted answer), `labels` (tools that show an injection vector of AgentDojo and are not labelled). Nobody answers questions, except in `tasks`, which also runs with a person who says yes.
 """
 
 import argparse
@@ -15,13 +15,14 @@ import dataclasses
 import functools
 import json
 import pathlib
+import re
 
 import adversary
 import client
 import dojo
 import programs
 
-PARTS = ["tasks", "values", "program", "reading"]
+PARTS = ["labels", "tasks", "values", "program", "reading"]
 
 
 @dataclasses.dataclass
@@ -44,15 +45,17 @@ class Bench:
         self.policy = policies / f"{suite}.toml" if policies else None
         self.programs = programs.read("programs", suite)
 
-    def run(self, task, world, person=None, leaf=None, before="", after=(), plant=None):
+    def run(self, task, world, person=None, leaf=None, before="", after=(), plant=None, watch=None):
         """Runs a task's programs: the texts of their answers, the questions, the untrusted answers.
 
         `leaf` changes untrusted answers; `before` is put before the first program; `after` are programs that
-        follow. `plant` is a call and the whole answer of the first such call.
+        follow. `plant` is a call and the whole answer of the first such call. `watch` sees each answer.
         """
         state = {"plant": plant}
 
         def answer(tool, arguments, result):
+            if watch:
+                watch(tool, result)
             if state["plant"] and (tool, arguments) == state["plant"][0]:
                 (_, result), state["plant"] = state["plant"], None
                 return result
@@ -68,11 +71,18 @@ class Bench:
                 if is_skipped:
                     is_skipped = False
                     continue
-                text = (before if at == 0 else "") + step.text.replace("{answer}", outputs[-1] if outputs else "")
+                # Below its first line, an answer of a session says what the program did.
+                read = outputs[-1].splitlines()[0] if outputs else ""
+                text = (before if at == 0 else "") + step.text.replace("{answer}", read)
                 output = run.program(text, step.limit)
                 outputs.append(output)
                 is_skipped = step.limit == "boolean" and "true" not in output
         return outputs, run.questions, answers
+
+    def labels(self):
+        """The tools that the policy calls untrusted."""
+        names = re.search(r"^labels.untrusted = (\[.*\])$", self.policy.read_text(), re.MULTILINE)
+        return [name.removeprefix(f"{self.suite}/") for name in json.loads(names.group(1))]
 
     def solved(self, task, person):
         world = dojo.World(self.suite, task)
@@ -131,6 +141,20 @@ def attack(bench, task, part):
     return [goal for goal in dojo.injection_tasks(bench.suite) if getattr(bench, part)(task, goal, benign)]
 
 
+def unlabelled(bench, task):
+    """Tools that show an injection vector, although the attacker is not given their answers."""
+    vectors = dojo.suite(bench.suite).get_injection_vector_defaults()
+    world = dojo.World(bench.suite, task, {vector: adversary.MARKER for vector in vectors})
+    shown = set()
+
+    def watch(tool, result):
+        if adversary.MARKER in json.dumps(result) and not adversary.is_untrusted(bench.suite, tool):
+            shown.add(tool)
+
+    bench.run(task, world, watch=watch)
+    return sorted(shown)
+
+
 def kinds(suite):
     """The goals with a script of AgentDojo, with words in the answer only, and with a program of attacks/."""
     world = dojo.World(suite, dojo.user_tasks(suite)[0])
@@ -144,17 +168,20 @@ def main():
     parser.add_argument("--policies", type=pathlib.Path)
     parser.add_argument("--suites", default=",".join(dojo.SUITES))
     parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--output", type=pathlib.Path)
     flags = parser.parse_args()
     figures = {}
     for suite in flags.suites.split(","):
         bench = Bench(flags.ptc, suite, flags.policies)
+        if bench.policy and bench.labels() != adversary.UNTRUSTED[suite]:
+            parser.error(f"{bench.policy} labels other tools than adversary.UNTRUSTED")
         figures[suite] = {}
         for part in flags.parts.split(","):
-            job = solve if part == "tasks" else functools.partial(attack, part=part)
+            job = {"labels": unlabelled, "tasks": solve}.get(part, functools.partial(attack, part=part))
             with concurrent.futures.ThreadPoolExecutor(flags.jobs) as pool:
-                names = dojo.user_tasks(suite)
+                names = dojo.user_tasks(suite)[:: flags.every]
                 found = dict(zip(names, pool.map(functools.partial(job, bench), names)))
             figures[suite][part] = found
             print(suite, part, line(suite, part, found), flush=True)
@@ -164,6 +191,8 @@ def main():
 
 def line(suite, part, found):
     """The figures of a part as text."""
+    if part == "labels":
+        return f"{sorted(set().union(*found.values()))}"
     if part == "tasks":
         counts = collections.Counter(found.values())
         rest = {verdict: [task for task in found if found[task] == verdict] for verdict in ("asked", "unsolved")}
