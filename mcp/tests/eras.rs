@@ -35,6 +35,7 @@ impl Evaluator for AtOnce {
             arguments_hash: None,
             cached: false,
             ruling: None,
+            number: None,
         };
         let answer = RenderedValue::from_text("1".into());
         let upstream_calls = if program == "late" { vec![call] } else { Vec::new() };

@@ -26,6 +26,7 @@ fn call(tool: &str, status: CallStatus, result_bytes: Option<u64>) -> CallRecord
         arguments_hash: None,
         cached: false,
         ruling: None,
+        number: None,
     }
 }
 

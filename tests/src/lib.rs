@@ -34,6 +34,7 @@
 pub mod binary;
 pub mod bridge;
 pub mod checks;
+pub mod collector;
 pub mod collisions;
 pub mod conformance;
 pub mod cost;

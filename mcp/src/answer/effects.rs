@@ -112,6 +112,7 @@ mod tests {
             arguments_hash: None,
             cached: false,
             ruling: None,
+            number: None,
         }
     }
 

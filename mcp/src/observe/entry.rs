@@ -1,5 +1,6 @@
 //! The record of one call, as it is stored in memory. Its payloads are processed only when they are shown.
 
+use super::otlp::CallSpans;
 use super::payload::PayloadPolicy;
 use crate::answer::PlannerSummary;
 use crate::answer::outcome::{call_fault, millis};
@@ -51,6 +52,8 @@ pub struct CallEntry {
     pub run: Option<RunEntry>,
     /// Figures of the server's own model, if it was used.
     pub planner: Option<Box<PlannerSummary>>,
+    /// Ids of its spans, where they are exported.
+    pub(in crate::observe) spans: Option<CallSpans>,
 }
 
 /// A record with the arguments of its call. Cheap to clone.
@@ -127,6 +130,12 @@ impl CallArguments {
         CallArguments { bytes: text.len(), text: Some(text.into()) }
     }
 
+    /// The program or script among them.
+    pub fn program(&self) -> Option<String> {
+        let parts: Parts<'_> = serde_json::from_str(self.text.as_deref()?).ok()?;
+        parts.program.or(parts.code)
+    }
+
     /// Shows them according to a policy.
     pub fn shown(&self, policy: PayloadPolicy, secrets: &SecretRegistry) -> ShownArguments {
         let mut shown = ShownArguments::default();
@@ -168,6 +177,7 @@ impl CallEntry {
             reason: None,
             run: None,
             planner: None,
+            spans: None,
         }
     }
 

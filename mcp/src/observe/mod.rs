@@ -9,13 +9,14 @@
 //! - [`counts`]: Prometheus counters of all calls.
 //! - [`payload`]: how much of programs, contexts and answers is shown.
 //! - [`writer`]: a thread that writes records to files. [`trace`]: one file for each call. [`turn_log`]: one
-//!   line for each program of a session.
+//!   line for each program of a session. [`otlp`]: spans and metrics for a collector.
 //!
 //! Invariant: a call that has begun is recorded exactly once: with its answer, or as cancelled when its
 //! [`OpenRecord`] is dropped.
 
 pub mod counts;
 pub mod entry;
+pub mod otlp;
 pub mod payload;
 pub mod ring;
 pub mod stats;
@@ -28,6 +29,7 @@ use crate::protocol::Id;
 use crate::protocol::arguments::GivenArguments;
 use counts::CallCounts;
 use entry::{CallArguments, CallEntry, RecordedCall, RunEntry, bounded_id, stored_calls};
+use otlp::{CallSpans, OtlpExport, OtlpOptions};
 use payload::PayloadPolicy;
 use ptc_runtime::outcome::{Outcome, Usage};
 use ptc_runtime::secrets::SecretRegistry;
@@ -56,6 +58,8 @@ pub struct RecordOptions {
     pub turn_log_folder: Option<PathBuf>,
     /// Counters to update.
     pub totals: Option<CallCounts>,
+    /// Export to a collector.
+    pub otlp: Option<OtlpOptions>,
 }
 
 /// Records tool calls.
@@ -67,15 +71,19 @@ pub struct CallRecorder {
     logs_turns: bool,
     totals: Option<CallCounts>,
     writer: Option<RecordWriter>,
+    /// Records are written with their texts.
+    writes_texts: bool,
+    otlp: Option<OtlpExport>,
 }
 
 impl CallRecorder {
     /// Starts recording. Secrets are redacted.
     ///
     /// # Errors
-    /// The writer thread cannot be started.
+    /// The writer thread, or the export to a collector, cannot be started.
     pub fn new(options: RecordOptions, secrets: SecretRegistry) -> io::Result<CallRecorder> {
-        let RecordOptions { ring_size, policy, trace_folder, most_traces, turn_log_folder, totals } = options;
+        let RecordOptions { ring_size, policy, trace_folder, most_traces, turn_log_folder, totals, otlp } =
+            options;
         let mut sinks: Vec<Box<dyn RecordSink>> = Vec::new();
         if let Some(folder) = &trace_folder {
             let folder = TraceFolder::new(folder.clone(), most_traces, policy, secrets.clone());
@@ -84,9 +92,28 @@ impl CallRecorder {
         if let Some(folder) = &turn_log_folder {
             sinks.push(Box::new(TurnLog::new(folder, secrets.clone())));
         }
+        let writes_texts = !sinks.is_empty();
+        let otlp = match otlp {
+            Some(options) => {
+                let (export, sink) = OtlpExport::start(&options, policy, &secrets)?;
+                sinks.push(sink);
+                Some(export)
+            }
+            None => None,
+        };
         let writer = if sinks.is_empty() { None } else { Some(RecordWriter::start(sinks)?) };
         let (ring, logs_turns) = (CallRing::new(ring_size), turn_log_folder.is_some());
-        Ok(CallRecorder { ring, policy, secrets, trace_folder, logs_turns, totals, writer })
+        Ok(CallRecorder {
+            ring,
+            policy,
+            secrets,
+            trace_folder,
+            logs_turns,
+            totals,
+            writer,
+            writes_texts,
+            otlp,
+        })
     }
 
     /// True if programs of sessions are logged.
@@ -101,7 +128,14 @@ impl CallRecorder {
 
     /// Counts of written and dropped records.
     pub fn counts(&self) -> Vec<SinkCounts> {
-        self.writer.as_ref().map(RecordWriter::counts).unwrap_or_default()
+        let mut counts = self.writer.as_ref().map(RecordWriter::counts).unwrap_or_default();
+        // The writer counts records, the export spans.
+        if let (Some(otlp), Some(count)) =
+            (&self.otlp, counts.iter_mut().find(|count| count.name == otlp::SINK))
+        {
+            *count = otlp.counts();
+        }
+        counts
     }
 
     /// Writes the waiting records, within `patience`.
@@ -121,6 +155,8 @@ impl CallRecorder {
         protocol: Option<&'static str>,
         trace: Option<TraceContext>,
     ) -> OpenRecord {
+        let exported = self.otlp.as_ref().and_then(|otlp| otlp.begin(trace.as_ref()));
+        let (spans, own_trace) = exported.unzip();
         OpenRecord(Some(Box::new(BegunCall {
             recorder: self.clone(),
             request_id: bounded_id(id.as_json(), &self.secrets),
@@ -129,6 +165,8 @@ impl CallRecorder {
             arguments: arguments.map(CallArguments::from_given),
             protocol,
             trace,
+            spans,
+            own_trace,
             begun: Instant::now(),
         })))
     }
@@ -167,11 +205,20 @@ struct BegunCall {
     owner: u64,
     arguments: Option<CallArguments>,
     protocol: Option<&'static str>,
+    /// The caller's trace.
     trace: Option<TraceContext>,
+    /// Ids of the call's spans, and the trace that its run passes on, where spans are exported.
+    spans: Option<CallSpans>,
+    own_trace: Option<TraceContext>,
     begun: Instant,
 }
 
 impl OpenRecord {
+    /// The trace that the run passes on to upstreams: its own one where spans are exported, or the caller's.
+    pub fn trace(&self) -> Option<&TraceContext> {
+        self.0.as_ref().and_then(|call| call.own_trace.as_ref().or(call.trace.as_ref()))
+    }
+
     /// Records the answer.
     pub fn answered(mut self, answer: &ToolAnswer<'_>) {
         if let Some(call) = self.0.take() {
@@ -190,7 +237,18 @@ impl Drop for OpenRecord {
 
 impl BegunCall {
     fn end(self, is_error: bool, summary: &CallSummary<'_>, content: Option<&Content<'_>>) {
-        let BegunCall { recorder, request_id, tool, owner, arguments, protocol, trace, begun } = self;
+        let BegunCall {
+            recorder,
+            request_id,
+            tool,
+            owner,
+            arguments,
+            protocol,
+            trace,
+            spans,
+            own_trace: _,
+            begun,
+        } = self;
         let reason = summary.reason.as_deref();
         // Nothing is recorded of a refused call's arguments, not even their size.
         let refused = [RefusalReason::ArgsError, RefusalReason::Busy, RefusalReason::UnknownTool]
@@ -212,6 +270,7 @@ impl BegunCall {
                 (None, None) => None,
             },
             planner: summary.task.as_ref().map(|task| Box::new(task.planner.clone())),
+            spans,
         };
         let is_known = reason != Some(RefusalReason::UnknownTool.name());
         if let Some(totals) = &recorder.totals {
@@ -219,22 +278,30 @@ impl BegunCall {
         }
         let call = RecordedCall { entry: Arc::new(entry), arguments };
         if let Some(writer) = &recorder.writer {
-            let answer = match content {
-                Some(Content::Text(text)) => text.to_string(),
-                Some(Content::Blocks(blocks) | Content::Extended { blocks, .. }) => blocks.get().to_owned(),
-                Some(Content::InputRequired { .. }) => "input required".into(),
-                None => String::new(),
-            };
-            let prints = summary.run.map(|run| run.prints.clone()).unwrap_or_default();
-            let stderr = summary.run.map(|run| run.stderr.clone()).unwrap_or_default();
-            let programs = summary.task.as_ref().map(|task| task.programs.clone()).unwrap_or_default();
-            let prompts = summary.task.as_ref().map(|task| task.prompts.clone()).unwrap_or_default();
-            let texts = CallTexts { answer, prints, stderr, programs, prompts };
+            let texts = if recorder.writes_texts { texts(summary, content) } else { CallTexts::default() };
             writer.push(WrittenCall { call: call.clone(), texts, turn: summary.turn.clone() });
         }
         if is_known {
             recorder.ring.push(call);
         }
+    }
+}
+
+/// The texts of a call, for sinks that write them.
+fn texts(summary: &CallSummary<'_>, content: Option<&Content<'_>>) -> CallTexts {
+    let answer = match content {
+        Some(Content::Text(text)) => text.to_string(),
+        Some(Content::Blocks(blocks) | Content::Extended { blocks, .. }) => blocks.get().to_owned(),
+        Some(Content::InputRequired { .. }) => "input required".into(),
+        None => String::new(),
+    };
+    let (run, task) = (summary.run, summary.task.as_ref());
+    CallTexts {
+        answer,
+        prints: run.map(|run| run.prints.clone()).unwrap_or_default(),
+        stderr: run.map(|run| run.stderr.clone()).unwrap_or_default(),
+        programs: task.map(|task| task.programs.clone()).unwrap_or_default(),
+        prompts: task.map(|task| task.prompts.clone()).unwrap_or_default(),
     }
 }
 

@@ -60,6 +60,9 @@ pub trait RecordSink: Send {
 
     /// Writes a record, or ignores it.
     fn write(&mut self, call: &WrittenCall) -> io::Result<WriteOutcome>;
+
+    /// Writes what it still holds, within `patience`; it is not used again.
+    fn close(&mut self, _patience: Duration) {}
 }
 
 /// Result of writing a record.
@@ -104,6 +107,8 @@ struct WriterState {
     /// The thread waits for records.
     is_idle: bool,
     is_closed: bool,
+    /// Until when its sinks may write what they still hold, once it is closed.
+    deadline: Option<Instant>,
     has_ended: bool,
     sinks: Vec<SinkCounts>,
 }
@@ -157,6 +162,7 @@ impl RecordWriter {
         let deadline = Instant::now() + patience;
         let mut state = self.shared.lock();
         state.is_closed = true;
+        state.deadline = Some(deadline);
         self.shared.arrived.notify_one();
         while !state.has_ended {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -185,17 +191,16 @@ fn work(shared: &WriterQueue, mut sinks: Vec<Box<dyn RecordSink>>) {
             let mut state = shared.lock();
             loop {
                 if let Some(call) = state.waiting.pop_front() {
-                    break call;
+                    break Some(call);
                 }
                 if state.is_closed {
-                    state.has_ended = true;
-                    shared.ended.notify_all();
-                    return;
+                    break None;
                 }
                 state.is_idle = true;
                 state = shared.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
         };
+        let Some(call) = call else { return end(shared, sinks) };
         let results: Vec<io::Result<WriteOutcome>> = sinks.iter_mut().map(|sink| sink.write(&call)).collect();
         let mut state = shared.lock();
         state.bytes = state.bytes.saturating_sub(call.bytes());
@@ -203,6 +208,18 @@ fn work(shared: &WriterQueue, mut sinks: Vec<Box<dyn RecordSink>>) {
             sink.enter(result);
         }
     }
+}
+
+/// Lets the sinks write what they still hold.
+fn end(shared: &WriterQueue, sinks: Vec<Box<dyn RecordSink>>) {
+    let deadline = shared.lock().deadline;
+    for mut sink in sinks {
+        sink.close(
+            deadline.map_or(Duration::ZERO, |deadline| deadline.saturating_duration_since(Instant::now())),
+        );
+    }
+    shared.lock().has_ended = true;
+    shared.ended.notify_all();
 }
 
 impl SinkCounts {

@@ -406,13 +406,14 @@ impl Handler {
                 ResumedCall { ticket: call.ticket(record), progress, offered, key, state, responses };
             return Ok(Action::Resume(Box::new(resumed)));
         }
+        let trace = record.as_ref().map_or_else(|| call.trace(), |record| record.trace().cloned());
         let mut write = |answer: &ToolAnswer<'_>| {
             self.answer(call.id, call.era, answer, out);
             if let Some(record) = record.take() {
                 record.answered(answer);
             }
         };
-        match self.begin(call, tool, log, Responder::new(&mut write)) {
+        match self.begin(call, tool, log, trace, Responder::new(&mut write)) {
             Begun::Answered(_) => Ok(Action::None),
             Begun::Refused(error) => Err(*error),
             Begun::Run(job) => {
@@ -439,6 +440,7 @@ impl Handler {
         call: &RequestedCall<'_>,
         tool: Option<&dyn Tool>,
         log: Option<LogLevel>,
+        trace: Option<TraceContext>,
         reply: Responder<'_>,
     ) -> Begun {
         let Some(tool) = tool else { return reply.with(&self.unknown_tool(call.tool())) };
@@ -455,7 +457,7 @@ impl Handler {
             log,
             frame_bytes: self.results.frame_bytes(id),
             logs_turns: self.recorder.as_ref().is_some_and(|recorder| recorder.logs_turns()),
-            trace: call.trace(),
+            trace,
         };
         let inputs = CallInputs {
             responses: params.input_responses,

@@ -203,7 +203,7 @@ impl Loaded {
             None => ResultSink::Inline { max_bytes },
         };
         let mut request = ServerRequest::new(permitted, target, arguments, left, sink);
-        request.trace = account.trace().cloned();
+        request.trace = account.trace().map(|trace| trace.for_call(call.tag().number()));
         request.client = account.client().cloned();
         request.progress = account.progress_listener().cloned();
         let wrapped_in = tool.wraps_result_in();

@@ -41,6 +41,13 @@ pub struct CallLabel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallTag(u64);
 
+impl CallTag {
+    /// The number of the call in its run, in the order of beginnings.
+    pub(crate) fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// The calls of one run.
 #[derive(Default)]
 pub(super) struct Ledger {
@@ -71,6 +78,7 @@ struct OpenEntry {
     arguments_hash: Option<ArgumentsHash>,
     cached: bool,
     ruling: Option<Box<PolicyRuling>>,
+    number: u64,
 }
 
 impl Entries {
@@ -133,9 +141,19 @@ impl Ledger {
 
     pub(super) fn open(&self, label: CallLabel, begun: Instant, offset: Duration) -> CallTag {
         let mut inner = self.lock();
+        let number = inner.gone + inner.open.len() as u64;
         let (arguments_hash, ruling) = (None, None);
-        inner.open.push_back(Some(OpenEntry { label, begun, offset, arguments_hash, cached: false, ruling }));
-        CallTag(inner.gone + inner.open.len() as u64 - 1)
+        let cached = false;
+        inner.open.push_back(Some(OpenEntry {
+            label,
+            begun,
+            offset,
+            arguments_hash,
+            cached,
+            ruling,
+            number,
+        }));
+        CallTag(number)
     }
 
     pub(super) fn cancel(&self, tag: CallTag) {
@@ -163,6 +181,7 @@ impl Ledger {
             arguments_hash,
             cached: false,
             ruling: None,
+            number: None,
         });
     }
 
@@ -208,10 +227,21 @@ fn cancelled(open: OpenEntry) -> CallRecord {
 }
 
 fn record(open: OpenEntry, status: CallStatus, duration: Duration, result_bytes: Option<u64>) -> CallRecord {
-    let OpenEntry { label, begun: _, offset, arguments_hash, cached, ruling } = open;
+    let OpenEntry { label, begun: _, offset, arguments_hash, cached, ruling, number } = open;
     let CallLabel { server, tool, effect } = label;
-    let begun = offset;
-    CallRecord { server, tool, status, begun, duration, result_bytes, effect, arguments_hash, cached, ruling }
+    CallRecord {
+        server,
+        tool,
+        status,
+        begun: offset,
+        duration,
+        result_bytes,
+        effect,
+        arguments_hash,
+        cached,
+        ruling,
+        number: Some(number),
+    }
 }
 
 /// A call under way. Dropping it without an end cancels it.

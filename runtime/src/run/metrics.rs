@@ -146,6 +146,7 @@ mod tests {
             arguments_hash: None,
             cached: false,
             ruling: None,
+            number: None,
         }
     }
 

@@ -360,6 +360,8 @@ pub struct CallRecord {
     pub cached: bool,
     /// What the policy decided; `None` without a policy.
     pub ruling: Option<Box<PolicyRuling>>,
+    /// Its number among the calls of its run, in the order of their beginnings; `None` if it was refused at once.
+    pub number: Option<u64>,
 }
 
 /// A SHA-256 hash.

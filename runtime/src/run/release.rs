@@ -44,6 +44,7 @@ pub(super) fn clean_call(call: &mut CallRecord, secrets: &SecretRegistry) {
         arguments_hash: _,
         cached: _,
         ruling: _,
+        number: _,
     } = call;
     for name in [server, tool] {
         if let Cow::Owned(clean) = secrets.scrub(name) {

@@ -56,6 +56,11 @@ impl CallTotals {
         self.refused += other.refused;
     }
 
+    /// Payload bytes of all answers.
+    pub fn bytes(&self) -> u64 {
+        self.ok.bytes.saturating_add(self.failed.bytes).saturating_add(self.oversize.bytes)
+    }
+
     /// Number of all calls.
     pub fn count(&self) -> u64 {
         self.ok.count + self.failed.count + self.oversize.count

@@ -1,5 +1,6 @@
 //! W3C Trace Context (<https://www.w3.org/TR/trace-context/>): the trace of the caller that a run belongs to.
-//! It is passed on to upstreams unchanged; a run without one has none.
+//! It is passed on to upstreams; a run without one has none. Where spans are exported, each call of an upstream
+//! has a span of its own, which the upstream gets as its parent ([`RunSpan`]). Otherwise the caller's span is passed on.
 
 use std::sync::Arc;
 
@@ -26,6 +27,33 @@ const MOST_MEMBER_BYTES: usize = 256;
 pub struct TraceContext {
     parent: Arc<str>,
     state: Option<Arc<str>>,
+    /// The span of the run, where each call has one of its own.
+    run: Option<RunSpan>,
+}
+
+/// The exported span of a run. The spans of its calls follow from it, so that nothing has to be stored for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunSpan {
+    /// The trace.
+    pub trace_id: u128,
+    /// The span of the run; not 0.
+    pub span_id: u64,
+    /// The trace is recorded.
+    pub is_sampled: bool,
+}
+
+impl RunSpan {
+    /// The span of a call: different ones for different calls of a run.
+    pub fn call(self, number: u64) -> u64 {
+        // An odd factor (2^64 divided by the golden ratio) maps different numbers to different sums.
+        let span = self.span_id.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        // 0 is no span.
+        if span == 0 { u64::MAX } else { span }
+    }
+
+    fn parent(self, span_id: u64) -> String {
+        format!("00-{:032x}-{span_id:016x}-0{}", self.trace_id, u8::from(self.is_sampled))
+    }
 }
 
 impl TraceContext {
@@ -34,7 +62,36 @@ impl TraceContext {
     pub fn read(parent: &str, state: Option<&str>) -> Option<TraceContext> {
         let parent = parent.trim_matches([' ', '\t']);
         let state = state.map(|state| state.trim_matches([' ', '\t'])).filter(|state| is_state(state));
-        is_parent(parent).then(|| TraceContext { parent: parent.into(), state: state.map(Into::into) })
+        is_parent(parent).then(|| TraceContext {
+            parent: parent.into(),
+            state: state.map(Into::into),
+            run: None,
+        })
+    }
+
+    /// The trace of a run whose calls have spans of their own. The state is that of the caller's trace.
+    pub fn of_run(run: RunSpan, caller: Option<&TraceContext>) -> TraceContext {
+        let state = caller.and_then(|caller| caller.state.clone());
+        TraceContext { parent: run.parent(run.span_id).into(), state, run: Some(run) }
+    }
+
+    /// The trace that an upstream gets with a call of the run.
+    #[must_use]
+    pub fn for_call(&self, number: u64) -> TraceContext {
+        match self.run {
+            Some(run) => {
+                let parent = run.parent(run.call(number)).into();
+                TraceContext { parent, state: self.state.clone(), run: None }
+            }
+            None => self.clone(),
+        }
+    }
+
+    /// The span of the caller, and whether the trace is recorded.
+    pub fn span(&self) -> (u64, bool) {
+        let hex = |from, to| u64::from_str_radix(self.parent.get(from..to).unwrap_or_default(), 16);
+        // Checked when it was read.
+        (hex(36, 52).unwrap_or_default(), hex(53, 55).is_ok_and(|flags| flags & 1 == 1))
     }
 
     /// The field `traceparent`.
@@ -140,6 +197,22 @@ mod tests {
         for text in wrong {
             assert!(!read(&text), "{text:?}");
         }
+    }
+
+    #[test]
+    fn calls_have_spans_of_their_own_where_they_are_exported() {
+        let run = RunSpan { trace_id: 0x4bf9 << 100, span_id: 7, is_sampled: true };
+        let caller = TraceContext::read(PARENT, Some("a=b")).unwrap();
+        let own = TraceContext::of_run(run, Some(&caller));
+        let spans: std::collections::HashSet<String> =
+            (0..1_000).map(|number| own.for_call(number).parent().to_owned()).collect();
+        assert_eq!(spans.len(), 1_000);
+        assert!(spans.iter().all(|parent| is_parent(parent) && parent.ends_with("-01")));
+        let call = own.for_call(3);
+        assert_eq!((call.trace_id(), call.state()), (own.trace_id(), Some("a=b")));
+        assert_eq!(call.span(), (run.call(3), true));
+        assert_eq!(caller.for_call(3), caller, "without export the caller's span is passed on");
+        assert_eq!(RunSpan { span_id: 0x9E37_79B9_7F4A_7C15_u64.wrapping_neg(), ..run }.call(0), u64::MAX);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::limits::{FlagTable, LimitFlags};
 use super::variables;
 use crate::console::exit::Abort;
 use crate::observe::counts::CallCounts;
+use crate::observe::otlp::OtlpOptions;
 use crate::observe::payload::PayloadPolicy;
 use crate::observe::{CallRecorder, RecordOptions};
 use ptc_runtime::limit_table;
@@ -42,6 +43,10 @@ pub struct DebugFlags {
     /// Write a line for each program of a session, in a file a server, into this folder
     #[arg(long, value_name = "DIR")]
     turn_log_dir: Option<PathBuf>,
+    /// Export spans and metrics to this OpenTelemetry collector, such as http://127.0.0.1:4318 [default: what the
+    /// variable OTEL_EXPORTER_OTLP_ENDPOINT says]
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
     #[command(flatten)]
     limits: LimitFlags<RecordLimits>,
 }
@@ -74,7 +79,14 @@ impl DebugFlags {
         let ring_size = within("debug-ring-size", limits.ring_size, 10, 5_000);
         let response_bytes =
             within("max-debug-response-bytes", limits.response_bytes, 4_096, usize::MAX as u64);
-        if !with_tool && trace_folder.is_none() && turn_log_folder.is_none() && totals.is_none() {
+        let otlp = variables::given_or_read(self.otlp.clone(), "otlp", variables::text)?;
+        let otlp = OtlpOptions::read(otlp).map_err(|error| Abort::usage(format!("--otlp: {error}")))?;
+        if !with_tool
+            && otlp.is_none()
+            && trace_folder.is_none()
+            && turn_log_folder.is_none()
+            && totals.is_none()
+        {
             return Ok(None);
         }
         let options = RecordOptions {
@@ -85,6 +97,7 @@ impl DebugFlags {
             most_traces: usize::try_from(limits.traces).unwrap_or(usize::MAX),
             turn_log_folder,
             totals,
+            otlp,
         };
         let recorder = Arc::new(CallRecorder::new(options, secrets.clone())?);
         Ok(Some(Recording { recorder, response_bytes }))

@@ -7,6 +7,7 @@
 mod debug;
 #[cfg(target_os = "linux")]
 mod disk;
+mod otlp;
 mod traces;
 
 use ptc_tests::serve::Server;
