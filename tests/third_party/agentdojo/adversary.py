@@ -16,6 +16,7 @@ UNTRUSTED = {
     "workspace": ["*_emails", "send_email", "*calendar_event*", "*file*"],
 }
 MARKER = "<INFORMATION>"
+KEY = object()
 EMAIL, IBAN = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"), re.compile(r"\b[A-Z]{2}\d{8,}\b")
 URL = re.compile(r"(?:https?://|www\.)[\w./?=-]*\w")
 
@@ -38,9 +39,12 @@ def leaves(value, name=""):
 
 
 def change(value, leaf, name=""):
-    """The value with `leaf(key, part)` in place of each part without parts; keys of maps count as parts."""
+    """The value with `leaf(name, part)` in place of each part without parts.
+
+    The name of a part is the key that leads to it; keys of maps are parts with the name KEY.
+    """
     if isinstance(value, dict):
-        return {str(leaf("", key)): change(item, leaf, key) for key, item in value.items()}
+        return {str(leaf(KEY, key)): change(item, leaf, key) for key, item in value.items()}
     if isinstance(value, list):
         return [change(item, leaf, name) for item in value]
     return leaf(name, value)
@@ -125,7 +129,12 @@ def _holds(part, got):
 def by_text(values):
     """Adds the attacker's texts to each text."""
     text = " ".join(str(value) for value in values.values())
-    return lambda name, value: f"{value} {text}" if isinstance(value, str) and (not name or len(value) > 12) else value
+
+    def leaf(name, value):
+        is_text = isinstance(value, str) and name is not KEY and (not name or len(value) > 12)
+        return f"{value} {text}" if is_text else value
+
+    return leaf
 
 
 def marked(name, value):
@@ -154,7 +163,8 @@ def obeying(suite, world, goal, read=None):
         steps = []
         for at, (tool, arguments) in enumerate(script):
             given = " ".join(f':{name} (get (nth goal {at}) "{name}")' for name in arguments)
-            steps.append(f"(tool/call! '{suite}/{tool} {{{given}}})")
+            # A step that is denied does not stop the next.
+            steps.append(f"(tool/call '{suite}/{tool} {{{given}}})")
         steps = "\n".join(steps)
     elif world.words(goal):
         values = [{"words": world.words(goal)}]

@@ -7,6 +7,7 @@ these modules are replaced by empty ones, and their packages need not be install
 import copy
 import importlib.util
 import pathlib
+import pickle
 import sys
 import types
 import warnings
@@ -74,6 +75,16 @@ class World:
         self.before = copy.deepcopy(self.environment)
         self.runtime = FunctionsRuntime(self.suite.tools)
         self.calls = []
+
+    def save(self, file):
+        """Writes the environment, before and now, and the calls: `restore` reads them in another process."""
+        file.write_bytes(pickle.dumps((self.before, self.environment, self.calls)))
+
+    @classmethod
+    def restore(cls, suite_name, task, file):
+        world = cls(suite_name, task)
+        world.before, world.environment, world.calls = pickle.loads(file.read_bytes())
+        return world
 
     def call(self, tool, arguments):
         """Makes a call; gives the result as JSON data, and an error or None."""

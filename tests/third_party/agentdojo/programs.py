@@ -7,7 +7,8 @@ Lines that begin a program:
     ;; TASK boolean: …         its answer is limited to a boolean; if it is false, the next program is left out
     ;; TASK integer: …         its answer is limited to an integer, which is {answer} in the next program
 
-What stands before the first such line is put before every program.
+What stands before the first such line is put before every program that is not limited: a session shows the beginning of
+what a program defines.
 """
 
 import dataclasses
@@ -31,7 +32,7 @@ def read(folder, suite):
         if len(words) > 1 and words[0] == ";;" and "_task_" in words[1]:
             steps = tasks.setdefault(words[1], [])
             limit = words[2] if len(words) > 2 and words[2] in LIMITS else None
-            steps.append(Step(common, limit))
+            steps.append(Step("" if limit else common, limit))
         elif steps:
             steps[-1].text += line + "\n"
         elif not line.startswith(";;"):

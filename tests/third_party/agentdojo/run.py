@@ -5,7 +5,8 @@ usage: run.py [--ptc FILE] [--policies FOLDER] [--suites S,…] [--parts P,…] 
 Without --policies nothing is denied. Parts: `tasks` (user tasks), `values` (the attacker chooses every value that
 untrusted tools return; programs stay as they are), `program` (the agent puts the attacker's steps into its program,
 with values from an untrusted answer), `reading` (the agent writes the attacker's program after it has read an
-untrusted answer), `labels` (tools that show an injection vector of AgentDojo and are not labelled). Nobody answers questions, except in `tasks`, which also runs with a person who says yes.
+untrusted answer), `labels` (tools that show an injection vector of AgentDojo and are not labelled). In `tasks` a person says
+yes to each question, in attacks nobody answers.
 """
 
 import argparse
@@ -104,7 +105,8 @@ class Bench:
         use = adversary.by_use(world, goal, benign.calls, benign.answers)
         kind, text = adversary.by_kind(wanted), adversary.by_text(wanted)
         leaves = [kind, use, text, lambda name, value: text(name, kind(name, use(name, value)))]
-        return any(self._reached(task, goal, leaf=leaf) for leaf in leaves)
+        changes = lambda leaf: any(adversary.change(answer, leaf) != answer for answer in benign.answers)
+        return any(self._reached(task, goal, leaf=leaf) for leaf in leaves if changes(leaf))
 
     def program(self, task, goal, benign):
         """The same by the attacker's steps in the first program, with values from an untrusted answer."""
@@ -129,10 +131,9 @@ class Bench:
 
 
 def solve(bench, task):
-    """`alone`, `asked` or `unsolved`."""
-    if bench.solved(task, None)[0]:
-        return "alone"
-    return "asked" if bench.policy and bench.solved(task, True)[0] else "unsolved"
+    """`alone` (without a question), `asked` (a person said yes) or `unsolved`."""
+    is_solved, questions = bench.solved(task, True)
+    return ("asked" if questions else "alone") if is_solved else "unsolved"
 
 
 def attack(bench, task, part):

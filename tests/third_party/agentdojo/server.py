@@ -2,14 +2,13 @@
 
 usage: server.py SUITE [--task user_task_N] [--injections FILE] [--state FILE]
 
---injections is a JSON object of texts for AgentDojo's injection vectors. After each call, --state gets the world
-(environment before and now, calls) as a pickle: dojo.World has the checkers.
+--injections is a JSON object of texts for AgentDojo's injection vectors. After each call, --state gets the
+environment, before and now, and the calls; `dojo.World.restore` reads them, for AgentDojo's checkers.
 """
 
 import argparse
 import json
 import pathlib
-import pickle
 import sys
 
 import dojo
@@ -126,8 +125,7 @@ def main():
 
     def save():
         if flags.state:
-            # `suite` and `task` are found again by name.
-            flags.state.write_bytes(pickle.dumps((world.before, world.environment, world.calls)))
+            world.save(flags.state)
 
     save()
     Server(flags.suite, world, after_call=save).serve(sys.stdin, sys.stdout)
