@@ -1,13 +1,16 @@
 //! Benchmarks of the compiler and the interpreter.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use ptc_benches::{PIPELINE, compiled, run};
+use ptc_benches::{PIPELINE, compiled, planned, run};
 use std::hint::black_box;
 
 fn compiling(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("compile");
     group.bench_function("1 + 2", |bencher| bencher.iter(|| black_box(compiled("(+ 1 2)"))));
     group.bench_function("pipeline of 25 lines", |bencher| bencher.iter(|| black_box(compiled(PIPELINE))));
+    group.bench_function("pipeline of 25 lines, and its data flows", |bencher| {
+        bencher.iter(|| black_box(planned(PIPELINE)))
+    });
     group.finish();
 }
 

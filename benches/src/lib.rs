@@ -9,6 +9,7 @@
 
 pub mod measure;
 
+use ptc_compiler::flows::FlowPlan;
 use ptc_compiler::{CompileOptions, Externals, compile};
 use ptc_vm::bytecode::Program;
 use ptc_vm::{Budget, Exit, Isolate};
@@ -20,6 +21,18 @@ pub const SLICE: u64 = 1_000_000;
 /// Budgets that no benchmark exhausts.
 pub fn large_budget() -> Budget {
     Budget { memory_bytes: 1 << 30, fuel: u64::MAX >> 1, ..Budget::default() }
+}
+
+/// The data flows of a program, compiled with it.
+///
+/// # Panics
+/// When the program does not compile, which is a mistake in the benchmark.
+pub fn planned(source: &str) -> Arc<FlowPlan> {
+    let options = CompileOptions { flows: true, ..CompileOptions::default() };
+    match compile(source, &Externals::default(), &options) {
+        Ok(compiled) => compiled.flows.unwrap_or_default(),
+        Err(errors) => panic!("{errors:?}"),
+    }
 }
 
 /// Compiles a program.

@@ -308,7 +308,7 @@ impl<'a> Walk<'a, '_> {
             // A list, a text, or what is not known. Of all arguments it is any.
             let is_whole = path.is_empty();
             let sources = above.union(value.deep);
-            if is_whole && value.rest().is_none() && value.fields.is_empty() {
+            if is_whole && value.rest().is_none() && value.fields.is_empty() && sources.is_within(LITERAL) {
                 return;
             }
             let mut path = path.clone();

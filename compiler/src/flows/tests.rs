@@ -85,6 +85,12 @@ fn arguments_name_what_may_reach_them() {
         ("(sink (count #{1 b}))", "/x=m/b status of m/b"),
         ("(sink (= {:k b} {:k 1}))", "/x=m/b status of m/b"),
         ("(sink (pr-str {:k {:l b}}))", "/x=m/b status of m/b"),
+        ("(sink (compare [1 {:k b}] [1]))", "/x=m/b status of m/b"),
+        ("(sink (distinct [1 b]))", "/x=m/b status of m/b"),
+        ("(sink (re-find (re-pattern (:p b)) \"text\"))", "/x=m/b status of m/b"),
+        ("(sink (keys {(:k b) 1}))", "/x=m/b status of m/b"),
+        ("(sink (count {(:k b) 1 :l 2}))", "/x=m/b status of m/b"),
+        ("(sink (get {:l 1} (:k b)))", "/x=m/b status of m/b"),
         ("(sink (first (sort [b 1])))", "/x=m/b status of m/b"),
         // Functions with callbacks.
         ("(sink (map :id b))", "/x=m/b status of m/b"),
@@ -110,6 +116,9 @@ fn arguments_name_what_may_reach_them() {
         ),
         ("(sink (json/parse-string (json/generate-string {:k b})))", "/x=m/b status of m/b"),
         ("(sink (budget/remaining))", "/x=anything"),
+        ("(sink (spill/head \"result-1\"))", "/x=anything"),
+        ("(sink (doc \"m/a\"))", "/x=texts about tools"),
+        ("(sink (currentTimeMillis))", "/x=the clock"),
         ("(letfn [(f [x] (if (< x 1) b (g x))) (g [x] (f (dec x)))] (sink (f 3)))", "/x=m/b status of m/b"),
     ];
     check(&cases);
@@ -174,13 +183,17 @@ fn what_is_not_known_is_anything() {
     let session = [
         SessionName { name: "f", arity: Some(crate::CallArity { min: 1, max: Some(1) }) },
         SessionName { name: "v", arity: None },
+        SessionName { name: "*1", arity: None },
     ];
     let externals = Externals { session: &session, ..Externals::default() };
-    let text = "(let [a (f v)] (tool/call {:server \"t\" :tool \"sink\" :args {:x a :y v}}))";
+    let text = "(let [a (f v)] (tool/call {:server \"t\" :tool \"sink\" :args {:x a :y v :z *1}}))";
     let plan = planned_in(text, &externals);
     let call = plan.calls.iter().find(|call| call.tool.as_deref() == Some("sink")).expect(text);
     let shown: Vec<_> = call.arguments.iter().map(|argument| shown(&plan, argument.sources)).collect();
-    assert_eq!(shown, ["anything f f of the session status of f v of the session", "v of the session"]);
+    assert_eq!(
+        shown,
+        ["anything f f of the session status of f v of the session", "v of the session", "*1 of the session"]
+    );
     assert_eq!(plan.calls[0].kind, FlowCallKind::Function);
 }
 

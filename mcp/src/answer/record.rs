@@ -74,6 +74,7 @@ pub fn run_options(profile: Profile, schema: Option<&Schema>, options: &mut RunO
     // A caller with a schema wants the data itself, unshortened.
     options.brief_json = schema.is_none();
     options.media_bytes = MEDIA_BYTES;
+    options.limited_answer = schema.is_some_and(Schema::is_limited);
 }
 
 impl<'o> Record<'o> {

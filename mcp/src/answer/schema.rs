@@ -110,6 +110,17 @@ impl Schema {
         }
     }
 
+    /// True when an answer that fits holds no text, and no list whose length may tell one.
+    pub fn is_limited(&self) -> bool {
+        match self {
+            Schema::Integer | Schema::Number | Schema::Boolean => true,
+            Schema::String | Schema::Array(_) => false,
+            Schema::Object(object) => {
+                !object.open && object.properties.iter().all(|property| property.schema.is_limited())
+            }
+        }
+    }
+
     /// The type name in messages.
     pub const fn name(&self) -> &'static str {
         match self {

@@ -151,6 +151,7 @@ impl Checker<'_> {
             let pointers = limit.pointer().map(|pointer| (pointer, position));
             findings.extend(self.pointers(&limit.tools, Exactness::Loose, pointers.into_iter().collect()));
         }
+        findings.extend(self.flows());
         for (pattern, _, position) in &self.file.effects {
             findings.extend(self.pattern(pattern, *position, |target, server| {
                 pattern.matches(server, target, Exactness::Exact)
@@ -160,6 +161,24 @@ impl Checker<'_> {
             if !self.servers.iter().any(|server| server.name == *name) {
                 findings.push(self.finding(*position, true, self.no_server(name)));
             }
+        }
+        findings
+    }
+
+    /// Labels and rules of flows that can match nothing.
+    fn flows(&self) -> Vec<PolicyFinding> {
+        let Some(flows) = &self.file.flows else { return Vec::new() };
+        let mut findings = Vec::new();
+        let labels = flows.labels.all.iter().flat_map(|label| &label.sources);
+        let tools = labels.chain(&flows.labels.open).chain(&flows.labels.closed);
+        for (pattern, position) in tools.chain(flows.rules.iter().flat_map(|rule| &rule.to)) {
+            findings.extend(self.pattern(pattern, *position, |target, server| {
+                pattern.matches(server, target, Exactness::Loose)
+            }));
+        }
+        for rule in &flows.rules {
+            let pointers = rule.args.iter().map(|(pointer, position)| (pointer, *position));
+            findings.extend(self.pointers(&rule.to, Exactness::Loose, pointers.collect()));
         }
         findings
     }

@@ -191,7 +191,7 @@ impl Policy {
     }
 
     /// The rules that name a target, file by file.
-    fn plans(&self, server: &str, target: &CallTarget) -> Arc<Vec<FilePlan>> {
+    pub(super) fn plans(&self, server: &str, target: &CallTarget) -> Arc<Vec<FilePlan>> {
         let key = (matches!(target, CallTarget::Tool(_)), target.shared_label());
         if let Some(plans) = self.plans.read_locked().get(server).and_then(|targets| targets.get(&key)) {
             return plans.clone();

@@ -3,6 +3,7 @@
 use super::approvals::Remember;
 use super::condition::Condition;
 use super::effects::ToolEffect;
+use super::flows::{FlowSwitch, FlowText, FlowsText};
 use super::limits::{Limit, LimitText, Per};
 use super::pattern::RulePattern;
 use super::rules::{Defaults, Position, Rule, RuleFile};
@@ -49,6 +50,11 @@ struct FileText {
     rules: Vec<Spanned<RuleText>>,
     #[serde(default, rename = "limit")]
     limits: Vec<Spanned<LimitTable>>,
+    flows: Option<FlowSwitch>,
+    #[serde(default)]
+    labels: BTreeMap<String, Spanned<Vec<Spanned<String>>>>,
+    #[serde(default, rename = "flow")]
+    flow_rules: Vec<Spanned<FlowText>>,
 }
 
 /// What happens to a call with a secret of another server in its arguments.
@@ -109,24 +115,24 @@ struct LimitTable {
 }
 
 /// A file while it is read.
-struct Reader<'a> {
-    name: &'a str,
+pub(super) struct Reader<'a> {
+    pub(super) name: &'a str,
     text: &'a str,
 }
 
 impl Reader<'_> {
-    fn position(&self, offset: usize) -> Position {
+    pub(super) fn position(&self, offset: usize) -> Position {
         let before = self.text.get(..offset).unwrap_or(self.text);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
     }
 
-    fn error(&self, offset: usize, message: impl Into<String>) -> PolicyError {
+    pub(super) fn error(&self, offset: usize, message: impl Into<String>) -> PolicyError {
         let position = Some(self.position(offset));
         PolicyError { file: self.name.to_owned(), position, message: message.into() }
     }
 
-    fn tools(
+    pub(super) fn tools(
         &self,
         begin: usize,
         tools: &[Spanned<String>],
@@ -210,6 +216,8 @@ impl RuleFile {
         let defaults = file
             .default
             .map(|DefaultText { read, write, destructive }| Defaults::new(name, read, write, destructive));
+        let flows = FlowsText { switch: file.flows, labels: file.labels, rules: file.flow_rules };
+        let flows = flows.read(&reader)?;
         Ok(RuleFile {
             name: name.into(),
             rules,
@@ -218,6 +226,7 @@ impl RuleFile {
             defaults,
             effects: effects.collect(),
             trusted: trusted.collect(),
+            flows,
         })
     }
 }

@@ -2,10 +2,11 @@
 
 use super::approvals::{
     Approval, ApprovalAnswer, ApprovalSettings, Approvals, AskRule, AskedCall, Binding, PlannedRow,
-    ProgramReview, Question,
+    ProgramReview, Question, Remember,
 };
 use super::condition::Arguments;
 use super::decide::{Policy, Subject};
+use super::flows::{FlowFinding, FlowMarks, ShownAnswer};
 use super::limits::{LimitBook, LimitRefusal, LimitUse};
 use super::permitted::Permitted;
 use crate::run::account::{PlannedCall, RunAccount};
@@ -14,10 +15,12 @@ use crate::run::outcome::{PolicyRuling, Verdict};
 use crate::secrets::SecretRegistry;
 use crate::sync::RwLocked;
 use crate::tasks::{self, TaskOwner};
-use crate::tools::{CallTarget, Catalog, HOST};
+use crate::tools::{CallTarget, Catalog, HOST, UpstreamTool};
 use std::any::Any;
+use std::cmp::Ordering;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, RwLock};
 
 /// Bytes of arguments that are read in less time than a change of threads takes.
@@ -31,6 +34,8 @@ struct State {
     policy: RwLock<Option<Arc<Policy>>>,
     approvals: Approvals,
     limits: LimitBook,
+    /// What sessions have got.
+    flows: FlowMarks,
     secrets: SecretRegistry,
     /// Decisions by verdict.
     decided: [AtomicU64; 3],
@@ -88,7 +93,8 @@ impl SharedPolicy {
     ) -> SharedPolicy {
         let (policy, approvals) = (RwLock::new(policy), Approvals::new(approvals));
         let limits = LimitBook::new(state.map(|state| state.join("limits")));
-        SharedPolicy(Arc::new(State { policy, approvals, limits, secrets, decided: Default::default() }))
+        let (flows, decided) = Default::default();
+        SharedPolicy(Arc::new(State { policy, approvals, limits, flows, secrets, decided }))
     }
 
     /// The policy at this moment.
@@ -103,7 +109,7 @@ impl SharedPolicy {
 
     /// How many decisions had this verdict.
     pub fn decided(&self, verdict: Verdict) -> u64 {
-        self.0.decided[verdict as usize].load(Ordering::Relaxed)
+        self.0.decided[verdict as usize].load(Relaxed)
     }
 
     /// How many calls wait for a person.
@@ -121,7 +127,13 @@ impl SharedPolicy {
         let Some(policy) = self.current() else { return Clearance::Granted(Permitted::by_policy(), None) };
         let text = call.named_arguments();
         let arguments = Arguments::new(&text);
-        let (mut ruling, asks) = policy.decide(call, &arguments);
+        let (mut ruling, mut asks) = policy.decide(call, &arguments);
+        let flow =
+            if policy.has_flows() { policy.flow_finding(call, &self.0.flows.of_run(run)) } else { None };
+        let is_flow = flow.as_ref().is_some_and(|flow| flow.verdict >= ruling.verdict);
+        if let Some(finding) = flow {
+            (ruling, asks) = with_flow(ruling, asks, finding);
+        }
         if let Some(owner) = self.leaked(&policy, call) {
             let Subject { server, .. } = call;
             let rule = format!("the rule that secrets of {owner} are not sent to {server} (secrets)");
@@ -135,18 +147,20 @@ impl SharedPolicy {
                 ..ruling
             };
         }
-        self.0.decided[ruling.verdict as usize].fetch_add(1, Ordering::Relaxed);
+        self.0.decided[ruling.verdict as usize].fetch_add(1, Relaxed);
         match ruling.verdict {
-            Verdict::Allow => counted(&policy, call, &arguments, run, ruling),
+            Verdict::Allow => self.counted(&policy, call, &arguments, run, ruling),
             Verdict::Deny => Clearance::Denied(ruling),
             Verdict::Ask => {
                 let binding =
                     Binding::new(call.server, call.target, call.tool, call.arguments, policy.version);
                 let remembered = self.0.approvals.remembered().find(run, &binding, asks);
-                match remembered.or_else(|| review(run)?.take(&binding, call.arguments)) {
+                // A yes to the program is none to data flows, which that question does not show.
+                let reviewed = || review(run).filter(|_| !is_flow)?.take(&binding, call.arguments);
+                match remembered.or_else(reviewed) {
                     Some(by) => {
                         ruling.answered_by = Some(by);
-                        counted(&policy, call, &arguments, run, ruling)
+                        self.counted(&policy, call, &arguments, run, ruling)
                     }
                     None => Clearance::Asked(AskedOf { ruling, policy, binding, asks }),
                 }
@@ -245,7 +259,7 @@ impl SharedPolicy {
         match self.clear(call, run) {
             Clearance::Asked(AskedOf { mut ruling, policy, binding, .. }) if binding == approval.binding => {
                 ruling.answered_by = Some(approval.by);
-                counted(&policy, call, &Arguments::new(&call.named_arguments()), run, ruling)
+                self.counted(&policy, call, &Arguments::new(&call.named_arguments()), run, ruling)
             }
             cleared => cleared,
         }
@@ -265,7 +279,7 @@ impl SharedPolicy {
             Err(LimitRefusal::UsedUp(title)) => title,
             Err(LimitRefusal::Unknown(why)) => format!("limits cannot be counted: {why}").into(),
         };
-        self.0.decided[Verdict::Deny as usize].fetch_add(1, Ordering::Relaxed);
+        self.0.decided[Verdict::Deny as usize].fetch_add(1, Relaxed);
         Err(PolicyRuling { verdict: Verdict::Deny, rule, ..ruling })
     }
 }
@@ -299,17 +313,62 @@ fn row(policy: &Policy, call: PlannedCall, catalog: &Catalog, run: &RunAccount) 
     PlannedRow { verdict, effect, binding: Some(binding), call }
 }
 
-/// The clearance of a call that may be made as far as rules go.
-fn counted(
-    policy: &Policy,
-    call: &Subject<'_>,
-    arguments: &Arguments<'_>,
-    run: &RunAccount,
-    ruling: PolicyRuling,
-) -> Clearance {
-    match policy.limit_uses(call, arguments, || run.session_name()) {
-        Ok(uses) if uses.is_empty() => Clearance::Granted(Permitted::by_policy(), Some(ruling)),
-        Ok(uses) => Clearance::Counted(CountedCall { ruling, uses }),
-        Err(why) => Clearance::Denied(PolicyRuling { verdict: Verdict::Deny, rule: why.into(), ..ruling }),
+/// The stricter of two decisions about a call: by its rules, and by the flows into it.
+fn with_flow(ruling: PolicyRuling, asks: AskRule, finding: FlowFinding) -> (PolicyRuling, AskRule) {
+    let FlowFinding { verdict, text, file, rule, before: _ } = finding;
+    let flow = |text: String, remember| {
+        (PolicyRuling::new(verdict, text.into()), AskRule { remember, file, rule: Some(rule) })
+    };
+    match verdict.cmp(&ruling.verdict) {
+        Ordering::Less => (ruling, asks),
+        Ordering::Greater => flow(text, Remember::Tool),
+        // A person is asked about both, and about each call: an answer to one of them is none to the other.
+        Ordering::Equal => flow(format!("{}; {text}", ruling.rule), Remember::Call),
+    }
+}
+
+impl SharedPolicy {
+    /// The clearance of a call that may be made as far as rules go.
+    fn counted(
+        &self,
+        policy: &Policy,
+        call: &Subject<'_>,
+        arguments: &Arguments<'_>,
+        run: &RunAccount,
+        ruling: PolicyRuling,
+    ) -> Clearance {
+        if policy.has_flows() {
+            // Its answer can reach all that comes after it.
+            self.0.flows.note(run, call.server, call.target.label());
+        }
+        match policy.limit_uses(call, arguments, || run.session_name()) {
+            Ok(uses) if uses.is_empty() => Clearance::Granted(Permitted::by_policy(), Some(ruling)),
+            Ok(uses) => Clearance::Counted(CountedCall { ruling, uses }),
+            Err(why) => {
+                Clearance::Denied(PolicyRuling { verdict: Verdict::Deny, rule: why.into(), ..ruling })
+            }
+        }
+    }
+
+    /// True when programs are to be planned.
+    pub(crate) fn plans_flows(&self) -> bool {
+        self.current().is_some_and(|policy| policy.has_flows())
+    }
+
+    /// Why the program of a run is refused before it runs. `find` looks a tool up.
+    pub(crate) fn refuses_program(
+        &self,
+        run: &RunAccount,
+        find: &dyn Fn(&str, &str) -> Option<Arc<UpstreamTool>>,
+    ) -> Option<String> {
+        let policy = self.current().filter(|policy| policy.has_flows())?;
+        Some(policy.refused_flow(&self.0.flows.of_run(run), find)?.text)
+    }
+
+    /// Notes what the model has seen of a run.
+    pub(crate) fn shown(&self, run: &RunAccount, shown: ShownAnswer) {
+        if self.plans_flows() {
+            self.0.flows.show(run, shown);
+        }
     }
 }

@@ -11,6 +11,7 @@
 //!   on arguments; `effects`: what a tool may change
 //! - `rules`: the rules of a file, and what they say of a call; `decide`: all files together; `gate`: the policy in
 //!   effect
+//! - `flows`: which data may go where
 //! - `approvals`: asks a person
 //! - `limits`: limits over many calls; `lists`: allow and block lists of a server's entry; `pins`: tools as they were reviewed
 //! - `look_alikes`: names that are read as other names; `program`: the calls that stand in the text of a program
@@ -22,6 +23,7 @@ mod condition;
 mod decide;
 mod effects;
 mod file;
+mod flows;
 mod gate;
 mod limits;
 mod lists;
@@ -39,6 +41,7 @@ pub use check::{KnownServer, PolicyFinding};
 pub use decide::{Policy, Subject};
 pub use effects::ToolEffect;
 pub use file::PolicyError;
+pub(crate) use flows::ShownAnswer;
 pub use gate::SharedPolicy;
 pub(crate) use gate::{AskedOf, Clearance};
 pub use lists::{NameRule, ToolPattern, ToolPolicy};
@@ -46,3 +49,4 @@ pub use look_alikes::look_alike;
 pub use permitted::Permitted;
 pub(crate) use pins::PinReview;
 pub use pins::{LOCK_FILE, PinDifference, PinLock, PinMode, Pins};
+pub use program::PlannedFlow;

@@ -1,20 +1,57 @@
 //! The calls that stand in the text of a program, found without running it.
 
+use super::decide::Policy;
+use super::flows::Tainted;
 use crate::run::account::{PlannedCall, ProgramPlan};
+use crate::run::outcome::PolicyRuling;
 use crate::sync::Locked;
+use crate::tools::UpstreamTool;
 use ptc_compiler::diagnostic::{Diagnostic, Location, Position};
 use ptc_compiler::meter::Meter;
 use ptc_compiler::tool_catalog::{Literal, LiteralCall, LiteralKind, ToolCatalog};
 use ptc_compiler::{CompileOptions, Compiled, Externals, Namespace};
 use serde_json::{Map, Value as Json};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+
+/// What a policy says of the data that may reach a call of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedFlow {
+    /// `server/tool`.
+    pub call: String,
+    /// Line of the call, from 1.
+    pub line: u32,
+    /// Column, from 1.
+    pub column: u32,
+    /// What is said, with source, sink and the shortest change.
+    pub ruling: PolicyRuling,
+}
+
+impl Policy {
+    /// What it says of the data flows that a program may have. `find` looks a tool up.
+    pub fn flows(
+        &self,
+        plan: &ProgramPlan,
+        find: &dyn Fn(&str, &str) -> Option<Arc<UpstreamTool>>,
+    ) -> Vec<PlannedFlow> {
+        let Some(flows) = &plan.flows else { return Vec::new() };
+        let findings = self.planned_findings(&Tainted::of_plan(flows.clone()), find);
+        let said = findings.into_iter().map(|(index, finding)| PlannedFlow {
+            call: flows.calls[index].name(),
+            line: flows.calls[index].line,
+            column: flows.calls[index].column,
+            ruling: PolicyRuling::new(finding.verdict, finding.text.into()),
+        });
+        said.collect()
+    }
+}
 
 impl ProgramPlan {
     /// The calls of a program that may use these namespaces. A program that does not compile makes none.
     pub fn for_program(source: &str, namespaces: &[&Namespace]) -> ProgramPlan {
         ProgramPlan::recorded(source, |catalog| {
             let externals = Externals { namespaces, catalog: Some(catalog), ..Externals::default() };
-            ptc_compiler::compile(source, &externals, &CompileOptions::default()).ok()
+            let options = CompileOptions { flows: true, ..CompileOptions::default() };
+            ptc_compiler::compile(source, &externals, &options).ok()
         })
     }
 
@@ -25,9 +62,11 @@ impl ProgramPlan {
     ) -> ProgramPlan {
         let recorder = Recorder { source, calls: Mutex::default() };
         match compile(&recorder) {
-            Some(compiled) => {
-                ProgramPlan { calls: recorder.calls.locked().clone(), is_open: compiled.servers.dynamic }
-            }
+            Some(compiled) => ProgramPlan {
+                calls: recorder.calls.locked().clone(),
+                is_open: compiled.servers.dynamic,
+                flows: compiled.flows,
+            },
             None => ProgramPlan::default(),
         }
     }

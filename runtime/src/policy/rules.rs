@@ -3,6 +3,7 @@
 use super::approvals::Remember;
 use super::condition::{Arguments, Condition, Met};
 use super::effects::ToolEffect;
+use super::flows::FlowRules;
 use super::limits::Limit;
 use super::pattern::{Exactness, RulePattern};
 use crate::run::client::asker::{AskerPattern, CallAsker};
@@ -28,6 +29,8 @@ pub(super) struct RuleFile {
     pub(super) effects: Vec<(RulePattern, ToolEffect, Position)>,
     /// Servers with annotations that count.
     pub(super) trusted: BTreeMap<Arc<str>, Position>,
+    /// Its rules about data flows.
+    pub(super) flows: Option<FlowRules>,
 }
 
 /// Line and column, from 1.
@@ -117,6 +120,13 @@ pub(super) struct FilePlan {
     limits: Vec<usize>,
     effect: Option<ToolEffect>,
     is_trusted: bool,
+}
+
+impl FilePlan {
+    /// The annotations of its server count.
+    pub(super) fn is_trusted(&self) -> bool {
+        self.is_trusted
+    }
 }
 
 impl Rule {

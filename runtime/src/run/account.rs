@@ -1,6 +1,7 @@
 //! The account of a run, whatever its guest is: budgets, ledger, deadline, cancellation.
 
 mod clock;
+pub(crate) mod flows;
 mod plan;
 
 pub use super::ledger::{CallLabel, CallTag};
@@ -19,6 +20,7 @@ use crate::files::random;
 use crate::secrets::{Cut, shortened};
 use crate::sync::Locked;
 use clock::RunClock;
+use flows::RunFlows;
 use ptc_vm::{Interrupt, InterruptKind};
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
@@ -75,6 +77,7 @@ pub struct RunAccount {
     progress: OnceLock<Arc<dyn ProgressListener>>,
     plan: RunPlan,
     ledger: Ledger,
+    flows: RunFlows,
 }
 
 impl RunAccount {
@@ -101,6 +104,7 @@ impl RunAccount {
             progress: OnceLock::new(),
             plan: RunPlan::default(),
             ledger: Ledger::default(),
+            flows: RunFlows::default(),
         }
     }
 
@@ -271,6 +275,11 @@ impl RunAccount {
     /// The client that upstreams may elicit from.
     pub fn client(&self) -> Option<&CallingClient> {
         self.client.get()
+    }
+
+    /// Its data flows.
+    pub(crate) fn flows(&self) -> &RunFlows {
+        &self.flows
     }
 
     /// Sets where the calls of the run come from. The first value counts.

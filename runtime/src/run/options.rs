@@ -58,6 +58,8 @@ pub struct RunOptions {
     pub progress: Option<Arc<dyn ProgressListener>>,
     /// Where the calls of the program come from, for the policy. Those of sessions are known.
     pub origin: CallOrigin,
+    /// The answer holds booleans, numbers and texts of a fixed list alone, so it shows no data to the model.
+    pub limited_answer: bool,
 }
 
 impl RunOptions {
@@ -95,6 +97,7 @@ impl Default for RunOptions {
             client: None,
             progress: None,
             origin: CallOrigin::Program,
+            limited_answer: false,
         }
     }
 }

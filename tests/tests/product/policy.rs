@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
 mod approvals;
+mod flows;
 mod limits;
 mod pins;
 mod programs;

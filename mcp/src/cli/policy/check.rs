@@ -70,7 +70,8 @@ pub(super) async fn run(args: CheckArgs) -> Result<Exit, Abort> {
             let namespaces: Vec<_> = prelude.iter().flat_map(|prelude| prelude.namespaces()).collect();
             let plan = ProgramPlan::for_program(&source.text, &namespaces);
             is_open = plan.is_open;
-            plan.calls.iter().map(|call| explained.call(&source.name, call)).collect()
+            let calls = plan.calls.iter().map(|call| explained.call(&source.name, call)).collect();
+            explained.with_flows(&source.name, &plan, calls)
         }
     };
     let mut warnings = explained.warnings();
@@ -165,6 +166,29 @@ impl Explained<'_> {
         }
         row.place = Some(format!("{file}:{}:{}", call.line, call.column));
         row
+    }
+
+    /// The calls of a program, with what is said of the flows into them.
+    fn with_flows(&self, file: &str, plan: &ProgramPlan, mut rows: Vec<Row>) -> Vec<Row> {
+        let catalog = self.booted.runtime.catalog();
+        let find = |server: &str, tool: &str| catalog.server(server)?.tools.as_ref()?.get(tool).cloned();
+        for flow in self.policy.flows(plan, &find) {
+            let place = format!("{file}:{}:{}", flow.line, flow.column);
+            let known = rows.iter_mut().find(|row| row.place.as_ref() == Some(&place));
+            match known {
+                Some(row) => {
+                    row.rulings.push(flow.ruling);
+                    row.rulings.sort_by_key(|ruling| std::cmp::Reverse(ruling.verdict));
+                }
+                None => rows.push(Row {
+                    place: Some(place),
+                    name: flow.call,
+                    effect: "unknown",
+                    rulings: vec![flow.ruling],
+                }),
+            }
+        }
+        rows
     }
 }
 

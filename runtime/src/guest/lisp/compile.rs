@@ -5,12 +5,12 @@ use super::program_cache::{CachedProgram, CheckedLists, ProgramKey};
 use super::tool_call::StaticCheck;
 use super::{Lisp, rendering};
 use crate::broker::names;
-use crate::run::account::{Planner, ProgramPlan};
+use crate::run::account::{Planner, ProgramPlan, RunAccount};
 use crate::run::options::RunOptions;
-use crate::run::outcome::Failure;
+use crate::run::outcome::{Failure, FailureKind};
 use ptc_compiler::tool_catalog::ToolCatalog;
 use ptc_compiler::{CompileBudget, Externals};
-use ptc_vm::{Budget, Interrupt, InterruptKind, Preemption, Reason};
+use ptc_vm::{Budget, Class, Interrupt, InterruptKind, Preemption, Reason};
 use std::sync::Arc;
 
 /// The budget of an isolate for a run with these options.
@@ -25,6 +25,24 @@ pub(super) fn run_budget(options: &RunOptions, interrupt: Interrupt) -> Budget {
         strict_data: options.strict_data,
         interrupt,
         ..Budget::default()
+    }
+}
+
+/// A program is refused before it runs.
+const DENIED: FailureKind = FailureKind::new("denied", Class::RuntimeError);
+
+/// Gives a run the plan of its program's data flows, and asks the policy about them.
+///
+/// # Errors
+/// The policy refuses such programs before they run.
+pub(super) fn plan_flows(lisp: &Lisp, program: &CachedProgram, account: &RunAccount) -> Result<(), Failure> {
+    let Some(plan) = &program.flows else { return Ok(()) };
+    account.flows().set_plan(plan.clone());
+    let catalog = lisp.broker.catalog().snapshot();
+    let find = |server: &str, tool: &str| catalog.server(server)?.tools.as_ref()?.get(tool).cloned();
+    match lisp.broker.policy().refuses_program(account, &find) {
+        Some(why) => Err(Failure::new(DENIED, why)),
+        None => Ok(()),
     }
 }
 
@@ -56,7 +74,8 @@ pub(super) fn compile(
     let limit = usize::try_from(options.limits.max_program_bytes).unwrap_or(usize::MAX);
     let max_symbols = usize::try_from(options.limits.max_symbols).unwrap_or(usize::MAX);
     let defaults = ptc_compiler::CompileOptions::default();
-    let key = ProgramKey::new(environment, options);
+    let flows = lisp.broker.policy().plans_flows();
+    let key = ProgramKey::new(environment, options, flows);
     if source.len() <= limit
         && let Some(program) = lisp.cache.get(key, source, lisp.broker.catalog())
     {
@@ -73,7 +92,7 @@ pub(super) fn compile(
         ..CompileBudget::for_memory(options.limits.memory_bytes, Some(interrupt.clone()))
     };
     let compile_options =
-        ptc_compiler::CompileOptions { max_program_bytes: limit, max_symbols, budget, ..defaults };
+        ptc_compiler::CompileOptions { max_program_bytes: limit, max_symbols, budget, flows, ..defaults };
     let compiled = environment
         .externals(&servers, check, |externals| ptc_compiler::compile(source, externals, &compile_options));
     match compiled {
@@ -81,7 +100,7 @@ pub(super) fn compile(
             let named = compiled.servers.named.iter().map(String::as_str);
             let checked = CheckedLists::from_catalog(&catalog, named);
             let needed = environment.needed_by(&compiled.program);
-            let program = CachedProgram::new(compiled.program, needed, checked);
+            let program = CachedProgram::new(compiled.program, needed, checked, compiled.flows);
             lisp.cache.insert(key, source.clone(), program.clone());
             Ok(program)
         }

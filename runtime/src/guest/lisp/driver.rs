@@ -1,7 +1,7 @@
 //! Drives one program: runs slices of its isolate, starts its host calls, answers them, and builds the result
 //! of the run.
 
-use super::compile::{compile, planner, run_budget};
+use super::compile::{compile, plan_flows, planner, run_budget};
 use super::environment::CompileEnvironment;
 use super::host_call::{self, HostCallContext, Plan};
 use super::prelude::Attached;
@@ -14,6 +14,7 @@ use super::tool_call::ResultForm;
 use super::{Lisp, fast_path, rendering, tool_call};
 use crate::broker::{CallError, CallResponse, Permit, WorldFault, start_all};
 use crate::guest::{CallId, Guest, GuestContext, LookReply, Progress, Reply, TaskHandle};
+use crate::policy::ShownAnswer;
 use crate::run::account::CallTag;
 use crate::run::client::asker::CallOrigin;
 use crate::run::options::RunOptions;
@@ -119,6 +120,7 @@ impl Execution {
         if lisp.broker.policy().current().is_some() {
             guest.account.plan().set_planner(planner(&lisp, &environment, &source));
         }
+        plan_flows(&lisp, &program, &guest.account).map_err(refused)?;
         let mut budget = Budget { preemption: guest.preemption, ..run_budget(&options, interrupt.clone()) };
         let kept = session.as_ref().and_then(|run| isolates::take(&run.state));
         let (isolate, empty_bytes, attached) = match kept {
@@ -428,6 +430,14 @@ impl Execution {
                     (contents.committed, contents.note) = (false, None);
                     contents.changed.clear();
                 }
+                // The client sees the beginnings of names that are defined.
+                let hides = prints.is_empty() && session.state.contents().changed.is_empty();
+                let shown = match (&settled, self.options.limited_answer && hides) {
+                    (Ok(_), true) => ShownAnswer::Limited,
+                    (Ok(_), false) => ShownAnswer::Planned,
+                    (Err(_), _) => ShownAnswer::Anything,
+                };
+                self.lisp.broker.policy().shown(&self.guest.account, shown);
                 self.session = Some(session);
                 settled
             }

@@ -34,7 +34,7 @@ impl Allowance {
     pub(super) fn within(lisp: &Lisp, options: &RunOptions, memory_bytes: u64, fuel: u64) -> Allowance {
         let limits = &options.limits;
         Allowance {
-            key: ProgramKey::new(&lisp.environment, options),
+            key: ProgramKey::new(&lisp.environment, options, lisp.broker.policy().plans_flows()),
             memory_bytes: limits.memory_bytes.min(memory_bytes),
             fuel: limits.fuel.min(fuel),
             loop_limit: limits.loop_limit,
@@ -160,7 +160,12 @@ mod tests {
 
     fn program(source: &str) -> Arc<CachedProgram> {
         let compiled = ptc_compiler::compile(source, &Default::default(), &Default::default());
-        CachedProgram::new(compiled.expect("a program").program, Box::default(), CheckedLists::default())
+        CachedProgram::new(
+            compiled.expect("a program").program,
+            Box::default(),
+            CheckedLists::default(),
+            None,
+        )
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::memory::{self, IdleCache};
 use crate::run::options::RunOptions;
 use crate::sync::Locked;
 use crate::tools::{Catalog, CatalogServer, SharedCatalog, ToolList};
+use ptc_compiler::flows::FlowPlan;
 use ptc_vm::bytecode::Program;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +25,8 @@ pub(crate) struct CachedProgram {
     pub(crate) program: Arc<Program>,
     /// Definitions of the prelude that it needs.
     pub(crate) needed: Box<[u32]>,
+    /// Its data flows, if they were planned.
+    pub(crate) flows: Option<Arc<FlowPlan>>,
     /// Fuel of the last run if it was tiny and made no host call, else [`NOT_TINY`].
     tiny_fuel: AtomicU64,
     checked: CheckedLists,
@@ -66,8 +69,15 @@ impl CachedProgram {
         program: Arc<Program>,
         needed: Box<[u32]>,
         checked: CheckedLists,
+        flows: Option<Arc<FlowPlan>>,
     ) -> Arc<CachedProgram> {
-        Arc::new(CachedProgram { program, needed, tiny_fuel: AtomicU64::new(NOT_TINY), checked })
+        Arc::new(CachedProgram { program, needed, flows, tiny_fuel: AtomicU64::new(NOT_TINY), checked })
+    }
+
+    /// Bytes of its plan, roughly.
+    fn plan_bytes(&self) -> usize {
+        let calls = self.flows.as_ref().map_or(&[][..], |plan| &plan.calls);
+        calls.iter().map(|call| 200 + 100 * call.arguments.len()).sum()
     }
 
     /// True when the last run was tiny, used at most this much fuel, and made no host call.
@@ -97,12 +107,14 @@ impl CachedProgram {
 pub(crate) struct ProgramKey {
     environment: Fingerprint,
     max_symbols: u64,
+    /// Its data flows are planned.
+    flows: bool,
 }
 
 impl ProgramKey {
     /// The key of a program with these options in an environment.
-    pub(crate) fn new(environment: &CompileEnvironment, options: &RunOptions) -> ProgramKey {
-        ProgramKey { environment: environment.fingerprint(), max_symbols: options.limits.max_symbols }
+    pub(crate) fn new(environment: &CompileEnvironment, options: &RunOptions, flows: bool) -> ProgramKey {
+        ProgramKey { environment: environment.fingerprint(), max_symbols: options.limits.max_symbols, flows }
     }
 }
 
@@ -168,7 +180,7 @@ impl ProgramCache {
 
     /// Adds a program; evicts the least recently used ones to make room.
     pub(crate) fn insert(&self, key: ProgramKey, source: Arc<str>, program: Arc<CachedProgram>) {
-        let bytes = ENTRY_BYTES + source.len() + program.program.heap_bytes();
+        let bytes = ENTRY_BYTES + source.len() + program.program.heap_bytes() + program.plan_bytes();
         if bytes > self.limit / PART {
             return;
         }
@@ -237,14 +249,14 @@ mod tests {
         let cache = ProgramCache::new(1 << 20);
         let catalog = SharedCatalog::new(std::iter::empty());
         let environment = CompileEnvironment::new(None, None, Vec::new(), catalog.view());
-        let key = ProgramKey::new(&environment, &RunOptions::default());
+        let key = ProgramKey::new(&environment, &RunOptions::default(), false);
         for source in ["(+ 1 2)", "(+ 3 4)"] {
             let compiled = ptc_compiler::compile(source, &Default::default(), &Default::default());
             let program = compiled.expect("a program").program;
             cache.insert(
                 key,
                 source.into(),
-                CachedProgram::new(program, Box::default(), CheckedLists::default()),
+                CachedProgram::new(program, Box::default(), CheckedLists::default(), None),
             );
         }
         let left = |used: &[&str]| {

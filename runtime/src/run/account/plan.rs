@@ -1,5 +1,6 @@
 //! What the text of a run's program shows of its calls, for a question to a person before the first one leaves.
 
+use ptc_compiler::flows::FlowPlan;
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -27,6 +28,8 @@ pub struct ProgramPlan {
     pub calls: Vec<PlannedCall>,
     /// It may also call what its text does not show.
     pub is_open: bool,
+    /// Its data flows, if they were planned.
+    pub(crate) flows: Option<Arc<FlowPlan>>,
 }
 
 /// Finds the calls of the program. It compiles the text once more, so it runs on a blocking thread.

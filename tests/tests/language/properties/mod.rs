@@ -16,12 +16,14 @@
 //! - [`preemption`]: preempted programs end the same
 //! - [`contexts`]: consecutive contexts are read as each alone
 //! - [`cases`]: how programs of a table are checked
+//! - [`flows`]: what a plan of data flows does not name has no influence
 //! - [`programs`]: random programs run the same with every optimisation off
 
 mod callbacks;
 mod cases;
 mod contexts;
 mod floods;
+mod flows;
 mod forwarding;
 mod leaves;
 mod loops;

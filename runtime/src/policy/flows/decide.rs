@@ -1,0 +1,343 @@
+//! Decides about the flows into a call: by the plan of its program, or by the answers that came before.
+
+use super::labels::{LabelSet, Labels};
+use super::rules::{FlowRules, FlowSaid, Place, Sink};
+use crate::policy::decide::{Policy, Subject};
+use crate::policy::effects::ToolEffect;
+use crate::policy::rules::RuleFile;
+use crate::run::account::flows::AnsweredBy;
+use crate::run::outcome::Verdict;
+use crate::tools::{Annotations, CallTarget, UpstreamTool};
+use ptc_compiler::flows::{FlowCall, FlowCallKind, FlowPlan, FlowSource, SourceSet};
+use serde_json::Value as Json;
+use std::sync::Arc;
+
+/// What may have come to a run so far, and the plan of its program.
+#[derive(Debug, Default)]
+pub(in crate::policy) struct Tainted {
+    pub(super) plan: Option<Arc<FlowPlan>>,
+    /// Answers of its calls.
+    pub(super) answered: AnsweredBy,
+    /// Answers of calls of its session.
+    pub(super) session: AnsweredBy,
+    /// Answers that the model has seen, which wrote the program.
+    pub(super) shown: AnsweredBy,
+}
+
+impl Tainted {
+    /// A run of a planned program that has got nothing yet.
+    pub(in crate::policy) fn of_plan(plan: Arc<FlowPlan>) -> Tainted {
+        Tainted { plan: Some(plan), ..Tainted::default() }
+    }
+}
+
+/// A flow that a rule is about.
+#[derive(Clone, Debug)]
+pub(in crate::policy) struct FlowFinding {
+    pub(in crate::policy) verdict: Verdict,
+    /// The rule, source and sink, and what to do about it.
+    pub(in crate::policy) text: String,
+    /// Index of the file.
+    pub(in crate::policy) file: usize,
+    /// Index of the rule in its file, behind those of calls.
+    pub(in crate::policy) rule: usize,
+    pub(in crate::policy) before: bool,
+}
+
+/// The labels of a run, as one file gives them.
+#[derive(Clone, Copy)]
+struct Seen {
+    session: LabelSet,
+    shown: LabelSet,
+    /// All that may be in a value of the run.
+    all: LabelSet,
+}
+
+/// A tool that is called, as one file sees it.
+#[derive(Clone, Copy)]
+struct Callee<'s> {
+    target: Option<(&'s str, &'s str)>,
+    tool: &'s UpstreamTool,
+    effect: ToolEffect,
+    is_trusted: bool,
+}
+
+impl<'s> Callee<'s> {
+    fn sink(self, place: Place<'s>) -> Sink<'s> {
+        let Callee { target, tool, effect, is_trusted } = self;
+        Sink { target, tool, effect, is_trusted, place }
+    }
+}
+
+/// Levels of arguments that are looked at part by part.
+const DEEPEST: usize = 4;
+
+impl Policy {
+    /// True when a file has rules about flows.
+    pub(crate) fn has_flows(&self) -> bool {
+        self.files.iter().any(|file| file.flows.is_some())
+    }
+
+    /// The strictest that is said of the flows into a call.
+    pub(in crate::policy) fn flow_finding(&self, call: &Subject<'_>, run: &Tainted) -> Option<FlowFinding> {
+        let target = call.target.label();
+        let found = self.of_files(call.server, call.target, call.tool, |rules, callee| {
+            let seen = seen(&rules.labels, run);
+            let marked = || marked_flow(rules, callee, &call.named_arguments(), seen, run);
+            let Some(plan) = run.plan.as_deref().filter(|plan| !plan.is_unknown) else { return marked() };
+            let calls = plan.calls.iter().filter(|planned| may_be(planned, call.server, target));
+            let mut planned =
+                calls.map(|call| planned_flow(rules, callee, plan, call, seen, true)).peekable();
+            // What a function of a prelude or a session calls by itself stands in no plan.
+            let is_open =
+                planned.peek().is_none() || plan.calls.iter().any(|call| call.kind == FlowCallKind::Function);
+            let marked = if is_open { marked() } else { None };
+            planned.flatten().chain(marked).reduce(stricter)
+        });
+        found.filter(|finding| finding.verdict != Verdict::Allow)
+    }
+
+    /// The flow for which a program is refused before it runs. `find` looks a tool up.
+    pub(in crate::policy) fn refused_flow(
+        &self,
+        run: &Tainted,
+        find: &dyn Fn(&str, &str) -> Option<Arc<UpstreamTool>>,
+    ) -> Option<FlowFinding> {
+        let refuses = |file: &RuleFile| {
+            file.flows.as_ref().is_some_and(|flows| flows.rules.iter().any(|rule| rule.before))
+        };
+        if !self.files.iter().any(refuses) {
+            return None;
+        }
+        self.planned_findings(run, find)
+            .into_iter()
+            .map(|(_, finding)| finding)
+            .find(|finding| finding.before)
+    }
+
+    /// What is said of each call of a plan, with its index.
+    pub(in crate::policy) fn planned_findings(
+        &self,
+        run: &Tainted,
+        find: &dyn Fn(&str, &str) -> Option<Arc<UpstreamTool>>,
+    ) -> Vec<(usize, FlowFinding)> {
+        let Some(plan) = run.plan.as_deref() else { return Vec::new() };
+        let mut findings = Vec::new();
+        for (index, call) in plan.calls.iter().enumerate() {
+            let named = call.server.as_deref().zip(call.tool.as_deref());
+            let (server, name) = named.unwrap_or_default();
+            let target = target(call.kind, name);
+            let tool = find(server, name).unwrap_or_else(|| Arc::new(unknown(&target)));
+            let found = self.of_files(server, &target, &tool, |rules, callee| {
+                let callee = Callee { target: callee.target.filter(|_| named.is_some()), ..callee };
+                planned_flow(rules, callee, plan, call, seen(&rules.labels, run), false)
+            });
+            findings.extend(
+                found.filter(|finding| finding.verdict != Verdict::Allow).map(|finding| (index, finding)),
+            );
+        }
+        findings
+    }
+
+    /// The strictest answer of the files.
+    fn of_files<'s>(
+        &self,
+        server: &'s str,
+        target: &'s CallTarget,
+        tool: &'s UpstreamTool,
+        say: impl Fn(&FlowRules, Callee<'s>) -> Option<(FlowSaid, String)>,
+    ) -> Option<FlowFinding> {
+        let plans = self.plans(server, target);
+        let files = self.files.iter().zip(plans.iter()).enumerate();
+        let found = files.filter_map(|(index, (file, plan))| {
+            let rules = file.flows.as_ref()?;
+            let callee = Callee {
+                target: Some((server, target.label())),
+                tool,
+                effect: self.effect(server, target, tool),
+                is_trusted: plan.is_trusted(),
+            };
+            let (said, text) = say(rules, callee)?;
+            let FlowSaid { verdict, title: _, rule, before } = said;
+            Some(FlowFinding { verdict, text, file: index, rule: file.rules.len() + rule, before })
+        });
+        found.reduce(|first, next| if next.verdict > first.verdict { next } else { first })
+    }
+}
+
+/// A tool that no list has: nothing is known of it.
+fn unknown(target: &CallTarget) -> UpstreamTool {
+    UpstreamTool { annotations: Annotations::default(), ..target.as_tool() }
+}
+
+fn stricter(first: (FlowSaid, String), next: (FlowSaid, String)) -> (FlowSaid, String) {
+    if next.0.verdict > first.0.verdict { next } else { first }
+}
+
+/// The target of a planned call.
+fn target(kind: FlowCallKind, name: &str) -> CallTarget {
+    match kind {
+        FlowCallKind::Resource => CallTarget::Resource("".into()),
+        FlowCallKind::Prompt => CallTarget::Prompt("".into()),
+        FlowCallKind::Tool | FlowCallKind::Granted | FlowCallKind::Function | FlowCallKind::List => {
+            CallTarget::Tool(name.into())
+        }
+    }
+}
+
+/// True when a call of a program may be a call of this target.
+fn may_be(call: &FlowCall, server: &str, target: &str) -> bool {
+    let named = |name: &Option<Box<str>>, is: &str| name.as_deref().is_none_or(|name| name == is);
+    match call.kind {
+        FlowCallKind::Function => true,
+        _ => named(&call.server, server) && named(&call.tool, target),
+    }
+}
+
+fn seen(labels: &Labels, run: &Tainted) -> Seen {
+    let (session, shown) = (labels.of_answers(&run.session), labels.of_answers(&run.shown));
+    Seen { session, shown, all: labels.of_answers(&run.answered).union(session).union(shown) }
+}
+
+/// What a file says of the flows that the plan of a program has into a call. `is_now`: the call is made now, so only
+/// what has been answered can be in its arguments.
+fn planned_flow(
+    rules: &FlowRules,
+    callee: Callee<'_>,
+    plan: &FlowPlan,
+    call: &FlowCall,
+    seen: Seen,
+    is_now: bool,
+) -> Option<(FlowSaid, String)> {
+    let paths: Vec<Vec<Box<str>>> = call.arguments.iter().map(|argument| argument.path.clone()).collect();
+    let control = Place::Control { arguments: Some(&paths) };
+    let places = call.arguments.iter().map(|argument| (Place::Argument(&argument.path), argument.sources));
+    let mut strictest: Option<(FlowSaid, String)> = None;
+    for (place, sources) in places.chain([(control, call.control)]) {
+        let found = worst_source(rules, callee.sink(place), plan, sources, seen, is_now);
+        let Some((said, label, source)) = found else { continue };
+        if strictest.as_ref().is_none_or(|(strictest, _)| said.verdict > strictest.verdict) {
+            let text = planned_text(rules, &said, plan, call, place, (label, source));
+            strictest = Some((said, text));
+        }
+    }
+    strictest
+}
+
+/// The source that a rule is strictest about.
+fn worst_source(
+    rules: &FlowRules,
+    sink: Sink<'_>,
+    plan: &FlowPlan,
+    sources: SourceSet,
+    seen: Seen,
+    is_now: bool,
+) -> Option<(FlowSaid, LabelSet, usize)> {
+    let labels = &rules.labels;
+    let mut worst: Option<(FlowSaid, LabelSet, usize)> = None;
+    for source in sources.iter() {
+        let kind = plan.sources.get(source);
+        let is_status = matches!(kind, Some(FlowSource::Status(_)));
+        let is_answer = !matches!(kind, Some(FlowSource::Context(_) | FlowSource::Catalog));
+        for label in labels.of_source(plan, source, seen.session, seen.shown).each(labels.all.len()) {
+            if is_now && is_answer && !seen.all.has(label) {
+                continue;
+            }
+            let Some(said) = rules.say(label, is_status, &sink) else { continue };
+            // Of several sources, an answer explains most.
+            if worst.as_ref().is_none_or(|(worst, ..)| said.verdict > worst.verdict) {
+                worst = Some((said, label, source));
+            }
+        }
+    }
+    worst
+}
+
+/// The rule, where the data comes from and goes to, and the shortest change that avoids it.
+fn planned_text(
+    rules: &FlowRules,
+    said: &FlowSaid,
+    plan: &FlowPlan,
+    call: &FlowCall,
+    place: Place<'_>,
+    (label, source): (LabelSet, usize),
+) -> String {
+    let (from, label) = (plan.source_name(source), rules.labels.name(label));
+    let (name, line) = (call.name(), call.line);
+    match place {
+        Place::Argument(path) => {
+            let pointer = pointer(path);
+            let key = path.last().map_or("value", |key| if key.is_empty() { "value" } else { key });
+            format!(
+                "{}: {from} ({label}) may reach {pointer} of {name} (line {line}). Write the value of {pointer} in the program, or pass it as data/{key}.",
+                said.title
+            )
+        }
+        Place::Control { .. } => format!(
+            "{}: {from} ({label}) may decide whether {name} (line {line}) is called. Call it without a branch on that, or branch on :ok.",
+            said.title
+        ),
+    }
+}
+
+fn pointer(path: &[Box<str>]) -> String {
+    path.iter().map(|key| if key.is_empty() { "/*".to_owned() } else { format!("/{key}") }).collect()
+}
+
+/// What a file says of a call of which only is known what was answered before.
+fn marked_flow(
+    rules: &FlowRules,
+    callee: Callee<'_>,
+    arguments: &str,
+    seen: Seen,
+    run: &Tainted,
+) -> Option<(FlowSaid, String)> {
+    let paths = serde_json::from_str::<Json>(arguments).ok().map(|arguments| {
+        let mut paths = Vec::new();
+        list_paths(&arguments, &mut Vec::new(), &mut paths);
+        paths
+    });
+    let place = Place::Control { arguments: paths.as_deref() };
+    let of_path =
+        |path: &'_ Vec<Box<str>>, label| rules.say(label, false, &callee.sink(Place::Argument(path)));
+    let mut strictest: Option<(FlowSaid, LabelSet)> = None;
+    for label in seen.all.each(rules.labels.all.len()) {
+        let whole = rules.say(label, false, &callee.sink(place));
+        let parts = paths.iter().flatten().filter_map(|path| of_path(path, label));
+        for said in whole.into_iter().chain(parts) {
+            if strictest.as_ref().is_none_or(|(strictest, _)| said.verdict > strictest.verdict) {
+                strictest = Some((said, label));
+            }
+        }
+    }
+    let (said, label) = strictest?;
+    let answers = run.answered.iter().chain(&run.session).chain(&run.shown);
+    let mut from = answers.filter(|(server, target)| rules.labels.of_answer(server, target).has(label));
+    let from = from.next().map_or_else(String::new, |(server, target)| format!("{server}/{target}"));
+    let (server, target) = callee.target.unwrap_or_default();
+    let text = format!(
+        "{}: {from} ({}) was read before this call of {server}/{target}, and its answer may be in the arguments. Make the call before that one, or in a program whose flows are planned (ptc check --flows).",
+        said.title,
+        rules.labels.name(label)
+    );
+    Some((said, text))
+}
+
+/// The paths of all parts of some arguments.
+fn list_paths(value: &Json, path: &mut Vec<Box<str>>, out: &mut Vec<Vec<Box<str>>>) {
+    match value {
+        Json::Object(members) if path.len() < DEEPEST => {
+            for (name, value) in members {
+                path.push(name.as_str().into());
+                list_paths(value, path, out);
+                path.pop();
+            }
+        }
+        Json::Array(items) if path.len() < DEEPEST && items.iter().any(Json::is_object) => {
+            for item in items {
+                list_paths(item, path, out);
+            }
+        }
+        _ => out.push(path.clone()),
+    }
+}
