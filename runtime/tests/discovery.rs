@@ -275,16 +275,16 @@ async fn the_discovery_budget_is_exact_and_apart_from_the_call_budget() {
                          call (tool/call 'fs/list_directory {:path \"x\"})]
                      [(count (filter some? found)) (apropos \"x\") (tool/servers) (:ok call) (some? (doc 'map))])";
     let outcome = run(&runtime, program).await;
-    assert_eq!(outcome.result.unwrap().text, "[25 nil nil true true]");
+    assert_eq!(outcome.result.unwrap().text, "[26 nil nil true true]");
     assert_eq!(
         outcome.notes,
         ["the discovery budget of 25 operations is used up; further discovery forms gave nil"]
     );
     let limits =
         Limits { max_catalog_ops: 2, max_upstream_calls: 1, timeout_ms: 60_000, ..Limits::with_upstreams() };
-    let program = "[(count (tool/servers)) (some? (apropos \"x\")) (dir 'fs)]";
+    let program = "[(count (tool/servers)) (some? (apropos \"x\")) (some? (dir 'fs)) (dir 'fs)]";
     let outcome = runtime.run(program, RunOptions { limits, ..options() }).await;
-    assert_eq!(outcome.result.unwrap().text, "[2 true nil]");
+    assert_eq!(outcome.result.unwrap().text, "[2 true true nil]");
 }
 
 #[tokio::test]

@@ -162,11 +162,11 @@ async fn failures_that_a_program_filters_away_are_noted() {
     let notes = async |program: &str| run(&runtime, program).await.notes;
     let filtered =
         notes("(count (filter :ok (pmap (fn [n] (tool/call 'fake/echo {:n n})) (range 60))))").await;
-    let want = "10 of 60 tool calls gave :ok false and are not in the answer: \
+    let want = "10 of 60 tool calls gave :ok false, and the answer does not say why: \
                 10 cap_exhausted (fake/echo; a program may make 50 calls)";
     assert_eq!(filtered, [want]);
     let both = notes("(or (:value (tool/call 'fake/fail)) (:value (tool/call 'fake/rpc-error)) :none)").await;
-    let want = "2 of 2 tool calls gave :ok false and are not in the answer: \
+    let want = "2 of 2 tool calls gave :ok false, and the answer does not say why: \
                 1 tool_error (fake/fail), 1 upstream_error (fake/rpc-error)";
     assert_eq!(both, [want]);
     // No hint is needed if the answer shows the result, its message or its reason.

@@ -6,6 +6,7 @@ use proptest::test_runner::TestRunner;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
 /// A type of a signature.
 #[derive(Debug)]
@@ -19,8 +20,8 @@ pub enum Type {
     Map { members: Vec<Member>, others: Option<Box<Type>>, facts: Vec<String> },
     /// A list of one type, or a tuple.
     List { items: Vec<Type>, facts: Vec<String> },
-    /// A map or list that the signature does not describe further.
-    Cut(String),
+    /// A type of which the signature leaves something out: members, constraints or the default.
+    Cut(Box<Type>),
     /// A type that the signature describes elsewhere, by its name.
     Named(String),
     /// Anything else, by its name.
@@ -110,14 +111,28 @@ impl Reader<'_> {
     fn union(&mut self) -> Type {
         let mut kinds = vec![self.single()];
         while self.takes("|") {
-            if !self.takes("…") {
+            if self.takes("…") {
+                self.more_values();
+            } else {
                 kinds.push(self.single());
             }
         }
         if kinds.len() == 1 { kinds.remove(0) } else { Type::Union(kinds) }
     }
 
+    /// The number of values that are not shown: `…14 more`.
+    fn more_values(&mut self) {
+        let count = self.name();
+        let is_count = !count.is_empty() && count.chars().all(|c| c.is_ascii_digit());
+        assert!(is_count && self.takes(" more"), "no number of other values: {count}{:?}", self.rest);
+    }
+
     fn single(&mut self) -> Type {
+        let of = self.whole();
+        if self.takes("…") { Type::Cut(Box::new(of)) } else { of }
+    }
+
+    fn whole(&mut self) -> Type {
         if self.takes("{") {
             return self.map();
         }
@@ -146,7 +161,6 @@ impl Reader<'_> {
         match &*name {
             "true" | "false" => Type::Literal(json!(name == "true")),
             "" => panic!("no type: {:?}", self.rest),
-            _ if self.takes("…") => Type::Cut(name),
             _ if name.starts_with(|c: char| c.is_ascii_uppercase()) => Type::Named(name),
             _ => Type::Word { name, facts: self.facts() },
         }
@@ -166,6 +180,11 @@ impl Reader<'_> {
             self.takes(" ");
             if self.takes("* ") {
                 others = Some(Box::new(self.union()));
+                continue;
+            }
+            if self.takes("… (") {
+                let end = self.rest.find(')').expect("an end of the names");
+                self.rest = &self.rest[end + 1..];
                 continue;
             }
             if self.takes("…") {
@@ -228,12 +247,15 @@ impl Reader<'_> {
 }
 
 impl Type {
-    /// True if the signature does not say what it contains.
+    /// True if the signature does not say all that a value needs.
     fn is_cut(&self) -> bool {
         match self {
             Type::Cut(_) => true,
             Type::Union(kinds) => kinds.iter().any(Type::is_cut),
             Type::List { items, .. } => items.iter().any(Type::is_cut),
+            Type::Map { members, .. } => {
+                members.iter().any(|member| member.is_required && member.of.is_cut())
+            }
             _ => false,
         }
     }
@@ -294,7 +316,7 @@ impl Type {
                 let of = types.get(name).unwrap_or_else(|| panic!("no definition of {name}"));
                 of.value(if depth < DEEPEST { style } else { Style::Least }, types, depth + 1)
             }
-            Type::Cut(name) => word(name, &[]),
+            Type::Cut(of) => of.value(style, types, depth),
             Type::Word { name, facts } => {
                 let is_refused = |value: &Value| facts.iter().any(|fact| *fact == format!("not {value}"));
                 match word(name, facts) {
@@ -335,47 +357,64 @@ fn word(name: &str, facts: &[String]) -> Value {
         "string" => {
             let pattern = facts.iter().find(|fact| fact.starts_with('"'));
             let pattern = pattern.map(|text| serde_json::from_str::<String>(text).expect("a pattern"));
-            let known = [
-                "2026-01-02T03:04:05Z",
-                "2026-01-02",
-                "10:30:00Z",
-                "https://example.com/a",
-                "ada@example.com",
-            ];
-            let known = known.into_iter().chain([
-                "123e4567-e89b-12d3-a456-426614174000",
-                "main",
-                "10:30",
-                "12",
-                "a b",
-            ]);
-            let format = facts.iter().find(|fact| !fact.starts_with('"') && !fact.contains(".."));
-            let by_format = |format: &str| match format {
-                "date-time" => "2026-01-02T03:04:05Z",
-                "date" => "2026-01-02",
-                "time" => "10:30:00Z",
-                "uri" | "url" => "https://example.com/a",
-                "email" => "ada@example.com",
-                "uuid" => "123e4567-e89b-12d3-a456-426614174000",
-                _ => "text",
+            let is_format = |fact: &&String| {
+                !["\"", "not ", "unlike "].iter().any(|start| fact.starts_with(start)) && !fact.contains("..")
             };
-            let text = match (&pattern, format) {
-                (Some(pattern), _) => {
-                    let regex = Regex::new(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
-                    let known = known.into_iter().find(|text| regex.is_match(text));
-                    known.map_or_else(|| text_like(pattern), str::to_owned)
-                }
-                (None, Some(format)) => by_format(format).to_owned(),
-                (None, None) => "text".to_owned(),
-            };
-            let text = text.clone() + &"x".repeat((least.unwrap_or(0.0) as usize).saturating_sub(text.len()));
-            json!(text.chars().take(most.unwrap_or(f64::MAX) as usize).collect::<String>())
+            let format = facts.iter().find(is_format).map_or("", String::as_str);
+            let length = least.unwrap_or(0.0) as usize..=most.unwrap_or(f64::MAX) as usize;
+            json!(text(pattern.as_deref(), format, length))
         }
         "array" => json!([]),
         "object" => json!({}),
         "any" => json!("anything"),
         other => panic!("no value of {other}"),
     }
+}
+
+/// Texts of formats. Some of them have patterns that people write instead.
+const FORMATS: [(&str, &str); 19] = [
+    ("date-time", "2026-01-02T03:04:05Z"),
+    ("date", "2026-01-02"),
+    ("time", "10:30:00Z"),
+    ("uri", "https://example.com/a"),
+    ("url", "https://example.com/a"),
+    ("email", "ada@example.com"),
+    ("uuid", "123e4567-e89b-12d3-a456-426614174000"),
+    ("", "main"),
+    ("", "10:30"),
+    ("", "12"),
+    ("", "a b"),
+    ("uri-reference", "/a"),
+    ("hostname", "example.com"),
+    ("ipv4", "192.0.2.1"),
+    ("ipv6", "2001:db8::1"),
+    ("cidrv4", "192.0.2.0/24"),
+    ("cidrv6", "2001:db8::/32"),
+    ("duration", "P1D"),
+    ("json", "{}"),
+];
+
+/// A text of this pattern or format, and of this length.
+fn text(pattern: Option<&str>, format: &str, length: RangeInclusive<usize>) -> String {
+    let Some(pattern) = pattern else {
+        let known = FORMATS.iter().find(|(name, _)| *name == format && !name.is_empty());
+        let text = known.map_or("text", |(_, text)| text).to_owned();
+        // A text of a format is not padded: that would be another one.
+        let lacks = if known.is_some() { 0 } else { length.start().saturating_sub(text.len()) };
+        return (text + &"x".repeat(lacks)).chars().take(*length.end()).collect();
+    };
+    let regex = Regex::new(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
+    let fits = |text: &str| regex.is_match(text) && length.contains(&text.chars().count());
+    if let Some((_, known)) = FORMATS.iter().find(|(_, text)| fits(text)) {
+        return (*known).to_owned();
+    }
+    let text = text_like(pattern);
+    let ends = text.chars().next_back().into_iter().chain(text.chars().next());
+    let longer = ends.chain(['x', 'a', '0']).map(|pad| {
+        let lacks = length.start().saturating_sub(text.chars().count());
+        text.clone() + &String::from(pad).repeat(lacks)
+    });
+    longer.into_iter().find(|longer| fits(longer)).unwrap_or(text)
 }
 
 /// A text that a pattern matches, the same one each time.

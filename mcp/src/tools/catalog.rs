@@ -74,6 +74,9 @@ pub struct ToolView {
 /// Bytes of a server's purpose.
 const PURPOSE: usize = 120;
 
+/// Characters of a purpose that are read: it is cut after a word later, with a mark.
+const LONGEST_PURPOSE: usize = 4 * PURPOSE;
+
 /// A purpose that would have to be shorter than this says nothing, and is left out.
 const SHORTEST_PURPOSE: usize = 16;
 
@@ -88,6 +91,9 @@ const TOPICS: usize = 5;
 
 /// Bytes reserved for the line that counts the servers left out.
 const REST_OF_SERVERS: usize = 60;
+
+/// What stands before the topics of tools.
+const ABOUT: &str = " about ";
 
 const HEADING: &str = "Configured upstream MCP servers:";
 
@@ -190,7 +196,9 @@ impl CatalogView {
             lines.fold(HEADING.to_owned(), |text, line| text + "\n" + &line)
         };
         let bare = with(0).len();
-        let size = |cap: usize| -> usize { purposes.iter().map(|purpose| purpose.len().min(cap) + 2).sum() };
+        let size = |cap: usize| -> usize {
+            purposes.iter().map(|purpose| purpose.len().min(cap) + ABOUT.len()).sum()
+        };
         let cap = (SHORTEST_PURPOSE..=PURPOSE).rev().find(|cap| bare + size(*cap) <= room);
         match cap {
             Some(cap) => Some(with(cap)),
@@ -239,7 +247,7 @@ impl CatalogView {
 impl ServerView {
     /// What the server is for: its description, else the topics of its tools. Without a full stop at the end.
     fn purpose(&self) -> String {
-        let described = one_line(&self.description, PURPOSE + 1);
+        let described = one_line(&self.description, LONGEST_PURPOSE);
         if !described.is_empty() {
             return described.trim_end_matches('.').to_owned();
         }
@@ -247,19 +255,22 @@ impl ServerView {
         topics(names, TOPICS).join(", ")
     }
 
-    /// `- name: purpose. 12 tools.`, or `- name: 12 tools: issues, labels.` without a description.
+    /// `- name: purpose. 12 tools.`, or `- name: 12 tools about issues, labels.` without a description.
     fn line(&self, purpose: &str) -> String {
-        let (before, after) = match (purpose, self.description.trim()) {
+        let (before, about) = match (purpose, self.description.trim()) {
             ("", _) => (String::new(), String::new()),
-            (topics, "") => (String::new(), format!(": {topics}")),
+            (topics, "") => (String::new(), format!("{ABOUT}{topics}")),
             (purpose, _) => (format!(" {purpose}."), String::new()),
         };
         let count = match &self.tools {
             None => "Tools not loaded yet".to_owned(),
             Some(tools) => format!("{} tool{}", tools.len(), if tools.len() == 1 { "" } else { "s" }),
         };
-        let count = if self.others.is_empty() { count } else { format!("{count}, {}", self.others) };
-        format!("- {}:{before} {count}{after}.", one_line(&self.name, NAME))
+        // Behind topics a comma would make one more topic of it.
+        let separator = if about.is_empty() { "," } else { ";" };
+        let others =
+            if self.others.is_empty() { String::new() } else { format!("{separator} {}", self.others) };
+        format!("- {}:{before} {count}{about}{others}.", one_line(&self.name, NAME))
     }
 }
 
@@ -422,7 +433,7 @@ mod tests {
         catalog.servers.push(server("tides", "", &[("get_tide", ""), ("list_tides", ""), ("find_port", "")]));
         let whole = catalog.lines(2_000).unwrap();
         assert_eq!(whole.matches(words).count(), 3);
-        assert!(whole.ends_with("\n- tides: 3 tools: port, tides."), "{whole}");
+        assert!(whole.ends_with("\n- tides: 3 tools about port, tides."), "{whole}");
         let cut = catalog.lines(300).unwrap();
         assert!(cut.len() <= 300 && cut.contains("- beta: Finds, reads and changes the issues"), "{cut}");
         assert!(cut.contains("…. 0 tools."), "{cut}");

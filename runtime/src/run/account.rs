@@ -32,6 +32,9 @@ use std::time::{Duration, Instant};
 /// Limit of notes of one run.
 const MOST_NOTES: usize = 10;
 
+/// Limit of further notes, which say that something is missing.
+const MOST_LOSSES: usize = 6;
+
 /// Limit of texts of discovery that are recognized in an answer.
 const MOST_DISCOVERED: usize = 5_000;
 
@@ -50,6 +53,14 @@ fn hash(text: &str) -> u64 {
     hasher.finish()
 }
 
+/// The notes of a run, in order.
+#[derive(Default)]
+struct Notes {
+    texts: Vec<String>,
+    /// How many of them say that something is missing.
+    losses: usize,
+}
+
 /// The account of one run. Everything that works for the run shares it.
 pub struct RunAccount {
     limits: Limits,
@@ -59,13 +70,15 @@ pub struct RunAccount {
     /// Calls to servers that have a limit of calls per program.
     calls_by_server: Mutex<HashMap<String, u32>>,
     discoveries: AtomicU32,
+    /// Servers whose tools were listed.
+    listed: Mutex<HashSet<String>>,
     waiting_bytes: AtomicU64,
     outgoing: Arc<Outgoing>,
     /// Microseconds.
     longest_encoding: AtomicU64,
     /// Calls may take all the time that is left.
     is_margin_dropped: AtomicBool,
-    notes: Mutex<Vec<String>>,
+    notes: Mutex<Notes>,
     /// Hashes of the texts that discovery has given.
     discovered: Mutex<HashSet<u64>>,
     trace: OnceLock<TraceContext>,
@@ -90,11 +103,12 @@ impl RunAccount {
             calls: AtomicU32::new(0),
             calls_by_server: Mutex::default(),
             discoveries: AtomicU32::new(0),
+            listed: Mutex::default(),
             waiting_bytes: AtomicU64::new(0),
             outgoing: Outgoing::new(limits.memory_bytes),
             longest_encoding: AtomicU64::new(0),
             is_margin_dropped: AtomicBool::new(false),
-            notes: Mutex::new(Vec::new()),
+            notes: Mutex::default(),
             discovered: Mutex::default(),
             trace: OnceLock::new(),
             client: OnceLock::new(),
@@ -230,6 +244,12 @@ impl RunAccount {
         self.discoveries.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
+    /// True for the first list of a server's tools. It is not charged, so a program can list the tools of all servers,
+    /// however many there are; unless no look at tools is allowed.
+    pub(crate) fn is_first_list(&self, server: &str) -> bool {
+        self.limits.max_catalog_ops > 0 && self.listed.locked().insert(server.to_owned())
+    }
+
     /// Records texts that discovery gives to the program.
     pub(crate) fn discover<'t>(&self, texts: impl Iterator<Item = &'t str>) {
         let mut discovered = self.discovered.locked();
@@ -245,16 +265,30 @@ impl RunAccount {
     /// Adds a note for the client. Duplicates are dropped, the number of notes is limited, and long ones are
     /// cut.
     pub fn note(&self, text: String) {
+        self.add_note(&text, false);
+    }
+
+    /// [`RunAccount::note`] for a note that says that something is missing: other notes take no room from it.
+    pub(crate) fn note_loss(&self, text: &str) {
+        self.add_note(text, true);
+    }
+
+    fn add_note(&self, text: &str, is_loss: bool) {
         let mut notes = self.notes.locked();
-        let text = shortened(&text, NOTE_TEXT);
-        if notes.len() < MOST_NOTES && !notes.iter().any(|note| *note == text) {
-            notes.push(text.into_owned());
+        let text = shortened(text, NOTE_TEXT);
+        let has_room = match is_loss {
+            true => notes.losses < MOST_LOSSES,
+            false => notes.texts.len() - notes.losses < MOST_NOTES,
+        };
+        if has_room && !notes.texts.iter().any(|note| *note == text) {
+            notes.texts.push(text.into_owned());
+            notes.losses += usize::from(is_loss);
         }
     }
 
     /// Takes the notes, in order.
     pub fn take_notes(&self) -> Vec<String> {
-        std::mem::take(&mut *self.notes.locked())
+        std::mem::take(&mut *self.notes.locked()).texts
     }
 
     /// Sets the caller's trace. Called at most once, before the run calls anything.
@@ -443,6 +477,16 @@ mod tests {
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
         assert_eq!((granted, account.calls_made()), (50, 50));
+    }
+
+    #[test]
+    fn notes_of_losses_always_have_room() {
+        let account = account(Limits::default());
+        (0..20).for_each(|number| account.note(format!("note {number}")));
+        (0..20).for_each(|number| account.note_loss(&format!("loss {}", number / 2)));
+        let notes = account.take_notes();
+        assert_eq!((notes.len(), notes[9].as_str(), notes[10].as_str()), (16, "note 9", "loss 0"));
+        assert_eq!(notes[15], "loss 5");
     }
 
     #[test]

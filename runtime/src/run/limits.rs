@@ -86,6 +86,7 @@ limit_table! {
     /// Bytes of one upstream answer, refused before decoding.
     max_upstream_response_bytes: Bytes = 2 * MIB, "max-upstream-response-bytes", "response_too_large";
     /// Looks of one program at the tools of upstreams: apropos, dir, doc, meta, tool/servers.
+    /// The first dir of each server is not counted.
     max_catalog_ops: Count = 25, "max-catalog-ops", "gives nil";
     /// Bytes of JSON of one answer about names and tools; longer lists are cut.
     max_catalog_result_bytes: Bytes = 256 << 10, "max-catalog-result-bytes", "cut, or nil";

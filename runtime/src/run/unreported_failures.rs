@@ -20,7 +20,7 @@ struct Failed<'c> {
     more: usize,
 }
 
-/// A note about failed calls that neither result nor prints mention; `None` when there are none. Calls that
+/// A note about failed calls whose reasons neither result nor prints mention, even if the program handled them; `None` when there are none. Calls that
 /// the program itself cancelled do not count.
 pub(super) fn remark(
     result: &Result<RenderedValue, Failure>,
@@ -58,7 +58,10 @@ pub(super) fn remark(
     let parts: Vec<String> = unreported.iter().map(|(count, failed)| failed.line(*count, limits)).collect();
     (count > 0).then(|| {
         let (all, what) = (totals.count(), if totals.count() == 1 { "tool call" } else { "tool calls" });
-        format!("{count} of {all} {what} gave :ok false and are not in the answer: {}", parts.join(", "))
+        format!(
+            "{count} of {all} {what} gave :ok false, and the answer does not say why: {}",
+            parts.join(", ")
+        )
     })
 }
 
@@ -169,7 +172,7 @@ mod tests {
         assert_eq!(
             said("[1]", &calls).as_deref(),
             Some(
-                "3 of 5 tool calls gave :ok false and are not in the answer: 1 timeout (s/b), \
+                "3 of 5 tool calls gave :ok false, and the answer does not say why: 1 timeout (s/b), \
                  2 cap_exhausted (s/c, s/d; a program may make 2 calls)"
             )
         );

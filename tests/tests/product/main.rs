@@ -11,6 +11,7 @@ mod documentation_suffices;
 mod door;
 mod hostile;
 mod learned_shapes;
+mod lines_of_tools;
 mod lists_of_the_last_run;
 mod local_handlers;
 mod logins;

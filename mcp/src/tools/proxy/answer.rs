@@ -13,7 +13,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 /// Part of the note about failed calls that a program does not show. It is left out here.
-const NOT_SHOWN: &str = " gave :ok false and are not in the answer";
+const NOT_SHOWN: &str = " gave :ok false, and the answer does not say why";
 
 /// An answer.
 #[derive(Debug, Default, Deserialize, Serialize)]

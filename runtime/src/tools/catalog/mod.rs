@@ -8,7 +8,7 @@ mod view;
 
 pub use view::ServerNames;
 
-use super::sentence::first_sentence;
+use super::sentence;
 use super::text::one_line;
 use super::tool::Refusal;
 use super::tool::{ToolList, UpstreamTool};
@@ -67,11 +67,11 @@ impl CatalogServer {
         self.description.as_deref().map(Cow::Borrowed).or_else(own)
     }
 
-    /// What the server is for, in one line: the configured description, or else the first sentence of the server's
-    /// text about itself.
+    /// What the server is for, in one line: the configured description, or else what the server's text
+    /// about itself says first of that.
     pub fn purpose(&self) -> Option<String> {
         let described = self.description.as_deref().filter(|text| !text.trim().is_empty());
-        let purpose = described.or_else(|| self.described()?.instructions().and_then(first_sentence));
+        let purpose = described.or_else(|| self.described()?.instructions().and_then(sentence::purpose));
         purpose.map(|text| one_line(text, OWN_WORDS)).filter(|line| !line.is_empty())
     }
 

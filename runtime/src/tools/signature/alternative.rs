@@ -38,6 +38,8 @@ pub(crate) type Demand<'s> = Vec<Constraint<'s>>;
 pub(crate) struct PlainMember<'s> {
     pub(crate) demand: Demand<'s>,
     pub(crate) required: bool,
+    /// Its index among the members, in schema order.
+    pub(super) position: usize,
     /// It must be absent.
     absent: bool,
 }
@@ -74,6 +76,11 @@ pub(crate) struct Plain<'s> {
 }
 
 impl<'s> Plain<'s> {
+    /// The only allowed values, if it has such.
+    pub(super) fn values(&self) -> &[&'s Json] {
+        self.values.as_deref().unwrap_or_default()
+    }
+
     /// A constraint by its JSON Schema name.
     pub(crate) fn limit(&self, name: &str) -> Option<&Json> {
         self.limits.get(name).map(|limit| &**limit)
@@ -193,8 +200,10 @@ impl<'s> Plain<'s> {
         if other.closed {
             lost.extend(self.members.keys().filter(|name| !other.members.contains_key(*name)));
         }
+        let count = self.members.len();
         for (name, member) in other.members {
-            let own = self.members.entry(name).or_default();
+            let position = count + member.position;
+            let own = self.members.entry(name).or_insert(PlainMember { position, ..PlainMember::default() });
             own.demand.extend(member.demand);
             own.absent |= member.absent || !can_be(&own.demand);
         }
@@ -318,8 +327,10 @@ pub(super) fn own(words: &Map<String, Json>) -> Option<Plain<'_>> {
         about: words.get("description").and_then(Json::as_str),
         ..Plain::default()
     };
-    for (name, schema) in words.get("properties").and_then(Json::as_object).into_iter().flatten() {
+    let properties = words.get("properties").and_then(Json::as_object).into_iter().flatten();
+    for (position, (name, schema)) in properties.enumerate() {
         let member = PlainMember {
+            position,
             demand: vec![Constraint::Is(schema)],
             required: false,
             absent: schema == &Json::Bool(false),

@@ -1,49 +1,97 @@
 //! Writes what a signature says of a value besides its type: allowed values, bounds, excluded values.
 
 use super::alternative::Plain;
+use super::detail::Content;
 use crate::tools::schema::type_of;
 use serde_json::Value as Json;
 
-/// Limit of values of an enumeration that is written out.
-const MOST_VALUES: usize = 8;
+/// Constraints of a value.
+#[derive(Default)]
+pub(super) struct Facts {
+    written: Vec<String>,
+    /// Some are left out.
+    is_cut: bool,
+}
 
-/// Length limit, in characters, of an enumeration that is written out.
-const LONGEST_VALUES: usize = 120;
-
-/// Size limit of a pattern or a default, in bytes.
-pub(super) const LONGEST_FACT: usize = 120;
-
-/// Allowed values: `const<"x">` for a single one, `"a"|"b"`, or their number and type.
-pub(super) fn enumeration(values: &[&Json]) -> String {
-    if let [only] = values {
-        return match only.to_string() {
-            text if text.len() <= LONGEST_FACT => format!("const<{text}>"),
-            _ => format!("const<{}…>", type_of(only)),
-        };
+impl Facts {
+    pub(super) fn push(&mut self, fact: impl Into<Option<String>>) {
+        self.written.extend(fact.into());
     }
-    if values.len() <= MOST_VALUES {
-        let listed = values.iter().map(|value| value.to_string()).collect::<Vec<_>>().join("|");
-        if listed.chars().count() <= LONGEST_VALUES {
-            return listed;
+
+    /// Adds a constraint if it is short enough.
+    pub(super) fn push_short(&mut self, fact: impl Into<Option<String>>, content: Content) {
+        if let Some(fact) = fact.into() {
+            if fact.len() <= content.fact_room() {
+                self.written.push(fact);
+            } else {
+                self.is_cut = true;
+            }
         }
     }
+
+    /// Marks that a constraint is left out.
+    pub(super) fn cut(&mut self) {
+        self.is_cut = true;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.written.is_empty() && !self.is_cut
+    }
+
+    /// A type with these constraints.
+    pub(super) fn after(&self, kind: &str) -> String {
+        format!("{kind}{}{}", within(&self.written), if self.is_cut { "…" } else { "" })
+    }
+}
+
+/// Allowed values: `const<"x">` for a single one, `"a"|"b"`, or the first ones and the number of the others:
+/// `"a"|"b"|…14 more`. Null comes last.
+pub(super) fn enumeration(values: &[&Json], content: Content) -> String {
+    if let [only] = values {
+        return match constant(only) {
+            text if text.len() <= Content::Whole.fact_room() => text,
+            _ => format!("{}…", type_of(only)),
+        };
+    }
     let (nulls, others): (Vec<&Json>, Vec<&Json>) = values.iter().partition(|value| value.is_null());
-    let mut kinds: Vec<&str> = others.iter().map(|value| type_of(value)).collect();
-    kinds.dedup();
-    let count = others.len();
-    let listed = match kinds[..] {
-        [kind] => format!("enum<{kind}, {count} values>"),
-        _ => format!("enum<{count} values>"),
+    let texts: Vec<String> = others.iter().map(|value| literal(value)).collect();
+    let size = |texts: &[String]| texts.iter().map(|text| text.chars().count() + 1).sum::<usize>();
+    let room = content.values_room();
+    let shown = if size(&texts) <= room + 1 {
+        texts.len()
+    } else {
+        // The number of the others needs room, too.
+        (1..=texts.len()).take_while(|count| size(&texts[..*count]) + 10 <= room).last().unwrap_or(0)
     };
-    if nulls.is_empty() { listed } else { format!("{listed}|null") }
+    let mut parts = texts[..shown].to_vec();
+    match texts.len() - shown {
+        0 => {}
+        left if shown > 0 => parts.push(format!("…{left} more")),
+        _ => {
+            let mut kinds: Vec<&str> = others.iter().map(|value| type_of(value)).collect();
+            kinds.dedup();
+            parts.push(format!("{}…", if let [kind] = kinds[..] { kind } else { "any" }));
+        }
+    }
+    parts.extend((!nulls.is_empty()).then(|| "null".to_owned()));
+    parts.join("|")
+}
+
+fn constant(value: &Json) -> String {
+    format!("const<{value}>")
+}
+
+/// A value among others. Maps and lists are marked as values, because types are written with the same brackets.
+fn literal(value: &Json) -> String {
+    if value.is_object() || value.is_array() { constant(value) } else { value.to_string() }
 }
 
 /// The excluded values of this type.
-pub(super) fn refused(plain: &Plain<'_>, kind: Option<&str>) -> Vec<String> {
-    let is_of = |value: &&&Json| kind.is_none_or(|kind| kind == type_of(value));
+pub(super) fn refused(plain: &Plain<'_>, kind: Option<&str>) -> impl Iterator<Item = String> {
+    let is_of = move |value: &&&Json| kind.is_none_or(|kind| kind == type_of(value));
     let values = plain.refused.iter().filter(is_of).map(|value| format!("not {value}"));
     let unlike = plain.unlike.iter().map(|schema| format!("unlike {schema}"));
-    values.chain(unlike).filter(|fact| fact.len() <= LONGEST_FACT).collect()
+    values.chain(unlike)
 }
 
 pub(super) fn within(facts: &[String]) -> String {

@@ -2,7 +2,8 @@
 
 use super::alternative::{Constraint, Demand, Plain};
 use super::arguments::{Argument, Explanations, MOST_LOOKED_AT, merged};
-use super::facts::{LONGEST_FACT, is_name, range, within};
+use super::detail::Content;
+use super::facts::{is_name, range, within};
 use super::types::{TypeId, TypeUses, whole_type};
 use super::variants::{MOST_LOOKED_AT as MOST_SCHEMAS, Variants};
 use crate::tools::text::Described;
@@ -49,7 +50,7 @@ impl PythonSignature {
         let parameters = merged(&writer.main).map(|Argument { name, demand, required }| {
             let all = writer.variants.alternatives(&demand);
             let default = all.iter().find_map(|plain| plain.default).filter(|value| !value.is_null());
-            let default = default.map(python_literal).filter(|text| text.len() <= LONGEST_FACT);
+            let default = default.map(python_literal).filter(|text| text.len() <= Content::Whole.fact_room());
             let of = writer.side_by_side(&all, 1);
             let text = match (required, default) {
                 (_, Some(default)) => format!("{of} = {default}"),

@@ -6,15 +6,20 @@
 //!
 //! Required members come first, `?` marks the others, `= value` is a default. `<…>` holds the constraints of
 //! a value other than its type: bounds of a number, of the length of a text or list or of the number of
-//! members, a format, a pattern, excluded values. A short enumeration is written out, a long one is
-//! `enum<string, 12 values>`. A single allowed value is `const<"x">`. `null` as an alternative says that null
+//! members, a format, a pattern, excluded values. An enumeration is written out, of a long one the first values:
+//! `"a"|"b"|…14 more`. A single allowed value is `const<"x">`. `null` as an alternative says that null
 //! is allowed. `{* T}` is a map with any keys. Alternatives are separated by `|`. If they differ only in
-//! their required members, these names follow the map: `{:a string? :b string?}<with :a|with :b>`. `object…`
-//! has members that are not shown. A type that contains itself, or that is used repeatedly, is written once, by
+//! their required members, these names follow the map: `{:a string? :b string?}<with :a|with :b>`.
+//! A type that contains itself, or that is used repeatedly, is written once, by
 //! name: `{:filter Filter?} where Filter = {:and [Filter]? :field string?}`.
+//!
+//! `…` behind a type marks what is left out: members of `object…`, constraints or the default of `string…`. Members
+//! that are not shown stand by name at the end of the map: `{:id string … (status tags)}`.
 
 use super::alternative::{Constraint, Plain, PlainMember};
-use super::facts::{LONGEST_FACT, enumeration, is_name, range, refused, union, within};
+use super::detail::{Content, Detail, FEWER_LEVELS, REQUIRED, SHORTER};
+use super::facts::{Facts, enumeration, is_name, range, refused, union, within};
+use super::said;
 use super::types::{TypeId, TypeUses, whole_type};
 use super::variants::{MOST_LOOKED_AT, Variants};
 use crate::tools::schema::key;
@@ -23,14 +28,23 @@ use serde_json::Value as Json;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Depth limit; deeper values are shown by their type only.
-const DEEPEST: usize = 8;
-
 /// Size limit of a signature; a longer one is written with fewer levels.
-const LONGEST: usize = 8_000;
+pub(super) const LONGEST: usize = 8_000;
 
 /// Size limit of a line with a signature.
 const LONGEST_LINE: usize = 2_000;
+
+/// Size of a line with optional members that are written whole: their types may be large.
+const WHOLE_LINE: usize = 300;
+
+/// Size of a line whose optional members are shortened.
+const SHORT_LINE: usize = 400;
+
+/// Size that optional members have at least.
+const OPTIONAL: usize = 100;
+
+/// Size limit of the names of members that are not shown.
+const LONGEST_NAMES: usize = 300;
 
 /// Size of a repeated type that is not named.
 const SHORT_TYPE: usize = 40;
@@ -40,33 +54,6 @@ const MOST_FOR_LINE: usize = 4_000;
 
 /// Limit of members of one map.
 const MOST_MEMBERS: usize = 60;
-
-/// How much a signature says.
-#[derive(Clone, Copy, Debug)]
-struct Detail {
-    levels: usize,
-    /// Optional members are written without content, constraints and defaults.
-    is_brief: bool,
-    /// Limit of optional members of one map.
-    most_optional: usize,
-}
-
-const FULL: Detail = Detail { levels: DEEPEST, is_brief: false, most_optional: usize::MAX };
-
-const fn brief(most_optional: usize) -> Detail {
-    Detail { is_brief: true, most_optional, ..FULL }
-}
-
-/// Ways to write a signature on one line, each with the size at which it is used; the most precise first.
-const LINES: [(usize, Detail); 7] = [
-    (240, FULL),
-    (400, brief(usize::MAX)),
-    (400, brief(8)),
-    (400, brief(4)),
-    (LONGEST_LINE, brief(0)),
-    (LONGEST_LINE, Detail { levels: 3, ..brief(0) }),
-    (LONGEST_LINE, Detail { levels: 1, ..brief(0) }),
-];
 
 /// A signature with the types that it names.
 pub(crate) struct Signature<'s> {
@@ -119,23 +106,31 @@ pub(crate) fn typed<'s>(root: &'s Json, schema: &'s Json) -> Signature<'s> {
     }
 }
 
-/// The signature of a document on one line, with as much as there is room for: all required members, then
-/// optional ones, then constraints and the content of optional ones.
+/// The signature of a document on one line, with as much as there is room for: all required members, then the types
+/// and short constraints of optional ones, then the rest of what the schema says of them. The first optional members
+/// of the schema are written in more detail than the last.
 pub(crate) fn compact(root: &Json) -> String {
     let mut writer = SignatureWriter::new(root, root, MOST_FOR_LINE);
-    for (room, detail) in LINES {
-        writer.detail = detail;
-        let (text, types) = writer.write(MOST_FOR_LINE);
-        let is_used_up = writer.variants.is_used_up();
-        let names = types.iter().map(|(id, text)| writer.variants.types().name(*id).len() + text.len() + 8);
-        if text == "any" {
-            return "{* any}".to_owned();
-        }
-        if text.len() + names.sum::<usize>() <= room && (detail.levels == 1 || !is_used_up) {
-            return Signature::new(writer, text, types).on_one_line();
-        }
+    let whole = writer.line(Detail::LINE);
+    if whole.text == "any" {
+        return "{* any}".to_owned();
     }
-    "{…}".to_owned()
+    let is_short = whole.size <= WHOLE_LINE && !whole.is_used_up;
+    match if is_short { Some(whole) } else { writer.shorter_line() } {
+        Some(line) => Signature::new(writer, line.text, line.types).on_one_line(),
+        None => "{…}".to_owned(),
+    }
+}
+
+/// A signature as it would stand on one line.
+struct Line {
+    text: String,
+    types: Vec<(TypeId, String)>,
+    /// With its types.
+    size: usize,
+    levels: usize,
+    /// The limit of examined schemas was reached.
+    is_used_up: bool,
 }
 
 impl<'s> Signature<'s> {
@@ -172,12 +167,11 @@ pub(crate) fn result<'s>(
 #[derive(Clone, Copy)]
 struct Place {
     depth: usize,
-    /// Content, constraints and names of types are left out.
-    is_brief: bool,
+    content: Content,
 }
 
 impl Place {
-    const TOP: Place = Place { depth: 0, is_brief: false };
+    const TOP: Place = Place { depth: 0, content: Content::Whole };
 
     fn inside(self) -> Place {
         Place { depth: self.depth + 1, ..self }
@@ -206,7 +200,7 @@ impl<'s> SignatureWriter<'s> {
         main.iter_mut().for_each(|plain| plain.types.retain(|id| Some(*id) != own));
         let uses = TypeUses::find(&variants, &main, own);
         let used = RefCell::new(Vec::new());
-        let mut writer = SignatureWriter { variants, detail: FULL, main, named: uses.repeated, used };
+        let mut writer = SignatureWriter { variants, detail: Detail::FULL, main, named: uses.repeated, used };
         if writer.named.len() > uses.recursive.len() {
             let (_, types) = writer.write(budget);
             for (id, text) in types {
@@ -231,6 +225,28 @@ impl<'s> SignatureWriter<'s> {
         (text, types)
     }
 
+    fn line(&mut self, detail: Detail) -> Line {
+        self.detail = detail;
+        let (text, types) = self.write(MOST_FOR_LINE);
+        let names = types.iter().map(|(id, text)| self.variants.types().name(*id).len() + text.len() + 8);
+        let size = text.len() + names.sum::<usize>();
+        Line { text, types, size, levels: detail.levels, is_used_up: self.variants.is_used_up() }
+    }
+
+    /// The most precise line that fits; `None` if not even one level does.
+    fn shorter_line(&mut self) -> Option<Line> {
+        let required = self.line(REQUIRED);
+        if required.is_used_up || required.size > LONGEST_LINE {
+            let mut fewer = FEWER_LEVELS.iter().map(|detail| self.line(*detail));
+            return fewer.find(|line| line.size <= LONGEST_LINE && (line.levels == 1 || !line.is_used_up));
+        }
+        let room = (required.size + OPTIONAL).clamp(SHORT_LINE, LONGEST_LINE);
+        let fits = |(detail, line): &(&Detail, Line)| {
+            line.size <= if detail.has_whole() { WHOLE_LINE } else { room }
+        };
+        SHORTER.iter().map(|detail| (detail, self.line(*detail))).find(fits).map(|(_, line)| line)
+    }
+
     fn type_of(&self, plain: &Plain<'s>, all: &[Plain<'s>]) -> Option<TypeId> {
         whole_type(&self.named, plain, all)
     }
@@ -243,12 +259,23 @@ impl<'s> SignatureWriter<'s> {
         if all.is_empty() {
             return "nothing".to_owned();
         }
-        let types: Vec<Option<TypeId>> =
-            all.iter().map(|plain| self.type_of(plain, all).filter(|_| !place.is_brief)).collect();
+        let types: Vec<Option<TypeId>> = all
+            .iter()
+            .map(|plain| self.type_of(plain, all).filter(|_| place.content == Content::Whole))
+            .collect();
         if types.iter().all(Option::is_none)
             && let Some(map) = self.one_map(all, place)
         {
             return map;
+        }
+        // Alternatives that are values, such as several constants, are one enumeration.
+        let mut values: Vec<&Json> = Vec::new();
+        for value in
+            all.iter().zip(&types).filter(|(_, id)| id.is_none()).flat_map(|(plain, _)| plain.values())
+        {
+            if !values.contains(value) {
+                values.push(value);
+            }
         }
         union(all.iter().zip(types).map(|(plain, id)| match id {
             Some(id) => {
@@ -258,17 +285,18 @@ impl<'s> SignatureWriter<'s> {
                 }
                 self.variants.types().name(id).to_owned()
             }
+            // The same text each time; it is written once.
+            None if plain.values.is_some() => enumeration(&values, place.content),
             None => self.plain(plain, place),
         }))
     }
 
     fn plain(&self, plain: &Plain<'s>, place: Place) -> String {
-        if let Some(values) = &plain.values {
-            return enumeration(values);
-        }
         let kinds = plain.kinds();
         if kinds.is_empty() {
-            return format!("any{}", within(&refused(plain, None)));
+            let mut facts = Facts::default();
+            refused(plain, None).for_each(|fact| facts.push_short(fact, place.content));
+            return facts.after("any");
         }
         union(kinds.iter().map(|kind| self.kind(kind, plain, place)))
     }
@@ -293,7 +321,8 @@ impl<'s> SignatureWriter<'s> {
             .collect();
         let rows = |plain: &Plain<'s>| {
             let mut rows = self.rows(plain, &common, place);
-            rows.sort_unstable();
+            rows.shown.sort_unstable();
+            rows.left_out.sort_unstable();
             rows
         };
         let told = rows(first);
@@ -322,52 +351,62 @@ impl<'s> SignatureWriter<'s> {
 
     fn kind(&self, kind: &str, plain: &Plain<'s>, place: Place) -> String {
         let range = |least: &str, most: &str| range(plain, least, most);
-        let mut facts = Vec::new();
+        let content = place.content;
+        let mut facts = Facts::default();
         match kind {
             "object" | "array" if self.is_deepest(place) => return format!("{kind}…"),
-            "object" if place.is_brief && plain.members().next().is_some() => return "object…".to_owned(),
+            "object" if hides_members(plain, content) => return "object…".to_owned(),
             "object" => return self.object(plain, plain.required(), place),
             "array" => {
-                let items = match plain.first_items {
-                    Some(items) => {
-                        let items: Vec<String> = items
-                            .iter()
-                            .map(|item| self.render(&[Constraint::Is(item)], place.inside()))
-                            .collect();
-                        items.join(", ")
-                    }
-                    None if plain.items.is_empty() => "any".to_owned(),
-                    None => self.render(&plain.items, place.inside()),
-                };
-                facts.extend(range("minItems", "maxItems").filter(|_| !place.is_brief));
-                return format!("[{items}]{}", within(&facts));
+                facts.push(range("minItems", "maxItems"));
+                return facts.after(&format!("[{}]", self.items(plain, place)));
             }
             "string" => {
-                // Some documents have a sentence instead of a format name.
-                let format = plain.limit("format").and_then(Json::as_str).filter(|format| is_name(format));
-                facts.extend(format.map(str::to_owned));
-                if place.is_brief {
-                    return format!("{kind}{}", within(&facts));
+                let format = plain.limit("format").and_then(Json::as_str);
+                match format.filter(|format| is_name(format)) {
+                    Some(name) => facts.push(name.to_owned()),
+                    // Some documents have a sentence instead of a name.
+                    None if format.is_some() => facts.cut(),
+                    None => {}
                 }
-                facts.extend(range("minLength", "maxLength"));
-                let pattern =
-                    plain.limit("pattern").filter(|pattern| pattern.is_string()).map(Json::to_string);
-                facts.extend(pattern.filter(|pattern| pattern.len() <= LONGEST_FACT));
+                facts.push(range("minLength", "maxLength"));
+                let pattern = plain.limit("pattern").filter(|pattern| pattern.is_string());
+                facts.push_short(pattern.map(Json::to_string), content);
             }
-            _ if place.is_brief => return kind.to_owned(),
             "integer" | "number" => {
-                facts.extend(range("minimum", "maximum"));
+                facts.push(range("minimum", "maximum"));
                 let limits =
                     [("exclusiveMinimum", "above"), ("exclusiveMaximum", "below"), ("multipleOf", "times")];
                 for (name, word) in limits {
                     let limit = plain.limit(name).filter(|limit| limit.is_number());
-                    facts.extend(limit.map(|limit| format!("{word} {limit}")));
+                    facts.push(limit.map(|limit| format!("{word} {limit}")));
                 }
             }
             _ => {}
         }
-        facts.extend(refused(plain, Some(kind)));
-        format!("{kind}{}", within(&facts))
+        refused(plain, Some(kind)).for_each(|fact| facts.push_short(fact, content));
+        let about = plain.about.filter(|_| {
+            kind == "string" && facts.is_empty() && content == Content::Whole && self.detail.has_hints
+        });
+        let about = about.unwrap_or_default();
+        if let Some(values) = said::values(about) {
+            return union(values.iter().map(|value| format!("\"{value}\"")).chain([kind.to_owned()]));
+        }
+        facts.push(said::is_json(about).then(|| "json".to_owned()));
+        facts.after(kind)
+    }
+
+    /// The items of a list, all of one type or each of its own.
+    fn items(&self, plain: &Plain<'s>, place: Place) -> String {
+        let item = |demand: &[Constraint<'s>]| self.render(demand, place.inside());
+        match plain.first_items {
+            Some(items) => {
+                let items: Vec<String> = items.iter().map(|schema| item(&[Constraint::Is(schema)])).collect();
+                items.join(", ")
+            }
+            None if plain.items.is_empty() => "any".to_owned(),
+            None => item(&plain.items),
+        }
     }
 
     fn is_deepest(&self, place: Place) -> bool {
@@ -375,30 +414,53 @@ impl<'s> SignatureWriter<'s> {
     }
 
     /// The members of a map, each with its mark and its default.
-    fn rows(&self, plain: &Plain<'s>, required: &[&str], place: Place) -> Vec<String> {
-        let row = |(name, member): (&str, &PlainMember<'s>)| {
-            let is_required = required.contains(&name);
-            let is_brief = place.is_brief || (self.detail.is_brief && !is_required);
-            let all = self.variants.alternatives(&member.demand);
-            let default = all.iter().find_map(|plain| plain.default).filter(|value| !value.is_null());
-            let default = default.map(Json::to_string).filter(|text| text.len() <= LONGEST_FACT && !is_brief);
-            let default = default.map(|text| format!(" = {text}")).unwrap_or_default();
-            let mark = if is_required { "" } else { "?" };
-            let of = self.side_by_side(&all, Place { is_brief, ..place.inside() });
-            format!("{} {of}{mark}{default}", key(name))
-        };
-        plain.members().take(self.most_members(plain)).map(row).collect()
+    fn rows(&self, plain: &Plain<'s>, required: &[&str], place: Place) -> Rows<'s> {
+        let is_required = |name: &str| required.contains(&name);
+        let mut optional: Vec<(usize, &str)> = plain
+            .members()
+            .filter(|(name, _)| !is_required(name))
+            .map(|(name, member)| (member.position, name))
+            .collect();
+        optional.sort_unstable();
+        let mut rows = Rows::default();
+        for (name, member) in plain.members() {
+            let content = match place.content {
+                // Of the members that stand in an optional one, only the required are written.
+                Content::Brief if is_required(name) => Content::Bare,
+                Content::Whole if is_required(name) => Content::Whole,
+                Content::Whole => {
+                    let at = optional.iter().position(|(_, other)| *other == name);
+                    self.detail.content(at.unwrap_or_default())
+                }
+                _ => Content::Named,
+            };
+            if content == Content::Named || rows.shown.len() == MOST_MEMBERS {
+                rows.left_out.push(name);
+            } else {
+                rows.shown.push(self.row(name, member, is_required(name), Place { content, ..place }));
+            }
+        }
+        rows
     }
 
-    /// Limit of the members of a map that are shown: required ones come first.
-    fn most_members(&self, plain: &Plain<'s>) -> usize {
-        plain.required().len().saturating_add(self.detail.most_optional).min(MOST_MEMBERS)
+    fn row(&self, name: &str, member: &PlainMember<'s>, is_required: bool, place: Place) -> String {
+        let all = self.variants.alternatives(&member.demand);
+        let default = all.iter().find_map(|plain| plain.default).filter(|value| !value.is_null());
+        let default = default.map(Json::to_string);
+        let is_short = |text: &String| text.len() <= place.content.fact_room();
+        let mut of = self.side_by_side(&all, place.inside());
+        if default.as_ref().is_some_and(|text| !is_short(text)) && !of.ends_with('…') {
+            of.push('…');
+        }
+        let mark = if is_required { "" } else { "?" };
+        let default = default.filter(is_short).map(|text| format!(" = {text}")).unwrap_or_default();
+        format!("{} {of}{mark}{default}", key(name))
     }
 
     fn object(&self, plain: &Plain<'s>, required: &[&str], place: Place) -> String {
-        let mut members = self.rows(plain, required, place);
-        if plain.members().nth(members.len()).is_some() {
-            members.push("…".to_owned());
+        let Rows { shown: mut members, left_out } = self.rows(plain, required, place);
+        if !left_out.is_empty() {
+            members.push(if place.depth == 0 { names(&left_out) } else { "…".to_owned() });
         }
         if !plain.others.is_empty() {
             members.push(format!("* {}", self.render(&plain.others, place.inside())));
@@ -410,152 +472,34 @@ impl<'s> SignatureWriter<'s> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
+/// The members of a map.
+#[derive(Default, PartialEq)]
+struct Rows<'s> {
+    shown: Vec<String>,
+    left_out: Vec<&'s str>,
+}
 
-    fn sign(schema: Json) -> String {
-        typed(&schema, &schema).on_one_line()
-    }
+/// True for a map of which no member is shown.
+fn hides_members(plain: &Plain<'_>, content: Content) -> bool {
+    let has_members = plain.members().next().is_some();
+    has_members && (content < Content::Brief || content == Content::Brief && plain.required().is_empty())
+}
 
-    fn result(schema: Option<&Json>, wrapped_in: Option<&str>) -> String {
-        super::result(schema, wrapped_in).0
-    }
-
-    #[test]
-    fn members_say_what_they_take() {
-        let schema = json!({"type": "object", "required": ["path"], "properties": {
-            "path": {"type": "string", "minLength": 1},
-            "mode": {"anyOf": [{"enum": ["text", "base64"]}, {"type": "null"}], "default": "text"},
-            "lines": {"type": "array", "items": {"type": "integer", "minimum": 1}, "maxItems": 10},
-            "since": {"type": ["string", "null"], "format": "date"},
-            "filter": {"type": "object", "properties": {"deep": {"type": "object",
-                "properties": {"odd key": {"type": "boolean", "default": false}}}}},
-            "env": {"type": "object", "additionalProperties": {"type": "string"}},
-            "ratio": {"type": "number", "exclusiveMinimum": 0, "maximum": 1}}});
-        assert_eq!(
-            sign(schema),
-            "{:path string<1..> :env {* string}? :filter {:deep {\"odd key\" boolean? = false}?}? \
-             :lines [integer<1..>]<..10>? :mode \"text\"|\"base64\"|null? = \"text\" :ratio number<..1, above 0>? \
-             :since string<date>|null?}"
-        );
-    }
-
-    #[test]
-    fn no_form_has_two_meanings() {
-        let many: Vec<String> = (0..12).map(|n| format!("v{n}")).collect();
-        let long: Vec<String> = ["a", "b"].map(|text| text.repeat(70)).to_vec();
-        for (schema, want) in [
-            (json!({"enum": ["open", "closed"]}), "\"open\"|\"closed\""),
-            (json!({"enum": [1, "a", null]}), "1|\"a\"|null"),
-            (json!({"enum": many}), "enum<string, 12 values>"),
-            (json!({"enum": long}), "enum<string, 2 values>"),
-            (json!({"enum": [0, 1, 2, 3, 4, 5, 6, "x", null]}), "enum<8 values>|null"),
-            (json!({"const": "fixed"}), "const<\"fixed\">"),
-            (json!({"const": false}), "const<false>"),
-            (json!({"const": null}), "const<null>"),
-            (json!({"const": 0}), "const<0>"),
-            (json!({"type": "null"}), "null"),
-            (json!({"type": ["null", "string"]}), "string|null"),
-            (json!({"anyOf": [{"type": "null"}, {"const": "x"}]}), "const<\"x\">|null"),
-        ] {
-            assert_eq!(sign(schema.clone()), want, "{schema}");
+/// The names of members that are not shown: `… (status tags)`, with another `…` if there are more.
+fn names(members: &[&str]) -> String {
+    let mut text = "… (".to_owned();
+    for (at, name) in members.iter().enumerate() {
+        let name = key(name);
+        let name = name.strip_prefix(':').unwrap_or(&name);
+        let separator = if at == 0 { "" } else { " " };
+        if text.len() + name.len() > LONGEST_NAMES {
+            text.push_str(separator);
+            text.push('…');
+            break;
         }
+        text.push_str(separator);
+        text.push_str(name);
     }
-
-    #[test]
-    fn variants_stand_side_by_side() {
-        let either = json!({"oneOf": [
-            {"type": "object", "required": ["url"], "properties": {"type": {"const": "url"}, "url": {"type": "string", "format": "uri"}}},
-            {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}]}]});
-        assert_eq!(sign(either), "{:url string<uri> :type const<\"url\">?}|[string, integer]");
-        let together = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
-            "anyOf": [{"required": ["a"]}, {"required": ["b"]}]});
-        assert_eq!(sign(together), "{:a string? :b string?}<with :a|with :b>");
-    }
-
-    #[test]
-    fn types_that_contain_themselves_are_written_once() {
-        let schema = json!({"type": "object", "required": ["base"], "properties": {
-            "base": {"type": "string"},
-            "where": {"anyOf": [{"$ref": "#/$defs/filter"}, {"type": "null"}]},
-            "sort": {"type": "array", "items": {"$ref": "#/$defs/sort"}},
-            "then": {"$ref": "#/$defs/sort", "description": "after that"},
-            "first": {"$ref": "#/$defs/way"}, "second": {"$ref": "#/$defs/way"}},
-            "$defs": {
-                "way": {"enum": ["up", "down"]},
-                "sort": {"type": "object", "required": ["field"], "properties": {
-                    "field": {"type": "string", "minLength": 1}, "is_descending": {"type": "boolean"}}},
-                "filter": {"oneOf": [{"$ref": "#/$defs/all"}, {"$ref": "#/$defs/leaf"}]},
-                "all": {"type": "object", "required": ["all"], "properties": {
-                    "all": {"type": "array", "items": {"$ref": "#/$defs/filter"}}}},
-                "leaf": {"type": "object", "required": ["field", "value"], "properties": {
-                    "field": {"type": "string"}, "value": {"type": ["string", "null"]}}}}});
-        assert_eq!(
-            sign(schema.clone()),
-            "{:base string :first \"up\"|\"down\"? :second \"up\"|\"down\"? :sort [Sort]? :then Sort? \
-             :where Filter|null?} where Sort = {:field string<1..> :is_descending boolean?}; \
-             Filter = {:all [Filter]}|{:field string :value string|null}"
-        );
-        assert_eq!(
-            compact(&schema),
-            "{:base string :first \"up\"|\"down\"? :second \"up\"|\"down\"? :sort [Sort]? :then Sort? \
-             :where Filter|null?} where Sort = {:field string<1..> :is_descending boolean?}; \
-             Filter = {:all [Filter]}|{:field string :value string|null}"
-        );
-        // A library for schemas refers to the place where it wrote a schema first.
-        let places = json!({"type": "object", "properties": {"node": {"type": "object", "properties": {
-            "children": {"type": "array", "items": {"$ref": "#/properties/node"}}}}}});
-        assert_eq!(sign(places), "{:node Node?} where Node = {:children [Node]?}");
-        let root = json!({"type": "object", "properties": {"inner": {"$ref": "#"}}});
-        assert_eq!(sign(root), "{:inner Type?} where Type = {:inner Type?}");
-    }
-
-    #[test]
-    fn a_line_has_room_for_what_is_required() {
-        let member =
-            |n: usize| (format!("member_{n}"), json!({"type": "string", "maxLength": 5, "default": "x"}));
-        let many: serde_json::Map<_, _> = (0..40).map(member).collect();
-        let mut schema = json!({"type": "object", "required": ["member_0", "deep"], "properties": many});
-        schema["properties"]["deep"] = json!({"type": "object", "required": ["n"], "properties": {
-            "n": {"type": "integer", "minimum": 1}, "o": {"type": "object", "properties": {"p": {}}}}});
-        let line = compact(&schema);
-        assert!(
-            line.starts_with(
-                "{:member_0 string<..5> = \"x\" :deep {:n integer<1..> :o object…?} :member_1 string?"
-            ),
-            "{line}"
-        );
-        assert!(line.ends_with(" …}") && line.len() <= 400, "{line}");
-    }
-
-    #[test]
-    fn results_are_what_is_in_them() {
-        let wrapped =
-            json!({"properties": {"result": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}});
-        assert_eq!(result(Some(&wrapped), Some("result")), "Result<integer>");
-        assert_eq!(result(None, None), "Result<any>");
-        let text = json!({"properties": {"result": {"type": "string"}}});
-        assert_eq!(result(Some(&text), Some("result")), "Result<string, or data where the text is JSON>");
-    }
-
-    #[test]
-    fn what_is_too_much_is_written_with_fewer_levels() {
-        let mut deep = json!({"type": "string"});
-        for _ in 0..20 {
-            deep = json!({"type": "array", "items": deep});
-        }
-        assert_eq!(sign(deep), "[[[[[[[[array…]]]]]]]]");
-        let mut wide = json!({"type": "string"});
-        for _ in 0..3 {
-            let members: serde_json::Map<_, _> =
-                (0..30).map(|n| (format!("member_{n}"), wide.clone())).collect();
-            wide = json!({"type": "object", "properties": members});
-        }
-        assert!(sign(wide).len() <= LONGEST);
-        let circle = json!({"$ref": "#/$defs/tree", "$defs": {"tree": {"type": "object", "properties": {
-            "left": {"$ref": "#/$defs/tree"}, "right": {"$ref": "#/$defs/tree"}}}}});
-        assert!(sign(circle).len() <= LONGEST);
-    }
+    text.push(')');
+    text
 }

@@ -128,21 +128,24 @@ impl Lookup<'_> {
     }
 
     fn dir(&self, cx: &mut Context, arguments: &[Value]) -> Result<Step, Box<Fault>> {
-        let request::Dir { reference, limit, offset } = request::dir(cx, arguments)?;
-        if let Some(members) = local::first(self.providers, |provider| provider.members(&reference)) {
-            return self.page(members.iter(), NameRecord::member_line, &reference, limit, offset);
+        let asked = request::dir(cx, arguments)?;
+        let request::Dir { reference, limit, offset, .. } = &asked;
+        let (limit, offset) = (*limit, *offset);
+        if let Some(members) = local::first(self.providers, |provider| provider.members(reference)) {
+            return self.page(members.iter(), NameRecord::member_line, &asked);
         }
-        let Some(server) = self.catalog.server(&reference) else {
-            return Err(self.unknown_server(&reference));
+        let Some(server) = self.catalog.server(reference) else {
+            return Err(self.unknown_server(reference));
         };
-        if !self.take_operation() {
+        if !self.loaded && !self.account.is_first_list(reference) && !self.take_operation() {
             return Ok(Step::Answer(DiscoveryReply::Nil));
         }
         let Some(tools) = &server.tools else { return Ok(self.load(server)) };
         cx.tick(tools.len() as u64)?;
         if let Some(why) = tools.cut() {
             let count = tools.len();
-            self.account.note(format!("dir: only {count} tools of {reference} are known, because {why}"));
+            self.account
+                .note_loss(&format!("dir: only {count} tools of {reference} are known, because {why}"));
         }
         if let Some(says) = tools.instructions().filter(|_| offset == 0) {
             let says = tool_text::one_line(says, SAID);
@@ -153,26 +156,28 @@ impl Lookup<'_> {
             self.account.note(format!("dir: {reference} also has {offers}; (doc \"{reference}\") says more"));
         }
         let line = |tool: &Arc<UpstreamTool>| tool_text::tool_line(&shown_name(&tool.name), tool);
-        self.page(tools.iter(), line, &reference, limit, offset)
+        self.page(tools.iter(), line, &asked)
     }
 
-    /// One page of the lines, with a note when more follow.
+    /// One page of the lines. When more follow, a note says so, and the last line of a
+    /// list whose length the program did not set.
     fn page<'t, T: 't>(
         &self,
         entries: impl ExactSizeIterator<Item = &'t T>,
         line: impl Fn(&T) -> String,
-        of: &str,
-        limit: usize,
-        offset: usize,
+        asked: &request::Dir,
     ) -> Result<Step, Box<Fault>> {
+        let request::Dir { reference: of, limit, offset, is_limited } = asked;
         let all = entries.len();
-        let shown: Vec<String> = entries.skip(offset).take(limit).map(line).collect();
+        let mut shown: Vec<String> = entries.skip(*offset).take(*limit).map(line).collect();
         let next = offset.saturating_add(shown.len());
         if next < all && !shown.is_empty() {
-            self.account.note(format!(
+            self.account.note_loss(&format!(
                 "dir: {} of {all} of {of} shown; {{:offset {next}}} gives the next",
                 shown.len()
             ));
+            let more = format!("… {} more: (dir {} {{:offset {next}}})", all - next, Json::from(&**of));
+            shown.extend((!is_limited).then_some(more));
         }
         self.lines(shown)
     }
@@ -182,7 +187,7 @@ impl Lookup<'_> {
         let all = reply::cut_lines(&mut lines, self.cap());
         if lines.len() < all {
             let (form, cap) = (self.form.name(), self.cap());
-            self.account.note(format!(
+            self.account.note_loss(&format!(
                 "{form}: {} of {all} entries fit into max-catalog-result-bytes ({cap})",
                 lines.len()
             ));
@@ -284,7 +289,7 @@ impl Lookup<'_> {
             None => {
                 let why = upstream.and_then(|upstream| upstream.status().error);
                 let why = why.map(|why| format!(" ({})", self.broker.secrets().scrub(&why)));
-                self.account.note(format!(
+                self.account.note_loss(&format!(
                     "{}: server {} is not available{}",
                     self.form.name(),
                     ServerText::new(&server.name),
@@ -302,8 +307,9 @@ impl Lookup<'_> {
             return Step::Answer(reply);
         }
         let form = self.form.name();
-        self.account
-            .note(format!("{form}: the answer of {bytes} bytes exceeds max-catalog-result-bytes ({cap})"));
+        self.account.note_loss(&format!(
+            "{form}: the answer of {bytes} bytes exceeds max-catalog-result-bytes ({cap})"
+        ));
         Step::Answer(DiscoveryReply::Nil)
     }
 
@@ -383,7 +389,7 @@ pub(crate) fn take_operation(account: &RunAccount) -> bool {
     let granted = account.take_discovery();
     if !granted {
         let limit = account.limits().max_catalog_ops;
-        account.note(format!(
+        account.note_loss(&format!(
             "the discovery budget of {limit} operations is used up; further discovery forms gave nil"
         ));
     }

@@ -20,6 +20,8 @@ pub(crate) struct Dir {
     pub(crate) reference: String,
     pub(crate) limit: usize,
     pub(crate) offset: usize,
+    /// The program sets the limit itself, so it gets exactly as many lines.
+    pub(crate) is_limited: bool,
 }
 
 /// The range of an option's values.
@@ -103,7 +105,9 @@ pub(crate) fn apropos(cx: &mut Context, arguments: &[Value]) -> Result<Apropos, 
 pub(crate) fn dir(cx: &mut Context, arguments: &[Value]) -> Result<Dir, Box<Fault>> {
     let reference = reference(cx, DiscoveryForm::Dir, arguments)?;
     let options = Options::read(cx, DiscoveryForm::Dir, arguments.get(1), &["limit", "offset"])?;
-    Ok(Dir { reference, limit: options.number(cx, &DIR_LIMIT)?, offset: options.number(cx, &DIR_OFFSET)? })
+    let is_limited = matches!(options.get("limit"), Some(limit) if !matches!(limit, Value::Nil));
+    let (limit, offset) = (options.number(cx, &DIR_LIMIT)?, options.number(cx, &DIR_OFFSET)?);
+    Ok(Dir { reference, limit, offset, is_limited })
 }
 
 /// Reads the first argument of a form, the reference: a symbol, a string, or a function of the language.
