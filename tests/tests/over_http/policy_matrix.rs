@@ -1,5 +1,7 @@
 //! No way around a rule: every front end, every verdict, and every spelling that reaches a tool.
 
+#![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
+
 use ptc_tests::bridge::probe_over_http;
 use ptc_tests::model::ModelServer;
 use ptc_tests::scripts::engine;
