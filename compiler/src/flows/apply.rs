@@ -3,7 +3,7 @@
 use super::node::{Key, NEVER, Node, Text, Val};
 use super::plan::FlowCallKind;
 use super::set::{Callables, SourceSet};
-use super::walk::{ANYTHING, LITERAL, Target, Walk};
+use super::walk::{ANYTHING, FunctionCell, LITERAL, Target, Walk};
 use crate::ir::Function;
 use ptc_vm::Span;
 use ptc_vm::builtins::{Implementation, Purity};
@@ -65,7 +65,8 @@ impl<'a> Walk<'a, '_> {
             for number in callee.calls.functions() {
                 self.bind(number, arguments);
                 self.look_at_now(number);
-                value = self.join(value, self.functions[number].result);
+                let result = self.use_result(number);
+                value = self.join(value, result);
             }
         }
         value
@@ -104,7 +105,8 @@ impl<'a> Walk<'a, '_> {
                     this.bind_all(number, all);
                     this.look_at_now(number);
                 });
-                all = self.merged(&[all, self.functions[number].result], SourceSet::EMPTY);
+                let result = self.use_result(number);
+                all = self.merged(&[all, result], SourceSet::EMPTY);
             }
             let outside = self.under(sources, |this| this.outside_call(calls, all, span, name));
             all = self.merged(&[all, outside], SourceSet::EMPTY);
@@ -177,7 +179,6 @@ impl<'a> Walk<'a, '_> {
         if cell.called & bit == 0 {
             cell.called |= bit;
             cell.is_dirty = true;
-            self.changed = true;
         }
     }
 
@@ -187,7 +188,6 @@ impl<'a> Walk<'a, '_> {
         if !control.is_within(cell.control) {
             cell.control = cell.control.union(control);
             cell.is_dirty = true;
-            self.changed = true;
         }
     }
 
@@ -204,8 +204,13 @@ impl<'a> Walk<'a, '_> {
             let cell = &mut self.functions[number];
             cell.parameters[at] = joined;
             cell.is_dirty = true;
-            self.changed = true;
         }
+    }
+
+    fn use_result(&mut self, number: usize) -> Val<'a> {
+        let cell = &mut self.functions[number];
+        cell.is_used = true;
+        cell.result
     }
 
     fn look_at_now(&mut self, number: usize) {
@@ -257,11 +262,12 @@ impl<'a> Walk<'a, '_> {
         let before = self.functions[number].result;
         if !before.covers(value) {
             self.functions[number].result = self.join(before, value);
-            // Those that called it before have to be looked at again.
-            let is_recursive = self.functions[number].is_recursive;
-            let is_dirty = self.functions[number].is_dirty;
-            self.look_again();
-            self.functions[number].is_dirty = is_dirty || is_recursive;
+            // Those that used it before have to be looked at again.
+            let FunctionCell { is_used, is_recursive, is_dirty, .. } = self.functions[number];
+            if is_used {
+                self.look_again();
+                self.functions[number].is_dirty = is_dirty || is_recursive;
+            }
         }
     }
 

@@ -102,6 +102,7 @@ impl<'a> Walk<'a, '_> {
         let mut value: Val<'a> = &NEVER;
         for look in 0.. {
             self.loops[number].grew = false;
+            let exits = self.all_exits();
             for (index, binding) in it.bindings.iter().enumerate() {
                 if look >= MOST_LOOKS {
                     let flat = self.new_node(self.loops[number].variables[index].flat());
@@ -112,7 +113,9 @@ impl<'a> Walk<'a, '_> {
             let control = self.loops[number].control;
             let found = self.under(control, |this| this.value(it.body));
             value = self.join(value, found);
-            if !self.loops[number].grew || self.failed {
+            // What may end the program decides about the next turn.
+            let is_stable = !self.loops[number].grew && self.all_exits() == exits;
+            if is_stable || self.failed {
                 break;
             }
         }
@@ -127,7 +130,6 @@ impl<'a> Walk<'a, '_> {
             let cell = &mut self.loops[number];
             cell.variables[index] = joined;
             cell.grew = true;
-            self.changed = true;
         }
     }
 
@@ -150,13 +152,11 @@ impl<'a> Walk<'a, '_> {
                 let cell = &mut self.loops[cell];
                 cell.control = cell.control.union(control);
                 cell.grew = true;
-                self.changed = true;
             }
             (Target::Function { .. }, Some(number)) if !control.is_within(self.functions[number].again) => {
                 let cell = &mut self.functions[number];
                 cell.again = cell.again.union(control);
                 cell.is_dirty = true;
-                self.changed = true;
             }
             _ => {}
         }
@@ -166,6 +166,17 @@ impl<'a> Walk<'a, '_> {
     #[inline(never)]
     pub(super) fn each(&mut self, each: &'a Each<'a>) -> Val<'a> {
         let collection = self.value(each.collection);
+        loop {
+            let exits = self.all_exits();
+            self.each_item(each, collection);
+            // What may end the program decides about the next item.
+            if self.all_exits() == exits || self.failed {
+                return self.nil();
+            }
+        }
+    }
+
+    fn each_item(&mut self, each: &'a Each<'a>, collection: Val<'a>) {
         let item = self.item(collection);
         self.set_slot(each.slot, item);
         let place = from_ref(each.collection);
@@ -195,7 +206,6 @@ impl<'a> Walk<'a, '_> {
         }
         self.value(each.body);
         self.control = before;
-        self.nil()
     }
 
     #[inline(never)]

@@ -7,6 +7,7 @@ use crate::ir::Literal;
 use crate::ir::tables::Tables;
 use crate::meter::List;
 use ptc_vm::bytecode::Const;
+use std::borrow::Cow;
 
 impl<'a, 'x> Walk<'a, 'x> {
     /// A map with another entry under a constant key.
@@ -174,9 +175,12 @@ impl<'a, 'x> Walk<'a, 'x> {
 
     /// The key of a name.
     pub(super) fn key(&mut self, text: &str) -> Option<Key> {
-        let text = text.replace('-', "_");
+        let text = match text.contains('-') {
+            true => Cow::Owned(text.replace('-', "_")),
+            false => Cow::Borrowed(text),
+        };
         let at = self.keys.iter().position(|known| **known == *text).unwrap_or_else(|| {
-            self.keys.push(text.into());
+            self.keys.push((&*text).into());
             self.keys.len() - 1
         });
         Key::try_from(at).ok().filter(|key| *key < FIRST_INDEX)

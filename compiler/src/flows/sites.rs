@@ -1,11 +1,11 @@
 //! Calls that leave the program.
 
-use super::node::{NEVER, Node, Text, Val};
+use super::node::{Key, NEVER, Node, Text, Val};
 use super::plan::{FlowArgument, FlowCall, FlowCallKind, FlowPlan, FlowSource};
 use super::set::{Callables, SourceSet};
 use super::walk::{ANYTHING, LITERAL, Walk};
-use crate::diagnostic::{Location, Position};
 use crate::ir::Ref;
+use crate::meter::List;
 use crate::names::split_qualified;
 use ptc_vm::Span;
 use ptc_vm::builtins::{HostFunction, ServerForm};
@@ -18,6 +18,9 @@ pub(super) struct Site<'a> {
     tool: Target,
     arguments: Val<'a>,
     control: SourceSet,
+    /// Its answer as a source, and whether there is one.
+    data: SourceSet,
+    status: SourceSet,
 }
 
 /// What is known of the server or tool of a call.
@@ -56,8 +59,29 @@ struct Found<'a> {
     choice: SourceSet,
 }
 
-/// Parts of a result that say how the call went.
-const STATUS: [&str; 3] = ["ok", "reason", "value_kind"];
+/// The parts of a result, and whether they only say how the call went.
+const PARTS: [(&str, bool); 11] = [
+    ("ok", true),
+    ("reason", true),
+    ("value_kind", true),
+    ("value", false),
+    ("message", false),
+    ("content", false),
+    ("structured_content", false),
+    ("spill", false),
+    ("preview", false),
+    ("bytes", false),
+    ("lines", false),
+];
+
+/// The keys of calls and results.
+#[derive(Clone, Copy)]
+pub(super) struct CallKeys {
+    /// `server`, `tool`, `args`.
+    call: [Key; 3],
+    /// Those of `PARTS`, sorted.
+    parts: [(Key, bool); PARTS.len()],
+}
 
 /// Levels of arguments that are listed part by part.
 const LEVELS: usize = 4;
@@ -128,12 +152,6 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    /// A part of a call's map.
-    fn part(&mut self, map: Val<'a>, name: &str) -> Val<'a> {
-        let key = self.key(name);
-        self.get(map, key)
-    }
-
     /// The call that `tool/call` and `tool/call!` make: a map, the same as keywords and values, or a symbol and the
     /// arguments.
     fn tool_call(&mut self, values: &[Val<'a>]) -> Found<'a> {
@@ -163,7 +181,8 @@ impl<'a> Walk<'a, '_> {
             }
             more => self.merged(more, SourceSet::EMPTY),
         };
-        let [server, tool, arguments] = ["server", "tool", "args"].map(|name| self.part(map, name));
+        let keys = self.names().call;
+        let [server, tool, arguments] = keys.map(|key| self.get(map, Some(key)));
         let choice = server.deep.union(tool.deep).union(map.own);
         Found { kind, server: self.target(server), tool: self.target(tool), arguments, choice }
     }
@@ -175,7 +194,8 @@ impl<'a> Walk<'a, '_> {
     /// A request for resources or prompts.
     fn server_call(&mut self, form: ServerForm, values: &[Val<'a>]) -> Found<'a> {
         let map = self.merged_or_only(values);
-        let server = self.part(map, "server");
+        let [key, ..] = self.names().call;
+        let server = self.get(map, Some(key));
         let (kind, tool) = match form {
             ServerForm::ReadResource => (FlowCallKind::Resource, "resources/read"),
             ServerForm::GetPrompt => (FlowCallKind::Prompt, "prompts/get"),
@@ -205,22 +225,27 @@ impl<'a> Walk<'a, '_> {
     /// A call with a tagged result.
     fn tagged_site(&mut self, span: Span, found: Found<'a>) -> Val<'a> {
         let (data, status) = self.site(span, found);
-        let value = self.new_node(Node::opaque(data, Callables::DATA));
-        let status = self.scalar(status);
-        let mut result = self.new_node(Node::with_parts(status.own, &[], None));
-        for name in STATUS {
-            if let Some(key) = self.key(name) {
-                result = self.with_field(result, key, status);
-            }
+        let value: Val<'a> = self.new_node(Node::opaque(data, Callables::DATA));
+        let status: Val<'a> = self.scalar(status);
+        let mut fields = List::with_capacity_in(PARTS.len(), self.arena);
+        for (key, is_status) in self.names().parts {
+            fields.push((key, if is_status { status } else { value }));
         }
-        for name in
-            ["value", "message", "content", "structured_content", "spill", "preview", "bytes", "lines"]
-        {
-            if let Some(key) = self.key(name) {
-                result = self.with_field(result, key, value);
-            }
+        self.new_node(Node::with_parts(status.own, fields.into_bump_slice(), None))
+    }
+
+    /// The keys of calls and results.
+    fn names(&mut self) -> CallKeys {
+        if let Some(known) = self.call_keys {
+            return known;
         }
-        result
+        // There are few keys before the first call, so each has one.
+        let key = |walk: &mut Self, name: &str| walk.key(name).unwrap_or_default();
+        let mut parts = PARTS.map(|(name, is_status)| (key(self, name), is_status));
+        parts.sort_unstable();
+        let keys = CallKeys { call: ["server", "tool", "args"].map(|name| key(self, name)), parts };
+        self.call_keys = Some(keys);
+        keys
     }
 
     /// Notes a call; the sources of its data and of its status.
@@ -228,11 +253,7 @@ impl<'a> Walk<'a, '_> {
         let Found { kind, server, tool, arguments, choice } = found;
         let control = self.control.union(self.all_exits()).union(choice.minus(LITERAL));
         let known = self.sites.iter().position(|site| site.span == span && site.kind == kind);
-        let number = known.unwrap_or_else(|| {
-            let (server, tool) = (Target::Never, Target::Never);
-            self.sites.push(Site { span, kind, server, tool, arguments: &NEVER, control: SourceSet::EMPTY });
-            self.sites.len() - 1
-        });
+        let number = known.unwrap_or_else(|| self.add_site(span, kind));
         let joined = self.join(self.sites[number].arguments, arguments);
         let site = &mut self.sites[number];
         site.arguments = joined;
@@ -240,9 +261,17 @@ impl<'a> Walk<'a, '_> {
         site.server.join(server);
         site.tool.join(tool);
         let passed = joined.deep.union(site.control).minus(LITERAL);
-        let data = self.source(FlowSource::Result(number));
-        let status = self.source(FlowSource::Status(number));
+        let (data, status) = (site.data, site.status);
         (data.union(status).union(passed), status)
+    }
+
+    fn add_site(&mut self, span: Span, kind: FlowCallKind) -> usize {
+        let number = self.sites.len();
+        let data = self.new_source(FlowSource::Result(number));
+        let status = self.new_source(FlowSource::Status(number));
+        let (server, tool, control) = (Target::Never, Target::Never, SourceSet::EMPTY);
+        self.sites.push(Site { span, kind, server, tool, arguments: &NEVER, control, data, status });
+        number
     }
 
     /// The plan, when nothing changes any more.
@@ -277,7 +306,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn planned(&self, site: &Site<'a>, source: &str) -> FlowCall {
-        let Position { line, column } = Location::resolve(source, site.span).start;
+        let (line, column) = place(source, site.span.start as usize);
         let mut arguments = Vec::new();
         let is_request =
             !matches!(site.kind, FlowCallKind::Tool | FlowCallKind::Granted | FlowCallKind::Function);
@@ -338,4 +367,12 @@ impl<'a> Walk<'a, '_> {
             path.pop();
         }
     }
+}
+
+/// Line and column of an offset, from 1; columns count characters.
+fn place(source: &str, offset: usize) -> (u32, u32) {
+    let before = source.get(..offset).unwrap_or(source);
+    let line = before.bytes().filter(|byte| *byte == b'\n').count();
+    let begin = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (line as u32 + 1, before[begin..].chars().count() as u32 + 1)
 }

@@ -143,6 +143,14 @@ fn what_decides_about_a_call_counts() {
         ("((if (:n b) sink inc) 1)", "/x=; if m/b status of m/b"),
         ("(and (:n b) (sink 1))", "/x=; if m/b status of m/b"),
         ("(some (fn [x] (sink 1) x) [1 b])", "/x=; if m/b status of m/b"),
+        ("(doseq [x [1 2]] (sink x) (when (:n b) (return 1)))", "/x=; if m/b status of m/b"),
+        ("{(when (:n b) (fail 1)) (sink 1)}", "/x=; if m/b status of m/b"),
+        ("((when (:n b) (fail 1)) (sink 1))", "/x=; if m/b status of m/b"),
+        (
+            "(loop [i 0] (sink 1) (when (:n b) (return 1)) (if (< i 3) (recur (inc i)) 1))",
+            "/x=; if m/b status of m/b",
+        ),
+        ("(mapv (fn [x] (sink x) (when (:n b) (return 1))) [1 2])", "/x=; if m/b status of m/b"),
         ("((:f {:f sink :g b}) 1)", "/x="),
         ("(let [f (if (:ok ra) sink nil)] (f 1))", "/x=; if status of m/a"),
     ];

@@ -3,7 +3,7 @@
 use super::node::{Key, NEVER, Node, Text, Val, join, marked};
 use super::plan::FlowSource;
 use super::set::{Callables, SourceSet};
-use super::sites::Site;
+use super::sites::{CallKeys, Site};
 use crate::ir::tables::Tables;
 use crate::ir::{Callee, Expr, Function, Kind, Loop, Ref, Test, TestKind};
 use crate::meter::{List, Meter};
@@ -38,6 +38,8 @@ pub(super) struct FunctionCell<'a> {
     /// Arities that are called.
     pub(super) called: u64,
     pub(super) result: Val<'a>,
+    /// Something has used the result.
+    pub(super) is_used: bool,
     /// What decides whether it is called.
     pub(super) control: SourceSet,
     /// What decides whether it calls itself again by `recur`.
@@ -47,6 +49,14 @@ pub(super) struct FunctionCell<'a> {
     pub(super) is_active: bool,
     /// It was called while it was looked at.
     pub(super) is_recursive: bool,
+}
+
+/// What is known of a global name.
+#[derive(Clone, Copy, Default)]
+struct GlobalCell<'a> {
+    value: Option<Val<'a>>,
+    /// Something has used it.
+    is_used: bool,
 }
 
 /// What is known of a loop.
@@ -81,12 +91,13 @@ pub(super) struct Walk<'a, 'x> {
     pub(super) sources: Vec<FlowSource>,
     pub(super) functions: Vec<FunctionCell<'a>>,
     numbers: Numbers<*const Function<'a>, usize>,
-    globals: Vec<Option<Val<'a>>>,
+    globals: Vec<GlobalCell<'a>>,
     pub(super) loops: Vec<LoopCell<'a>>,
     pub(super) loop_numbers: Numbers<*const Loop<'a>, usize>,
     /// What decides whether an iteration goes on, by its collection.
     pub(super) whiles: Numbers<*const Expr<'a>, SourceSet>,
     pub(super) sites: Vec<Site<'a>>,
+    pub(super) call_keys: Option<CallKeys>,
     pub(super) keys: Vec<Box<str>>,
     pub(super) rows: Vec<Option<Option<Key>>>,
     pub(super) constants: Vec<Option<Val<'a>>>,
@@ -126,11 +137,12 @@ impl<'a, 'x> Walk<'a, 'x> {
             sources: vec![FlowSource::Anything, FlowSource::Literal],
             functions: Vec::new(),
             numbers: Numbers::default(),
-            globals: vec![None; tables.globals.len()],
+            globals: vec![GlobalCell::default(); tables.globals.len()],
             loops: Vec::new(),
             loop_numbers: Numbers::default(),
             whiles: Numbers::default(),
             sites: Vec::new(),
+            call_keys: None,
             keys: Vec::new(),
             rows: vec![None; tables.constants.len()],
             constants: vec![None; tables.constants.len()],
@@ -164,7 +176,8 @@ impl<'a, 'x> Walk<'a, 'x> {
             self.look_at(number);
             number += 1;
         }
-        self.changed && !self.failed
+        // What is still to be looked at may change what has been used.
+        (self.changed || self.functions.iter().any(|cell| cell.is_dirty)) && !self.failed
     }
 
     pub(super) fn all_exits(&self) -> SourceSet {
@@ -202,11 +215,18 @@ impl<'a, 'x> Walk<'a, 'x> {
 
     /// The number of a source.
     pub(super) fn source(&mut self, source: FlowSource) -> SourceSet {
-        let number = self.sources.iter().position(|known| *known == source).unwrap_or_else(|| {
-            self.sources.push(source);
-            self.sources.len() - 1
-        });
-        match u8::try_from(number) {
+        let known = self.sources.iter().position(|known| *known == source);
+        match known.map(u8::try_from) {
+            Some(Ok(number)) => SourceSet::only(number),
+            Some(Err(_)) => ANYTHING,
+            None => self.new_source(source),
+        }
+    }
+
+    /// The number of a source that is there for the first time.
+    pub(super) fn new_source(&mut self, source: FlowSource) -> SourceSet {
+        self.sources.push(source);
+        match u8::try_from(self.sources.len() - 1) {
             Ok(number) => SourceSet::only(number),
             Err(_) => {
                 self.failed = true;
@@ -333,7 +353,10 @@ impl<'a, 'x> Walk<'a, 'x> {
     pub(super) fn test(&mut self, test: &Test<'a>) -> SourceSet {
         let sources = match test.kind {
             TestKind::Truthy(a) | TestKind::NotNil(a) => self.value(a).own,
-            TestKind::Compare { a, b, .. } => self.value(a).deep.union(self.value(b).deep),
+            TestKind::Compare { a, b, swapped, .. } => {
+                let (first, second) = if swapped { (b, a) } else { (a, b) };
+                self.value(first).deep.union(self.value(second).deep)
+            }
         };
         sources.minus(LITERAL)
     }
@@ -365,13 +388,12 @@ impl<'a, 'x> Walk<'a, 'x> {
     fn map(&mut self, items: &[Ref<'a>]) -> Val<'a> {
         let mut map = self.new_node(Node::with_parts(LITERAL, &[], None));
         for pair in items.chunks_exact(2) {
+            // In the order of evaluation: what comes later may not happen if the program ends here.
+            let key = self.value(pair[0]);
             let value = self.value(pair[1]);
             map = match &pair[0].kind {
                 Kind::Literal(literal) => self.with_entry(map, *literal, value),
-                _ => {
-                    let key = self.value(pair[0]);
-                    self.with_unknown_entry(map, key, value)
-                }
+                _ => self.with_unknown_entry(map, key, value),
             };
         }
         map
@@ -406,7 +428,6 @@ impl<'a, 'x> Walk<'a, 'x> {
                 let cell = &mut self.functions[number];
                 cell.captures[index] = joined;
                 cell.is_dirty = true;
-                self.changed = true;
             }
         }
         self.closure(Some(number))
@@ -422,6 +443,7 @@ impl<'a, 'x> Walk<'a, 'x> {
             parameters: vec![&NEVER; parameters.sum()],
             called: 0,
             result: &NEVER,
+            is_used: false,
             control: SourceSet::EMPTY,
             again: SourceSet::EMPTY,
             is_dirty: true,
@@ -438,7 +460,10 @@ impl<'a, 'x> Walk<'a, 'x> {
         let Some(global) = tables.globals.get(usize::from(row)) else { return &NEVER };
         let text = |symbol: u32| tables.symbols.get(symbol as usize).map_or("?", |symbol| symbol.as_str());
         let name = text(global.symbol);
-        let defined = self.globals.get(usize::from(row)).copied().flatten();
+        let defined = self.globals.get_mut(usize::from(row)).and_then(|cell| {
+            cell.is_used = true;
+            cell.value
+        });
         let outside = match global.namespace {
             Some(namespace) => Some(FlowSource::Prelude(format!("{}/{name}", text(namespace)).into())),
             None if (self.is_session)(name) => Some(FlowSource::Session(name.into())),
@@ -473,17 +498,20 @@ impl<'a, 'x> Walk<'a, 'x> {
 
     /// What may be the value of a global in the end.
     pub(super) fn global_sources(&self, row: u16) -> SourceSet {
-        self.globals.get(usize::from(row)).copied().flatten().map_or(SourceSet::EMPTY, |value| value.deep)
+        let value = self.globals.get(usize::from(row)).and_then(|cell| cell.value);
+        value.map_or(SourceSet::EMPTY, |value| value.deep)
     }
 
     fn define(&mut self, row: u16, value: Ref<'a>) -> Val<'a> {
         let value = self.value(value);
         let value = self.marked(value, self.control.union(self.all_exits()));
         if let Some(cell) = self.globals.get(usize::from(row)).copied() {
-            let joined = cell.map_or(value, |before| self.join(before, value));
-            if cell.is_none_or(|before| !before.covers(value)) {
-                self.globals[usize::from(row)] = Some(joined);
-                self.look_again();
+            let joined = cell.value.map_or(value, |before| self.join(before, value));
+            if cell.value.is_none_or(|before| !before.covers(value)) {
+                self.globals[usize::from(row)].value = Some(joined);
+                if cell.is_used {
+                    self.look_again();
+                }
             }
             if !self.definitions.contains(&row) {
                 self.definitions.push(row);
@@ -501,8 +529,8 @@ impl<'a, 'x> Walk<'a, 'x> {
                 self.apply(callee, &arguments, expr.span, Some(*row))
             }
             Callee::Value(callee) => {
-                let arguments = self.values(arguments);
                 let callee = self.value(callee);
+                let arguments = self.values(arguments);
                 self.apply(callee, &arguments, expr.span, None)
             }
         }
