@@ -130,7 +130,8 @@ impl SharedPolicy {
         let (mut ruling, mut asks) = policy.decide(call, &arguments);
         let flow =
             if policy.has_flows() { policy.flow_finding(call, &self.0.flows.of_run(run)) } else { None };
-        let is_flow = flow.as_ref().is_some_and(|flow| flow.verdict >= ruling.verdict);
+        let asked_flow = flow.as_ref().filter(|flow| flow.verdict >= ruling.verdict);
+        let asked_flow = asked_flow.map(|flow| flow.text.clone());
         if let Some(finding) = flow {
             (ruling, asks) = with_flow(ruling, asks, finding);
         }
@@ -155,8 +156,7 @@ impl SharedPolicy {
                 let binding =
                     Binding::new(call.server, call.target, call.tool, call.arguments, policy.version);
                 let remembered = self.0.approvals.remembered().find(run, &binding, asks);
-                // A yes to the program is none to data flows, which that question does not show.
-                let reviewed = || review(run).filter(|_| !is_flow)?.take(&binding, call.arguments);
+                let reviewed = || review(run)?.take(&binding, call.arguments, asked_flow.as_deref());
                 match remembered.or_else(reviewed) {
                     Some(by) => {
                         ruling.answered_by = Some(by);
@@ -237,7 +237,12 @@ impl SharedPolicy {
             let review = match policy.zip(planner) {
                 Some((policy, planner)) => {
                     let plan = tasks::blocking(TaskOwner::Run, move |_| planner()).await.unwrap_or_default();
-                    let rows = plan.calls.into_iter().map(|call| row(&policy, call, catalog, run)).collect();
+                    let flows = self.planned_flows(&policy, catalog, run);
+                    let rows = plan.calls.into_iter().map(|call| {
+                        let flow = flows.iter().find(|(place, _)| *place == (call.line, call.column));
+                        row(&policy, call, catalog, run).with_flow(flow.map(|(_, finding)| finding))
+                    });
+                    let rows = rows.collect();
                     let asker = run.asker().to_string();
                     ProgramReview::ask(&self.0.approvals, rows, &asker, client, &self.0.secrets).await
                 }
@@ -295,7 +300,7 @@ fn row(policy: &Policy, call: PlannedCall, catalog: &Catalog, run: &RunAccount) 
     let listed = catalog.server(&call.server).and_then(|server| server.tools.as_ref()?.get(name).cloned());
     let target = CallTarget::Tool(name.into());
     let Some(tool) = listed else {
-        return PlannedRow { call, verdict: None, effect: "not known yet", binding: None };
+        return PlannedRow { call, verdict: None, effect: "not known yet", binding: None, flow: None };
     };
     let (server, asker) = (&*call.server, run.asker());
     let effect = policy.effect(server, &target, &tool).name();
@@ -310,7 +315,7 @@ fn row(policy: &Policy, call: PlannedCall, catalog: &Catalog, run: &RunAccount) 
         },
     };
     let binding = Binding::new(server, &target, &tool, "", policy.version).without_arguments();
-    PlannedRow { verdict, effect, binding: Some(binding), call }
+    PlannedRow { verdict, effect, binding: Some(binding), call, flow: None }
 }
 
 /// The stricter of two decisions about a call: by its rules, and by the flows into it.
@@ -327,7 +332,33 @@ fn with_flow(ruling: PolicyRuling, asks: AskRule, finding: FlowFinding) -> (Poli
     }
 }
 
+impl PlannedRow {
+    /// The same call, with the data flow into it.
+    fn with_flow(self, finding: Option<&FlowFinding>) -> PlannedRow {
+        let Some(finding) = finding else { return self };
+        let verdict = self.verdict.map(|verdict| verdict.max(finding.verdict));
+        PlannedRow { verdict, flow: Some(finding.text.clone()), ..self }
+    }
+}
+
 impl SharedPolicy {
+    /// What is said of the data flows into the calls of a program, by line and column.
+    fn planned_flows(
+        &self,
+        policy: &Policy,
+        catalog: &Catalog,
+        run: &RunAccount,
+    ) -> Vec<((u32, u32), FlowFinding)> {
+        let tainted = self.0.flows.of_run(run);
+        let find = |server: &str, tool: &str| catalog.server(server)?.tools.as_ref()?.get(tool).cloned();
+        let Some(plan) = run.flows().plan() else { return Vec::new() };
+        let findings = policy.planned_findings(&tainted, &find);
+        findings
+            .into_iter()
+            .map(|(index, finding)| ((plan.calls[index].line, plan.calls[index].column), finding))
+            .collect()
+    }
+
     /// The clearance of a call that may be made as far as rules go.
     fn counted(
         &self,
@@ -337,10 +368,8 @@ impl SharedPolicy {
         run: &RunAccount,
         ruling: PolicyRuling,
     ) -> Clearance {
-        if policy.has_flows() {
-            // Its answer can reach all that comes after it.
-            self.0.flows.note(run, call.server, call.target.label());
-        }
+        // Its answer can reach all that comes after it. A policy with rules about that may replace this one meanwhile.
+        self.0.flows.note(run, call.server, call.target.label());
         match policy.limit_uses(call, arguments, || run.session_name()) {
             Ok(uses) if uses.is_empty() => Clearance::Granted(Permitted::by_policy(), Some(ruling)),
             Ok(uses) => Clearance::Counted(CountedCall { ruling, uses }),
@@ -367,7 +396,7 @@ impl SharedPolicy {
 
     /// Notes what the model has seen of a run.
     pub(crate) fn shown(&self, run: &RunAccount, shown: ShownAnswer) {
-        if self.plans_flows() {
+        if self.current().is_some() {
             self.0.flows.show(run, shown);
         }
     }

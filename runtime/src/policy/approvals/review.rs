@@ -33,12 +33,16 @@ pub(in crate::policy) struct PlannedRow {
     pub(in crate::policy) effect: &'static str,
     /// The call without its arguments; `None`: its tool is not known yet.
     pub(in crate::policy) binding: Option<Binding>,
+    /// The data flow into it that is asked about or denied.
+    pub(in crate::policy) flow: Option<String>,
 }
 
 /// What a person has said to a program.
 #[derive(Default)]
 pub(in crate::policy) struct ProgramReview {
     calls: Vec<PlannedCall>,
+    /// The data flows that the question has shown.
+    flows: Vec<String>,
     answer: ReviewAnswer,
 }
 
@@ -96,6 +100,9 @@ impl PlannedRow {
             Some(Verdict::Deny) => ": denied",
             Some(Verdict::Ask) | None => "",
         };
+        if let Some(flow) = &self.flow {
+            let _ = write!(text, "\n   {}", visible_line(flow));
+        }
         text
     }
 }
@@ -110,8 +117,11 @@ impl ProgramReview {
         secrets: &SecretRegistry,
     ) -> ProgramReview {
         let shown = rows.get(..MOST).unwrap_or(&rows);
+        // A data flow is shown before anything runs.
+        let has_flow = shown.iter().any(|row| row.is_asked() && row.flow.is_some());
         let answer = match shown.iter().filter(|row| row.is_asked()).count() {
-            0 | 1 => ReviewAnswer::None,
+            0 => ReviewAnswer::None,
+            1 if !has_flow => ReviewAnswer::None,
             _ => {
                 let form = form(shown, rows.len() - shown.len(), asker, secrets);
                 match approvals.put(&form, client).await {
@@ -124,7 +134,8 @@ impl ProgramReview {
                 }
             }
         };
-        ProgramReview { calls: rows.into_iter().map(|row| row.call).collect(), answer }
+        let flows = shown.iter().filter_map(|row| row.flow.clone()).collect();
+        ProgramReview { calls: rows.into_iter().map(|row| row.call).collect(), flows, answer }
     }
 
     /// Why no call is approved, if the person said no to the program or gave no answer.
@@ -135,8 +146,17 @@ impl ProgramReview {
         }
     }
 
-    /// Uses the approval of a call, and says who gave it.
-    pub(in crate::policy) fn take(&self, binding: &Binding, arguments: &str) -> Option<Arc<str>> {
+    /// Uses the approval of a call, and says who gave it. `flow`: the data flow that is asked about, which the question
+    /// must have shown.
+    pub(in crate::policy) fn take(
+        &self,
+        binding: &Binding,
+        arguments: &str,
+        flow: Option<&str>,
+    ) -> Option<Arc<str>> {
+        if flow.is_some_and(|flow| !self.flows.iter().any(|shown| shown == flow)) {
+            return None;
+        }
         let ReviewAnswer::Approved { by, until, calls } = &self.answer else { return None };
         if Instant::now() >= *until {
             return None;

@@ -1,5 +1,6 @@
 //! Data flows under a policy: programs that are planned, scripts and sessions that are not.
 
+use super::approvals::{answer, decide, serve};
 use super::{PolicyFile, probe};
 use ptc_tests::binary::{eval, run_ptc, value};
 use ptc_tests::scripts::ONLY_SCRIPTS;
@@ -55,6 +56,24 @@ fn a_rule_may_refuse_programs_before_they_run() {
     let ended = eval(program, &flags);
     assert_eq!((&ended["error"], &ended["upstream_calls"]), (&json!("denied"), &json!([])), "{ended}");
     assert_eq!(value("(tool/call 'probe/stats {}) (:ok (tool/call 'probe/echo {:v 1}))", &flags), "true");
+}
+
+#[test]
+fn a_person_sees_the_flow_before_anything_runs() {
+    let policy = PolicyFile::new(&RULES.replace("deny", "ask"));
+    let mut server = serve(&policy, &[], json!({ "elicitation": {} }));
+    let program = "(let [s (tool/call 'probe/stats {})]
+      (:reason (tool/call 'probe/echo {:v (count (:value s))}) :made))";
+    for (decision, want) in [("approve with any arguments", ":made"), ("deny", ":denied")] {
+        server.begin_program(program);
+        let text = decide(&mut server, decision);
+        let flow = "probe/stats (line 1) (untrusted) may reach /v of probe/echo (line 2)";
+        assert!(text.starts_with("May ptc run this program?") && text.contains(flow), "{text}");
+        assert_eq!(answer(&mut server), want, "{decision}");
+    }
+    // A program without the flow is not asked about.
+    assert_eq!(text_of(&server.run("(:ok (tool/call 'probe/echo {:v 1}))")), "true");
+    assert_eq!(server.end(), Some(0));
 }
 
 #[test]
