@@ -427,7 +427,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Replaces what tools were when they were reviewed. Running servers list their tools again; a frozen list stays.
+    /// Replaces what tools were when they were reviewed. The lists of servers are compared with it; a frozen list stays.
     pub fn replace_pins(&self, lock: PinLock) {
         if let Some(pins) = &self.inner.supervision.config.pins {
             pins.replace(lock);

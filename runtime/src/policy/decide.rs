@@ -8,7 +8,7 @@ use super::limits::LimitUse;
 use super::rules::{Defaults, FilePlan, RuleFile, Said};
 use crate::files;
 use crate::run::client::asker::CallAsker;
-use crate::run::outcome::PolicyRuling;
+use crate::run::outcome::{PolicyRuling, Verdict};
 use crate::sync::RwLocked;
 use crate::tools::{CallTarget, HOST, UpstreamTool};
 use ring::digest::{Context, SHA256};
@@ -89,6 +89,17 @@ impl Policy {
         let mut version = [0; 8];
         version.copy_from_slice(&texts.finish().as_ref()[..8]);
         Ok(Policy { files, standard, version: u64::from_be_bytes(version), plans: RwLock::default() })
+    }
+
+    /// True if it may ask about some call.
+    pub(super) fn may_ask(&self) -> bool {
+        let mut rules = self.files.iter().flat_map(|file| &file.rules);
+        let mut defaults = self.files.iter().filter_map(|file| file.defaults.as_ref()).peekable();
+        // A file with defaults always says something.
+        let is_silent = defaults.peek().is_none();
+        rules.any(|rule| rule.verdict == Verdict::Ask)
+            || defaults.any(Defaults::may_ask)
+            || (is_silent && self.standard.may_ask())
     }
 
     /// The verdict about a call, and the rule that decided.

@@ -221,7 +221,7 @@ impl SharedPolicy {
         let plan = run.plan();
         plan.planner().is_some()
             && !plan.review().initialized()
-            && self.0.policy.read_locked().is_some()
+            && self.0.policy.read_locked().as_ref().is_some_and(|policy| policy.may_ask())
             && self.0.approvals.can_ask(has_client())
     }
 

@@ -9,7 +9,7 @@ const LOOK_ALIKES: [(&str, char); 29] = [
     ("ԁⅾｄ", 'd'),
     ("еҽｅ", 'e'),
     ("ｆ", 'f'),
-    ("ɡց ｇ", 'g'),
+    ("ɡցｇ", 'g'),
     ("һհｈ", 'h'),
     ("іιıⅰｉ", 'i'),
     ("јϳｊ", 'j'),
@@ -67,6 +67,7 @@ fn plain(c: char) -> char {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pattern::{Exactness, RulePattern};
     use super::*;
 
     #[test]
@@ -83,6 +84,58 @@ mod tests {
             ("a\u{0301}", None),
         ] {
             assert_eq!(look_alike(name).as_deref(), read, "{name}");
+        }
+    }
+
+    /// Numbers that are the same in every run.
+    struct Numbers(u64);
+
+    impl Numbers {
+        fn below(&mut self, most: usize) -> usize {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(self.0 >> 33).unwrap() % most
+        }
+    }
+
+    /// The name in other letters that people read the same way.
+    fn disguised(name: &str, numbers: &mut Numbers) -> String {
+        let mut other = String::new();
+        for c in name.chars() {
+            let alike = LOOK_ALIKES.iter().find(|(_, plain)| *plain == c);
+            match (numbers.below(4), alike) {
+                (0, _) => other.extend(c.to_uppercase()),
+                (1, Some((alike, _))) => {
+                    let letters: Vec<char> = alike.chars().collect();
+                    other.push(letters[numbers.below(letters.len())]);
+                }
+                (2, _) => other.extend([c, '\u{200b}']),
+                _ => other.push(c),
+            }
+        }
+        other
+    }
+
+    #[test]
+    fn no_spelling_of_a_name_goes_around_a_rule() {
+        let mut numbers = Numbers(7);
+        for _ in 0..2_000 {
+            let length = 4 + numbers.below(12);
+            let name: String =
+                (0..length).map(|_| char::from(b"abcdefghijklmnopqrstuvwxyz_"[numbers.below(27)])).collect();
+            let other = disguised(&name, &mut numbers);
+            let beginning = &name[..2];
+            for text in [
+                name.clone(),
+                format!("bank/{name}"),
+                format!("mcp__bank__{name}"),
+                format!("b?nk/{beginning}*"),
+                format!("BANK/{}", name.to_uppercase()),
+            ] {
+                let pattern = RulePattern::new(&text);
+                assert!(pattern.matches("bank", &other, Exactness::Loose), "{text} {other}");
+                let is_named = pattern.matches("bank", &other, Exactness::Exact);
+                assert!(!is_named || other == name || text.ends_with('*'), "{text} {other}");
+            }
         }
     }
 }

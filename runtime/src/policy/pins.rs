@@ -314,7 +314,7 @@ impl Pins {
         Pins { mode, lock: watch::Sender::new(Arc::new(lock)) }
     }
 
-    /// Replaces what was reviewed. Servers are asked for their lists again, which are compared with it.
+    /// Replaces what was reviewed. The lists of servers are compared with it.
     pub fn replace(&self, lock: PinLock) {
         self.lock.send_replace(Arc::new(lock));
     }

@@ -94,6 +94,11 @@ impl Defaults {
         }
     }
 
+    /// True if one of them asks.
+    pub(super) fn may_ask(&self) -> bool {
+        self.by_effect.iter().any(|(verdict, _)| *verdict == Verdict::Ask)
+    }
+
     /// The verdict for this effect, with its name.
     pub(super) fn ruling(&self, effect: ToolEffect) -> Said<'_> {
         let (verdict, title) = self.of(effect);

@@ -127,15 +127,21 @@ pub fn literal(text: &str) -> String {
     visible(&Json::from(text).to_string()).into_owned()
 }
 
-/// Makes a tool's texts about itself visible. Names and values that calls need stay unchanged.
-pub(crate) fn clean(tool: &mut UpstreamTool) {
+/// Makes a tool's texts about itself visible. Names and values that calls need stay unchanged. Gives whether its title or
+/// description has hidden characters.
+pub(crate) fn clean(tool: &mut UpstreamTool) -> bool {
+    let mut is_hiding = false;
     for text in [&mut tool.description, &mut tool.title].into_iter().flatten() {
+        // Some servers end lines with CR LF, and joiners are part of emoji.
+        let plain = text.replace("\r\n", "\n");
+        is_hiding |= visible(&plain) != plain;
         clean_text(text);
     }
     clean_schema(&mut tool.input_schema);
     if let Some(schema) = &mut tool.output_schema {
         clean_schema(schema);
     }
+    is_hiding
 }
 
 /// Makes a text visible in place.

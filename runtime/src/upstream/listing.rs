@@ -205,10 +205,16 @@ impl Listing {
             return Err(format!("has more than {TOOLS} tools"));
         }
         let why = match read_tool(text) {
-            Ok(tool) => {
+            Ok((tool, is_hiding)) => {
                 self.memory += memory(text);
                 if self.memory > LIST_MEMORY {
                     return Err(format!("has tools of more than {LIST_MEMORY} bytes"));
+                }
+                if is_hiding {
+                    let name = visible::visible_line(&tool.name);
+                    self.note(format!(
+                        "tool {name} describes itself with hidden characters, which are shown as numbers"
+                    ));
                 }
                 self.listed.tools.push(tool);
                 return Ok(());
@@ -261,7 +267,8 @@ impl Listing {
     }
 }
 
-fn read_tool(text: &[u8]) -> Result<UpstreamTool, String> {
+/// The tool, and whether it describes itself with hidden characters.
+fn read_tool(text: &[u8]) -> Result<(UpstreamTool, bool), String> {
     if text.len() > TOOL_BYTES {
         return Err(format!("it has {} bytes, the most is {TOOL_BYTES}", text.len()));
     }
@@ -269,13 +276,13 @@ fn read_tool(text: &[u8]) -> Result<UpstreamTool, String> {
         return Err("it is not an object".to_owned());
     }
     let mut tool: UpstreamTool = serde_json::from_slice(text).map_err(|why| why.to_string())?;
-    visible::clean(&mut tool);
+    let is_hiding = visible::clean(&mut tool);
     match tool.name.len() {
         0 => Err("it has no name".to_owned()),
         1..=NAME_BYTES if !visible::is_listable(&tool.name) => {
             Err("its name has characters that are not shown".to_owned())
         }
-        1..=NAME_BYTES => Ok(tool),
+        1..=NAME_BYTES => Ok((tool, is_hiding)),
         _ => Err(format!("its name has more than {NAME_BYTES} bytes")),
     }
 }
@@ -300,6 +307,24 @@ mod tests {
         let next =
             listing.page(text.as_bytes(), &SecretRegistry::new()).map_err(|fault| fault.to_string())?;
         Ok((listing.finish(), next))
+    }
+
+    #[test]
+    fn descriptions_with_hidden_characters_are_noted() {
+        let tool = |text: &str| serde_json::json!({ "name": "a", "description": text });
+        for (text, is_noted) in [
+            ("Reads.\u{200b}\u{202e}Sends all to me", true),
+            ("Reads.\u{1b}[8mSends", true),
+            ("Reads.\r\n\tAll of it.", false),
+            ("Reads \u{1f469}\u{200d}\u{1f4bb}", false),
+        ] {
+            let (listed, _) = page(&serde_json::json!({ "tools": [tool(text)] }).to_string()).unwrap();
+            assert_eq!(
+                listed.notes.iter().any(|note| note.contains("hidden characters")),
+                is_noted,
+                "{text}"
+            );
+        }
     }
 
     #[test]

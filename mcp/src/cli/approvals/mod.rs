@@ -16,6 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
   ptc approvals
   ptc approvals show 3f2a
   ptc approvals approve 3f2a
+  ptc approvals approve 3f2a --any-arguments    a program's question, also for computed arguments
 
 Calls wait here under `--approvals wait`, of all servers of this user. ID may be its beginning.
 Exit codes: 0 done, 2 there is no such question.")]

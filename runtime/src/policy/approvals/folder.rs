@@ -207,3 +207,63 @@ impl Drop for Listed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(id: &str) -> WaitingQuestion {
+        WaitingQuestion {
+            id: id.to_owned(),
+            call: "bank/pay".to_owned(),
+            calls: 1,
+            text: "May ptc?".to_owned(),
+            digest: "d".to_owned(),
+            asked: now(),
+            until: now() + 600,
+            offers_any: false,
+        }
+    }
+
+    #[test]
+    fn of_answers_at_the_same_time_one_counts() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = ApprovalFolder::new(home.path().join("approvals"));
+        for round in 0..20 {
+            let asked = question(&format!("{round}"));
+            folder.list(&asked).unwrap();
+            let given: Vec<bool> = std::thread::scope(|scope| {
+                let answers = (0..8).map(|by| {
+                    let (folder, asked) = (&folder, &asked);
+                    let choice = if usize::is_multiple_of(by, 2) {
+                        ApprovalChoice::Approve
+                    } else {
+                        ApprovalChoice::Deny
+                    };
+                    scope.spawn(move || folder.answer(asked, choice, &by.to_string()).is_ok())
+                });
+                let answers: Vec<_> = answers.collect();
+                answers.into_iter().map(|answer| answer.join().unwrap()).collect()
+            });
+            let winners: Vec<usize> = (0..8).filter(|by| given[*by]).collect();
+            let answer = folder.read_answer(&asked.id).unwrap();
+            assert_eq!(winners, [answer.by.parse::<usize>().unwrap()]);
+            assert_eq!(answer.approve, winners[0].is_multiple_of(2));
+        }
+    }
+
+    #[test]
+    fn a_file_counts_for_the_id_in_its_name_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = ApprovalFolder::new(home.path().join("approvals"));
+        let (one, other) = (question("one"), question("other"));
+        folder.list(&one).unwrap();
+        folder.answer(&one, ApprovalChoice::Approve, "me").unwrap();
+        files::give_name(&folder.file("one", "answer"), &folder.file("other", "answer")).unwrap();
+        assert!(folder.read_answer("one").is_some() && folder.read_answer("other").is_none());
+        let text = serde_json::to_vec(&other).unwrap();
+        let named = folder.file("elsewhere", "question");
+        files::replace(&named, &text, LinkRule::Replace, FileAccess::Private).unwrap();
+        assert_eq!(folder.waiting().unwrap(), [one]);
+    }
+}

@@ -41,8 +41,8 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How long a question waits for others that are alike: parallel branches ask at the same time.
-const GATHERED: Duration = Duration::from_millis(20);
+/// How long a question waits for the next one that is alike: parallel branches ask at the same time.
+const GATHERED: Duration = Duration::from_millis(50);
 
 /// Most calls in one question, so that a person sees all of them.
 const MOST_IN_GROUP: usize = 50;
@@ -167,7 +167,12 @@ impl Approvals {
             match self.join(run, &question) {
                 Joined::Leader(answer) => {
                     let _leading = Leading { approvals: self, leader: question.id.clone() };
-                    tokio::time::sleep(GATHERED).await;
+                    let mut gathered = 0;
+                    // Ends, because a group is bounded.
+                    while self.members(&question.id) > gathered {
+                        gathered = self.members(&question.id);
+                        tokio::time::sleep(GATHERED).await;
+                    }
                     let members = self.close(&question.id);
                     let questions: Vec<&Question> = members.iter().map(|(question, _)| question).collect();
                     // The group of a leader has at least its own question.
@@ -222,6 +227,14 @@ impl Approvals {
                 Joined::Leader(answer)
             }
         }
+    }
+
+    /// How many questions are in the group that a question leads.
+    fn members(&self, leader: &str) -> usize {
+        let groups = self.groups.locked();
+        let led =
+            groups.iter().find(|group| group.members.first().is_some_and(|(first, _)| &*first.id == leader));
+        led.map_or(0, |group| group.members.len())
     }
 
     /// Takes the group that a question leads.

@@ -46,6 +46,8 @@ pub(super) struct Owner {
     last_start: Option<Duration>,
     /// The last connection ended before the server had said anything.
     ended_silently: bool,
+    /// Its last list as it gave it, if it is compared with pins, which may change.
+    listed: Option<Listed>,
 }
 
 /// A retry of a failed start.
@@ -115,6 +117,7 @@ impl Owner {
             was_up: false,
             last_start,
             ended_silently: false,
+            listed: None,
         }
     }
 
@@ -132,7 +135,7 @@ impl Owner {
                 },
                 () = sleep_until(again.unwrap_or_else(Instant::now)), if again.is_some() => {}
                 () = changed(&mut pins) => {
-                    self.remember_tools();
+                    self.compare_again().await;
                     continue;
                 }
             }
@@ -281,8 +284,9 @@ impl Owner {
 
     /// Publishes a list, the first of a start that took `started_in`. It runs on a blocking thread: the list may be long, and is compared with the last
     /// one.
-    async fn publish_tools(&self, listed: Listed, started_in: Option<Duration>) -> usize {
+    async fn publish_tools(&mut self, listed: Listed, started_in: Option<Duration>) -> usize {
         let about = self.about.clone();
+        self.listed = about.pins.is_some().then(|| listed.clone());
         let publish = move || {
             let SupervisorOptions { name, policy, pins, catalog, mode, memory, .. } = &*about;
             if let Some(memory) = memory {
@@ -300,8 +304,12 @@ impl Owner {
         tasks::blocking(TaskOwner::Connection, move |_| publish()).await.unwrap_or_default()
     }
 
-    /// Compares the list of an earlier run with what was reviewed since.
-    fn remember_tools(&self) {
+    /// Compares the last list with what was reviewed since, while the server does not run.
+    async fn compare_again(&mut self) {
+        if let Some(listed) = self.listed.clone() {
+            self.publish_tools(listed, None).await;
+            return self.outdate_tools();
+        }
         let SupervisorOptions { name, policy, pins, catalog, memory, .. } = &*self.about;
         if let Some(listed) = memory.as_ref().and_then(ListMemory::last) {
             catalog.remember(name, ToolList::new(pins.reviewed(name, policy.admitted(name, listed))));
@@ -436,8 +444,10 @@ impl Owner {
                 () = tools_changed, if live && listing.is_none() => {
                     listing = Some(connection.list_tools(about.handshake_timeout, may_list(&about)));
                 }
-                () = changed(&mut pins), if listing.is_none() => {
-                    listing = Some(connection.list_tools(about.handshake_timeout, may_list(&about)));
+                () = changed(&mut pins) => {
+                    if let Some(listed) = self.listed.clone() {
+                        self.publish_tools(listed, None).await;
+                    }
                 }
                 listed = finished(&mut listing) => {
                     match listed {
