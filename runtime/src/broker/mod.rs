@@ -401,6 +401,8 @@ pub(crate) fn start_all(
     upstreams: Vec<Arc<dyn Upstream>>,
 ) -> impl Future<Output = ()> + Send + 'static {
     let patience = account.limits().upstream_start_timeout();
+    let own = |upstream: Arc<dyn Upstream>| upstream.for_caller(account.client()).unwrap_or(upstream);
+    let upstreams: Vec<_> = upstreams.into_iter().map(own).collect();
     let wait = (!upstreams.is_empty()).then(|| account.wait_for_start());
     async move {
         let _wait = wait;

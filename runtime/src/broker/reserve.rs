@@ -98,6 +98,7 @@ impl ToolBroker {
             let label = target.label();
             return Err(CallError::Wrong(no_such_server(server, label, &self.catalog.snapshot(), notation)));
         };
+        let upstream = upstream.for_caller(account.client()).unwrap_or(upstream);
         let timeout = upstream.limits().timeout.map(|time| (time, LimitSource::Server));
         let is_ready = upstream.is_ready();
         let plan = self.plan(account, Callee::Server(upstream), target, timeout);
@@ -334,7 +335,10 @@ impl Pending {
 
 /// Starts the server of a call; the client may be asked to log in there. Neither the call's time nor the program's runs
 /// meanwhile.
-async fn start(account: &Arc<RunAccount>, upstream: &Arc<dyn Upstream>) -> Result<(), UpstreamFault> {
+pub(super) async fn start(
+    account: &Arc<RunAccount>,
+    upstream: &Arc<dyn Upstream>,
+) -> Result<(), UpstreamFault> {
     let patience = account.limits().upstream_start_timeout();
     let _wait = account.wait_for_start();
     match timeout(patience, upstream.start()).await {

@@ -3,6 +3,7 @@
 use super::cache::{CameBack, Repeat};
 use super::direct::DirectCall;
 use super::load::HeldCall;
+use super::login::LoginRetry;
 use super::time::TimeLimit;
 use super::{CallError, CallPayload, ToolBroker};
 use crate::run::account::{CallTag, RunAccount};
@@ -89,10 +90,18 @@ impl UpstreamCall {
         let UpstreamCall { broker, account, upstream, limit, request, wrapped_in, observed, repeat, call } =
             self;
         let observed = observed.filter(|_| matches!(request.target, CallTarget::Tool(_)));
-        let CameBack { result, cached, keepable } = broker.ask(&account, &upstream, request, repeat).await;
-        let result = match result {
-            Ok(result) => result,
-            Err(fault) => return Err(unanswered(&broker, call, &fault, limit)),
+        let mut retry = LoginRetry::of_call(&account, &broker.client, &request);
+        let mut request = request;
+        let (result, cached, keepable) = loop {
+            let CameBack { result, cached, keepable } =
+                broker.ask(&account, &upstream, request, repeat).await;
+            match result {
+                Ok(result) => break (result, cached, keepable),
+                Err(fault) => match retry.after(&fault, &account, &upstream).await {
+                    Some(again) => request = again,
+                    None => return Err(unanswered(&broker, call, &fault, limit)),
+                },
+            }
         };
         // Large results wait for their turn to be read, on the account of the run.
         let Some(waiting) = account.hold(result.answer().held_bytes()) else {

@@ -34,6 +34,6 @@ pub use scopes::Scopes;
 pub use server::assertion::SigningKey;
 pub(crate) use server::discovery::metadata_addresses;
 pub use server::metadata::{AuthorizationServer, ProtectedResource};
-pub use settings::{ConfiguredClient, Grant, IdentityProvider, LoginOptions, OAuthSettings};
+pub use settings::{ConfiguredClient, Grant, IdentityProvider, LoginIdentity, LoginOptions, OAuthSettings};
 pub use store::TokenStore;
 pub use store::stored::LoginFacts;

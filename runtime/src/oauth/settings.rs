@@ -5,6 +5,7 @@ use super::server::assertion::SigningKey;
 use super::store::TokenStore;
 use crate::secrets::Credential;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// How tokens are obtained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,6 +59,24 @@ pub struct IdentityProvider {
     pub id_token_file: PathBuf,
 }
 
+/// Whose login it is, in a process that serves callers with different tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LoginIdentity {
+    /// The configuration does not say; a person's login is not used then.
+    #[default]
+    Unsaid,
+    /// The operator's, for all callers.
+    Shared,
+    /// Each caller has its own.
+    User,
+}
+
+impl LoginIdentity {
+    /// Those that a configuration can name.
+    pub const NAMES: [(LoginIdentity, &'static str); 2] =
+        [(LoginIdentity::Shared, "shared"), (LoginIdentity::User, "user")];
+}
+
 /// The login at one server. May hold secrets, so it implements neither `Debug` nor `Serialize`.
 #[derive(Clone, Default)]
 pub struct OAuthSettings {
@@ -65,8 +84,8 @@ pub struct OAuthSettings {
     pub is_explicit: bool,
     /// How tokens are obtained.
     pub grant: Grant,
-    /// The configuration says that the login is the operator's, for all callers.
-    pub is_shared: bool,
+    /// Whose login it is.
+    pub identity: LoginIdentity,
     /// Scopes to ask for, instead of those that the server names.
     pub scopes: Option<Scopes>,
     /// The issuer to use, of those that the resource names.
@@ -90,4 +109,8 @@ pub struct LoginOptions {
     /// The process serves callers with different tokens. A person's login is then used only where the configuration says
     /// that it is shared: it would act for all of them.
     pub serves_many: bool,
+    /// All callers of the process show one token: each may log in for the operator.
+    pub callers_log_in: bool,
+    /// The caller whose logins these are, by the name of its token; `None`: the operator.
+    pub owner: Option<Arc<str>>,
 }

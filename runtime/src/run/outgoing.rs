@@ -120,13 +120,17 @@ impl EncodingPermit {
         }
         self.queue.bytes.fetch_add(text.capacity(), Ordering::SeqCst);
         self.account.bytes.fetch_add(text.capacity(), Ordering::SeqCst);
-        Arguments { text, charged_to: Some((self.account.clone(), self.queue.clone())) }
+        let charged_to = Some((self.account.clone(), self.queue.clone()));
+        Arguments(Arc::new(ChargedText { text, charged_to }))
     }
 }
 
 /// The arguments of a call: the text of a JSON object, charged to the account of its program until it is sent
-/// or dropped.
-pub struct Arguments {
+/// or dropped. Clones share it.
+#[derive(Clone)]
+pub struct Arguments(Arc<ChargedText>);
+
+struct ChargedText {
     text: String,
     charged_to: Option<(Arc<Outgoing>, Arc<ServerQueue>)>,
 }
@@ -134,30 +138,30 @@ pub struct Arguments {
 impl Arguments {
     /// The JSON text.
     pub fn as_str(&self) -> &str {
-        &self.text
+        &self.0.text
     }
 }
 
 impl AsRef<[u8]> for Arguments {
     fn as_ref(&self) -> &[u8] {
-        self.text.as_bytes()
+        self.as_str().as_bytes()
     }
 }
 
 impl From<String> for Arguments {
     /// Arguments that are charged to no account.
     fn from(text: String) -> Arguments {
-        Arguments { text, charged_to: None }
+        Arguments(Arc::new(ChargedText { text, charged_to: None }))
     }
 }
 
 impl std::fmt::Debug for Arguments {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Arguments({} bytes)", self.text.len())
+        write!(f, "Arguments({} bytes)", self.as_str().len())
     }
 }
 
-impl Drop for Arguments {
+impl Drop for ChargedText {
     fn drop(&mut self) {
         if let Some((account, queue)) = &self.charged_to {
             queue.bytes.fetch_sub(self.text.capacity(), Ordering::SeqCst);

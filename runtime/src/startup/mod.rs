@@ -8,12 +8,13 @@ pub use config::{Capacity, DEFAULT_CACHE_BYTES, DEFAULT_TRY_AGAIN, RuntimeConfig
 
 use crate::config::{ServerEntry, Startup};
 use crate::guest::lisp::prelude::Prelude;
+use crate::oauth::LoginOptions;
 use crate::policy::{PinReview, PolicyError};
 use crate::state::{ListMemory, ShapeMemory, StateStore};
 use crate::tasks::{self, TaskOwner};
 use crate::tools::{SharedCatalog, SnapshotMode, ToolList};
 use crate::upstream::{
-    FailedStart, Guardian, SupervisedUpstream, SupervisorOptions, Upstream, UpstreamFault,
+    FailedStart, Guardian, OwnedUpstreams, SupervisedUpstream, SupervisorOptions, Upstream, UpstreamFault,
 };
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
@@ -194,7 +195,8 @@ impl Supervision {
                 ToolList::new(config.pins.reviewed(&entry.name, tools.admitted(&entry.name, listed))),
             );
         }
-        let upstream = Arc::new(SupervisedUpstream::new(SupervisorOptions {
+        let of_callers = config.logins.serves_many && entry.transport.has_login_of_callers();
+        let options = SupervisorOptions {
             name: entry.name,
             description: entry.description,
             transport: entry.transport,
@@ -222,7 +224,16 @@ impl Supervision {
             secrets: config.secrets.clone(),
             client: config.client.clone(),
             logins: config.logins.clone(),
-        }));
+        };
+        if of_callers {
+            let (base, options) = (SupervisedUpstream::new(options.clone()), options);
+            let make = move |owner| {
+                let logins = LoginOptions { owner: Some(owner), ..options.logins.clone() };
+                SupervisedUpstream::new(SupervisorOptions { logins, memory: None, ..options.clone() })
+            };
+            return (Arc::new(OwnedUpstreams::new(base, Box::new(make))), at_once.then_some(policy));
+        }
+        let upstream = Arc::new(SupervisedUpstream::new(options));
         (upstream, at_once.then_some(policy))
     }
 }

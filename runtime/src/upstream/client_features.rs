@@ -177,7 +177,7 @@ impl ClientFeatures {
     }
 
     /// The only client of this process, if it can lead its user to an address.
-    pub(super) fn url_client(&self) -> Option<Arc<dyn ServedClient>> {
+    pub(crate) fn url_client(&self) -> Option<Arc<dyn ServedClient>> {
         match &*self.0.borrow() {
             Served::Client(offered, client) if offered.urls => Some(client.clone()),
             Served::Client(..) | Served::Callers(_) | Served::Expected(_) | Served::NoClient => None,

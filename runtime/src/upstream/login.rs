@@ -1,7 +1,7 @@
 //! A login that a server waits for, as faults and the supervisor carry it.
 
-use super::{ClientFeatures, ServedClient};
-use crate::oauth::ServerLogin;
+use super::ClientFeatures;
+use crate::oauth::{Scopes, ServerLogin};
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use std::sync::Arc;
 pub struct LoginNeed {
     server: Arc<str>,
     why: String,
-    /// No request is answered without it; otherwise one request needs more scopes.
-    is_whole: bool,
+    /// The scopes that one request misses; `None`: no request is answered without a login.
+    scopes: Option<Scopes>,
     /// The client of this process, which may be asked to log in.
     client: ClientFeatures,
     login: ServerLogin,
@@ -21,22 +21,21 @@ impl LoginNeed {
     pub(super) fn new(
         server: Arc<str>,
         why: String,
-        is_whole: bool,
+        scopes: Option<Scopes>,
         client: ClientFeatures,
         login: ServerLogin,
     ) -> LoginNeed {
-        LoginNeed { server, why, is_whole, client, login }
+        LoginNeed { server, why, scopes, client, login }
     }
 
-    /// True where the client of a call may be asked to log in. In a process that serves many clients one of them would log
-    /// in for all.
+    /// True where the client of a call may be asked to log in: the login is its own, or that of the only owner.
     pub fn may_ask(&self) -> bool {
-        !self.client.are_callers()
+        !self.client.are_callers() || self.login.may_be_made_by_callers()
     }
 
-    /// The client of this process, if it can lead its user to an address.
-    pub fn client(&self) -> Option<Arc<dyn ServedClient>> {
-        self.client.url_client()
+    /// The clients of this process.
+    pub(crate) fn features(&self) -> &ClientFeatures {
+        &self.client
     }
 
     /// The configured name of the server.
@@ -49,15 +48,23 @@ impl LoginNeed {
         &self.login
     }
 
-    /// True when no request is answered without the login.
-    pub(super) fn is_whole(&self) -> bool {
-        self.is_whole
+    /// The scopes that one request misses; `None`: no request is answered without a login.
+    pub fn scopes(&self) -> Option<&Scopes> {
+        self.scopes.as_ref()
     }
 }
 
 impl fmt::Display for LoginNeed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} needs a login: ptc login {} ({})", self.server, self.server, self.why)
+        let LoginNeed { server, why, .. } = self;
+        match self.login.owner() {
+            None => write!(f, "{server} needs a login: ptc login {server} ({why})"),
+            Some(owner) => write!(
+                f,
+                "{server} needs a login of {owner}, by a client that can open addresses, or: ptc login {server} \
+                 --owner {owner} ({why})"
+            ),
+        }
     }
 }
 
@@ -69,7 +76,7 @@ impl fmt::Debug for LoginNeed {
 
 impl PartialEq for LoginNeed {
     fn eq(&self, other: &LoginNeed) -> bool {
-        (&self.server, &self.why, self.is_whole) == (&other.server, &other.why, other.is_whole)
+        (&self.server, &self.why, &self.scopes) == (&other.server, &other.why, &other.scopes)
     }
 }
 

@@ -26,6 +26,7 @@ mod login;
 mod mcp;
 mod openapi;
 mod overflow;
+mod owners;
 mod progress;
 mod relay;
 mod request;
@@ -47,6 +48,7 @@ pub use openapi::{
     OpenApiInspection, OpenApiSpec, OperationOverride, SchemaSource, inspect_openapi, is_openapi_document,
 };
 pub use overflow::AnswerWriter;
+pub(crate) use owners::OwnedUpstreams;
 pub use relay::ServerRelay;
 pub use request::{CallLimits, CallResult, Envelope, Era, Mirrored, ResultSink, ServerRequest};
 pub use supervisor::{FailedStart, StartPermits, SupervisedUpstream, SupervisorOptions};
@@ -249,6 +251,11 @@ pub trait Upstream: Send + Sync {
 
     /// The last tool list; `None` until one was loaded. The same as in the catalog.
     fn tools(&self) -> Option<Arc<ToolList>>;
+
+    /// The connection of this caller, where each caller has one of its own.
+    fn for_caller(&self, _caller: Option<&CallingClient>) -> Option<Arc<dyn Upstream>> {
+        None
+    }
 
     /// Starts it if necessary and waits until it takes calls. Concurrent callers share one start.
     async fn start(&self) -> Result<(), UpstreamFault>;

@@ -156,6 +156,21 @@ impl ServerRequest {
         MessageText { head, arguments, tail }
     }
 
+    /// The same call once more, for a server that has not looked at it.
+    pub(crate) fn resend(&self) -> ServerRequest {
+        ServerRequest {
+            target: self.target.clone(),
+            arguments: self.arguments.clone(),
+            sink: self.sink.clone(),
+            trace: self.trace.clone(),
+            client: self.client.clone(),
+            progress: self.progress.clone(),
+            envelope: Envelope::default(),
+            permitted: self.permitted.again(),
+            ..*self
+        }
+    }
+
     /// The same question of the protocol once more.
     pub(crate) fn again(&self) -> ServerRequest {
         let Envelope { head, tail, era, .. } = &self.envelope;

@@ -73,6 +73,8 @@ enum Bench {
     Serve(ServeBenchArgs),
     /// Requests a second over HTTP against a bare axum echo, a quiet client during a flood, idle connections
     Http(http_load::HttpBenchArgs),
+    /// Requests a second over HTTP with a signed token of an issuer, against a static token
+    HttpTokens(http_load::tokens::TokenBenchArgs),
     /// The echo of `ptc-bench http`
     #[command(hide = true)]
     HttpEcho,
@@ -262,6 +264,10 @@ impl BenchArgs {
             Bench::Serve(args) => serve_rates(&args),
             Bench::Http(args) => {
                 http_load::report(&args, console::write_line)?;
+                Ok(Exit::Ok)
+            }
+            Bench::HttpTokens(args) => {
+                http_load::tokens::report(&args, console::write_line)?;
                 Ok(Exit::Ok)
             }
             Bench::HttpEcho => ptc_mcp::cli::on_all_cores(async {

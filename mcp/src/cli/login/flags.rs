@@ -18,6 +18,9 @@ pub struct LoginFlags {
     /// Callers have different tokens. No flag: `serve` sets it.
     #[arg(skip)]
     pub serves_many: bool,
+    /// Callers show one token. No flag: `serve` sets it.
+    #[arg(skip)]
+    pub callers_log_in: bool,
 }
 
 impl LoginFlags {
@@ -40,6 +43,7 @@ impl LoginFlags {
                 files.map(|store| store.with_helper(name))
             }
         };
-        Ok(LoginOptions { store, client_metadata_url, serves_many: self.serves_many })
+        let LoginFlags { serves_many, callers_log_in, .. } = *self;
+        Ok(LoginOptions { store, client_metadata_url, serves_many, callers_log_in, owner: None })
     }
 }

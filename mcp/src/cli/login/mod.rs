@@ -15,7 +15,7 @@ use super::boot::UpstreamFlags;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::redact;
-use ptc_runtime::oauth::{Grant, LoginSummary, OAuthFault, Scopes, ServerLogin};
+use ptc_runtime::oauth::{Grant, LoginOptions, LoginSummary, OAuthFault, Scopes, ServerLogin};
 use ptc_runtime::tools::nearest;
 use ways::Way;
 
@@ -43,6 +43,9 @@ pub struct LoginArgs {
     /// Scopes to ask for, separated by blanks [default: those that the server names]
     #[arg(long, value_name = "SCOPES")]
     scopes: Option<String>,
+    /// Log in for this caller of a shared `ptc serve`, by the name of its token, where the entry says "identity": "user"
+    #[arg(long, value_name = "NAME")]
+    owner: Option<String>,
     /// The authorization server to use, if the entry names none. A client that is configured with a secret is used only at
     /// an issuer that is named
     #[arg(long, value_name = "URL")]
@@ -53,7 +56,7 @@ pub struct LoginArgs {
 
 /// Runs `ptc login`.
 pub async fn run(args: LoginArgs) -> Result<Exit, Abort> {
-    let login = find(&args.upstreams, &args.server).await?;
+    let login = find(&args.upstreams, &args.server, args.owner.as_deref()).await?;
     let scopes = args.scopes.as_deref().map(Scopes::parse);
     if let Some(issuer) = &args.issuer {
         login.confirm_issuer(issuer);
@@ -89,7 +92,7 @@ fn report(server: &str, issuer: &str, scopes: &str) -> Result<(), Abort> {
 }
 
 /// The login of a configured server.
-async fn find(flags: &UpstreamFlags, server: &str) -> Result<ServerLogin, Abort> {
+async fn find(flags: &UpstreamFlags, server: &str, owner: Option<&str>) -> Result<ServerLogin, Abort> {
     let (servers, _) = flags.entries(&flags.files())?;
     let Some(entry) = servers.iter().find(|entry| *entry.name == *server) else {
         let known: Vec<&str> = servers.iter().map(|entry| &*entry.name).collect();
@@ -99,8 +102,8 @@ async fn find(flags: &UpstreamFlags, server: &str) -> Result<ServerLogin, Abort>
         };
         return Err(Abort::usage(format!("no server {server} is configured{meant}")));
     };
-    let login =
-        entry.transport.login(flags.logins.options()?, redact::secrets()).await.map_err(Abort::usage)?;
+    let options = LoginOptions { owner: owner.map(Into::into), ..flags.logins.options()? };
+    let login = entry.transport.login(options, redact::secrets()).await.map_err(Abort::usage)?;
     login.ok_or_else(|| {
         Abort::usage(format!(
             "{server} has no login: it is no server at an address, or its headers say who asks"

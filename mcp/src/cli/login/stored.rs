@@ -21,6 +21,9 @@ pub struct LogoutArgs {
     /// Let the server revoke the tokens first; when it does not, the login stays
     #[arg(long)]
     revoke: bool,
+    /// The login of this caller of a shared `ptc serve`, by the name of its token
+    #[arg(long, value_name = "NAME")]
+    owner: Option<String>,
     #[command(flatten)]
     upstreams: UpstreamFlags,
 }
@@ -38,8 +41,8 @@ pub struct AuthArgs {
 
 /// Runs `ptc logout`.
 pub async fn logout(args: LogoutArgs) -> Result<Exit, Abort> {
-    let LogoutArgs { server, revoke, upstreams } = args;
-    let login = find(&upstreams, &server).await?;
+    let LogoutArgs { server, revoke, owner, upstreams } = args;
+    let login = find(&upstreams, &server, owner.as_deref()).await?;
     let forgotten = login.forget(revoke).await.map_err(failed)?;
     console::write_line(&match (forgotten, revoke) {
         (Forgotten::Nothing, _) => format!("there was no login at {server}"),
@@ -112,6 +115,7 @@ fn json_row(row: &Row) -> Value {
         "logged_in": row.login.is_some(),
     });
     if let Some(login) = &row.login {
+        json["owner"] = login.owner.as_deref().into();
         json["issuer"] = login.issuer.as_str().into();
         json["scopes"] = login.scopes.as_str().into();
         json["missing_scopes"] = login.missing.as_str().into();
@@ -132,6 +136,9 @@ fn text_report(rows: &[Row], place: &str) -> String {
             report.push_str("no login\n");
             continue;
         };
+        if let Some(owner) = &login.owner {
+            report.push_str(&format!("{owner} at "));
+        }
         report.push_str(&format!("{}, {}", login.issuer, end(login)));
         if !login.scopes.is_empty() {
             report.push_str(&format!(", scopes {}", login.scopes));

@@ -124,7 +124,9 @@ pub fn command(args: ServeArgs) -> Result<Exit, Abort> {
 async fn run(mut args: ServeArgs) -> Result<Exit, Abort> {
     let (settings, http) = Settings::read(&args)?;
     let entrance = Entrance::open(http).await?;
-    args.upstreams.logins.serves_many = entrance.serves_many();
+    let logins = &mut args.upstreams.logins;
+    logins.serves_many = entrance.serves_many();
+    logins.callers_log_in = entrance.asks_for_tokens() && !logins.serves_many;
     let builder = ServerBuilder::launch(&args, settings, &entrance)?;
     let tools = builder.tools(&entrance).await?;
     builder.serve(tools, entrance).await

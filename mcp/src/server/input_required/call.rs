@@ -167,6 +167,7 @@ impl InputRequiredCall {
         });
         let (may_be, others): (Vec<_>, Vec<_>) =
             self.requests.questions().into_iter().partition(|question| match question.method {
+                "elicitation/create" if leads_to_an_address(&question.params) => offered.urls,
                 "elicitation/create" => offered.elicitation,
                 "roots/list" => offered.roots,
                 _ => false,
@@ -195,6 +196,11 @@ impl InputRequiredCall {
         // Covers questions that came meanwhile, and those that have to be asked once more.
         self.slot.notify_question();
     }
+}
+
+/// True for parameters of an elicitation that leads a person to an address.
+fn leads_to_an_address(params: &str) -> bool {
+    serde_json::from_str::<Value>(params).is_ok_and(|params| params["mode"] == "url")
 }
 
 /// Builds `inputRequests` from questions.

@@ -4,7 +4,9 @@
 use super::emit::unknown_binding;
 use crate::config::entry::EntryReader;
 use crate::config::{ConfigError, Shape};
-use crate::oauth::{ConfiguredClient, Grant, IdentityProvider, OAuthSettings, Scopes, SigningKey};
+use crate::oauth::{
+    ConfiguredClient, Grant, IdentityProvider, LoginIdentity, OAuthSettings, Scopes, SigningKey,
+};
 use ptc_vm::fault::nearest;
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -20,7 +22,7 @@ pub(in crate::config) const KEYS: [(&str, &str); 7] = [
     ("issuer", "The authorization server to use, of those that the server names. Needed for a client with a secret or a key."),
     ("client", "The client that is registered there: id, and secret or key (names of credentials), key_id."),
     ("redirect_port", "The port of the redirect address http://localhost:PORT/callback that the client is registered with."),
-    ("identity", "Whose login it is: shared, the operator's for all callers."),
+    ("identity", "Whose login it is: shared, the operator's for all callers; user, each caller's own."),
     ("idp", "For id_jag: the identity provider: issuer, client, id_token_file."),
 ];
 
@@ -74,12 +76,15 @@ impl EntryReader<'_> {
                 })?
             }
         };
-        let is_shared = match self.text_of(fields, "oauth", "identity")? {
-            None => false,
-            Some("shared") => true,
-            Some(other) => {
-                let what = format!("oauth identity \"{other}\" is not known; there is shared");
-                return Err(self.about(&["auth"], &what));
+        let identity = match self.text_of(fields, "oauth", "identity")? {
+            None => LoginIdentity::Unsaid,
+            Some(name) => {
+                let known = LoginIdentity::NAMES.iter().find(|(_, known)| *known == name);
+                let names = LoginIdentity::NAMES.map(|(_, name)| name).join(", ");
+                known.map(|(identity, _)| *identity).ok_or_else(|| {
+                    let what = format!("oauth identity \"{name}\" is not known; there are {names}");
+                    self.about(&["auth"], &what)
+                })?
             }
         };
         let client = fields.get("client").map(|client| self.client(client, "oauth client")).transpose()?;
@@ -91,6 +96,9 @@ impl EntryReader<'_> {
         let authenticates =
             client.as_ref().is_some_and(|client| client.secret.is_some() || client.key.is_some());
         match grant {
+            Grant::ClientCredentials | Grant::IdJag if identity == LoginIdentity::User => {
+                wants(false, "identity shared or none: it asks no caller")?;
+            }
             Grant::ClientCredentials => wants(authenticates, "client with a secret or a key")?,
             Grant::IdJag => {
                 wants(authenticates, "client with a secret or a key")?;
@@ -101,7 +109,7 @@ impl EntryReader<'_> {
         Ok(OAuthSettings {
             is_explicit: true,
             grant,
-            is_shared,
+            identity,
             scopes: fields.get("scopes").map(|scopes| self.scopes(&["auth"], scopes)).transpose()?,
             issuer: self.text_of(fields, "oauth", "issuer")?.map(str::to_owned),
             client,

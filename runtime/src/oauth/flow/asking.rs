@@ -3,6 +3,7 @@
 use super::code::AddressReader;
 use crate::oauth::OAuthFault;
 use crate::oauth::login::ServerLogin;
+use crate::oauth::scopes::Scopes;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -11,16 +12,22 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 impl ServerLogin {
     /// Shows a person an address at which to log in, and waits for the login. `show` says whether the person agrees. Of calls
-    /// that miss the same login one asks, and the others wait.
+    /// that miss the same login one asks, and the others wait. `scopes` are those that the login has to have, if it is there
+    /// and has too few.
     ///
     /// # Errors
     /// The person declines or does not come back; or the login fails.
     pub async fn ask<F: Future<Output = bool>>(
         &self,
+        scopes: Option<&Scopes>,
         show: impl FnOnce(String) -> F,
     ) -> Result<(), OAuthFault> {
         let _turn = self.inner().asking.lock().await;
-        if self.has_changed().await {
+        let is_done = match scopes {
+            None => self.has_changed().await,
+            Some(scopes) => self.has_asked_for(scopes).await,
+        };
+        if is_done {
             return Ok(());
         }
         let listener = self.listen().await.map_err(|error| OAuthFault::unavailable(error.to_string()))?;

@@ -41,6 +41,7 @@ impl Inner {
         let obtained_at = now();
         Ok(StoredLogin {
             server: self.server.to_string(),
+            owner: self.options.owner.as_deref().map(str::to_owned),
             resource: discovered.resource.clone(),
             issuer: discovered.server.issuer.clone(),
             token_endpoint: discovered.server.token_endpoint.clone().unwrap_or_default(),

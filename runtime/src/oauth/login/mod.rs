@@ -18,7 +18,7 @@ use crate::oauth::server::client::ClientOrigin;
 use crate::oauth::server::discovery;
 use crate::oauth::server::http::NamedHttp;
 use crate::oauth::server::token::{TokenEndpoint, TokenFault};
-use crate::oauth::settings::{Grant, LoginOptions, OAuthSettings};
+use crate::oauth::settings::{Grant, LoginIdentity, LoginOptions, OAuthSettings};
 use crate::oauth::store::stored::{LoginFacts, StoredLogin, now};
 use crate::oauth::store::{LoginKey, LoginMark};
 use crate::secrets::{Credential, SecretRegistry};
@@ -121,18 +121,17 @@ impl AccessToken {
 }
 
 impl ServerLogin {
-    /// The login at `server`, which `http` reaches, made with the options `reach`. `owner` is whose login it is, where that is not the operator.
+    /// The login at `server`, which `http` reaches, made with the options `reach`.
     pub fn new(
         server: Url,
         settings: OAuthSettings,
         http: HttpClient,
         options: LoginOptions,
         reach: &ClientOptions,
-        owner: Option<&str>,
         secrets: SecretRegistry,
     ) -> ServerLogin {
         let client = settings.client.as_ref().map(|client| client.id.as_str());
-        let key = LoginKey::new(&server, client, settings.issuer.as_deref(), reach, owner);
+        let key = LoginKey::new(&server, client, settings.issuer.as_deref(), reach, options.owner.as_deref());
         ServerLogin(Arc::new(Inner {
             server,
             settings,
@@ -204,16 +203,33 @@ impl ServerLogin {
 
     /// Handles a 403: the login that the request misses, if the server names scopes. They are remembered for the next
     /// login. A server that still asks for scopes to which a person has agreed is not asked again.
-    pub async fn forbidden(&self, response: &Response) -> Option<OAuthFault> {
+    pub async fn forbidden(&self, response: &Response) -> Option<(OAuthFault, Scopes)> {
         let scopes = missing_scopes(response)?;
         let remembered = self.0.remember_missing(&scopes).await;
-        Some(match remembered {
+        let fault = match remembered {
             Ok(true) => OAuthFault::LoginRequired(format!("it needs the scopes {scopes}")),
             Ok(false) => OAuthFault::ScopeDenied(format!(
                 "the server asks for the scopes {scopes}, which the login has asked for already"
             )),
             Err(fault) => fault,
-        })
+        };
+        Some((fault, scopes))
+    }
+
+    /// True where a caller of this process may log in: it is the caller's login, or all callers are one owner.
+    pub fn may_be_made_by_callers(&self) -> bool {
+        self.0.options.callers_log_in || self.owner().is_some()
+    }
+
+    /// The caller whose login it is; `None`: the operator.
+    pub fn owner(&self) -> Option<&str> {
+        self.0.options.owner.as_deref()
+    }
+
+    /// True if a person has agreed to these scopes.
+    pub(super) async fn has_asked_for(&self, scopes: &Scopes) -> bool {
+        let stored = self.0.stored().await.ok().flatten();
+        stored.is_some_and(|stored| stored.requested.covers(scopes))
     }
 
     /// True when there is another login than the one that was refused: a person has logged in meanwhile.
@@ -337,17 +353,26 @@ impl Inner {
 
     /// True where a person's login would act for callers with different tokens, and the configuration does not allow it.
     fn is_withheld(&self) -> bool {
-        self.options.serves_many && !self.settings.is_shared && !self.settings.grant.is_unattended()
+        let is_decided = match self.settings.identity {
+            LoginIdentity::Unsaid => false,
+            LoginIdentity::Shared => true,
+            LoginIdentity::User => self.options.owner.is_some(),
+        };
+        self.options.serves_many && !is_decided && !self.settings.grant.is_unattended()
     }
 
     fn must_not_be_withheld(&self) -> Result<(), OAuthFault> {
-        match self.is_withheld() {
-            false => Ok(()),
-            true => Err(OAuthFault::unusable(
+        let why = match self.settings.identity {
+            _ if !self.is_withheld() => return Ok(()),
+            LoginIdentity::User => {
+                "each token of this ptc serve has a login of its own, and this caller has no token"
+            }
+            LoginIdentity::Unsaid | LoginIdentity::Shared => {
                 "one login would act for all tokens of this ptc serve; if it should, write \"identity\": \"shared\" in the \
-                 oauth scheme of its entry (auth)",
-            )),
-        }
+                 oauth scheme of its entry (auth), or \"user\" for a login of each"
+            }
+        };
+        Err(OAuthFault::unusable(why))
     }
 
     /// The login that is stored now.

@@ -17,6 +17,8 @@ pub(in crate::oauth) struct StoredLogin {
     pub(in crate::oauth) id: String,
     /// The address of the server.
     pub(in crate::oauth) server: String,
+    /// The caller whose login it is; `None`: the operator.
+    pub(in crate::oauth) owner: Option<String>,
     /// The value of `resource` in requests.
     pub(in crate::oauth) resource: String,
     /// The issuer of the tokens, for whom alone the client is good.
@@ -60,6 +62,8 @@ pub(in crate::oauth) fn now() -> u64 {
 pub struct LoginFacts {
     /// The address of the server.
     pub server: String,
+    /// The caller whose login it is; `None`: the operator.
+    pub owner: Option<String>,
     /// Who issued the tokens.
     pub issuer: String,
     /// The scopes of the login, as far as the server says.
@@ -82,6 +86,7 @@ impl StoredLogin {
         };
         LoginFacts {
             server: self.server.clone(),
+            owner: self.owner.clone(),
             issuer: self.issuer.clone(),
             scopes: self.granted.as_ref().unwrap_or(&self.requested).to_string(),
             missing: self.missing.to_string(),
@@ -121,7 +126,7 @@ impl StoredLogin {
         let is_configured = client.origin == ClientOrigin::Configured;
         json!({
             "version": 1, "id": self.id,
-            "server": self.server, "resource": self.resource, "issuer": self.issuer,
+            "server": self.server, "owner": self.owner, "resource": self.resource, "issuer": self.issuer,
             "token_endpoint": self.token_endpoint, "revocation_endpoint": self.revocation_endpoint,
             "named_by": self.named_by,
             "client": {
@@ -151,6 +156,7 @@ impl StoredLogin {
             // Absent in files of earlier versions.
             id: text(&json["id"]).unwrap_or_default(),
             server: text(&json["server"])?,
+            owner: text(&json["owner"]),
             resource: text(&json["resource"])?,
             issuer: text(&json["issuer"])?,
             token_endpoint: text(&json["token_endpoint"])?,
@@ -184,6 +190,7 @@ pub(in crate::oauth) mod tests {
         StoredLogin {
             id: "login-1".into(),
             server: "https://h/mcp".into(),
+            owner: None,
             resource: "https://h/mcp".into(),
             issuer: "https://as".into(),
             token_endpoint: "https://as/token".into(),

@@ -29,7 +29,7 @@ impl CallTracker {
             Err(UpstreamFault::Timeout(_)) => {}
             Err(UpstreamFault::LoginRequired(need)) => {
                 lost.0 = None;
-                if need.is_whole() {
+                if need.scopes().is_none() {
                     *self.need.locked() = Some(need.clone());
                     self.needed.notify_one();
                 }

@@ -26,6 +26,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc, onesho
 use tokio::time::{Instant, timeout_at};
 
 /// How to run one server.
+#[derive(Clone)]
 pub struct SupervisorOptions {
     /// Configured name.
     pub name: Arc<str>,

@@ -169,9 +169,8 @@ impl Owner {
                     return Err(done);
                 }
                 End::LoginRequired(need) => {
-                    reached.connection.close(&need.to_string());
+                    // Calls under way hold the connection: each hears from the server itself what it misses.
                     self.wait_for_login(need);
-                    reached.connection.discard().await;
                     return Ok(());
                 }
                 End::Gone { why, how } => {

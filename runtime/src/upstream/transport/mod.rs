@@ -55,6 +55,11 @@ pub trait Transport: Any + Send + Sync {
         Ok(None)
     }
 
+    /// True where each caller of a shared process has a login of its own.
+    fn has_login_of_callers(&self) -> bool {
+        false
+    }
+
     /// Where the server is, as a person would write it: a command line, an address. Secrets in it are scrubbed later.
     fn describe(&self) -> String;
 

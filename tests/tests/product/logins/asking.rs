@@ -1,8 +1,9 @@
 //! `ptc serve` asks its client for a login, while the program waits in its call.
 
 use super::User;
-use ptc_tests::oauth::{Habits, OAuthServer, visit};
+use ptc_tests::oauth::{Habits, OAuthServer, Reply, visit};
 use ptc_tests::serve::{Server, text_of};
+use ptc_tests::web::{SessionClient, WebServer, program, stateless_headers, stateless_params};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -50,16 +51,130 @@ fn the_program_waits_while_its_person_logs_in() {
     let result = next(&mut serve);
     assert_eq!((&result["id"], text_of(&result["result"]).as_str()), (&json!(id), "3"), "{result}");
     assert_eq!(user.stored().len(), 1);
-    // A login that ends later is asked for with the next call after the one that has noticed it.
+    // A login that ends later is asked for by the call that finds out, and that call goes on.
     server.end_access();
     server.end_refresh();
-    assert_eq!(serve.text(CALL), "[false :login_required]");
+    let id = serve.begin_program(CALL);
+    log_in(&mut serve);
+    let result = next(&mut serve);
+    assert_eq!((&result["id"], text_of(&result["result"]).as_str()), (&json!(id), "[true nil]"), "{result}");
+    server.end_access();
+    server.end_refresh();
     serve.begin_program(CALL);
     let question = next(&mut serve);
     answer(&mut serve, &question, "decline");
     let result = next(&mut serve);
     assert_eq!(text_of(&result["result"]), "[false :login_required]");
     assert_eq!(serve.end(), Some(0));
+}
+
+/// Answers the question for a login, and logs in; gives the question.
+fn log_in(serve: &mut Server) -> Value {
+    let question = next(serve);
+    answer(serve, &question, "accept");
+    let (_, login) = visit(question["params"]["url"].as_str().unwrap());
+    let (_, back) = visit(&login.unwrap());
+    assert_eq!(visit(&back.unwrap()).0, 200);
+    question
+}
+
+#[test]
+fn a_call_that_needs_more_scopes_waits_for_them() {
+    let server = OAuthServer::start(Habits::default());
+    let user = User::of(&server);
+    assert_eq!(user.login(&[]).code, Some(0));
+    let mut serve = serve(&user, json!({ "elicitation": { "url": {} } }));
+    assert_eq!(serve.text(CALL), "[true nil]");
+    let id = serve.begin_program(&CALL.replace("echo", "admin"));
+    let question = log_in(&mut serve);
+    assert!(question["params"]["message"].as_str().unwrap().contains("with the scopes admin"), "{question}");
+    let result = next(&mut serve);
+    assert_eq!((&result["id"], text_of(&result["result"]).as_str()), (&json!(id), "[true nil]"), "{result}");
+    // The union of what was asked for before and what was missed.
+    assert_eq!(user.stored()[0].1["requested"], "read admin");
+    assert_eq!(serve.end(), Some(0));
+}
+
+#[test]
+fn a_server_that_wants_other_scopes_each_time_is_not_followed_for_ever() {
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    let server = OAuthServer::answering(Habits::default(), move |server, asked| {
+        let is_admin = asked.json()["params"]["name"] == "admin" && asked.header("authorization").is_some();
+        is_admin.then(|| {
+            let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let challenge = server.challenge();
+            let challenge = format!("{challenge}, error=\"insufficient_scope\", scope=\"admin{number}\"");
+            Reply::status(403).header("www-authenticate", &challenge)
+        })
+    });
+    let user = User::of(&server);
+    assert_eq!(user.login(&[]).code, Some(0));
+    let mut serve = serve(&user, json!({ "elicitation": { "url": {} } }));
+    serve.begin_program(&CALL.replace("echo", "admin"));
+    log_in(&mut serve);
+    log_in(&mut serve);
+    assert_eq!(text_of(&next(&mut serve)["result"]), "[false :login_required]");
+    assert_eq!(serve.end(), Some(0));
+}
+
+const TOKEN: &str = "the-only-token-of-this-server";
+
+/// A server over HTTP with one token.
+fn over_http(user: &User) -> WebServer {
+    let flags = ["serve", "--http", "127.0.0.1:0", "--startup", "lenient", "--timeout", "20s"];
+    let mut command = user.command(&flags);
+    command.env("PTC_HTTP_AUTH_TOKEN", TOKEN);
+    WebServer::from_command(command)
+}
+
+/// Follows the address of a login to its end.
+fn follow(address: &str) {
+    let (_, login) = visit(address);
+    let (_, back) = visit(&login.unwrap());
+    assert_eq!(visit(&back.unwrap()).0, 200);
+}
+
+#[test]
+fn a_client_over_http_logs_in_while_its_program_waits() {
+    let server = OAuthServer::start(Habits::default());
+    let user = User::of(&server);
+    let web = over_http(&user);
+    let bearer = format!("Bearer {TOKEN}");
+    let headers = [("authorization", bearer.as_str())];
+    let offered = json!({ "elicitation": { "url": {} } });
+    let mut client = SessionClient::offering(&web, "2025-11-25", &offered, &headers);
+    let mut browser = client.begin_program(&web, CALL);
+    let head = browser.head().unwrap();
+    let question = browser.event(&head).unwrap();
+    assert_eq!(question["params"]["mode"], "url", "{question}");
+    assert_eq!(client.respond(&web, &question, &json!({ "result": { "action": "accept" } })), 202);
+    follow(question["params"]["url"].as_str().unwrap());
+    let result = browser.event(&head).unwrap();
+    assert_eq!(text_of(&result["result"]), "[true nil]", "{result}");
+}
+
+#[test]
+fn a_client_without_sessions_is_asked_by_input_required() {
+    let server = OAuthServer::start(Habits::default());
+    let user = User::of(&server);
+    let web = over_http(&user);
+    let bearer = format!("Bearer {TOKEN}");
+    let headers = [&stateless_headers("tools/call", "lisp_eval")[..], &[("authorization", &bearer)]].concat();
+    let ask = |id: u64, more: Value| {
+        let mut params = program(CALL);
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let params = stateless_params(params, json!({ "elicitation": { "url": {} } }));
+        let body = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+        web.ask("POST", &headers, &body.to_string()).json()["result"].clone()
+    };
+    let asked = ask(1, json!({}));
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let (key, question) = asked["inputRequests"].as_object().unwrap().iter().next().unwrap();
+    assert_eq!(question["params"]["mode"], "url", "{asked}");
+    follow(question["params"]["url"].as_str().unwrap());
+    let answers = json!({ (key): { "action": "accept" } });
+    let result = ask(2, json!({ "inputResponses": answers, "requestState": asked["requestState"] }));
+    assert_eq!(text_of(&result), "[true nil]", "{result}");
 }
 
 #[test]

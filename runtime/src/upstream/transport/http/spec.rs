@@ -6,7 +6,7 @@ use super::sse::SseChannel;
 use super::streamable::Streamable;
 use super::wire::HttpWire;
 use crate::net::{self, ClientOptions, Headers, HttpClient, Url};
-use crate::oauth::{LoginOptions, OAuthSettings, ServerLogin};
+use crate::oauth::{LoginIdentity, LoginOptions, OAuthSettings, ServerLogin};
 use crate::secrets::SecretRegistry;
 use crate::tasks::{self, TaskOwner};
 use crate::upstream::UpstreamFault;
@@ -60,15 +60,7 @@ impl HttpSpec {
         secrets: &SecretRegistry,
     ) -> Option<ServerLogin> {
         let settings = self.login.clone()?;
-        Some(ServerLogin::new(
-            self.url.clone(),
-            settings,
-            client,
-            options,
-            &self.client,
-            None,
-            secrets.clone(),
-        ))
+        Some(ServerLogin::new(self.url.clone(), settings, client, options, &self.client, secrets.clone()))
     }
 }
 
@@ -96,6 +88,10 @@ impl Transport for HttpSpec {
         secrets: &SecretRegistry,
     ) -> Result<Option<ServerLogin>, String> {
         Ok(self.login_with(self.http_client().await?, options, secrets))
+    }
+
+    fn has_login_of_callers(&self) -> bool {
+        self.login.as_ref().is_some_and(|login| login.identity == LoginIdentity::User)
     }
 
     fn describe(&self) -> String {

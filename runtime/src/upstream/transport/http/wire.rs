@@ -86,16 +86,15 @@ impl HttpWire {
 
     /// Reads a response of [`HttpWire::send`] whose status is no success.
     pub(super) async fn refusal(&self, response: Response) -> HttpRefusal {
-        let fault = match (&self.login, response.status) {
-            (Some(login), StatusCode::UNAUTHORIZED) => login.verdict(),
-            (Some(login), StatusCode::FORBIDDEN) => login.forbidden(&response).await,
-            (Some(_), _) | (None, _) => None,
+        let (fault, scopes) = match (&self.login, response.status) {
+            (Some(login), StatusCode::UNAUTHORIZED) => (login.verdict(), None),
+            (Some(login), StatusCode::FORBIDDEN) => login.forbidden(&response).await.unzip(),
+            (Some(_), _) | (None, _) => (None, None),
         };
-        let is_whole = response.status == StatusCode::UNAUTHORIZED;
         let trouble = self.login.as_ref().zip(fault).map(|(login, fault)| match fault {
             OAuthFault::LoginRequired(why) => {
                 let (server, client) = (self.events.server().into(), self.events.client());
-                LoginTrouble::Needed(LoginNeed::new(server, why, is_whole, client, login.clone()))
+                LoginTrouble::Needed(LoginNeed::new(server, why, scopes, client, login.clone()))
             }
             OAuthFault::ScopeDenied(why) => LoginTrouble::ScopeDenied(why),
             OAuthFault::Unavailable(why) | OAuthFault::Unusable(why) => LoginTrouble::Other(why),

@@ -1,7 +1,9 @@
 //! Measures `ptc serve --http` under load: requests a second, waiting time of a quiet client during a flood,
 //! and memory of idle connections and sessions.
 //!
-//! The rate is compared with a bare axum echo of the same bodies.
+//! The rate is compared with a bare axum echo of the same bodies. [`tokens`]: what a signed token costs.
+
+pub mod tokens;
 
 use super::clock;
 use crate::measure::programs::Program;
