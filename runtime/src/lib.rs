@@ -6,6 +6,7 @@
 //!
 //! - [`Runtime`] (`runtime`), [`RuntimeBuilder`] (`builder`), `startup`: start servers and workers, queue
 //!   runs, shut down.
+//! - [`Replayed`] (`replay`): recorded programs run again.
 //! - `agent` (feature `agent`): a model writes programs until one of them returns the answer.
 //! - [`history`]: records of earlier programs, and the namespace `log/` over them.
 //! - [`Scope`] (`scope`): a runtime with additional tools and namespaces.
@@ -26,6 +27,8 @@
 //! - [`jwt`]: tokens that issuers have signed, and their verification.
 //! - [`oauth`]: logins at servers, and their tokens.
 //! - [`net`]: the HTTP client.
+//! - [`journal`]: what a run was given, its calls and their answers; replays.
+//! - [`store`]: where state that outlives a process is stored.
 //! - [`secrets`]: what must not leave the process.
 //! - `process`: facts and settings of the operating system process.
 //! - `sync`: locks that outlive a panic.
@@ -52,6 +55,7 @@ pub mod guest;
 mod handle;
 pub mod history;
 mod host;
+pub mod journal;
 pub mod jwt;
 pub mod memory;
 pub mod net;
@@ -62,6 +66,7 @@ pub mod prelude_store;
 pub mod probe;
 #[doc(hidden)]
 pub mod process;
+mod replay;
 pub mod run;
 mod runtime;
 mod scope;
@@ -70,6 +75,7 @@ pub mod session;
 pub mod spill;
 mod startup;
 pub mod state;
+pub mod store;
 #[doc(hidden)]
 pub mod sync;
 pub mod tasks;
@@ -83,6 +89,7 @@ pub use guest::lisp::prelude::{Prelude, PreludeError, PreludeSource};
 pub use guest::lisp::{card, discovery};
 pub use handle::{Run, RunEvent, RunStream};
 pub use host::{HostTool, NoArguments};
+pub use replay::{ReplayOptions, Replayed};
 pub use run::ValueError;
 pub use run::client::asker;
 pub use run::limits::Limits;

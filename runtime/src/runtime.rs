@@ -151,7 +151,11 @@ impl Runtime {
             config.state_folder.as_deref(),
             secrets.clone(),
         );
-        let broker = broker.remembering(shapes).under(policy, config.client.clone());
+        let broker = broker
+            .remembering(shapes)
+            .under(policy, config.client.clone())
+            .recording(config.record.clone())
+            .storing(config.state.clone());
         let broker = Arc::new(broker);
         let resources =
             Arc::new(SharedResources { io, commitments: Commitments::new(config.load.total_bytes) });
@@ -494,6 +498,10 @@ impl Runtime {
     /// Ends the programs, the workers and the servers with their processes. Programs that are submitted later
     /// are not run.
     pub async fn shutdown(&self) {
+        if let Some(durable) = self.broker.durable() {
+            // Programs that end because this process does are not over.
+            durable.close();
+        }
         self.inner.stop_threads();
         startup::stop_all(self.inner.broker.upstreams().values()).await;
         let threads = take(&mut *self.inner.threads.locked());

@@ -15,6 +15,7 @@ use ptc_python::functions::FunctionTable;
 use ptc_runtime::broker::ResultCaching;
 use ptc_runtime::config::{self, Config, ConfigError, ScriptSettings, ServerEntry, Startup};
 use ptc_runtime::files;
+use ptc_runtime::journal::{DurableRuns, Recorder};
 use ptc_runtime::limits::Unit;
 use ptc_runtime::secrets::{Credential, names};
 use ptc_runtime::state::LearnedShapes;
@@ -83,6 +84,12 @@ pub struct UpstreamFlags {
     /// Files that callers may name.
     #[command(flatten)]
     pub files: FileFlags,
+    /// Records runs, for commands that have `--record`.
+    #[arg(skip)]
+    pub recorder: Option<Recorder>,
+    /// Stores runs, for commands that have `--state`.
+    #[arg(skip)]
+    pub state: Option<DurableRuns>,
 }
 
 /// `--catalog-snapshot-mode`.
@@ -443,6 +450,8 @@ fn configuration(
         state_folder: files::state_folder(),
         logins: flags.logins.options()?,
         learned_shapes: flags.learned_shapes()?,
+        record: flags.recorder.clone(),
+        state: flags.state.clone(),
         adopts_orphans: true,
         ..RuntimeConfig::default()
     };

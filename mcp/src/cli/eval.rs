@@ -4,6 +4,7 @@ use super::OutputFormat;
 use super::boot::Need;
 use super::flags::program::ProgramFlags;
 use super::flags::source::{Source, context};
+use super::replay::record::RecordFlags;
 use crate::answer::outcome::WholeOutcomeJson;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
@@ -37,11 +38,14 @@ pub struct EvalArgs {
     #[arg(long, value_name = "MILLIS", allow_negative_numbers = true)]
     now: Option<i64>,
     #[command(flatten)]
+    record: RecordFlags,
+    #[command(flatten)]
     programs: ProgramFlags,
 }
 
 /// Runs the command.
-pub async fn run(args: EvalArgs) -> Result<Exit, Abort> {
+pub async fn run(mut args: EvalArgs) -> Result<Exit, Abort> {
+    args.programs.record(args.record.recorder()?);
     let source = Source::read(&args.program)?;
     let (booted, limits) = args.programs.boot(Need::Program(&source.text), 1).await?;
     let context = args.context.as_deref().map(|text| context(text, limits.max_context_bytes)).transpose()?;
@@ -65,7 +69,8 @@ pub async fn run(args: EvalArgs) -> Result<Exit, Abort> {
     Ok(exit)
 }
 
-fn print_text(source_name: &str, outcome: &Outcome) -> Result<(), Abort> {
+/// Prints an outcome for people.
+pub(super) fn print_text(source_name: &str, outcome: &Outcome) -> Result<(), Abort> {
     for note in &outcome.notes {
         console::complain(&format!("note: {note}"));
     }

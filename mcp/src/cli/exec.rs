@@ -3,6 +3,7 @@
 use super::boot::{Need, UpstreamFlags, boot};
 use super::flags::limits::LimitFlags;
 use super::flags::python::PythonFlags;
+use super::replay::record::RecordFlags;
 use crate::console::exit::{Abort, Exit};
 use crate::redact::{self, Form};
 use ptc_python::engine::Script;
@@ -23,6 +24,8 @@ pub struct ExecArgs {
     #[arg(value_name = "FILE")]
     file: String,
     #[command(flatten)]
+    record: RecordFlags,
+    #[command(flatten)]
     python: PythonFlags,
     #[command(flatten)]
     upstreams: UpstreamFlags,
@@ -34,7 +37,8 @@ pub struct ExecArgs {
 const LOOKING: [&str; 8] = ["\"mcp__", "'mcp__", "tools", "help", "globals", "eval", "exec", "dir("];
 
 /// Runs the command.
-pub async fn run(args: ExecArgs) -> Result<Exit, Abort> {
+pub async fn run(mut args: ExecArgs) -> Result<Exit, Abort> {
+    args.upstreams.recorder = args.record.recorder()?;
     let code = match args.file.as_str() {
         "-" => {
             let mut code = String::new();

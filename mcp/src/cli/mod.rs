@@ -4,7 +4,7 @@
 //!
 //! - One file or folder a command: [`serve`], [`eval`], [`mod@exec`], [`task`], [`call`], [`batch`],
 //!   [`check`], [`disasm`], [`tools`], [`doctor`], [`policy`], [`approvals`], [`pin`], [`prelude`], [`demo`](mod@demo) for `ptc demo`;
-//!   [`trace`] draws a recorded call; [`login`] at servers; [`repl`]; [`config`] with `add`, `remove` and `install`;
+//!   [`trace`] draws a recorded call; [`replay`]: recorded runs, and tests of them; [`runs`]: interrupted ones; [`login`] at servers; [`repl`]; [`config`] with `add`, `remove` and `install`;
 //!   [`manual`] for
 //!   completions and man pages; `help`, the shape of `--help`.
 //! - [`background`]: servers that are kept running between commands.
@@ -37,6 +37,8 @@ pub mod policy;
 pub mod prelude;
 mod reload;
 pub mod repl;
+pub mod replay;
+pub mod runs;
 pub mod serve;
 mod stop;
 pub mod task;
@@ -120,6 +122,12 @@ enum Commands {
     Status(background::StatusArgs),
     /// Call one tool, without a program
     Call(call::CallArgs),
+    /// Run a recorded program again, with the recorded answers
+    Replay(replay::ReplayArgs),
+    /// Replay recorded runs and show what differs
+    Test(replay::test::TestArgs),
+    /// Show stored runs that were interrupted, and go on with them
+    Runs(runs::RunsArgs),
     /// Draw what a call did, from a trace of ptc serve --trace-dir
     Trace(trace::TraceArgs),
     /// Log in at a server that asks for it (OAuth)
@@ -237,6 +245,9 @@ fn run(cli: Cli) -> Result<Exit, Abort> {
         Commands::Login(args) => on_runtime(login::run(args)),
         Commands::Logout(args) => on_runtime(login::logout(args)),
         Commands::Auth(args) => on_runtime(login::auth(args)),
+        Commands::Replay(args) => on_runtime(replay::run(args)),
+        Commands::Test(args) => on_runtime(replay::test::run(args)),
+        Commands::Runs(args) => on_runtime(runs::run(args)),
         Commands::Trace(args) => trace::run(&args),
         Commands::Add(args) => on_runtime(config::add::add(args)),
         Commands::Remove(args) => config::add::remove(&args),

@@ -6,6 +6,7 @@ use super::flags::agentic::{TaskFlags, TaskServers};
 use super::flags::limits::LimitFlags;
 use super::flags::prelude::{NO_INVENTORY, PreludeFlags};
 use super::flags::source::context;
+use super::replay::record::RecordFlags;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::progress::ToolLine;
@@ -41,6 +42,8 @@ pub struct TaskArgs {
     #[arg(long)]
     show_prompt_inventory: bool,
     #[command(flatten)]
+    record: RecordFlags,
+    #[command(flatten)]
     preludes: PreludeFlags,
     #[command(flatten)]
     tasks: TaskFlags,
@@ -51,7 +54,8 @@ pub struct TaskArgs {
 }
 
 /// Runs the command.
-pub async fn run(args: TaskArgs) -> Result<Exit, Abort> {
+pub async fn run(mut args: TaskArgs) -> Result<Exit, Abort> {
+    args.upstreams.recorder = args.record.recorder()?;
     let most = args.limits.limits(true)?.max_context_bytes;
     let mut arguments = json!({ "task": args.task });
     let parsed = |name: &str, text: &str| {

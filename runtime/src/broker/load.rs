@@ -3,12 +3,12 @@
 use super::cache::Repeat;
 use super::direct::DirectCall;
 use super::reserve::{CallPlan, Callee, Permit, refuse};
-use super::send::{Route, UpstreamCall};
+use super::send::{CallMark, Route, UpstreamCall};
 use super::{CallError, PreparedCall, WorldFault};
-use crate::policy::{Approval, ApprovalAnswer, AskedOf, Clearance, Permitted, Subject};
-use crate::run::account::CallTag;
+use crate::policy::{Approval, ApprovalAnswer, AskedOf, Clearance, Permitted, Subject, ToolEffect};
+use crate::run::account::{CallTag, RunAccount};
 use crate::run::ledger::OpenCall;
-use crate::run::outcome::{CallFault, PolicyRuling, Verdict};
+use crate::run::outcome::{CallFault, Effect, PolicyRuling, Verdict};
 use crate::run::outgoing::Arguments;
 use crate::spill::SpillStore;
 use crate::tasks::{self, StopFlag, TaskOwner};
@@ -34,9 +34,16 @@ struct Loaded {
     /// What is left of its time.
     left: Duration,
     call: OpenCall,
+    /// Its number in the journal of its run.
+    seq: Option<u64>,
 }
 
 impl Permit {
+    /// The same permit, with the number of the call in the journal of its run.
+    pub(crate) fn numbered(self, seq: Option<u64>) -> Permit {
+        Permit { seq, ..self }
+    }
+
     /// Puts the arguments, JSON object text, on their way, and takes the call from the budget if it is not paid for.
     /// Large arguments take their time to encode, in which others have their turns as well; it is the call's.
     ///
@@ -68,7 +75,7 @@ impl Permit {
         arguments: String,
         store: Option<SpillStore>,
     ) -> Result<PreparedCall, WorldFault> {
-        let Permit { plan, tool, turn, call, since } = self;
+        let Permit { plan, tool, turn, call, since, seq } = self;
         // Few bytes are encoded in less time than it takes to look at the clock.
         let now = if arguments.len() < QUICK && call.is_none() { since } else { Instant::now() };
         let took = now.saturating_duration_since(since);
@@ -87,27 +94,29 @@ impl Permit {
             call.set_arguments_hash(hash);
         }
         let arguments = turn.charge(arguments);
-        Loaded { plan, tool, arguments, store, now, left, call }.cleared()
+        Loaded { plan, tool, arguments, store, now, left, call, seq }.cleared()
     }
 }
 
 impl Loaded {
     /// Asks the policy.
     fn cleared(self) -> Result<PreparedCall, WorldFault> {
-        let policy = &self.plan.broker.policy;
+        let (policy, mark) = (&self.plan.broker.policy, self.mark());
         if policy.is_slow(self.arguments.as_str()) || self.is_unread() {
-            return Ok(PreparedCall(Route::Held(Box::new(HeldCall { loaded: self, clearance: None }))));
+            let route = Route::Held(Box::new(HeldCall { loaded: self, clearance: None }));
+            return Ok(PreparedCall { route, mark });
         }
         match self.decide(None) {
             Clearance::Granted(permitted, ruling) => {
                 if let Some(ruling) = ruling {
                     self.call.set_ruling(ruling);
                 }
-                Ok(PreparedCall(self.route(permitted)))
+                Ok(PreparedCall { route: self.route(permitted), mark })
             }
             Clearance::Denied(ruling) => Err(self.denied(ruling)),
             held @ (Clearance::Asked(_) | Clearance::Counted(_)) => {
-                Ok(PreparedCall(Route::Held(Box::new(HeldCall { loaded: self, clearance: Some(held) }))))
+                let route = Route::Held(Box::new(HeldCall { loaded: self, clearance: Some(held) }));
+                Ok(PreparedCall { route, mark })
             }
         }
     }
@@ -122,6 +131,7 @@ impl Loaded {
     async fn reviewed(&self) {
         if self.is_unread() {
             let CallPlan { broker, account, .. } = &self.plan;
+            park(account).await;
             let _pause = account.wait_for_start();
             let client = broker.client.form_for(account.client());
             broker.policy.review(account, &broker.catalog.snapshot(), client).await;
@@ -155,6 +165,21 @@ impl Loaded {
         decided.ok_or_else(|| broker.world_fault(CallFault::Denied, "the process ends"))
     }
 
+    /// What the journal of the run has to know.
+    fn mark(&self) -> Option<CallMark> {
+        let seq = self.seq?;
+        let (plan, tool) = (&self.plan, &self.tool);
+        let policy = plan.broker.policy.current();
+        let server = plan.callee.name();
+        let is_read = tool.effect() == Effect::Read
+            || policy
+                .as_ref()
+                .is_some_and(|policy| policy.effect(server, &plan.target, tool) == ToolEffect::Read);
+        let is_idempotent = tool.annotations.idempotent_hint == Some(true);
+        let may_repeat = is_read || (is_idempotent && policy.is_some_and(|policy| policy.trusts(server)));
+        Some(CallMark { seq, is_read, may_repeat })
+    }
+
     fn subject(&self) -> Subject<'_> {
         let plan = &self.plan;
         Subject {
@@ -175,7 +200,7 @@ impl Loaded {
 
     /// The way to its callee.
     fn route(self, permitted: Permitted) -> Route {
-        let Loaded { plan, tool, arguments, store, now, left, call } = self;
+        let Loaded { plan, tool, arguments, store, now, left, call, seq: _ } = self;
         let most = plan.account.limits().max_upstream_response_bytes;
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let max_bytes = plan.callee.limits().max_response_bytes.unwrap_or(most);
@@ -214,6 +239,14 @@ impl Loaded {
     }
 }
 
+/// A run that outlives its process waits for a person in its store.
+async fn park(account: &RunAccount) {
+    if let Some(parked) = account.journal().and_then(|journal| journal.park()) {
+        // What could not be stored is logged; the question is asked all the same.
+        let _ = parked.done().await;
+    }
+}
+
 /// A call that waits until a person has approved it, until limits have counted it, or until large arguments are decided
 /// about. Its time and that of its program stand still while a person is asked.
 pub(super) struct HeldCall {
@@ -236,6 +269,11 @@ impl HeldCall {
         }
     }
 
+    /// Its run, and its place in the ledger.
+    pub(super) fn into_open(self) -> (Arc<RunAccount>, OpenCall) {
+        (self.loaded.plan.account, self.loaded.call)
+    }
+
     /// Asks until a person has decided about the call as it is now, counts it, and clears it for its way.
     pub(super) async fn cleared(self) -> Result<Route, CallError> {
         let HeldCall { loaded, clearance } = self;
@@ -250,6 +288,7 @@ impl HeldCall {
         for _ in 0..ROUNDS {
             clearance = match clearance {
                 Clearance::Asked(asked) => {
+                    park(&loaded.plan.account).await;
                     let answer = loaded.asked(&asked).await;
                     waited = begun.elapsed();
                     match answer {

@@ -16,13 +16,14 @@
 //! - `reserve`: from a name to the permit to encode; `load`: encoded arguments, and the decision of the policy;
 //!   `send`: from there to the answer; `direct`: calls of functions in this
 //!   process; `time`: time limits of calls; `payload`: the parts of a result; `cache`: results for equal calls;
-//!   `login`: asks the client to log in at a server
+//!   `login`: asks the client to log in at a server; `recorded`: answers in the journal of a run
 
 mod cache;
 mod direct;
 mod load;
 mod login;
 mod payload;
+mod recorded;
 mod reserve;
 mod send;
 mod time;
@@ -35,6 +36,7 @@ pub use reserve::{Pending, Permit, Reserved};
 pub use send::{CallResponse, PreparedCall};
 use time::TimeLimit;
 
+use crate::journal::{DurableRuns, Recorder};
 use crate::policy::SharedPolicy;
 use crate::run::account::RunAccount;
 use crate::run::outcome::{ArgumentsHash, CallFault};
@@ -69,6 +71,10 @@ pub struct ToolBroker {
     policy: SharedPolicy,
     /// The client of this process, which may be asked.
     client: ClientFeatures,
+    /// Records runs.
+    recorder: Option<Recorder>,
+    /// Stores runs that outlive this process.
+    durable: Option<DurableRuns>,
 }
 
 /// The configured servers by name.
@@ -142,6 +148,8 @@ impl ToolBroker {
             cache: None,
             policy: SharedPolicy::default(),
             client: ClientFeatures::default(),
+            recorder: None,
+            durable: None,
         }
     }
 
@@ -158,12 +166,32 @@ impl ToolBroker {
     /// A broker with the same secrets and without servers.
     pub(crate) fn without_servers(&self) -> ToolBroker {
         let empty = ToolBroker::new(Upstreams::new(), SharedCatalog::new([]), self.secrets.clone());
-        empty.under(self.policy.clone(), self.client.clone())
+        empty.under(self.policy.clone(), self.client.clone()).recording(self.recorder.clone())
     }
 
     /// A broker that asks this policy before each call, and this client where a person has to approve one.
     pub(crate) fn under(self, policy: SharedPolicy, client: ClientFeatures) -> ToolBroker {
         ToolBroker { policy, client, ..self }
+    }
+
+    /// A broker with runs that this recorder records.
+    pub(crate) fn recording(self, recorder: Option<Recorder>) -> ToolBroker {
+        ToolBroker { recorder, ..self }
+    }
+
+    /// Records runs, if they are recorded.
+    pub fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.as_ref()
+    }
+
+    /// A broker with runs that are stored here, if they have to outlive this process.
+    pub(crate) fn storing(self, durable: Option<DurableRuns>) -> ToolBroker {
+        ToolBroker { durable, ..self }
+    }
+
+    /// Where runs are stored that outlive this process.
+    pub fn durable(&self) -> Option<&DurableRuns> {
+        self.durable.as_ref()
     }
 
     /// What may be called.
@@ -183,6 +211,8 @@ impl ToolBroker {
             cache: self.cache.clone(),
             policy: self.policy.clone(),
             client: self.client.clone(),
+            recorder: self.recorder.clone(),
+            durable: self.durable.clone(),
         }
     }
 

@@ -35,7 +35,7 @@ pub struct CallPayload {
 }
 
 /// The bytes behind the content.
-enum PayloadSource {
+pub(super) enum PayloadSource {
     Nothing,
     /// The answer, when a part of it is needed.
     Raw(RawAnswer),
@@ -74,7 +74,7 @@ pub(crate) enum PayloadContent {
         structured: Option<Range<usize>>,
     },
     /// Not a tool result that can be used.
-    Malformed(&'static str),
+    Malformed(Cow<'static, str>),
 }
 
 /// Large results that are taken apart at once.
@@ -164,6 +164,11 @@ impl CallPayload {
             false => PayloadContent::Success { value: Chosen::Nothing, blocks: None },
         };
         CallPayload { content, bytes: spilled.bytes(), kept: PayloadSource::Spilled(spilled), _held: None }
+    }
+
+    /// A payload with this content, whose ranges are in these bytes.
+    pub(super) fn from_parts(content: PayloadContent, bytes: u64, kept: PayloadSource) -> CallPayload {
+        CallPayload { content, bytes, kept, _held: None }
     }
 
     /// The result, when it was too large to be carried: there is no other value then.
@@ -477,9 +482,9 @@ impl<'de> Visitor<'de> for &mut Blocks {
     }
 }
 
-fn malformed(why: &'static str) -> CallPayload {
+pub(super) fn malformed(why: impl Into<Cow<'static, str>>) -> CallPayload {
     CallPayload {
-        content: PayloadContent::Malformed(why),
+        content: PayloadContent::Malformed(why.into()),
         bytes: 0,
         kept: PayloadSource::Nothing,
         _held: None,

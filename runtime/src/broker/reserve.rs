@@ -71,6 +71,8 @@ pub struct Permit {
     pub(super) call: Option<OpenCall>,
     /// When its encoding began.
     pub(super) since: Instant,
+    /// The number of the call in the journal of its run.
+    pub(super) seq: Option<u64>,
 }
 
 impl ToolBroker {
@@ -226,7 +228,7 @@ impl CallPlan {
         match self.account.outgoing().try_permit(self.callee.name()) {
             Some(turn) => {
                 let since = self.made;
-                Ok(Reserved::Permit(Permit { plan: self, tool, turn, call: None, since }))
+                Ok(Reserved::Permit(Permit { plan: self, tool, turn, call: None, since, seq: None }))
             }
             None => {
                 let call = self.pay(tool.effect(), self.made)?;
@@ -317,7 +319,7 @@ impl Pending {
         match found {
             Ok(Some(tool)) => {
                 call.set_effect(tool.effect());
-                Ok(Permit { plan, tool, turn, call: Some(call), since: Instant::now() })
+                Ok(Permit { plan, tool, turn, call: Some(call), since: Instant::now(), seq: None })
             }
             // It was there a moment ago, and has gone again.
             Ok(None) => {

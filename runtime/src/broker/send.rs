@@ -4,8 +4,9 @@ use super::cache::{CameBack, Repeat};
 use super::direct::DirectCall;
 use super::load::HeldCall;
 use super::login::LoginRetry;
+use super::reserve::refuse;
 use super::time::TimeLimit;
-use super::{CallError, CallPayload, ToolBroker};
+use super::{CallError, CallPayload, ToolBroker, WorldFault};
 use crate::run::account::{CallTag, RunAccount};
 use crate::run::ledger::OpenCall;
 use crate::run::outcome::{CallFault, CallStatus};
@@ -15,7 +16,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A call that is ready to be sent.
-pub struct PreparedCall(pub(super) Route);
+pub struct PreparedCall {
+    pub(super) route: Route,
+    /// What the journal of its run knows it by.
+    pub(super) mark: Option<CallMark>,
+}
+
+/// A call in the journal of its run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CallMark {
+    pub(super) seq: u64,
+    /// It changes nothing.
+    pub(super) is_read: bool,
+    /// It may be made again.
+    pub(super) may_repeat: bool,
+}
 
 /// How it gets there.
 pub(super) enum Route {
@@ -53,7 +68,7 @@ pub struct CallResponse {
 impl PreparedCall {
     /// The call in the ledger.
     pub fn tag(&self) -> CallTag {
-        match &self.0 {
+        match &self.route {
             Route::Upstream(call) => call.call.tag(),
             Route::Direct(call) => call.tag(),
             Route::Held(call) => call.tag(),
@@ -62,7 +77,7 @@ impl PreparedCall {
 
     /// The tool of the host that is called, if it is one.
     pub(crate) fn granted(&self) -> Option<&Arc<str>> {
-        match &self.0 {
+        match &self.route {
             Route::Upstream(_) => None,
             Route::Direct(call) => Some(call.tool()),
             Route::Held(call) => call.granted(),
@@ -74,13 +89,44 @@ impl PreparedCall {
     /// # Errors
     /// The upstream did not answer; the answer does not fit.
     pub async fn send(self) -> Result<CallResponse, CallError> {
-        let mut route = self.0;
-        loop {
-            route = match route {
-                Route::Upstream(call) => return call.send().await,
-                Route::Direct(call) => return call.send().await,
-                Route::Held(call) => call.cleared().await?,
+        let PreparedCall { mut route, mark } = self;
+        while let Route::Held(call) = route {
+            route = call.cleared().await?;
+        }
+        if let Some(CallMark { seq, is_read: false, .. }) = mark {
+            route = journaled(route, seq).await?;
+        }
+        match route {
+            Route::Upstream(call) => call.send().await,
+            Route::Direct(call) => call.send().await,
+            // It was cleared above, so it is not made.
+            Route::Held(call) => {
+                let message = "the call was not cleared".to_owned();
+                Err(refuse(call.into_open().1, WorldFault { reason: CallFault::Denied, message }).into())
             }
+        }
+    }
+
+    /// True if the call may be made again although it may have been made.
+    pub(crate) fn may_repeat(&self) -> bool {
+        self.mark.is_some_and(|mark| mark.may_repeat)
+    }
+}
+
+/// The same call once the journal of its run says, on the disk, that it leaves.
+async fn journaled(route: Route, seq: u64) -> Result<Route, CallError> {
+    let account = match &route {
+        Route::Upstream(call) => &call.account,
+        Route::Direct(call) => &call.account,
+        Route::Held(_) => return Ok(route),
+    };
+    let Some(stored) = account.journal().and_then(|journal| journal.sent(seq)) else { return Ok(route) };
+    match stored.done().await {
+        Ok(()) => Ok(route),
+        Err(error) => {
+            let message = format!("it was not made, because the run cannot be stored: {error}");
+            let (_, call) = PreparedCall { route, mark: None }.into_open();
+            Err(refuse(call, WorldFault { reason: CallFault::StateUnavailable, message }).into())
         }
     }
 }

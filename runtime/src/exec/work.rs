@@ -5,6 +5,7 @@
 use super::coroutine::{PREEMPTION, Task};
 use super::queue::{Inbox, QueuedRun};
 use crate::guest::{CallId, Guest, GuestContext, Port, Progress, Reply, TaskBatch};
+use crate::journal::OutcomeRecord;
 use crate::run::account::RunAccount;
 use crate::run::outcome::{Ending, Failure, Outcome};
 use crate::run::watcher::Recipient;
@@ -94,7 +95,11 @@ impl Work {
     fn finish(&mut self, ending: Ending) {
         self.account.cancel_calls();
         if let Some(recipient) = self.recipient.take() {
-            recipient.send(Outcome::from_ending(ending, &self.account));
+            let outcome = Outcome::from_ending(ending, &self.account);
+            if let Some(journal) = self.account.journal() {
+                journal.outcome(OutcomeRecord::from(&outcome));
+            }
+            recipient.send(outcome);
         }
     }
 

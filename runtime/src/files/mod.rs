@@ -16,7 +16,7 @@ mod tests;
 mod user_folders;
 
 pub use lock::FileLock;
-pub use user_folders::{is_private_folder, private_folder, runtime_folder, state_folder};
+pub use user_folders::{is_private_folder, make_folder, private_folder, runtime_folder, state_folder};
 
 use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::hash::{BuildHasher, RandomState};

@@ -25,6 +25,14 @@ pub fn runtime_folder() -> Option<PathBuf> {
     given.map(|folder| folder.join("ptc")).or_else(|| Some(state_folder()?.join("run")))
 }
 
+/// Creates a folder if it is missing; then only this user can enter it. A folder that exists stays as it is.
+///
+/// # Errors
+/// It cannot be created.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
 /// Creates a folder that only this user can enter, if it is missing.
 ///
 /// # Errors

@@ -184,6 +184,11 @@ impl Policy {
         effects.max().unwrap_or(ToolEffect::Destructive)
     }
 
+    /// True if the annotations of this server count: every file says so.
+    pub fn trusts(&self, server: &str) -> bool {
+        !self.files.is_empty() && self.files.iter().all(|file| file.trusts(server))
+    }
+
     /// What decides, with the index of its file.
     fn said<'p>(
         &'p self,

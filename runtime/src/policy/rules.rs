@@ -171,6 +171,11 @@ impl Rule {
 }
 
 impl RuleFile {
+    /// True if the annotations of this server count.
+    pub(super) fn trusts(&self, server: &str) -> bool {
+        self.trusted.contains_key(server)
+    }
+
     /// What concerns this target.
     pub(super) fn plan(&self, server: &str, target: &CallTarget) -> FilePlan {
         let names = |(index, rule): (usize, &Rule)| rule.names(server, target).then_some(index);

@@ -17,6 +17,7 @@ use super::outgoing::Outgoing;
 use super::totals::CallTotals;
 use super::trace::TraceContext;
 use crate::files::random;
+use crate::journal::RunJournal;
 use crate::secrets::{Cut, shortened};
 use crate::sync::Locked;
 use clock::RunClock;
@@ -89,6 +90,7 @@ pub struct RunAccount {
     serial: OnceLock<u64>,
     progress: OnceLock<Arc<dyn ProgressListener>>,
     plan: RunPlan,
+    journal: OnceLock<Arc<RunJournal>>,
     ledger: Ledger,
     flows: RunFlows,
 }
@@ -117,6 +119,7 @@ impl RunAccount {
             serial: OnceLock::new(),
             progress: OnceLock::new(),
             plan: RunPlan::default(),
+            journal: OnceLock::new(),
             ledger: Ledger::default(),
             flows: RunFlows::default(),
         }
@@ -365,6 +368,16 @@ impl RunAccount {
     /// The receiver of tools' progress, while it wants any.
     pub fn progress_listener(&self) -> Option<&Arc<dyn ProgressListener>> {
         self.progress.get().filter(|listener| listener.listens())
+    }
+
+    /// Sets the journal. Called at most once, before the run calls anything.
+    pub fn set_journal(&self, journal: Arc<RunJournal>) {
+        let _ = self.journal.set(journal);
+    }
+
+    /// The journal, if the run has one.
+    pub fn journal(&self) -> Option<&Arc<RunJournal>> {
+        self.journal.get()
     }
 
     /// Calls left in the budget.

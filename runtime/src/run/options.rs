@@ -4,10 +4,45 @@ use super::client::asker::CallOrigin;
 use super::client::{CallingClient, ProgressListener};
 use super::limits::Limits;
 use super::trace::TraceContext;
+use crate::journal::RunJournal;
 use ptc_vm::print::TextLimit;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// One option of the rendering: its name, how it is read and how it is set.
+type RenderingOption = (&'static str, fn(&RunOptions) -> u64, fn(&mut RunOptions, u64));
+
+/// Bytes of an option; a platform with smaller numbers takes its largest.
+fn bytes(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
+}
+
+const RENDERING: &[RenderingOption] = &[
+    (
+        "result_bytes",
+        |options| options.result_bytes as u64,
+        |options, value| options.result_bytes = bytes(value),
+    ),
+    ("json_bytes", |options| options.json_bytes as u64, |options, value| options.json_bytes = bytes(value)),
+    (
+        "counted_bytes",
+        |options| options.counted_bytes as u64,
+        |options, value| {
+            options.counted_bytes = bytes(value);
+        },
+    ),
+    (
+        "media_bytes",
+        |options| options.media_bytes as u64,
+        |options, value| options.media_bytes = bytes(value),
+    ),
+    ("plain_text", |options| options.plain_text.into(), |options, value| options.plain_text = value != 0),
+    ("want_json", |options| options.want_json.into(), |options, value| options.want_json = value != 0),
+    ("brief_text", |options| options.brief_text.into(), |options, value| options.brief_text = value != 0),
+    ("brief_json", |options| options.brief_json.into(), |options, value| options.brief_json = value != 0),
+];
 
 /// Options of one run.
 #[derive(Clone, Debug)]
@@ -60,9 +95,31 @@ pub struct RunOptions {
     pub origin: CallOrigin,
     /// The answer holds booleans, numbers and texts of a fixed list alone, so it shows no data to the model.
     pub limited_answer: bool,
+    /// The journal of the run, if it is replayed.
+    pub journal: Option<Arc<RunJournal>>,
 }
 
 impl RunOptions {
+    /// How the answer is rendered, by name: it costs fuel.
+    pub(crate) fn rendering(&self) -> BTreeMap<String, u64> {
+        let all = RENDERING.iter().map(|(name, get, _)| ((*name).to_owned(), get(self)));
+        all.filter(|(name, value)| RunOptions::default().rendering_of(name) != Some(*value)).collect()
+    }
+
+    fn rendering_of(&self, name: &str) -> Option<u64> {
+        RENDERING.iter().find(|(known, ..)| *known == name).map(|(_, get, _)| get(self))
+    }
+
+    /// The same options with the rendering that [`RunOptions::rendering`] has given.
+    pub(crate) fn rendered_as(mut self, rendering: &BTreeMap<String, u64>) -> RunOptions {
+        for (name, _, set) in RENDERING {
+            if let Some(value) = rendering.get(*name) {
+                set(&mut self, *value);
+            }
+        }
+        self
+    }
+
     /// The limits for rendering the answer as text.
     pub(crate) fn text_limit(&self) -> TextLimit {
         TextLimit { bytes: self.result_bytes, counted: self.counted_bytes, brief: self.brief_text }
@@ -98,6 +155,7 @@ impl Default for RunOptions {
             progress: None,
             origin: CallOrigin::Program,
             limited_answer: false,
+            journal: None,
         }
     }
 }

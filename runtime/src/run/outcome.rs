@@ -5,6 +5,7 @@ mod ruling;
 use super::account::RunAccount;
 use super::totals::CallTotals;
 use super::unreported_failures;
+use crate::journal::{ErrorRecord, OutcomeRecord};
 pub use ptc_compiler::diagnostic::{Location, Palette, Position, Report};
 use ptc_vm::{Class, Reason};
 pub use ruling::{PolicyRuling, Verdict};
@@ -101,6 +102,20 @@ impl Outcome {
             account.limits(),
         ));
         Outcome { result, prints, stderr, upstream_calls, call_totals, notes, usage, prelude_trace }
+    }
+}
+
+impl From<&Outcome> for OutcomeRecord {
+    fn from(outcome: &Outcome) -> OutcomeRecord {
+        let (value, error) = match &outcome.result {
+            Ok(answer) => (Some(answer.text.clone()), None),
+            Err(failure) => {
+                let (reason, message) = (failure.reason.raw().to_owned(), failure.message.clone());
+                (None, Some(ErrorRecord { reason, message }))
+            }
+        };
+        let (prints, fuel) = (outcome.prints.clone(), outcome.usage.fuel);
+        OutcomeRecord { value, error, prints, fuel, calls: u64::from(outcome.usage.upstream_calls) }
     }
 }
 
@@ -410,9 +425,40 @@ pub enum CallFault {
     ToolChanged,
     /// The policy wants a person to approve the call, and there is none to ask.
     ApprovalUnavailable,
+    /// A replay has no recorded answer for the call.
+    NotRecorded,
+    /// The process ended while the call was under way, and it may have changed something: it is not repeated.
+    OutcomeUnknown,
+    /// The run cannot be stored, so the call, which may change something, was not made.
+    StateUnavailable,
 }
 
 impl CallFault {
+    /// All of them.
+    pub const ALL: [CallFault; 16] = [
+        CallFault::UpstreamUnavailable,
+        CallFault::UpstreamError,
+        CallFault::ToolError,
+        CallFault::Timeout,
+        CallFault::Starting,
+        CallFault::LoginRequired,
+        CallFault::ScopeDenied,
+        CallFault::ResponseTooLarge,
+        CallFault::CapExhausted,
+        CallFault::Cancelled,
+        CallFault::Denied,
+        CallFault::ToolChanged,
+        CallFault::ApprovalUnavailable,
+        CallFault::NotRecorded,
+        CallFault::OutcomeUnknown,
+        CallFault::StateUnavailable,
+    ];
+
+    /// The reason of this name.
+    pub fn parse(name: &str) -> Option<CallFault> {
+        CallFault::ALL.into_iter().find(|fault| fault.name() == name)
+    }
+
     /// True if the call never reached its server because this process refused it.
     pub const fn is_refusal(self) -> bool {
         matches!(
@@ -421,6 +467,8 @@ impl CallFault {
                 | CallFault::Denied
                 | CallFault::ToolChanged
                 | CallFault::ApprovalUnavailable
+                | CallFault::NotRecorded
+                | CallFault::StateUnavailable
         )
     }
 
@@ -440,6 +488,9 @@ impl CallFault {
             CallFault::ToolChanged => "tool_changed",
             CallFault::Denied => "denied",
             CallFault::ApprovalUnavailable => "approval_unavailable",
+            CallFault::NotRecorded => "not_recorded",
+            CallFault::OutcomeUnknown => "outcome_unknown",
+            CallFault::StateUnavailable => "state_unavailable",
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::broker::ResultCaching;
 use crate::config::{ServerEntry, Startup};
 use crate::guest::lisp::prelude::Prelude;
 use crate::host::HostTool;
+use crate::journal::{DurableRuns, Recorder};
 use crate::oauth::LoginOptions;
 use crate::policy::{ApprovalSettings, Pins, Policy};
 use crate::secrets::SecretRegistry;
@@ -100,6 +101,10 @@ pub struct RuntimeConfig {
     pub client: ClientFeatures,
     /// Is notified of servers as they start.
     pub observer: Option<Observer>,
+    /// Records every run in a folder.
+    pub record: Option<Recorder>,
+    /// Stores runs that change something, so that they outlive this process.
+    pub state: Option<DurableRuns>,
     /// This process has no children except those of this runtime. Then processes that its servers leave
     /// behind are reparented to it, ended and reaped (Linux). Existing children are left alone.
     pub adopts_orphans: bool,
@@ -133,6 +138,8 @@ impl Default for RuntimeConfig {
             secrets: SecretRegistry::new(),
             client: ClientFeatures::default(),
             observer: None,
+            record: None,
+            state: None,
             adopts_orphans: false,
         }
     }

@@ -267,6 +267,17 @@ impl ToolList {
         }
     }
 
+    /// Everything that [`ToolList::new`] needs to make the same list.
+    pub(crate) fn whole(&self) -> Listed {
+        Listed {
+            refused: self.refused.iter().map(|(name, refusal)| (name.clone(), *refusal)).collect(),
+            refused_requests: self.refused_requests.clone(),
+            notes: self.notes.clone(),
+            cut: self.cut.clone(),
+            ..self.listed()
+        }
+    }
+
     /// The tool of this name.
     pub fn get(&self, name: &str) -> Option<&Arc<UpstreamTool>> {
         self.tools.get(name)

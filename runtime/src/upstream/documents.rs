@@ -72,23 +72,18 @@ fn reasons_of_calls() {
         CallFault::ApprovalUnavailable => {
             "A person has to approve the call, and none can be asked ([approvals](policy.md#who-is-asked))."
         }
+        CallFault::NotRecorded => {
+            "The replayed recording has no such call: record the run again ([record](record.md))."
+        }
+        CallFault::OutcomeUnknown => {
+            "The process ended while the call was under way: look at what it has done before you call again ([durable runs](runs.md))."
+        }
+        CallFault::StateUnavailable => {
+            "The folder of `--state` cannot be written, so nothing was changed: the message says why ([durable runs](runs.md))."
+        }
     };
     let mut text = head(&["`:reason`", "what to do"]);
-    for fault in [
-        CallFault::UpstreamUnavailable,
-        CallFault::UpstreamError,
-        CallFault::ToolError,
-        CallFault::Timeout,
-        CallFault::Starting,
-        CallFault::LoginRequired,
-        CallFault::ScopeDenied,
-        CallFault::ResponseTooLarge,
-        CallFault::CapExhausted,
-        CallFault::Cancelled,
-        CallFault::Denied,
-        CallFault::ToolChanged,
-        CallFault::ApprovalUnavailable,
-    ] {
+    for fault in CallFault::ALL {
         text += &row(&[&format!("`:{}`", fault.name()), about(fault)]);
     }
     assert_section("troubleshooting.md", "calls", &text);

@@ -9,6 +9,7 @@
 //! - `transport`: how a server is reached: connections, events; a folder for each transport.
 //! - `request`: one request to a server, from the broker to the wire. `listing`: lists of tools, bounded.
 //! - `relay`: one server for another process of this user.
+//! - `recorded`: a server of a recording.
 //! - `jsonrpc`: messages as text.
 //! - `login`: a login that a server waits for.
 //! - `progress`: which call a progress notification belongs to, and what its listener gets.
@@ -28,6 +29,7 @@ mod openapi;
 mod overflow;
 mod owners;
 mod progress;
+mod recorded;
 mod relay;
 mod request;
 mod supervisor;
@@ -49,6 +51,7 @@ pub use openapi::{
 };
 pub use overflow::AnswerWriter;
 pub(crate) use owners::OwnedUpstreams;
+pub(crate) use recorded::RecordedUpstream;
 pub use relay::ServerRelay;
 pub use request::{CallLimits, CallResult, Envelope, Era, Mirrored, ResultSink, ServerRequest};
 pub use supervisor::{FailedStart, StartPermits, SupervisedUpstream, SupervisorOptions};

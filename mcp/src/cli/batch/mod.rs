@@ -11,6 +11,7 @@ use crate::cli::boot::Need;
 use crate::cli::cores;
 use crate::cli::flags::program::ProgramFlags;
 use crate::cli::flags::server::ServerLimits;
+use crate::cli::replay::record::RecordFlags;
 use crate::console::exit::{Abort, Exit};
 use crate::redact::{self, Form, shapes};
 use crate::server::lines::{self, Input};
@@ -55,11 +56,14 @@ pub struct BatchArgs {
     #[arg(long, value_name = "MILLIS", allow_negative_numbers = true)]
     now: Option<i64>,
     #[command(flatten)]
+    record: RecordFlags,
+    #[command(flatten)]
     programs: ProgramFlags,
 }
 
 /// Runs the command.
-pub async fn run(args: BatchArgs) -> Result<Exit, Abort> {
+pub async fn run(mut args: BatchArgs) -> Result<Exit, Abort> {
+    args.programs.record(args.record.recorder()?);
     let (booted, limits) = args.programs.boot(Need::OnDemand, 0).await?;
     let total_bytes = ServerLimits::default().total_bytes;
     booted.runtime.set_load(Capacity { total_bytes, ..Capacity::default() });

@@ -5,6 +5,7 @@ use super::prelude::PreludeFlags;
 use crate::cli::boot::{Booted, Need, UpstreamFlags, boot_servers, boot_with};
 use crate::console::exit::Abort;
 use ptc_runtime::config::ServerEntry;
+use ptc_runtime::journal::Recorder;
 use ptc_runtime::limits::Limits;
 
 /// Flags of programs.
@@ -19,6 +20,11 @@ pub struct ProgramFlags {
 }
 
 impl ProgramFlags {
+    /// Records runs.
+    pub fn record(&mut self, recorder: Option<Recorder>) {
+        self.upstreams.recorder = recorder;
+    }
+
     /// Starts the runtime. Returns it with the limits of each program.
     pub async fn boot(&self, need: Need<'_>, workers: usize) -> Result<(Booted, Limits), Abort> {
         let booted = boot_with(&self.upstreams, self.preludes.prelude()?, need, workers).await?;

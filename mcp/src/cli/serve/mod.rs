@@ -21,6 +21,8 @@ use super::flags::python::PythonFlags;
 use super::flags::server::ServerLimits;
 use super::flags::session::SessionFlags;
 use super::reload::ConfigReload;
+use super::replay::record::RecordFlags;
+use super::runs::state::StateFlags;
 use super::{on_all_cores, on_runtime};
 use crate::answer::caps::Profile;
 use crate::console::exit::{Abort, Exit};
@@ -60,6 +62,10 @@ pub struct ServeArgs {
     /// with servers that have to start]
     #[arg(long, value_name = "WHEN", value_enum)]
     config_reload: Option<ConfigReload>,
+    #[command(flatten)]
+    record: RecordFlags,
+    #[command(flatten)]
+    state: StateFlags,
     #[command(flatten)]
     http: HttpFlags,
     #[command(flatten)]
@@ -124,6 +130,8 @@ pub fn command(args: ServeArgs) -> Result<Exit, Abort> {
 async fn run(mut args: ServeArgs) -> Result<Exit, Abort> {
     let (settings, http) = Settings::read(&args)?;
     let entrance = Entrance::open(http).await?;
+    args.upstreams.recorder = args.record.recorder()?;
+    args.upstreams.state = args.state.runs()?;
     let logins = &mut args.upstreams.logins;
     logins.serves_many = entrance.serves_many();
     logins.callers_log_in = entrance.asks_for_tokens() && !logins.serves_many;

@@ -8,7 +8,8 @@ use crate::cli::boot::{Launched, launch};
 use crate::cli::flags::agentic::TaskServers;
 use crate::cli::policy::warnings;
 use crate::cli::reload::ConfigFiles;
-use crate::cli::stop::{GRACE, Stop, input_gone};
+use crate::cli::runs::state::LastInput;
+use crate::cli::stop::{GRACE, input_gone};
 use crate::cli::toolset::{ScriptParts, Toolset};
 use crate::console::exit::{Abort, Exit};
 use crate::observe::CallRecorder;
@@ -184,13 +185,23 @@ impl<'a> ServerBuilder<'a> {
         entrance.announce();
         let Entrance { http, stop, .. } = entrance;
         let (handler, longest) = (Arc::new(handler), settings.longest());
+        let runs = booted.runtime.broker().durable().cloned();
+        let asked = async {
+            stop.asked().await;
+            if let Some(runs) = &runs {
+                runs.close();
+            }
+        };
         let mut serving = pin!(async {
             match http {
                 Some(http) => {
-                    serve_http(http, handler, toolset, &booted.runtime, &gate, new_facts, &stop).await;
+                    serve_http(http, handler, toolset, &booted.runtime, &gate, new_facts, asked).await;
                     Ok(())
                 }
-                None => serve_stdio(handler, &gate, longest, new_facts, &stop).await,
+                None => {
+                    let input = LastInput { input: io::stdin(), runs: runs.clone() };
+                    serve_stdio(handler, &gate, longest, new_facts, input, asked).await
+                }
             }
         });
         // Requests that need no server are answered while mandatory servers start. They end when the start is
@@ -242,7 +253,7 @@ async fn serve_http(
     runtime: &Arc<Runtime>,
     gate: &Arc<Gate>,
     new_facts: watch::Receiver<Arc<Facts>>,
-    stop: &Stop,
+    stop: impl Future<Output = ()>,
 ) {
     let runtime = Arc::downgrade(runtime);
     let make = move |servers, facts| match runtime.upgrade() {
@@ -251,7 +262,7 @@ async fn serve_http(
     };
     let first = new_facts.borrow().clone();
     let handlers = Handlers::new(handler, first, Box::new(make));
-    listener.serve(handlers, gate, access, new_facts, stop.asked()).await;
+    listener.serve(handlers, gate, access, new_facts, stop).await;
 }
 
 async fn serve_stdio(
@@ -259,8 +270,9 @@ async fn serve_stdio(
     gate: &Arc<Gate>,
     longest: usize,
     new_facts: watch::Receiver<Arc<Facts>>,
-    stop: &Stop,
+    input: impl io::Read + Send + 'static,
+    stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let output = redact::stdout(Form::Json(&shapes::MCP));
-    stdio::serve(handler, gate, longest, io::stdin(), output, new_facts, stop.asked()).await
+    stdio::serve(handler, gate, longest, input, output, new_facts, stop).await
 }

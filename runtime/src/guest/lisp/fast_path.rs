@@ -56,6 +56,8 @@ pub(crate) fn try_run<T>(
     if source.len() as u64 > limits.max_program_bytes
         || context_bytes > limits.max_context_bytes
         || !is_tiny_context(context)
+        || lisp.broker.recorder().is_some()
+        || options.journal.is_some()
     {
         return None;
     }

@@ -2,6 +2,7 @@
 
 use super::build::{self, record};
 use super::discovery::{self, DiscoveryReply, Step};
+use super::driver::journaled::{CallPosition, CallRoute};
 use super::environment::CompileEnvironment;
 use super::spilled::{self, KnownSpills, PlannedLook};
 use super::tool_call::{
@@ -10,19 +11,20 @@ use super::tool_call::{
 use crate::broker::{CallError, Pending, Permit, PreparedCall, Reserved, ToolBroker, WorldFault, names};
 use crate::run::account::RunAccount;
 use crate::run::outcome::CallFault;
-use crate::tools::Notation;
-use crate::tools::{ServerText, visible::visible};
+use crate::tools::{CallTarget, CatalogServer, HOST, Notation, ServerText, visible::visible};
 use crate::upstream::Upstream;
 use ptc_vm::builtins::{HostFunction, ToolForm};
 use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Fault, Value};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How to answer a host call.
 pub(super) enum Plan {
     /// Answer with the configured servers.
-    Servers,
+    Servers(Vec<ServerRow>),
     /// Answer with the number of calls that are left.
     Budget,
     /// Answer with the current time.
@@ -39,6 +41,10 @@ pub(super) enum Plan {
     Look(PlannedLook),
     /// Call the tool.
     Send(PreparedCall),
+    /// Wait for the recorded answer of the call, which is not sent.
+    AwaitRecorded(Option<PreparedCall>),
+    /// Nothing: the replay has diverged.
+    Stop,
 }
 
 /// What the planning of a host call needs.
@@ -47,6 +53,7 @@ pub(super) struct HostCallContext<'e> {
     pub(super) broker: &'e Arc<ToolBroker>,
     pub(super) account: &'e Arc<RunAccount>,
     pub(super) spills: KnownSpills<'e>,
+    pub(super) position: CallPosition<'e>,
 }
 
 /// Decides how to answer a call. A fault is a programmer fault, or a limit of the program. `is_loaded`:
@@ -58,9 +65,13 @@ pub(super) fn plan(
     arguments: &[Value],
     is_loaded: bool,
 ) -> Result<Plan, Box<Fault>> {
-    let HostCallContext { environment, broker, account, spills } = surroundings;
+    let HostCallContext { environment, broker, account, spills, position } = surroundings;
     match function {
-        HostFunction::Servers if discovery::take_operation(account) => Ok(Plan::Servers),
+        HostFunction::Servers if discovery::take_operation(account) => {
+            let rows = server_rows(broker);
+            let recorded = position.asked(cx, "tool/servers", || json!(rows));
+            Ok(Plan::Servers(recorded.and_then(|rows| serde_json::from_value(rows).ok()).unwrap_or(rows)))
+        }
         HostFunction::Servers => Ok(Plan::Answer(DiscoveryReply::Nil)),
         HostFunction::Discover(form) => {
             let seen = environment.seen(broker);
@@ -68,6 +79,9 @@ pub(super) fn plan(
             let step = discovery::step(cx, &providers, broker, account, form, arguments, is_loaded)?;
             Ok(match step {
                 Step::Answer(reply) => {
+                    let recorded = position.asked(cx, form.name(), || json!(reply));
+                    let recorded = recorded.and_then(|reply| serde_json::from_value(reply).ok());
+                    let reply: DiscoveryReply = recorded.unwrap_or(reply);
                     account.discover(reply.texts());
                     Plan::Answer(reply)
                 }
@@ -79,9 +93,7 @@ pub(super) fn plan(
         HostFunction::Tool => {
             let name = arguments.first().and_then(|name| cx.name(name)).unwrap_or("?");
             match granted::reserve(environment.tools(), broker, account, name)? {
-                Reserved::Permit(permit) => {
-                    granted::load(cx, account, permit, arguments.get(1..).unwrap_or_default()).map(Plan::Send)
-                }
+                Reserved::Permit(permit) => load_granted(cx, account, permit, *position, arguments),
                 Reserved::Pending(pending) => Ok(Plan::Wait(pending)),
             }
         }
@@ -89,9 +101,14 @@ pub(super) fn plan(
         HostFunction::ToolCall | HostFunction::ToolCallValue | HostFunction::Ask(_) => {
             let (call, args) = read(cx, broker, function, arguments)?;
             match broker.reserve(account, &call.server, call.target.clone(), Notation::Lisp) {
-                Ok(Reserved::Permit(permit)) => load(cx, account, permit, &call, &args),
+                Ok(Reserved::Permit(permit)) => load(cx, account, permit, *position, &call, &args),
                 Ok(Reserved::Pending(pending)) => Ok(Plan::Wait(pending)),
-                Err(error) => plan_for_error(error, account),
+                Err(error) => {
+                    if let CallError::World(fault) = &error {
+                        position.refused(cx, fault);
+                    }
+                    plan_for_error(error, account)
+                }
             }
         }
     }
@@ -133,25 +150,30 @@ pub(super) fn permitted(
     account: &RunAccount,
     function: HostFunction,
     permit: Permit,
+    position: CallPosition<'_>,
     arguments: &[Value],
 ) -> Result<Plan, Box<Fault>> {
     match permit.in_time() {
         Ok(permit) if function == HostFunction::Tool => {
-            granted::load(cx, account, permit, arguments.get(1..).unwrap_or_default()).map(Plan::Send)
+            load_granted(cx, account, permit, position, arguments)
         }
         Ok(permit) => {
             let (call, args) = read(cx, broker, function, arguments)?;
-            load(cx, account, permit, &call, &args)
+            load(cx, account, permit, position, &call, &args)
         }
-        Err(fault) => Ok(Plan::Refuse(fault)),
+        Err(fault) => {
+            position.refused(cx, &fault);
+            Ok(Plan::Refuse(fault))
+        }
     }
 }
 
-/// Encodes a call.
+/// Encodes a call of a server.
 fn load(
     cx: &mut Context,
     account: &RunAccount,
     permit: Permit,
+    position: CallPosition<'_>,
     call: &ParsedCall,
     args: &Value,
 ) -> Result<Plan, Box<Fault>> {
@@ -164,7 +186,51 @@ fn load(
             }
         };
     notes.into_iter().for_each(|note| account.note(note));
-    Ok(permit.load_kept(text, call.keeps_large).map_or_else(Plan::Refuse, Plan::Send))
+    let subject = call.target.subject().filter(|_| !matches!(call.target, CallTarget::Tool(_)));
+    let route = position.departs(cx, (&call.server, subject), permit.tool(), &text);
+    let prepared = permit.numbered(position.seq()).load_kept(text, call.keeps_large);
+    Ok(leave(cx, position, route, prepared).unwrap_or_else(Plan::Refuse))
+}
+
+/// Encodes a call of a tool of the host.
+fn load_granted(
+    cx: &mut Context,
+    account: &RunAccount,
+    permit: Permit,
+    position: CallPosition<'_>,
+    arguments: &[Value],
+) -> Result<Plan, Box<Fault>> {
+    let tool = permit.tool().clone();
+    let (permit, text) = granted::encoded(cx, account, permit, arguments.get(1..).unwrap_or_default())?;
+    let route = position.departs(cx, (HOST, None), &tool, &text);
+    leave(cx, position, route, permit.numbered(position.seq()).load(text))
+        .map_err(|fault| granted::world(&tool.name, fault))
+}
+
+/// What becomes of a call that is ready to leave, or was refused at the last moment.
+fn leave(
+    cx: &Context,
+    position: CallPosition<'_>,
+    route: CallRoute,
+    prepared: Result<PreparedCall, WorldFault>,
+) -> Result<Plan, WorldFault> {
+    match (route, prepared) {
+        (CallRoute::Live, Ok(prepared)) => Ok(Plan::Send(prepared)),
+        (CallRoute::Live, Err(fault)) => {
+            position.refused(cx, &fault);
+            Err(fault)
+        }
+        // The recorded answer counts, whatever this process would have said.
+        (CallRoute::Replayed, prepared) => Ok(Plan::AwaitRecorded(prepared.ok())),
+        (CallRoute::Refused(fault), prepared) => {
+            if let Ok(prepared) = prepared {
+                // Enters the call into the ledger as failed.
+                let _ = prepared.replayed(fault.recorded());
+            }
+            Err(fault)
+        }
+        (CallRoute::Diverged, _) => Ok(Plan::Stop),
+    }
 }
 
 /// What to do about a result that is too large.
@@ -188,30 +254,55 @@ pub(super) fn budget(cx: &mut Context, calls_left: u64) -> Result<Value, Box<Fau
     record(cx, [("upstream-calls", build::count(calls_left))])
 }
 
-/// The value of `(tool/servers)`: one map per server, sorted by name.
-pub(super) fn servers(cx: &mut Context, broker: &ToolBroker) -> Result<Value, Box<Fault>> {
+/// One server in the value of `(tool/servers)`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ServerRow {
+    name: String,
+    description: Option<String>,
+    tools: u64,
+    is_loaded: bool,
+    cut: Option<String>,
+    state: Option<String>,
+    error: Option<String>,
+}
+
+/// The configured servers, sorted by name.
+fn server_rows(broker: &ToolBroker) -> Vec<ServerRow> {
     let catalog = broker.catalog().snapshot();
-    let mut rows = Vec::with_capacity(catalog.servers().len());
-    for server in catalog.servers() {
+    let row = |server: &CatalogServer| {
         let status = broker.upstream(&server.name).map(|upstream| upstream.status());
-        let count = server.tools.as_ref().map_or(0, |tools| tools.len());
-        let description = match server.about() {
-            Some(text) => cx.host_text(&visible(&text))?,
+        let cut = server.tools.as_ref().and_then(|tools| tools.cut());
+        let error = status.as_ref().and_then(|status| status.error.as_ref());
+        ServerRow {
+            name: ServerText::new(&server.name).to_string(),
+            description: server.about().map(|text| visible(&text).into_owned()),
+            tools: server.tools.as_ref().map_or(0, |tools| tools.len()) as u64,
+            is_loaded: server.proven().is_some(),
+            cut: cut.map(|why| ServerText::new(why).to_string()),
+            error: error.map(|error| broker.secrets().scrub(error).into_owned()),
+            state: status.map(|status| status.state.name().to_owned()),
+        }
+    };
+    catalog.servers().map(row).collect()
+}
+
+/// The value of `(tool/servers)`: one map per server.
+pub(super) fn servers(cx: &mut Context, rows: Vec<ServerRow>) -> Result<Value, Box<Fault>> {
+    let mut values = Vec::with_capacity(rows.len());
+    for ServerRow { name, description, tools, is_loaded, cut, state, error } in rows {
+        let description = match description {
+            Some(text) => cx.host_text(&text)?,
             None => Value::Nil,
         };
         let mut entries = vec![
-            ("name", cx.host_text(&ServerText::new(&server.name))?),
+            ("name", cx.host_text(&name)?),
             ("description", description),
-            ("tool_count", build::count(count as u64)),
-            ("catalog_loaded", Value::Bool(server.proven().is_some())),
+            ("tool_count", build::count(tools)),
+            ("catalog_loaded", Value::Bool(is_loaded)),
         ];
-        if let Some(why) = server.tools.as_ref().and_then(|tools| tools.cut()) {
-            entries.push(("catalog_cut", cx.host_text(&ServerText::new(why))?));
-        }
-        if let Some(status) = status {
-            entries.push(("state", cx.host_text(status.state.name())?));
-            if let Some(error) = status.error {
-                entries.push(("error", cx.host_text(&broker.secrets().scrub(&error))?));
+        for (key, text) in [("catalog_cut", cut), ("state", state), ("error", error)] {
+            if let Some(text) = text {
+                entries.push((key, cx.host_text(&text)?));
             }
         }
         let mut row = MapNode::with_capacity(entries.len());
@@ -219,9 +310,9 @@ pub(super) fn servers(cx: &mut Context, broker: &ToolBroker) -> Result<Value, Bo
             let key = cx.host_text(key)?;
             row = MapNode::insert(row, cx, key, value)?;
         }
-        rows.push(Value::Map(row));
+        values.push(Value::Map(row));
     }
-    Ok(Value::vector(rows))
+    Ok(Value::vector(values))
 }
 
 /// Milliseconds since 1970.

@@ -17,7 +17,7 @@ mod build;
 pub mod card;
 mod compile;
 pub mod discovery;
-mod driver;
+pub(crate) mod driver;
 mod environment;
 pub(crate) mod fast_path;
 mod host_call;
@@ -88,6 +88,11 @@ impl Lisp {
             }
         }
         GrantedTools::for_programs(tools, self.read_only)
+    }
+
+    /// Tools of the host.
+    pub(crate) fn host_tools(&self) -> Option<Arc<GrantedTools>> {
+        self.environment.tools().cloned()
     }
 
     /// Programs have only tools that read.

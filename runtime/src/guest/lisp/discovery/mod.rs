@@ -412,15 +412,15 @@ fn public(record: &NameRecord) -> (String, DiscoveryReply) {
         None => entry.push(("section", DiscoveryReply::Text(record.section.to_owned()))),
     }
     entry.push(("source", DiscoveryReply::Text(record.origin.word().to_owned())));
-    (record.name.clone(), DiscoveryReply::Map(entry))
+    (record.name.clone(), DiscoveryReply::map(entry))
 }
 
 /// Facts about an export in lists.
 fn exported(export: &ExportFacts) -> [(&'static str, DiscoveryReply); 3] {
     [
-        ("arity", export.arity.map_or(DiscoveryReply::Keyword("variadic"), DiscoveryReply::Number)),
-        ("visibility", DiscoveryReply::Keyword(export.visibility)),
-        ("effect", DiscoveryReply::Keyword(export.effect.name())),
+        ("arity", export.arity.map_or(DiscoveryReply::keyword("variadic"), DiscoveryReply::Number)),
+        ("visibility", DiscoveryReply::keyword(export.visibility)),
+        ("effect", DiscoveryReply::keyword(export.effect.name())),
     ]
 }
 
@@ -451,7 +451,7 @@ fn metadata(record: &NameRecord) -> DiscoveryReply {
             entries.push(("examples", DiscoveryReply::Lines(examples.collect())));
         }
     }
-    DiscoveryReply::Map(entries)
+    DiscoveryReply::map(entries)
 }
 
 /// `(meta 'server/tool)`.

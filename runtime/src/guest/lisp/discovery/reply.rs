@@ -5,22 +5,25 @@ use crate::guest::lisp::build::count;
 use ptc_vm::json::{DecodeFailure, decode};
 use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Fault, Reason, Value};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// An answer as plain data. It is built before the program has room for its values.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum DiscoveryReply {
     /// Nil: there is no answer.
     Nil,
     /// One text.
     Text(String),
     /// A keyword.
-    Keyword(&'static str),
+    Keyword(Cow<'static, str>),
     /// A number.
     Number(usize),
     /// A list of texts.
     Lines(Vec<String>),
     /// A map with keyword keys.
-    Map(Vec<(&'static str, DiscoveryReply)>),
+    Map(Vec<(Cow<'static, str>, DiscoveryReply)>),
     /// A map with string keys.
     Named(Vec<(String, DiscoveryReply)>),
     /// JSON text, as a value with string keys.
@@ -54,6 +57,16 @@ pub(crate) fn cut_lines(lines: &mut Vec<String>, cap: usize) -> usize {
 }
 
 impl DiscoveryReply {
+    /// A keyword.
+    pub(crate) const fn keyword(name: &'static str) -> DiscoveryReply {
+        DiscoveryReply::Keyword(Cow::Borrowed(name))
+    }
+
+    /// A map with keyword keys.
+    pub(crate) fn map(entries: Vec<(&'static str, DiscoveryReply)>) -> DiscoveryReply {
+        DiscoveryReply::Map(entries.into_iter().map(|(key, value)| (key.into(), value)).collect())
+    }
+
     /// Approximate bytes of its JSON form, for the size limit.
     pub(crate) fn bytes(&self) -> usize {
         match self {
@@ -88,7 +101,7 @@ impl DiscoveryReply {
         Ok(match self {
             DiscoveryReply::Nil => Value::Nil,
             DiscoveryReply::Text(text) => cx.host_text(&text)?,
-            DiscoveryReply::Keyword(name) => cx.keyword(name),
+            DiscoveryReply::Keyword(name) => cx.keyword(&name),
             DiscoveryReply::Number(number) => count(number as u64),
             DiscoveryReply::Lines(lines) => {
                 cx.reserve_items(lines.len())?;
@@ -101,7 +114,7 @@ impl DiscoveryReply {
             DiscoveryReply::Map(entries) => {
                 let mut map = MapNode::with_capacity(entries.len());
                 for (key, value) in entries {
-                    let key = cx.keyword(key);
+                    let key = cx.keyword(&key);
                     let value = value.into_value(cx)?;
                     map = MapNode::insert(map, cx, key, value)?;
                 }

@@ -181,6 +181,11 @@ impl Prelude {
         Ok(prelude)
     }
 
+    /// The texts that it is composed of.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &PreludeSource> {
+        self.components.iter().map(|component| &component.source)
+    }
+
     /// The same prelude, with exports that prompts do not list whatever their metadata says: those of these
     /// names, as `crm/get-user`, or `crm` for a whole namespace. A host can narrow what prompts show and
     /// never widen it.

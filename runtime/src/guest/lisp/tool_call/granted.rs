@@ -3,7 +3,7 @@
 
 use super::{Encoded, encode, fault, plain, programmer_fault, shown};
 use crate::broker::{
-    CallError, CallPayload, Chosen, PayloadContent, Permit, PreparedCall, Reserved, ToolBroker, WorldFault,
+    CallError, CallPayload, Chosen, PayloadContent, Permit, Reserved, ToolBroker, WorldFault,
 };
 use crate::host::GrantedTools;
 use crate::run::account::RunAccount;
@@ -31,13 +31,13 @@ pub(crate) fn reserve(
     broker.reserve_granted(account, tool).map_err(|error| failed(name, error, account))
 }
 
-/// Encodes a call.
-pub(crate) fn load(
+/// Encodes the arguments of a call.
+pub(crate) fn encoded(
     cx: &mut Context,
     account: &RunAccount,
     permit: Permit,
     arguments: &[Value],
-) -> Result<PreparedCall, Box<Fault>> {
+) -> Result<(Permit, String), Box<Fault>> {
     let tool = permit.tool().clone();
     let encoded = match permit.plain().map_or(Ok(None), |schema| plain::encode(cx, schema, arguments)) {
         Ok(Some(text)) => Ok(Encoded { text, notes: Vec::new() }),
@@ -49,7 +49,7 @@ pub(crate) fn load(
     match encoded {
         Ok(encoded) => {
             encoded.notes.into_iter().for_each(|note| account.note(note));
-            permit.load(encoded.text).map_err(|fault| world(&tool.name, fault))
+            Ok((permit, encoded.text))
         }
         Err(mut fault) => {
             permit.withdraw();
@@ -116,7 +116,7 @@ pub(crate) fn value(
         }
         PayloadContent::Success { .. } => return Ok(Value::Nil),
         PayloadContent::ToolError { message, .. } => (CallFault::ToolError, message.clone()),
-        PayloadContent::Malformed(why) => (CallFault::UpstreamError, (*why).to_owned()),
+        PayloadContent::Malformed(why) => (CallFault::UpstreamError, why.clone().into_owned()),
     };
     let fault = tool_error(name, &why);
     *failure = Some((reason, why));
@@ -132,7 +132,8 @@ pub(crate) fn failed(name: &str, error: CallError, account: &RunAccount) -> Box<
     }
 }
 
-fn world(name: &str, WorldFault { reason, message }: WorldFault) -> Box<Fault> {
+/// The fault for a call without an answer.
+pub(crate) fn world(name: &str, WorldFault { reason, message }: WorldFault) -> Box<Fault> {
     match reason {
         CallFault::CapExhausted => Fault::new(
             Reason::ToolCallLimitExceeded,

@@ -1,18 +1,24 @@
 //! Drives one program: runs slices of its isolate, starts its host calls, answers them, and builds the result
 //! of the run.
+//!
+//! # Layout
+//! - `gate`: what has to be there before the first instruction; `journaled`: programs that are recorded or replayed
 
-use super::compile::{compile, plan_flows, planner, run_budget};
-use super::environment::CompileEnvironment;
-use super::host_call::{self, HostCallContext, Plan};
-use super::prelude::Attached;
-use super::program_cache::CachedProgram;
-use super::session::SessionRun;
-use super::session::commit::{self, CommitRefusal};
-use super::session::isolates::{self, RetainedIsolate};
-use super::spilled::{self, KnownSpills, PlannedLook};
-use super::tool_call::ResultForm;
-use super::{Lisp, fast_path, rendering, tool_call};
-use crate::broker::{CallError, CallResponse, Permit, WorldFault, start_all};
+mod gate;
+pub(crate) mod journaled;
+
+use crate::broker::{CallError, CallResponse, Permit, PreparedCall, WorldFault, start_all};
+use crate::guest::lisp::compile::{compile, plan_flows, planner, run_budget};
+use crate::guest::lisp::environment::CompileEnvironment;
+use crate::guest::lisp::host_call::{self, HostCallContext, Plan};
+use crate::guest::lisp::prelude::Attached;
+use crate::guest::lisp::program_cache::CachedProgram;
+use crate::guest::lisp::session::SessionRun;
+use crate::guest::lisp::session::commit::{self, CommitRefusal};
+use crate::guest::lisp::session::isolates::{self, RetainedIsolate};
+use crate::guest::lisp::spilled::{self, KnownSpills, PlannedLook};
+use crate::guest::lisp::tool_call::ResultForm;
+use crate::guest::lisp::{Lisp, fast_path, rendering, tool_call};
 use crate::guest::{CallId, Guest, GuestContext, LookReply, Progress, Reply, TaskHandle};
 use crate::policy::ShownAnswer;
 use crate::run::account::CallTag;
@@ -21,29 +27,14 @@ use crate::run::options::RunOptions;
 use crate::run::outcome::{Ending, Failure, RenderedValue};
 use crate::spill::OwnedSpills;
 use foldhash::fast::RandomState;
-use ptc_vm::{
-    Budget, CallId as HostCall, Context, Exit, Fault, InterruptKind, Isolate, Reason, UnitId, Value,
-};
+use gate::{ATTACHING, AttachState};
+use journaled::{CallPosition, Journaled};
+use ptc_vm::{Budget, CallId as HostCall, Context, Exit, Fault, Isolate, Reason, UnitId, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Fuel of one slice: about a millisecond of work.
 const SLICE: u64 = 100_000;
-
-/// Id of the work that a program waits for before its first instruction. Calls of its isolate count up from
-/// 0.
-const ATTACHING: CallId = CallId(u64::MAX);
-
-/// Whether a program may run.
-enum AttachState {
-    /// It may.
-    Open,
-    /// The servers that its prelude calls are being started, so that their tools are known before its first
-    /// instruction.
-    Attaching { _task: TaskHandle },
-    /// Its prelude lacks something.
-    Refused(Failure),
-}
 
 /// A started program.
 pub(crate) struct Execution {
@@ -70,15 +61,21 @@ pub(crate) struct Execution {
     is_whole: bool,
     /// Its results that were too large to carry.
     spills: OwnedSpills,
+    /// Its journal, if it has one.
+    journaled: Option<Box<Journaled>>,
 }
 
 /// Work for the program that is under way.
+#[derive(Default)]
 struct InFlight {
     /// The ledger entry of an upstream call; `None` while servers are started for a look at their tools.
     call: Option<CallTag>,
     /// The tool of the host that is called.
     granted: Option<Arc<str>>,
-    _task: TaskHandle,
+    /// The call, if its answer is recorded and it is not sent.
+    prepared: Option<PreparedCall>,
+    /// `None` in a replay.
+    task: Option<TaskHandle>,
 }
 
 impl Execution {
@@ -86,7 +83,7 @@ impl Execution {
     pub(crate) fn begin(
         lisp: Arc<Lisp>,
         source: Arc<str>,
-        options: RunOptions,
+        mut options: RunOptions,
         session: Option<SessionRun>,
         guest: GuestContext,
     ) -> Result<Box<dyn Guest>, Box<Ending>> {
@@ -114,6 +111,18 @@ impl Execution {
             let prelude_trace = environment.prelude().map(|prelude| prelude.trace().clone());
             Box::new(Ending { prelude_trace, ..Ending::failed(failure) })
         };
+        // What a session defines is not part of a journal yet.
+        let journaled = match &session {
+            None => {
+                Journaled::begin(&lisp, &environment, &source, &mut options, guest.account.asker().token())
+            }
+            Some(_) => None,
+        };
+        let mut journaled = journaled.map(Box::new);
+        if let Some(journaled) = &mut journaled {
+            guest.account.set_journal(journaled.journal.clone());
+            journaled.follow_lists(&lisp);
+        }
         environment.check(&lisp.broker).map_err(refused)?;
         let compiled = compile(&lisp, &environment, &source, &options, interrupt, guest.preemption);
         let program = compiled.map_err(refused)?;
@@ -155,6 +164,7 @@ impl Execution {
             attached,
             is_whole: true,
             spills,
+            journaled,
         };
         match execution.load() {
             Ok(()) => {
@@ -188,60 +198,12 @@ impl Execution {
         Ok(())
     }
 
-    /// Starts the servers behind the needed definitions of its prelude if their tools are not known. A
-    /// program with an incomplete prelude makes no call at all.
-    fn attach(&mut self) {
-        // The needs of functions of a session were checked when these were defined.
-        let upstreams = self.environment.unproven(&self.program.needed, &self.lisp.broker);
-        if upstreams.is_empty() {
-            // The tools may have become known since `needed` was computed.
-            return self.attached();
-        }
-        self.host_calls = true;
-        let starts = start_all(&self.guest.account, upstreams);
-        let task = self.guest.port.hand_out(ATTACHING, async move {
-            starts.await;
-            Reply::Started
-        });
-        self.gate = AttachState::Attaching { _task: task };
-    }
-
-    /// The tools of the servers are known, or the servers were asked to start.
-    fn attached(&mut self) {
-        if self.program.needed.is_empty() {
-            return;
-        }
-        self.gate = match self.environment.check_reached(&self.program.needed, &self.lisp.broker) {
-            Ok(()) => AttachState::Open,
-            Err(failure) => AttachState::Refused(failure),
-        };
-    }
-
-    /// What has to happen before its first instruction; `None` when it may run.
-    fn at_the_gate(&mut self) -> Option<Progress> {
-        match std::mem::replace(&mut self.gate, AttachState::Open) {
-            AttachState::Open => None,
-            AttachState::Attaching { _task } => {
-                let Some(kind) = self.guest.account.interrupted() else {
-                    self.gate = AttachState::Attaching { _task };
-                    return Some(Progress::Waiting);
-                };
-                let reason = match kind {
-                    InterruptKind::Deadline => Reason::Timeout,
-                    InterruptKind::Cancelled => Reason::Cancelled,
-                };
-                let fault =
-                    Fault::new(reason, "the program ended before the servers of its prelude had started");
-                Some(Progress::Finished(self.fail(&fault)))
-            }
-            AttachState::Refused(failure) => Some(Progress::Finished(self.end(Err(failure)))),
-        }
-    }
-
     /// Encodes a call that has got its permit.
     fn encode(&mut self, call: HostCall, permit: Permit) {
+        let (broker, account) = (&self.lisp.broker, &self.guest.account);
+        let position = CallPosition::new(self.journaled.as_deref(), call);
         let plan = self.isolate.call(call, |cx, function, arguments| {
-            host_call::permitted(cx, &self.lisp.broker, &self.guest.account, function, permit, arguments)
+            host_call::permitted(cx, broker, account, function, permit, position, arguments)
         });
         if let Some(plan) = plan {
             self.carry_out(call, plan);
@@ -251,11 +213,16 @@ impl Execution {
     /// Answers a host call or starts work for it. `is_loaded`: servers were started for it.
     fn issue(&mut self, call: HostCall, is_loaded: bool) {
         self.host_calls = true;
+        self.follow_lists();
+        if self.waits_as_recorded(call) {
+            return;
+        }
         let surroundings = HostCallContext {
             environment: &self.environment,
             broker: &self.lisp.broker,
             account: &self.guest.account,
             spills: KnownSpills { own: &self.spills, session: self.session.as_ref().map(|run| &*run.state) },
+            position: CallPosition::new(self.journaled.as_deref(), call),
         };
         let plan = self.isolate.call(call, |cx, function, arguments| {
             host_call::plan(cx, &surroundings, function, arguments, is_loaded)
@@ -270,11 +237,11 @@ impl Execution {
             Ok(plan) => plan,
             Err(fault) => return self.resume(call, |_| Err(fault)),
         };
-        let broker = &self.lisp.broker;
         match plan {
-            Plan::Servers => self.isolate.resume(call, |cx| host_call::servers(cx, broker)),
+            Plan::Servers(rows) => self.isolate.resume(call, |cx| host_call::servers(cx, rows)),
             Plan::Answer(reply) => self.resume(call, |cx| reply.into_value(cx)),
             Plan::LoadAll(upstreams) => {
+                self.note_wait(call);
                 let starts = start_all(&self.guest.account, upstreams);
                 self.hand_out(call, None, None, async move {
                     starts.await;
@@ -287,7 +254,12 @@ impl Execution {
             }
             Plan::Now => {
                 // Read once: the clock stands still for the rest of the run.
-                let now = *self.options.now_ms.get_or_insert_with(host_call::now_ms);
+                let read = || {
+                    self.journaled.as_ref().map_or_else(host_call::now_ms, |journaled| {
+                        journaled.journal.now(host_call::now_ms())
+                    })
+                };
+                let now = *self.options.now_ms.get_or_insert_with(read);
                 self.isolate.resume(call, |_| Ok(ptc_vm::Value::Int(now)));
             }
             Plan::Refuse(fault) => match self.called(call) {
@@ -295,6 +267,7 @@ impl Execution {
                 None => self.resume(call, |cx| tool_call::world_fault(cx, fault.reason, &fault.message)),
             },
             Plan::Wait(pending) => {
+                self.note_wait(call);
                 let (tag, granted) = (pending.tag(), pending.granted());
                 self.hand_out(call, Some(tag), granted, async move { Reply::Permit(pending.permit().await) });
             }
@@ -303,6 +276,8 @@ impl Execution {
                     Reply::Looked(LookReply { looked: spilled.read_blocking(look, most).await, held })
                 });
             }
+            Plan::AwaitRecorded(prepared) => self.await_recorded(call, prepared),
+            Plan::Stop => {}
             Plan::Send(prepared) => {
                 let (tag, granted) = (prepared.tag(), prepared.granted().cloned());
                 let work = async move { Reply::Answer(prepared.send().await) };
@@ -320,7 +295,7 @@ impl Execution {
         work: impl Future<Output = Reply> + Send + 'static,
     ) {
         let task = self.guest.port.hand_out(CallId(call.0), work);
-        self.in_flight.insert(call, InFlight { call: tag, granted, _task: task });
+        self.in_flight.insert(call, InFlight { call: tag, granted, prepared: None, task: Some(task) });
     }
 
     /// Answers a host call; no work for it is under way any more.
@@ -452,6 +427,7 @@ impl Execution {
 
     /// Runs a slice.
     fn slice(&mut self) -> Progress {
+        self.unblock();
         loop {
             let exit = self.isolate.run(SLICE);
             // The report of a fault lists the calls in flight; its end cancels them.
@@ -459,9 +435,18 @@ impl Execution {
                 self.drop_cancelled_calls();
             }
             match exit {
-                Exit::HostCall(call) => self.issue(call, false),
+                Exit::HostCall(call) => {
+                    self.issue(call, false);
+                    if let Some(over) = self.replay_over(false) {
+                        return over;
+                    }
+                }
                 Exit::SliceEnd => return Progress::Ready,
-                Exit::Blocked => return Progress::Waiting,
+                Exit::Blocked => {
+                    if !self.blocked() {
+                        return self.replay_over(true).unwrap_or(Progress::Waiting);
+                    }
+                }
                 Exit::Fault(fault) => return Progress::Finished(self.fail(&fault)),
                 exit @ (Exit::Done | Exit::Return | Exit::Fail(_)) => {
                     let exit = match exit {
@@ -532,22 +517,8 @@ impl Guest for Execution {
             return self.attached();
         }
         let call = HostCall(call.0);
-        // If the call was cancelled, dropping the reply frees what it holds.
-        let Some(InFlight { granted, .. }) = self.in_flight.remove(&call) else { return };
-        let granted = granted.as_deref();
-        match reply {
-            Reply::Started => self.issue(call, true),
-            Reply::Permit(Ok(permit)) => self.encode(call, permit),
-            Reply::Answer(Ok(answer)) => self.on_tool_response(call, granted, answer),
-            Reply::Permit(Err(error)) | Reply::Answer(Err(error)) | Reply::Payload(Err(error)) => {
-                self.on_call_error(call, granted, error);
-            }
-            Reply::Looked(LookReply { looked, held }) => {
-                self.resume(call, |cx| spilled::value(cx, looked));
-                drop(held);
-            }
-            // Arguments of a program are encoded before they are sent, so these replies do not occur.
-            Reply::Payload(Ok(_)) | Reply::Ended(_) => {}
+        if let Some(reply) = self.delayed(call, reply) {
+            self.deliver(call, reply);
         }
     }
 
@@ -577,6 +548,33 @@ impl Guest for Execution {
                 source = &*self.options.source_name,
                 "a program left bytes on its account"
             );
+        }
+    }
+}
+
+impl Execution {
+    /// Delivers a reply.
+    fn deliver(&mut self, call: HostCall, reply: Reply) {
+        // If the call was cancelled, dropping the reply frees what it holds.
+        if !self.in_flight.contains_key(&call) {
+            return;
+        }
+        self.note_reply(call, &reply);
+        let granted = self.in_flight.remove(&call).and_then(|call| call.granted);
+        let granted = granted.as_deref();
+        match reply {
+            Reply::Started => self.issue(call, true),
+            Reply::Permit(Ok(permit)) => self.encode(call, permit),
+            Reply::Answer(Ok(answer)) => self.on_tool_response(call, granted, answer),
+            Reply::Permit(Err(error)) | Reply::Answer(Err(error)) | Reply::Payload(Err(error)) => {
+                self.on_call_error(call, granted, error);
+            }
+            Reply::Looked(LookReply { looked, held }) => {
+                self.resume(call, |cx| spilled::value(cx, looked));
+                drop(held);
+            }
+            // Arguments of a program are encoded before they are sent, so these replies do not occur.
+            Reply::Payload(Ok(_)) | Reply::Ended(_) => {}
         }
     }
 }

@@ -1,0 +1,24 @@
+//! The flag `--record`, which writes the journal of each run to a folder.
+
+use crate::cli::flags::variables;
+use crate::console::exit::Abort;
+use ptc_runtime::journal::Recorder;
+use std::path::PathBuf;
+
+/// Flag of commands that run programs.
+#[derive(Debug, clap::Args)]
+pub struct RecordFlags {
+    /// Record every run in a file of this folder: the program, its context, its calls and their answers, for
+    /// `ptc replay` and `ptc test`. Files hold real data and are readable for this user only
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
+}
+
+impl RecordFlags {
+    /// The recorder, if runs are to be recorded.
+    pub fn recorder(&self) -> Result<Option<Recorder>, Abort> {
+        let folder = variables::given_or_read(self.record.clone(), "record", variables::path)?;
+        let opened = folder.map(Recorder::open).transpose();
+        opened.map_err(|error| Abort::usage(error.to_string()))
+    }
+}

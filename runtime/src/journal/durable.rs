@@ -1,0 +1,231 @@
+//! Journals of runs that outlive their process.
+//!
+//! A journal is in memory until the run is about to change something, or waits for a person. From then on it is a log of
+//! a store. A record that a call has to wait for is on the disk before the call leaves; answers follow without a wait, and
+//! are on the disk before the next such call leaves. A run that ends takes its log with it.
+
+use super::record::Record;
+use super::recording::{Recording, RecordingError};
+use crate::files::random;
+use crate::store::{Lease, Store, StoreError};
+use crate::tasks::{self, TaskOwner};
+use ptc_vm::Reason;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// How long a process has a run without another append. A store of one process is never shared.
+const LEASE: Duration = Duration::from_secs(3_650 * 24 * 3_600);
+
+/// Names of logs begin so.
+const PREFIX: &str = "run/";
+
+/// The runs of a store. Clones share it.
+#[derive(Clone)]
+pub struct DurableRuns {
+    store: Arc<dyn Store>,
+    holder: Arc<str>,
+    appends: mpsc::UnboundedSender<Append>,
+    /// The process ends: what ends now is not over.
+    is_closing: Arc<AtomicBool>,
+}
+
+/// Records on their way to the store.
+struct Append {
+    run: Arc<str>,
+    records: Vec<Vec<u8>>,
+    /// The run has ended; its log is removed.
+    is_last: bool,
+    done: Option<oneshot::Sender<Result<(), StoreError>>>,
+}
+
+/// Resolves when a record is on the disk.
+pub struct Stored(oneshot::Receiver<Result<(), StoreError>>);
+
+impl Stored {
+    /// Waits for it.
+    ///
+    /// # Errors
+    /// It is not stored.
+    pub async fn done(self) -> Result<(), StoreError> {
+        self.0.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the process ends".to_owned())))
+    }
+}
+
+impl std::fmt::Debug for DurableRuns {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("DurableRuns")
+    }
+}
+
+impl DurableRuns {
+    /// The runs of a store, for this holder of their leases. It must be called on a tokio runtime.
+    pub fn new(store: Arc<dyn Store>, holder: &str) -> DurableRuns {
+        let (appends, received) = mpsc::unbounded_channel();
+        let holder: Arc<str> = holder.into();
+        tasks::spawn(TaskOwner::Process, write(store.clone(), holder.clone(), received));
+        DurableRuns { store, holder, appends, is_closing: Arc::default() }
+    }
+
+    /// The process ends: runs that are cancelled from now on are not over, and stay stored.
+    pub fn close(&self) {
+        self.is_closing.store(true, Ordering::Release);
+    }
+
+    /// Names of the runs that have not ended, the oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn list(&self) -> Result<Vec<String>, StoreError> {
+        let logs = self.store.logs(PREFIX).await?;
+        Ok(logs.into_iter().map(|log| log[PREFIX.len()..].to_owned()).collect())
+    }
+
+    /// The journal of a run so far.
+    ///
+    /// # Errors
+    /// There is no such run, or its journal cannot be read.
+    pub async fn journal(&self, run: &str) -> Result<Recording, RecordingError> {
+        let read = self.store.read_from(&format!("{PREFIX}{run}"), 0).await;
+        let records = read.map_err(|error| RecordingError::new(error.to_string()))?;
+        if records.is_empty() {
+            return Err(RecordingError::new(format!("there is no run {run}")));
+        }
+        Recording::from_records(PathBuf::from(run), records.iter().map(Vec::as_slice))
+    }
+
+    /// Removes a run that is not under way.
+    ///
+    /// # Errors
+    /// Another process has it, or the store cannot be written.
+    pub async fn remove(&self, run: &str) -> Result<(), StoreError> {
+        let lease = self.store.lease(&format!("{PREFIX}{run}"), &self.holder, LEASE).await?;
+        self.store.remove(&lease.ok_or(StoreError::LeaseLost)?).await
+    }
+
+    /// The log of a new run.
+    pub(super) fn begin(&self) -> DurableLog {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        // Names sort by age.
+        let run = format!("{:011x}{:08x}", now.as_millis(), random() as u32).into();
+        DurableLog { runs: self.clone(), run, waiting: Vec::new(), is_stored: false }
+    }
+
+    /// The log of a run that goes on.
+    pub(super) fn go_on(&self, run: &str) -> DurableLog {
+        DurableLog { runs: self.clone(), run: run.into(), waiting: Vec::new(), is_stored: true }
+    }
+}
+
+/// The log of one run.
+pub(super) struct DurableLog {
+    runs: DurableRuns,
+    run: Arc<str>,
+    /// Records that the store does not have yet.
+    waiting: Vec<Vec<u8>>,
+    /// The store has the journal; every record follows at once.
+    is_stored: bool,
+}
+
+impl DurableLog {
+    /// Name of the run.
+    pub(super) fn name(&self) -> &Arc<str> {
+        &self.run
+    }
+
+    /// Adds a record. The outcome ends the log.
+    pub(super) fn write(&mut self, record: &Record) {
+        if let Record::Outcome(outcome) = record {
+            let is_cancelled =
+                outcome.error.as_ref().is_some_and(|error| error.reason == Reason::Cancelled.raw());
+            let is_over = !(is_cancelled && self.runs.is_closing.load(Ordering::Acquire));
+            if self.is_stored && is_over {
+                self.send(true, None);
+            }
+            self.waiting.clear();
+            return;
+        }
+        // Records are plain data.
+        self.waiting.extend(serde_json::to_vec(record));
+        if self.is_stored {
+            self.send(false, None);
+        }
+    }
+
+    /// Stores everything so far, and every later record.
+    pub(super) fn store(&mut self) -> Stored {
+        let (done, stored) = oneshot::channel();
+        self.is_stored = true;
+        self.send(false, Some(done));
+        Stored(stored)
+    }
+
+    fn send(&mut self, is_last: bool, done: Option<oneshot::Sender<Result<(), StoreError>>>) {
+        let records = std::mem::take(&mut self.waiting);
+        let run = self.run.clone();
+        // Without a receiver the process ends.
+        let _ = self.runs.appends.send(Append { run, records, is_last, done });
+    }
+}
+
+/// Appends records, those that have come meanwhile together.
+async fn write(store: Arc<dyn Store>, holder: Arc<str>, mut received: mpsc::UnboundedReceiver<Append>) {
+    let mut leases: HashMap<Arc<str>, Lease> = HashMap::new();
+    while let Some(first) = received.recv().await {
+        let mut runs: Vec<Append> = Vec::new();
+        let mut acks: HashMap<Arc<str>, Vec<oneshot::Sender<Result<(), StoreError>>>> = HashMap::new();
+        let mut next = Some(first);
+        while let Some(mut append) = next.take().or_else(|| received.try_recv().ok()) {
+            if let Some(done) = append.done.take() {
+                acks.entry(append.run.clone()).or_default().push(done);
+            }
+            match runs.iter_mut().find(|run| run.run == append.run) {
+                Some(run) => {
+                    run.records.append(&mut append.records);
+                    run.is_last |= append.is_last;
+                }
+                None => runs.push(append),
+            }
+        }
+        for Append { run, records, is_last, .. } in runs {
+            let done = append(&*store, &holder, &mut leases, &run, records, is_last).await;
+            if let Err(error) = &done {
+                tracing::error!(%error, run = &*run, "a run is not stored");
+            }
+            for ack in acks.remove(&run).unwrap_or_default() {
+                let _ = ack.send(done.clone());
+            }
+        }
+    }
+}
+
+async fn append(
+    store: &dyn Store,
+    holder: &str,
+    leases: &mut HashMap<Arc<str>, Lease>,
+    run: &Arc<str>,
+    records: Vec<Vec<u8>>,
+    is_last: bool,
+) -> Result<(), StoreError> {
+    let log = format!("{PREFIX}{run}");
+    let lease = leases.get(run).cloned();
+    if is_last {
+        let lease = match lease {
+            Some(lease) => lease,
+            None => store.lease(&log, holder, LEASE).await?.ok_or(StoreError::LeaseLost)?,
+        };
+        leases.remove(run);
+        return store.remove(&lease).await;
+    }
+    match lease {
+        Some(lease) => store.append(&lease, records).await.map(drop),
+        None => {
+            let lease = store.begin(&log, holder, LEASE, records).await?.ok_or(StoreError::LeaseLost)?;
+            leases.insert(run.clone(), lease);
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! The position of a replay in its recording: what the program has to do next, and what it gets for that.
+
+use super::answer::Answer;
+use super::record::{AskedRecord, CallBegun, EndRecord, Record, ServerRecord};
+use super::recording::Recording;
+use serde_json::Value as Json;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+/// How calls find their recorded answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Matching {
+    /// By their order: each call is the recorded one, with the same arguments and fuel.
+    #[default]
+    Strict,
+    /// By server, tool and arguments: for a program that was edited. A call that was not recorded fails.
+    Arguments,
+    /// As [`Matching::Arguments`]; calls that only read are made.
+    LiveReads,
+}
+
+/// What a call of the program means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is to be made.
+    Live,
+    /// Its answer is in the recording.
+    Replayed,
+    /// The recording has no such call.
+    NotRecorded,
+    /// The run has diverged from the recording.
+    Diverged,
+}
+
+/// What a program that waits gets next.
+#[derive(Debug)]
+pub enum Due {
+    /// The answer of a call.
+    Answer(u64, Answer),
+    /// A call that has waited goes on.
+    Proceed(u64),
+    /// Nothing: other answers have their time later.
+    Later,
+    /// Nothing: the recorded run ended here while it waited.
+    Never,
+    /// The journal of an interrupted run is over: it goes on. These calls had left.
+    GoOn(HashSet<u64>),
+    /// The run has diverged.
+    Diverged,
+}
+
+/// A recording that is replayed.
+#[derive(Debug)]
+pub struct Script {
+    recording: Arc<Recording>,
+    matching: Matching,
+    /// The record that is next.
+    at: usize,
+    /// Answers that no call has taken, by [`CallBegun::key`].
+    answers: HashMap<String, VecDeque<Answer>>,
+    /// Answers that the program has not received, in order of its calls.
+    waiting: VecDeque<(u64, Answer)>,
+    /// Where and how the run differs.
+    divergence: Option<String>,
+    /// Calls that were answered.
+    answered: u64,
+    /// Calls that were not recorded.
+    unknown: Vec<String>,
+}
+
+/// What is known about a call of a run that was interrupted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It has not left.
+    NotSent,
+    /// It has left, and its answer is not known.
+    InDoubt,
+}
+
+impl CallBegun {
+    /// Equal for calls that are the same apart from their place.
+    fn key(&self) -> String {
+        let args = serde_json::from_str(self.args.get()).map(|mut args: Json| {
+            args.sort_all_objects();
+            args.to_string()
+        });
+        format!("{}\n{}", self.label(), args.unwrap_or_else(|_| self.args.get().to_owned()))
+    }
+}
+
+impl Script {
+    /// The beginning of a recording.
+    pub fn new(recording: Arc<Recording>, matching: Matching) -> Script {
+        let mut ends: HashMap<u64, Answer> = HashMap::new();
+        let mut answers: HashMap<String, VecDeque<Answer>> = HashMap::new();
+        if matching != Matching::Strict {
+            for record in recording.records() {
+                if let Record::End(EndRecord { seq, answer: Some(answer), .. }) = record {
+                    ends.insert(*seq, answer.clone());
+                }
+            }
+            for record in recording.records() {
+                if let Record::Call(call) = record
+                    && !(matching == Matching::LiveReads && call.effect == "read")
+                    && let Some(answer) = ends.remove(&call.seq)
+                {
+                    answers.entry(call.key()).or_default().push_back(answer);
+                }
+            }
+        }
+        let (waiting, unknown) = (VecDeque::new(), Vec::new());
+        Script { recording, matching, at: 0, answers, waiting, divergence: None, answered: 0, unknown }
+    }
+
+    /// What is replayed.
+    pub fn recording(&self) -> &Arc<Recording> {
+        &self.recording
+    }
+
+    /// Where and how the run differs from the recording.
+    pub fn divergence(&self) -> Option<&str> {
+        self.divergence.as_deref()
+    }
+
+    /// Calls that were answered.
+    pub fn answered(&self) -> u64 {
+        self.answered
+    }
+
+    /// Calls that were not recorded.
+    pub fn unknown(&self) -> &[String] {
+        &self.unknown
+    }
+
+    /// Recorded calls that the program has not made.
+    pub fn unused(&self) -> Vec<String> {
+        match self.matching {
+            Matching::Strict => {
+                let rest = self.recording.records().iter().skip(self.at);
+                let calls = rest.filter_map(|record| match record {
+                    Record::Call(call) => Some(call.label()),
+                    _ => None,
+                });
+                calls.collect()
+            }
+            Matching::Arguments | Matching::LiveReads => {
+                let mut unused: Vec<String> = Vec::new();
+                for (key, answers) in &self.answers {
+                    let call = key.replacen('\n', " ", 1);
+                    unused.extend(std::iter::repeat_n(call, answers.len()));
+                }
+                unused.sort();
+                unused
+            }
+        }
+    }
+
+    fn next(&self) -> Option<&Record> {
+        let rest = self.recording.records().get(self.at..)?;
+        rest.iter().find(|record| !matches!(record, Record::Sent(_)))
+    }
+
+    /// Passes the next record.
+    fn pass(&mut self) {
+        let rest = self.recording.records().get(self.at..).unwrap_or_default();
+        let sent = rest.iter().take_while(|record| matches!(record, Record::Sent(_))).count();
+        self.at += sent + 1;
+    }
+
+    /// True when every record has been passed.
+    pub(super) fn is_over(&self) -> bool {
+        self.next().is_none()
+    }
+
+    /// Calls that have left.
+    pub(super) fn sent(&self) -> HashSet<u64> {
+        let sent = self.recording.records().iter().filter_map(|record| match record {
+            Record::Sent(seq) => Some(*seq),
+            _ => None,
+        });
+        sent.collect()
+    }
+
+    /// Notes that the run differs here. The first difference counts.
+    fn diverge(&mut self, how: impl FnOnce(&str) -> String) {
+        if self.divergence.is_none() {
+            let expected = self.next().map_or_else(|| "the end".to_owned(), expected);
+            let position = self.at + 2;
+            self.divergence = Some(format!("line {position}: {}", how(&expected)));
+        }
+    }
+
+    /// Tool lists that servers have from here on.
+    pub(super) fn tools_due(&mut self) -> Vec<ServerRecord> {
+        let mut due = Vec::new();
+        while let Some(Record::Tools(server)) = self.next() {
+            due.push(server.clone());
+            self.pass();
+        }
+        due
+    }
+
+    /// Whether the recorded call waited here.
+    pub(super) fn waits(&mut self, seq: u64, fuel: u64) -> bool {
+        match self.next() {
+            Some(Record::Wait(wait)) if self.matching == Matching::Strict && wait.seq == seq => {
+                if wait.fuel != fuel {
+                    let then = wait.fuel;
+                    self.diverge(|_| {
+                        format!("call {seq} comes after {fuel} units of fuel instead of {then}")
+                    });
+                }
+                self.pass();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A call of the program.
+    pub(super) fn call(&mut self, call: &CallBegun) -> Verdict {
+        if self.matching != Matching::Strict {
+            return self.find(call);
+        }
+        let difference = match self.next() {
+            Some(Record::Call(then)) => different(then, call),
+            // It was refused before its arguments were known.
+            Some(Record::End(end)) if end.seq == call.seq && end.answer.is_some() => {
+                return Verdict::Replayed;
+            }
+            _ => Some(format!("the program calls {} {}", call.label(), short(call.args.get()))),
+        };
+        match difference {
+            None => {
+                self.pass();
+                self.answered += 1;
+                Verdict::Replayed
+            }
+            Some(difference) => {
+                self.diverge(|expected| format!("{difference}; the recording has {expected}"));
+                Verdict::Diverged
+            }
+        }
+    }
+
+    fn find(&mut self, call: &CallBegun) -> Verdict {
+        if self.matching == Matching::LiveReads && call.effect == "read" {
+            return Verdict::Live;
+        }
+        match self.answers.get_mut(&call.key()).and_then(VecDeque::pop_front) {
+            Some(answer) => {
+                self.answered += 1;
+                self.waiting.push_back((call.seq, answer));
+                Verdict::Replayed
+            }
+            None => {
+                self.unknown.push(format!("{} {}", call.label(), short(call.args.get())));
+                Verdict::NotRecorded
+            }
+        }
+    }
+
+    /// The answer of this call, if it came at once.
+    pub(super) fn due_at_once(&mut self, seq: u64, fuel: u64) -> Option<Answer> {
+        match self.next() {
+            Some(Record::End(end))
+                if self.matching == Matching::Strict && (end.seq, end.fuel) == (seq, fuel) =>
+            {
+                let answer = end.answer.clone();
+                if answer.is_some() {
+                    self.pass();
+                }
+                answer
+            }
+            _ => None,
+        }
+    }
+
+    /// Passes the end of this call, which has been answered without it.
+    pub(super) fn skip_end(&mut self, seq: u64) {
+        if let Some(Record::End(end)) = self.next()
+            && self.matching == Matching::Strict
+            && end.seq == seq
+        {
+            self.pass();
+        }
+    }
+
+    /// What the program, which waits, gets. `is_first`: nothing was delivered since it waits.
+    pub(super) fn due(&mut self, fuel: u64, is_first: bool) -> Due {
+        if self.matching != Matching::Strict {
+            return match self.waiting.pop_front() {
+                Some((seq, answer)) => Due::Answer(seq, answer),
+                None => Due::Later,
+            };
+        }
+        match self.next() {
+            Some(Record::End(end)) if end.fuel == fuel => {
+                let EndRecord { seq, answer, .. } = end.clone();
+                self.pass();
+                answer.map_or(Due::Proceed(seq), |answer| Due::Answer(seq, answer))
+            }
+            Some(Record::End(end)) if is_first => {
+                let (seq, then) = (end.seq, end.fuel);
+                self.diverge(|_| {
+                    format!("the answer of call {seq} comes after {fuel} units of fuel instead of {then}")
+                });
+                Due::Diverged
+            }
+            None if is_first => Due::Never,
+            Some(_) if is_first => {
+                self.diverge(|expected| format!("the program waits; the recording has {expected}"));
+                Due::Diverged
+            }
+            _ => Due::Later,
+        }
+    }
+
+    /// The recorded answer of a question that the host answered at once; `None`: answer it as it is now.
+    pub(super) fn asked(&mut self, asked: &AskedRecord) -> Option<Json> {
+        if self.matching != Matching::Strict {
+            return None;
+        }
+        match self.next() {
+            Some(Record::Asked(then))
+                if then.seq == asked.seq && then.form == asked.form && then.fuel == asked.fuel =>
+            {
+                let answer = then.answer.clone();
+                self.pass();
+                Some(answer)
+            }
+            _ => {
+                let AskedRecord { form, fuel, .. } = asked;
+                self.diverge(|expected| {
+                    format!(
+                        "the program asks ({form} …) after {fuel} units of fuel; the recording has {expected}"
+                    )
+                });
+                None
+            }
+        }
+    }
+
+    /// The time that the program reads.
+    pub(super) fn now(&mut self) -> Option<i64> {
+        if self.matching != Matching::Strict {
+            let mut times = self.recording.records().iter().filter_map(|record| match record {
+                Record::Now(ms) => Some(*ms),
+                _ => None,
+            });
+            return times.next().or_else(|| i64::try_from(self.recording.header().begun_ms).ok());
+        }
+        match self.next() {
+            Some(Record::Now(ms)) => {
+                let ms = *ms;
+                self.pass();
+                Some(ms)
+            }
+            _ => {
+                self.diverge(|expected| format!("the program reads the time; the recording has {expected}"));
+                None
+            }
+        }
+    }
+}
+
+/// How two calls differ.
+fn different(then: &CallBegun, now: &CallBegun) -> Option<String> {
+    let (label, args) = (now.label(), short(now.args.get()));
+    if then.label() != label || then.seq != now.seq {
+        return Some(format!("the program calls {label} {args} (call {})", now.seq));
+    }
+    if then.args.get() != now.args.get() {
+        return Some(format!("the program calls {label} with other arguments, {args}"));
+    }
+    (then.fuel != now.fuel).then(|| {
+        format!("the program calls {label} after {} units of fuel instead of {}", now.fuel, then.fuel)
+    })
+}
+
+/// A record in words.
+fn expected(record: &Record) -> String {
+    match record {
+        Record::Run(_) | Record::Outcome(_) => "the end".to_owned(),
+        Record::Tools(server) => format!("a tool list of {}", server.server),
+        Record::Wait(wait) => format!("call {}, which waits", wait.seq),
+        Record::Sent(seq) => format!("call {seq}, which leaves"),
+        Record::Call(call) => format!("{} {} (call {})", call.label(), short(call.args.get()), call.seq),
+        Record::End(end) => format!("the answer of call {}", end.seq),
+        Record::Asked(asked) => format!("({} …)", asked.form),
+        Record::Now(_) => "the clock".to_owned(),
+    }
+}
+
+/// The beginning of a text.
+fn short(text: &str) -> String {
+    const SHOWN: usize = 200;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,267 @@
+//! The journal of one run: records what happens, replays what happened, or goes on where a journal ends.
+
+use super::answer::Answer;
+use super::durable::{DurableLog, DurableRuns, Stored};
+use super::record::{
+    AskedRecord, CallBegun, EndRecord, ErrorRecord, Header, OutcomeRecord, Record, ServerRecord, WaitRecord,
+};
+use super::recorder::{JournalWriter, Recorder};
+use super::replay::{Due, Script};
+pub use super::replay::{Fate, Verdict};
+use crate::sync::Locked;
+use serde_json::Value as Json;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// The journal of one run. All of its parts share it.
+pub struct RunJournal(Mutex<State>);
+
+struct State {
+    /// The recording.
+    file: Option<JournalWriter>,
+    /// The log of a run that outlives its process.
+    log: Option<DurableLog>,
+    /// What is replayed.
+    script: Option<Box<Script>>,
+    /// The run goes on when its script is over.
+    resumes: bool,
+    /// Calls that had left when the script was over, until the run goes on.
+    resumed: Option<HashSet<u64>>,
+    /// The tool list that each server had last.
+    tools: HashMap<String, Option<String>>,
+    /// How the run ended.
+    outcome: Option<OutcomeRecord>,
+}
+
+impl fmt::Debug for RunJournal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("RunJournal")
+    }
+}
+
+impl RunJournal {
+    /// A journal that is written: to a file, or to a store once the run needs that. `None`: to neither.
+    pub fn written(
+        recorder: Option<&Recorder>,
+        durable: Option<&DurableRuns>,
+        header: Header,
+    ) -> Option<RunJournal> {
+        let tools =
+            header.servers.iter().map(|server| (server.server.clone(), server.tools.clone())).collect();
+        let log = durable.map(|runs| {
+            let mut log = runs.begin();
+            log.write(&Record::Run(Box::new(header.clone())));
+            log
+        });
+        let file = recorder.and_then(|recorder| recorder.begin(header));
+        if file.is_none() && log.is_none() {
+            return None;
+        }
+        Some(RunJournal::new(State { file, log, tools, ..State::empty() }))
+    }
+
+    /// A journal that is replayed.
+    pub fn replayed(script: Script) -> RunJournal {
+        RunJournal::new(State { script: Some(Box::new(script)), ..State::empty() })
+    }
+
+    /// The journal of an interrupted run, which is replayed and goes on where it ends.
+    pub fn resumed(script: Script, runs: &DurableRuns, run: &str) -> RunJournal {
+        let log = Some(runs.go_on(run));
+        RunJournal::new(State { script: Some(Box::new(script)), log, resumes: true, ..State::empty() })
+    }
+
+    fn new(state: State) -> RunJournal {
+        RunJournal(Mutex::new(state))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.locked()
+    }
+
+    /// True if answers come from a recording.
+    pub fn is_replay(&self) -> bool {
+        self.lock().script.is_some()
+    }
+
+    /// True for an interrupted run that goes on.
+    pub fn resumes(&self) -> bool {
+        self.lock().resumes
+    }
+
+    /// Name of the run in its store.
+    pub fn name(&self) -> Option<Arc<str>> {
+        self.lock().log.as_ref().map(|log| log.name().clone())
+    }
+
+    /// Where and how the run differs from its recording.
+    pub fn divergence(&self) -> Option<String> {
+        self.lock().script.as_ref()?.divergence().map(str::to_owned)
+    }
+
+    /// A server has this tool list now.
+    pub fn tools(&self, server: ServerRecord) {
+        let mut state = self.lock();
+        if state.tools.get(&server.server) != Some(&server.tools) {
+            state.tools.insert(server.server.clone(), server.tools.clone());
+            state.write(|| Record::Tools(server));
+        }
+    }
+
+    /// Tool lists that servers have from here on. A run that goes on has those of the present.
+    pub fn tools_due(&self) -> Vec<ServerRecord> {
+        let mut state = self.lock();
+        let due = state.script().map_or_else(Vec::new, |script| script.tools_due());
+        if state.resumes { Vec::new() } else { due }
+    }
+
+    /// A shared text of the recording by its digest.
+    pub(crate) fn shared(&self, digest: &str) -> Option<String> {
+        self.lock().script.as_ref()?.recording().shared(digest).ok()
+    }
+
+    /// A call waits.
+    pub fn wait(&self, seq: u64, fuel: u64) {
+        let mut state = self.lock();
+        if state.script().is_none() {
+            state.write(|| Record::Wait(WaitRecord { seq, fuel }));
+        }
+    }
+
+    /// Whether the recorded call waited here.
+    pub fn waits(&self, seq: u64, fuel: u64) -> bool {
+        self.lock().script().is_some_and(|script| script.waits(seq, fuel))
+    }
+
+    /// A call of the program.
+    pub fn call(&self, call: CallBegun) -> Verdict {
+        let mut state = self.lock();
+        match state.script() {
+            Some(script) => script.call(&call),
+            None => {
+                state.write(|| Record::Call(call));
+                Verdict::Live
+            }
+        }
+    }
+
+    /// A call that may change something is about to leave. It may when the result, if there is one, says so.
+    pub fn sent(&self, seq: u64) -> Option<Stored> {
+        let mut state = self.lock();
+        let log = state.log.as_mut()?;
+        log.write(&Record::Sent(seq));
+        Some(log.store())
+    }
+
+    /// The run waits for a person: stores it, if it outlives its process.
+    pub fn park(&self) -> Option<Stored> {
+        Some(self.lock().log.as_mut()?.store())
+    }
+
+    /// A program receives the answer of a call.
+    pub fn end(&self, end: impl FnOnce() -> EndRecord) {
+        let mut state = self.lock();
+        match state.script() {
+            Some(script) => script.skip_end(end().seq),
+            None => state.write(|| Record::End(end())),
+        }
+    }
+
+    /// The recorded answer of a call that was refused at once.
+    pub fn due_at_once(&self, seq: u64, fuel: u64) -> Option<Answer> {
+        self.lock().script()?.due_at_once(seq, fuel)
+    }
+
+    /// The recorded failure, if the run was interrupted from outside.
+    pub fn interrupted(&self) -> Option<ErrorRecord> {
+        let error = self.lock().script.as_ref()?.recording().outcome()?.error.clone()?;
+        ["timeout", "cancelled"].contains(&&*error.reason).then_some(error)
+    }
+
+    /// What the program, which waits, gets.
+    pub fn due(&self, fuel: u64, is_first: bool) -> Due {
+        let mut state = self.lock();
+        match state.script() {
+            Some(script) => script.due(fuel, is_first),
+            None => state.resumed.take().map_or(Due::Later, Due::GoOn),
+        }
+    }
+
+    /// A question that the host answers at once. Returns the recorded answer, if there is one.
+    pub fn asked(&self, asked: AskedRecord) -> Option<Json> {
+        let mut state = self.lock();
+        match state.script() {
+            Some(script) => script.asked(&asked),
+            None => {
+                state.write(|| Record::Asked(asked));
+                None
+            }
+        }
+    }
+
+    /// The time that the program reads, given the real one.
+    pub fn now(&self, ms: i64) -> i64 {
+        let mut state = self.lock();
+        match state.script() {
+            Some(script) => script.now().unwrap_or(ms),
+            None => {
+                state.write(|| Record::Now(ms));
+                ms
+            }
+        }
+    }
+
+    /// The run has ended.
+    pub fn outcome(&self, outcome: OutcomeRecord) {
+        let mut state = self.lock();
+        // A run that could not go on as it was is stored as it was.
+        if state.script.is_none() {
+            state.write(|| Record::Outcome(outcome.clone()));
+        }
+        state.outcome = Some(outcome);
+    }
+
+    /// Takes the replayed recording and its present outcome.
+    pub fn replay_ended(&self) -> Option<(Script, OutcomeRecord)> {
+        let mut state = self.lock();
+        Some((*state.script.take()?, state.outcome.take()?))
+    }
+}
+
+impl State {
+    fn empty() -> State {
+        State {
+            file: None,
+            log: None,
+            script: None,
+            resumes: false,
+            resumed: None,
+            tools: HashMap::new(),
+            outcome: None,
+        }
+    }
+
+    /// What is replayed; `None` from the moment on at which an interrupted run goes on.
+    fn script(&mut self) -> Option<&mut Script> {
+        if self.resumes
+            && let Some(script) = self.script.take_if(|script| script.is_over())
+        {
+            self.resumed = Some(script.sent());
+        }
+        self.script.as_deref_mut()
+    }
+
+    fn write(&mut self, record: impl FnOnce() -> Record) {
+        if self.file.is_none() && self.log.is_none() {
+            return;
+        }
+        let record = record();
+        if let Some(file) = &mut self.file {
+            file.write(&record);
+        }
+        if let Some(log) = &mut self.log {
+            log.write(&record);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Runs recorded programs again: their calls get the recorded answers, and no server is called.
+
+use crate::broker::{ToolBroker, Upstreams};
+use crate::guest::lisp::Lisp;
+use crate::guest::lisp::driver::journaled::list_from;
+use crate::guest::lisp::prelude::{Prelude, PreludeSource};
+use crate::journal::{
+    Difference, Header, Matching, OutcomeRecord, Recording, RecordingError, RunJournal, Script, differences,
+};
+use crate::run::limits::{LimitTable, Limits};
+use crate::run::options::RunOptions;
+use crate::run::outcome::Outcome;
+use crate::runtime::Runtime;
+use crate::scope::Scope;
+use crate::tools::{SharedCatalog, SnapshotMode};
+use crate::upstream::{RecordedUpstream, Upstream};
+use std::sync::Arc;
+
+/// The least time that a replayed program has: it may run on a slower machine.
+const LEAST_TIMEOUT_MS: u64 = 60_000;
+
+/// How a recording is replayed.
+#[derive(Clone, Debug, Default)]
+pub struct ReplayOptions {
+    /// How calls find their answers.
+    pub matching: Matching,
+    /// Another program in the place of the recorded one.
+    pub program: Option<Arc<str>>,
+    /// Another prelude in the place of the recorded ones.
+    pub prelude: Option<Arc<Prelude>>,
+}
+
+/// The result of a replay.
+#[derive(Debug)]
+pub struct Replayed {
+    /// The outcome now.
+    pub outcome: Outcome,
+    /// The outcome now, as a recording has it: nothing is redacted.
+    pub record: OutcomeRecord,
+    /// How it differs from the recorded one.
+    pub differences: Vec<Difference>,
+    /// Where and how the run has left the recording.
+    pub divergence: Option<String>,
+    /// Calls that were answered from the recording.
+    pub answered: u64,
+    /// Calls that the recording does not have.
+    pub unknown: Vec<String>,
+    /// Recorded calls that were not made.
+    pub unused: Vec<String>,
+}
+
+impl Replayed {
+    /// True if the recording had all answers.
+    pub fn is_answered(&self) -> bool {
+        self.divergence.is_none() && self.unknown.is_empty()
+    }
+
+    /// True if nothing differs.
+    pub fn is_same(&self) -> bool {
+        self.differences.is_empty()
+            && self.divergence.is_none()
+            && self.unknown.is_empty()
+            && self.unused.is_empty()
+    }
+}
+
+impl Runtime {
+    /// Runs a recorded program again. Its calls get the recorded answers. Functions of the application are those of this
+    /// runtime, and are not called either.
+    ///
+    /// # Errors
+    /// A part of the recording is missing, or it is not a recording of a program.
+    pub async fn replay(
+        &self,
+        recording: &Arc<Recording>,
+        options: &ReplayOptions,
+    ) -> Result<Replayed, RecordingError> {
+        let header = recording.header();
+        if header.language != "lisp" {
+            let text =
+                format!("{}: recordings of {} are not replayed", recording.path().display(), header.language);
+            return Err(RecordingError::new(text));
+        }
+        let scope = match options.matching {
+            Matching::LiveReads => self.base(),
+            Matching::Strict | Matching::Arguments => self.recorded_scope(recording, options)?,
+        };
+        let script = Script::new(recording.clone(), options.matching);
+        let journal = Arc::new(RunJournal::replayed(script));
+        let program = options.program.clone().unwrap_or_else(|| header.program.as_str().into());
+        let outcome = scope.run(program, run_options(header, Some(journal.clone()))).await;
+        let Some((script, record)) = journal.replay_ended() else {
+            return Err(RecordingError::new("the replay was stopped"));
+        };
+        let is_strict = options.matching == Matching::Strict;
+        let differences = match script.divergence() {
+            Some(_) => Vec::new(),
+            None => recording.outcome().map_or_else(Vec::new, |then| differences(then, &record, is_strict)),
+        };
+        Ok(Replayed {
+            outcome,
+            record,
+            differences,
+            divergence: script.divergence().map(str::to_owned),
+            answered: script.answered(),
+            unknown: script.unknown().to_vec(),
+            unused: script.unused(),
+        })
+    }
+
+    /// Goes on with a stored run that was interrupted, at the servers of this runtime: its calls get the answers that it
+    /// had, and then go on. A call that may have been made is not made again, unless it changes nothing.
+    ///
+    /// # Errors
+    /// There is no such run, or it is one of another language.
+    pub async fn resume(&self, run: &str) -> Result<Outcome, RecordingError> {
+        let Some(durable) = self.broker().durable() else {
+            return Err(RecordingError::new("this runtime has no stored runs"));
+        };
+        let recording = Arc::new(durable.journal(run).await?);
+        let header = recording.header();
+        if header.language != "lisp" {
+            return Err(RecordingError::new(format!("{run}: runs of {} do not go on", header.language)));
+        }
+        self.start_recorded(header).await;
+        let script = Script::new(recording.clone(), Matching::Strict);
+        let journal = Arc::new(RunJournal::resumed(script, durable, run));
+        let options = RunOptions { journal: Some(journal), ..run_options(header, None) };
+        Ok(self.run(header.program.as_str(), options).await)
+    }
+
+    /// Starts the servers that a run knew: it must find their tools at once.
+    async fn start_recorded(&self, header: &Header) {
+        let known = header.servers.iter().filter(|server| server.tools.is_some());
+        let starts =
+            known.filter_map(|server| self.broker().upstream(&server.server)).map(|upstream| async move {
+                // A server that does not start shows in the run.
+                let _ = upstream.start().await;
+            });
+        futures_util::future::join_all(starts.collect::<Vec<_>>()).await;
+    }
+
+    /// A scope with the servers and namespaces of a recording.
+    fn recorded_scope(
+        &self,
+        recording: &Recording,
+        options: &ReplayOptions,
+    ) -> Result<Scope, RecordingError> {
+        let header = recording.header();
+        let servers = || header.servers.iter();
+        let name = |name: &str| Arc::<str>::from(name);
+        let catalog = SharedCatalog::new(
+            servers().map(|server| (name(&server.server), server.description.as_deref().map(name))),
+        );
+        let mut upstreams = Upstreams::new();
+        for server in servers() {
+            if let Some(digest) = &server.tools {
+                let list = list_from(&recording.shared(digest)?);
+                let list = list.ok_or_else(|| RecordingError::new(format!("{digest} is no tool list")))?;
+                catalog.publish(&server.server, list, SnapshotMode::Live);
+            }
+            let (name, description) = (name(&server.server), server.description.clone());
+            let upstream = RecordedUpstream::new(name.clone(), description, catalog.clone());
+            upstreams.insert(name, Arc::new(upstream) as Arc<dyn Upstream>);
+        }
+        let prelude = match &options.prelude {
+            Some(prelude) => Some(prelude.clone()),
+            None => recorded_prelude(recording)?,
+        };
+        let broker = Arc::new(ToolBroker::new(upstreams, catalog, self.secrets().clone()));
+        let base = self.base();
+        let lisp = Lisp::new(broker, 0, prelude, base.lisp.host_tools(), false);
+        Ok(Scope::new(lisp, base.dispatcher.clone()))
+    }
+}
+
+fn recorded_prelude(recording: &Recording) -> Result<Option<Arc<Prelude>>, RecordingError> {
+    let preludes = &recording.header().preludes;
+    let source = |record: &crate::journal::PreludeRecord| {
+        let source = PreludeSource::new(record.name.clone(), recording.shared(&record.text)?);
+        Ok(PreludeSource { origin: record.origin.clone(), ..source })
+    };
+    let sources = preludes.iter().map(source).collect::<Result<Vec<_>, RecordingError>>()?;
+    if sources.is_empty() {
+        return Ok(None);
+    }
+    let prelude = Prelude::compose(sources);
+    prelude.map(|prelude| Some(Arc::new(prelude))).map_err(|error| RecordingError::new(error.to_string()))
+}
+
+fn run_options(header: &Header, journal: Option<Arc<RunJournal>>) -> RunOptions {
+    let mut limits = Limits::default();
+    for row in Limits::TABLE {
+        if let Some(value) = header.limits.get(row.flag) {
+            (row.set)(&mut limits, *value);
+        }
+    }
+    limits.timeout_ms = limits.timeout_ms.max(LEAST_TIMEOUT_MS);
+    let options = RunOptions {
+        context: header.context.as_ref().map(|context| context.get().to_owned()),
+        strict_data: header.strict_data,
+        limits,
+        source_name: header.source_name.clone().into(),
+        now_ms: header.now_ms,
+        journal,
+        ..RunOptions::default()
+    };
+    options.rendered_as(&header.rendering)
+}

@@ -1,0 +1,337 @@
+//! A store in one file: an embedded database with durable transactions. One process has it at a time.
+
+use super::{Entry, Lease, Store, StoreError, StoreLock};
+use crate::files;
+use crate::sync::Locked;
+use crate::tasks::{self, TaskOwner};
+use redb::{Database, ReadableDatabase, ReadableTable, Table, TableDefinition, TableError, WriteTransaction};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::watch;
+
+/// Versions and values; an empty slot is a removed value.
+const VALUES: TableDefinition<'_, &str, (u64, Option<&[u8]>)> = TableDefinition::new("values");
+
+/// Records by log and number.
+const LOGS: TableDefinition<'_, (&str, u64), &[u8]> = TableDefinition::new("logs");
+
+/// Holder, epoch and end (milliseconds since 1970) by log.
+const LEASES: TableDefinition<'_, &str, (&str, u64, u64)> = TableDefinition::new("leases");
+
+/// Size of the page cache. The database's default is 1 GiB.
+const CACHE_BYTES: usize = 16 << 20;
+
+/// A store in one file.
+pub struct EmbeddedStore {
+    database: Arc<Database>,
+    changes: watch::Sender<u64>,
+    locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl EmbeddedStore {
+    /// Opens the store `runs.redb` in a folder; both are created, for this user only, if they are missing.
+    ///
+    /// # Errors
+    /// Another process has it; it is damaged; the file system refuses.
+    pub fn open(folder: &Path) -> Result<EmbeddedStore, StoreError> {
+        let cannot = |error: std::io::Error| unavailable(format_args!("{}: {error}", folder.display()));
+        files::private_folder(folder).map_err(cannot)?;
+        let path = folder.join("runs.redb");
+        let refused = |error: redb::DatabaseError| match error {
+            redb::DatabaseError::DatabaseAlreadyOpen => {
+                StoreError::Taken(format!("the state in {} belongs to another process", folder.display()))
+            }
+            error => unavailable(format_args!("{}: {error}", path.display())),
+        };
+        let mut builder = Database::builder();
+        builder.set_cache_size(CACHE_BYTES);
+        let database = match files::create_new(&path) {
+            Ok(file) => {
+                let backend = redb::backends::FileBackend::new(file).map_err(refused)?;
+                let database = builder.create_with_backend(backend).map_err(refused)?;
+                files::sync_folder(folder).map_err(cannot)?;
+                database
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                builder.open(&path).map_err(refused)?
+            }
+            Err(error) => return Err(cannot(error)),
+        };
+        let store = EmbeddedStore {
+            database: Arc::new(database),
+            changes: watch::Sender::new(0),
+            locks: Mutex::default(),
+        };
+        // The tables exist from here on.
+        store.write(|transaction| {
+            transaction.open_table(VALUES).map_err(unavailable)?;
+            transaction.open_table(LOGS).map_err(unavailable)?;
+            transaction.open_table(LEASES).map_err(unavailable)?;
+            Ok(())
+        })?;
+        Ok(store)
+    }
+
+    /// Runs a transaction. It is on the disk when this returns.
+    fn write<T>(
+        &self,
+        work: impl FnOnce(&WriteTransaction) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        written(&self.database, work)
+    }
+
+    async fn change<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&WriteTransaction) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let done = self.on_thread(|database| written(database, work)).await?;
+        self.changes.send_modify(|changes| *changes += 1);
+        Ok(done)
+    }
+
+    async fn on_thread<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Database) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let database = self.database.clone();
+        let done = tasks::blocking(TaskOwner::Process, move |_| work(&database)).await;
+        done.unwrap_or_else(|| Err(unavailable("the process ends")))
+    }
+}
+
+fn written<T>(
+    database: &Database,
+    work: impl FnOnce(&WriteTransaction) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let transaction = database.begin_write().map_err(unavailable)?;
+    let done = work(&transaction)?;
+    transaction.commit().map_err(unavailable)?;
+    Ok(done)
+}
+
+fn unavailable(why: impl std::fmt::Display) -> StoreError {
+    StoreError::Unavailable(format!("the state cannot be used: {why}"))
+}
+
+fn table<T>(opened: Result<T, TableError>) -> Result<T, StoreError> {
+    opened.map_err(unavailable)
+}
+
+fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Checks that a lease is the last one of its log.
+fn must_hold(transaction: &WriteTransaction, lease: &Lease) -> Result<(), StoreError> {
+    let leases = table(transaction.open_table(LEASES))?;
+    let held = leases.get(&*lease.name).map_err(unavailable)?;
+    match held.is_some_and(|held| held.value().1 == lease.epoch) {
+        true => Ok(()),
+        false => Err(StoreError::LeaseLost),
+    }
+}
+
+/// The number of records of a log.
+fn length(logs: &Table<'_, (&'static str, u64), &'static [u8]>, log: &str) -> Result<u64, StoreError> {
+    let last = logs.range((log, 0)..=(log, u64::MAX)).map_err(unavailable)?.next_back();
+    Ok(last.transpose().map_err(unavailable)?.map_or(0, |(key, _)| key.value().1 + 1))
+}
+
+/// Takes or renews a lease.
+fn leased(
+    transaction: &WriteTransaction,
+    log: &str,
+    holder: &str,
+    time: Duration,
+) -> Result<Option<Lease>, StoreError> {
+    let mut leases = table(transaction.open_table(LEASES))?;
+    let now = now_ms();
+    let epoch = match leases.get(log).map_err(unavailable)? {
+        Some(held) => match held.value() {
+            (same, epoch, end) if same == holder && end > now => epoch,
+            (_, _, end) if end > now => return Ok(None),
+            (_, epoch, _) => epoch + 1,
+        },
+        None => 1,
+    };
+    let end = now.saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    leases.insert(log, (holder, epoch, end)).map_err(unavailable)?;
+    Ok(Some(Lease { name: log.into(), epoch }))
+}
+
+/// Appends records to a log. Returns how many it has now.
+fn appended(transaction: &WriteTransaction, log: &str, records: &[Vec<u8>]) -> Result<u64, StoreError> {
+    let mut logs = table(transaction.open_table(LOGS))?;
+    let mut at = length(&logs, log)?;
+    for record in records {
+        logs.insert((log, at), record.as_slice()).map_err(unavailable)?;
+        at += 1;
+    }
+    Ok(at)
+}
+
+#[async_trait::async_trait]
+impl Store for EmbeddedStore {
+    async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        let key = key.to_owned();
+        let read = move |database: &Database| {
+            let transaction = database.begin_read().map_err(unavailable)?;
+            let values = table(transaction.open_table(VALUES))?;
+            let found = values.get(&*key).map_err(unavailable)?;
+            Ok(found.and_then(|found| {
+                let (version, value) = found.value();
+                Some(Entry { version, value: value?.to_vec() })
+            }))
+        };
+        self.on_thread(read).await
+    }
+
+    async fn put(&self, key: &str, expected: u64, value: Option<Vec<u8>>) -> Result<Option<u64>, StoreError> {
+        let key = key.to_owned();
+        let write = move |transaction: &WriteTransaction| {
+            let mut values = table(transaction.open_table(VALUES))?;
+            let (last, present) = match values.get(&*key).map_err(unavailable)? {
+                Some(found) => {
+                    let (version, value) = found.value();
+                    (version, if value.is_some() { version } else { 0 })
+                }
+                None => (0, 0),
+            };
+            if present != expected {
+                return Ok(None);
+            }
+            values.insert(&*key, (last + 1, value.as_deref())).map_err(unavailable)?;
+            Ok(Some(last + 1))
+        };
+        self.change(write).await
+    }
+
+    async fn begin(
+        &self,
+        log: &str,
+        holder: &str,
+        time: Duration,
+        records: Vec<Vec<u8>>,
+    ) -> Result<Option<Lease>, StoreError> {
+        let (log, holder) = (log.to_owned(), holder.to_owned());
+        let write = move |transaction: &WriteTransaction| {
+            let Some(lease) = leased(transaction, &log, &holder, time)? else { return Ok(None) };
+            appended(transaction, &log, &records)?;
+            Ok(Some(lease))
+        };
+        self.change(write).await
+    }
+
+    async fn append(&self, lease: &Lease, records: Vec<Vec<u8>>) -> Result<u64, StoreError> {
+        let lease = lease.clone();
+        let write = move |transaction: &WriteTransaction| {
+            must_hold(transaction, &lease)?;
+            appended(transaction, &lease.name, &records)
+        };
+        self.change(write).await
+    }
+
+    async fn read_from(&self, log: &str, first: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+        let log = log.to_owned();
+        let read = move |database: &Database| {
+            let transaction = database.begin_read().map_err(unavailable)?;
+            let logs = table(transaction.open_table(LOGS))?;
+            let rows = logs.range((&*log, first)..=(&*log, u64::MAX)).map_err(unavailable)?;
+            rows.map(|row| row.map(|(_, record)| record.value().to_vec()).map_err(unavailable)).collect()
+        };
+        self.on_thread(read).await
+    }
+
+    async fn lease(&self, log: &str, holder: &str, time: Duration) -> Result<Option<Lease>, StoreError> {
+        let (log, holder) = (log.to_owned(), holder.to_owned());
+        self.change(move |transaction| leased(transaction, &log, &holder, time)).await
+    }
+
+    async fn remove(&self, lease: &Lease) -> Result<(), StoreError> {
+        let lease = lease.clone();
+        let write = move |transaction: &WriteTransaction| {
+            must_hold(transaction, &lease)?;
+            let mut logs = table(transaction.open_table(LOGS))?;
+            logs.retain_in((&*lease.name, 0)..=(&*lease.name, u64::MAX), |_, _| false)
+                .map_err(unavailable)?;
+            table(transaction.open_table(LEASES))?.remove(&*lease.name).map_err(unavailable)?;
+            Ok(())
+        };
+        self.change(write).await
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<(String, Entry)>, StoreError> {
+        let prefix = prefix.to_owned();
+        let read = move |database: &Database| {
+            let transaction = database.begin_read().map_err(unavailable)?;
+            let values = table(transaction.open_table(VALUES))?;
+            let mut found = Vec::new();
+            for row in values.range(&*prefix..).map_err(unavailable)? {
+                let (key, entry) = row.map_err(unavailable)?;
+                if !key.value().starts_with(&*prefix) {
+                    break;
+                }
+                if let (version, Some(value)) = entry.value() {
+                    found.push((key.value().to_owned(), Entry { version, value: value.to_vec() }));
+                }
+            }
+            Ok(found)
+        };
+        self.on_thread(read).await
+    }
+
+    async fn logs(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+        let prefix = prefix.to_owned();
+        let read = move |database: &Database| {
+            let transaction = database.begin_read().map_err(unavailable)?;
+            let leases = table(transaction.open_table(LEASES))?;
+            let names = leases.range(&*prefix..).map_err(unavailable)?;
+            let names = names.map(|row| row.map(|(log, _)| log.value().to_owned()).map_err(unavailable));
+            let of_prefix =
+                |name: &Result<String, _>| name.as_ref().map_or(true, |name| name.starts_with(&*prefix));
+            names.take_while(of_prefix).collect()
+        };
+        self.on_thread(read).await
+    }
+
+    fn watch(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    async fn lock(&self, name: &str) -> Result<StoreLock, StoreError> {
+        let lock = {
+            let mut locks = self.locks.locked();
+            locks.retain(|_, lock| Arc::strong_count(lock) > 1);
+            locks.entry(name.to_owned()).or_default().clone()
+        };
+        Ok(StoreLock(lock.lock_owned().await))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn it_passes_the_suite() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let open = || Arc::new(EmbeddedStore::open(&path).unwrap()) as Arc<dyn Store>;
+        super::super::suite::all(open).await;
+    }
+
+    #[tokio::test]
+    async fn one_process_has_it_and_only_its_user_can_read_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let _first = EmbeddedStore::open(&path).unwrap();
+        assert!(matches!(EmbeddedStore::open(&path), Err(StoreError::Taken(_))));
+        for (path, mode) in [(path.clone(), 0o700), (path.join("runs.redb"), 0o600)] {
+            assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, mode);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Where state that outlives a process is stored: values with versions, logs, leases and locks.
+//!
+//! [`Store`] has few methods, so that several nodes can share a database. [`EmbeddedStore`] is a file of one process.
+//!
+//! # Layout
+//! - `embedded`: the store in a file
+//! - `suite`: the tests that every store passes
+
+mod embedded;
+#[cfg(test)]
+pub(crate) mod suite;
+
+pub use embedded::EmbeddedStore;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedMutexGuard, watch};
+
+/// A value with its version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Grows with every write of the key, also over removals.
+    pub version: u64,
+    /// The value.
+    pub value: Vec<u8>,
+}
+
+/// The right to append to a log. Another holder's lease ends it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The log.
+    pub name: Arc<str>,
+    /// Grows with every holder: a holder that has lost its lease cannot append.
+    pub epoch: u64,
+}
+
+/// Why a store did not do something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreError {
+    /// Another holder has the lease.
+    LeaseLost,
+    /// Another process has the store.
+    Taken(String),
+    /// The store cannot be used now.
+    Unavailable(String),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::LeaseLost => out.write_str("another process has taken over the run"),
+            StoreError::Taken(why) | StoreError::Unavailable(why) => out.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// The exclusive right to a name. It ends when this is dropped.
+#[derive(Debug)]
+pub struct StoreLock(#[expect(dead_code, reason = "dropping it releases the lock")] OwnedMutexGuard<()>);
+
+/// A store. Every write is on the disk when its method returns.
+#[async_trait::async_trait]
+pub trait Store: Send + Sync {
+    /// The value of a key.
+    async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError>;
+
+    /// Writes a value, or removes it with `None`, if the key has this version; 0: the key has no value. Returns the new
+    /// version, or `None` if the key has another one.
+    async fn put(&self, key: &str, expected: u64, value: Option<Vec<u8>>) -> Result<Option<u64>, StoreError>;
+
+    /// Takes the lease of a log and appends records to it, at once. `None`: another holder has it.
+    async fn begin(
+        &self,
+        log: &str,
+        holder: &str,
+        time: Duration,
+        records: Vec<Vec<u8>>,
+    ) -> Result<Option<Lease>, StoreError>;
+
+    /// Appends records to the log of a lease. Returns how many it has now.
+    async fn append(&self, lease: &Lease, records: Vec<Vec<u8>>) -> Result<u64, StoreError>;
+
+    /// The records of a log from this one on, in order.
+    async fn read_from(&self, log: &str, first: u64) -> Result<Vec<Vec<u8>>, StoreError>;
+
+    /// Takes the lease of a log for some time, or renews that of this holder. `None`: another holder has it.
+    async fn lease(&self, log: &str, holder: &str, time: Duration) -> Result<Option<Lease>, StoreError>;
+
+    /// Removes the log of a lease.
+    async fn remove(&self, lease: &Lease) -> Result<(), StoreError>;
+
+    /// Keys that begin so, with their values, sorted.
+    async fn list(&self, prefix: &str) -> Result<Vec<(String, Entry)>, StoreError>;
+
+    /// Names of logs that begin so, sorted.
+    async fn logs(&self, prefix: &str) -> Result<Vec<String>, StoreError>;
+
+    /// A receiver that changes with every write to a key or a log of this store.
+    fn watch(&self) -> watch::Receiver<u64>;
+
+    /// Waits for the exclusive right to a name.
+    async fn lock(&self, name: &str) -> Result<StoreLock, StoreError>;
+}

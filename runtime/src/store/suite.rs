@@ -1,0 +1,106 @@
+//! The tests that every store passes.
+
+use super::{Entry, Store, StoreError};
+use std::sync::Arc;
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(3_600);
+
+/// Runs all tests. `open` opens the same store again after the one before was dropped.
+pub(crate) async fn all(open: impl Fn() -> Arc<dyn Store>) {
+    values(&*open()).await;
+    logs(&*open()).await;
+    fences(&*open()).await;
+    locks(open()).await;
+    changes(&*open()).await;
+    survives(&open).await;
+}
+
+async fn values(store: &dyn Store) {
+    assert_eq!(store.get("v/a").await.unwrap(), None);
+    assert_eq!(store.put("v/a", 1, Some(b"x".to_vec())).await.unwrap(), None);
+    assert_eq!(store.put("v/a", 0, Some(b"x".to_vec())).await.unwrap(), Some(1));
+    assert_eq!(store.put("v/a", 0, Some(b"y".to_vec())).await.unwrap(), None);
+    assert_eq!(store.put("v/a", 1, Some(b"y".to_vec())).await.unwrap(), Some(2));
+    assert_eq!(store.get("v/a").await.unwrap(), Some(Entry { version: 2, value: b"y".to_vec() }));
+    assert_eq!(store.put("v/a", 2, None).await.unwrap(), Some(3));
+    assert_eq!(store.get("v/a").await.unwrap(), None);
+    // A value that comes again has no version that it had before.
+    assert_eq!(store.put("v/a", 0, Some(b"z".to_vec())).await.unwrap(), Some(4));
+    store.put("v/b", 0, Some(Vec::new())).await.unwrap();
+    store.put("w", 0, Some(Vec::new())).await.unwrap();
+    let keys: Vec<String> = store.list("v/").await.unwrap().into_iter().map(|(key, _)| key).collect();
+    assert_eq!(keys, ["v/a", "v/b"]);
+}
+
+async fn logs(store: &dyn Store) {
+    let begun = store.begin("log", "me", LONG, vec![b"a".to_vec(), b"b".to_vec()]).await.unwrap();
+    assert_eq!(store.begin("log", "you", LONG, vec![b"x".to_vec()]).await.unwrap(), None);
+    let lease = begun.unwrap();
+    assert_eq!(store.append(&lease, vec![b"c".to_vec()]).await.unwrap(), 3);
+    assert_eq!(store.read_from("log", 0).await.unwrap(), [b"a", b"b", b"c"]);
+    assert_eq!(store.read_from("log", 2).await.unwrap(), [b"c"]);
+    assert!(store.read_from("log", 3).await.unwrap().is_empty());
+    let other = store.lease("log2", "me", LONG).await.unwrap().unwrap();
+    assert_eq!(store.logs("log").await.unwrap(), ["log", "log2"]);
+    assert_eq!(store.append(&other, vec![vec![0; 2 << 20]]).await.unwrap(), 1);
+    store.remove(&lease).await.unwrap();
+    assert!(store.read_from("log", 0).await.unwrap().is_empty());
+    assert_eq!(store.read_from("log2", 0).await.unwrap().len(), 1);
+}
+
+async fn fences(store: &dyn Store) {
+    let mine = store.lease("run", "a", LONG).await.unwrap().unwrap();
+    assert_eq!(store.lease("run", "b", LONG).await.unwrap(), None);
+    // The same holder renews its lease; one that is over is anybody's.
+    assert_eq!(store.lease("run", "a", Duration::ZERO).await.unwrap().unwrap(), mine);
+    let theirs = store.lease("run", "b", LONG).await.unwrap().unwrap();
+    assert!(theirs.epoch > mine.epoch);
+    assert_eq!(store.append(&mine, vec![b"late".to_vec()]).await, Err(StoreError::LeaseLost));
+    assert_eq!(store.remove(&mine).await, Err(StoreError::LeaseLost));
+    assert_eq!(store.append(&theirs, vec![b"x".to_vec()]).await.unwrap(), 1);
+}
+
+async fn locks(store: Arc<dyn Store>) {
+    let first = store.lock("name").await.unwrap();
+    let _other = store.lock("another").await.unwrap();
+    let (second, taken) = (store.clone(), Arc::new(std::sync::atomic::AtomicBool::new(false)));
+    let seen = taken.clone();
+    let waiting = async move {
+        let _lock = second.lock("name").await.unwrap();
+        seen.store(true, std::sync::atomic::Ordering::SeqCst);
+    };
+    let release = async move {
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!taken.load(std::sync::atomic::Ordering::SeqCst));
+        drop(first);
+    };
+    tokio::join!(waiting, release);
+}
+
+async fn changes(store: &dyn Store) {
+    let mut changes = store.watch();
+    changes.mark_unchanged();
+    store.put("changed", 0, Some(Vec::new())).await.unwrap();
+    assert!(changes.has_changed().unwrap());
+    changes.changed().await.unwrap();
+    let lease = store.lease("changed", "a", LONG).await.unwrap().unwrap();
+    store.append(&lease, vec![Vec::new()]).await.unwrap();
+    assert!(changes.has_changed().unwrap());
+}
+
+async fn survives(open: &impl Fn() -> Arc<dyn Store>) {
+    let epoch = {
+        let store = open();
+        store.put("kept", 0, Some(b"x".to_vec())).await.unwrap();
+        let lease = store.lease("kept", "a", LONG).await.unwrap().unwrap();
+        store.append(&lease, vec![b"y".to_vec()]).await.unwrap();
+        lease.epoch
+    };
+    let store = open();
+    assert_eq!(store.get("kept").await.unwrap().unwrap().value, b"x");
+    assert_eq!(store.read_from("kept", 0).await.unwrap(), [b"y"]);
+    assert_eq!(store.lease("kept", "a", LONG).await.unwrap().unwrap().epoch, epoch);
+}
