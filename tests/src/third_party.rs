@@ -43,6 +43,11 @@ pub fn python_with_langchain() -> String {
     installed().join("venv-langchain/bin/python").to_str().unwrap().to_owned()
 }
 
+/// The Python that has `agentdojo`, without what it asks models with.
+pub fn python_with_agentdojo() -> String {
+    installed().join("venv-agentdojo/bin/python").to_str().unwrap().to_owned()
+}
+
 /// A Node script of an installed package.
 fn node(script: &str, arguments: &[&str]) -> Value {
     let script = installed().join("node_modules").join(script);

@@ -14,7 +14,7 @@ stamp="$target/installed"
 say() { echo "third_party: $*" >&2; }
 die() { say "$*"; exit 1; }
 
-wanted="$(cat "$pins/package-lock.json" "$pins/requirements.txt" "$pins/requirements-sqlite.txt" "$pins/requirements-langchain.txt" "$pins/install.sh" | cksum)"
+wanted="$(cat "$pins/package-lock.json" "$pins/requirements.txt" "$pins/requirements-sqlite.txt" "$pins/requirements-langchain.txt" "$pins/agentdojo/requirements-agentdojo.txt" "$pins/install.sh" | cksum)"
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then
   exit 0
 fi
@@ -41,12 +41,13 @@ cp "$pins/package.json" "$pins/package-lock.json" "$target/"
 retry npm ci --prefix "$target" --no-audit --no-fund --ignore-scripts --loglevel=error >&2 \
   || die "npm packages could not be installed"
 
-# A virtual environment with these packages.
+# A virtual environment with these packages; more arguments are for pip.
 environment() {
   local folder="$1" requirements="$2"
+  shift 2
   rm -rf "$folder"
   python3 -m venv "$folder" || die "python3 -m venv failed (on Debian: apt-get install python3-venv)"
-  retry "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-input -r "$requirements" >&2 \
+  retry "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-input "$@" -r "$requirements" >&2 \
     || die "the packages of $(basename "$requirements") could not be installed"
 }
 
@@ -54,6 +55,7 @@ say "Python packages"
 environment "$target/venv" "$pins/requirements.txt"
 environment "$target/venv-sqlite" "$pins/requirements-sqlite.txt"
 environment "$target/venv-langchain" "$pins/requirements-langchain.txt"
+environment "$target/venv-agentdojo" "$pins/agentdojo/requirements-agentdojo.txt" --no-deps
 
 echo "$wanted" >"$stamp"
 say "installed in $target"

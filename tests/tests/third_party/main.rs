@@ -1,6 +1,7 @@
 //! Servers and clients that we did not write. `tests/third_party/install.sh` installs them; without them these tests are ignored.
 
 mod documents;
+mod third_party_agentdojo;
 mod third_party_broken_entries;
 mod third_party_clients;
 mod third_party_conformance;
