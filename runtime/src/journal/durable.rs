@@ -16,9 +16,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
 
 /// How long a process has a run without another append. A store of one process is never shared.
 const LEASE: Duration = Duration::from_secs(3_650 * 24 * 3_600);
+
+/// How long an answer may wait for a record that has to be stored at once: they share a transaction then.
+const GATHERED: Duration = Duration::from_millis(2);
 
 /// Names of logs begin so.
 const PREFIX: &str = "run/";
@@ -177,8 +181,15 @@ async fn write(store: Arc<dyn Store>, holder: Arc<str>, mut received: mpsc::Unbo
     while let Some(first) = received.recv().await {
         let mut runs: Vec<Append> = Vec::new();
         let mut acks: HashMap<Arc<str>, Vec<oneshot::Sender<Result<(), StoreError>>>> = HashMap::new();
-        let mut next = Some(first);
-        while let Some(mut append) = next.take().or_else(|| received.try_recv().ok()) {
+        let (mut next, until) = (Some(first), Instant::now() + GATHERED);
+        loop {
+            let append = match next.take().or_else(|| received.try_recv().ok()) {
+                Some(append) => Some(append),
+                // An answer is often followed by the next call, which has to be stored at once.
+                None if acks.is_empty() => timeout_at(until, received.recv()).await.ok().flatten(),
+                None => None,
+            };
+            let Some(mut append) = append else { break };
             if let Some(done) = append.done.take() {
                 acks.entry(append.run.clone()).or_default().push(done);
             }

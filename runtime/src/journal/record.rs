@@ -146,6 +146,9 @@ pub struct EndRecord {
     /// The answer; `None`: the call may go on now, after a wait.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub answer: Option<Answer>,
+    /// The call was refused when it was made; other answers come while the whole program waits.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub at_once: bool,
 }
 
 /// A question that the host answered at once.

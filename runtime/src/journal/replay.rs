@@ -264,7 +264,7 @@ impl Script {
     pub(super) fn due_at_once(&mut self, seq: u64, fuel: u64) -> Option<Answer> {
         match self.next() {
             Some(Record::End(end))
-                if self.matching == Matching::Strict && (end.seq, end.fuel) == (seq, fuel) =>
+                if self.matching == Matching::Strict && end.at_once && (end.seq, end.fuel) == (seq, fuel) =>
             {
                 let answer = end.answer.clone();
                 if answer.is_some() {

@@ -257,7 +257,7 @@ async fn check(program: &str) -> usize {
 fn a_run_goes_on_from_every_record() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (programs, cuts) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
-    for_all(25, code(), |code| {
+    for_all(100, code(), |code| {
         let program = text(&code, "0", &mut 0);
         let records = runtime.block_on(check(&program));
         programs.set(programs.get() + usize::from(records > 0));

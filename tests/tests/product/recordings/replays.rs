@@ -14,6 +14,8 @@ const PROGRAMS: &[&str] = &[
     "(pmap (fn [n] (:value (tool/call 'probe/gather {:n 8 :i n}))) (range 8))",
     "(pmap (fn [n] (reduce + (map (fn [m] (tool/call! 'probe/echo {:v (+ n m)})) (range n)))) (range 5))",
     "(map (fn [n] (count (:value (tool/call 'probe/flood {:bytes (* n 1000)})))) (range 4))",
+    "(reduce + (pmap (fn [n] (+ (count (tool/call! 'probe/gather {:n 2 :i n})) (tool/call! 'probe/echo {:v n}))) [0 1]))",
+    "(mapv (fn [n] (:reason (tool/call 'probe/echo {:v n}))) (range 60))",
     "(tool/call 'probe/refuse {})",
     "(tool/call! 'probe/refuse {})",
     "(tool/call 'probe/echo {:result {:content [{:type \"image\" :data \"AAAA\" :mimeType \"image/png\"}]}})",

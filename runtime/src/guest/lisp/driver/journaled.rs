@@ -104,7 +104,7 @@ impl<'j> CallPosition<'j> {
     pub(in crate::guest::lisp) fn refused(self, cx: &Context, fault: &WorldFault) {
         if let Some(journal) = self.journal {
             let (seq, fuel) = (self.seq, CallPosition::fuel(cx));
-            journal.end(|| EndRecord { seq, fuel, answer: Some(fault.recorded()) });
+            journal.end(|| EndRecord { seq, fuel, answer: Some(fault.recorded()), at_once: true });
         }
     }
 
@@ -258,7 +258,7 @@ impl Execution {
     fn note_end(&self, call: HostCall, answer: impl FnOnce() -> Option<Answer>) {
         if let Some(journaled) = &self.journaled {
             let (seq, fuel) = (call.0, self.isolate.fuel_used());
-            journaled.journal.end(|| EndRecord { seq, fuel, answer: answer() });
+            journaled.journal.end(|| EndRecord { seq, fuel, answer: answer(), at_once: false });
         }
     }
 
