@@ -93,8 +93,8 @@ impl PreparedCall {
         while let Route::Held(call) = route {
             route = call.cleared().await?;
         }
-        if let Some(CallMark { seq, is_read: false, .. }) = mark {
-            route = journaled(route, seq).await?;
+        if let Some(mark) = mark {
+            route = journaled(route, mark).await?;
         }
         match route {
             Route::Upstream(call) => call.send().await,
@@ -113,16 +113,18 @@ impl PreparedCall {
     }
 }
 
-/// The same call once the journal of its run says, on the disk, that it leaves.
-async fn journaled(route: Route, seq: u64) -> Result<Route, CallError> {
+/// The same call once the journal of its run lets it leave.
+async fn journaled(route: Route, CallMark { seq, is_read, .. }: CallMark) -> Result<Route, CallError> {
     let account = match &route {
         Route::Upstream(call) => &call.account,
         Route::Direct(call) => &call.account,
         Route::Held(_) => return Ok(route),
     };
-    let Some(stored) = account.journal().and_then(|journal| journal.sent(seq)) else { return Ok(route) };
-    match stored.done().await {
+    let Some(journal) = account.journal().cloned() else { return Ok(route) };
+    match journal.leaves(seq, is_read).await {
         Ok(()) => Ok(route),
+        // A call that changes nothing needs no record.
+        Err(_) if is_read => Ok(route),
         Err(error) => {
             let message = format!("it was not made, because the run cannot be stored: {error}");
             let (_, call) = PreparedCall { route, mark: None }.into_open();

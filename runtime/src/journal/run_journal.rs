@@ -8,6 +8,7 @@ use super::record::{
 use super::recorder::{JournalWriter, Recorder};
 use super::replay::{Due, Script};
 pub use super::replay::{Fate, Verdict};
+use crate::store::StoreError;
 use crate::sync::Locked;
 use serde_json::Value as Json;
 use std::collections::{HashMap, HashSet};
@@ -28,6 +29,11 @@ struct State {
     resumes: bool,
     /// Calls that had left when the script was over, until the run goes on.
     resumed: Option<HashSet<u64>>,
+    /// Calls that may change something and that have left.
+    sent: HashSet<u64>,
+    /// How many of them have an answer, and how many of the answers are on the disk.
+    answered: u64,
+    stored: u64,
     /// The tool list that each server had last.
     tools: HashMap<String, Option<String>>,
     /// How the run ended.
@@ -146,12 +152,29 @@ impl RunJournal {
         }
     }
 
-    /// A call that may change something is about to leave. It may when the result, if there is one, says so.
-    pub fn sent(&self, seq: u64) -> Option<Stored> {
+    /// Waits until a call may leave: what the run has done so far is on the disk, and that the call leaves, if it may
+    /// change something.
+    ///
+    /// # Errors
+    /// The run cannot be stored.
+    pub async fn leaves(&self, seq: u64, is_read: bool) -> Result<(), StoreError> {
+        let (stored, answered) = {
+            let mut state = self.lock();
+            let (answered, is_settled) = (state.answered, state.stored == state.answered);
+            let Some(log) = state.log.as_mut().filter(|_| !is_read || !is_settled) else { return Ok(()) };
+            if !is_read {
+                log.write(&Record::Sent(seq));
+            }
+            let stored = log.store();
+            if !is_read {
+                state.sent.insert(seq);
+            }
+            (stored, answered)
+        };
+        stored.done().await?;
         let mut state = self.lock();
-        let log = state.log.as_mut()?;
-        log.write(&Record::Sent(seq));
-        Some(log.store())
+        state.stored = state.stored.max(answered);
+        Ok(())
     }
 
     /// The run waits for a person: stores it, if it outlives its process.
@@ -162,9 +185,13 @@ impl RunJournal {
     /// A program receives the answer of a call.
     pub fn end(&self, end: impl FnOnce() -> EndRecord) {
         let mut state = self.lock();
-        match state.script() {
-            Some(script) => script.skip_end(end().seq),
-            None => state.write(|| Record::End(end())),
+        if let Some(script) = state.script() {
+            return script.skip_end(end().seq);
+        }
+        if state.file.is_some() || state.log.is_some() {
+            let end = end();
+            state.answered += u64::from(state.sent.remove(&end.seq));
+            state.write(|| Record::End(end));
         }
     }
 
@@ -237,6 +264,9 @@ impl State {
             script: None,
             resumes: false,
             resumed: None,
+            sent: HashSet::new(),
+            answered: 0,
+            stored: 0,
             tools: HashMap::new(),
             outcome: None,
         }
@@ -247,7 +277,8 @@ impl State {
         if self.resumes
             && let Some(script) = self.script.take_if(|script| script.is_over())
         {
-            self.resumed = Some(script.sent());
+            self.sent = script.sent();
+            self.resumed = Some(self.sent.clone());
         }
         self.script.as_deref_mut()
     }
