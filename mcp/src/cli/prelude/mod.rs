@@ -36,7 +36,7 @@ pub struct PreludeArgs {
 #[derive(Debug, Subcommand)]
 enum PreludeCommand {
     /// Compile preludes, and check what they need against the configured servers
-    Check(CheckPreludeArgs),
+    Check(Box<CheckPreludeArgs>),
     /// Print what prompts say of preludes
     Inventory(Box<SeenFilesArgs>),
     /// Write the documentation of preludes as Markdown
@@ -106,7 +106,7 @@ impl SeenFilesArgs {
 /// Runs the command.
 pub async fn run(args: PreludeArgs) -> Result<Exit, Abort> {
     match args.command {
-        PreludeCommand::Check(args) => check(args).await,
+        PreludeCommand::Check(args) => check(*args).await,
         PreludeCommand::Inventory(files) => {
             match files.seen().await?.inventory() {
                 Some(inventory) => console::write_line(&inventory)?,
