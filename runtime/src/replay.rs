@@ -5,7 +5,8 @@ use crate::guest::lisp::Lisp;
 use crate::guest::lisp::driver::journaled::list_from;
 use crate::guest::lisp::prelude::{Prelude, PreludeSource};
 use crate::journal::{
-    Difference, Header, Matching, OutcomeRecord, Recording, RecordingError, RunJournal, Script, differences,
+    Difference, Header, Matching, OutcomeRecord, Record, Recording, RecordingError, RunJournal, Script,
+    differences,
 };
 use crate::run::limits::{LimitTable, Limits};
 use crate::run::options::RunOptions;
@@ -153,12 +154,19 @@ impl Runtime {
             servers().map(|server| (name(&server.server), server.description.as_deref().map(name))),
         );
         let mut upstreams = Upstreams::new();
-        for server in servers() {
+        // An edited program may need any list before its place in the recording.
+        let later = recording.records().iter().filter_map(|record| match record {
+            Record::Tools(server) if options.matching != Matching::Strict => Some(server),
+            _ => None,
+        });
+        for server in servers().chain(later) {
             if let Some(digest) = &server.tools {
                 let list = list_from(&recording.shared(digest)?);
                 let list = list.ok_or_else(|| RecordingError::new(format!("{digest} is no tool list")))?;
                 catalog.publish(&server.server, list, SnapshotMode::Live);
             }
+        }
+        for server in servers() {
             let (name, description) = (name(&server.server), server.description.clone());
             let upstream = RecordedUpstream::new(name.clone(), description, catalog.clone());
             upstreams.insert(name, Arc::new(upstream) as Arc<dyn Upstream>);

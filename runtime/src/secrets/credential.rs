@@ -32,7 +32,7 @@ impl Credential {
     }
 
     /// A token that a server has chosen, or a value that is as good for a time. It is redacted while it is used and some
-    /// time after that, if it has the shape of one: see [`SecretRegistry::hold`].
+    /// time after that, if it has the shape of one: see `SecretRegistry::hold`.
     pub fn token(value: impl Into<String>, secrets: &SecretRegistry) -> Credential {
         let value = value.into();
         let hold = secrets.hold(&value).map(Arc::new);

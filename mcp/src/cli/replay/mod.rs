@@ -2,7 +2,7 @@
 //! a folder.
 //!
 //! # Layout
-//! - this file: `ptc replay`; [`test`]: `ptc test`; `report`: what differs, for people; `junit`: the same for other programs
+//! - this file: `ptc replay`; [`mod@test`]: `ptc test`; `report`: what differs, for people; `junit`: the same for other programs
 //! - [`record`]: the flag `--record`
 
 mod junit;

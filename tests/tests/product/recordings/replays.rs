@@ -149,6 +149,9 @@ fn a_server_and_a_batch_record_each_run() {
     assert_eq!(run_ptc(&arguments, input).code, Some(0));
     let found = super::recordings(folder.path());
     assert_eq!(found.len(), 6);
+    // The program knows the tools of a server that was started in the middle of the recorded run.
+    let finished = replay(&found[0], &["--program", "(pmap (fn [n] (tool/call! 'probe/echo {:v n})) [2 1])"]);
+    assert_eq!(finished.stdout, "[2 1]\n", "{finished:?}");
     for recording in &found {
         let finished = replay(recording, &[]);
         assert_eq!(finished.code, Some(0), "{finished:?}\n{}", std::fs::read_to_string(recording).unwrap());
