@@ -4,7 +4,7 @@
 /// drawn the same in common fonts.
 const LOOK_ALIKES: [(&str, char); 29] = [
     ("аαɑａ", 'a'),
-    ("Ьｂ", 'b'),
+    ("ьｂ", 'b'),
     ("сϲⅽｃ", 'c'),
     ("ԁⅾｄ", 'd'),
     ("еҽｅ", 'e'),
