@@ -4,6 +4,7 @@ use super::approvals::AskRule;
 use super::condition::Arguments;
 use super::effects::ToolEffect;
 use super::file::PolicyError;
+use super::flows::FlowRules;
 use super::limits::LimitUse;
 use super::rules::{Defaults, FilePlan, RuleFile, Said};
 use crate::files;
@@ -97,7 +98,9 @@ impl Policy {
         let mut defaults = self.files.iter().filter_map(|file| file.defaults.as_ref()).peekable();
         // A file with defaults always says something.
         let is_silent = defaults.peek().is_none();
+        let mut flows = self.files.iter().filter_map(|file| file.flows.as_ref());
         rules.any(|rule| rule.verdict == Verdict::Ask)
+            || flows.any(FlowRules::may_ask)
             || defaults.any(Defaults::may_ask)
             || (is_silent && self.standard.may_ask())
     }

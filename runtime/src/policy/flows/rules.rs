@@ -20,6 +20,13 @@ pub(in crate::policy) struct FlowRules {
     pub(super) standard: Option<Arc<str>>,
 }
 
+impl FlowRules {
+    /// True if one of them asks. The usual rules do.
+    pub(in crate::policy) fn may_ask(&self) -> bool {
+        self.standard.is_some() || self.rules.iter().any(|rule| rule.verdict == Verdict::Ask)
+    }
+}
+
 /// `[[flow]]`.
 #[derive(Debug)]
 pub(in crate::policy) struct FlowRule {
