@@ -1,6 +1,8 @@
 //! Lines of `dir` for schemas of every kind: `tests/tool_lines/lines.txt` has them, and arguments made of a line alone
 //! fit the schema. `PTC_BLESS=1 cargo test -p ptc-tests --test product lines_of_tools` rewrites the lines.
 
+#![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
+
 use jsonschema::{Draft, JSONSchema};
 use ptc_runtime::tools::UpstreamTool;
 use ptc_runtime::tools::text::list_entry;

@@ -6,9 +6,9 @@
 //!
 //! # Layout
 //!
-//! - this file: [`OtlpExport`] gives out ids ([`OtlpExport::begin`]) and exports finished calls, as a [`RecordSink`].
-//! - [`spans`]: a call's record as spans. [`meters`]: its figures as metrics. [`names`]: names of both.
-//! - [`sampler`]: which traces are recorded. [`queue`]: counts of spans. [`transport`]: requests to the collector.
+//! - this file: `OtlpExport` gives out ids (`OtlpExport::begin`) and exports finished calls, as a [`RecordSink`].
+//! - `spans`: a call's record as spans. `meters`: its figures as metrics. `names`: names of both.
+//! - `sampler`: which traces are recorded. `queue`: counts of spans. `transport`: requests to the collector.
 //!
 //! Standard variables hold: `OTEL_EXPORTER_OTLP_*` (endpoint, headers, protocol, timeout, compression),
 //! `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER`, `OTEL_BSP_*`, `OTEL_METRIC_EXPORT_INTERVAL`,

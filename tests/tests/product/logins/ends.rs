@@ -9,32 +9,40 @@ use std::sync::{Arc, Mutex};
 
 const SIGNALS: [(&str, i32); 3] = [("INT", 2), ("TERM", 15), ("HUP", 1)];
 
+/// What an alarm waits for, and the signal that it sends.
+#[derive(Clone, Copy)]
+struct Aim {
+    grant: &'static str,
+    signal: &'static str,
+    /// Unknown until the command has started.
+    process: Option<u32>,
+}
+
 /// Signals the process of a command when the server gets a request with this grant.
 #[derive(Clone, Default)]
-struct Alarm(Arc<Mutex<Option<(&'static str, &'static str, Option<u32>)>>>);
+struct Alarm(Arc<Mutex<Option<Aim>>>);
 
 impl Alarm {
-    fn set(&self, grant: &'static str, name: &'static str, process: Option<u32>) {
-        *self.0.lock().unwrap() = Some((grant, name, process));
+    fn set(&self, grant: &'static str, signal: &'static str, process: Option<u32>) {
+        *self.0.lock().unwrap() = Some(Aim { grant, signal, process });
     }
 
     fn aim(&self, child: &Child) {
         if let Some(aim) = &mut *self.0.lock().unwrap() {
-            aim.2 = Some(child.id());
+            aim.process = Some(child.id());
         }
     }
 
     fn ring(&self, asked: &Asked) {
         let grant = asked.field("grant_type");
-        let is_meant =
-            |aim: &mut (&str, &str, Option<u32>)| asked.path == "/token" && grant.as_deref() == Some(aim.0);
-        if !self.0.lock().unwrap().as_mut().is_some_and(|aim| is_meant(aim)) {
+        let is_meant = |aim: Aim| asked.path == "/token" && grant.as_deref() == Some(aim.grant);
+        if !self.0.lock().unwrap().is_some_and(is_meant) {
             return;
         }
         eventually("the process is known", || {
-            self.0.lock().unwrap().is_some_and(|(_, _, process)| process.is_some())
+            self.0.lock().unwrap().is_some_and(|aim| aim.process.is_some())
         });
-        if let Some((_, name, Some(process))) = self.0.lock().unwrap().take() {
+        if let Some(Aim { signal: name, process: Some(process), .. }) = self.0.lock().unwrap().take() {
             signal(process, name);
         }
     }
