@@ -31,6 +31,14 @@ link_flags() {
   echo -L "native=$work" -l static=ptcmemory
 }
 
+# The profile that packaging/pgo.sh made for a target, when there is one.
+profile_flags() {
+  local profile=$out/$1.profdata
+  if [ -n "${PTC_RUSTFLAGS:-}" ]; then echo "$PTC_RUSTFLAGS"
+  elif [ -f "$profile" ]; then echo "-Cprofile-use=$profile"
+  fi
+}
+
 build() {
   local target=$1 upper=${1^^} link
   upper=${upper//-/_}
@@ -39,7 +47,7 @@ build() {
   # shellcheck disable=SC2086  # words without spaces
   env "CC_${target//-/_}=$PWD/packaging/zig-cc.sh" "AR_${target//-/_}=$PWD/packaging/zig-ar.sh" \
     "CARGO_TARGET_${upper}_LINKER=rust-lld" \
-    "CARGO_TARGET_${upper}_RUSTFLAGS=--remap-path-prefix=$PWD=/ptc --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo" \
+    "CARGO_TARGET_${upper}_RUSTFLAGS=--remap-path-prefix=$PWD=/ptc --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo $(profile_flags "$target")" \
     cargo rustc --locked --profile dist --package ptc-mcp --bin ptc --target "$target" -- $link
   archive "$target" "ptc-$version-$target"
 }
