@@ -222,6 +222,11 @@ impl<'a> Meter<'a> {
         }
     }
 
+    /// Bytes that may still be held.
+    pub(crate) fn room(&self) -> u64 {
+        self.budget.memory_bytes.saturating_sub(self.bytes())
+    }
+
     /// Bytes held now.
     fn bytes(&self) -> u64 {
         let arena = self.arena.allocated_bytes().saturating_sub(self.arena.chunk_capacity());

@@ -110,7 +110,7 @@ impl<'a> Walk<'a, '_> {
             }
             let outside = self.under(sources, |this| this.outside_call(calls, all, span, name));
             all = self.merged(&[all, outside], SourceSet::EMPTY);
-            if before.covers(all) || self.failed {
+            if before.covers(&self.nodes, all) || self.failed {
                 return all;
             }
         }
@@ -199,7 +199,7 @@ impl<'a> Walk<'a, '_> {
 
     fn grow_parameter_of(&mut self, number: usize, at: usize, value: Val<'a>) {
         let Some(before) = self.functions[number].parameters.get(at).copied() else { return };
-        if !before.covers(value) {
+        if !before.covers(&self.nodes, value) {
             let joined = self.join(before, value);
             let cell = &mut self.functions[number];
             cell.parameters[at] = joined;
@@ -260,7 +260,7 @@ impl<'a> Walk<'a, '_> {
 
     fn grow_result(&mut self, number: usize, value: Val<'a>) {
         let before = self.functions[number].result;
-        if !before.covers(value) {
+        if !before.covers(&self.nodes, value) {
             self.functions[number].result = self.join(before, value);
             // Those that used it before have to be looked at again.
             let FunctionCell { is_used, is_recursive, is_dirty, .. } = self.functions[number];

@@ -125,7 +125,7 @@ impl<'a> Walk<'a, '_> {
 
     fn grow_variable(&mut self, number: usize, index: usize, value: Val<'a>) {
         let Some(before) = self.loops[number].variables.get(index).copied() else { return };
-        if !before.covers(value) {
+        if !before.covers(&self.nodes, value) {
             let joined = self.join(before, value);
             let cell = &mut self.loops[number];
             cell.variables[index] = joined;

@@ -10,12 +10,14 @@
 //! with a fault or by the time that it takes.
 //!
 //! # Layout
+//! - `budget`: what the analysis may use
 //! - `set`: sets of sources and functions; `node`: abstract values; `parts`: parts of collections, and constants;
 //!   `plan`: the result
 //! - `walk`: the state of the analysis, and the kinds of expressions; `control`: branches and loops
 //! - `apply`: calls of functions; `rules`: calls of builtins; `sites`: calls that leave the program
 
 mod apply;
+mod budget;
 mod control;
 mod node;
 mod parts;
@@ -32,20 +34,24 @@ pub use plan::{FlowArgument, FlowCall, FlowCallKind, FlowPlan, FlowSource, Sourc
 use crate::ir::Function;
 use crate::ir::tables::Tables;
 use crate::meter::Meter;
+use budget::Nodes;
+use bumpalo::Bump;
 use walk::Walk;
 
 /// Most repetitions of the walk. Programs of people need four or five.
 const MOST_ROUNDS: usize = 24;
 
 /// Plans a resolved program. `is_session`: an earlier program of the session has defined this name.
-pub(crate) fn plan<'a>(
-    meter: &Meter<'a>,
+pub(crate) fn plan(
+    meter: &Meter<'_>,
     source: &str,
     tables: &Tables<'_>,
-    main: &'a Function<'a>,
+    main: &Function<'_>,
     is_session: &dyn Fn(&str) -> bool,
 ) -> FlowPlan {
-    let mut walk = Walk::new(meter, source, tables, is_session);
+    let arena = Bump::new();
+    let (room, goes_on) = budget::of_meter(meter);
+    let mut walk = Walk::new(Nodes::new(&arena, &goes_on, source, room), tables, is_session);
     for _ in 0..MOST_ROUNDS {
         if !walk.round(main) {
             return walk.plan(source);

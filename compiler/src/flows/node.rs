@@ -1,7 +1,7 @@
 //! Abstract values: which sources a value may depend on, part by part.
 
+use super::budget::Nodes;
 use super::set::{Callables, SourceSet};
-use bumpalo::Bump;
 
 /// A value.
 pub(super) type Val<'a> = &'a Node<'a>;
@@ -149,7 +149,7 @@ impl<'a> Node<'a> {
     }
 
     /// True when nothing of another is more than what it has.
-    pub(super) fn covers(&self, other: &Node<'_>) -> bool {
+    pub(super) fn covers(&self, nodes: &Nodes<'_>, other: &Node<'_>) -> bool {
         std::ptr::eq(std::ptr::from_ref(self).cast::<()>(), std::ptr::from_ref(other).cast::<()>())
             || (other.own.is_within(self.own)
                 && other.deep.is_within(self.deep)
@@ -158,75 +158,80 @@ impl<'a> Node<'a> {
                 && self.text.join(other.text) == self.text
                 && (self.is_loose || !other.is_loose)
                 && (other.is_list || !self.is_list)
-                && self.parts_cover(other))
+                && self.parts_cover(nodes, other))
     }
 
-    fn parts_cover(&self, other: &Node<'_>) -> bool {
-        // What is like the value itself has been compared.
-        if matches!(self.rest, Rest::Same) {
+    fn parts_cover(&self, nodes: &Nodes<'_>, other: &Node<'_>) -> bool {
+        // What is like the value itself has been compared. Without a budget nothing counts any more.
+        if matches!(self.rest, Rest::Same) || !nodes.pay(1 + other.fields.len()) {
             return true;
         }
         let rest = match (self.rest, other.rest) {
             (_, Rest::Nothing) => true,
-            (Rest::Items(items), Rest::Items(others)) => items.covers(others),
-            (Rest::Items(items), Rest::Same) => items.covers(other),
+            (Rest::Items(items), Rest::Items(others)) => items.covers(nodes, others),
+            (Rest::Items(items), Rest::Same) => items.covers(nodes, other),
             _ => false,
         };
-        rest && other.fields.iter().all(|(key, part)| self.field(*key).is_some_and(|own| own.covers(part)))
+        rest && other
+            .fields
+            .iter()
+            .all(|(key, part)| self.field(*key).is_some_and(|own| own.covers(nodes, part)))
     }
 }
 
-/// A value that is one of two.
-pub(super) fn join<'a>(arena: &'a Bump, a: Val<'a>, b: Val<'a>) -> Val<'a> {
-    if a.covers(b) {
-        return a;
-    }
-    if b.covers(a) {
-        return b;
-    }
-    let own = a.own.union(b.own);
-    let rest = match (a.rest(), b.rest()) {
-        (Some(a), Some(b)) if matches!((a.rest, b.rest), (Rest::Same, Rest::Same)) => {
-            let deep = a.deep.union(b.deep);
-            Some(&*arena.alloc(Node::opaque(deep, a.deep_calls.union(b.deep_calls))))
+impl<'a> Nodes<'a> {
+    /// A value that is one of two.
+    pub(super) fn join(&self, a: Val<'a>, b: Val<'a>) -> Val<'a> {
+        if a.covers(self, b) {
+            return a;
         }
-        (Some(a), Some(b)) => Some(join(arena, a, b)),
-        (a, b) => a.or(b),
-    };
-    let is_opaque = matches!((a.rest, b.rest), (Rest::Same, Rest::Same));
-    let node = match is_opaque {
-        true => Node::opaque(own, a.calls.union(b.calls)),
-        false => Node::with_parts(own, joined_fields(arena, a, b), rest),
-    };
-    arena.alloc(Node {
-        deep: node.deep.union(a.deep).union(b.deep),
-        calls: node.calls.union(a.calls).union(b.calls),
-        deep_calls: node.deep_calls.union(a.deep_calls).union(b.deep_calls),
-        text: a.text.join(b.text),
-        is_loose: node.is_loose || a.is_loose || b.is_loose,
-        is_list: a.is_list && b.is_list,
-        ..node
-    })
-}
-
-fn joined_fields<'a>(arena: &'a Bump, a: Val<'a>, b: Val<'a>) -> &'a [(Key, Val<'a>)] {
-    if a.fields.is_empty() {
-        return b.fields;
-    }
-    let mut fields = bumpalo::collections::Vec::from_iter_in(a.fields.iter().copied(), arena);
-    for (key, part) in b.fields {
-        match fields.binary_search_by_key(key, |(key, _)| *key) {
-            Ok(at) => fields[at].1 = join(arena, fields[at].1, part),
-            Err(at) => fields.insert(at, (*key, part)),
+        if b.covers(self, a) {
+            return b;
         }
+        let own = a.own.union(b.own);
+        let rest = match (a.rest(), b.rest()) {
+            (Some(a), Some(b)) if matches!((a.rest, b.rest), (Rest::Same, Rest::Same)) => {
+                let deep = a.deep.union(b.deep);
+                Some(self.node(Node::opaque(deep, a.deep_calls.union(b.deep_calls))))
+            }
+            (Some(a), Some(b)) => Some(self.join(a, b)),
+            (a, b) => a.or(b),
+        };
+        let is_opaque = matches!((a.rest, b.rest), (Rest::Same, Rest::Same));
+        let node = match is_opaque {
+            true => Node::opaque(own, a.calls.union(b.calls)),
+            false => Node::with_parts(own, self.joined_fields(a, b), rest),
+        };
+        self.node(Node {
+            deep: node.deep.union(a.deep).union(b.deep),
+            calls: node.calls.union(a.calls).union(b.calls),
+            deep_calls: node.deep_calls.union(a.deep_calls).union(b.deep_calls),
+            text: a.text.join(b.text),
+            is_loose: node.is_loose || a.is_loose || b.is_loose,
+            is_list: a.is_list && b.is_list,
+            ..node
+        })
     }
-    fields.into_bump_slice()
-}
 
-/// A value that is there, or is what it is, because of these sources too.
-pub(super) fn marked<'a>(arena: &'a Bump, value: Val<'a>, sources: SourceSet) -> Val<'a> {
-    if sources.is_within(value.own) {
-        return value;
+    fn joined_fields(&self, a: Val<'a>, b: Val<'a>) -> &'a [(Key, Val<'a>)] {
+        if a.fields.is_empty() {
+            return b.fields;
+        }
+        let Some(mut fields) = self.fields(a.fields, b.fields.len()) else { return a.fields };
+        for (key, part) in b.fields {
+            match fields.binary_search_by_key(key, |(key, _)| *key) {
+                Ok(at) => fields[at].1 = self.join(fields[at].1, part),
+                Err(at) => fields.insert(at, (*key, part)),
+            }
+        }
+        fields.into_bump_slice()
     }
-    arena.alloc(Node { own: value.own.union(sources), deep: value.deep.union(sources), ..*value })
+
+    /// A value that is there, or is what it is, because of these sources too.
+    pub(super) fn marked(&self, value: Val<'a>, sources: SourceSet) -> Val<'a> {
+        if sources.is_within(value.own) {
+            return value;
+        }
+        self.node(Node { own: value.own.union(sources), deep: value.deep.union(sources), ..*value })
+    }
 }

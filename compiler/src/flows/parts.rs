@@ -1,13 +1,16 @@
 //! Parts of collections, and constants.
 
-use super::node::{Key, Node, Rest, Text, Val};
+use super::budget::MOST_FIELDS;
+use super::node::{Key, NEVER, Node, Rest, Text, Val};
 use super::set::{Callables, SourceSet};
 use super::walk::{FIRST_INDEX, LITERAL, MOST_ITEMS, Walk};
 use crate::ir::Literal;
 use crate::ir::tables::Tables;
-use crate::meter::List;
 use ptc_vm::bytecode::Const;
 use std::borrow::Cow;
+
+/// Names of keys that are told apart.
+const MOST_KEYS: usize = 1_000;
 
 impl<'a, 'x> Walk<'a, 'x> {
     /// A map with another entry under a constant key.
@@ -31,7 +34,12 @@ impl<'a, 'x> Walk<'a, 'x> {
     }
 
     pub(super) fn with_field(&mut self, map: Val<'a>, key: Key, value: Val<'a>) -> Val<'a> {
-        let mut fields = List::from_iter_in(map.fields.iter().copied(), self.arena);
+        let is_new = map.field(key).is_none();
+        if is_new && map.fields.len() >= MOST_FIELDS {
+            let key = self.scalar(LITERAL);
+            return self.with_unknown_entry(map, key, value);
+        }
+        let Some(mut fields) = self.nodes.fields(map.fields, usize::from(is_new)) else { return &NEVER };
         match fields.binary_search_by_key(&key, |(key, _)| *key) {
             // The value before may be found no more, but spellings of keys are not told apart.
             Ok(at) => fields[at].1 = self.join(fields[at].1, value),
@@ -179,11 +187,12 @@ impl<'a, 'x> Walk<'a, 'x> {
             true => Cow::Owned(text.replace('-', "_")),
             false => Cow::Borrowed(text),
         };
-        let at = self.keys.iter().position(|known| **known == *text).unwrap_or_else(|| {
-            self.keys.push((&*text).into());
-            self.keys.len() - 1
+        // Further names are like computed ones.
+        let at = self.keys.iter().position(|known| **known == *text).or_else(|| {
+            (self.keys.len() < MOST_KEYS).then(|| self.keys.push((&*text).into()))?;
+            Some(self.keys.len() - 1)
         });
-        Key::try_from(at).ok().filter(|key| *key < FIRST_INDEX)
+        at.and_then(|at| Key::try_from(at).ok())
     }
 
     /// The name of a key; `None` for an index.

@@ -257,7 +257,7 @@ impl<'a> Walk<'a, '_> {
             let result = self.under(control, |this| this.apply(function, &[value, item], span, None));
             // A result may be the last one (`reduced`).
             control = control.union(result.own);
-            if value.covers(result) || self.failed {
+            if value.covers(&self.nodes, result) || self.failed {
                 break;
             }
             value = self.join(value, result);

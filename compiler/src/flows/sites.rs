@@ -5,7 +5,6 @@ use super::plan::{FlowArgument, FlowCall, FlowCallKind, FlowPlan, FlowSource};
 use super::set::{Callables, SourceSet};
 use super::walk::{ANYTHING, LITERAL, Walk};
 use crate::ir::Ref;
-use crate::meter::List;
 use crate::names::split_qualified;
 use ptc_vm::Span;
 use ptc_vm::builtins::{HostFunction, ServerForm};
@@ -85,6 +84,9 @@ pub(super) struct CallKeys {
 
 /// Levels of arguments that are listed part by part.
 const LEVELS: usize = 4;
+
+/// Arguments of a call that are listed one by one.
+const MOST_ARGUMENTS: usize = 200;
 
 impl<'a> Walk<'a, '_> {
     /// A call of the host. `arguments` are the expressions as they are written.
@@ -227,7 +229,7 @@ impl<'a> Walk<'a, '_> {
         let (data, status) = self.site(span, found);
         let value: Val<'a> = self.new_node(Node::opaque(data, Callables::DATA));
         let status: Val<'a> = self.scalar(status);
-        let mut fields = List::with_capacity_in(PARTS.len(), self.arena);
+        let Some(mut fields) = self.nodes.fields(&[], PARTS.len()) else { return &NEVER };
         for (key, is_status) in self.names().parts {
             fields.push((key, if is_status { status } else { value }));
         }
@@ -276,7 +278,7 @@ impl<'a> Walk<'a, '_> {
 
     /// The plan, when nothing changes any more.
     pub(super) fn plan(self, source: &str) -> FlowPlan {
-        if self.failed {
+        if self.failed || self.nodes.is_spent() {
             return FlowPlan::unknown();
         }
         let mut order: Vec<usize> = (0..self.sites.len()).collect();
@@ -311,6 +313,10 @@ impl<'a> Walk<'a, '_> {
         let is_request =
             !matches!(site.kind, FlowCallKind::Tool | FlowCallKind::Granted | FlowCallKind::Function);
         self.list_arguments(site.arguments, SourceSet::EMPTY, &mut Vec::new(), &mut arguments);
+        if arguments.len() > MOST_ARGUMENTS {
+            let sources = site.arguments.deep;
+            arguments = vec![FlowArgument { path: vec!["".into()], sources }];
+        }
         arguments
             .retain(|argument| !(is_request && argument.path.first().is_some_and(|key| &**key == "server")));
         FlowCall {
@@ -331,6 +337,9 @@ impl<'a> Walk<'a, '_> {
         path: &mut Vec<Box<str>>,
         out: &mut Vec<FlowArgument>,
     ) {
+        if out.len() > MOST_ARGUMENTS {
+            return;
+        }
         let own = above.union(value.own);
         let has_names = value.fields.iter().any(|(key, _)| self.key_text(*key).is_some());
         if !has_names || path.len() >= LEVELS {

@@ -238,3 +238,69 @@ fn the_picture_shows_every_flow() {
         assert!(picture.contains(line), "{picture}");
     }
 }
+
+/// Programs whose plans would take memory or time by the square of their text, or more.
+fn heavy() -> Vec<String> {
+    let entries = |count: usize, value: &str| {
+        (0..count).map(|key| format!(":k{key} {value}")).collect::<Vec<_>>().join(" ")
+    };
+    let levels = (0..6).fold("1".to_owned(), |value, level| {
+        format!("(let [v{level} {value} w{level} {value}] {{{}}})", entries(40, &format!("v{level}")))
+    });
+    let assocs = (0..4_000).map(|key| format!("(assoc :k{key} x)")).collect::<Vec<_>>().join(" ");
+    let merges = (0..2_000).map(|key| format!("{{:k{key} x}}")).collect::<Vec<_>>().join(" ");
+    let defs = (0..3_000).map(|key| format!("(def d{key} [x {{:a x}}])")).collect::<Vec<_>>().join(" ");
+    let captured =
+        (0..60).map(|key| format!("f{key} (fn [y] [y {}])", entries(1, "x"))).collect::<Vec<_>>().join(" ");
+    vec![
+        format!("(let [x data/x] {{{}}})", entries(20_000, "x")),
+        format!("(let [x (tool/call! {{:server \"m\" :tool \"a\"}})] (-> {{}} {assocs}))"),
+        format!("(let [x data/x] (merge {merges}))"),
+        format!("(def x data/x) {defs}"),
+        format!("(let [x data/x {captured}] [{}])", "(f1 (f2 (f3 x))) ".repeat(2_000)),
+        levels,
+    ]
+}
+
+#[test]
+fn a_plan_is_bounded_and_refuses_no_program() {
+    for source in heavy() {
+        let compiled = |flows, memory_bytes| {
+            let budget = crate::CompileBudget { memory_bytes, ..crate::CompileBudget::default() };
+            let options = CompileOptions { flows, budget, ..CompileOptions::default() };
+            let (compiled, steps) =
+                crate::pipeline::compile_counting(&source, &Externals::default(), &options);
+            (compiled.map(|compiled| compiled.program), steps)
+        };
+        let start = &source[..source.len().min(80)];
+        // The plan has a budget of its own: what is enough without it is enough with it.
+        for memory in [1_u64 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 27] {
+            let (without, steps) = compiled(false, memory);
+            let (with, more) = compiled(true, memory);
+            assert_eq!(without.is_ok(), with.is_ok(), "{memory} {start}");
+            assert_eq!(steps, more, "{memory} {start}");
+        }
+    }
+}
+
+#[test]
+fn a_plan_is_interrupted() {
+    let looks = std::cell::Cell::new(0_usize);
+    let goes_on = || {
+        looks.set(looks.get() + 1);
+        looks.get() < 3
+    };
+    let arena = Bump::new();
+    let nodes = Nodes::new(&arena, &goes_on, &" ".repeat(100_000), 1 << 30);
+    let mut units = 0;
+    while nodes.pay(1) {
+        units += 1;
+    }
+    assert!(nodes.is_spent() && looks.get() == 3 && units < 10_000, "{units}");
+    // Bytes are bounded too: by what the compilation may still hold.
+    let nodes = Nodes::new(&arena, &|| true, &" ".repeat(100_000), 1 << 16);
+    while !nodes.is_spent() {
+        let _ = nodes.node(node::NEVER);
+    }
+    assert!(arena.allocated_bytes() < 1 << 17);
+}

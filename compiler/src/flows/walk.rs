@@ -1,13 +1,12 @@
 //! The state of the analysis, and what it says of each kind of expression.
 
-use super::node::{Key, NEVER, Node, Text, Val, join, marked};
+use super::budget::Nodes;
+use super::node::{Key, NEVER, Node, Text, Val};
 use super::plan::FlowSource;
 use super::set::{Callables, SourceSet};
 use super::sites::{CallKeys, Site};
 use crate::ir::tables::Tables;
 use crate::ir::{Callee, Expr, Function, Kind, Loop, Ref, Test, TestKind};
-use crate::meter::{List, Meter};
-use bumpalo::Bump;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::ptr::from_ref;
@@ -16,9 +15,6 @@ use std::ptr::from_ref;
 pub(super) const ANYTHING: SourceSet = SourceSet::only(0);
 /// The text of the program.
 pub(super) const LITERAL: SourceSet = SourceSet::only(1);
-
-/// Expressions that are looked at for each byte of text.
-const STEPS_PER_BYTE: usize = 40;
 
 /// Keys below are of maps, and others are indexes of lists.
 pub(super) const FIRST_INDEX: Key = 0x8000;
@@ -83,11 +79,9 @@ pub(super) enum Target {
 
 /// The state of the analysis.
 pub(super) struct Walk<'a, 'x> {
-    pub(super) arena: &'a Bump,
-    meter: &'x Meter<'a>,
+    pub(super) nodes: Nodes<'a>,
     pub(super) tables: &'x Tables<'x>,
     is_session: &'x dyn Fn(&str) -> bool,
-    steps: usize,
     pub(super) sources: Vec<FlowSource>,
     pub(super) functions: Vec<FunctionCell<'a>>,
     numbers: Numbers<*const Function<'a>, usize>,
@@ -123,17 +117,14 @@ pub(super) struct Walk<'a, 'x> {
 
 impl<'a, 'x> Walk<'a, 'x> {
     pub(super) fn new(
-        meter: &'x Meter<'a>,
-        source: &str,
+        nodes: Nodes<'a>,
         tables: &'x Tables<'x>,
         is_session: &'x dyn Fn(&str) -> bool,
     ) -> Walk<'a, 'x> {
         Walk {
-            arena: meter.arena(),
-            meter,
+            nodes,
             tables,
             is_session,
-            steps: (source.len() + 200) * STEPS_PER_BYTE,
             sources: vec![FlowSource::Anything, FlowSource::Literal],
             functions: Vec::new(),
             numbers: Numbers::default(),
@@ -189,7 +180,7 @@ impl<'a, 'x> Walk<'a, 'x> {
     }
 
     pub(super) fn new_node(&self, node: Node<'a>) -> Val<'a> {
-        self.arena.alloc(node)
+        self.nodes.node(node)
     }
 
     pub(super) fn scalar(&self, sources: SourceSet) -> Val<'a> {
@@ -201,11 +192,11 @@ impl<'a, 'x> Walk<'a, 'x> {
     }
 
     pub(super) fn join(&self, a: Val<'a>, b: Val<'a>) -> Val<'a> {
-        join(self.arena, a, b)
+        self.nodes.join(a, b)
     }
 
     pub(super) fn marked(&self, value: Val<'a>, sources: SourceSet) -> Val<'a> {
-        marked(self.arena, value, sources)
+        self.nodes.marked(value, sources)
     }
 
     /// A list of items like this one.
@@ -237,13 +228,12 @@ impl<'a, 'x> Walk<'a, 'x> {
 
     /// What an expression may depend on.
     pub(super) fn value(&mut self, expr: Ref<'a>) -> Val<'a> {
-        if self.steps == 0 || self.meter.step().is_err() {
+        if !self.nodes.pay(1) {
             self.failed = true;
         }
         if self.failed {
             return &NEVER;
         }
-        self.steps -= 1;
         self.nesting += 1;
         let value = self.value_of(expr);
         self.nesting -= 1;
@@ -372,7 +362,7 @@ impl<'a, 'x> Walk<'a, 'x> {
     }
 
     fn vector(&mut self, items: &[Ref<'a>]) -> Val<'a> {
-        let mut fields = List::with_capacity_in(items.len(), self.arena);
+        let Some(mut fields) = self.nodes.fields(&[], items.len().min(MOST_ITEMS)) else { return &NEVER };
         let mut rest: Option<Val<'a>> = None;
         for (index, item) in items.iter().enumerate() {
             let value = self.value(item);
@@ -423,7 +413,7 @@ impl<'a, 'x> Walk<'a, 'x> {
             let value = self.value(captured);
             let value = self.marked(value, self.control);
             let before = self.functions[number].captures[index];
-            if !before.covers(value) {
+            if !before.covers(&self.nodes, value) {
                 let joined = self.join(before, value);
                 let cell = &mut self.functions[number];
                 cell.captures[index] = joined;
@@ -507,7 +497,7 @@ impl<'a, 'x> Walk<'a, 'x> {
         let value = self.marked(value, self.control.union(self.all_exits()));
         if let Some(cell) = self.globals.get(usize::from(row)).copied() {
             let joined = cell.value.map_or(value, |before| self.join(before, value));
-            if cell.value.is_none_or(|before| !before.covers(value)) {
+            if cell.value.is_none_or(|before| !before.covers(&self.nodes, value)) {
                 self.globals[usize::from(row)].value = Some(joined);
                 if cell.is_used {
                     self.look_again();

@@ -58,7 +58,10 @@ pub fn run(args: &CheckArgs) -> Result<Exit, Abort> {
         let inventory = prelude.as_ref().and_then(|prelude| prelude.inventory());
         console::complain(inventory.as_deref().unwrap_or(NO_INVENTORY));
     }
-    let inspection = Inspection::compile_with(&source.text, prelude.as_deref());
+    let inspection = match args.flows {
+        Some(_) => Inspection::compile_with_flows(&source.text, prelude.as_deref()),
+        None => Inspection::compile_with(&source.text, prelude.as_deref()),
+    };
     let ok = inspection.is_ok();
     match args.output {
         OutputFormat::Text => {
@@ -78,7 +81,7 @@ pub fn run(args: &CheckArgs) -> Result<Exit, Abort> {
             if inspection.more > 0 {
                 report["more"] = inspection.more.into();
             }
-            if let Some(flows) = inspection.flows_json().filter(|_| args.flows.is_some()) {
+            if let Some(flows) = inspection.flows_json() {
                 report["flows"] = flows;
             }
             console::write_json(&report)?;

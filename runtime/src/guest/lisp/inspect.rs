@@ -26,9 +26,18 @@ impl Inspection {
 
     /// Compiles a program that may use the exports of a prelude.
     pub fn compile_with(source: &str, prelude: Option<&Prelude>) -> Inspection {
+        Inspection::compile_for(source, prelude, false)
+    }
+
+    /// The same, and plans the data flows of the program.
+    pub fn compile_with_flows(source: &str, prelude: Option<&Prelude>) -> Inspection {
+        Inspection::compile_for(source, prelude, true)
+    }
+
+    fn compile_for(source: &str, prelude: Option<&Prelude>, flows: bool) -> Inspection {
         let namespaces: Vec<_> = prelude.iter().flat_map(|prelude| prelude.namespaces()).collect();
         let externals = Externals { namespaces: &namespaces, ..Externals::default() };
-        let options = CompileOptions { flows: true, ..CompileOptions::default() };
+        let options = CompileOptions { flows, ..CompileOptions::default() };
         let compiled = ptc_compiler::compile(source, &externals, &options);
         let (program, flows, findings, more) = match compiled {
             Ok(compiled) => (Some(compiled.program), compiled.flows, compiled.warnings, 0),
@@ -48,17 +57,17 @@ impl Inspection {
         self.program.as_ref().map(|program| program.disassemble())
     }
 
-    /// Its data flows as text, if it compiles.
+    /// Its data flows as text, if it compiles and they were planned.
     pub fn flows_text(&self) -> Option<String> {
         self.flows.as_ref().map(|flows| flows.text())
     }
 
-    /// Its data flows as a flowchart in the notation of Mermaid, if it compiles.
+    /// Its data flows as a flowchart in the notation of Mermaid, if it compiles and they were planned.
     pub fn flows_picture(&self) -> Option<String> {
         self.flows.as_ref().map(|flows| flows.mermaid())
     }
 
-    /// Its data flows as JSON, if it compiles.
+    /// Its data flows as JSON, if it compiles and they were planned.
     pub fn flows_json(&self) -> Option<Json> {
         self.flows.as_ref().map(|flows| flow_json(flows))
     }
