@@ -188,8 +188,11 @@ fn about_server(failure: Failure, broker: &ToolBroker) -> Failure {
     });
     let Some(server) = down.map(|server| server.name.clone()) else { return failure };
     let why = broker.trouble(&server).unwrap_or_else(|| "its tools are not listed yet".to_owned());
-    let message =
-        format!("{}. The server '{server}' is configured, but cannot be used: {why}", failure.message);
+    // What engines suggest instead is a tool of another server.
+    const UNDEFINED: &str = "is not defined";
+    let end = failure.message.rfind(UNDEFINED).map_or(failure.message.len(), |start| start + UNDEFINED.len());
+    let undefined = failure.message.get(..end).unwrap_or_default();
+    let message = format!("{undefined}. The server '{server}' is configured, but cannot be used: {why}");
     Failure { message, ..failure }
 }
 

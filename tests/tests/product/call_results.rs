@@ -32,7 +32,11 @@ fn a_call_with_a_bang_is_its_value_or_ends_the_program() {
     assert_eq!((&report["line"], &report["column"], &ended["notes"]), (&2.into(), &3.into(), &Value::Null));
     fails("(tool/call! 'probe/flood {:bytes 3000000})", "tool_error", "probe/flood: :response_too_large, ");
     let last = "(dotimes [n 51] (tool/call! 'probe/echo {:v n}))";
-    fails(last, "tool_call_limit_exceeded", "probe/echo: :cap_exhausted, ");
+    fails(
+        last,
+        "tool_call_limit_exceeded",
+        "probe/echo: :cap_exhausted, a program may make 50 tool calls (--max-upstream-calls)",
+    );
     let branch = "(pmap (fn [n] (if (= n 2) (tool/call! 'probe/refuse {}) n)) [1 2 3])";
     fails(branch, "pmap_error", "probe/refuse: no");
     fails("(tool/call! 'absent/x {})", "unknown_tool", "absent");

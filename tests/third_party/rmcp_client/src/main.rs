@@ -26,7 +26,8 @@ impl ClientHandler for Client {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut given = std::env::args().skip(1);
-    let (program, name) = given.next().zip(given.next()).ok_or("usage: rmcp_client PROGRAM COMMAND ARGUMENT…")?;
+    let (program, name) =
+        given.next().zip(given.next()).ok_or("usage: rmcp_client PROGRAM COMMAND ARGUMENT…")?;
     let mut command = tokio::process::Command::new(name);
     command.args(given);
     let client = Client { steps: Arc::default(), began: Instant::now() };

@@ -263,7 +263,10 @@ impl Execution {
                 self.isolate.resume(call, |_| Ok(ptc_vm::Value::Int(now)));
             }
             Plan::Refuse(fault) => match self.called(call) {
-                Some(called) => self.resume(call, |_| Err(tool_call::value_fault(&called, &fault))),
+                Some(called) => {
+                    let most = self.guest.account.limits().max_upstream_calls;
+                    self.resume(call, |_| Err(tool_call::value_fault(&called, &fault, most)));
+                }
                 None => self.resume(call, |cx| tool_call::world_fault(cx, fault.reason, &fault.message)),
             },
             Plan::Wait(pending) => {
@@ -319,6 +322,7 @@ impl Execution {
             answer.payload().spilled().map(|spilled| (spilled.clone(), self.spills.keep(spilled.clone())));
         let called = self.called(call);
         let form = if called.is_some() { ResultForm::Value } else { ResultForm::Tagged };
+        let most = self.guest.account.limits().max_upstream_calls;
         self.resume(call, |cx| {
             if let Some(name) = granted {
                 return tool_call::granted::value(cx, name, answer.payload(), &mut failure);
@@ -331,7 +335,7 @@ impl Execution {
             match (&called, &failure) {
                 (Some(called), Some((reason, message))) => {
                     let fault = WorldFault { reason: *reason, message: message.clone() };
-                    Err(tool_call::value_fault(called, &fault))
+                    Err(tool_call::value_fault(called, &fault, most))
                 }
                 _ => Ok(unwrapped.value),
             }

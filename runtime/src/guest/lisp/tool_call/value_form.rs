@@ -14,14 +14,21 @@ pub(crate) enum ResultForm {
     Value,
 }
 
-/// The fault for a failed call; `called` is its `server/tool`.
-pub(crate) fn value_fault(called: &str, WorldFault { reason, message }: &WorldFault) -> Box<Fault> {
+/// The fault for a failed call; `called` is its `server/tool`, `most` the number of calls that the program may make.
+pub(crate) fn value_fault(
+    called: &str,
+    WorldFault { reason, message }: &WorldFault,
+    most: u64,
+) -> Box<Fault> {
     // Texts of servers must not begin a line of the answer, nor move a cursor.
     let (called, message) = (visible_line(called), visible_line(message));
     let fault = match reason {
         CallFault::ToolError => Fault::new(Reason::ToolError, format_args!("{called}: {message}")),
         CallFault::CapExhausted => {
-            Fault::new(Reason::ToolCallLimitExceeded, format_args!("{called}: :cap_exhausted, {message}"))
+            let why = format_args!("a program may make {most} tool calls (--max-upstream-calls)");
+            let fault =
+                Fault::new(Reason::ToolCallLimitExceeded, format_args!("{called}: :cap_exhausted, {why}"));
+            return fault.hint("Ask a tool for many items at once.");
         }
         _ => Fault::new(Reason::ToolError, format_args!("{called}: :{}, {message}", reason.name())),
     };
