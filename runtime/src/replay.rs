@@ -13,7 +13,7 @@ use crate::run::options::RunOptions;
 use crate::run::outcome::Outcome;
 use crate::runtime::Runtime;
 use crate::scope::Scope;
-use crate::tools::{SharedCatalog, SnapshotMode};
+use crate::tools::{ServerNames, SharedCatalog, SnapshotMode};
 use crate::upstream::{RecordedUpstream, Upstream};
 use std::sync::Arc;
 
@@ -127,7 +127,16 @@ impl Runtime {
         let script = Script::new(recording.clone(), Matching::Strict);
         let journal = Arc::new(RunJournal::resumed(script, durable, run));
         let options = RunOptions { journal: Some(journal), ..run_options(header, None) };
-        Ok(self.run(header.program.as_str(), options).await)
+        let scope = self.scope_of(&recording)?;
+        Ok(scope.run(header.program.as_str(), options).await)
+    }
+
+    /// The scope in which a run goes on: the servers that it could call, and the preludes that it had.
+    fn scope_of(&self, recording: &Recording) -> Result<Scope, RecordingError> {
+        let (base, header) = (self.base(), recording.header());
+        let known: ServerNames = header.servers.iter().map(|server| server.server.clone()).collect();
+        let lisp = base.lisp.with_recorded(known, recorded_prelude(recording)?);
+        Ok(Scope::new(lisp, base.dispatcher.clone()))
     }
 
     /// Starts the servers that a run knew: it must find their tools at once.

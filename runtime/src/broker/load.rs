@@ -39,9 +39,10 @@ struct Loaded {
 }
 
 impl Permit {
-    /// The same permit, with the number of the call in the journal of its run.
-    pub(crate) fn numbered(self, seq: Option<u64>) -> Permit {
-        Permit { seq, ..self }
+    /// The same permit, with the number of the call in the journal of its run. A call whose answer is there is cleared
+    /// only if it has to be made after all.
+    pub(crate) fn numbered(self, seq: Option<u64>, is_replayed: bool) -> Permit {
+        Permit { seq, is_replayed, ..self }
     }
 
     /// Puts the arguments, JSON object text, on their way, and takes the call from the budget if it is not paid for.
@@ -75,7 +76,7 @@ impl Permit {
         arguments: String,
         store: Option<SpillStore>,
     ) -> Result<PreparedCall, WorldFault> {
-        let Permit { plan, tool, turn, call, since, seq } = self;
+        let Permit { plan, tool, turn, call, since, seq, is_replayed } = self;
         // Few bytes are encoded in less time than it takes to look at the clock.
         let now = if arguments.len() < QUICK && call.is_none() { since } else { Instant::now() };
         let took = now.saturating_duration_since(since);
@@ -94,7 +95,11 @@ impl Permit {
             call.set_arguments_hash(hash);
         }
         let arguments = turn.charge(arguments);
-        Loaded { plan, tool, arguments, store, now, left, call, seq }.cleared()
+        let loaded = Loaded { plan, tool, arguments, store, now, left, call, seq };
+        match is_replayed {
+            true => Ok(loaded.held(None)),
+            false => loaded.cleared(),
+        }
     }
 }
 
@@ -103,8 +108,7 @@ impl Loaded {
     fn cleared(self) -> Result<PreparedCall, WorldFault> {
         let (policy, mark) = (&self.plan.broker.policy, self.mark());
         if policy.is_slow(self.arguments.as_str()) || self.is_unread() {
-            let route = Route::Held(Box::new(HeldCall { loaded: self, clearance: None }));
-            return Ok(PreparedCall { route, mark });
+            return Ok(self.held(None));
         }
         match self.decide(None) {
             Clearance::Granted(permitted, ruling) => {
@@ -114,11 +118,14 @@ impl Loaded {
                 Ok(PreparedCall { route: self.route(permitted), mark })
             }
             Clearance::Denied(ruling) => Err(self.denied(ruling)),
-            held @ (Clearance::Asked(_) | Clearance::Counted(_)) => {
-                let route = Route::Held(Box::new(HeldCall { loaded: self, clearance: Some(held) }));
-                Ok(PreparedCall { route, mark })
-            }
+            held @ (Clearance::Asked(_) | Clearance::Counted(_)) => Ok(self.held(Some(held))),
         }
+    }
+
+    /// A call that is cleared later.
+    fn held(self, clearance: Option<Clearance>) -> PreparedCall {
+        let mark = self.mark();
+        PreparedCall { route: Route::Held(Box::new(HeldCall { loaded: self, clearance })), mark }
     }
 
     /// True if a person is to be asked about the program first.

@@ -73,6 +73,8 @@ pub struct Permit {
     pub(super) since: Instant,
     /// The number of the call in the journal of its run.
     pub(super) seq: Option<u64>,
+    /// Its answer is in the journal: nothing is asked about it.
+    pub(super) is_replayed: bool,
 }
 
 impl ToolBroker {
@@ -228,7 +230,15 @@ impl CallPlan {
         match self.account.outgoing().try_permit(self.callee.name()) {
             Some(turn) => {
                 let since = self.made;
-                Ok(Reserved::Permit(Permit { plan: self, tool, turn, call: None, since, seq: None }))
+                Ok(Reserved::Permit(Permit {
+                    plan: self,
+                    tool,
+                    turn,
+                    call: None,
+                    since,
+                    seq: None,
+                    is_replayed: false,
+                }))
             }
             None => {
                 let call = self.pay(tool.effect(), self.made)?;
@@ -319,7 +329,15 @@ impl Pending {
         match found {
             Ok(Some(tool)) => {
                 call.set_effect(tool.effect());
-                Ok(Permit { plan, tool, turn, call: Some(call), since: Instant::now(), seq: None })
+                Ok(Permit {
+                    plan,
+                    tool,
+                    turn,
+                    call: Some(call),
+                    since: Instant::now(),
+                    seq: None,
+                    is_replayed: false,
+                })
             }
             // It was there a moment ago, and has gone again.
             Ok(None) => {

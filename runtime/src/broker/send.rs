@@ -114,14 +114,17 @@ impl PreparedCall {
 }
 
 /// The same call once the journal of its run lets it leave.
-async fn journaled(route: Route, CallMark { seq, is_read, .. }: CallMark) -> Result<Route, CallError> {
+async fn journaled(
+    route: Route,
+    CallMark { seq, is_read, may_repeat }: CallMark,
+) -> Result<Route, CallError> {
     let account = match &route {
         Route::Upstream(call) => &call.account,
         Route::Direct(call) => &call.account,
         Route::Held(_) => return Ok(route),
     };
     let Some(journal) = account.journal().cloned() else { return Ok(route) };
-    match journal.leaves(seq, is_read).await {
+    match journal.leaves(seq, is_read, may_repeat).await {
         Ok(()) => Ok(route),
         // A call that changes nothing needs no record.
         Err(_) if is_read => Ok(route),

@@ -5,15 +5,18 @@
 //! are on the disk before the next such call leaves. A run that ends takes its log with it.
 
 use super::record::Record;
+use super::recorder::digest;
 use super::recording::{Recording, RecordingError};
 use crate::files::random;
 use crate::store::{Lease, Store, StoreError};
+use crate::sync::Locked;
 use crate::tasks::{self, TaskOwner};
 use ptc_vm::Reason;
-use std::collections::HashMap;
+use std::any::Any;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
@@ -24,6 +27,9 @@ const LEASE: Duration = Duration::from_secs(3_650 * 24 * 3_600);
 /// How long an answer may wait for a record that has to be stored at once: they share a transaction then.
 const GATHERED: Duration = Duration::from_millis(2);
 
+/// Keys of texts that runs share begin so, before the digest.
+const TEXTS: &str = "text/";
+
 /// Names of logs begin so.
 const PREFIX: &str = "run/";
 
@@ -33,13 +39,23 @@ pub struct DurableRuns {
     store: Arc<dyn Store>,
     holder: Arc<str>,
     appends: mpsc::UnboundedSender<Append>,
+    /// Texts of preludes that runs had, by the address of the prelude, which is retained.
+    texts: Arc<Mutex<HashMap<usize, (Arc<dyn Any + Send + Sync>, SharedTexts)>>>,
     /// The process ends: what ends now is not over.
     is_closing: Arc<AtomicBool>,
 }
 
+/// Texts that many runs share, by their digests.
+pub type SharedTexts = Arc<[(String, String)]>;
+
+/// Limit of remembered preludes.
+const MOST_KNOWN: usize = 64;
+
 /// Records on their way to the store.
 struct Append {
     run: Arc<str>,
+    /// Texts that the run needs.
+    texts: Option<SharedTexts>,
     records: Vec<Vec<u8>>,
     /// The run has ended; its log is removed.
     is_last: bool,
@@ -71,7 +87,7 @@ impl DurableRuns {
         let (appends, received) = mpsc::unbounded_channel();
         let holder: Arc<str> = holder.into();
         tasks::spawn(TaskOwner::Process, write(store.clone(), holder.clone(), received));
-        DurableRuns { store, holder, appends, is_closing: Arc::default() }
+        DurableRuns { store, holder, appends, texts: Arc::default(), is_closing: Arc::default() }
     }
 
     /// The process ends: runs that are cancelled from now on are not over, and stay stored.
@@ -98,7 +114,34 @@ impl DurableRuns {
         if records.is_empty() {
             return Err(RecordingError::new(format!("there is no run {run}")));
         }
-        Recording::from_records(PathBuf::from(run), records.iter().map(Vec::as_slice))
+        let journal = Recording::from_records(PathBuf::from(run), records.iter().map(Vec::as_slice))?;
+        let mut texts = HashMap::new();
+        for prelude in &journal.header().preludes {
+            let text = self.store.get(&format!("{TEXTS}{}", prelude.text)).await;
+            let text = text.map_err(|error| RecordingError::new(error.to_string()))?;
+            let text = text.and_then(|entry| String::from_utf8(entry.value).ok());
+            texts.extend(text.map(|text| (prelude.text.clone(), text)));
+        }
+        Ok(journal.with_texts(texts))
+    }
+
+    /// Texts that belong to this object, with their digests.
+    pub(crate) fn share<T: Any + Send + Sync>(
+        &self,
+        object: &Arc<T>,
+        texts: impl FnOnce() -> Vec<String>,
+    ) -> SharedTexts {
+        let address = Arc::as_ptr(object) as usize;
+        if let Some((_, texts)) = self.texts.locked().get(&address) {
+            return texts.clone();
+        }
+        let texts = texts().into_iter().map(|text| (digest(text.as_bytes()), text)).collect::<SharedTexts>();
+        let mut known = self.texts.locked();
+        if known.len() >= MOST_KNOWN {
+            known.clear();
+        }
+        known.insert(address, (object.clone(), texts.clone()));
+        texts
     }
 
     /// Removes a run that is not under way.
@@ -111,16 +154,16 @@ impl DurableRuns {
     }
 
     /// The log of a new run.
-    pub(super) fn begin(&self) -> DurableLog {
+    pub(super) fn begin(&self, texts: Option<SharedTexts>) -> DurableLog {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         // Names sort by age.
         let run = format!("{:011x}{:08x}", now.as_millis(), random() as u32).into();
-        DurableLog { runs: self.clone(), run, waiting: Vec::new(), is_stored: false }
+        DurableLog { runs: self.clone(), run, texts, waiting: Vec::new(), is_stored: false }
     }
 
     /// The log of a run that goes on.
     pub(super) fn go_on(&self, run: &str) -> DurableLog {
-        DurableLog { runs: self.clone(), run: run.into(), waiting: Vec::new(), is_stored: true }
+        DurableLog { runs: self.clone(), run: run.into(), texts: None, waiting: Vec::new(), is_stored: true }
     }
 }
 
@@ -128,6 +171,8 @@ impl DurableRuns {
 pub(super) struct DurableLog {
     runs: DurableRuns,
     run: Arc<str>,
+    /// Texts that the store may not have yet.
+    texts: Option<SharedTexts>,
     /// Records that the store does not have yet.
     waiting: Vec<Vec<u8>>,
     /// The store has the journal; every record follows at once.
@@ -169,15 +214,16 @@ impl DurableLog {
 
     fn send(&mut self, is_last: bool, done: Option<oneshot::Sender<Result<(), StoreError>>>) {
         let records = std::mem::take(&mut self.waiting);
-        let run = self.run.clone();
+        let (run, texts) = (self.run.clone(), self.texts.take());
         // Without a receiver the process ends.
-        let _ = self.runs.appends.send(Append { run, records, is_last, done });
+        let _ = self.runs.appends.send(Append { run, texts, records, is_last, done });
     }
 }
 
 /// Appends records, those that have come meanwhile together.
 async fn write(store: Arc<dyn Store>, holder: Arc<str>, mut received: mpsc::UnboundedReceiver<Append>) {
     let mut leases: HashMap<Arc<str>, Lease> = HashMap::new();
+    let mut known: HashSet<String> = HashSet::new();
     while let Some(first) = received.recv().await {
         let mut runs: Vec<Append> = Vec::new();
         let mut acks: HashMap<Arc<str>, Vec<oneshot::Sender<Result<(), StoreError>>>> = HashMap::new();
@@ -195,14 +241,24 @@ async fn write(store: Arc<dyn Store>, holder: Arc<str>, mut received: mpsc::Unbo
             }
             match runs.iter_mut().find(|run| run.run == append.run) {
                 Some(run) => {
+                    run.texts = run.texts.take().or(append.texts.take());
                     run.records.append(&mut append.records);
                     run.is_last |= append.is_last;
                 }
                 None => runs.push(append),
             }
         }
-        for Append { run, records, is_last, .. } in runs {
-            let done = append(&*store, &holder, &mut leases, &run, records, is_last).await;
+        for Append { run, texts, records, is_last, .. } in runs {
+            let texts =
+                texts.iter().flat_map(|texts| texts.iter()).filter(|(digest, _)| !known.contains(digest));
+            let stored = store_texts(&*store, texts.cloned().collect()).await;
+            let done = match stored {
+                Ok(stored) => {
+                    known.extend(stored);
+                    append(&*store, &holder, &mut leases, &run, records, is_last).await
+                }
+                Err(error) => Err(error),
+            };
             if let Err(error) = &done {
                 tracing::error!(%error, run = &*run, "a run is not stored");
             }
@@ -211,6 +267,17 @@ async fn write(store: Arc<dyn Store>, holder: Arc<str>, mut received: mpsc::Unbo
             }
         }
     }
+}
+
+/// Stores texts under their digests. Returns these.
+async fn store_texts(store: &dyn Store, texts: Vec<(String, String)>) -> Result<Vec<String>, StoreError> {
+    let mut stored = Vec::new();
+    for (digest, text) in texts {
+        // A text that is there already is the same.
+        store.put(&format!("{TEXTS}{digest}"), 0, Some(text.into_bytes())).await?;
+        stored.push(digest);
+    }
+    Ok(stored)
 }
 
 async fn append(

@@ -31,5 +31,5 @@ pub use record::{
 };
 pub use recorder::{RecordError, Recorder};
 pub use recording::{Recording, RecordingError};
-pub use replay::{Due, Matching, Script};
-pub use run_journal::{Fate, RunJournal, Verdict};
+pub use replay::{Departed, Due, Matching, Script};
+pub use run_journal::{RunJournal, Verdict};

@@ -19,6 +19,8 @@ pub enum Record {
     Call(CallBegun),
     /// A call that may change something leaves. It is on the disk before that.
     Sent(u64),
+    /// A call leaves that may be made again.
+    Left(u64),
     /// The answer of a call, as the program received it.
     End(EndRecord),
     /// A question that the host answered at once: about names, tools and servers.

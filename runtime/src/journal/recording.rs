@@ -3,6 +3,7 @@
 use super::record::{Header, OutcomeRecord, Record};
 use super::recorder::digest;
 use crate::files;
+use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,8 @@ pub struct Recording {
     header: Header,
     records: Vec<Record>,
     outcome: Option<OutcomeRecord>,
+    /// Shared texts that are not files.
+    texts: HashMap<String, String>,
 }
 
 /// Why a file is no recording.
@@ -91,7 +94,12 @@ impl Recording {
                 record => records.push(record),
             }
         }
-        Ok(Recording { path, header, records, outcome })
+        Ok(Recording { path, header, records, outcome, texts: HashMap::new() })
+    }
+
+    /// The same journal with these shared texts by their digests.
+    pub(super) fn with_texts(self, texts: HashMap<String, String>) -> Recording {
+        Recording { texts, ..self }
     }
 
     /// Its file.
@@ -121,6 +129,9 @@ impl Recording {
     pub(crate) fn shared(&self, name: &str) -> Result<String, RecordingError> {
         if name.len() != 64 || !name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(RecordingError(format!("{}: {name:?} is no digest", self.path.display())));
+        }
+        if let Some(text) = self.texts.get(name).filter(|text| digest(text.as_bytes()) == name) {
+            return Ok(text.clone());
         }
         let path = self.path.parent().unwrap_or(Path::new("")).join("shared").join(name);
         let text = files::read_text(&path).map_err(|error| {

@@ -43,8 +43,8 @@ pub enum Due {
     Later,
     /// Nothing: the recorded run ended here while it waited.
     Never,
-    /// The journal of an interrupted run is over: it goes on. These calls had left.
-    GoOn(HashSet<u64>),
+    /// The journal of an interrupted run is over: it goes on.
+    GoOn(Departed),
     /// The run has diverged.
     Diverged,
 }
@@ -68,13 +68,13 @@ pub struct Script {
     unknown: Vec<String>,
 }
 
-/// What is known about a call of a run that was interrupted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It has not left.
-    NotSent,
-    /// It has left, and its answer is not known.
-    InDoubt,
+/// Calls of an interrupted run that had left.
+#[derive(Clone, Debug, Default)]
+pub struct Departed {
+    /// They may have changed something: they are not made again.
+    pub sent: HashSet<u64>,
+    /// They could be made again when they left.
+    pub repeatable: HashSet<u64>,
 }
 
 impl CallBegun {
@@ -157,14 +157,14 @@ impl Script {
 
     fn next(&self) -> Option<&Record> {
         let rest = self.recording.records().get(self.at..)?;
-        rest.iter().find(|record| !matches!(record, Record::Sent(_)))
+        rest.iter().find(|record| !is_departure(record))
     }
 
     /// Passes the next record.
     fn pass(&mut self) {
         let rest = self.recording.records().get(self.at..).unwrap_or_default();
-        let sent = rest.iter().take_while(|record| matches!(record, Record::Sent(_))).count();
-        self.at += sent + 1;
+        let departures = rest.iter().take_while(|record| is_departure(record)).count();
+        self.at += departures + 1;
     }
 
     /// True when every record has been passed.
@@ -173,12 +173,21 @@ impl Script {
     }
 
     /// Calls that have left.
-    pub(super) fn sent(&self) -> HashSet<u64> {
-        let sent = self.recording.records().iter().filter_map(|record| match record {
-            Record::Sent(seq) => Some(*seq),
-            _ => None,
-        });
-        sent.collect()
+    pub(super) fn departed(&self) -> Departed {
+        let mut departed = Departed::default();
+        for record in self.recording.records() {
+            match record {
+                Record::Sent(seq) => departed.sent.insert(*seq),
+                Record::Left(seq) => departed.repeatable.insert(*seq),
+                _ => continue,
+            };
+        }
+        departed
+    }
+
+    /// The recorded answer of this call has no call that it belongs to.
+    pub(super) fn undelivered(&mut self, seq: u64) {
+        self.diverge(|_| format!("the answer of call {seq}, which the program does not wait for"));
     }
 
     /// Notes that the run differs here. The first difference counts.
@@ -364,6 +373,11 @@ impl Script {
     }
 }
 
+/// True for records that say that a call leaves: a replay passes them.
+fn is_departure(record: &Record) -> bool {
+    matches!(record, Record::Sent(_) | Record::Left(_))
+}
+
 /// How two calls differ.
 fn different(then: &CallBegun, now: &CallBegun) -> Option<String> {
     let (label, args) = (now.label(), short(now.args.get()));
@@ -384,7 +398,7 @@ fn expected(record: &Record) -> String {
         Record::Run(_) | Record::Outcome(_) => "the end".to_owned(),
         Record::Tools(server) => format!("a tool list of {}", server.server),
         Record::Wait(wait) => format!("call {}, which waits", wait.seq),
-        Record::Sent(seq) => format!("call {seq}, which leaves"),
+        Record::Sent(seq) | Record::Left(seq) => format!("call {seq}, which leaves"),
         Record::Call(call) => format!("{} {} (call {})", call.label(), short(call.args.get()), call.seq),
         Record::End(end) => format!("the answer of call {}", end.seq),
         Record::Asked(asked) => format!("({} …)", asked.form),

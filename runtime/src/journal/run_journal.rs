@@ -1,13 +1,13 @@
 //! The journal of one run: records what happens, replays what happened, or goes on where a journal ends.
 
 use super::answer::Answer;
-use super::durable::{DurableLog, DurableRuns, Stored};
+use super::durable::{DurableLog, DurableRuns, SharedTexts, Stored};
 use super::record::{
     AskedRecord, CallBegun, EndRecord, ErrorRecord, Header, OutcomeRecord, Record, ServerRecord, WaitRecord,
 };
 use super::recorder::{JournalWriter, Recorder};
-use super::replay::{Due, Script};
-pub use super::replay::{Fate, Verdict};
+pub use super::replay::Verdict;
+use super::replay::{Departed, Due, Script};
 use crate::store::StoreError;
 use crate::sync::Locked;
 use serde_json::Value as Json;
@@ -28,7 +28,7 @@ struct State {
     /// The run goes on when its script is over.
     resumes: bool,
     /// Calls that had left when the script was over, until the run goes on.
-    resumed: Option<HashSet<u64>>,
+    resumed: Option<Departed>,
     /// Calls that may change something and that have left.
     sent: HashSet<u64>,
     /// How many of them have an answer, and how many of the answers are on the disk.
@@ -52,11 +52,12 @@ impl RunJournal {
         recorder: Option<&Recorder>,
         durable: Option<&DurableRuns>,
         header: Header,
+        texts: Option<SharedTexts>,
     ) -> Option<RunJournal> {
         let tools =
             header.servers.iter().map(|server| (server.server.clone(), server.tools.clone())).collect();
         let log = durable.map(|runs| {
-            let mut log = runs.begin();
+            let mut log = runs.begin(texts);
             log.write(&Record::Run(Box::new(header.clone())));
             log
         });
@@ -157,13 +158,15 @@ impl RunJournal {
     ///
     /// # Errors
     /// The run cannot be stored.
-    pub async fn leaves(&self, seq: u64, is_read: bool) -> Result<(), StoreError> {
+    pub async fn leaves(&self, seq: u64, is_read: bool, may_repeat: bool) -> Result<(), StoreError> {
         let (stored, answered) = {
             let mut state = self.lock();
             let (answered, is_settled) = (state.answered, state.stored == state.answered);
-            let Some(log) = state.log.as_mut().filter(|_| !is_read || !is_settled) else { return Ok(()) };
-            if !is_read {
-                log.write(&Record::Sent(seq));
+            let Some(log) = state.log.as_mut() else { return Ok(()) };
+            // Whether a call may be made again is decided now: a server can say something else later.
+            log.write(&if may_repeat { Record::Left(seq) } else { Record::Sent(seq) });
+            if is_read && is_settled {
+                return Ok(());
             }
             let stored = log.store();
             if !is_read {
@@ -198,6 +201,13 @@ impl RunJournal {
     /// The recorded answer of a call that was refused at once.
     pub fn due_at_once(&self, seq: u64, fuel: u64) -> Option<Answer> {
         self.lock().script()?.due_at_once(seq, fuel)
+    }
+
+    /// The recorded answer of this call has no call that it belongs to.
+    pub fn undelivered(&self, seq: u64) {
+        if let Some(script) = self.lock().script() {
+            script.undelivered(seq);
+        }
     }
 
     /// The recorded failure, if the run was interrupted from outside.
@@ -243,7 +253,7 @@ impl RunJournal {
     pub fn outcome(&self, outcome: OutcomeRecord) {
         let mut state = self.lock();
         // A run that could not go on as it was is stored as it was.
-        if state.script.is_none() {
+        if state.script().is_none() {
             state.write(|| Record::Outcome(outcome.clone()));
         }
         state.outcome = Some(outcome);
@@ -277,8 +287,9 @@ impl State {
         if self.resumes
             && let Some(script) = self.script.take_if(|script| script.is_over())
         {
-            self.sent = script.sent();
-            self.resumed = Some(self.sent.clone());
+            let departed = script.departed();
+            self.sent.clone_from(&departed.sent);
+            self.resumed = Some(departed);
         }
         self.script.as_deref_mut()
     }

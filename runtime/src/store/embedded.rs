@@ -2,12 +2,12 @@
 
 use super::{Entry, Lease, Store, StoreError, StoreLock};
 use crate::files;
-use crate::sync::Locked;
+use crate::sync::{Locked, RwLocked};
 use crate::tasks::{self, TaskOwner};
 use redb::{Database, ReadableDatabase, ReadableTable, Table, TableDefinition, TableError, WriteTransaction};
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 
@@ -25,9 +25,36 @@ const CACHE_BYTES: usize = 16 << 20;
 
 /// A store in one file.
 pub struct EmbeddedStore {
-    database: Arc<Database>,
+    database: Arc<OpenDatabase>,
     changes: watch::Sender<u64>,
     locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+type Open = Box<dyn Fn() -> Result<Database, StoreError> + Send + Sync>;
+
+/// The database, which is opened again after it has failed: one that met a full disk refuses everything from then on.
+struct OpenDatabase {
+    open: Open,
+    database: RwLock<Option<Database>>,
+}
+
+impl OpenDatabase {
+    fn with<T>(&self, work: impl FnOnce(&Database) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        if self.database.read_locked().is_none() {
+            let mut database = self.database.write_locked();
+            if database.is_none() {
+                *database = Some((self.open)()?);
+            }
+        }
+        let done = match &*self.database.read_locked() {
+            Some(database) => work(database),
+            None => Err(unavailable("it has just failed")),
+        };
+        if let Err(StoreError::Unavailable(_)) = done {
+            *self.database.write_locked() = None;
+        }
+        done
+    }
 }
 
 impl EmbeddedStore {
@@ -38,29 +65,14 @@ impl EmbeddedStore {
     pub fn open(folder: &Path) -> Result<EmbeddedStore, StoreError> {
         let cannot = |error: std::io::Error| unavailable(format_args!("{}: {error}", folder.display()));
         files::private_folder(folder).map_err(cannot)?;
-        let path = folder.join("runs.redb");
-        let refused = |error: redb::DatabaseError| match error {
-            redb::DatabaseError::DatabaseAlreadyOpen => {
-                StoreError::Taken(format!("the state in {} belongs to another process", folder.display()))
-            }
-            error => unavailable(format_args!("{}: {error}", path.display())),
-        };
-        let mut builder = Database::builder();
-        builder.set_cache_size(CACHE_BYTES);
-        let database = match files::create_new(&path) {
-            Ok(file) => {
-                let backend = redb::backends::FileBackend::new(file).map_err(refused)?;
-                let database = builder.create_with_backend(backend).map_err(refused)?;
-                files::sync_folder(folder).map_err(cannot)?;
-                database
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                builder.open(&path).map_err(refused)?
-            }
-            Err(error) => return Err(cannot(error)),
-        };
+        let (folder, path) = (folder.to_owned(), folder.join("runs.redb"));
+        EmbeddedStore::opened_by(Box::new(move || opened(&folder, &path)))
+    }
+
+    fn opened_by(open: Open) -> Result<EmbeddedStore, StoreError> {
+        let database = RwLock::new(Some(open()?));
         let store = EmbeddedStore {
-            database: Arc::new(database),
+            database: Arc::new(OpenDatabase { open, database }),
             changes: watch::Sender::new(0),
             locks: Mutex::default(),
         };
@@ -79,7 +91,7 @@ impl EmbeddedStore {
         &self,
         work: impl FnOnce(&WriteTransaction) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        written(&self.database, work)
+        self.database.with(|database| written(database, work))
     }
 
     async fn change<T: Send + 'static>(
@@ -96,8 +108,33 @@ impl EmbeddedStore {
         work: impl FnOnce(&Database) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let database = self.database.clone();
-        let done = tasks::blocking(TaskOwner::Process, move |_| work(&database)).await;
+        let done = tasks::blocking(TaskOwner::Process, move |_| database.with(work)).await;
         done.unwrap_or_else(|| Err(unavailable("the process ends")))
+    }
+}
+
+/// Opens the database, which is created if it is missing.
+fn opened(folder: &Path, path: &Path) -> Result<Database, StoreError> {
+    let refused = |error: redb::DatabaseError| match error {
+        redb::DatabaseError::DatabaseAlreadyOpen => {
+            StoreError::Taken(format!("the state in {} belongs to another process", folder.display()))
+        }
+        error => unavailable(format_args!("{}: {error}", path.display())),
+    };
+    let cannot = |error: std::io::Error| unavailable(format_args!("{}: {error}", folder.display()));
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE_BYTES);
+    match files::create_new(path) {
+        Ok(file) => {
+            let backend = redb::backends::FileBackend::new(file).map_err(refused)?;
+            let database = builder.create_with_backend(backend).map_err(refused)?;
+            files::sync_folder(folder).map_err(cannot)?;
+            Ok(database)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            builder.open(path).map_err(refused)
+        }
+        Err(error) => Err(cannot(error)),
     }
 }
 
@@ -314,6 +351,7 @@ impl Store for EmbeddedStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     #[tokio::test]
     async fn it_passes_the_suite() {
@@ -321,6 +359,61 @@ mod tests {
         let path = folder.path().join("state");
         let open = || Arc::new(EmbeddedStore::open(&path).unwrap()) as Arc<dyn Store>;
         super::super::suite::all(open).await;
+    }
+
+    /// A file on a disk that can be full.
+    #[derive(Debug)]
+    struct FullDisk {
+        file: redb::backends::FileBackend,
+        is_full: Arc<AtomicBool>,
+    }
+
+    impl redb::StorageBackend for FullDisk {
+        fn len(&self) -> Result<u64, std::io::Error> {
+            self.file.len()
+        }
+
+        fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), std::io::Error> {
+            self.file.read(offset, out)
+        }
+
+        fn set_len(&self, len: u64) -> Result<(), std::io::Error> {
+            self.file.set_len(len)
+        }
+
+        fn sync_data(&self) -> Result<(), std::io::Error> {
+            self.file.sync_data()
+        }
+
+        fn write(&self, offset: u64, data: &[u8]) -> Result<(), std::io::Error> {
+            match self.is_full.load(Ordering::Relaxed) {
+                true => Err(std::io::Error::from(std::io::ErrorKind::StorageFull)),
+                false => self.file.write(offset, data),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn it_goes_on_when_a_full_disk_has_room_again() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let is_full = Arc::<AtomicBool>::default();
+        let full = is_full.clone();
+        let open = move || {
+            let file = redb::backends::FileBackend::new(file.reopen().unwrap()).map_err(unavailable)?;
+            let disk = FullDisk { file, is_full: full.clone() };
+            Database::builder().create_with_backend(disk).map_err(unavailable)
+        };
+        let store = EmbeddedStore::opened_by(Box::new(open)).unwrap();
+        let long = Duration::from_secs(60);
+        let lease = store.begin("log", "me", long, vec![b"a".to_vec()]).await.unwrap().unwrap();
+        is_full.store(true, Ordering::Relaxed);
+        for _ in 0..2 {
+            let refused = store.append(&lease, vec![vec![b'x'; 100_000]]).await;
+            assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+        }
+        is_full.store(false, Ordering::Relaxed);
+        assert_eq!(store.append(&lease, vec![b"b".to_vec()]).await, Ok(2));
+        assert_eq!(store.read_from("log", 0).await.unwrap(), [b"a", b"b"]);
     }
 
     #[tokio::test]

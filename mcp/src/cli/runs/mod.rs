@@ -133,7 +133,14 @@ async fn list(runs: &DurableRuns, output: OutputFormat) -> Result<Exit, Abort> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let (mut text, mut rows) = (String::new(), Vec::new());
     for id in runs.list().await.map_err(|error| Abort::usage(error.to_string()))? {
-        let journal = journal(runs, &id).await?;
+        let journal = match runs.journal(&id).await {
+            Ok(journal) => journal,
+            Err(error) => {
+                text += &format!("{id}  unreadable  {}\n", visible(&error.to_string()));
+                rows.push(json!({ "id": id, "status": "unreadable", "error": error.to_string() }));
+                continue;
+            }
+        };
         let Summary { calls, in_doubt } = summary(&journal);
         let header = journal.header();
         let age = now.saturating_sub(header.begun_ms.into()) / 1_000;

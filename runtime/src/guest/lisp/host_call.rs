@@ -188,7 +188,7 @@ fn load(
     notes.into_iter().for_each(|note| account.note(note));
     let subject = call.target.subject().filter(|_| !matches!(call.target, CallTarget::Tool(_)));
     let route = position.departs(cx, (&call.server, subject), permit.tool(), &text);
-    let prepared = permit.numbered(position.seq()).load_kept(text, call.keeps_large);
+    let prepared = permit.numbered(position.seq(), route.is_replayed()).load_kept(text, call.keeps_large);
     Ok(leave(cx, position, route, prepared).unwrap_or_else(Plan::Refuse))
 }
 
@@ -203,8 +203,8 @@ fn load_granted(
     let tool = permit.tool().clone();
     let (permit, text) = granted::encoded(cx, account, permit, arguments.get(1..).unwrap_or_default())?;
     let route = position.departs(cx, (HOST, None), &tool, &text);
-    leave(cx, position, route, permit.numbered(position.seq()).load(text))
-        .map_err(|fault| granted::world(&tool.name, fault))
+    let permit = permit.numbered(position.seq(), route.is_replayed());
+    leave(cx, position, route, permit.load(text)).map_err(|fault| granted::world(&tool.name, fault))
 }
 
 /// What becomes of a call that is ready to leave, or was refused at the last moment.

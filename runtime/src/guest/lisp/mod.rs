@@ -138,6 +138,19 @@ impl Lisp {
         Lisp { broker, cache: self.cache.clone(), environment, read_only: self.read_only }
     }
 
+    /// The same tools of the host with only these servers, and with this prelude instead of the present one.
+    pub(crate) fn with_recorded(&self, servers: ServerNames, prelude: Option<Arc<Prelude>>) -> Lisp {
+        let (catalog, tools) = (self.broker.catalog().snapshot(), self.environment.tools().cloned());
+        let broker = match catalog.servers().all(|server| servers.contains(&server.name)) {
+            true => self.broker.clone(),
+            false => Arc::new(self.broker.restricted_to(servers)),
+        };
+        let prelude = prelude.map(|prelude| within(prelude, &broker));
+        let part = broker.catalog().view();
+        let environment = Arc::new(CompileEnvironment::new(prelude, tools, Vec::new(), part));
+        Lisp { broker, cache: ProgramCache::new(0), environment, read_only: self.read_only }
+    }
+
     /// Without servers, tools of the host and namespaces.
     #[cfg(feature = "agent")]
     pub(crate) fn bare(&self) -> Lisp {

@@ -143,6 +143,7 @@ enum Code {
     Number(i64),
     Read(i64),
     Write,
+    Clock,
     Sum(Box<Code>, Box<Code>),
     Print(Box<Code>),
     Choose(Box<Code>, Box<Code>, Box<Code>),
@@ -150,8 +151,12 @@ enum Code {
 }
 
 fn code() -> impl Strategy<Value = Code> {
-    let leaf =
-        prop_oneof![(0..9i64).prop_map(Code::Number), (0..9i64).prop_map(Code::Read), Just(Code::Write)];
+    let leaf = prop_oneof![
+        (0..9i64).prop_map(Code::Number),
+        (0..9i64).prop_map(Code::Read),
+        Just(Code::Write),
+        Just(Code::Clock),
+    ];
     leaf.prop_recursive(4, 12, 3, |inner| {
         let boxed = || inner.clone().prop_map(Box::new);
         prop_oneof![
@@ -173,6 +178,7 @@ fn text(code: &Code, key: &str, next: &mut i64) -> String {
             *next += 10_000;
             format!("(tool/write (+ {next} {key}))")
         }
+        Code::Clock => "(if (pos? (System/currentTimeMillis)) 3 4)".to_owned(),
         Code::Sum(left, right) => format!("(+ {} {})", part(left), part(right)),
         Code::Print(inner) => format!("(let [v {}] (println v) v)", part(inner)),
         Code::Choose(test, then, other) => {
@@ -231,6 +237,9 @@ async fn check(program: &str) -> usize {
         store.logs.lock().unwrap().insert("run/x".to_owned(), prefix);
         let again = Process::start(&store).await;
         let outcome = again.runtime.resume("x").await.unwrap();
+        while !store.logs.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
         let writes = again.writes();
         let context = format!("{program}\ncut at {cut} of {}", records.len());
         let before: BTreeSet<i64> = sent.iter().map(|seq| keys[seq]).collect();

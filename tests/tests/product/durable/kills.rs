@@ -1,5 +1,6 @@
 //! A server that is killed while a program calls tools, and `ptc runs`.
 
+use ptc_runtime::store::{EmbeddedStore, Store};
 use ptc_tests::binary::{Finished, ptc, run_ptc};
 use ptc_tests::serve::Server;
 use ptc_tests::upstreams::{ConfigFile, Upstreams, stdio};
@@ -37,9 +38,14 @@ impl World {
 
     /// Runs a program until the server got this call and did not answer it, and kills the server then.
     fn killed(&self, program: &str, call: &str) {
+        self.killed_with(&[], program, call);
+    }
+
+    fn killed_with(&self, flags: &[&str], program: &str, call: &str) {
         std::fs::write(self.path("log.hang"), call).unwrap();
         let state = self.state();
-        let mut server = Server::from_command(ptc(&self.arguments(&["serve", "--state", &state])));
+        let words = ["serve", "--state", &state];
+        let mut server = Server::from_command(ptc(&self.arguments(&[&words, flags].concat())));
         server.begin_program(program);
         while !self.calls().ends_with(&format!("{call}\n")) {
             std::thread::yield_now();
@@ -67,8 +73,26 @@ impl World {
     }
 
     fn resume(&self, id: &str) -> Finished {
+        self.resume_with(id, &[])
+    }
+
+    fn resume_with(&self, id: &str, flags: &[&str]) -> Finished {
         let state = self.state();
-        run_ptc(&self.arguments(&["runs", "resume", id, "--state", &state]), "")
+        let words = ["runs", "resume", id, "--state", &state];
+        run_ptc(&self.arguments(&[&words, flags].concat()), "")
+    }
+
+    /// A file of this test.
+    fn file(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.path(name), text).unwrap();
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// The only run.
+    fn id(&self) -> String {
+        let listed = self.list();
+        assert_eq!(listed.len(), 1, "{listed:?}");
+        listed[0]["id"].as_str().unwrap().to_owned()
     }
 }
 
@@ -145,4 +169,74 @@ fn a_server_that_is_stopped_leaves_its_runs() {
     let listed = world.list();
     assert_eq!(listed.len(), 1, "{listed:?}");
     assert_eq!(listed[0]["in_doubt"], json!(["count/write {\"k\":2}"]));
+}
+
+#[test]
+fn a_call_in_doubt_stays_so_when_its_tool_says_later_that_it_only_reads() {
+    let world = World::new();
+    world.killed("(:reason (tool/call 'count/write {:k 1}))", "write 1");
+    let policy = world.file("policy.toml", "[effects]\n\"count/write\" = \"read\"\n");
+    let finished = world.resume_with(&world.id(), &["--policy", &policy]);
+    assert_eq!(finished.stdout, ":outcome_unknown\n", "{finished:?}");
+    assert_eq!(world.calls(), "write 1\n");
+}
+
+#[test]
+fn a_read_that_was_under_way_is_in_doubt_when_its_tool_is_a_write_now() {
+    let world = World::new();
+    let policy = world.file("policy.toml", "[effects]\n\"count/put\" = \"read\"\n");
+    let program = "(tool/call! 'count/write {:k 1}) (:reason (tool/call 'count/put {:k 2}))";
+    world.killed_with(&["--policy", &policy], program, "put 2");
+    let finished = world.resume(&world.id());
+    assert_eq!(finished.stdout, ":outcome_unknown\n", "{finished:?}");
+    assert_eq!(world.calls(), "write 1\nput 2\n");
+}
+
+#[test]
+fn a_policy_that_denies_by_now_decides_about_calls_to_come_and_changes_no_answer() {
+    let world = World::new();
+    let program = "[(tool/call! 'count/write {:k 1}) (:ok (tool/call 'count/read {:k 2}))
+        (:reason (tool/call 'count/write {:k 3}))]";
+    world.killed(program, "read 2");
+    let policy = world.file("policy.toml", "[[rule]]\ndo = \"deny\"\ntools = [\"count/write\"]\n");
+    let finished = world.resume_with(&world.id(), &["--policy", &policy]);
+    assert_eq!(finished.stdout, "[1 true :denied]\n", "{finished:?}");
+    assert_eq!(world.calls(), "write 1\nread 2\nread 2\n");
+}
+
+#[test]
+fn a_run_goes_on_with_the_prelude_that_it_had() {
+    let world = World::new();
+    let old = "(ns shop \"Shop.\")\n(defn price \"A price.\" [n] (* 10 n))\n";
+    let prelude = world.file("shop.clj", old);
+    let program =
+        "[(shop/price 1) (tool/call! 'count/write {:k 1}) (tool/call! 'count/read {:k 2}) (shop/price 2)]";
+    world.killed_with(&["--prelude", &prelude], program, "read 2");
+    world.file("shop.clj", &old.replace("10", "99"));
+    let finished = world.resume_with(&world.id(), &["--prelude", &prelude]);
+    assert_eq!(finished.stdout, "[10 1 2 20]\n", "{finished:?}");
+}
+
+#[test]
+fn a_journal_that_cannot_be_read_hides_no_other_run() {
+    let world = World::new();
+    world.killed("(tool/call! 'count/write {:k 1})", "write 1");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let store = EmbeddedStore::open(&world.path("state")).unwrap();
+        let long = std::time::Duration::from_secs(60);
+        let format =
+            br#"{"run":{"format":99,"ptc":"9","language":"lisp","program":"1","source_name":"","limits":{},
+            "rendering":{},"begun_ms":1,"servers":[]}}"#;
+        for (log, record) in [("run/0a", &b"{\"run\":"[..]), ("run/0b", format)] {
+            store.begin(log, "embedded", long, vec![record.to_vec()]).await.unwrap();
+        }
+    });
+    let listed = world.list();
+    let seen: Vec<&Value> = listed.iter().map(|run| &run["status"]).collect();
+    assert_eq!(seen, ["unreadable", "unreadable", "interrupted"]);
+    assert!(listed[1]["error"].as_str().unwrap().contains("the format 99"), "{listed:?}");
+    assert_eq!(world.resume("0a").code, Some(2));
+    assert_eq!(world.runs(&["cancel", "0a"]).code, Some(0));
+    assert_eq!(world.list().len(), 2);
 }

@@ -9,15 +9,15 @@ use crate::guest::lisp::environment::CompileEnvironment;
 use crate::guest::lisp::host_call::Plan;
 use crate::guest::{Progress, Reply};
 use crate::journal::{
-    Answer, AskedRecord, CallBegun, Due, EndRecord, ErrorRecord, Header, PreludeRecord, Recorder, RunJournal,
-    ServerRecord, Verdict, raw_json,
+    Answer, AskedRecord, CallBegun, Departed, Due, EndRecord, ErrorRecord, Header, PreludeRecord, Recorder,
+    RunJournal, ServerRecord, Verdict, raw_json,
 };
 use crate::run::limits::{LimitTable, Limits};
 use crate::run::options::RunOptions;
 use crate::run::outcome::{CallFault, Failure, FailureKind};
 use crate::tools::{Catalog, CatalogServer, Listed, SnapshotMode, ToolList, UpstreamTool};
 use ptc_vm::{CallId as HostCall, Class, Context, Reason};
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -50,6 +50,13 @@ pub(in crate::guest::lisp) enum CallRoute {
     Refused(WorldFault),
     /// The run has diverged.
     Diverged,
+}
+
+impl CallRoute {
+    /// True if the answer of the call is recorded.
+    pub(in crate::guest::lisp) fn is_replayed(&self) -> bool {
+        matches!(self, CallRoute::Replayed)
+    }
 }
 
 impl<'j> CallPosition<'j> {
@@ -138,8 +145,16 @@ impl Journaled {
                 if recorder.is_none() && durable.is_none() {
                     return None;
                 }
-                let header = header(recorder, &catalog, environment, source, options, owner);
-                Arc::new(RunJournal::written(recorder, durable, header)?)
+                let texts = environment.prelude().zip(durable).map(|(prelude, durable)| {
+                    durable.share(prelude, || prelude.sources().map(|source| source.text.clone()).collect())
+                });
+                let mut header = header(recorder, &catalog, environment, source, options, owner);
+                for (prelude, (digest, _)) in
+                    header.preludes.iter_mut().zip(texts.iter().flat_map(|texts| texts.iter()))
+                {
+                    prelude.text.clone_from(digest);
+                }
+                Arc::new(RunJournal::written(recorder, durable, header, texts)?)
             }
         };
         let is_replay = journal.is_replay();
@@ -224,6 +239,12 @@ fn header(
             })
             .collect(),
     }
+}
+
+/// Whether a call without an answer is made when its run goes on. What was decided when it left counts, and what holds now.
+fn may_be_made(prepared: &PreparedCall, call: HostCall, departed: &Departed) -> bool {
+    let has_left = departed.repeatable.contains(&call.0);
+    !departed.sent.contains(&call.0) && (!has_left || prepared.may_repeat())
 }
 
 impl Execution {
@@ -332,8 +353,8 @@ impl Execution {
                     self.in_flight.remove(&HostCall(seq));
                     self.issue(HostCall(seq), true);
                 }
-                Due::GoOn(sent) => {
-                    self.go_on(&sent);
+                Due::GoOn(departed) => {
+                    self.go_on(&departed);
                     return true;
                 }
                 Due::Later | Due::Never | Due::Diverged => return !is_first,
@@ -343,7 +364,7 @@ impl Execution {
     }
 
     /// The journal of an interrupted run is over: makes the calls that can be made, and reports those in doubt.
-    fn go_on(&mut self, sent: &HashSet<u64>) {
+    fn go_on(&mut self, departed: &Departed) {
         if let Some(journaled) = &mut self.journaled {
             journaled.is_replay = false;
         }
@@ -354,7 +375,7 @@ impl Execution {
             let Some(InFlight { granted, prepared, .. }) = self.in_flight.remove(&call) else { continue };
             match prepared {
                 None => self.issue(call, true),
-                Some(prepared) if prepared.may_repeat() || !sent.contains(&call.0) => {
+                Some(prepared) if may_be_made(&prepared, call, departed) => {
                     self.carry_out(call, Ok(Plan::Send(prepared)));
                 }
                 Some(prepared) => {
@@ -373,7 +394,9 @@ impl Execution {
     }
 
     fn deliver_recorded(&mut self, call: HostCall, answer: Answer) {
-        let Some(InFlight { granted, prepared, .. }) = self.in_flight.remove(&call) else { return };
+        let Some(InFlight { granted, prepared, .. }) = self.in_flight.remove(&call) else {
+            return self.undelivered(call);
+        };
         let replayed = match prepared {
             Some(prepared) => prepared.replayed(answer).map(Some),
             None => CallPayload::from_recorded(answer).map(|_| None),
@@ -381,8 +404,14 @@ impl Execution {
         match replayed {
             Ok(Some(response)) => self.on_tool_response(call, granted.as_deref(), response),
             // A call that was never prepared has no answer but an error.
-            Ok(None) => {}
+            Ok(None) => self.undelivered(call),
             Err(error) => self.on_call_error(call, granted.as_deref(), error),
+        }
+    }
+
+    fn undelivered(&self, call: HostCall) {
+        if let Some(journaled) = &self.journaled {
+            journaled.journal.undelivered(call.0);
         }
     }
 
