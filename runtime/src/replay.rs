@@ -5,8 +5,8 @@ use crate::guest::lisp::Lisp;
 use crate::guest::lisp::driver::journaled::list_from;
 use crate::guest::lisp::prelude::{Prelude, PreludeSource};
 use crate::journal::{
-    Difference, Header, Matching, OutcomeRecord, Record, Recording, RecordingError, RunJournal, Script,
-    differences,
+    Difference, Header, InDoubt, Matching, OutcomeRecord, Record, Recording, RecordingError, RunJournal,
+    Script, differences,
 };
 use crate::run::limits::{LimitTable, Limits};
 use crate::run::options::RunOptions;
@@ -113,8 +113,8 @@ impl Runtime {
     /// had, and then go on. A call that may have been made is not made again, unless it changes nothing.
     ///
     /// # Errors
-    /// There is no such run, or it is one of another language.
-    pub async fn resume(&self, run: &str) -> Result<Outcome, RecordingError> {
+    /// There is no such run; it is one of another language; it is under way.
+    pub async fn resume(&self, run: &str, in_doubt: InDoubt) -> Result<Outcome, RecordingError> {
         let Some(durable) = self.broker().durable() else {
             return Err(RecordingError::new("this runtime has no stored runs"));
         };
@@ -125,10 +125,13 @@ impl Runtime {
         }
         self.start_recorded(header).await;
         let script = Script::new(recording.clone(), Matching::Strict);
-        let journal = Arc::new(RunJournal::resumed(script, durable, run));
+        let journal = Arc::new(RunJournal::resumed(script, durable, run, in_doubt)?);
         let options = RunOptions { journal: Some(journal), ..run_options(header, None) };
         let scope = self.scope_of(&recording)?;
-        Ok(scope.run(header.program.as_str(), options).await)
+        let outcome = scope.run(header.program.as_str(), options).await;
+        // What is listed afterwards is as the run has left it.
+        durable.settled().await;
+        Ok(outcome)
     }
 
     /// The scope in which a run goes on: the servers that it could call, and the preludes that it had.

@@ -516,6 +516,9 @@ impl Runtime {
             shapes.write();
         })
         .await;
+        if let Some(durable) = self.broker.durable() {
+            durable.settled().await;
+        }
         self.broker.spills().close();
     }
 }

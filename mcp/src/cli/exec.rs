@@ -4,6 +4,7 @@ use super::boot::{Need, UpstreamFlags, boot};
 use super::flags::limits::LimitFlags;
 use super::flags::python::PythonFlags;
 use super::replay::record::RecordFlags;
+use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::redact::{self, Form};
 use ptc_python::engine::Script;
@@ -39,6 +40,9 @@ const LOOKING: [&str; 8] = ["\"mcp__", "'mcp__", "tools", "help", "globals", "ev
 /// Runs the command.
 pub async fn run(mut args: ExecArgs) -> Result<Exit, Abort> {
     args.upstreams.recorder = args.record.recorder()?;
+    if args.upstreams.recorder.is_some() {
+        console::complain("note: scripts are not recorded yet");
+    }
     let code = match args.file.as_str() {
         "-" => {
             let mut code = String::new();

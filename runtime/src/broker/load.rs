@@ -125,7 +125,8 @@ impl Loaded {
     /// A call that is cleared later.
     fn held(self, clearance: Option<Clearance>) -> PreparedCall {
         let mark = self.mark();
-        PreparedCall { route: Route::Held(Box::new(HeldCall { loaded: self, clearance })), mark }
+        let call = HeldCall { loaded: self, clearance, is_in_doubt: false };
+        PreparedCall { route: Route::Held(Box::new(call)), mark }
     }
 
     /// True if a person is to be asked about the program first.
@@ -260,9 +261,16 @@ pub(super) struct HeldCall {
     loaded: Loaded,
     /// `None`: it is not decided yet.
     clearance: Option<Clearance>,
+    /// It may have been made already: a person decides whether it is made again.
+    is_in_doubt: bool,
 }
 
 impl HeldCall {
+    /// The same call in doubt.
+    pub(super) fn in_doubt(self) -> HeldCall {
+        HeldCall { is_in_doubt: true, ..self }
+    }
+
     /// The call in the ledger.
     pub(super) fn tag(&self) -> CallTag {
         self.loaded.call.tag()
@@ -283,9 +291,10 @@ impl HeldCall {
 
     /// Asks until a person has decided about the call as it is now, counts it, and clears it for its way.
     pub(super) async fn cleared(self) -> Result<Route, CallError> {
-        let HeldCall { loaded, clearance } = self;
+        let HeldCall { loaded, clearance, is_in_doubt } = self;
         let (begun, mut waited) = (Instant::now(), Duration::ZERO);
         let (mut loaded, mut clearance) = match clearance {
+            _ if is_in_doubt => loaded.repeated().await?,
             Some(clearance) => (loaded, clearance),
             None => {
                 loaded.reviewed().await;
@@ -331,6 +340,20 @@ impl HeldCall {
 }
 
 impl Loaded {
+    /// Asks a person whether a call that may have been made is made again, and then the policy.
+    ///
+    /// # Errors
+    /// It is not: its outcome stays unknown.
+    async fn repeated(mut self) -> Result<(Loaded, Clearance), WorldFault> {
+        let Some(asked) = self.plan.broker.policy.in_doubt(&self.subject()) else {
+            return Err(refuse(self.call, WorldFault::outcome_unknown()));
+        };
+        match self.asked(&asked).await {
+            Ok(approval) => self.decided(Some(approval)).await,
+            Err(_) => Err(refuse(self.call, WorldFault::outcome_unknown())),
+        }
+    }
+
     /// Asks a person.
     async fn asked(&mut self, asked: &AskedOf) -> Result<Approval, ApprovalAnswer> {
         let (broker, account) = (self.plan.broker.clone(), self.plan.account.clone());

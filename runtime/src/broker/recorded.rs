@@ -98,6 +98,12 @@ impl CallError {
 }
 
 impl WorldFault {
+    /// The fault of a call in doubt.
+    pub(crate) fn outcome_unknown() -> WorldFault {
+        let message = "the process ended while the call was under way; it may have been made".to_owned();
+        WorldFault { reason: CallFault::OutcomeUnknown, message }
+    }
+
     /// The fault as the journal of a run has it.
     pub(crate) fn recorded(&self) -> Answer {
         Answer::Fault { reason: self.reason.name().to_owned(), message: self.message.clone() }

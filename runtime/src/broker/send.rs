@@ -107,6 +107,14 @@ impl PreparedCall {
         }
     }
 
+    /// The same call, which a person has to approve because it may have been made already.
+    pub(crate) fn in_doubt(self) -> PreparedCall {
+        match self.route {
+            Route::Held(call) => PreparedCall { route: Route::Held(Box::new(call.in_doubt())), ..self },
+            route => PreparedCall { route, ..self },
+        }
+    }
+
     /// True if the call may be made again although it may have been made.
     pub(crate) fn may_repeat(&self) -> bool {
         self.mark.is_some_and(|mark| mark.may_repeat)

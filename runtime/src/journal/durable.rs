@@ -41,12 +41,14 @@ pub struct DurableRuns {
     appends: mpsc::UnboundedSender<Append>,
     /// Texts of preludes that runs had, by the address of the prelude, which is retained.
     texts: Arc<Mutex<HashMap<usize, (Arc<dyn Any + Send + Sync>, SharedTexts)>>>,
+    /// Stored runs that this process executes.
+    under_way: Arc<Mutex<HashSet<Arc<str>>>>,
     /// The process ends: what ends now is not over.
     is_closing: Arc<AtomicBool>,
 }
 
 /// Texts that many runs share, by their digests.
-pub type SharedTexts = Arc<[(String, String)]>;
+pub(crate) type SharedTexts = Arc<[(String, String)]>;
 
 /// Limit of remembered preludes.
 const MOST_KNOWN: usize = 64;
@@ -87,12 +89,29 @@ impl DurableRuns {
         let (appends, received) = mpsc::unbounded_channel();
         let holder: Arc<str> = holder.into();
         tasks::spawn(TaskOwner::Process, write(store.clone(), holder.clone(), received));
-        DurableRuns { store, holder, appends, texts: Arc::default(), is_closing: Arc::default() }
+        DurableRuns {
+            store,
+            holder,
+            appends,
+            texts: Arc::default(),
+            under_way: Arc::default(),
+            is_closing: Arc::default(),
+        }
     }
 
     /// The process ends: runs that are cancelled from now on are not over, and stay stored.
     pub fn close(&self) {
         self.is_closing.store(true, Ordering::Release);
+    }
+
+    /// Waits until everything so far is in the store, or cannot be stored.
+    pub async fn settled(&self) {
+        let (done, stored) = oneshot::channel();
+        let (run, records) = ("".into(), Vec::new());
+        let nothing = Append { run, texts: None, records, is_last: false, done: Some(done) };
+        if self.appends.send(nothing).is_ok() {
+            let _ = stored.await;
+        }
     }
 
     /// Names of the runs that have not ended, the oldest first.
@@ -144,11 +163,19 @@ impl DurableRuns {
         texts
     }
 
+    /// True for a run that this process executes.
+    pub fn is_under_way(&self, run: &str) -> bool {
+        self.under_way.locked().contains(run)
+    }
+
     /// Removes a run that is not under way.
     ///
     /// # Errors
-    /// Another process has it, or the store cannot be written.
+    /// It is under way; another process has it; the store cannot be written.
     pub async fn remove(&self, run: &str) -> Result<(), StoreError> {
+        if self.is_under_way(run) {
+            return Err(StoreError::Taken("the run is under way".to_owned()));
+        }
         let lease = self.store.lease(&format!("{PREFIX}{run}"), &self.holder, LEASE).await?;
         self.store.remove(&lease.ok_or(StoreError::LeaseLost)?).await
     }
@@ -162,8 +189,20 @@ impl DurableRuns {
     }
 
     /// The log of a run that goes on.
-    pub(super) fn go_on(&self, run: &str) -> DurableLog {
-        DurableLog { runs: self.clone(), run: run.into(), texts: None, waiting: Vec::new(), is_stored: true }
+    ///
+    /// # Errors
+    /// It is under way.
+    pub(super) fn go_on(&self, run: &str) -> Result<DurableLog, RecordingError> {
+        if !self.under_way.locked().insert(run.into()) {
+            return Err(RecordingError::new(format!("{run} is under way")));
+        }
+        Ok(DurableLog {
+            runs: self.clone(),
+            run: run.into(),
+            texts: None,
+            waiting: Vec::new(),
+            is_stored: true,
+        })
     }
 }
 
@@ -207,6 +246,9 @@ impl DurableLog {
     /// Stores everything so far, and every later record.
     pub(super) fn store(&mut self) -> Stored {
         let (done, stored) = oneshot::channel();
+        if !self.is_stored {
+            self.runs.under_way.locked().insert(self.run.clone());
+        }
         self.is_stored = true;
         self.send(false, Some(done));
         Stored(stored)
@@ -220,10 +262,19 @@ impl DurableLog {
     }
 }
 
+impl Drop for DurableLog {
+    fn drop(&mut self) {
+        if self.is_stored {
+            self.runs.under_way.locked().remove(&self.run);
+        }
+    }
+}
+
 /// Appends records, those that have come meanwhile together.
 async fn write(store: Arc<dyn Store>, holder: Arc<str>, mut received: mpsc::UnboundedReceiver<Append>) {
-    let mut leases: HashMap<Arc<str>, Lease> = HashMap::new();
-    let mut known: HashSet<String> = HashSet::new();
+    let (leases, texts) = (HashMap::new(), HashSet::new());
+    let mut writer = LogWriter { store, holder, leases, texts };
+    let mut unsaved: HashMap<Arc<str>, Append> = HashMap::new();
     while let Some(first) = received.recv().await {
         let mut runs: Vec<Append> = Vec::new();
         let mut acks: HashMap<Arc<str>, Vec<oneshot::Sender<Result<(), StoreError>>>> = HashMap::new();
@@ -248,62 +299,68 @@ async fn write(store: Arc<dyn Store>, holder: Arc<str>, mut received: mpsc::Unbo
                 None => runs.push(append),
             }
         }
-        for Append { run, texts, records, is_last, .. } in runs {
-            let texts =
-                texts.iter().flat_map(|texts| texts.iter()).filter(|(digest, _)| !known.contains(digest));
-            let stored = store_texts(&*store, texts.cloned().collect()).await;
-            let done = match stored {
-                Ok(stored) => {
-                    known.extend(stored);
-                    append(&*store, &holder, &mut leases, &run, records, is_last).await
-                }
-                Err(error) => Err(error),
-            };
-            if let Err(error) = &done {
-                tracing::error!(%error, run = &*run, "a run is not stored");
+        for mut next in runs {
+            if let Some(mut earlier) = unsaved.remove(&next.run) {
+                earlier.records.append(&mut next.records);
+                next = Append { texts: earlier.texts.or(next.texts), records: earlier.records, ..next };
             }
-            for ack in acks.remove(&run).unwrap_or_default() {
+            let done = writer.append(&next).await;
+            if let Err(error) = &done {
+                tracing::error!(%error, run = &*next.run, "a run is not stored");
+            }
+            for ack in acks.remove(&next.run).unwrap_or_default() {
                 let _ = ack.send(done.clone());
+            }
+            // A journal has no holes: what could not be stored goes first next time.
+            if !next.is_last && matches!(done, Err(StoreError::Unavailable(_))) {
+                unsaved.insert(next.run.clone(), next);
             }
         }
     }
 }
 
-/// Stores texts under their digests. Returns these.
-async fn store_texts(store: &dyn Store, texts: Vec<(String, String)>) -> Result<Vec<String>, StoreError> {
-    let mut stored = Vec::new();
-    for (digest, text) in texts {
-        // A text that is there already is the same.
-        store.put(&format!("{TEXTS}{digest}"), 0, Some(text.into_bytes())).await?;
-        stored.push(digest);
-    }
-    Ok(stored)
+/// Writes to a store.
+struct LogWriter {
+    store: Arc<dyn Store>,
+    holder: Arc<str>,
+    leases: HashMap<Arc<str>, Lease>,
+    /// Digests of texts that are stored.
+    texts: HashSet<String>,
 }
 
-async fn append(
-    store: &dyn Store,
-    holder: &str,
-    leases: &mut HashMap<Arc<str>, Lease>,
-    run: &Arc<str>,
-    records: Vec<Vec<u8>>,
-    is_last: bool,
-) -> Result<(), StoreError> {
-    let log = format!("{PREFIX}{run}");
-    let lease = leases.get(run).cloned();
-    if is_last {
-        let lease = match lease {
-            Some(lease) => lease,
-            None => store.lease(&log, holder, LEASE).await?.ok_or(StoreError::LeaseLost)?,
-        };
-        leases.remove(run);
-        return store.remove(&lease).await;
-    }
-    match lease {
-        Some(lease) => store.append(&lease, records).await.map(drop),
-        None => {
-            let lease = store.begin(&log, holder, LEASE, records).await?.ok_or(StoreError::LeaseLost)?;
-            leases.insert(run.clone(), lease);
-            Ok(())
+impl LogWriter {
+    async fn append(&mut self, next: &Append) -> Result<(), StoreError> {
+        let Append { run, texts, records, is_last, .. } = next;
+        if records.is_empty() && !is_last {
+            return Ok(());
+        }
+        for (digest, text) in texts.iter().flat_map(|texts| texts.iter()) {
+            if !self.texts.contains(digest) {
+                // A text that is there already is the same.
+                self.store.put(&format!("{TEXTS}{digest}"), 0, Some(text.clone().into_bytes())).await?;
+                self.texts.insert(digest.clone());
+            }
+        }
+        let log = format!("{PREFIX}{run}");
+        let lease = self.leases.get(run).cloned();
+        if *is_last {
+            let lease = match lease {
+                Some(lease) => lease,
+                None => {
+                    let lease = self.store.lease(&log, &self.holder, LEASE).await?;
+                    lease.ok_or(StoreError::LeaseLost)?
+                }
+            };
+            self.leases.remove(run);
+            return self.store.remove(&lease).await;
+        }
+        match lease {
+            Some(lease) => self.store.append(&lease, records.clone()).await.map(drop),
+            None => {
+                let begun = self.store.begin(&log, &self.holder, LEASE, records.clone()).await?;
+                self.leases.insert(run.clone(), begun.ok_or(StoreError::LeaseLost)?);
+                Ok(())
+            }
         }
     }
 }

@@ -32,4 +32,4 @@ pub use record::{
 pub use recorder::{RecordError, Recorder};
 pub use recording::{Recording, RecordingError};
 pub use replay::{Departed, Due, Matching, Script};
-pub use run_journal::{RunJournal, Verdict};
+pub use run_journal::{InDoubt, RunJournal, Verdict};

@@ -6,6 +6,7 @@ use super::record::{
     AskedRecord, CallBegun, EndRecord, ErrorRecord, Header, OutcomeRecord, Record, ServerRecord, WaitRecord,
 };
 use super::recorder::{JournalWriter, Recorder};
+use super::recording::RecordingError;
 pub use super::replay::Verdict;
 use super::replay::{Departed, Due, Script};
 use crate::store::StoreError;
@@ -14,6 +15,16 @@ use serde_json::Value as Json;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
+
+/// What becomes of calls in doubt when a run goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InDoubt {
+    /// The program gets `:outcome_unknown`.
+    #[default]
+    Report,
+    /// A person decides whether the call is made again.
+    Ask,
+}
 
 /// The journal of one run. All of its parts share it.
 pub struct RunJournal(Mutex<State>);
@@ -27,6 +38,7 @@ struct State {
     script: Option<Box<Script>>,
     /// The run goes on when its script is over.
     resumes: bool,
+    in_doubt: InDoubt,
     /// Calls that had left when the script was over, until the run goes on.
     resumed: Option<Departed>,
     /// Calls that may change something and that have left.
@@ -48,7 +60,7 @@ impl fmt::Debug for RunJournal {
 
 impl RunJournal {
     /// A journal that is written: to a file, or to a store once the run needs that. `None`: to neither.
-    pub fn written(
+    pub(crate) fn written(
         recorder: Option<&Recorder>,
         durable: Option<&DurableRuns>,
         header: Header,
@@ -74,9 +86,17 @@ impl RunJournal {
     }
 
     /// The journal of an interrupted run, which is replayed and goes on where it ends.
-    pub fn resumed(script: Script, runs: &DurableRuns, run: &str) -> RunJournal {
-        let log = Some(runs.go_on(run));
-        RunJournal::new(State { script: Some(Box::new(script)), log, resumes: true, ..State::empty() })
+    ///
+    /// # Errors
+    /// The run is under way.
+    pub fn resumed(
+        script: Script,
+        runs: &DurableRuns,
+        run: &str,
+        in_doubt: InDoubt,
+    ) -> Result<RunJournal, RecordingError> {
+        let (log, script) = (Some(runs.go_on(run)?), Some(Box::new(script)));
+        Ok(RunJournal::new(State { script, log, resumes: true, in_doubt, ..State::empty() }))
     }
 
     fn new(state: State) -> RunJournal {
@@ -90,6 +110,11 @@ impl RunJournal {
     /// True if answers come from a recording.
     pub fn is_replay(&self) -> bool {
         self.lock().script.is_some()
+    }
+
+    /// What becomes of calls in doubt.
+    pub(crate) fn in_doubt(&self) -> InDoubt {
+        self.lock().in_doubt
     }
 
     /// True for an interrupted run that goes on.
@@ -204,7 +229,7 @@ impl RunJournal {
     }
 
     /// The recorded answer of this call has no call that it belongs to.
-    pub fn undelivered(&self, seq: u64) {
+    pub(crate) fn undelivered(&self, seq: u64) {
         if let Some(script) = self.lock().script() {
             script.undelivered(seq);
         }
@@ -273,6 +298,7 @@ impl State {
             log: None,
             script: None,
             resumes: false,
+            in_doubt: InDoubt::Report,
             resumed: None,
             sent: HashSet::new(),
             answered: 0,

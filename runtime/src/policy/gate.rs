@@ -182,6 +182,17 @@ impl SharedPolicy {
         texts.find_map(|text| self.0.secrets.foreign_owner(call.server, text))
     }
 
+    /// The question whether a call is made again that may have been made already.
+    pub(crate) fn in_doubt(&self, call: &Subject<'_>) -> Option<AskedOf> {
+        const RULE: &str =
+            "--in-doubt ask: the process ended while this call was under way, so it may have been made";
+        let none = std::iter::empty::<(&str, &str)>();
+        let policy = self.current().or_else(|| Policy::parse(none).ok().map(Arc::new))?;
+        let binding = Binding::new(call.server, call.target, call.tool, call.arguments, policy.version);
+        let asks = AskRule { remember: Remember::Call, file: usize::MAX, rule: None };
+        Some(AskedOf { ruling: PolicyRuling::new(Verdict::Ask, RULE.into()), policy, binding, asks })
+    }
+
     /// Asks a person about a call. Dropping the future withdraws the question.
     ///
     /// # Errors

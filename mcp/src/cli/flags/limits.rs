@@ -165,8 +165,8 @@ pub fn parser(unit: Unit) -> fn(&str) -> Result<u64, String> {
         Unit::Millis => |text| {
             scaled(
                 text,
-                &[("ms", 1), ("s", 1_000), ("m", 60_000)],
-                "a time with its unit, like 500ms, 10s or 1m",
+                &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)],
+                "a time with its unit, like 500ms, 10s, 1m, 12h or 7d",
             )
             .and_then(|millis| match text.bytes().last() {
                 Some(b'0'..=b'9') if millis > 0 => Err(format!(
@@ -220,6 +220,8 @@ mod tests {
         assert_eq!(millis("10s"), Ok(10_000));
         assert_eq!(millis("250ms"), Ok(250));
         assert_eq!(millis("1m"), Ok(60_000));
+        assert_eq!(millis("12h"), Ok(43_200_000));
+        assert_eq!(millis("7d"), Ok(604_800_000));
         assert_eq!(millis("0"), Ok(0));
         assert_eq!(earlier(Unit::Millis)("1500"), Ok(1_500));
         assert!(millis("20").unwrap_err().contains("20s"), "a bare number is refused");

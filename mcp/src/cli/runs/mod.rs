@@ -4,19 +4,24 @@
 //! interrupted.
 //!
 //! # Layout
-//! - this file: the command; [`state`]: the flag `--state`
+//! - this file: the command; [`state`]: the flag `--state`; `control`: the socket of the server that has the runs
 
+pub(super) mod control;
 pub mod state;
 
 use crate::cli::OutputFormat;
 use crate::cli::boot::{Need, UpstreamFlags, boot_with};
-use crate::cli::eval::print_text;
 use crate::cli::flags::prelude::PreludeFlags;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
+use crate::console::style::Style;
 use crate::redact::visible;
-use clap::Subcommand;
-use ptc_runtime::journal::{DurableRuns, Record, Recording};
+use clap::{Subcommand, ValueEnum};
+use control::{Reply, Request};
+use ptc_runtime::Runtime;
+use ptc_runtime::journal::{DurableRuns, InDoubt, Record, Recording};
+use ptc_runtime::outcome::Palette;
+use ptc_runtime::store::StoreError;
 use serde_json::{Value, json};
 use state::StateFlags;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -28,7 +33,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
   ptc runs show 019a --state DIR
   ptc runs resume 019a --state DIR --upstreams-config upstreams.json
 
-ID may be its beginning. A server that uses the folder has to be stopped first.
+ID may be its beginning. A server that uses the folder does the work, with its own servers and preludes.
 
 A run goes on where it was: calls that had an answer keep it. A call that was under way and may have changed something is
 not made again: the program gets {:ok false :reason :outcome_unknown}.
@@ -77,6 +82,10 @@ struct ResumeArgs {
     /// Which run
     #[arg(value_name = "ID")]
     id: String,
+    /// What becomes of calls that were under way and may have changed something: the program gets `:outcome_unknown`
+    /// (report), or a person is asked whether they are made again (ask) [default: report]
+    #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
+    in_doubt: Option<InDoubtFlag>,
     #[command(flatten)]
     state: StateFlags,
     #[command(flatten)]
@@ -85,26 +94,116 @@ struct ResumeArgs {
     upstreams: UpstreamFlags,
 }
 
-/// Runs the command.
+/// `--in-doubt`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum InDoubtFlag {
+    Report,
+    Ask,
+}
+
+/// Runs the command: in the server that has the folder, or here if there is none.
 pub async fn run(args: RunsArgs) -> Result<Exit, Abort> {
-    match args.command {
-        None => list(&args.state.required()?, OutputFormat::Text).await,
-        Some(RunsCommand::List { output, state }) => list(&state.or(args.state).required()?, output).await,
-        Some(RunsCommand::Show { id, state }) => show(&state.or(args.state).required()?, &id).await,
-        Some(RunsCommand::Cancel { id, state }) => cancel(&state.or(args.state).required()?, &id).await,
-        Some(RunsCommand::Resume(resume)) => {
-            let ResumeArgs { id, state, preludes, mut upstreams } = *resume;
-            let runs = state.or(args.state).required()?;
-            let id = find(&runs, &id).await?;
-            upstreams.state = Some(runs);
-            let booted = boot_with(&upstreams, preludes.prelude()?, Need::OnDemand, 1).await?;
-            let outcome = booted.runtime.resume(&id).await;
-            booted.runtime.shutdown().await;
-            let outcome = outcome.map_err(|error| Abort::usage(error.to_string()))?;
-            print_text(&id, &outcome)?;
-            Ok(if outcome.result.is_ok() { Exit::Ok } else { Exit::ProgramFailed })
+    let (mut output, mut resume) = (OutputFormat::Text, None);
+    let (request, state) = match args.command {
+        None => (Request::List, args.state),
+        Some(RunsCommand::List { output: wanted, state }) => {
+            output = wanted;
+            (Request::List, state.or(args.state))
+        }
+        Some(RunsCommand::Show { id, state }) => (Request::Show { id }, state.or(args.state)),
+        Some(RunsCommand::Cancel { id, state }) => (Request::Cancel { id }, state.or(args.state)),
+        Some(RunsCommand::Resume(given)) => {
+            let ResumeArgs { id, in_doubt, state, preludes, upstreams } = *given;
+            resume = Some((preludes, upstreams));
+            let asks = in_doubt == Some(InDoubtFlag::Ask);
+            (Request::Resume { id, asks }, state.or(args.state))
+        }
+    };
+    let folder = state.required()?;
+    let reply = match state::open(&folder) {
+        Ok(runs) => here(&runs, &request, resume).await?,
+        Err(StoreError::Taken(why)) => {
+            let reply = control::ask(&folder, &request).await;
+            reply.map_err(|error| Abort::usage(format!("--state: {why}, which does not answer: {error}")))?
+        }
+        Err(error) => return Err(Abort::usage(format!("--state: {error}"))),
+    };
+    show(reply, output)
+}
+
+/// Carries a command out in this process.
+async fn here(
+    runs: &DurableRuns,
+    request: &Request,
+    resume: Option<(PreludeFlags, UpstreamFlags)>,
+) -> Result<Reply, Abort> {
+    let (Some((preludes, mut upstreams)), Request::Resume { id, .. }) = (resume, request) else {
+        return Ok(perform(runs, None, request, Palette::PLAIN).await);
+    };
+    find(runs, id).await.map_err(Abort::usage)?;
+    upstreams.state = Some(runs.clone());
+    let booted = boot_with(&upstreams, preludes.prelude()?, Need::OnDemand, 1).await?;
+    let palette = Style::stderr().palette();
+    let reply = perform(runs, Some(&booted.runtime), request, palette).await;
+    booted.runtime.shutdown().await;
+    Ok(reply)
+}
+
+/// Shows what a command has given.
+fn show(reply: Reply, output: OutputFormat) -> Result<Exit, Abort> {
+    let Reply { text, data, runs, complaints, has_failed, refused } = reply;
+    if let Some(why) = refused {
+        return Err(Abort::usage(why));
+    }
+    match output {
+        OutputFormat::Json => console::write_json(&json!({ "runs": runs }))?,
+        OutputFormat::Text => console::write(&text)?,
+    }
+    console::write_data([data.as_str()])?;
+    complaints.iter().for_each(|complaint| console::complain(complaint));
+    Ok(if has_failed { Exit::ProgramFailed } else { Exit::Ok })
+}
+
+/// Carries a command out.
+async fn perform(
+    runs: &DurableRuns,
+    runtime: Option<&Runtime>,
+    request: &Request,
+    palette: Palette,
+) -> Reply {
+    let done = match request {
+        Request::List => list(runs).await,
+        Request::Show { id } => shown(runs, id).await.map(Reply::text),
+        Request::Cancel { id } => cancel(runs, id).await.map(Reply::text),
+        Request::Resume { id, asks } => match runtime {
+            Some(runtime) => resumed(runs, runtime, id, *asks, palette).await,
+            None => Err("there are no servers to go on with".to_owned()),
+        },
+    };
+    done.unwrap_or_else(|why| Reply { refused: Some(why), ..Reply::default() })
+}
+
+async fn resumed(
+    runs: &DurableRuns,
+    runtime: &Runtime,
+    id: &str,
+    asks: bool,
+    palette: Palette,
+) -> Result<Reply, String> {
+    let id = find(runs, id).await?;
+    let in_doubt = if asks { InDoubt::Ask } else { InDoubt::Report };
+    let outcome = runtime.resume(&id, in_doubt).await.map_err(|error| error.to_string())?;
+    let mut reply = Reply::default();
+    reply.complaints.extend(outcome.notes.iter().map(|note| format!("note: {note}")));
+    outcome.prints.iter().for_each(|line| reply.data.extend([line.as_str(), "\n"]));
+    match &outcome.result {
+        Ok(answer) => reply.data.extend([answer.text.as_str(), "\n"]),
+        Err(failure) => {
+            reply.has_failed = true;
+            reply.complaints.push(failure.text(&id, palette));
         }
     }
+    Ok(reply)
 }
 
 /// What is known of a stored run.
@@ -129,10 +228,10 @@ fn summary(journal: &Recording) -> Summary {
     Summary { calls: calls.len(), in_doubt: in_doubt.collect() }
 }
 
-async fn list(runs: &DurableRuns, output: OutputFormat) -> Result<Exit, Abort> {
+async fn list(runs: &DurableRuns) -> Result<Reply, String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let (mut text, mut rows) = (String::new(), Vec::new());
-    for id in runs.list().await.map_err(|error| Abort::usage(error.to_string()))? {
+    for id in runs.list().await.map_err(|error| error.to_string())? {
         let journal = match runs.journal(&id).await {
             Ok(journal) => journal,
             Err(error) => {
@@ -147,23 +246,19 @@ async fn list(runs: &DurableRuns, output: OutputFormat) -> Result<Exit, Abort> {
         let program = header.program.lines().next().unwrap_or_default();
         let doubt =
             if in_doubt.is_empty() { String::new() } else { format!("  {} in doubt", in_doubt.len()) };
-        text += &format!("{id}  interrupted  {age} s ago  {calls} calls{doubt}  {}\n", visible(program));
-        rows.push(json!({ "id": id, "status": "interrupted", "begun_ms": header.begun_ms, "calls": calls,
+        let status = if runs.is_under_way(&id) { "running" } else { "interrupted" };
+        text += &format!("{id}  {status}  {age} s ago  {calls} calls{doubt}  {}\n", visible(program));
+        rows.push(json!({ "id": id, "status": status, "begun_ms": header.begun_ms, "calls": calls,
             "in_doubt": in_doubt, "program": header.program, "owner": header.owner }));
-    }
-    if output == OutputFormat::Json {
-        console::write_json(&json!({ "runs": rows }))?;
-        return Ok(Exit::Ok);
     }
     if rows.is_empty() {
         text += "no run is stored\n";
     }
-    console::write(&text)?;
-    Ok(Exit::Ok)
+    Ok(Reply { text, runs: rows, ..Reply::default() })
 }
 
-async fn show(runs: &DurableRuns, id: &str) -> Result<Exit, Abort> {
-    let journal = journal(runs, &find(runs, id).await?).await?;
+async fn shown(runs: &DurableRuns, id: &str) -> Result<String, String> {
+    let journal = runs.journal(&find(runs, id).await?).await.map_err(|error| error.to_string())?;
     let mut text = format!("{}\n", visible(&journal.header().program));
     let Summary { in_doubt, .. } = summary(&journal);
     for record in journal.records() {
@@ -175,28 +270,22 @@ async fn show(runs: &DurableRuns, id: &str) -> Result<Exit, Abort> {
     for call in &in_doubt {
         text += &format!("in doubt: {}\n", visible(call));
     }
-    console::write(&text)?;
-    Ok(Exit::Ok)
+    Ok(text)
 }
 
-async fn cancel(runs: &DurableRuns, id: &str) -> Result<Exit, Abort> {
+async fn cancel(runs: &DurableRuns, id: &str) -> Result<String, String> {
     let id = find(runs, id).await?;
-    runs.remove(&id).await.map_err(|error| Abort::usage(error.to_string()))?;
-    console::write_line(&format!("cancelled: {id}"))?;
-    Ok(Exit::Ok)
-}
-
-async fn journal(runs: &DurableRuns, id: &str) -> Result<Recording, Abort> {
-    runs.journal(id).await.map_err(|error| Abort::usage(error.to_string()))
+    runs.remove(&id).await.map_err(|error| error.to_string())?;
+    Ok(format!("cancelled: {id}\n"))
 }
 
 /// The run of this name, or the only one that begins so.
-async fn find(runs: &DurableRuns, id: &str) -> Result<String, Abort> {
-    let mut known = runs.list().await.map_err(|error| Abort::usage(error.to_string()))?;
+async fn find(runs: &DurableRuns, id: &str) -> Result<String, String> {
+    let mut known = runs.list().await.map_err(|error| error.to_string())?;
     known.retain(|known| known.starts_with(id));
     match known.len() {
         1 => Ok(known.remove(0)),
-        0 => Err(Abort::usage(format!("there is no run {id}; `ptc runs` lists them"))),
-        many => Err(Abort::usage(format!("{many} runs begin with {id:?}: give more of the id"))),
+        0 => Err(format!("there is no run {id}; `ptc runs` lists them")),
+        many => Err(format!("{many} runs begin with {id:?}: give more of the id")),
     }
 }

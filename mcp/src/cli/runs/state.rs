@@ -3,9 +3,9 @@
 use crate::cli::flags::variables;
 use crate::console::exit::Abort;
 use ptc_runtime::journal::DurableRuns;
-use ptc_runtime::store::EmbeddedStore;
+use ptc_runtime::store::{EmbeddedStore, StoreError};
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// One process has the folder at a time, so all of them are the same holder.
@@ -40,23 +40,31 @@ impl<R: Read> Read for LastInput<R> {
     }
 }
 
+/// The stored runs of a folder. It must be called on a tokio runtime.
+pub(super) fn open(folder: &Path) -> Result<DurableRuns, StoreError> {
+    Ok(DurableRuns::new(Arc::new(EmbeddedStore::open(folder)?), HOLDER))
+}
+
 impl StateFlags {
     /// These flags, or those if these are not given.
     pub fn or(self, other: StateFlags) -> StateFlags {
         StateFlags { state: self.state.or(other.state) }
     }
 
-    /// The stored runs, if there is a folder. It must be called on a tokio runtime.
-    pub fn runs(&self) -> Result<Option<DurableRuns>, Abort> {
-        let folder = variables::given_or_read(self.state.clone(), "state", variables::path)?;
-        let Some(folder) = folder else { return Ok(None) };
-        let store =
-            EmbeddedStore::open(&folder).map_err(|error| Abort::usage(format!("--state: {error}")))?;
-        Ok(Some(DurableRuns::new(Arc::new(store), HOLDER)))
+    /// The folder, if there is one.
+    pub fn folder(&self) -> Result<Option<PathBuf>, Abort> {
+        variables::given_or_read(self.state.clone(), "state", variables::path)
     }
 
-    /// The stored runs of a folder that has to be given.
-    pub fn required(&self) -> Result<DurableRuns, Abort> {
-        self.runs()?.ok_or_else(|| Abort::usage("--state DIR says where the runs are"))
+    /// The stored runs, if there is a folder. It must be called on a tokio runtime.
+    pub fn runs(&self) -> Result<Option<DurableRuns>, Abort> {
+        let Some(folder) = self.folder()? else { return Ok(None) };
+        let runs = open(&folder).map_err(|error| Abort::usage(format!("--state: {error}")))?;
+        Ok(Some(runs))
+    }
+
+    /// The folder, which has to be given.
+    pub fn required(&self) -> Result<PathBuf, Abort> {
+        self.folder()?.ok_or_else(|| Abort::usage("--state DIR says where the runs are"))
     }
 }

@@ -8,6 +8,7 @@ use crate::cli::boot::{Launched, launch};
 use crate::cli::flags::agentic::TaskServers;
 use crate::cli::policy::warnings;
 use crate::cli::reload::ConfigFiles;
+use crate::cli::runs::control;
 use crate::cli::runs::state::LastInput;
 use crate::cli::stop::{GRACE, input_gone};
 use crate::cli::toolset::{ScriptParts, Toolset};
@@ -220,6 +221,7 @@ impl<'a> ServerBuilder<'a> {
                 Err(error) => Err(error.into()),
             },
         };
+        let commands = control::serve(args.state.folder()?, booted.runtime.clone());
         let served = match started {
             Ok(true) => {
                 // The receiver is gone once the connection has ended.
@@ -230,6 +232,7 @@ impl<'a> ServerBuilder<'a> {
                     abort = booted.clash(), if runs_scripts => Err(abort),
                     () = warnings::follow(&booted.runtime, changes.clone()) => Ok(()),
                     () = described.follow(changes, publish) => Ok(()),
+                    () = commands => Ok(()),
                     () = files.follow(&args.upstreams, &booted.runtime, stop.reloads()) => Ok(()),
                     () = pins.follow_pins(&booted.runtime, stop.reloads()) => Ok(()),
                     () = policy.follow_policy(&args.upstreams, &booted.runtime, stop.reloads()) => Ok(()),

@@ -2,7 +2,7 @@
 //! twice, loses no answer, and ends as if nothing had happened.
 
 use proptest::prelude::*;
-use ptc_runtime::journal::DurableRuns;
+use ptc_runtime::journal::{DurableRuns, InDoubt};
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::schemars::JsonSchema;
 use ptc_runtime::store::{Entry, Lease, Store, StoreError, StoreLock};
@@ -209,7 +209,7 @@ fn sent_and_ended(records: &[Vec<u8>]) -> (BTreeSet<u64>, BTreeSet<u64>, BTreeMa
     (sent, ended, keys)
 }
 
-fn options() -> RunOptions {
+pub(super) fn options() -> RunOptions {
     let limits = Limits { max_upstream_calls: 1_000, timeout_ms: 60_000, ..Limits::with_upstreams() };
     RunOptions { limits, ..RunOptions::default() }
 }
@@ -236,7 +236,7 @@ async fn check(program: &str) -> usize {
         let store = Arc::new(MemoryStore::default());
         store.logs.lock().unwrap().insert("run/x".to_owned(), prefix);
         let again = Process::start(&store).await;
-        let outcome = again.runtime.resume("x").await.unwrap();
+        let outcome = again.runtime.resume("x", InDoubt::Report).await.unwrap();
         while !store.logs.lock().unwrap().is_empty() {
             tokio::task::yield_now().await;
         }

@@ -96,6 +96,15 @@ impl World {
     }
 }
 
+/// A server that has the state of a world.
+fn serve(world: &World, flags: &[&str], capabilities: Value) -> Server {
+    let state = world.state();
+    let words = ["serve", "--state", &state];
+    let mut server = Server::offering(ptc(&world.arguments(&[&words, flags].concat())), capabilities);
+    assert_eq!(server.text("(tool/call! 'count/read {:k 0})"), "0");
+    server
+}
+
 fn exists_privately(path: &Path) {
     use std::os::unix::fs::PermissionsExt;
     assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o077, 0, "{}", path.display());
@@ -239,4 +248,64 @@ fn a_journal_that_cannot_be_read_hides_no_other_run() {
     assert_eq!(world.resume("0a").code, Some(2));
     assert_eq!(world.runs(&["cancel", "0a"]).code, Some(0));
     assert_eq!(world.list().len(), 2);
+}
+
+#[test]
+fn the_server_that_has_the_runs_shows_them_and_goes_on_with_them() {
+    let world = World::new();
+    world.killed(
+        "[(tool/call! 'count/write {:k 1}) (:reason (tool/call 'count/write {:k 2})) (println 3)]",
+        "write 2",
+    );
+    let mut server = serve(&world, &[], json!({}));
+    exists_privately(&world.path("state/runs.sock"));
+    let id = world.id();
+    assert!(world.runs(&["show", &id]).stdout.contains("in doubt: count/write {\"k\":2}\n"));
+    let finished = world.resume(&id);
+    assert_eq!(
+        (finished.stdout.as_str(), finished.code),
+        ("3\n[1 :outcome_unknown nil]\n", Some(0)),
+        "{finished:?}"
+    );
+    assert!(world.list().is_empty());
+    std::fs::write(world.path("log.hang"), "write 5").unwrap();
+    server.begin_program("(tool/call! 'count/write {:k 5})");
+    while !world.calls().ends_with("write 5\n") {
+        std::thread::yield_now();
+    }
+    assert_eq!(world.list()[0]["status"], "running");
+    for command in ["cancel", "resume"] {
+        let refused = world.runs(&[command, &world.id()]);
+        assert!(refused.code == Some(2) && refused.stderr.contains("under way"), "{refused:?}");
+    }
+    server.terminate();
+    assert!(!world.path("state/runs.sock").exists());
+    assert_eq!(world.list()[0]["status"], "interrupted");
+}
+
+#[test]
+fn a_person_decides_whether_a_call_in_doubt_is_made_again() {
+    for (decision, want, calls) in [
+        ("approve", "2\n", "write 2\nread 0\nwrite 2\n"),
+        ("deny", ":outcome_unknown\n", "write 2\nread 0\n"),
+    ] {
+        let world = World::new();
+        world.killed("(let [r (tool/call 'count/write {:k 2})] (or (:value r) (:reason r)))", "write 2");
+        let mut server = serve(&world, &[], json!({ "elicitation": {} }));
+        let id = world.id();
+        let finished = std::thread::scope(|scope| {
+            let resumed = scope.spawn(|| world.runs(&["resume", &id, "--in-doubt", "ask"]));
+            let request = server.receive();
+            assert!(
+                request["params"]["message"].as_str().unwrap().contains("it may have been made"),
+                "{request}"
+            );
+            let result = json!({ "action": "accept", "content": { "decision": decision } });
+            server.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }));
+            resumed.join().unwrap()
+        });
+        assert_eq!(finished.stdout, want, "{finished:?}");
+        assert_eq!(world.calls(), calls);
+        assert_eq!(server.end(), Some(0));
+    }
 }

@@ -9,8 +9,8 @@ use crate::guest::lisp::environment::CompileEnvironment;
 use crate::guest::lisp::host_call::Plan;
 use crate::guest::{Progress, Reply};
 use crate::journal::{
-    Answer, AskedRecord, CallBegun, Departed, Due, EndRecord, ErrorRecord, Header, PreludeRecord, Recorder,
-    RunJournal, ServerRecord, Verdict, raw_json,
+    Answer, AskedRecord, CallBegun, Departed, Due, EndRecord, ErrorRecord, Header, InDoubt, PreludeRecord,
+    Recorder, RunJournal, ServerRecord, Verdict, raw_json,
 };
 use crate::run::limits::{LimitTable, Limits};
 use crate::run::options::RunOptions;
@@ -365,8 +365,10 @@ impl Execution {
 
     /// The journal of an interrupted run is over: makes the calls that can be made, and reports those in doubt.
     fn go_on(&mut self, departed: &Departed) {
+        let mut in_doubt = InDoubt::Report;
         if let Some(journaled) = &mut self.journaled {
             journaled.is_replay = false;
+            in_doubt = journaled.journal.in_doubt();
         }
         let waiting = self.in_flight.iter().filter(|(_, call)| call.task.is_none());
         let mut waiting: Vec<HostCall> = waiting.map(|(call, _)| *call).collect();
@@ -378,12 +380,11 @@ impl Execution {
                 Some(prepared) if may_be_made(&prepared, call, departed) => {
                     self.carry_out(call, Ok(Plan::Send(prepared)));
                 }
+                Some(prepared) if in_doubt == InDoubt::Ask => {
+                    self.carry_out(call, Ok(Plan::Send(prepared.in_doubt())));
+                }
                 Some(prepared) => {
-                    let fault = WorldFault {
-                        reason: CallFault::OutcomeUnknown,
-                        message: "the process ended while the call was under way; it may have been made"
-                            .to_owned(),
-                    };
+                    let fault = WorldFault::outcome_unknown();
                     self.note_end(call, || Some(fault.recorded()));
                     self.in_flight
                         .insert(call, InFlight { granted, prepared: Some(prepared), ..InFlight::default() });
