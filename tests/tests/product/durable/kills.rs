@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+/// The beginning of a policy that allows everything else.
+const ALLOWED: &str = "default = { read = \"allow\", write = \"allow\", destructive = \"allow\" }\n";
+
 struct World {
     folder: TempDir,
     config: ConfigFile,
@@ -184,7 +187,7 @@ fn a_server_that_is_stopped_leaves_its_runs() {
 fn a_call_in_doubt_stays_so_when_its_tool_says_later_that_it_only_reads() {
     let world = World::new();
     world.killed("(:reason (tool/call 'count/write {:k 1}))", "write 1");
-    let policy = world.file("policy.toml", "[effects]\n\"count/write\" = \"read\"\n");
+    let policy = world.file("policy.toml", &format!("{ALLOWED}[effects]\n\"count/write\" = \"read\"\n"));
     let finished = world.resume_with(&world.id(), &["--policy", &policy]);
     assert_eq!(finished.stdout, ":outcome_unknown\n", "{finished:?}");
     assert_eq!(world.calls(), "write 1\n");
@@ -193,7 +196,7 @@ fn a_call_in_doubt_stays_so_when_its_tool_says_later_that_it_only_reads() {
 #[test]
 fn a_read_that_was_under_way_is_in_doubt_when_its_tool_is_a_write_now() {
     let world = World::new();
-    let policy = world.file("policy.toml", "[effects]\n\"count/put\" = \"read\"\n");
+    let policy = world.file("policy.toml", &format!("{ALLOWED}[effects]\n\"count/put\" = \"read\"\n"));
     let program = "(tool/call! 'count/write {:k 1}) (:reason (tool/call 'count/put {:k 2}))";
     world.killed_with(&["--policy", &policy], program, "put 2");
     let finished = world.resume(&world.id());
@@ -207,7 +210,8 @@ fn a_policy_that_denies_by_now_decides_about_calls_to_come_and_changes_no_answer
     let program = "[(tool/call! 'count/write {:k 1}) (:ok (tool/call 'count/read {:k 2}))
         (:reason (tool/call 'count/write {:k 3}))]";
     world.killed(program, "read 2");
-    let policy = world.file("policy.toml", "[[rule]]\ndo = \"deny\"\ntools = [\"count/write\"]\n");
+    let policy =
+        world.file("policy.toml", &format!("{ALLOWED}[[rule]]\ndo = \"deny\"\ntools = [\"count/write\"]\n"));
     let finished = world.resume_with(&world.id(), &["--policy", &policy]);
     assert_eq!(finished.stdout, "[1 true :denied]\n", "{finished:?}");
     assert_eq!(world.calls(), "write 1\nread 2\nread 2\n");
