@@ -39,13 +39,16 @@ pub struct DurableRuns {
     store: Arc<dyn Store>,
     holder: Arc<str>,
     appends: mpsc::UnboundedSender<Append>,
-    /// Texts of preludes that runs had, by the address of the prelude, which is retained.
-    texts: Arc<Mutex<HashMap<usize, (Arc<dyn Any + Send + Sync>, SharedTexts)>>>,
+    /// Texts of preludes that runs had, by the address of the prelude.
+    texts: Arc<Mutex<HashMap<usize, PreludeTexts>>>,
     /// Stored runs that this process executes.
     under_way: Arc<Mutex<HashSet<Arc<str>>>>,
     /// The process ends: what ends now is not over.
     is_closing: Arc<AtomicBool>,
 }
+
+/// A prelude, retained so that its address names no other one, and its texts.
+type PreludeTexts = (Arc<dyn Any + Send + Sync>, SharedTexts);
 
 /// Texts that many runs share, by their digests.
 pub(crate) type SharedTexts = Arc<[(String, String)]>;
