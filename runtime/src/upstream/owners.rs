@@ -12,6 +12,7 @@ use crate::tasks::{self, TaskOwner};
 use crate::tools::ToolList;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 /// Limit of callers with a connection. The one that was used least recently goes.
@@ -26,6 +27,8 @@ pub(crate) struct OwnedUpstreams {
     base: SupervisedUpstream,
     make: Box<MakeOwned>,
     owned: Mutex<HashMap<Arc<str>, Owned>>,
+    /// Where connections live. Workers ask for them, and have no I/O runtime of their own.
+    io: Handle,
 }
 
 struct Owned {
@@ -34,8 +37,9 @@ struct Owned {
 }
 
 impl OwnedUpstreams {
+    /// On the current tokio runtime.
     pub(crate) fn new(base: SupervisedUpstream, make: Box<MakeOwned>) -> OwnedUpstreams {
-        OwnedUpstreams { base, make, owned: Mutex::default() }
+        OwnedUpstreams { base, make, owned: Mutex::default(), io: Handle::current() }
     }
 
     fn all(&self) -> Vec<Arc<SupervisedUpstream>> {
@@ -73,6 +77,7 @@ impl Upstream for OwnedUpstreams {
             known.used = Instant::now();
             return Some(known.upstream.clone());
         }
+        let _entered = self.io.enter();
         if owned.len() >= MOST_OWNERS
             && let Some(oldest) =
                 owned.iter().min_by_key(|(_, owned)| owned.used).map(|(name, _)| name.clone())

@@ -117,7 +117,7 @@ fn a_server_that_wants_other_scopes_each_time_is_not_followed_for_ever() {
     assert_eq!(serve.end(), Some(0));
 }
 
-const TOKEN: &str = "the-only-token-of-this-server";
+const TOKEN: &str = "the-only-token-of-this-server-0123456789";
 
 /// A server over HTTP with one token.
 fn over_http(user: &User) -> WebServer {
