@@ -70,6 +70,17 @@ impl Reply {
         Reply { status, headers: Vec::new(), body: String::new() }
     }
 
+    /// With more members in its JSON object.
+    #[must_use]
+    pub fn with(mut self, more: &Value) -> Reply {
+        let mut body: Value = serde_json::from_str(&self.body).unwrap();
+        for (name, value) in more.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        self.body = body.to_string();
+        self
+    }
+
     /// With one more header.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Reply {
@@ -357,7 +368,8 @@ impl OAuthServer {
         assert!(!get("resource").is_empty(), "{asked:?}");
         let code = self.next("code");
         self.state.lock().unwrap().codes.insert(code.clone(), fields.clone());
-        let answer = [("code", code), ("state", get("state")), ("iss", self.url(""))];
+        let issuer = self.metadata()["issuer"].as_str().unwrap().to_owned();
+        let answer = [("code", code), ("state", get("state")), ("iss", issuer)];
         let answer = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(answer).finish();
         Reply::status(302).header("location", &format!("{}?{answer}", get("redirect_uri")))
     }

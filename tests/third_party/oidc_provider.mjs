@@ -5,6 +5,8 @@
 import http from "node:http";
 import { Provider } from "oidc-provider";
 
+// Notices of the package would follow the address, into a pipe that nothing reads.
+console.info = console.error;
 const life = Number(process.argv[2]);
 const listener = http.createServer();
 await new Promise((listening) => listener.listen(0, "127.0.0.1", listening));
@@ -47,7 +49,7 @@ const provider = new Provider(origin, {
 async function agree(request, response) {
   const { params, grantId } = await provider.interactionDetails(request, response);
   const grant = grantId ? await provider.Grant.find(grantId) : new provider.Grant({ accountId: "ann", clientId: params.client_id });
-  grant.addOIDCScope("openid offline_access");
+  grant.addOIDCScope("openid offline_access read");
   grant.addResourceScope(resource, "read");
   const result = { login: { accountId: "ann" }, consent: { grantId: await grant.save() } };
   await provider.interactionFinished(request, response, result, { mergeWithLastSubmission: true });

@@ -43,6 +43,8 @@ struct Served {
     jwks_uri: Option<String>,
     /// A path, and where it redirects to.
     redirect: Option<(String, String)>,
+    /// Paths with documents of their own.
+    documents: Vec<(String, Value)>,
 }
 
 impl Issuer {
@@ -129,6 +131,11 @@ impl Issuer {
         self.served.lock().unwrap().redirect = Some((path.to_owned(), to.to_owned()));
     }
 
+    /// Answers a path with this document.
+    pub(super) fn publish(&self, path: &str, document: Value) {
+        self.served.lock().unwrap().documents.push((path.to_owned(), document));
+    }
+
     /// Claims of a good token for this subject, valid for ten minutes.
     pub(super) fn claims(&self, subject: &str, scope: &str) -> Value {
         let now = now();
@@ -164,6 +171,9 @@ impl Issuer {
 impl Served {
     fn answer(&mut self, path: &str, url: &str) -> (u16, String) {
         self.asked.push(path.to_owned());
+        if let Some((_, document)) = self.documents.iter().find(|(own, _)| own == path) {
+            return (200, document.to_string());
+        }
         match path {
             _ if self.is_down => (503, "{}".to_owned()),
             "/.well-known/openid-configuration" => {

@@ -12,5 +12,6 @@ mod http_trace;
 mod issued_tokens;
 mod issued_tokens_attacked;
 mod issuer;
+mod keycloak;
 mod policy_matrix;
 mod secrets_http;

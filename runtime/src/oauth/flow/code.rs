@@ -8,6 +8,7 @@ use crate::oauth::server::client::{self, Client, ClientOrigin};
 use crate::oauth::server::discovery::{self, Discovered};
 use crate::oauth::server::http::NamedHttp;
 use crate::oauth::server::token::{TokenEndpoint, Tokens};
+use crate::oauth::settings::Grant;
 use crate::oauth::{OAuthFault, random};
 use crate::secrets::Credential;
 use crate::sync::Locked;
@@ -303,7 +304,10 @@ impl Inner {
             };
         }
         let offline = Scopes::parse("offline_access");
-        let has_offline = discovered.server.scopes_supported.iter().any(|scope| scope == "offline_access");
+        // A machine needs no refresh token, and its client may not be allowed to ask for one.
+        let is_person = matches!(self.settings.grant, Grant::Code | Grant::Device);
+        let has_offline =
+            is_person && discovered.server.scopes_supported.iter().any(|scope| scope == "offline_access");
         Ok(if has_offline && !scopes.is_empty() { scopes.union(&offline) } else { scopes })
     }
 

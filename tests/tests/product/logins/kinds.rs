@@ -58,6 +58,18 @@ fn offline_access_is_asked_for_where_the_authorization_server_knows_it() {
         assert_eq!(begun.address.contains("offline_access"), has_it, "{}", begun.address);
         let answer = begun.consent();
         assert_eq!(begun.paste(&answer).code, Some(0));
+        // A machine needs no refresh token.
+        let machine = machine(
+            &server,
+            json!({ "id": "machine", "secret": "own" }),
+            json!({ "source": "literal", "value": "machine-secret-Zq7Xw9" }),
+        );
+        assert_echoed(&machine.echo());
+        let asked = server.asked("/token").pop().unwrap();
+        assert_eq!(
+            (asked.field("grant_type").as_deref(), asked.field("scope").as_deref()),
+            (Some("client_credentials"), Some("read"))
+        );
     }
 }
 

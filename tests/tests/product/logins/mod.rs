@@ -6,6 +6,7 @@ mod asking;
 mod ends;
 mod first;
 mod followed;
+mod keycloak;
 mod kills;
 mod kinds;
 mod renewal;
