@@ -19,6 +19,7 @@ use crate::cli::flags::source::Source;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::redact;
+use ptc_runtime::config::ServerEntry;
 use ptc_runtime::journal::{Matching, Recording};
 use ptc_runtime::{ReplayOptions, Replayed, Runtime, RuntimeConfig};
 use serde_json::json;
@@ -87,9 +88,28 @@ async fn bare(workers: usize) -> Result<Arc<Runtime>, Abort> {
     Ok(Arc::new(start_runtime(RuntimeConfig { workers, secrets, ..RuntimeConfig::default() }).await?))
 }
 
+/// Makes the secrets of this user known, which the recorded answers may show: those of the configuration as long as the
+/// result lives, and those of logins.
+async fn known_secrets(flags: &UpstreamFlags) -> Vec<ServerEntry> {
+    let store = flags.logins.options().ok().and_then(|options| options.store);
+    if let Some(store) = store
+        && let Err(error) = store.all(redact::secrets()).await
+    {
+        tracing::warn!("secrets of logins are not redacted: {error}");
+    }
+    match flags.entries(&flags.files()) {
+        Ok((entries, _)) => entries,
+        Err(abort) => {
+            tracing::warn!("secrets of the configuration are not redacted: {}", abort.message);
+            Vec::new()
+        }
+    }
+}
+
 /// Runs the command.
 pub async fn run(args: ReplayArgs) -> Result<Exit, Abort> {
     let recording = read(&args.file)?;
+    let _secrets = known_secrets(&args.upstreams).await;
     let program = args.program.as_deref().map(Source::read).transpose()?;
     let prelude = args.preludes.prelude()?;
     let is_edited = program.is_some() || prelude.is_some();

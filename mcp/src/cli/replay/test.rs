@@ -1,7 +1,8 @@
 //! The command `ptc test`, which replays recorded runs and reports what differs.
 
 use super::junit::{self, TestCase};
-use super::{MatchFlag, bare, matching, report};
+use super::{MatchFlag, bare, known_secrets, matching, report};
+use crate::cli::boot::UpstreamFlags;
 use crate::cli::cores;
 use crate::cli::flags::prelude::PreludeFlags;
 use crate::console;
@@ -49,6 +50,7 @@ enum Verdict {
 /// Runs the command.
 pub async fn run(args: TestArgs) -> Result<Exit, Abort> {
     let files = recordings(&args.paths)?;
+    let _secrets = known_secrets(&UpstreamFlags::default()).await;
     let prelude = args.preludes.prelude()?;
     let matching = matching(args.matching, prelude.is_some());
     let options = ReplayOptions { matching, program: None, prelude };

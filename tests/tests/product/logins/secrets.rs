@@ -36,14 +36,14 @@ fn leaky() -> OAuthServer {
     })
 }
 
-/// Everything in the user's folder but the logins themselves.
+/// Everything in the user's folder but the logins themselves, and recordings, which hold the answers of servers as they came.
 fn files(user: &User) -> String {
     let mut text = String::new();
     let mut open = vec![user.folder.path().to_owned()];
     while let Some(folder) = open.pop() {
         for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
             match entry.file_type().unwrap().is_dir() {
-                true if entry.file_name() == "tokens" => {}
+                true if entry.file_name() == "tokens" || entry.file_name() == "records" => {}
                 true => open.push(entry.path()),
                 false => text += &String::from_utf8_lossy(&std::fs::read(entry.path()).unwrap()),
             }
@@ -91,16 +91,30 @@ fn no_sink_shows_a_secret_of_a_login() {
         let ended = user.run(command);
         said += &(ended.stdout + &ended.stderr);
     }
+    let [turns, records] = ["turns", "records"].map(|name| user.path(name).to_str().unwrap().to_owned());
     let flags = ["serve", "--trace-dir", traces, "--trace-payloads", "full", "--log-level", "debug"];
-    let mut serve = ptc_tests::serve::Server::from_command(user.command(&flags));
+    let more = ["--turn-log-dir", &turns, "--record", &records, "--debug-tool"];
+    let mut serve = ptc_tests::serve::Server::from_command(user.command(&[&flags[..], &more].concat()));
     said += &serve.run(&all).to_string();
+    let debug = json!({ "name": "lisp_debug", "arguments": { "op": "recent" } });
+    let debug = serve.request("tools/call", debug).to_string();
+    assert!(debug.contains("hosted"), "{debug}");
+    said += &debug;
     said += &serve.request("tools/list", json!({})).to_string();
     assert_eq!(serve.end(), Some(0));
     let refused = user
         .begin_login(&[])
         .paste("http://127.0.0.1:1/callback?code=wrong-code-Zq7Xw9Kd&state=wrong-state-Zq7Xw9Kd");
     said += &(refused.stdout + &refused.stderr);
-    said += &files(&user);
+    let recorded = std::fs::read_dir(&records).unwrap().map(|entry| entry.unwrap().path());
+    for recording in recorded.filter(|path| path.is_file()) {
+        let replayed = user.run(&["replay", recording.to_str().unwrap()]);
+        assert_eq!(replayed.code, Some(0), "{replayed:?}");
+        assert_clean(&(replayed.stdout + &replayed.stderr), &server.live_secrets());
+    }
+    let kept = files(&user);
+    assert!(kept.contains("lisp_eval") && user.path("turns").is_dir());
+    said += &kept;
     assert!(said.contains("[REDACTED]"));
     assert!(!said.contains("wrong-code-Zq7Xw9Kd"));
     assert_clean(&said, &server.live_secrets());
