@@ -151,13 +151,21 @@ fn decisions_are_those_of_a_simple_reference_and_no_file_widens_another() {
 
 #[test]
 fn spellings_of_a_denied_name_are_denied_and_of_an_allowed_name_are_not_allowed() {
-    let policy = |verdict: &str| {
+    let policy = |verdict: &str, names: &str| {
         let text = format!(
-            "default = {{ destructive = \"ask\" }}\n[[rule]]\ndo = \"{verdict}\"\ntools = [\"github/delete_repo\"]\n"
+            "default = {{ destructive = \"ask\" }}\n[[rule]]\ndo = \"{verdict}\"\ntools = [\"{names}\"]\n"
         );
         Policy::parse([("p", text.as_str())]).unwrap()
     };
-    let (deny, allow) = (policy("deny"), policy("allow"));
+    let spellings = [
+        "github/delete_repo",
+        "mcp__github__delete_repo",
+        "github/delete_*",
+        "git?ub/*_repo",
+        "GitHub/Delete_Repo",
+    ];
+    let deny = spellings.map(|names| policy("deny", names));
+    let allow = policy("allow", "github/delete_repo");
     let mut numbers = Numbers(7);
     let alike =
         [('d', "D\u{501}"), ('e', "E\u{435}"), ('l', "L\u{4cf}"), ('o', "O\u{43e}"), ('p', "P\u{440}")];
@@ -177,7 +185,9 @@ fn spellings_of_a_denied_name_are_denied_and_of_an_allowed_name_are_not_allowed(
         let (target, tool) = (CallTarget::Tool(name.as_str().into()), tool(&name));
         let asker = CallAsker::default();
         let subject = Subject { server: "github", target: &target, tool: &tool, arguments: "{}", asker };
-        assert_eq!(deny.ruling(&subject).verdict, Verdict::Deny, "{name:?}");
+        for (deny, names) in deny.iter().zip(spellings) {
+            assert_eq!(deny.ruling(&subject).verdict, Verdict::Deny, "{name:?} for {names}");
+        }
         let want = if name == "delete_repo" { Verdict::Allow } else { Verdict::Ask };
         assert_eq!(allow.ruling(&subject).verdict, want, "{name:?}");
     }
