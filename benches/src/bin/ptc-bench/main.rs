@@ -142,7 +142,7 @@ struct OverheadArgs {
     /// Rounds; the best counts
     #[arg(long, default_value_t = 7)]
     rounds: usize,
-    /// Rules for the calls
+    /// Rules for the calls: compares calls with and without them
     #[arg(long, value_name = "FILE")]
     policy: Vec<PathBuf>,
 }
@@ -556,19 +556,23 @@ async fn pmap(args: PmapArgs) -> Result<Exit, Abort> {
 }
 
 async fn overhead(args: OverheadArgs) -> Result<Exit, Abort> {
-    let mut entries: Vec<ServerEntry> = Vec::new();
-    for pattern in CALL_PATTERNS {
-        let entry = pattern.entry()?;
-        if !entries.iter().any(|known| known.name == entry.name) {
-            entries.push(entry);
-        }
-    }
+    let mut entries = CALL_PATTERNS.iter().map(|pattern| pattern.entry()).collect::<Result<Vec<_>, _>>()?;
+    // Patterns of one server stand next to each other.
+    entries.dedup_by(|one, other| one.name == other.name);
     let policy = match args.policy.as_slice() {
         [] => None,
         files => Some(Arc::new(Policy::load(files).map_err(|error| Abort::usage(error.to_string()))?)),
     };
-    let config = RuntimeConfig { servers: entries, policy, ..RuntimeConfig::default() };
-    let runtime = start_runtime(config).await?;
+    let config = |policy| RuntimeConfig { servers: entries.clone(), policy, ..RuntimeConfig::default() };
+    if policy.is_some() {
+        let (without, with) = (start_runtime(config(None)).await?, start_runtime(config(policy)).await?);
+        console::write_line("| calls | CPU with the policy, as a part of that without |\n|---|---|")?;
+        for pattern in CALL_PATTERNS {
+            console::write_line(&pattern.ratio(&without, &with, args.rounds).await?)?;
+        }
+        return Ok(Exit::Ok);
+    }
+    let runtime = start_runtime(config(None)).await?;
     console::write_line(
         "| calls | bare client | ptc | more a call | more CPU a call |\n|---|---|---|---|---|",
     )?;
