@@ -58,10 +58,13 @@ fn a_copy_of_the_folder_goes_on_also_after_a_week() {
     runtime.block_on(async {
         let before = resident_kib();
         let (process, runs, store) = start(&state, true).await;
-        let limits = Limits { timeout_ms: 3_600_000, ..options().limits };
+        let hour = 3_600_000;
+        let limits = Limits { timeout_ms: hour, upstream_call_timeout_ms: hour, ..options().limits };
         let waiting: Vec<_> =
             (0..many).map(|_| process.run(PROGRAM, RunOptions { limits, ..RunOptions::default() })).collect();
         let mut changes = store.watch();
+        // Each run is at least one write.
+        changes.wait_for(|changes| *changes >= many as u64).await.unwrap();
         while runs.list().await.unwrap().len() < many {
             changes.changed().await.unwrap();
         }
