@@ -6,18 +6,44 @@ use super::set::{Callables, SourceSet};
 use super::walk::{ANYTHING, FunctionCell, LITERAL, Target, Walk};
 use crate::ir::Function;
 use ptc_vm::Span;
-use ptc_vm::builtins::{Implementation, Purity};
+use ptc_vm::builtins::{Builtin, HostFunction, Implementation, Purity};
 use ptc_vm::bytecode::{BuiltinId, Const};
+
+/// What leaves the program.
+const OUTSIDE: Callables = Callables::UNKNOWN.union(Callables::HOST).union(Callables::READS);
 
 /// A function is looked at where it is called if expressions do not nest deeper than this there, else after the
 /// program.
 const EAGER: usize = 24;
 
+/// True when a builtin, called with this many arguments, makes something that calls functions when it is read or called
+/// later.
+pub(super) fn is_elsewhere(info: &Builtin, count: Option<usize>) -> bool {
+    let is = |without_end: usize| count.is_none_or(|count| count == without_end);
+    match info.name {
+        "memoize" | "iterate" | "cycle" => true,
+        "repeat" | "repeatedly" => is(1),
+        "range" => is(0),
+        _ => false,
+    }
+}
+
 /// What a call of a builtin as a value may do.
 pub(super) fn calls_of(builtin: BuiltinId) -> Callables {
     let info = builtin.info();
     match info.implementation {
-        Implementation::Host(_) => Callables::HOST,
+        Implementation::Host(function) => match function {
+            HostFunction::ToolCall
+            | HostFunction::ToolCallValue
+            | HostFunction::Tool
+            | HostFunction::Ask(_) => Callables::HOST,
+            HostFunction::Servers
+            | HostFunction::Discover(_)
+            | HostFunction::Now
+            | HostFunction::Budget
+            | HostFunction::Look(_) => Callables::READS,
+        },
+        _ if is_elsewhere(info, None) => Callables::ELSEWHERE,
         Implementation::Direct(_) | Implementation::Callback(_) => match info.purity {
             Purity::Effect => Callables::PRINTS,
             _ => Callables::DATA,
@@ -57,7 +83,7 @@ impl<'a> Walk<'a, '_> {
             // A map gives a part of itself, a builtin may call the functions that it gets.
             let used = self.unknown_use(arguments, span, name);
             value = self.merged(&[used, callee], SourceSet::EMPTY);
-        } else if callee.calls.has(Callables::UNKNOWN) || callee.calls.has(Callables::HOST) {
+        } else if callee.calls.has(OUTSIDE) {
             let all = self.merged(arguments, callee.deep);
             value = self.outside_call(callee.calls, all, span, name);
         }
@@ -99,7 +125,10 @@ impl<'a> Walk<'a, '_> {
         loop {
             let before = all;
             let calls = all.deep_calls;
-            let sources = all.deep;
+            let sources = match calls.has(Callables::ELSEWHERE) {
+                true => all.deep.union(ANYTHING),
+                false => all.deep,
+            };
             for number in calls.functions() {
                 self.under(sources, |this| {
                     this.bind_all(number, all);
@@ -125,18 +154,46 @@ impl<'a> Walk<'a, '_> {
         if calls.has(Callables::HOST) {
             value = self.computed_site(span, FlowCallKind::Tool, None, all);
         }
+        if calls.has(Callables::READS) {
+            let anything = self.new_node(Node::opaque(ANYTHING, Callables::DATA));
+            value = self.merged(&[value, all, anything], SourceSet::EMPTY);
+        }
         if calls.has(Callables::UNKNOWN) {
             let name = name.map(|row| self.global_name(row));
             let result = self.computed_site(span, FlowCallKind::Function, name, all);
-            let anything = self.new_node(Node::opaque(ANYTHING, Callables::UNKNOWN));
+            let calls = Callables::UNKNOWN.union(calls.both(Callables::DEFINES));
+            let anything = self.new_node(Node::opaque(ANYTHING, calls));
             value = self.merged(&[value, result, anything], SourceSet::EMPTY);
+            self.under(ANYTHING, |this| this.unknown_effects(calls, all));
         }
         value
     }
 
+    /// What a function of unknown text may do, apart from calls: print, end the program, define names and call
+    /// what other names hold.
+    fn unknown_effects(&mut self, calls: Callables, all: Val<'a>) {
+        self.print(all);
+        self.may_end(all.deep);
+        if !calls.has(Callables::DEFINES) {
+            return;
+        }
+        if !self.may_define {
+            self.may_define = true;
+            self.look_again();
+        }
+        let anything = self.new_node(Node::opaque(ANYTHING, calls));
+        let all = self.merged(&[all, anything], ANYTHING);
+        for value in self.defined_values() {
+            for number in value.deep_calls.functions() {
+                self.bind_all(number, all);
+                self.look_at_now(number);
+            }
+        }
+    }
+
     /// Notes a print.
     pub(super) fn print(&mut self, value: Val<'a>) {
-        self.prints = self.prints.union(value.deep).union(self.control).union(self.all_exits());
+        self.prints = self.prints.union(value.deep).union(self.reached_by());
     }
 
     /// Binds the arguments of a call to the parameters of the arities that accept them.
@@ -183,7 +240,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn add_control(&mut self, number: usize) {
-        let control = self.control.union(self.all_exits());
+        let control = self.reached_by();
         let cell = &mut self.functions[number];
         if !control.is_within(cell.control) {
             cell.control = cell.control.union(control);
@@ -231,6 +288,7 @@ impl<'a> Walk<'a, '_> {
         let nesting = self.nesting;
         let current = self.current.replace(number);
         let (target, control) = (self.target, self.control);
+        let (outer, turns) = (std::mem::take(&mut self.outer), std::mem::take(&mut self.turns));
         let collected = std::mem::take(&mut self.collected);
         let mut first = 0;
         for (index, arity) in function.arities.iter().enumerate() {
@@ -253,6 +311,7 @@ impl<'a> Walk<'a, '_> {
             first += count;
         }
         (self.target, self.control, self.current) = (target, control, current);
+        (self.outer, self.turns) = (outer, turns);
         self.collected = collected;
         self.nesting = nesting;
         self.functions[number].is_active = false;

@@ -111,7 +111,9 @@ impl<'a> Walk<'a, '_> {
                 self.set_slot(binding.slot, self.loops[number].variables[index]);
             }
             let control = self.loops[number].control;
+            self.turns += 1;
             let found = self.under(control, |this| this.value(it.body));
+            self.turns -= 1;
             value = self.join(value, found);
             // What may end the program decides about the next turn.
             let is_stable = !self.loops[number].grew && self.all_exits() == exits;
@@ -168,7 +170,9 @@ impl<'a> Walk<'a, '_> {
         let collection = self.value(each.collection);
         loop {
             let exits = self.all_exits();
+            self.turns += 1;
             self.each_item(each, collection);
+            self.turns -= 1;
             // What may end the program decides about the next item.
             if self.all_exits() == exits || self.failed {
                 return self.nil();
@@ -181,7 +185,7 @@ impl<'a> Walk<'a, '_> {
         self.set_slot(each.slot, item);
         let place = from_ref(each.collection);
         let (before, again) = (self.control, self.whiles.get(&place).copied().unwrap_or_default());
-        self.control = before.union(collection.own.minus(super::walk::LITERAL)).union(again);
+        self.control = before.union(collection.shape().minus(super::walk::LITERAL)).union(again);
         for step in each.steps {
             match step {
                 EachStep::Bind(binding) => {
@@ -210,10 +214,13 @@ impl<'a> Walk<'a, '_> {
 
     #[inline(never)]
     pub(super) fn collect(&mut self, level: Ref<'a>) -> Val<'a> {
-        self.collected.push((&NEVER, self.control));
+        // What decides about the whole is no part of the list: its function may be called elsewhere too.
+        let (control, outer) = (self.control, self.outer);
+        (self.control, self.outer) = (SourceSet::EMPTY, self.decided_by());
+        self.collected.push((&NEVER, SourceSet::EMPTY));
         self.value(level);
-        let (item, sources) = self.collected.pop().unwrap_or((&NEVER, SourceSet::EMPTY));
-        let own = sources.minus(self.control);
+        let (item, own) = self.collected.pop().unwrap_or((&NEVER, SourceSet::EMPTY));
+        (self.control, self.outer) = (control, outer);
         self.list(own, Some(item))
     }
 

@@ -10,7 +10,7 @@ pub(super) type Val<'a> = &'a Node<'a>;
 pub(super) type Key = u16;
 
 /// Levels of parts that are told apart. Deeper ones are one.
-const DEEPEST: u8 = 5;
+pub(super) const DEEPEST: u8 = 5;
 
 /// Everything that is known about a value.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +19,8 @@ pub(super) struct Node<'a> {
     pub(super) own: SourceSet,
     /// Sources of the value with all of its parts.
     pub(super) deep: SourceSet,
+    /// Sources of which parts it has, in addition to those of `own`: that a part is nil says less than that it is there.
+    pub(super) keys: SourceSet,
     /// What a call of it may do.
     pub(super) calls: Callables,
     /// What a call of it or of a part may do.
@@ -73,6 +75,7 @@ impl Text {
 pub(super) const NEVER: Node<'static> = Node {
     own: SourceSet::EMPTY,
     deep: SourceSet::EMPTY,
+    keys: SourceSet::EMPTY,
     calls: Callables::NONE,
     deep_calls: Callables::NONE,
     fields: &[],
@@ -128,6 +131,11 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// Sources of which parts it has, and how many.
+    pub(super) fn shape(&self) -> SourceSet {
+        self.own.union(self.keys)
+    }
+
     /// All of it, about which nothing more is known.
     pub(super) fn flat(&self) -> Node<'a> {
         Node::opaque(self.deep, self.deep_calls)
@@ -153,6 +161,7 @@ impl<'a> Node<'a> {
         std::ptr::eq(std::ptr::from_ref(self).cast::<()>(), std::ptr::from_ref(other).cast::<()>())
             || (other.own.is_within(self.own)
                 && other.deep.is_within(self.deep)
+                && other.keys.is_within(self.keys.union(self.own))
                 && self.calls.union(other.calls) == self.calls
                 && self.deep_calls.union(other.deep_calls) == self.deep_calls
                 && self.text.join(other.text) == self.text
@@ -204,6 +213,7 @@ impl<'a> Nodes<'a> {
         };
         self.node(Node {
             deep: node.deep.union(a.deep).union(b.deep),
+            keys: a.keys.union(b.keys),
             calls: node.calls.union(a.calls).union(b.calls),
             deep_calls: node.deep_calls.union(a.deep_calls).union(b.deep_calls),
             text: a.text.join(b.text),

@@ -1,7 +1,7 @@
 //! Parts of collections, and constants.
 
 use super::budget::MOST_FIELDS;
-use super::node::{Key, NEVER, Node, Rest, Text, Val};
+use super::node::{DEEPEST, Key, NEVER, Node, Rest, Text, Val};
 use super::set::{Callables, SourceSet};
 use super::walk::{FIRST_INDEX, LITERAL, MOST_ITEMS, Walk};
 use crate::ir::Literal;
@@ -28,6 +28,7 @@ impl<'a, 'x> Walk<'a, 'x> {
     pub(super) fn with_unknown_entry(&mut self, map: Val<'a>, key: Val<'a>, value: Val<'a>) -> Val<'a> {
         let part = self.new_node(key.flat());
         let part = self.join(part, value);
+        let part = self.shallow(part);
         let rest = map.rest().map_or(part, |rest| self.join(rest, part));
         let own = map.own.union(key.deep);
         self.rebuilt(map, own, map.fields, Some(rest))
@@ -39,6 +40,7 @@ impl<'a, 'x> Walk<'a, 'x> {
             let key = self.scalar(LITERAL);
             return self.with_unknown_entry(map, key, value);
         }
+        let value = self.shallow(value);
         let Some(mut fields) = self.nodes.fields(map.fields, usize::from(is_new)) else { return &NEVER };
         match fields.binary_search_by_key(&key, |(key, _)| *key) {
             // The value before may be found no more, but spellings of keys are not told apart.
@@ -46,6 +48,11 @@ impl<'a, 'x> Walk<'a, 'x> {
             Err(at) => fields.insert(at, (key, value)),
         }
         self.rebuilt(map, map.own, fields.into_bump_slice(), map.rest())
+    }
+
+    /// A value that may be a part of another one, whose other parts stay apart then.
+    pub(super) fn shallow(&self, value: Val<'a>) -> Val<'a> {
+        if value.depth < DEEPEST { value } else { self.new_node(value.flat()) }
     }
 
     /// A collection of the same kind with other parts.
@@ -58,7 +65,8 @@ impl<'a, 'x> Walk<'a, 'x> {
     ) -> Val<'a> {
         let node = Node::with_parts(own, fields, rest);
         self.new_node(Node {
-            deep: node.deep.union(own),
+            deep: node.deep.union(own).union(from.keys),
+            keys: from.keys,
             calls: node.calls.union(from.calls),
             deep_calls: node.deep_calls.union(from.calls),
             is_loose: node.is_loose || from.is_loose,

@@ -1,6 +1,7 @@
 //! The plan of a program: which sources may reach which argument of which call.
 
 pub use super::set::SourceSet;
+use ptc_vm::Span;
 use std::fmt::Write;
 
 /// The data flows that a program may have.
@@ -70,6 +71,8 @@ pub struct FlowCall {
     pub server: Option<Box<str>>,
     /// The tool or the name of the function; `None` if it is computed.
     pub tool: Option<Box<str>>,
+    /// Where it stands in the text.
+    pub span: Span,
     /// Line, from 1.
     pub line: u32,
     /// Column, from 1.
@@ -92,23 +95,58 @@ pub struct FlowArgument {
 impl FlowArgument {
     /// As a JSON pointer; any key is `*`.
     pub fn pointer(&self) -> String {
-        let segments = self.path.iter().map(|key| match &**key {
+        FlowArgument::pointer_of(&self.path)
+    }
+
+    fn pointer_of(path: &[Box<str>]) -> String {
+        let segments = path.iter().map(|key| match &**key {
             "" => "/*".to_owned(),
+            // A key that reads like any key is told apart from it.
+            "*" => "/\\*".to_owned(),
             key => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
         });
         segments.collect()
+    }
+
+    /// A path as people see it: in one line, without characters that change how it is read.
+    pub fn shown_path(path: &[Box<str>]) -> String {
+        shown(&FlowArgument::pointer_of(path))
     }
 }
 
 impl FlowCall {
     /// `server/tool` as it is shown.
     pub fn name(&self) -> String {
-        let tool = self.tool.as_deref().unwrap_or("(any tool)");
-        match (self.kind, self.server.as_deref()) {
-            (FlowCallKind::Granted, _) => format!("tool/{tool}"),
-            (FlowCallKind::Function, _) => tool.to_owned(),
-            (_, server) => format!("{}/{tool}", server.unwrap_or("(any server)")),
+        let part = |name: &Option<Box<str>>, any: &str| match name {
+            Some(name) => shown(name),
+            None => any.to_owned(),
+        };
+        let tool = part(&self.tool, "(any tool)");
+        match self.kind {
+            FlowCallKind::Granted => format!("tool/{tool}"),
+            FlowCallKind::Function => tool,
+            _ => format!("{}/{tool}", part(&self.server, "(any server)")),
         }
+    }
+}
+
+/// A name of a program as it is shown. The text of a program must not be able to look like a part of its plan: a name
+/// that has other characters than names usually have is quoted.
+fn shown(name: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./*!?$@~:\\".contains(letter);
+    match !name.is_empty() && name.chars().all(is_plain) {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.chars().flat_map(escaped).collect::<String>()),
+    }
+}
+
+/// A character inside quotes: those that end a line, that are not visible or that change the order are escaped.
+fn escaped(letter: char) -> Vec<char> {
+    match letter {
+        ' ' => vec![' '],
+        '"' | '\\' | '\n' | '\r' | '\t' => letter.escape_default().collect(),
+        letter if letter.is_ascii_graphic() || letter.is_alphanumeric() => vec![letter],
+        letter => letter.escape_unicode().collect(),
     }
 }
 
@@ -132,10 +170,10 @@ impl FlowPlan {
             Some(FlowSource::Literal) => "the program's text".to_owned(),
             Some(FlowSource::Clock) => "the clock".to_owned(),
             Some(FlowSource::Catalog) => "texts about tools".to_owned(),
-            Some(FlowSource::Context(Some(key))) => format!("data/{key}"),
+            Some(FlowSource::Context(Some(key))) => format!("data/{}", shown(key)),
             Some(FlowSource::Context(None)) => "data/*".to_owned(),
-            Some(FlowSource::Session(name)) => format!("{name} of the session"),
-            Some(FlowSource::Prelude(name)) => name.to_string(),
+            Some(FlowSource::Session(name)) => format!("{} of the session", shown(name)),
+            Some(FlowSource::Prelude(name)) => shown(name),
             Some(FlowSource::Result(index)) => {
                 let (name, line) = call(index);
                 format!("{name} (line {line})")
@@ -184,7 +222,7 @@ impl FlowPlan {
                 let _ = writeln!(lines, "  {name:<20} {names}");
             };
             for argument in &call.arguments {
-                line(&argument.pointer(), argument.sources);
+                line(&FlowArgument::shown_path(&argument.path), argument.sources);
             }
             if !call.control.is_empty() {
                 line("whether and where", call.control);
@@ -196,14 +234,14 @@ impl FlowPlan {
             row("prints", self.prints);
         }
         for (name, sources) in &self.definitions {
-            row(&format!("(def {name})"), *sources);
+            row(&format!("(def {})", shown(name)), *sources);
         }
         format!("{}\nthe program\n{text}", paragraphs.join("\n"))
     }
 
     /// The plan as a picture: a flowchart in the notation of Mermaid.
     pub fn mermaid(&self) -> String {
-        let quoted = |text: &str| format!("\"{}\"", text.replace('"', "#quot;"));
+        let quoted = |text: &str| format!("\"{}\"", text.replace('#', "#35;").replace('"', "#quot;"));
         let mut text = String::from("flowchart LR\n");
         for (index, call) in self.calls.iter().enumerate() {
             let _ =
@@ -229,7 +267,13 @@ impl FlowPlan {
         for (index, call) in self.calls.iter().enumerate() {
             let to = format!("c{index}");
             for argument in &call.arguments {
-                arrow(&mut text, argument.sources.minus(call.control), &to, &argument.pointer(), false);
+                arrow(
+                    &mut text,
+                    argument.sources.minus(call.control),
+                    &to,
+                    &FlowArgument::shown_path(&argument.path),
+                    false,
+                );
             }
             arrow(&mut text, call.control, &to, "whether", true);
         }

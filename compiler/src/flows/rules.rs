@@ -2,7 +2,7 @@
 
 use super::node::{NEVER, Node, Rest, Text, Val};
 use super::set::{Callables, SourceSet};
-use super::walk::{LITERAL, Walk};
+use super::walk::{ANYTHING, LITERAL, Walk};
 use crate::ir::{Expr, Kind, Literal, Ref};
 use ptc_vm::Span;
 use ptc_vm::builtins::{Builtin, Category, Implementation, Purity};
@@ -76,9 +76,7 @@ fn rule(info: &Builtin, count: usize) -> Option<Rule> {
         ("select-keys", 2) => Rule::SelectKeys,
         ("update", 3) => Rule::Update,
         ("vals", 1) => Rule::Values,
-        ("identity" | "memoize" | "comparator" | "%map-pattern" | "%vector-pattern" | "doall", 1) => {
-            Rule::Same
-        }
+        ("identity" | "%map-pattern" | "%vector-pattern" | "doall", 1) => Rule::Same,
         ("vector" | "list", _) => Rule::List,
         ("first" | "second" | "last" | "peek" | "%first" | "%second" | "fnext", 1) => Rule::Item,
         ("rest" | "next" | "butlast" | "pop" | "rseq" | "reverse" | "nnext" | "seq" | "vec" | "%seq", 1) => {
@@ -136,11 +134,14 @@ impl<'a> Walk<'a, '_> {
             let all = self.merged(values, SourceSet::EMPTY);
             self.print(all);
         }
+        if super::apply::is_elsewhere(info, Some(values.len())) {
+            let all = self.merged(values, LITERAL);
+            let all = self.new_node(Node::opaque(all.deep, all.deep_calls.union(Callables::ELSEWHERE)));
+            return self.unknown_use(&[all], span, None);
+        }
         let all = match info.implementation {
-            // It calls no function. Those of an endless sequence are called by what reads it.
-            Implementation::Direct(_) if !matches!(info.name, "iterate" | "repeatedly") => {
-                self.merged(values, LITERAL)
-            }
+            // It calls no function.
+            Implementation::Direct(_) => self.merged(values, LITERAL),
             _ => self.unknown_use(values, span, None),
         };
         self.marked(all, LITERAL)
@@ -181,7 +182,7 @@ impl<'a> Walk<'a, '_> {
             (Rule::Values, [map]) if !matches!(map.rest, Rest::Same) => {
                 let parts = map.fields.iter().map(|(_, part)| *part).chain(map.rest());
                 let item = parts.reduce(|a, b| self.join(a, b));
-                self.list(map.own, item)
+                self.list(map.shape(), item)
             }
             (Rule::Same, [value]) => value,
             (Rule::List, items) => self.list_of(items, LITERAL),
@@ -193,7 +194,7 @@ impl<'a> Walk<'a, '_> {
                 let items = self.list_of(items, LITERAL);
                 self.concat(&[list, items])
             }
-            (Rule::Shape, [value]) => self.scalar(value.own.union(LITERAL)),
+            (Rule::Shape, [value]) => self.scalar(value.shape().union(LITERAL)),
             (Rule::Context, [_]) => self.context(written[0]),
             _ => return self.by_rule_with_function(rule, info, span, values),
         })
@@ -208,7 +209,12 @@ impl<'a> Walk<'a, '_> {
     ) -> Option<Val<'a>> {
         let (function, collections) = values.split_first()?;
         // The number of calls depends on the number of items.
-        let own = collections.iter().fold(SourceSet::EMPTY, |own, collection| own.union(collection.own));
+        let mut own = collections.iter().fold(SourceSet::EMPTY, |own, value| own.union(value.shape()));
+        let elsewhere = Callables::ELSEWHERE.union(Callables::UNKNOWN);
+        if collections.iter().any(|collection| collection.deep_calls.has(elsewhere)) {
+            // The collection may be endless: the function is called where the result is read.
+            own = own.union(ANYTHING);
+        }
         if rule == Rule::Reduce {
             return Some(self.reduce(function, collections, span));
         }
@@ -226,8 +232,11 @@ impl<'a> Walk<'a, '_> {
             }
             Rule::Search => {
                 // A result decides whether there is a next call.
-                let control = own.union(result.own);
-                result = self.under(control, |this| this.apply(function, &items, span, None));
+                let mut control = own;
+                while !result.own.is_within(control) && !self.failed {
+                    control = control.union(result.own);
+                    result = self.under(control, |this| this.apply(function, &items, span, None));
+                }
                 match info.name {
                     "some" => self.marked(result, by),
                     _ => self.scalar(by.union(result.own)),
@@ -248,16 +257,23 @@ impl<'a> Walk<'a, '_> {
     fn reduce(&mut self, function: Val<'a>, arguments: &[Val<'a>], span: Span) -> Val<'a> {
         let (mut value, collection) = match arguments {
             [initial, collection] => (*initial, *collection),
-            [collection] => (self.item(collection), *collection),
+            [collection] => {
+                // Without items it is called without arguments.
+                let control = collection.shape();
+                let none = self.under(control, |this| this.apply(function, &[], span, None));
+                let first = self.item(collection);
+                (self.join(first, none), *collection)
+            }
             _ => return &NEVER,
         };
         let item = self.item(collection);
-        let mut control = collection.own.union(function.own);
+        let mut control = collection.shape().union(function.own);
         for look in 0.. {
             let result = self.under(control, |this| this.apply(function, &[value, item], span, None));
             // A result may be the last one (`reduced`).
+            let is_stable = result.own.is_within(control);
             control = control.union(result.own);
-            if value.covers(&self.nodes, result) || self.failed {
+            if is_stable && value.covers(&self.nodes, result) || self.failed {
                 break;
             }
             value = self.join(value, result);
@@ -330,7 +346,8 @@ impl<'a> Walk<'a, '_> {
                 _ => self.with_unknown_entry(map, pair[0], pair[1]),
             };
         }
-        map
+        // From nil it makes a map.
+        if map.is_list { self.new_node(Node { is_list: false, ..*map }) } else { map }
     }
 
     fn merge(&mut self, maps: &[Val<'a>]) -> Val<'a> {
@@ -343,7 +360,7 @@ impl<'a> Walk<'a, '_> {
 
     fn select_keys(&mut self, map: Val<'a>, written: Ref<'a>) -> Option<Val<'a>> {
         let keys = self.literal_keys(written)?;
-        let mut selected = self.new_node(Node::with_parts(map.own, &[], None));
+        let mut selected = self.new_node(Node::with_parts(map.shape(), &[], None));
         for key in keys {
             let known = self.literal_key(key)?;
             let value = self.get(map, Some(known));
@@ -360,7 +377,7 @@ impl<'a> Walk<'a, '_> {
     /// A list of some items of a collection.
     fn some_items(&mut self, choice: &[Val<'a>], collection: Val<'a>, by_content: bool) -> Val<'a> {
         let item = self.item(collection);
-        let mut own = choice.iter().fold(collection.own, |own, value| own.union(value.deep));
+        let mut own = choice.iter().fold(collection.shape(), |own, value| own.union(value.deep));
         if by_content {
             own = own.union(item.deep);
         }
@@ -372,7 +389,7 @@ impl<'a> Walk<'a, '_> {
         let mut own = LITERAL;
         let mut item: Option<Val<'a>> = None;
         for collection in collections {
-            own = own.union(collection.own);
+            own = own.union(collection.shape());
             let is_empty = collection.fields.is_empty() && matches!(collection.rest, Rest::Nothing);
             if !is_empty || !collection.is_list {
                 let next = self.item(collection);

@@ -64,8 +64,15 @@ impl Callables {
     pub(super) const HOST: Callables = Callables([2, 0]);
     /// It may do anything: a function of an earlier program or of a prelude.
     pub(super) const UNKNOWN: Callables = Callables([4, 0]);
+    /// It may define names of the session, and call functions under them: a function of an earlier program.
+    pub(super) const DEFINES: Callables = Callables([64, 0]);
     /// It may print.
     pub(super) const PRINTS: Callables = Callables([8, 0]);
+    /// It may give what the analysis does not know: the budget, stored results, texts about tools.
+    pub(super) const READS: Callables = Callables([16, 0]);
+    /// When and how often it calls the functions in it is decided elsewhere: endless sequences call them where they are
+    /// read, and memoized functions only for what is new.
+    pub(super) const ELSEWHERE: Callables = Callables([32, 0]);
     /// The most functions of a program that are told apart.
     pub(super) const MOST: usize = 128 - FIRST;
 
@@ -77,12 +84,17 @@ impl Callables {
         Callables(words)
     }
 
-    pub(super) fn union(self, other: Callables) -> Callables {
+    pub(super) const fn union(self, other: Callables) -> Callables {
         Callables([self.0[0] | other.0[0], self.0[1] | other.0[1]])
     }
 
     pub(super) fn has(self, other: Callables) -> bool {
         self.0[0] & other.0[0] != 0 || self.0[1] & other.0[1] != 0
+    }
+
+    /// What both have.
+    pub(super) fn both(self, other: Callables) -> Callables {
+        Callables([self.0[0] & other.0[0], self.0[1] & other.0[1]])
     }
 
     /// True when a call of it does no more than read data.
@@ -103,4 +115,4 @@ impl Callables {
 }
 
 /// Bits before those of functions.
-const FIRST: usize = 4;
+const FIRST: usize = 7;

@@ -17,9 +17,35 @@ pub(super) struct Site<'a> {
     tool: Target,
     arguments: Val<'a>,
     control: SourceSet,
+    /// It is in a loop or a function: calls after it in the text may be made before it.
+    is_repeated: bool,
+    /// What it was given, and what decided about it: in this round so far, and ever.
+    given_now: SourceSet,
+    given: SourceSet,
     /// Its answer as a source, and whether there is one.
     data: SourceSet,
     status: SourceSet,
+}
+
+impl Site<'_> {
+    /// Forgets what the current round found.
+    pub(super) fn begin_round(&mut self) {
+        self.given_now = SourceSet::EMPTY;
+    }
+
+    /// True when both may call the same server. Tools of the host are servers of their own.
+    fn may_share(&self, other: &Site<'_>) -> bool {
+        let same = |a: &Target, b: &Target| match (a, b) {
+            (Target::Only(a), Target::Only(b)) => a == b,
+            (Target::Never, _) | (_, Target::Never) => false,
+            _ => true,
+        };
+        let is_granted = |site: &Site<'_>| site.kind == FlowCallKind::Granted;
+        match is_granted(self) && is_granted(other) {
+            true => same(&self.tool, &other.tool),
+            false => same(&self.server, &other.server),
+        }
+    }
 }
 
 /// What is known of the server or tool of a call.
@@ -76,8 +102,8 @@ const PARTS: [(&str, bool); 11] = [
 /// The keys of calls and results.
 #[derive(Clone, Copy)]
 pub(super) struct CallKeys {
-    /// `server`, `tool`, `args`.
-    call: [Key; 3],
+    /// `server`, `tool`, `args`, `on-large`.
+    call: [Key; 4],
     /// Those of `PARTS`, sorted.
     parts: [(Key, bool); PARTS.len()],
 }
@@ -184,8 +210,9 @@ impl<'a> Walk<'a, '_> {
             more => self.merged(more, SourceSet::EMPTY),
         };
         let keys = self.names().call;
-        let [server, tool, arguments] = keys.map(|key| self.get(map, Some(key)));
-        let choice = server.deep.union(tool.deep).union(map.own);
+        let [server, tool, arguments, on_large] = keys.map(|key| self.get(map, Some(key)));
+        // What is to happen with a large result decides about the result.
+        let choice = server.deep.union(tool.deep).union(on_large.deep).union(map.shape());
         Found { kind, server: self.target(server), tool: self.target(tool), arguments, choice }
     }
 
@@ -205,7 +232,7 @@ impl<'a> Walk<'a, '_> {
             ServerForm::ListTemplates => (FlowCallKind::List, "resources/templates/list"),
             ServerForm::ListPrompts => (FlowCallKind::List, "prompts/list"),
         };
-        let choice = server.deep.union(map.own);
+        let choice = server.deep.union(map.shape());
         let tool = Target::Only(tool.into());
         Found { kind, server: self.target(server), tool, arguments: map, choice }
     }
@@ -233,7 +260,8 @@ impl<'a> Walk<'a, '_> {
         for (key, is_status) in self.names().parts {
             fields.push((key, if is_status { status } else { value }));
         }
-        self.new_node(Node::with_parts(status.own, fields.into_bump_slice(), None))
+        let node = Node::with_parts(status.own, fields.into_bump_slice(), None);
+        self.new_node(Node { keys: value.deep, ..node })
     }
 
     /// The keys of calls and results.
@@ -245,7 +273,8 @@ impl<'a> Walk<'a, '_> {
         let key = |walk: &mut Self, name: &str| walk.key(name).unwrap_or_default();
         let mut parts = PARTS.map(|(name, is_status)| (key(self, name), is_status));
         parts.sort_unstable();
-        let keys = CallKeys { call: ["server", "tool", "args"].map(|name| key(self, name)), parts };
+        let keys =
+            CallKeys { call: ["server", "tool", "args", "on-large"].map(|name| key(self, name)), parts };
         self.call_keys = Some(keys);
         keys
     }
@@ -253,7 +282,7 @@ impl<'a> Walk<'a, '_> {
     /// Notes a call; the sources of its data and of its status.
     fn site(&mut self, span: Span, found: Found<'a>) -> (SourceSet, SourceSet) {
         let Found { kind, server, tool, arguments, choice } = found;
-        let control = self.control.union(self.all_exits()).union(choice.minus(LITERAL));
+        let control = self.reached_by().union(choice).minus(LITERAL);
         let known = self.sites.iter().position(|site| site.span == span && site.kind == kind);
         let number = known.unwrap_or_else(|| self.add_site(span, kind));
         let joined = self.join(self.sites[number].arguments, arguments);
@@ -262,17 +291,54 @@ impl<'a> Walk<'a, '_> {
         site.control = site.control.union(control);
         site.server.join(server);
         site.tool.join(tool);
-        let passed = joined.deep.union(site.control).minus(LITERAL);
+        let given = joined.deep.union(site.control).minus(LITERAL);
         let (data, status) = (site.data, site.status);
-        (data.union(status).union(passed), status)
+        site.given_now = site.given_now.union(given);
+        if !given.is_within(site.given) {
+            site.given = site.given.union(given);
+            let is_alone = self.sites.len() == 1;
+            if !is_alone && self.sites.iter().any(|site| site.is_repeated) {
+                self.look_again();
+            }
+        }
+        let before = self.given_before(number).union(given);
+        (data.union(status).union(before), status.union(before))
+    }
+
+    /// What calls before this one may have left behind: what they gave to its server can be read back, and how many
+    /// there were decides whether calls are left.
+    fn given_before(&self, number: usize) -> SourceSet {
+        let this = &self.sites[number];
+        self.sites.iter().fold(SourceSet::EMPTY, |all, site| {
+            let is_ordered = !site.is_repeated && !this.is_repeated;
+            let (given, control) = match is_ordered {
+                true if site.given_now.is_empty() => return all,
+                true => (site.given_now, site.control),
+                false => (site.given, site.control),
+            };
+            let given = if site.may_share(this) { given } else { SourceSet::EMPTY };
+            all.union(given).union(control)
+        })
     }
 
     fn add_site(&mut self, span: Span, kind: FlowCallKind) -> usize {
         let number = self.sites.len();
         let data = self.new_source(FlowSource::Result(number));
         let status = self.new_source(FlowSource::Status(number));
-        let (server, tool, control) = (Target::Never, Target::Never, SourceSet::EMPTY);
-        self.sites.push(Site { span, kind, server, tool, arguments: &NEVER, control, data, status });
+        let (server, tool, none) = (Target::Never, Target::Never, SourceSet::EMPTY);
+        self.sites.push(Site {
+            span,
+            kind,
+            server,
+            tool,
+            arguments: &NEVER,
+            control: none,
+            is_repeated: self.current.is_some() || self.turns > 0,
+            given_now: none,
+            given: none,
+            data,
+            status,
+        });
         number
     }
 
@@ -323,6 +389,7 @@ impl<'a> Walk<'a, '_> {
             kind: site.kind,
             server: site.server.name(),
             tool: site.tool.name(),
+            span: site.span,
             line,
             column,
             control: site.control,
@@ -340,7 +407,7 @@ impl<'a> Walk<'a, '_> {
         if out.len() > MOST_ARGUMENTS {
             return;
         }
-        let own = above.union(value.own);
+        let own = above.union(value.shape());
         let has_names = value.fields.iter().any(|(key, _)| self.key_text(*key).is_some());
         if !has_names || path.len() >= LEVELS {
             // A list, a text, or what is not known. Of all arguments it is any.

@@ -78,6 +78,7 @@ fn arguments_name_what_may_reach_them() {
         ("(let [[k l] [1 b]] (sink l))", "/x=m/b status of m/b"),
         ("(sink {:k 1 :l b})", "/x/k=; /x/l=m/b status of m/b"),
         ("(sink {(:k b) 1})", "/x=m/b status of m/b"),
+        ("(sink {:k [[[[[[b]]]]]] :l 1})", "/x/k=m/b status of m/b; /x/l="),
         ("(sink {:k-l b})", "/x/k_l=m/b status of m/b"),
         // Functions of a whole value.
         ("(sink (count [b b]))", "/x="),
@@ -176,7 +177,10 @@ fn a_call_that_is_computed_may_be_any() {
         ("(any server)/x", by),
         ("(any server)/(any tool)", by),
         // Its callback may get what it gave before.
-        ("(any server)/(any tool)", "(any server)/(any tool) status of (any server)/(any tool)"),
+        (
+            "(any server)/(any tool)",
+            "(any server)/(any tool) m/a status of (any server)/(any tool) status of m/a",
+        ),
         ("w/z", ""),
         ("k/l", ""),
         ("u/v", ""),
@@ -200,7 +204,12 @@ fn what_is_not_known_is_anything() {
     let shown: Vec<_> = call.arguments.iter().map(|argument| shown(&plan, argument.sources)).collect();
     assert_eq!(
         shown,
-        ["anything f f of the session status of f v of the session", "v of the session", "*1 of the session"]
+        [
+            // The function may have defined the names again.
+            "anything f f of the session status of f v of the session",
+            "anything v of the session",
+            "*1 of the session anything"
+        ]
     );
     assert_eq!(plan.calls[0].kind, FlowCallKind::Function);
 }
@@ -303,4 +312,110 @@ fn a_plan_is_interrupted() {
         let _ = nodes.node(node::NEVER);
     }
     assert!(arena.allocated_bytes() < 1 << 17);
+}
+
+#[test]
+fn what_is_called_otherwise_than_it_is_written_counts() {
+    let (by_b, by_sink) = ("m/b status of m/b", "status of t/sink t/sink");
+    let cases = [
+        // Without items a reduction calls its function without arguments.
+        ("(sink (reduce (fn ([] b) ([x y] 1)) []))".to_owned(), format!("/x={by_b}")),
+        ("(reduce (fn ([] (sink 1)) ([x y] 1)) b)".to_owned(), format!("/x=; if {by_b} status of t/sink")),
+        (
+            "(reduce (fn [acc x] (sink 1) (if (:n acc) (reduced acc) acc)) b [1 2])".to_owned(),
+            format!("/x=; if {by_b}"),
+        ),
+        // Endless sequences call their functions where they are read; memoized functions are called for what is new.
+        (
+            "(let [s (iterate (fn [x] (sink 1) 1) 1)] (when (:n b) (vec (take 2 s))))".to_owned(),
+            format!("/x=anything {by_sink}; if anything {by_sink}"),
+        ),
+        (
+            "(let [s (map (fn [x] (sink 1)) (range))] (when (:n b) (vec (take 2 s))))".to_owned(),
+            "/x=; if anything".to_owned(),
+        ),
+        (
+            "(let [m (memoize (fn [x] (sink 1)))] (m b) (m 1))".to_owned(),
+            format!("/x=anything {by_b} {by_sink}; if anything {by_b} {by_sink}"),
+        ),
+        // A function is analysed once: what decides about one call of it says nothing about another.
+        (
+            "(let [f (fn [p] (for [x [1] :when (:n b)] x))] (when (:n b) (f 1)) (sink (f 2)))".to_owned(),
+            format!("/x={by_b}"),
+        ),
+        ("(when (:n b) (def g 1)) (defonce g (sink 1))".to_owned(), format!("/x=; if {by_b} {by_sink}")),
+        ("(sink (second (first (assoc nil :k b))))".to_owned(), format!("/x={by_b}")),
+        ("(sink ((comparator (fn [x y] y)) b 1))".to_owned(), format!("/x={by_b}")),
+        ("(sink (map spill/head [\"r1\"]))".to_owned(), "/x=anything".to_owned()),
+        ("(sink (map (fn [f] (f)) [budget/remaining]))".to_owned(), "/x=anything".to_owned()),
+    ];
+    check(&cases.each_ref().map(|(text, expected)| (text.as_str(), expected.as_str())));
+}
+
+#[test]
+fn results_depend_on_what_their_server_was_given() {
+    let call = |server: &str, more: &str| format!("(tool/call {{:server \"{server}\" :tool \"c\" {more}}})");
+    let by = |server: &str| format!("m/b status of {server}/c status of m/b");
+    let cases = [
+        (format!("(sink (:ok {}))", call("d", ":args {:q b}")), format!("/x={}", by("d"))),
+        (format!("(sink (:ok {}))", call("d", ":on-large (:how b)")), format!("/x={}", by("d"))),
+        // Which parts a result has says how large it is.
+        ("(sink (count ra))".to_owned(), "/x=m/a status of m/a".to_owned()),
+        ("(sink (keys ra))".to_owned(), "/x=m/a status of m/a".to_owned()),
+        ("(sink (if ra 1 2))".to_owned(), "/x=status of m/a".to_owned()),
+        // What one call writes another one may read.
+        (
+            format!("(sink (:ok {})) {}", call("d", ":args {:q 1}"), call("d", ":args {:q b}")),
+            "/x=status of d/c".to_owned(),
+        ),
+        (
+            format!("{} (sink (:ok (tool/call {{:server \"d\" :tool \"e\"}})))", call("d", ":args {:q b}")),
+            "/x=m/b status of d/e status of m/b".to_owned(),
+        ),
+        (
+            format!("{} (sink (:ok (tool/call {{:server \"e\" :tool \"e\"}})))", call("d", ":args {:q b}")),
+            "/x=status of e/e".to_owned(),
+        ),
+        // How many calls are left.
+        (
+            format!("(doseq [x b] {}) (sink (:ok (tool/call {{:server \"e\" :tool \"e\"}})))", call("d", "")),
+            "/x=m/b status of e/e status of m/b".to_owned(),
+        ),
+    ];
+    check(&cases.each_ref().map(|(text, expected)| (text.as_str(), expected.as_str())));
+}
+
+#[test]
+fn a_function_of_an_earlier_program_may_end_define_and_call() {
+    let arity = Some(crate::CallArity { min: 0, max: None });
+    let session = [SessionName { name: "f", arity }];
+    let externals = Externals { session: &session, ..Externals::default() };
+    let sink = "(tool/call {:server \"t\" :tool \"sink\" :args {:x y}})";
+    for text in [
+        // It may end the program, give a name another value, call a function under a name.
+        format!("(def y 1) (f) {sink}"),
+        format!("(def y 1) (map f [1]) {sink}"),
+        format!("(defn g [y] {sink}) (f)"),
+    ] {
+        let plan = planned_in(&text, &externals);
+        let call = plan.calls.iter().find(|call| call.tool.as_deref() == Some("sink")).expect(&text);
+        assert!(shown(&plan, call.control).contains("anything"), "{text}\n{}", plan.text());
+        assert!(shown(&plan, call.arguments[0].sources).contains("anything"), "{text}\n{}", plan.text());
+    }
+}
+
+#[test]
+fn a_program_cannot_write_its_own_plan() {
+    let plan = planned(
+        "(tool/call {:server \"a\\nline 9: bank/pay\" :tool \"b (line 1)\u{202e}\" :args {\"/*\" 1 \"*\" 2 \"k\\n  /z  nothing\" 3}})",
+    );
+    let text = plan.text();
+    assert_eq!(text.lines().filter(|line| line.starts_with("line ")).count(), 1, "{text}");
+    assert!(text.is_ascii() && text.contains(r#""a\nline 9: bank/pay"/"b (line 1)\u{202e}""#), "{text}");
+    assert!(
+        text.contains(r"/~1*") && text.contains(r"  /\*") && text.contains(r#""/k\n  ~1z  nothing""#),
+        "{text}"
+    );
+    assert!(!text.lines().any(|line| line.starts_with("  /* ")), "{text}");
+    assert!(!plan.mermaid().contains("line 9: bank/pay\"]"), "{}", plan.mermaid());
 }

@@ -91,14 +91,20 @@ pub(super) struct Walk<'a, 'x> {
     /// What decides whether an iteration goes on, by its collection.
     pub(super) whiles: Numbers<*const Expr<'a>, SourceSet>,
     pub(super) sites: Vec<Site<'a>>,
+    /// Loops around the expression, in its function.
+    pub(super) turns: usize,
+    /// A function of an earlier program is called: it may define any name.
+    pub(super) may_define: bool,
     pub(super) call_keys: Option<CallKeys>,
     pub(super) keys: Vec<Box<str>>,
     pub(super) rows: Vec<Option<Option<Key>>>,
     pub(super) constants: Vec<Option<Val<'a>>>,
     slots: Vec<Val<'a>>,
     base: usize,
-    /// What decides whether the current expression is evaluated.
+    /// What decides whether the current expression is evaluated, within the innermost `for` or function.
     pub(super) control: SourceSet,
+    /// The same, around the innermost `for`.
+    pub(super) outer: SourceSet,
     /// What decided that the program has not ended before.
     exits: SourceSet,
     exits_of_functions: SourceSet,
@@ -133,6 +139,8 @@ impl<'a, 'x> Walk<'a, 'x> {
             loop_numbers: Numbers::default(),
             whiles: Numbers::default(),
             sites: Vec::new(),
+            turns: 0,
+            may_define: false,
             call_keys: None,
             keys: Vec::new(),
             rows: vec![None; tables.constants.len()],
@@ -140,6 +148,7 @@ impl<'a, 'x> Walk<'a, 'x> {
             slots: Vec::new(),
             base: 0,
             control: SourceSet::EMPTY,
+            outer: SourceSet::EMPTY,
             exits: SourceSet::EMPTY,
             exits_of_functions: SourceSet::EMPTY,
             current: None,
@@ -158,6 +167,7 @@ impl<'a, 'x> Walk<'a, 'x> {
     pub(super) fn round(&mut self, main: &'a Function<'a>) -> bool {
         self.changed = false;
         self.exits = SourceSet::EMPTY;
+        self.sites.iter_mut().for_each(Site::begin_round);
         for arity in main.arities {
             let value = self.value(arity.body);
             self.result = self.result.union(value.deep);
@@ -173,6 +183,16 @@ impl<'a, 'x> Walk<'a, 'x> {
 
     pub(super) fn all_exits(&self) -> SourceSet {
         self.exits.union(self.exits_of_functions)
+    }
+
+    /// What decides whether the current expression is evaluated in its function.
+    pub(super) fn decided_by(&self) -> SourceSet {
+        self.control.union(self.outer)
+    }
+
+    /// The same, and that the program has not ended before.
+    pub(super) fn reached_by(&self) -> SourceSet {
+        self.decided_by().union(self.all_exits())
     }
 
     pub(super) fn result(&self) -> SourceSet {
@@ -201,6 +221,7 @@ impl<'a, 'x> Walk<'a, 'x> {
 
     /// A list of items like this one.
     pub(super) fn list(&self, own: SourceSet, item: Option<Val<'a>>) -> Val<'a> {
+        let item = item.map(|item| self.shallow(item));
         self.new_node(Node { is_list: true, ..Node::with_parts(own, &[], item) })
     }
 
@@ -282,25 +303,32 @@ impl<'a, 'x> Walk<'a, 'x> {
             Kind::Each(each) => self.each(each),
             Kind::Collect(level) => self.collect(level),
             Kind::Emit(value) => self.emit(value),
-            Kind::Def { global, value, .. } | Kind::DefOnce { global, value, .. } => {
-                self.define(*global, value)
-            }
+            Kind::Def { global, value, .. } => self.define(*global, value),
+            Kind::DefOnce { global, value, .. } => self.define_once(*global, value),
             Kind::Exit(_, value) => self.exit(value),
         }
     }
 
     fn exit(&mut self, value: Ref<'a>) -> Val<'a> {
         let value = self.value(value);
-        self.result = self.result.union(value.deep).union(self.control);
+        self.may_end(value.deep);
+        &NEVER
+    }
+
+    /// The program may end here, with a value that depends on these sources.
+    pub(super) fn may_end(&mut self, value: SourceSet) {
+        let control = self.decided_by();
+        self.result = self.result.union(value).union(control);
         let exits = match self.current {
             None => &mut self.exits,
             Some(_) => &mut self.exits_of_functions,
         };
-        if !self.control.is_within(*exits) {
-            *exits = exits.union(self.control);
-            self.changed |= self.current.is_some();
+        if !control.is_within(*exits) {
+            *exits = exits.union(control);
+            if self.current.is_some() {
+                self.look_again();
+            }
         }
-        &NEVER
     }
 
     pub(super) fn slot(&self, slot: u8) -> Val<'a> {
@@ -366,6 +394,7 @@ impl<'a, 'x> Walk<'a, 'x> {
         let mut rest: Option<Val<'a>> = None;
         for (index, item) in items.iter().enumerate() {
             let value = self.value(item);
+            let value = self.shallow(value);
             match items.len() <= MOST_ITEMS {
                 true => fields.push((FIRST_INDEX + index as Key, value)),
                 false => rest = Some(rest.map_or(value, |rest| self.join(rest, value))),
@@ -411,7 +440,7 @@ impl<'a, 'x> Walk<'a, 'x> {
         }
         for (index, captured) in captures.iter().enumerate() {
             let value = self.value(captured);
-            let value = self.marked(value, self.control);
+            let value = self.marked(value, self.decided_by());
             let before = self.functions[number].captures[index];
             if !before.covers(&self.nodes, value) {
                 let joined = self.join(before, value);
@@ -459,10 +488,16 @@ impl<'a, 'x> Walk<'a, 'x> {
             None if (self.is_session)(name) => Some(FlowSource::Session(name.into())),
             None => None,
         };
+        let of_session = Callables::UNKNOWN.union(Callables::DEFINES);
         let mut value = defined;
         if let Some(outside) = outside {
+            let calls = if global.namespace.is_some() { Callables::UNKNOWN } else { of_session };
             let source = self.source(outside);
-            let outside = self.new_node(Node::opaque(source, Callables::UNKNOWN));
+            let outside = self.new_node(Node::opaque(source, calls));
+            value = Some(value.map_or(outside, |value| self.join(value, outside)));
+        }
+        if self.may_define && global.namespace.is_none() {
+            let outside = self.new_node(Node::opaque(ANYTHING, of_session));
             value = Some(value.map_or(outside, |value| self.join(value, outside)));
         }
         if let Some(builtin) = global.builtin {
@@ -492,9 +527,20 @@ impl<'a, 'x> Walk<'a, 'x> {
         value.map_or(SourceSet::EMPTY, |value| value.deep)
     }
 
+    /// All that the names of the program may hold.
+    pub(super) fn defined_values(&self) -> Vec<Val<'a>> {
+        self.globals.iter().filter_map(|cell| cell.value).collect()
+    }
+
+    /// `defonce`: whether the name has a value decides whether the expression is evaluated.
+    fn define_once(&mut self, row: u16, value: Ref<'a>) -> Val<'a> {
+        let before = self.global(row).deep;
+        self.under(before, |this| this.define(row, value))
+    }
+
     fn define(&mut self, row: u16, value: Ref<'a>) -> Val<'a> {
         let value = self.value(value);
-        let value = self.marked(value, self.control.union(self.all_exits()));
+        let value = self.marked(value, self.reached_by());
         if let Some(cell) = self.globals.get(usize::from(row)).copied() {
             let joined = cell.value.map_or(value, |before| self.join(before, value));
             if cell.value.is_none_or(|before| !before.covers(&self.nodes, value)) {

@@ -14,6 +14,7 @@ use crate::spill::SpillStore;
 use crate::tasks::{self, StopFlag, TaskOwner};
 use crate::tools::{CallTarget, UpstreamTool};
 use crate::upstream::{ResultSink, ServerRequest, UpstreamFault};
+use ptc_vm::Span;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -36,13 +37,14 @@ struct Loaded {
     call: OpenCall,
     /// Its number in the journal of its run.
     seq: Option<u64>,
+    place: Option<Span>,
 }
 
 impl Permit {
-    /// The same permit, with the number of the call in the journal of its run. A call whose answer is there is cleared
-    /// only if it has to be made after all.
-    pub(crate) fn numbered(self, seq: Option<u64>, is_replayed: bool) -> Permit {
-        Permit { seq, is_replayed, ..self }
+    /// The same permit, with the number of the call in the journal of its run, and its place in the program's text. A
+    /// call whose answer is there is cleared only if it has to be made after all.
+    pub(crate) fn of_call(self, seq: Option<u64>, place: Option<Span>, is_replayed: bool) -> Permit {
+        Permit { seq, place, is_replayed, ..self }
     }
 
     /// Puts the arguments, JSON object text, on their way, and takes the call from the budget if it is not paid for.
@@ -76,7 +78,7 @@ impl Permit {
         arguments: String,
         store: Option<SpillStore>,
     ) -> Result<PreparedCall, WorldFault> {
-        let Permit { plan, tool, turn, call, since, seq, is_replayed } = self;
+        let Permit { plan, tool, turn, call, since, seq, place, is_replayed } = self;
         // Few bytes are encoded in less time than it takes to look at the clock.
         let now = if arguments.len() < QUICK && call.is_none() { since } else { Instant::now() };
         let took = now.saturating_duration_since(since);
@@ -95,7 +97,7 @@ impl Permit {
             call.set_arguments_hash(hash);
         }
         let arguments = turn.charge(arguments);
-        let loaded = Loaded { plan, tool, arguments, store, now, left, call, seq };
+        let loaded = Loaded { plan, tool, arguments, store, now, left, call, seq, place };
         match is_replayed {
             true => Ok(loaded.held(None)),
             false => loaded.cleared(),
@@ -195,6 +197,7 @@ impl Loaded {
             target: &plan.target,
             tool: &self.tool,
             arguments: self.arguments.as_str(),
+            place: self.place,
             asker: plan.account.asker(),
         }
     }
@@ -208,7 +211,7 @@ impl Loaded {
 
     /// The way to its callee.
     fn route(self, permitted: Permitted) -> Route {
-        let Loaded { plan, tool, arguments, store, now, left, call, seq: _ } = self;
+        let Loaded { plan, tool, arguments, store, now, left, call, seq: _, place: _ } = self;
         let most = plan.account.limits().max_upstream_response_bytes;
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let max_bytes = plan.callee.limits().max_response_bytes.unwrap_or(most);

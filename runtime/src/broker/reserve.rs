@@ -11,6 +11,7 @@ use crate::run::outgoing::EncodingPermit;
 use crate::tools::call_messages::{no_such_server, no_such_tool, refused_request, refused_tool};
 use crate::tools::{CallTarget, LookUp, Notation, PlainArguments, Refusal, UpstreamTool};
 use crate::upstream::{CallLimits, Upstream, UpstreamFault, UpstreamState, UpstreamStatus};
+use ptc_vm::Span;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -75,6 +76,8 @@ pub struct Permit {
     pub(super) seq: Option<u64>,
     /// Its answer is in the journal: nothing is asked about it.
     pub(super) is_replayed: bool,
+    /// Where the call stands in the text of its program.
+    pub(super) place: Option<Span>,
 }
 
 impl ToolBroker {
@@ -238,6 +241,7 @@ impl CallPlan {
                     since,
                     seq: None,
                     is_replayed: false,
+                    place: None,
                 }))
             }
             None => {
@@ -337,6 +341,7 @@ impl Pending {
                     since: Instant::now(),
                     seq: None,
                     is_replayed: false,
+                    place: None,
                 })
             }
             // It was there a moment ago, and has gone again.

@@ -12,6 +12,7 @@ use crate::run::client::asker::CallAsker;
 use crate::run::outcome::{PolicyRuling, Verdict};
 use crate::sync::RwLocked;
 use crate::tools::{CallTarget, HOST, UpstreamTool};
+use ptc_vm::Span;
 use ring::digest::{Context, SHA256};
 use serde_json::{Value as Json, json};
 use std::borrow::Cow;
@@ -51,6 +52,8 @@ pub struct Subject<'c> {
     pub tool: &'c UpstreamTool,
     /// JSON object text.
     pub arguments: &'c str,
+    /// Where it stands in the text of its program; `None`: it does not stand there.
+    pub place: Option<Span>,
     /// Who makes it.
     pub asker: CallAsker<'c>,
 }
@@ -199,7 +202,7 @@ impl Policy {
         call: &Subject<'_>,
         arguments: &Arguments<'_>,
     ) -> (usize, Said<'p>) {
-        let Subject { server, target, tool, arguments: _, asker } = *call;
+        let Subject { server, target, tool, arguments: _, place: _, asker } = *call;
         let files = self.files.iter().zip(plans).enumerate();
         let said = files.filter_map(|(index, (file, plan))| {
             Some((index, file.say(plan, arguments, &asker, declared(server, target, tool))?))

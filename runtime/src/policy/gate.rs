@@ -6,7 +6,7 @@ use super::approvals::{
 };
 use super::condition::Arguments;
 use super::decide::{Policy, Subject};
-use super::flows::{FlowFinding, FlowMarks, ShownAnswer};
+use super::flows::{FlowFinding, FlowMarks, ShownAnswer, UNKNOWN_SOURCE};
 use super::limits::{LimitBook, LimitRefusal, LimitUse};
 use super::permitted::Permitted;
 use crate::run::account::{PlannedCall, RunAccount};
@@ -317,7 +317,7 @@ fn row(policy: &Policy, call: PlannedCall, catalog: &Catalog, run: &RunAccount) 
     let effect = policy.effect(server, &target, &tool).name();
     let verdict = match &call.arguments {
         Some(arguments) => {
-            let subject = Subject { server, target: &target, tool: &tool, arguments, asker };
+            let subject = Subject { server, target: &target, tool: &tool, arguments, place: None, asker };
             Some(policy.ruling(&subject).verdict)
         }
         None => match policy.possible_rulings(server, &target, &tool, asker).as_slice() {
@@ -388,6 +388,12 @@ impl SharedPolicy {
                 Clearance::Denied(PolicyRuling { verdict: Verdict::Deny, rule: why.into(), ..ruling })
             }
         }
+    }
+
+    /// Notes that a run has looked up what the host knows of tools: examples of their results are answers of earlier
+    /// calls, of any run.
+    pub(crate) fn looked_up(&self, run: &RunAccount) {
+        self.0.flows.note(run, UNKNOWN_SOURCE.0, UNKNOWN_SOURCE.1);
     }
 
     /// True when programs are to be planned.

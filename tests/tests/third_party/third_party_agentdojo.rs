@@ -44,7 +44,7 @@ fn tasks_of_agentdojo_are_solved_under_a_policy() {
     assert!(entries(&figures, "labels").iter().all(is_labelled), "{figures:#}");
     let tasks = entries(&figures, "tasks");
     let count = |verdict: &str| tasks.iter().filter(|(_, found)| *found == verdict).count();
-    assert_eq!((count("alone"), count("asked"), count("unsolved")), (61, 34, 2), "{figures:#}");
+    assert_eq!((count("alone"), count("asked"), count("unsolved")), (60, 35, 2), "{figures:#}");
 }
 
 /// Some of the tasks: `run.py` takes minutes for all.

@@ -39,7 +39,7 @@ use crate::builtins::{DIRECT, FACTS, HostFunction};
 use crate::bytecode::instruction::Signal;
 use crate::bytecode::{Builtins, Program};
 use crate::context::{Context, Prints, Unit};
-use crate::fault::{BoundedText, Fault, Reason, Result, UnitId};
+use crate::fault::{BoundedText, Fault, Reason, Result, Span, UnitId};
 use crate::interpreter::globals::Globals;
 use crate::interpreter::{Stop, hints};
 use crate::isolate::link::{GlobalSlots, link};
@@ -206,6 +206,14 @@ impl Isolate {
             let call = world.schedule.calls.get(&id)?;
             let (function, arguments) = (call.function, &call.arguments);
             Some(look(&mut world.cx, function, arguments))
+        })
+    }
+
+    /// Where the program that was started last makes a host call; `None`: it does not do so itself, but another unit.
+    pub fn call_place(&mut self, id: CallId) -> Option<Span> {
+        self.scope(|world, _| {
+            let (unit, span) = world.schedule.place(id, &world.cx)?;
+            (unit == world.started).then_some(span)
         })
     }
 

@@ -7,7 +7,7 @@
 use super::CallId;
 use crate::builtins::HostFunction;
 use crate::context::Context;
-use crate::fault::{CallSite, Fault, Reason, Result};
+use crate::fault::{CallSite, Fault, Reason, Result, Span, UnitId};
 use crate::interpreter::fiber::{Delivery, FIRST_SLOT, Fiber, Frame};
 use crate::interpreter::globals::Globals;
 use crate::interpreter::{HostRequest, Machine, Stop};
@@ -364,6 +364,12 @@ impl Schedule {
             }
             id = parent;
         }
+    }
+
+    /// Where a host call is made.
+    pub(super) fn place(&mut self, call: CallId, cx: &Context) -> Option<(UnitId, Span)> {
+        let fiber = self.calls.get(&call)?.fiber;
+        self.slot(fiber)?.fiber.location(&cx.functions)
     }
 
     /// Adds the parallel form of a branch to the calls that led to its fault, unless the branch's source is inside

@@ -68,12 +68,14 @@ pub(super) fn plan(
     let HostCallContext { environment, broker, account, spills, position } = surroundings;
     match function {
         HostFunction::Servers if discovery::take_operation(account) => {
+            broker.policy().looked_up(account);
             let rows = server_rows(broker);
             let recorded = position.asked(cx, "tool/servers", || json!(rows));
             Ok(Plan::Servers(recorded.and_then(|rows| serde_json::from_value(rows).ok()).unwrap_or(rows)))
         }
         HostFunction::Servers => Ok(Plan::Answer(DiscoveryReply::Nil)),
         HostFunction::Discover(form) => {
+            broker.policy().looked_up(account);
             let seen = environment.seen(broker);
             let providers = environment.providers(seen.as_ref());
             let step = discovery::step(cx, &providers, broker, account, form, arguments, is_loaded)?;
@@ -188,7 +190,7 @@ fn load(
     notes.into_iter().for_each(|note| account.note(note));
     let subject = call.target.subject().filter(|_| !matches!(call.target, CallTarget::Tool(_)));
     let route = position.departs(cx, (&call.server, subject), permit.tool(), &text);
-    let prepared = permit.numbered(position.seq(), route.is_replayed()).load_kept(text, call.keeps_large);
+    let prepared = position.of_call(permit, &route).load_kept(text, call.keeps_large);
     Ok(leave(cx, position, route, prepared).unwrap_or_else(Plan::Refuse))
 }
 
@@ -203,7 +205,7 @@ fn load_granted(
     let tool = permit.tool().clone();
     let (permit, text) = granted::encoded(cx, account, permit, arguments.get(1..).unwrap_or_default())?;
     let route = position.departs(cx, (HOST, None), &tool, &text);
-    let permit = permit.numbered(position.seq(), route.is_replayed());
+    let permit = position.of_call(permit, &route);
     leave(cx, position, route, permit.load(text)).map_err(|fault| granted::world(&tool.name, fault))
 }
 

@@ -70,7 +70,7 @@ impl Call {
 
     fn subject<'c>(&'c self, arguments: &'c str) -> Subject<'c> {
         let asker = CallAsker::default();
-        Subject { server: "bank", target: &self.target, tool: &self.tool, arguments, asker }
+        Subject { server: "bank", target: &self.target, tool: &self.tool, arguments, place: None, asker }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::policy::rules::RuleFile;
 use crate::run::account::flows::AnsweredBy;
 use crate::run::outcome::Verdict;
 use crate::tools::{Annotations, CallTarget, UpstreamTool};
-use ptc_compiler::flows::{FlowCall, FlowCallKind, FlowPlan, FlowSource, SourceSet};
+use ptc_compiler::flows::{FlowArgument, FlowCall, FlowCallKind, FlowPlan, FlowSource, SourceSet};
 use serde_json::Value as Json;
 use std::sync::Arc;
 
@@ -85,14 +85,16 @@ impl Policy {
             let seen = seen(&rules.labels, run);
             let marked = || marked_flow(rules, callee, &call.named_arguments(), seen, run);
             let Some(plan) = run.plan.as_deref().filter(|plan| !plan.is_unknown) else { return marked() };
-            let calls = plan.calls.iter().filter(|planned| may_be(planned, call.server, target));
-            let mut planned =
-                calls.map(|call| planned_flow(rules, callee, plan, call, seen, true)).peekable();
-            // What a function of a prelude or a session calls by itself stands in no plan.
-            let is_open =
-                planned.peek().is_none() || plan.calls.iter().any(|call| call.kind == FlowCallKind::Function);
-            let marked = if is_open { marked() } else { None };
-            planned.flatten().chain(marked).reduce(stricter)
+            // What a function of a prelude or a session calls by itself stands in no plan, and neither does what the
+            // plan does not know to be a call of this tool.
+            let is_here = |planned: &&FlowCall| {
+                Some(planned.span) == call.place && may_be(planned, call.server, target)
+            };
+            let mut planned = plan.calls.iter().filter(is_here).peekable();
+            if planned.peek().is_none() {
+                return marked();
+            }
+            planned.filter_map(|call| planned_flow(rules, callee, plan, call, seen, true)).reduce(stricter)
         });
         found.filter(|finding| finding.verdict != Verdict::Allow)
     }
@@ -189,7 +191,7 @@ fn target(kind: FlowCallKind, name: &str) -> CallTarget {
 fn may_be(call: &FlowCall, server: &str, target: &str) -> bool {
     let named = |name: &Option<Box<str>>, is: &str| name.as_deref().is_none_or(|name| name == is);
     match call.kind {
-        FlowCallKind::Function => true,
+        FlowCallKind::Function => false,
         _ => named(&call.server, server) && named(&call.tool, target),
     }
 }
@@ -209,12 +211,15 @@ fn planned_flow(
     seen: Seen,
     is_now: bool,
 ) -> Option<(FlowSaid, String)> {
+    let labels: Vec<LabelSet> = (0..plan.sources.len())
+        .map(|source| rules.labels.of_source(plan, source, seen.session, seen.shown))
+        .collect();
     let paths: Vec<Vec<Box<str>>> = call.arguments.iter().map(|argument| argument.path.clone()).collect();
     let control = Place::Control { arguments: Some(&paths) };
     let places = call.arguments.iter().map(|argument| (Place::Argument(&argument.path), argument.sources));
     let mut strictest: Option<(FlowSaid, String)> = None;
     for (place, sources) in places.chain([(control, call.control)]) {
-        let found = worst_source(rules, callee.sink(place), plan, sources, seen, is_now);
+        let found = worst_source(rules, callee.sink(place), plan, (sources, &labels), is_now.then_some(seen));
         let Some((said, label, source)) = found else { continue };
         if strictest.as_ref().is_none_or(|(strictest, _)| said.verdict > strictest.verdict) {
             let text = planned_text(rules, &said, plan, call, place, (label, source));
@@ -229,18 +234,17 @@ fn worst_source(
     rules: &FlowRules,
     sink: Sink<'_>,
     plan: &FlowPlan,
-    sources: SourceSet,
-    seen: Seen,
-    is_now: bool,
+    (sources, labels): (SourceSet, &[LabelSet]),
+    now: Option<Seen>,
 ) -> Option<(FlowSaid, LabelSet, usize)> {
-    let labels = &rules.labels;
     let mut worst: Option<(FlowSaid, LabelSet, usize)> = None;
     for source in sources.iter() {
         let kind = plan.sources.get(source);
         let is_status = matches!(kind, Some(FlowSource::Status(_)));
         let is_answer = !matches!(kind, Some(FlowSource::Context(_) | FlowSource::Catalog));
-        for label in labels.of_source(plan, source, seen.session, seen.shown).each(labels.all.len()) {
-            if is_now && is_answer && !seen.all.has(label) {
+        let of_source = labels.get(source).copied().unwrap_or(LabelSet::ALL);
+        for label in of_source.each(rules.labels.all.len()) {
+            if is_answer && now.is_some_and(|seen| !seen.all.has(label)) {
                 continue;
             }
             let Some(said) = rules.say(label, is_status, &sink) else { continue };
@@ -266,8 +270,12 @@ fn planned_text(
     let (name, line) = (call.name(), call.line);
     match place {
         Place::Argument(path) => {
-            let pointer = pointer(path);
-            let key = path.last().map_or("value", |key| if key.is_empty() { "value" } else { key });
+            let pointer = FlowArgument::shown_path(path);
+            let is_name = |key: &&str| {
+                !key.is_empty()
+                    && key.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-".contains(letter))
+            };
+            let key = path.last().map(|key| &**key).filter(is_name).unwrap_or("value");
             format!(
                 "{}: {from} ({label}) may reach {pointer} of {name} (line {line}). Write the value of {pointer} in the program, or pass it as data/{key}.",
                 said.title
@@ -278,10 +286,6 @@ fn planned_text(
             said.title
         ),
     }
-}
-
-fn pointer(path: &[Box<str>]) -> String {
-    path.iter().map(|key| if key.is_empty() { "/*".to_owned() } else { format!("/{key}") }).collect()
 }
 
 /// What a file says of a call of which only is known what was answered before.
@@ -301,7 +305,9 @@ fn marked_flow(
     let of_path =
         |path: &'_ Vec<Box<str>>, label| rules.say(label, false, &callee.sink(Place::Argument(path)));
     let mut strictest: Option<(FlowSaid, LabelSet)> = None;
-    for label in seen.all.each(rules.labels.all.len()) {
+    // Which keys of the context may be in an argument is not known.
+    let all = if rules.labels.trusts_context() { seen.all } else { LabelSet::ALL };
+    for label in all.each(rules.labels.all.len()) {
         let whole = rules.say(label, false, &callee.sink(place));
         let parts = paths.iter().flatten().filter_map(|path| of_path(path, label));
         for said in whole.into_iter().chain(parts) {
@@ -313,7 +319,10 @@ fn marked_flow(
     let (said, label) = strictest?;
     let answers = run.answered.iter().chain(&run.session).chain(&run.shown);
     let mut from = answers.filter(|(server, target)| rules.labels.of_answer(server, target).has(label));
-    let from = from.next().map_or_else(String::new, |(server, target)| format!("{server}/{target}"));
+    let from = from.next().map_or_else(
+        || "the context".to_owned(),
+        |(server, target)| if server.is_empty() { target.to_string() } else { format!("{server}/{target}") },
+    );
     let (server, target) = callee.target.unwrap_or_default();
     let text = format!(
         "{}: {from} ({}) was read before this call of {server}/{target}, and its answer may be in the arguments. Make the call before that one, or in a program whose flows are planned (ptc check --flows).",

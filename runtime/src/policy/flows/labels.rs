@@ -7,6 +7,9 @@ use crate::tools::glob;
 use ptc_compiler::flows::{FlowPlan, FlowSource};
 use std::sync::Arc;
 
+/// Stands for answers of any server among those that have answered. No server has an empty name.
+pub(in crate::policy) const UNKNOWN_SOURCE: (&str, &str) = ("", "what is known of tools");
+
 /// A set of labels of one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::policy) struct LabelSet(u64);
@@ -78,6 +81,9 @@ pub(super) fn names(
 impl Labels {
     /// The labels of what a target answers.
     pub(super) fn of_answer(&self, server: &str, target: &str) -> LabelSet {
+        if (server, target) == UNKNOWN_SOURCE {
+            return LabelSet::ALL;
+        }
         let labels = self.all.iter().enumerate();
         let labels = labels.filter(|(_, label)| names(&label.sources, server, target, Exactness::Loose));
         labels.fold(LabelSet::default(), |all, (number, _)| all.union(LabelSet::only(number)))
@@ -94,6 +100,11 @@ impl Labels {
     pub(super) fn name(&self, label: LabelSet) -> &str {
         let named = self.all.iter().enumerate().find(|(number, _)| label.has(LabelSet::only(*number)));
         named.map_or("unknown", |(_, label)| &label.name)
+    }
+
+    /// True when every key of the context is the user's own text.
+    pub(super) fn trusts_context(&self) -> bool {
+        self.user.iter().any(|pattern| pattern == "*")
     }
 
     /// The labels of a source of a plan. `session`: of all answers that the session has got; `shown`: of all that the

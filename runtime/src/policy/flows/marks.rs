@@ -1,6 +1,7 @@
 //! What has been answered in a session, and shown to the model that writes its programs.
 
 use super::decide::Tainted;
+use super::labels::UNKNOWN_SOURCE;
 use crate::run::account::RunAccount;
 use crate::run::account::flows::AnsweredBy;
 use crate::sync::Locked;
@@ -42,6 +43,10 @@ fn shown_by(plan: &FlowPlan, answered: AnsweredBy) -> Shown {
                 shown.answered.extend(answered.iter().filter(is_of).cloned());
             }
             Some(FlowSource::Session(_)) => shown.session = true,
+            Some(FlowSource::Catalog) => {
+                let (server, target) = UNKNOWN_SOURCE;
+                shown.answered.insert((server.into(), target.into()));
+            }
             Some(FlowSource::Anything) | None => return Shown { answered, session: true },
             Some(_) => {}
         }

@@ -2,8 +2,8 @@
 //!
 //! A program in PTC-Lisp has a plan ([`ptc_compiler::flows`]), made before it runs: a call that no rule is about is made as
 //! if there were no labels. A call with a flow that a rule denies or asks about is decided by the plan and by what has been
-//! answered so far. Calls of what has no plan (Python, a direct call, a program that is too large) are decided by that
-//! alone: an answer that came before counts as part of every argument.
+//! answered so far. Calls that stand in no plan (of Python, a direct call, of a function of a prelude or an earlier program,
+//! of a program that is too large) are decided by that alone: an answer that came before counts as part of every argument.
 //!
 //! Each policy file has labels of its own and decides for itself; the strictest answer counts.
 //!
@@ -23,6 +23,7 @@ mod tests;
 
 pub(super) use decide::{FlowFinding, Tainted};
 pub(super) use file::{FlowSwitch, FlowText, FlowsText};
+pub(super) use labels::UNKNOWN_SOURCE;
 pub(super) use marks::FlowMarks;
 pub(crate) use marks::ShownAnswer;
 pub(super) use rules::FlowRules;

@@ -35,7 +35,13 @@ fn said(policy: &Policy, target: &str, arguments: &Json, run: &Tainted) -> Strin
     let (server, name) = target.split_once('/').expect("server/tool");
     let (arguments, tool, target) = (arguments.to_string(), tool(name), CallTarget::Tool(name.into()));
     let asker = CallAsker::default();
-    let call = Subject { server, target: &target, tool: &tool, arguments: &arguments, asker };
+    // The place of the first call of this tool.
+    let planned = run.plan.iter().flat_map(|plan| &plan.calls);
+    let place = planned
+        .filter(|call| call.tool.as_deref().is_none_or(|tool| tool == name))
+        .map(|call| call.span)
+        .next();
+    let call = Subject { server, target: &target, tool: &tool, arguments: &arguments, place, asker };
     policy.flow_finding(&call, run).map_or_else(|| "-".to_owned(), |finding| finding.text)
 }
 

@@ -26,7 +26,7 @@ const ANSWERS: [&str; 6] = ["12345", "null", "[9, 8]", "{\"a\": 77, \"b\": [1]}"
 
 /// A source that is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Changed {
+pub(super) enum Changed {
     Nothing,
     /// A key of the context, and which of its other values it has.
     Context(usize, usize),
@@ -36,12 +36,12 @@ enum Changed {
 
 /// Everything that leaves a run.
 #[derive(Debug)]
-struct Left {
+pub(super) struct Left {
     /// Arguments by tool, in order.
-    calls: BTreeMap<usize, Vec<String>>,
-    prints: Vec<String>,
+    pub(super) calls: BTreeMap<usize, Vec<String>>,
+    pub(super) prints: Vec<String>,
     /// The value, unless it ended with a fault.
-    result: Option<String>,
+    pub(super) result: Option<String>,
 }
 
 /// A program with a tool of its own at each place that calls one, and more such places than the grammar makes.
@@ -107,7 +107,7 @@ fn answer(isolate: &mut Isolate, call: CallId, changed: Changed, calls: &mut BTr
 }
 
 /// True when the plan names the source among these.
-fn names(plan: &FlowPlan, sources: SourceSet, changed: Changed) -> bool {
+pub(super) fn names_source(plan: &FlowPlan, sources: SourceSet, changed: Changed) -> bool {
     let tool = |index: &usize| plan.calls.get(*index).and_then(|call| call.tool.as_deref());
     sources.iter().any(|number| match (&plan.sources[number], changed) {
         (FlowSource::Anything, _) => true,
@@ -131,7 +131,7 @@ fn reaching(plan: &FlowPlan, number: usize) -> SourceSet {
 }
 
 /// True when two runs left the same; a run that did not end normally may have left less.
-fn same(usual: &[String], other: &[String], both_ended: bool, is_parallel: bool) -> bool {
+pub(super) fn same(usual: &[String], other: &[String], both_ended: bool, is_parallel: bool) -> bool {
     let (mut usual, mut other) = (usual.to_vec(), other.to_vec());
     if is_parallel {
         usual.sort();
@@ -155,7 +155,7 @@ fn compare(source: &str, plan: &FlowPlan, usual: &Left, other: &Left, changed: C
     let mut numbers: Vec<usize> = usual.calls.keys().chain(other.calls.keys()).copied().collect();
     numbers.dedup();
     for number in numbers {
-        if !names(plan, reaching(plan, number), changed) {
+        if !names_source(plan, reaching(plan, number), changed) {
             compared += 1;
             let calls = |left: &Left| left.calls.get(&number).cloned().unwrap_or_default();
             let (usual, other) = (calls(usual), calls(other));
@@ -166,7 +166,7 @@ fn compare(source: &str, plan: &FlowPlan, usual: &Left, other: &Left, changed: C
             );
         }
     }
-    if !names(plan, plan.prints, changed) {
+    if !names_source(plan, plan.prints, changed) {
         compared += 1;
         assert!(
             same(&usual.prints, &other.prints, both_ended, is_parallel),
@@ -176,7 +176,7 @@ fn compare(source: &str, plan: &FlowPlan, usual: &Left, other: &Left, changed: C
             plan.text()
         );
     }
-    if both_ended && !names(plan, plan.result, changed) {
+    if both_ended && !names_source(plan, plan.result, changed) {
         compared += 1;
         assert_eq!(usual.result, other.result, "{changed:?} reaches the result\n{source}\n{}", plan.text());
     }

@@ -17,12 +17,14 @@
 //! - [`contexts`]: consecutive contexts are read as each alone
 //! - [`cases`]: how programs of a table are checked
 //! - [`flows`]: what a plan of data flows does not name has no influence
+//! - [`flow_programs`]: the same for programs with loops, callbacks and earlier programs
 //! - [`programs`]: random programs run the same with every optimisation off
 
 mod callbacks;
 mod cases;
 mod contexts;
 mod floods;
+mod flow_programs;
 mod flows;
 mod forwarding;
 mod leaves;

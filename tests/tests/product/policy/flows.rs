@@ -39,6 +39,26 @@ fn a_call_is_denied_by_what_reaches_its_arguments() {
             "(let [call tool/call s (call 'probe/stats {})] (:reason (call 'probe/echo {:v 1})))".to_owned(),
             ":denied",
         ),
+        // A reduction without items, a memoized function, an endless sequence.
+        (
+            "(let [s (tool/call! 'probe/stats {})]
+               (:reason (reduce (fn ([] (tool/call 'probe/echo {:v (count s)})) ([a b] a)) [])))"
+                .to_owned(),
+            ":denied",
+        ),
+        ("(:reason (reduce (fn ([] (tool/call 'probe/echo {:v 1})) ([a b] a)) []))".to_owned(), "nil"),
+        (
+            "(let [s (tool/call! 'probe/stats {}) f (memoize (fn [x] (tool/call 'probe/echo {:v x})))]
+               (f (count s)) (:reason (f 1)))"
+                .to_owned(),
+            ":denied",
+        ),
+        (
+            "(let [s (tool/call! 'probe/stats {}) calls (map (fn [x] (tool/call 'probe/echo {:v x})) (range))]
+               (if (= 0 (count s)) 1 (:reason (first (vec (take 1 calls))))))"
+                .to_owned(),
+            ":denied",
+        ),
         ("(first (map :reason (pmap #(tool/call 'probe/echo {:v %}) [1])))".to_owned(), "nil"),
     ] {
         assert_eq!(value(&program, &flags), want, "{program}");
@@ -107,6 +127,34 @@ fn a_session_remembers_what_it_has_got_and_shown() {
     // The beginning of `s` was shown, so the model may have been steered.
     let steered = run(echo, None);
     assert!(steered.contains("denied"), "{steered}");
+}
+
+#[test]
+fn calls_of_functions_of_earlier_programs_are_decided_by_what_came_before() {
+    let (config, policy) = (probe(), PolicyFile::new(RULES));
+    let flags = config.flags(&["--policy", policy.path(), "--sessions"]);
+    for (before, is_denied) in
+        [("1", false), ("(tool/call! 'probe/stats {})", true), ("(doc 'probe/echo)", true)]
+    {
+        let mut server = Server::start(&flags);
+        let mut call = |tool: &str, arguments| {
+            let answer = server.request("tools/call", json!({ "name": tool, "arguments": arguments }));
+            answer["result"].clone()
+        };
+        let started = text_of(&call("lisp_session_start", json!({})));
+        let id = started
+            .split(|c: char| !(c.is_alphanumeric() || c == '-' || c == '_'))
+            .find(|word| word.len() > 15)
+            .unwrap_or_else(|| panic!("{started}"))
+            .to_owned();
+        let mut run = |program: &str| {
+            text_of(&call("lisp_session_eval", json!({ "session_id": id, "program": program })))
+        };
+        run("(defn f [v] (str (:reason (tool/call 'probe/echo {:v v}))))");
+        // The call stands in no plan: its argument may have everything.
+        let said = run(&format!("(do {before} (f 1))"));
+        assert_eq!(said.contains("denied"), is_denied, "{before}: {said}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Answers are delivered only while the whole program waits, so that the order of events decides everything.
 
 use super::{Execution, InFlight};
-use crate::broker::{CallPayload, PreparedCall, WorldFault};
+use crate::broker::{CallPayload, Permit, PreparedCall, WorldFault};
 use crate::guest::lisp::Lisp;
 use crate::guest::lisp::environment::CompileEnvironment;
 use crate::guest::lisp::host_call::Plan;
@@ -16,7 +16,7 @@ use crate::run::limits::{LimitTable, Limits};
 use crate::run::options::RunOptions;
 use crate::run::outcome::{CallFault, Failure, FailureKind};
 use crate::tools::{Catalog, CatalogServer, Listed, SnapshotMode, ToolList, UpstreamTool};
-use ptc_vm::{CallId as HostCall, Class, Context, Reason};
+use ptc_vm::{CallId as HostCall, Class, Context, Reason, Span};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -33,11 +33,12 @@ pub(super) struct Journaled {
     version: u64,
 }
 
-/// The position of a host call in the journal of its run.
+/// The position of a host call in the journal of its run and in the text of its program.
 #[derive(Clone, Copy)]
 pub(in crate::guest::lisp) struct CallPosition<'j> {
     journal: Option<&'j RunJournal>,
     seq: u64,
+    place: Option<Span>,
 }
 
 /// What the journal says of a call with its arguments.
@@ -52,22 +53,20 @@ pub(in crate::guest::lisp) enum CallRoute {
     Diverged,
 }
 
-impl CallRoute {
-    /// True if the answer of the call is recorded.
-    pub(in crate::guest::lisp) fn is_replayed(&self) -> bool {
-        matches!(self, CallRoute::Replayed)
-    }
-}
-
 impl<'j> CallPosition<'j> {
-    /// The position of this call.
-    pub(super) fn new(journaled: Option<&'j Journaled>, call: HostCall) -> CallPosition<'j> {
-        CallPosition { journal: journaled.map(|journaled| &*journaled.journal), seq: call.0 }
+    /// The position of this call, which stands at this place of the program's text.
+    pub(super) fn new(
+        journaled: Option<&'j Journaled>,
+        call: HostCall,
+        place: Option<Span>,
+    ) -> CallPosition<'j> {
+        CallPosition { journal: journaled.map(|journaled| &*journaled.journal), seq: call.0, place }
     }
 
-    /// Its number in the journal.
-    pub(in crate::guest::lisp) fn seq(self) -> Option<u64> {
-        self.journal.map(|_| self.seq)
+    /// A permit for this call.
+    pub(in crate::guest::lisp) fn of_call(self, permit: Permit, route: &CallRoute) -> Permit {
+        let is_replayed = matches!(route, CallRoute::Replayed);
+        permit.of_call(self.journal.map(|_| self.seq), self.place, is_replayed)
     }
 
     /// Fuel that the program has used.

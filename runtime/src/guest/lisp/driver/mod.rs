@@ -201,7 +201,8 @@ impl Execution {
     /// Encodes a call that has got its permit.
     fn encode(&mut self, call: HostCall, permit: Permit) {
         let (broker, account) = (&self.lisp.broker, &self.guest.account);
-        let position = CallPosition::new(self.journaled.as_deref(), call);
+        let place = self.isolate.call_place(call);
+        let position = CallPosition::new(self.journaled.as_deref(), call, place);
         let plan = self.isolate.call(call, |cx, function, arguments| {
             host_call::permitted(cx, broker, account, function, permit, position, arguments)
         });
@@ -217,12 +218,13 @@ impl Execution {
         if self.waits_as_recorded(call) {
             return;
         }
+        let place = self.isolate.call_place(call);
         let surroundings = HostCallContext {
             environment: &self.environment,
             broker: &self.lisp.broker,
             account: &self.guest.account,
             spills: KnownSpills { own: &self.spills, session: self.session.as_ref().map(|run| &*run.state) },
-            position: CallPosition::new(self.journaled.as_deref(), call),
+            position: CallPosition::new(self.journaled.as_deref(), call, place),
         };
         let plan = self.isolate.call(call, |cx, function, arguments| {
             host_call::plan(cx, &surroundings, function, arguments, is_loaded)
