@@ -224,7 +224,7 @@ impl Session {
         let before = self.last.insert(number % 3, shown).unwrap_or_default();
         let value = match self.changed {
             Changed::Tool(tool, with) if tool == number => VALUES[with].to_owned(),
-            _ if number % 2 == 0 => VALUES[number / 2 % VALUES.len()].to_owned(),
+            _ if number.is_multiple_of(2) => VALUES[number / 2 % VALUES.len()].to_owned(),
             _ => before.len().to_string(),
         };
         let answer = match is_ok {
