@@ -32,7 +32,7 @@ pub(crate) struct Scheduler {
 
 #[derive(Default)]
 struct FeedbackLevel {
-    /// Programs of the level that can run, with the time since when.
+    /// Programs of the level that can run, with the time when they were queued.
     ready: VecDeque<(RunId, Instant)>,
     /// Weighted time that the level has used.
     used: u64,
@@ -50,9 +50,9 @@ pub(crate) enum NextRun {
 }
 
 impl Scheduler {
-    /// Puts a program that has used this much time at the end of its level.
-    pub(crate) fn push(&mut self, run: RunId, used: Duration, since: Instant) {
-        self.levels[level(used)].ready.push_back((run, since));
+    /// Puts a program that has used this much time, and was queued then, at the end of its level.
+    pub(crate) fn push(&mut self, run: RunId, used: Duration, queued: Instant) {
+        self.levels[level(used)].ready.push_back((run, queued));
     }
 
     /// Removes a program; true when it was there.
@@ -67,7 +67,8 @@ impl Scheduler {
         self.levels.iter().all(|level| level.ready.is_empty())
     }
 
-    /// Takes the next program. `new`: since when a new program has waited to begin; it is not taken here.
+    /// Takes the next program. `new`: when the program was queued that could begin; it is not taken here. A young
+    /// program that was queued earlier goes first: its clock runs, and it soon ends or is young no longer.
     pub(crate) fn next(&mut self, new: Option<Instant>) -> Option<NextRun> {
         let mut first: Option<usize> = None;
         for index in 0..LEVELS.len() {
@@ -87,7 +88,7 @@ impl Scheduler {
         self.now = self.levels[first].used;
         let ready = &mut self.levels[first].ready;
         match (new, ready.front()) {
-            (Some(new), Some((_, since))) if first == YOUNGEST && new < *since => Some(NextRun::New),
+            (Some(new), Some((_, queued))) if first == YOUNGEST && new < *queued => Some(NextRun::New),
             (_, Some(_)) => ready.pop_front().map(|(run, _)| NextRun::Begun(run)),
             (_, None) => Some(NextRun::New),
         }

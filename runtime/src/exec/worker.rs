@@ -50,6 +50,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// A program that has begun.
 struct Program {
+    /// When it was queued. Its clock has run since it began, so it goes before programs that were queued later.
+    queued: Instant,
     account: Arc<RunAccount>,
     batch: Rc<TaskBatch>,
     state: ProgramState,
@@ -170,14 +172,14 @@ impl Worker {
                 program.replies.append(&mut replies);
                 if std::mem::take(&mut program.waits) {
                     self.queue.runnable(1);
-                    self.scheduler.push(run, program.used, Instant::now());
+                    self.scheduler.push(run, program.used, program.queued);
                 }
             }
             WorkerMessage::Begin(job) => {
                 self.queue.runnable(1);
-                let since = job.queued;
+                let queued = job.queued;
                 let run = self.admit(job, Commitment::default());
-                self.scheduler.push(run, Duration::ZERO, since);
+                self.scheduler.push(run, Duration::ZERO, queued);
                 self.watch(run);
             }
             WorkerMessage::Do(work) => {
@@ -221,8 +223,10 @@ impl Worker {
         let run = job.handle.id;
         let account = Arc::new(RunAccount::new(job.limits, job.handle.interrupt.clone()));
         let batch = Rc::new(TaskBatch::new(self.resources.io.clone(), self.inbox.clone(), run));
+        let queued = job.queued;
         let work = Work::new(job, account.clone(), &self.inbox, batch.clone());
         let program = Program {
+            queued,
             account,
             batch,
             state: ProgramState::Parked(work),
@@ -265,7 +269,7 @@ impl Worker {
         self.next_retry = Instant::now() + MEMORY_PATIENCE;
         for run in std::mem::take(&mut self.starved) {
             if let Some(program) = self.programs.get(&run) {
-                self.scheduler.push(run, program.used, Instant::now());
+                self.scheduler.push(run, program.used, program.queued);
             }
         }
     }
@@ -303,9 +307,11 @@ impl Worker {
         };
         self.resources.commitments.end_turn(held, &mut program.commitment);
         match needs {
-            Needs::Turn => self.scheduler.push(run, program.used, ended),
+            Needs::Turn => self.scheduler.push(run, program.used, program.queued),
             // A reply came while it was suspended half-way.
-            Needs::Reply if !program.replies.is_empty() => self.scheduler.push(run, program.used, ended),
+            Needs::Reply if !program.replies.is_empty() => {
+                self.scheduler.push(run, program.used, program.queued)
+            }
             Needs::Reply => {
                 program.waits = true;
                 self.queue.runnable(-1);
