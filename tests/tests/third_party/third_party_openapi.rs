@@ -52,7 +52,7 @@ fn operations_of_real_documents_become_tools() {
         ("trains/get-trips", ":origin string", ":data"),
         ("trains/get-booking", "{:bookingId string<uuid>}", "Result<"),
         ("pets/find-pets-by-status", "{:status", "[{:name string"),
-        ("chain/get-blocks-hash-or-number", "{:hash_or_number string}", ":height integer"),
+        ("chain/get-blocks-hash-or-number", "{:hash_or_number string…}", ":height integer"),
         ("chain/get-accounts-stake-address-rewards", ":count integer<1..100>? = 100", ":epoch integer"),
     ];
     for (tool, arguments, result) in cases {
