@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 
 /// 190 rules for other tools, and ten with a condition for the tool that is called.
-fn policy() -> Option<Policy> {
+fn policy() -> Policy {
     let mut text = "default = { read = \"allow\", write = \"allow\", destructive = \"allow\" }\n".to_owned();
     for rule in 0..190 {
         let verdict = ["deny", "ask", "allow"][rule % 3];
@@ -20,15 +20,17 @@ fn policy() -> Option<Policy> {
     for rule in 0..10 {
         let _ = write!(
             text,
-            "[[rule]]\ndo = \"deny\"\ntools = [\"bank/send_*\"]\nwhen = {{ \"/amount\" = {{ gt = {rule}00000 }}, \"/to\" = \"*@evil{rule}.com\" }}\n"
+            "[[rule]]\ndo = \"deny\"\ntools = [\"bank/send_*\"]\nwhen = {{ \"/amount\" = {{ gt = {}00000 }}, \"/to\" = \"*@evil{rule}.com\" }}\n",
+            rule + 1
         );
     }
-    Policy::parse([("bench.toml", text.as_str())]).ok()
+    Policy::parse([("bench.toml", text.as_str())]).expect("the rules of the benchmark are valid")
 }
 
 fn decision(criterion: &mut Criterion) {
     let tool = r#"{"name": "send_money", "inputSchema": {"type": "object"}}"#;
-    let (Some(policy), Ok(tool)) = (policy(), serde_json::from_str::<UpstreamTool>(tool)) else { return };
+    let policy = policy();
+    let tool: UpstreamTool = serde_json::from_str(tool).expect("the tool of the benchmark is valid");
     let target = CallTarget::Tool("send_money".into());
     let mut group = criterion.benchmark_group("policy of 200 rules");
     for (name, server) in [("no rule names the tool", "mail"), ("ten rules with two conditions each", "bank")]

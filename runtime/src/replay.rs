@@ -6,7 +6,7 @@ use crate::guest::lisp::driver::journaled::list_from;
 use crate::guest::lisp::prelude::{Prelude, PreludeSource};
 use crate::journal::{
     Difference, Header, InDoubt, Matching, OutcomeRecord, Record, Recording, RecordingError, RunJournal,
-    Script, differences,
+    Script, TakenRun, differences,
 };
 use crate::run::limits::{LimitTable, Limits};
 use crate::run::options::RunOptions;
@@ -118,14 +118,15 @@ impl Runtime {
         let Some(durable) = self.broker().durable() else {
             return Err(RecordingError::new("this runtime has no stored runs"));
         };
-        let recording = Arc::new(durable.journal(run).await?);
+        let TakenRun { journal, log } = durable.take(run).await?;
+        let recording = Arc::new(journal);
         let header = recording.header();
         if header.language != "lisp" {
             return Err(RecordingError::new(format!("{run}: runs of {} do not go on", header.language)));
         }
         self.start_recorded(header).await;
         let script = Script::new(recording.clone(), Matching::Strict);
-        let journal = Arc::new(RunJournal::resumed(script, durable, run, in_doubt)?);
+        let journal = Arc::new(RunJournal::resumed(script, log, in_doubt));
         let options = RunOptions { journal: Some(journal), ..run_options(header, None) };
         let scope = self.scope_of(&recording)?;
         let outcome = scope.run(header.program.as_str(), options).await;

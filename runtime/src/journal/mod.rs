@@ -24,7 +24,8 @@ mod run_journal;
 
 pub use answer::{Answer, Content, raw_json};
 pub use compare::{Difference, differences};
-pub use durable::{DurableRuns, Stored};
+pub(crate) use durable::TakenRun;
+pub use durable::{DurableRuns, RunHolder, Stored, StoredRun};
 pub use record::{
     AskedRecord, CallBegun, EndRecord, ErrorRecord, Header, OutcomeRecord, PreludeRecord, Record,
     ServerRecord, WaitRecord,

@@ -6,7 +6,6 @@ use super::record::{
     AskedRecord, CallBegun, EndRecord, ErrorRecord, Header, OutcomeRecord, Record, ServerRecord, WaitRecord,
 };
 use super::recorder::{JournalWriter, Recorder};
-use super::recording::RecordingError;
 pub use super::replay::Verdict;
 use super::replay::{Departed, Due, Script};
 use crate::store::StoreError;
@@ -86,17 +85,9 @@ impl RunJournal {
     }
 
     /// The journal of an interrupted run, which is replayed and goes on where it ends.
-    ///
-    /// # Errors
-    /// The run is under way.
-    pub fn resumed(
-        script: Script,
-        runs: &DurableRuns,
-        run: &str,
-        in_doubt: InDoubt,
-    ) -> Result<RunJournal, RecordingError> {
-        let (log, script) = (Some(runs.go_on(run)?), Some(Box::new(script)));
-        Ok(RunJournal::new(State { script, log, resumes: true, in_doubt, ..State::empty() }))
+    pub(crate) fn resumed(script: Script, log: DurableLog, in_doubt: InDoubt) -> RunJournal {
+        let script = Some(Box::new(script));
+        RunJournal::new(State { script, log: Some(log), resumes: true, in_doubt, ..State::empty() })
     }
 
     fn new(state: State) -> RunJournal {

@@ -31,7 +31,7 @@ pub struct ClientCertificate {
 
 impl TlsOptions {
     /// The configuration of a connection.
-    pub(super) fn config(&self) -> Result<ClientConfig, NetError> {
+    pub(crate) fn config(&self) -> Result<ClientConfig, NetError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier: Arc<dyn ServerCertVerifier> = match &self.ca_file {
             None => system_verifier(&provider),

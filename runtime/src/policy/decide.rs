@@ -31,6 +31,10 @@ pub struct Policy {
     standard: Defaults,
     /// A digest of the texts.
     pub(super) version: u64,
+    /// It may ask about some call.
+    pub(super) may_ask: bool,
+    /// A file has rules about flows.
+    pub(super) has_flows: bool,
     /// The rules of each target that was called, by server and label.
     plans: RwLock<HashMap<Arc<str>, TargetPlans>>,
 }
@@ -89,23 +93,13 @@ impl Policy {
             let short = Path::new(name).file_name().and_then(|name| name.to_str()).unwrap_or(name);
             RuleFile::parse(short, text).map_err(|error| PolicyError { file: name.to_owned(), ..error })
         });
-        let (files, standard) = (files.collect::<Result<_, _>>()?, Defaults::standard());
+        let (files, standard) = (files.collect::<Result<Vec<_>, _>>()?, Defaults::standard());
         let mut version = [0; 8];
         version.copy_from_slice(&texts.finish().as_ref()[..8]);
-        Ok(Policy { files, standard, version: u64::from_be_bytes(version), plans: RwLock::default() })
-    }
-
-    /// True if it may ask about some call.
-    pub(super) fn may_ask(&self) -> bool {
-        let mut rules = self.files.iter().flat_map(|file| &file.rules);
-        let mut defaults = self.files.iter().filter_map(|file| file.defaults.as_ref()).peekable();
-        // A file with defaults always says something.
-        let is_silent = defaults.peek().is_none();
-        let mut flows = self.files.iter().filter_map(|file| file.flows.as_ref());
-        rules.any(|rule| rule.verdict == Verdict::Ask)
-            || flows.any(FlowRules::may_ask)
-            || defaults.any(Defaults::may_ask)
-            || (is_silent && self.standard.may_ask())
+        let version = u64::from_be_bytes(version);
+        let may_ask = may_ask(&files, &standard);
+        let has_flows = files.iter().any(|file| file.flows.is_some());
+        Ok(Policy { files, standard, version, may_ask, has_flows, plans: RwLock::default() })
     }
 
     /// The verdict about a call, and the rule that decided.
@@ -225,6 +219,19 @@ impl Policy {
         }
         plans
     }
+}
+
+/// True if these files may ask about some call.
+fn may_ask(files: &[RuleFile], standard: &Defaults) -> bool {
+    let mut rules = files.iter().flat_map(|file| &file.rules);
+    let mut defaults = files.iter().filter_map(|file| file.defaults.as_ref()).peekable();
+    // A file with defaults always says something.
+    let is_silent = defaults.peek().is_none();
+    let mut flows = files.iter().filter_map(|file| file.flows.as_ref());
+    rules.any(|rule| rule.verdict == Verdict::Ask)
+        || flows.any(FlowRules::may_ask)
+        || defaults.any(Defaults::may_ask)
+        || (is_silent && standard.may_ask())
 }
 
 impl<'c> Subject<'c> {

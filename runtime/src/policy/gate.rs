@@ -128,8 +128,7 @@ impl SharedPolicy {
         let text = call.named_arguments();
         let arguments = Arguments::new(&text);
         let (mut ruling, mut asks) = policy.decide(call, &arguments);
-        let flow =
-            if policy.has_flows() { policy.flow_finding(call, &self.0.flows.of_run(run)) } else { None };
+        let flow = if policy.has_flows { policy.flow_finding(call, &self.0.flows.of_run(run)) } else { None };
         let asked_flow = flow.as_ref().filter(|flow| flow.verdict >= ruling.verdict);
         let asked_flow = asked_flow.map(|flow| flow.text.clone());
         if let Some(finding) = flow {
@@ -232,7 +231,7 @@ impl SharedPolicy {
         let plan = run.plan();
         plan.planner().is_some()
             && !plan.review().initialized()
-            && self.0.policy.read_locked().as_ref().is_some_and(|policy| policy.may_ask())
+            && self.0.policy.read_locked().as_ref().is_some_and(|policy| policy.may_ask)
             && self.0.approvals.can_ask(has_client())
     }
 
@@ -398,7 +397,7 @@ impl SharedPolicy {
 
     /// True when programs are to be planned.
     pub(crate) fn plans_flows(&self) -> bool {
-        self.current().is_some_and(|policy| policy.has_flows())
+        self.current().is_some_and(|policy| policy.has_flows)
     }
 
     /// Why the program of a run is refused before it runs. `find` looks a tool up.
@@ -407,7 +406,7 @@ impl SharedPolicy {
         run: &RunAccount,
         find: &dyn Fn(&str, &str) -> Option<Arc<UpstreamTool>>,
     ) -> Option<String> {
-        let policy = self.current().filter(|policy| policy.has_flows())?;
+        let policy = self.current().filter(|policy| policy.has_flows)?;
         Some(policy.refused_flow(&self.0.flows.of_run(run), find)?.text)
     }
 

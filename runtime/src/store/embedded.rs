@@ -1,10 +1,10 @@
 //! A store in one file: an embedded database with durable transactions. One process has it at a time.
 
-use super::{Entry, Lease, Store, StoreError, StoreLock};
+use super::{Entry, Lease, LogName, Store, StoreError, StoreLock};
 use crate::files;
 use crate::sync::{Locked, RwLocked};
 use crate::tasks::{self, TaskOwner};
-use redb::{Database, ReadableDatabase, ReadableTable, Table, TableDefinition, TableError, WriteTransaction};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError, WriteTransaction};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, RwLock};
@@ -161,6 +161,11 @@ fn now_ms() -> u64 {
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// The end of a lease that begins now.
+fn end_of(time: Duration) -> u64 {
+    now_ms().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
+
 /// Checks that a lease is the last one of its log.
 fn must_hold(transaction: &WriteTransaction, lease: &Lease) -> Result<(), StoreError> {
     let leases = table(transaction.open_table(LEASES))?;
@@ -169,12 +174,6 @@ fn must_hold(transaction: &WriteTransaction, lease: &Lease) -> Result<(), StoreE
         true => Ok(()),
         false => Err(StoreError::LeaseLost),
     }
-}
-
-/// The number of records of a log.
-fn length(logs: &Table<'_, (&'static str, u64), &'static [u8]>, log: &str) -> Result<u64, StoreError> {
-    let last = logs.range((log, 0)..=(log, u64::MAX)).map_err(unavailable)?.next_back();
-    Ok(last.transpose().map_err(unavailable)?.map_or(0, |(key, _)| key.value().1 + 1))
 }
 
 /// Takes or renews a lease.
@@ -194,20 +193,22 @@ fn leased(
         },
         None => 1,
     };
-    let end = now.saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-    leases.insert(log, (holder, epoch, end)).map_err(unavailable)?;
+    leases.insert(log, (holder, epoch, end_of(time))).map_err(unavailable)?;
     Ok(Some(Lease { name: log.into(), epoch }))
 }
 
-/// Appends records to a log. Returns how many it has now.
-fn appended(transaction: &WriteTransaction, log: &str, records: &[Vec<u8>]) -> Result<u64, StoreError> {
+/// Writes records to a log, from this number on.
+fn appended(
+    transaction: &WriteTransaction,
+    log: &str,
+    at: u64,
+    records: &[Vec<u8>],
+) -> Result<(), StoreError> {
     let mut logs = table(transaction.open_table(LOGS))?;
-    let mut at = length(&logs, log)?;
-    for record in records {
-        logs.insert((log, at), record.as_slice()).map_err(unavailable)?;
-        at += 1;
+    for (number, record) in (at..).zip(records) {
+        logs.insert((log, number), record.as_slice()).map_err(unavailable)?;
     }
-    Ok(at)
+    Ok(())
 }
 
 #[async_trait::async_trait]
@@ -256,17 +257,17 @@ impl Store for EmbeddedStore {
         let (log, holder) = (log.to_owned(), holder.to_owned());
         let write = move |transaction: &WriteTransaction| {
             let Some(lease) = leased(transaction, &log, &holder, time)? else { return Ok(None) };
-            appended(transaction, &log, &records)?;
+            appended(transaction, &log, 0, &records)?;
             Ok(Some(lease))
         };
         self.change(write).await
     }
 
-    async fn append(&self, lease: &Lease, records: Vec<Vec<u8>>) -> Result<u64, StoreError> {
+    async fn append(&self, lease: &Lease, at: u64, records: Vec<Vec<u8>>) -> Result<(), StoreError> {
         let lease = lease.clone();
         let write = move |transaction: &WriteTransaction| {
             must_hold(transaction, &lease)?;
-            appended(transaction, &lease.name, &records)
+            appended(transaction, &lease.name, at, &records)
         };
         self.change(write).await
     }
@@ -285,6 +286,22 @@ impl Store for EmbeddedStore {
     async fn lease(&self, log: &str, holder: &str, time: Duration) -> Result<Option<Lease>, StoreError> {
         let (log, holder) = (log.to_owned(), holder.to_owned());
         self.change(move |transaction| leased(transaction, &log, &holder, time)).await
+    }
+
+    async fn renew(&self, leases: &[Lease], time: Duration) -> Result<(), StoreError> {
+        let leases = leases.to_owned();
+        let write = move |transaction: &WriteTransaction| {
+            let mut table = table(transaction.open_table(LEASES))?;
+            for lease in leases {
+                let held = table.get(&*lease.name).map_err(unavailable)?;
+                let held = held.map(|held| (held.value().0.to_owned(), held.value().1));
+                if let Some((holder, epoch)) = held.filter(|(_, epoch)| *epoch == lease.epoch) {
+                    table.insert(&*lease.name, (&*holder, epoch, end_of(time))).map_err(unavailable)?;
+                }
+            }
+            Ok(())
+        };
+        self.on_thread(|database| written(database, write)).await
     }
 
     async fn remove(&self, lease: &Lease) -> Result<(), StoreError> {
@@ -320,16 +337,22 @@ impl Store for EmbeddedStore {
         self.on_thread(read).await
     }
 
-    async fn logs(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+    async fn logs(&self, prefix: &str) -> Result<Vec<LogName>, StoreError> {
         let prefix = prefix.to_owned();
         let read = move |database: &Database| {
             let transaction = database.begin_read().map_err(unavailable)?;
             let leases = table(transaction.open_table(LEASES))?;
-            let names = leases.range(&*prefix..).map_err(unavailable)?;
-            let names = names.map(|row| row.map(|(log, _)| log.value().to_owned()).map_err(unavailable));
-            let of_prefix =
-                |name: &Result<String, _>| name.as_ref().map_or(true, |name| name.starts_with(&*prefix));
-            names.take_while(of_prefix).collect()
+            let (mut logs, now) = (Vec::new(), now_ms());
+            for row in leases.range(&*prefix..).map_err(unavailable)? {
+                let (log, lease) = row.map_err(unavailable)?;
+                if !log.value().starts_with(&*prefix) {
+                    break;
+                }
+                let (holder, _, end) = lease.value();
+                let holder = (end > now).then(|| holder.to_owned());
+                logs.push(LogName { name: log.value().to_owned(), holder });
+            }
+            Ok(logs)
         };
         self.on_thread(read).await
     }
@@ -344,7 +367,7 @@ impl Store for EmbeddedStore {
             locks.retain(|_, lock| Arc::strong_count(lock) > 1);
             locks.entry(name.to_owned()).or_default().clone()
         };
-        Ok(StoreLock(lock.lock_owned().await))
+        Ok(StoreLock::new(lock.lock_owned().await))
     }
 }
 
@@ -408,11 +431,11 @@ mod tests {
         let lease = store.begin("log", "me", long, vec![b"a".to_vec()]).await.unwrap().unwrap();
         is_full.store(true, Ordering::Relaxed);
         for _ in 0..2 {
-            let refused = store.append(&lease, vec![vec![b'x'; 100_000]]).await;
+            let refused = store.append(&lease, 1, vec![vec![b'x'; 100_000]]).await;
             assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
         }
         is_full.store(false, Ordering::Relaxed);
-        assert_eq!(store.append(&lease, vec![b"b".to_vec()]).await, Ok(2));
+        assert_eq!(store.append(&lease, 1, vec![b"b".to_vec()]).await, Ok(()));
         assert_eq!(store.read_from("log", 0).await.unwrap(), [b"a", b"b"]);
     }
 

@@ -1,21 +1,27 @@
 //! Where state that outlives a process is stored: values with versions, logs, leases and locks.
 //!
-//! [`Store`] has few methods, so that several nodes can share a database. [`EmbeddedStore`] is a file of one process.
+//! [`Store`] has few methods, so that several nodes can share a database. [`EmbeddedStore`] is a file of one process,
+//! `PostgresStore` a database that many nodes share.
 //!
 //! # Layout
-//! - `embedded`: the store in a file
+//! - `embedded`: the store in a file; `postgres`: the store in PostgreSQL
 //! - `suite`: the tests that every store passes
 
 mod embedded;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(test)]
 pub(crate) mod suite;
 
 pub use embedded::EmbeddedStore;
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresStore, StoreCheck};
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedMutexGuard, watch};
+use tokio::sync::watch;
 
 /// A value with its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +39,15 @@ pub struct Lease {
     pub name: Arc<str>,
     /// Grows with every holder: a holder that has lost its lease cannot append.
     pub epoch: u64,
+}
+
+/// A log of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogName {
+    /// Its name.
+    pub name: String,
+    /// The holder of its lease, which is not over.
+    pub holder: Option<String>,
 }
 
 /// Why a store did not do something.
@@ -58,8 +73,20 @@ impl fmt::Display for StoreError {
 impl std::error::Error for StoreError {}
 
 /// The exclusive right to a name. It ends when this is dropped.
-#[derive(Debug)]
-pub struct StoreLock(#[expect(dead_code, reason = "dropping it releases the lock")] OwnedMutexGuard<()>);
+pub struct StoreLock(#[expect(dead_code, reason = "dropping it releases the lock")] Box<dyn Any + Send>);
+
+impl StoreLock {
+    /// A right that ends when `held` is dropped.
+    fn new(held: impl Any + Send) -> StoreLock {
+        StoreLock(Box::new(held))
+    }
+}
+
+impl fmt::Debug for StoreLock {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("StoreLock")
+    }
+}
 
 /// A store. Every write is on the disk when its method returns.
 #[async_trait::async_trait]
@@ -71,7 +98,8 @@ pub trait Store: Send + Sync {
     /// version, or `None` if the key has another one.
     async fn put(&self, key: &str, expected: u64, value: Option<Vec<u8>>) -> Result<Option<u64>, StoreError>;
 
-    /// Takes the lease of a log and appends records to it, at once. `None`: another holder has it.
+    /// Takes the lease of a new log and writes its first records, at once. `None`: another holder has it. It can be
+    /// repeated if its outcome is not known.
     async fn begin(
         &self,
         log: &str,
@@ -80,8 +108,9 @@ pub trait Store: Send + Sync {
         records: Vec<Vec<u8>>,
     ) -> Result<Option<Lease>, StoreError>;
 
-    /// Appends records to the log of a lease. Returns how many it has now.
-    async fn append(&self, lease: &Lease, records: Vec<Vec<u8>>) -> Result<u64, StoreError>;
+    /// Appends records to the log of a lease. `at` is the number of the first one: how many the log has. An append can be
+    /// repeated if its outcome is not known: records that are there already are not written again.
+    async fn append(&self, lease: &Lease, at: u64, records: Vec<Vec<u8>>) -> Result<(), StoreError>;
 
     /// The records of a log from this one on, in order.
     async fn read_from(&self, log: &str, first: u64) -> Result<Vec<Vec<u8>>, StoreError>;
@@ -89,14 +118,17 @@ pub trait Store: Send + Sync {
     /// Takes the lease of a log for some time, or renews that of this holder. `None`: another holder has it.
     async fn lease(&self, log: &str, holder: &str, time: Duration) -> Result<Option<Lease>, StoreError>;
 
+    /// Makes leases last for this time from now on. A lease that is lost stays lost.
+    async fn renew(&self, leases: &[Lease], time: Duration) -> Result<(), StoreError>;
+
     /// Removes the log of a lease.
     async fn remove(&self, lease: &Lease) -> Result<(), StoreError>;
 
     /// Keys that begin so, with their values, sorted.
     async fn list(&self, prefix: &str) -> Result<Vec<(String, Entry)>, StoreError>;
 
-    /// Names of logs that begin so, sorted.
-    async fn logs(&self, prefix: &str) -> Result<Vec<String>, StoreError>;
+    /// Logs with names that begin so, sorted.
+    async fn logs(&self, prefix: &str) -> Result<Vec<LogName>, StoreError>;
 
     /// A receiver that changes with every write to a key or a log of this store.
     fn watch(&self) -> watch::Receiver<u64>;

@@ -1,6 +1,6 @@
 //! The tests that every store passes.
 
-use super::{Entry, Store, StoreError};
+use super::{Entry, LogName, Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,13 +37,20 @@ async fn logs(store: &dyn Store) {
     let begun = store.begin("log", "me", LONG, vec![b"a".to_vec(), b"b".to_vec()]).await.unwrap();
     assert_eq!(store.begin("log", "you", LONG, vec![b"x".to_vec()]).await.unwrap(), None);
     let lease = begun.unwrap();
-    assert_eq!(store.append(&lease, vec![b"c".to_vec()]).await.unwrap(), 3);
+    store.append(&lease, 2, vec![b"c".to_vec()]).await.unwrap();
+    // As after a connection that was lost before the answer came.
+    store.append(&lease, 2, vec![b"c".to_vec()]).await.unwrap();
+    assert_eq!(
+        store.begin("log", "me", LONG, vec![b"a".to_vec(), b"b".to_vec()]).await.unwrap(),
+        Some(lease.clone())
+    );
     assert_eq!(store.read_from("log", 0).await.unwrap(), [b"a", b"b", b"c"]);
     assert_eq!(store.read_from("log", 2).await.unwrap(), [b"c"]);
     assert!(store.read_from("log", 3).await.unwrap().is_empty());
     let other = store.lease("log2", "me", LONG).await.unwrap().unwrap();
-    assert_eq!(store.logs("log").await.unwrap(), ["log", "log2"]);
-    assert_eq!(store.append(&other, vec![vec![0; 2 << 20]]).await.unwrap(), 1);
+    let named = |name: &str| LogName { name: name.to_owned(), holder: Some("me".to_owned()) };
+    assert_eq!(store.logs("log").await.unwrap(), [named("log"), named("log2")]);
+    store.append(&other, 0, vec![vec![0; 2 << 20]]).await.unwrap();
     store.remove(&lease).await.unwrap();
     assert!(store.read_from("log", 0).await.unwrap().is_empty());
     assert_eq!(store.read_from("log2", 0).await.unwrap().len(), 1);
@@ -56,9 +63,15 @@ async fn fences(store: &dyn Store) {
     assert_eq!(store.lease("run", "a", Duration::ZERO).await.unwrap().unwrap(), mine);
     let theirs = store.lease("run", "b", LONG).await.unwrap().unwrap();
     assert!(theirs.epoch > mine.epoch);
-    assert_eq!(store.append(&mine, vec![b"late".to_vec()]).await, Err(StoreError::LeaseLost));
+    assert_eq!(store.append(&mine, 0, vec![b"late".to_vec()]).await, Err(StoreError::LeaseLost));
     assert_eq!(store.remove(&mine).await, Err(StoreError::LeaseLost));
-    assert_eq!(store.append(&theirs, vec![b"x".to_vec()]).await.unwrap(), 1);
+    store.append(&theirs, 0, vec![b"x".to_vec()]).await.unwrap();
+    // A lease is renewed by its epoch: one that is lost stays lost.
+    store.renew(&[mine.clone()], LONG).await.unwrap();
+    assert_eq!(store.lease("run", "b", Duration::ZERO).await.unwrap().unwrap(), theirs);
+    assert_eq!(store.logs("run").await.unwrap(), [LogName { name: "run".to_owned(), holder: None }]);
+    store.renew(&[theirs, mine], LONG).await.unwrap();
+    assert_eq!(store.lease("run", "a", LONG).await.unwrap(), None);
 }
 
 async fn locks(store: Arc<dyn Store>) {
@@ -87,7 +100,7 @@ async fn changes(store: &dyn Store) {
     assert!(changes.has_changed().unwrap());
     changes.changed().await.unwrap();
     let lease = store.lease("changed", "a", LONG).await.unwrap().unwrap();
-    store.append(&lease, vec![Vec::new()]).await.unwrap();
+    store.append(&lease, 0, vec![Vec::new()]).await.unwrap();
     assert!(changes.has_changed().unwrap());
 }
 
@@ -96,7 +109,7 @@ async fn survives(open: &impl Fn() -> Arc<dyn Store>) {
         let store = open();
         store.put("kept", 0, Some(b"x".to_vec())).await.unwrap();
         let lease = store.lease("kept", "a", LONG).await.unwrap().unwrap();
-        store.append(&lease, vec![b"y".to_vec()]).await.unwrap();
+        store.append(&lease, 0, vec![b"y".to_vec()]).await.unwrap();
         lease.epoch
     };
     let store = open();

@@ -73,11 +73,6 @@ impl<'s> Callee<'s> {
 const DEEPEST: usize = 4;
 
 impl Policy {
-    /// True when a file has rules about flows.
-    pub(crate) fn has_flows(&self) -> bool {
-        self.files.iter().any(|file| file.flows.is_some())
-    }
-
     /// The strictest that is said of the flows into a call.
     pub(in crate::policy) fn flow_finding(&self, call: &Subject<'_>, run: &Tainted) -> Option<FlowFinding> {
         let target = call.target.label();

@@ -76,9 +76,9 @@ impl FlowMarks {
 
     /// Notes that a call of a run is made, whose answer it will get.
     pub(in crate::policy) fn note(&self, run: &RunAccount, server: &str, target: &str) {
-        let answer = || (server.into(), target.into());
-        run.flows().note(answer());
-        self.with(run, |marks| marks.answered.insert(answer()));
+        if run.flows().note(server, target) {
+            self.with(run, |marks| marks.answered.insert((server.into(), target.into())));
+        }
     }
 
     /// Notes what the model has seen of a run.

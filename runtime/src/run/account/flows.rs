@@ -12,7 +12,14 @@ pub(crate) type AnsweredBy = BTreeSet<(Arc<str>, Arc<str>)>;
 #[derive(Debug, Default)]
 pub(crate) struct RunFlows {
     plan: OnceLock<Arc<FlowPlan>>,
-    answered: Mutex<AnsweredBy>,
+    answered: Mutex<Answers>,
+}
+
+#[derive(Debug, Default)]
+struct Answers {
+    all: AnsweredBy,
+    /// The one that was noted last: most programs call one tool many times.
+    last: Option<(Arc<str>, Arc<str>)>,
 }
 
 impl RunFlows {
@@ -26,13 +33,20 @@ impl RunFlows {
         self.plan.get()
     }
 
-    /// Notes that a call was made, whose answer the run gets.
-    pub(crate) fn note(&self, answer: (Arc<str>, Arc<str>)) {
-        self.answered.locked().insert(answer);
+    /// Notes that a call was made, whose answer the run gets. False: the note before was the same.
+    pub(crate) fn note(&self, server: &str, target: &str) -> bool {
+        let mut answers = self.answered.locked();
+        if answers.last.as_ref().is_some_and(|last| (&*last.0, &*last.1) == (server, target)) {
+            return false;
+        }
+        let answer: (Arc<str>, Arc<str>) = (server.into(), target.into());
+        answers.last = Some(answer.clone());
+        answers.all.insert(answer);
+        true
     }
 
     /// Those that have answered, or will.
     pub(crate) fn answered(&self) -> AnsweredBy {
-        self.answered.locked().clone()
+        self.answered.locked().all.clone()
     }
 }

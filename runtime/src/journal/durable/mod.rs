@@ -3,6 +3,11 @@
 //! A journal is in memory until the run is about to change something, or waits for a person. From then on it is a log of
 //! a store. A record that a call has to wait for is on the disk before the call leaves; answers follow without a wait, and
 //! are on the disk before the next such call leaves. A run that ends takes its log with it.
+//!
+//! # Layout
+//! - this file: the runs of a store, and the log of one run; `writer`: the task that writes all of them
+
+mod writer;
 
 use super::record::Record;
 use super::recorder::digest;
@@ -19,13 +24,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, timeout_at};
 
-/// How long a process has a run without another append. A store of one process is never shared.
-const LEASE: Duration = Duration::from_secs(3_650 * 24 * 3_600);
+/// The process that executes runs of a store, and for how long it has them.
+#[derive(Clone, Debug)]
+pub struct RunHolder {
+    /// Its name, which no other process has.
+    pub name: Arc<str>,
+    /// How long a run stays with a process that has died. Leases are renewed when a third of this is over.
+    pub lease: Duration,
+}
 
-/// How long an answer may wait for a record that has to be stored at once: they share a transaction then.
-const GATHERED: Duration = Duration::from_millis(2);
+impl RunHolder {
+    /// The only process that has a store, with its lock: it never waits for a lease.
+    pub fn only() -> RunHolder {
+        RunHolder { name: "embedded".into(), lease: Duration::from_secs(3_650 * 24 * 3_600) }
+    }
+
+    /// One of many processes that share a store.
+    pub fn node(lease: Duration) -> RunHolder {
+        let name = format!("{}-{:016x}", std::process::id(), random()).into();
+        RunHolder { name, lease }
+    }
+}
 
 /// Keys of texts that runs share begin so, before the digest.
 const TEXTS: &str = "text/";
@@ -37,7 +57,7 @@ const PREFIX: &str = "run/";
 #[derive(Clone)]
 pub struct DurableRuns {
     store: Arc<dyn Store>,
-    holder: Arc<str>,
+    holder: RunHolder,
     appends: mpsc::UnboundedSender<Append>,
     /// Texts of preludes that runs had, by the address of the prelude.
     texts: Arc<Mutex<HashMap<usize, PreludeTexts>>>,
@@ -45,6 +65,15 @@ pub struct DurableRuns {
     under_way: Arc<Mutex<HashSet<Arc<str>>>>,
     /// The process ends: what ends now is not over.
     is_closing: Arc<AtomicBool>,
+}
+
+/// A run that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredRun {
+    /// Its name.
+    pub name: String,
+    /// A process executes it.
+    pub is_executed: bool,
 }
 
 /// A prelude, retained so that its address names no other one, and its texts.
@@ -61,10 +90,32 @@ struct Append {
     run: Arc<str>,
     /// Texts that the run needs.
     texts: Option<SharedTexts>,
+    /// Number of the first record.
+    at: u64,
     records: Vec<Vec<u8>>,
-    /// The run has ended; its log is removed.
-    is_last: bool,
+    /// The lease of a run that goes on.
+    lease: Option<Lease>,
+    ends: Option<LogEnd>,
     done: Option<oneshot::Sender<Result<(), StoreError>>>,
+}
+
+/// Why nothing follows in a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LogEnd {
+    /// The run is over; its log is removed.
+    Over,
+    /// This process does not go on with the run: any other one may.
+    Released,
+}
+
+impl Append {
+    /// Adds what follows.
+    fn add(&mut self, mut next: Append) {
+        self.texts = self.texts.take().or(next.texts);
+        self.lease = next.lease.or(self.lease.take());
+        self.records.append(&mut next.records);
+        self.ends = next.ends.or(self.ends);
+    }
 }
 
 /// Resolves when a record is on the disk.
@@ -88,10 +139,9 @@ impl std::fmt::Debug for DurableRuns {
 
 impl DurableRuns {
     /// The runs of a store, for this holder of their leases. It must be called on a tokio runtime.
-    pub fn new(store: Arc<dyn Store>, holder: &str) -> DurableRuns {
+    pub fn new(store: Arc<dyn Store>, holder: RunHolder) -> DurableRuns {
         let (appends, received) = mpsc::unbounded_channel();
-        let holder: Arc<str> = holder.into();
-        tasks::spawn(TaskOwner::Process, write(store.clone(), holder.clone(), received));
+        tasks::spawn(TaskOwner::Process, writer::write(store.clone(), holder.clone(), received));
         DurableRuns {
             store,
             holder,
@@ -111,19 +161,25 @@ impl DurableRuns {
     pub async fn settled(&self) {
         let (done, stored) = oneshot::channel();
         let (run, records) = ("".into(), Vec::new());
-        let nothing = Append { run, texts: None, records, is_last: false, done: Some(done) };
+        let done = Some(done);
+        let nothing = Append { run, texts: None, at: 0, records, lease: None, ends: None, done };
         if self.appends.send(nothing).is_ok() {
             let _ = stored.await;
         }
     }
 
-    /// Names of the runs that have not ended, the oldest first.
+    /// The runs that have not ended, the oldest first.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn list(&self) -> Result<Vec<String>, StoreError> {
-        let logs = self.store.logs(PREFIX).await?;
-        Ok(logs.into_iter().map(|log| log[PREFIX.len()..].to_owned()).collect())
+    pub async fn list(&self) -> Result<Vec<StoredRun>, StoreError> {
+        let runs = self.store.logs(PREFIX).await?.into_iter().map(|log| {
+            let name = log.name[PREFIX.len()..].to_owned();
+            let is_elsewhere = log.holder.is_some_and(|holder| *holder != *self.holder.name);
+            let is_executed = is_elsewhere || self.is_under_way(&name);
+            StoredRun { name, is_executed }
+        });
+        Ok(runs.collect())
     }
 
     /// The journal of a run so far.
@@ -179,8 +235,39 @@ impl DurableRuns {
         if self.is_under_way(run) {
             return Err(StoreError::Taken("the run is under way".to_owned()));
         }
-        let lease = self.store.lease(&format!("{PREFIX}{run}"), &self.holder, LEASE).await?;
-        self.store.remove(&lease.ok_or(StoreError::LeaseLost)?).await
+        let lease = self.lease(run).await?;
+        self.store.remove(&lease).await
+    }
+
+    /// Takes the lease of a run, so that no other process goes on with it.
+    async fn lease(&self, run: &str) -> Result<Lease, StoreError> {
+        let RunHolder { name, lease } = &self.holder;
+        self.store.lease(&format!("{PREFIX}{run}"), name, *lease).await?.ok_or(StoreError::LeaseLost)
+    }
+
+    /// Takes a run that is interrupted, and reads its journal, to which no other process can append from then on.
+    ///
+    /// # Errors
+    /// There is no such run; a process executes it; its journal cannot be read.
+    pub(crate) async fn take(&self, run: &str) -> Result<TakenRun, RecordingError> {
+        let refused = |error: StoreError| RecordingError::new(error.to_string());
+        // The lease of a run that does not exist would make one.
+        self.journal(run).await?;
+        if !self.under_way.locked().insert(run.into()) {
+            return Err(RecordingError::new(format!("{run} is under way")));
+        }
+        let run: Arc<str> = run.into();
+        let lease = self.lease(&run).await.inspect_err(|_| {
+            self.under_way.locked().remove(&run);
+        });
+        let mut log = self.log(run, None);
+        log.lease = Some(lease.map_err(refused)?);
+        log.is_stored = true;
+        // Another process may have gone on with it since the journal was read.
+        let journal = self.journal(&log.run).await?;
+        // The header is a record, too.
+        log.at = 1 + journal.records().len() as u64;
+        Ok(TakenRun { journal, log })
     }
 
     /// The log of a new run.
@@ -188,37 +275,47 @@ impl DurableRuns {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         // Names sort by age.
         let run = format!("{:011x}{:08x}", now.as_millis(), random() as u32).into();
-        DurableLog { runs: self.clone(), run, texts, waiting: Vec::new(), is_stored: false }
+        self.log(run, texts)
     }
 
-    /// The log of a run that goes on.
-    ///
-    /// # Errors
-    /// It is under way.
-    pub(super) fn go_on(&self, run: &str) -> Result<DurableLog, RecordingError> {
-        if !self.under_way.locked().insert(run.into()) {
-            return Err(RecordingError::new(format!("{run} is under way")));
-        }
-        Ok(DurableLog {
+    fn log(&self, run: Arc<str>, texts: Option<SharedTexts>) -> DurableLog {
+        DurableLog {
             runs: self.clone(),
-            run: run.into(),
-            texts: None,
+            run,
+            texts,
+            lease: None,
+            at: 0,
             waiting: Vec::new(),
-            is_stored: true,
-        })
+            is_stored: false,
+            is_over: false,
+        }
     }
 }
 
+/// A run that this process goes on with.
+pub(crate) struct TakenRun {
+    /// Its journal so far.
+    pub(crate) journal: Recording,
+    /// Where it goes on.
+    pub(crate) log: DurableLog,
+}
+
 /// The log of one run.
-pub(super) struct DurableLog {
+pub(crate) struct DurableLog {
     runs: DurableRuns,
     run: Arc<str>,
     /// Texts that the store may not have yet.
     texts: Option<SharedTexts>,
+    /// The lease of a run that goes on, until the writer has it.
+    lease: Option<Lease>,
+    /// Number of the next record that is sent to the store.
+    at: u64,
     /// Records that the store does not have yet.
     waiting: Vec<Vec<u8>>,
     /// The store has the journal; every record follows at once.
     is_stored: bool,
+    /// The run has ended, and its log is removed.
+    is_over: bool,
 }
 
 impl DurableLog {
@@ -234,7 +331,8 @@ impl DurableLog {
                 outcome.error.as_ref().is_some_and(|error| error.reason == Reason::Cancelled.raw());
             let is_over = !(is_cancelled && self.runs.is_closing.load(Ordering::Acquire));
             if self.is_stored && is_over {
-                self.send(true, None);
+                self.send(Some(LogEnd::Over), None);
+                self.is_over = true;
             }
             self.waiting.clear();
             return;
@@ -242,7 +340,7 @@ impl DurableLog {
         // Records are plain data.
         self.waiting.extend(serde_json::to_vec(record));
         if self.is_stored {
-            self.send(false, None);
+            self.send(None, None);
         }
     }
 
@@ -253,117 +351,26 @@ impl DurableLog {
             self.runs.under_way.locked().insert(self.run.clone());
         }
         self.is_stored = true;
-        self.send(false, Some(done));
+        self.send(None, Some(done));
         Stored(stored)
     }
 
-    fn send(&mut self, is_last: bool, done: Option<oneshot::Sender<Result<(), StoreError>>>) {
-        let records = std::mem::take(&mut self.waiting);
-        let (run, texts) = (self.run.clone(), self.texts.take());
+    fn send(&mut self, ends: Option<LogEnd>, done: Option<oneshot::Sender<Result<(), StoreError>>>) {
+        let (records, at) = (std::mem::take(&mut self.waiting), self.at);
+        self.at += records.len() as u64;
+        let (run, texts, lease) = (self.run.clone(), self.texts.take(), self.lease.take());
         // Without a receiver the process ends.
-        let _ = self.runs.appends.send(Append { run, texts, records, is_last, done });
+        let _ = self.runs.appends.send(Append { run, texts, at, records, lease, ends, done });
     }
 }
 
 impl Drop for DurableLog {
     fn drop(&mut self) {
         if self.is_stored {
+            if !self.is_over {
+                self.send(Some(LogEnd::Released), None);
+            }
             self.runs.under_way.locked().remove(&self.run);
-        }
-    }
-}
-
-/// Appends records, those that have come meanwhile together.
-async fn write(store: Arc<dyn Store>, holder: Arc<str>, mut received: mpsc::UnboundedReceiver<Append>) {
-    let (leases, texts) = (HashMap::new(), HashSet::new());
-    let mut writer = LogWriter { store, holder, leases, texts };
-    let mut unsaved: HashMap<Arc<str>, Append> = HashMap::new();
-    while let Some(first) = received.recv().await {
-        let mut runs: Vec<Append> = Vec::new();
-        let mut acks: HashMap<Arc<str>, Vec<oneshot::Sender<Result<(), StoreError>>>> = HashMap::new();
-        let (mut next, until) = (Some(first), Instant::now() + GATHERED);
-        loop {
-            let append = match next.take().or_else(|| received.try_recv().ok()) {
-                Some(append) => Some(append),
-                // An answer is often followed by the next call, which has to be stored at once.
-                None if acks.is_empty() => timeout_at(until, received.recv()).await.ok().flatten(),
-                None => None,
-            };
-            let Some(mut append) = append else { break };
-            if let Some(done) = append.done.take() {
-                acks.entry(append.run.clone()).or_default().push(done);
-            }
-            match runs.iter_mut().find(|run| run.run == append.run) {
-                Some(run) => {
-                    run.texts = run.texts.take().or(append.texts.take());
-                    run.records.append(&mut append.records);
-                    run.is_last |= append.is_last;
-                }
-                None => runs.push(append),
-            }
-        }
-        for mut next in runs {
-            if let Some(mut earlier) = unsaved.remove(&next.run) {
-                earlier.records.append(&mut next.records);
-                next = Append { texts: earlier.texts.or(next.texts), records: earlier.records, ..next };
-            }
-            let done = writer.append(&next).await;
-            if let Err(error) = &done {
-                tracing::error!(%error, run = &*next.run, "a run is not stored");
-            }
-            for ack in acks.remove(&next.run).unwrap_or_default() {
-                let _ = ack.send(done.clone());
-            }
-            // A journal has no holes: what could not be stored goes first next time.
-            if !next.is_last && matches!(done, Err(StoreError::Unavailable(_))) {
-                unsaved.insert(next.run.clone(), next);
-            }
-        }
-    }
-}
-
-/// Writes to a store.
-struct LogWriter {
-    store: Arc<dyn Store>,
-    holder: Arc<str>,
-    leases: HashMap<Arc<str>, Lease>,
-    /// Digests of texts that are stored.
-    texts: HashSet<String>,
-}
-
-impl LogWriter {
-    async fn append(&mut self, next: &Append) -> Result<(), StoreError> {
-        let Append { run, texts, records, is_last, .. } = next;
-        if records.is_empty() && !is_last {
-            return Ok(());
-        }
-        for (digest, text) in texts.iter().flat_map(|texts| texts.iter()) {
-            if !self.texts.contains(digest) {
-                // A text that is there already is the same.
-                self.store.put(&format!("{TEXTS}{digest}"), 0, Some(text.clone().into_bytes())).await?;
-                self.texts.insert(digest.clone());
-            }
-        }
-        let log = format!("{PREFIX}{run}");
-        let lease = self.leases.get(run).cloned();
-        if *is_last {
-            let lease = match lease {
-                Some(lease) => lease,
-                None => {
-                    let lease = self.store.lease(&log, &self.holder, LEASE).await?;
-                    lease.ok_or(StoreError::LeaseLost)?
-                }
-            };
-            self.leases.remove(run);
-            return self.store.remove(&lease).await;
-        }
-        match lease {
-            Some(lease) => self.store.append(&lease, records.clone()).await.map(drop),
-            None => {
-                let begun = self.store.begin(&log, &self.holder, LEASE, records.clone()).await?;
-                self.leases.insert(run.clone(), begun.ok_or(StoreError::LeaseLost)?);
-                Ok(())
-            }
         }
     }
 }

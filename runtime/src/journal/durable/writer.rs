@@ -1,0 +1,163 @@
+//! The task that writes the logs of runs to their store.
+
+use super::{Append, LogEnd, PREFIX, RunHolder, TEXTS};
+use crate::store::{Lease, Store, StoreError};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, MissedTickBehavior, timeout_at};
+
+/// How long an answer may wait for a record that has to be stored at once: they share a transaction then.
+const GATHERED: Duration = Duration::from_millis(2);
+
+/// How often what could not be stored is tried again.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// Appends records, those that have come meanwhile together, and renews leases.
+pub(super) async fn write(
+    store: Arc<dyn Store>,
+    holder: RunHolder,
+    mut received: mpsc::UnboundedReceiver<Append>,
+) {
+    let mut ticks = tokio::time::interval((holder.lease / 3).min(RETRY));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut writer = LogWriter::new(store, holder);
+    loop {
+        tokio::select! {
+            first = received.recv() => match first {
+                Some(first) => {
+                    let gathered = gather(first, &mut received).await;
+                    writer.write(gathered).await;
+                }
+                None => return,
+            },
+            _ = ticks.tick() => {
+                writer.retry().await;
+                writer.renew().await;
+            }
+        }
+    }
+}
+
+/// Those that wait for a run's records.
+type Acks = HashMap<Arc<str>, Vec<oneshot::Sender<Result<(), StoreError>>>>;
+
+/// Takes everything that has been sent meanwhile, the records of each run together.
+async fn gather(first: Append, received: &mut mpsc::UnboundedReceiver<Append>) -> (Vec<Append>, Acks) {
+    let (mut runs, mut acks) = (Vec::<Append>::new(), Acks::new());
+    let (mut next, until) = (Some(first), Instant::now() + GATHERED);
+    loop {
+        let append = match next.take().or_else(|| received.try_recv().ok()) {
+            Some(append) => Some(append),
+            // An answer is often followed by the next call, which has to be stored at once.
+            None if acks.is_empty() => timeout_at(until, received.recv()).await.ok().flatten(),
+            None => None,
+        };
+        let Some(mut append) = append else { return (runs, acks) };
+        if let Some(done) = append.done.take() {
+            acks.entry(append.run.clone()).or_default().push(done);
+        }
+        match runs.iter_mut().find(|run| run.run == append.run) {
+            Some(run) => run.add(append),
+            None => runs.push(append),
+        }
+    }
+}
+
+/// Writes to a store.
+struct LogWriter {
+    store: Arc<dyn Store>,
+    holder: RunHolder,
+    leases: HashMap<Arc<str>, Lease>,
+    /// Digests of texts that are stored.
+    texts: HashSet<String>,
+    /// What could not be stored: a journal has no holes, so it goes first next time.
+    unsaved: HashMap<Arc<str>, Append>,
+    renewed: Instant,
+}
+
+impl LogWriter {
+    fn new(store: Arc<dyn Store>, holder: RunHolder) -> LogWriter {
+        let (leases, texts, unsaved) = Default::default();
+        LogWriter { store, holder, leases, texts, unsaved, renewed: Instant::now() }
+    }
+
+    async fn write(&mut self, (runs, mut acks): (Vec<Append>, Acks)) {
+        for mut next in runs {
+            if let Some(mut earlier) = self.unsaved.remove(&next.run) {
+                earlier.add(next);
+                next = earlier;
+            }
+            let done = self.append(&mut next).await;
+            if let Err(error) = &done {
+                tracing::error!(%error, run = &*next.run, "a run is not stored");
+            }
+            for ack in acks.remove(&next.run).unwrap_or_default() {
+                let _ = ack.send(done.clone());
+            }
+            if matches!(done, Err(StoreError::Unavailable(_))) {
+                self.unsaved.insert(next.run.clone(), next);
+            }
+        }
+    }
+
+    async fn append(&mut self, next: &mut Append) -> Result<(), StoreError> {
+        let Append { run, texts, at, records, lease, ends, .. } = next;
+        if let Some(lease) = lease.take() {
+            self.leases.insert(run.clone(), lease);
+        }
+        if records.is_empty() && ends.is_none() {
+            return Ok(());
+        }
+        for (digest, text) in texts.iter().flat_map(|texts| texts.iter()) {
+            if !self.texts.contains(digest) {
+                // A text that is there already is the same.
+                self.store.put(&format!("{TEXTS}{digest}"), 0, Some(text.clone().into_bytes())).await?;
+                self.texts.insert(digest.clone());
+            }
+        }
+        let log = format!("{PREFIX}{run}");
+        let RunHolder { name, lease: time } = &self.holder;
+        let lease = match self.leases.get(run) {
+            Some(lease) if records.is_empty() || *ends == Some(LogEnd::Over) => lease.clone(),
+            Some(lease) => {
+                self.store.append(lease, *at, records.clone()).await?;
+                lease.clone()
+            }
+            None => {
+                let begun = self.store.begin(&log, name, *time, records.clone()).await?;
+                let lease = begun.ok_or(StoreError::LeaseLost)?;
+                self.leases.insert(run.clone(), lease.clone());
+                lease
+            }
+        };
+        match ends {
+            None => return Ok(()),
+            Some(LogEnd::Over) => self.store.remove(&lease).await?,
+            Some(LogEnd::Released) => {
+                self.store.lease(&log, name, Duration::ZERO).await?;
+            }
+        }
+        self.leases.remove(run);
+        Ok(())
+    }
+
+    /// Stores what could not be stored.
+    async fn retry(&mut self) {
+        let unsaved = std::mem::take(&mut self.unsaved).into_values().collect();
+        self.write((unsaved, Acks::new())).await;
+    }
+
+    /// Keeps the runs of this process. One that cannot be renewed now is renewed next time, or lost.
+    async fn renew(&mut self) {
+        if self.leases.is_empty() || self.renewed.elapsed() < self.holder.lease / 3 {
+            return;
+        }
+        self.renewed = Instant::now();
+        let leases: Vec<Lease> = self.leases.values().cloned().collect();
+        if let Err(error) = self.store.renew(&leases, self.holder.lease).await {
+            tracing::warn!(%error, "leases of runs are not renewed");
+        }
+    }
+}

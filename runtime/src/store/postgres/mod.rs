@@ -1,0 +1,335 @@
+//! A store in PostgreSQL, which many nodes share.
+//!
+//! Every operation is one statement, so it is atomic without a transaction that could stay open, and a node that stops
+//! between two steps holds nothing. Time is that of the database: clocks of nodes do not matter. A lease that another
+//! holder has taken has another epoch, and every append checks the epoch in the same statement.
+//!
+//! # Layout
+//! - this file: the operations; `schema`: tables and migrations; `connection`: the connection
+
+mod connection;
+mod schema;
+
+use super::{Entry, Lease, LogName, Store, StoreError, StoreLock};
+use crate::sync::Locked;
+use crate::tasks::{self, TaskOwner};
+use connection::Connection;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{OwnedMutexGuard, watch};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Row};
+
+/// Appends to a log, as a part of a statement: $1 is its name, $2 the number of the first record, $3 the records. A
+/// record that is there already stays.
+const APPEND: &str = "INSERT INTO ptc_logs (log, number, record)
+    SELECT $1, $2 + new.place - 1, new.record FROM held, unnest($3) WITH ORDINALITY AS new (record, place)
+    ON CONFLICT (log, number) DO NOTHING";
+
+/// Takes or renews a lease, as a part of a statement: $1 is the log; these are the holder and the time in milliseconds.
+fn take_lease(holder: &str, time: &str) -> String {
+    format!(
+        "INSERT INTO ptc_leases AS lease (log, holder, epoch, until)
+        VALUES ($1, {holder}, 1, now() + {time} * interval '1 millisecond')
+        ON CONFLICT (log) DO UPDATE SET
+            holder = excluded.holder,
+            until = excluded.until,
+            epoch = lease.epoch
+                + CASE WHEN lease.holder = excluded.holder AND lease.until > now() THEN 0 ELSE 1 END
+        WHERE lease.holder = excluded.holder OR lease.until <= now()
+        RETURNING epoch"
+    )
+}
+
+/// Longest time of an operation. A database that does not answer counts as away.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often another process is asked for a lock that it has.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+/// A store in PostgreSQL.
+pub struct PostgresStore {
+    connection: Arc<Connection>,
+    changes: watch::Sender<u64>,
+    locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl PostgresStore {
+    /// Opens the store at `postgres://USER:PASSWORD@HOST/DATABASE`, and makes its tables if they are missing or older.
+    /// They are in the first schema of the search path, with names that begin with `ptc_`. It must be called on a tokio
+    /// runtime.
+    ///
+    /// # Errors
+    /// The address cannot be read; the database does not answer or refuses; its tables are newer than this program.
+    pub async fn open(url: &str) -> Result<PostgresStore, StoreError> {
+        let store = PostgresStore::at(url)?;
+        schema::migrate(&*store.connection.client().await?).await?;
+        Ok(store)
+    }
+
+    fn at(url: &str) -> Result<PostgresStore, StoreError> {
+        let changes = watch::Sender::new(0);
+        let connection = Arc::new(Connection::new(url, changes.clone())?);
+        Ok(PostgresStore { connection, changes, locks: Mutex::default() })
+    }
+
+    /// What there is to say about the store at this address, which is not changed.
+    ///
+    /// # Errors
+    /// The address cannot be read; the database does not answer or refuses.
+    pub async fn check(url: &str) -> Result<StoreCheck, StoreError> {
+        let store = PostgresStore::at(url)?;
+        let client = store.connection.client().await?;
+        let server = client.query_one("SELECT current_setting('server_version'), pg_is_in_recovery()", &[]);
+        let server = server.await.map_err(unavailable)?;
+        let version = schema::version(&client).await?;
+        let mut check = StoreCheck {
+            server: server.get(0),
+            is_read_only: server.get(1),
+            schema: (version, schema::newest()),
+            ..StoreCheck::default()
+        };
+        if version > 0 {
+            let counts = "SELECT count(*), count(*) FILTER (WHERE until > now()),
+                count(DISTINCT holder) FILTER (WHERE until > now()) FROM ptc_leases WHERE starts_with(log, 'run/')";
+            let counts = client.query_one(counts, &[]).await.map_err(unavailable)?;
+            let size = "SELECT (pg_total_relation_size('ptc_values') + pg_total_relation_size('ptc_logs')
+                + pg_total_relation_size('ptc_leases'))::bigint";
+            check.bytes = client.query_one(size, &[]).await.map_err(unavailable)?.get(0);
+            (check.runs, check.held, check.nodes) = (counts.get(0), counts.get(1), counts.get(2));
+        }
+        Ok(check)
+    }
+
+    /// Executes one statement.
+    async fn query(&self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
+        let work = async {
+            let client = self.connection.client().await?;
+            client.query_typed(statement, values).await.map_err(unavailable)
+        };
+        match tokio::time::timeout(PATIENCE, work).await {
+            Ok(done) => done,
+            Err(_) => {
+                self.connection.close().await;
+                Err(unavailable("the database does not answer"))
+            }
+        }
+    }
+
+    /// Executes one statement that changes something, and says so to those who watch.
+    async fn change(&self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
+        let rows = self.query(statement, values).await?;
+        self.changes.send_modify(|changes| *changes += 1);
+        Ok(rows)
+    }
+}
+
+/// A value in a statement, with its type: a statement with types needs one round trip.
+type Value<'v> = (&'v (dyn ToSql + Sync), Type);
+
+/// A number of the database, which has no unsigned ones.
+fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+fn milliseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A column that is never negative.
+fn unsigned(row: &Row, column: usize) -> u64 {
+    u64::try_from(row.get::<_, i64>(column)).unwrap_or_default()
+}
+
+fn unavailable(why: impl fmt::Display) -> StoreError {
+    StoreError::Unavailable(format!("the state cannot be used: {why}"))
+}
+
+#[async_trait::async_trait]
+impl Store for PostgresStore {
+    async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        let statement = "SELECT version, value FROM ptc_values WHERE key = $1 AND value IS NOT NULL";
+        let rows = self.query(statement, &[(&key, Type::TEXT)]).await?;
+        Ok(rows.first().map(|row| Entry { version: unsigned(row, 0), value: row.get(1) }))
+    }
+
+    async fn put(&self, key: &str, expected: u64, value: Option<Vec<u8>>) -> Result<Option<u64>, StoreError> {
+        const NOTIFY: &str = "SELECT version, pg_notify('ptc', '') FROM put";
+        let rows = if expected == 0 {
+            let insert = format!(
+                "WITH put AS (INSERT INTO ptc_values AS old (key, version, value) VALUES ($1, 1, $2)
+                ON CONFLICT (key) DO UPDATE SET version = old.version + 1, value = excluded.value
+                WHERE old.value IS NULL RETURNING version) {NOTIFY}"
+            );
+            self.change(&insert, &[(&key, Type::TEXT), (&value, Type::BYTEA)]).await?
+        } else {
+            let update = format!(
+                "WITH put AS (UPDATE ptc_values SET version = version + 1, value = $2
+                WHERE key = $1 AND version = $3 AND value IS NOT NULL RETURNING version) {NOTIFY}"
+            );
+            let expected = number(expected);
+            let values: [Value<'_>; 3] = [(&key, Type::TEXT), (&value, Type::BYTEA), (&expected, Type::INT8)];
+            self.change(&update, &values).await?
+        };
+        Ok(rows.first().map(|row| unsigned(row, 0)))
+    }
+
+    async fn begin(
+        &self,
+        log: &str,
+        holder: &str,
+        time: Duration,
+        records: Vec<Vec<u8>>,
+    ) -> Result<Option<Lease>, StoreError> {
+        let lease = take_lease("$4", "$5");
+        let statement = format!("WITH held AS ({lease}), added AS ({APPEND}) SELECT epoch FROM held");
+        let (first, time) = (0_i64, milliseconds(time));
+        let values: [Value<'_>; 5] = [
+            (&log, Type::TEXT),
+            (&first, Type::INT8),
+            (&records, Type::BYTEA_ARRAY),
+            (&holder, Type::TEXT),
+            (&time, Type::INT8),
+        ];
+        let rows = self.change(&statement, &values).await?;
+        Ok(rows.first().map(|row| Lease { name: log.into(), epoch: unsigned(row, 0) }))
+    }
+
+    async fn append(&self, lease: &Lease, at: u64, records: Vec<Vec<u8>>) -> Result<(), StoreError> {
+        let statement = format!(
+            "WITH held AS (SELECT 1 FROM ptc_leases WHERE log = $1 AND epoch = $4 FOR UPDATE),
+            added AS ({APPEND}) SELECT 1 FROM held"
+        );
+        let (at, epoch) = (number(at), number(lease.epoch));
+        let values: [Value<'_>; 4] = [
+            (&&*lease.name, Type::TEXT),
+            (&at, Type::INT8),
+            (&records, Type::BYTEA_ARRAY),
+            (&epoch, Type::INT8),
+        ];
+        match self.change(&statement, &values).await?.is_empty() {
+            true => Err(StoreError::LeaseLost),
+            false => Ok(()),
+        }
+    }
+
+    async fn read_from(&self, log: &str, first: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+        let statement = "SELECT record FROM ptc_logs WHERE log = $1 AND number >= $2 ORDER BY number";
+        let first = number(first);
+        let rows = self.query(statement, &[(&log, Type::TEXT), (&first, Type::INT8)]).await?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    }
+
+    async fn lease(&self, log: &str, holder: &str, time: Duration) -> Result<Option<Lease>, StoreError> {
+        let time = milliseconds(time);
+        let values: [Value<'_>; 3] = [(&log, Type::TEXT), (&holder, Type::TEXT), (&time, Type::INT8)];
+        let rows = self.change(&take_lease("$2", "$3"), &values).await?;
+        Ok(rows.first().map(|row| Lease { name: log.into(), epoch: unsigned(row, 0) }))
+    }
+
+    async fn renew(&self, leases: &[Lease], time: Duration) -> Result<(), StoreError> {
+        let statement = "UPDATE ptc_leases AS lease SET until = now() + $3 * interval '1 millisecond'
+            FROM unnest($1, $2) AS held (log, epoch) WHERE lease.log = held.log AND lease.epoch = held.epoch";
+        let names: Vec<&str> = leases.iter().map(|lease| &*lease.name).collect();
+        let epochs: Vec<i64> = leases.iter().map(|lease| number(lease.epoch)).collect();
+        let time = milliseconds(time);
+        let values: [Value<'_>; 3] =
+            [(&names, Type::TEXT_ARRAY), (&epochs, Type::INT8_ARRAY), (&time, Type::INT8)];
+        self.query(statement, &values).await.map(drop)
+    }
+
+    async fn remove(&self, lease: &Lease) -> Result<(), StoreError> {
+        let statement = "WITH held AS (DELETE FROM ptc_leases WHERE log = $1 AND epoch = $2 RETURNING log),
+            gone AS (DELETE FROM ptc_logs USING held WHERE ptc_logs.log = held.log)
+            SELECT 1 FROM held";
+        let epoch = number(lease.epoch);
+        let rows = self.change(statement, &[(&&*lease.name, Type::TEXT), (&epoch, Type::INT8)]).await?;
+        match rows.is_empty() {
+            true => Err(StoreError::LeaseLost),
+            false => Ok(()),
+        }
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<(String, Entry)>, StoreError> {
+        let statement = "SELECT key, version, value FROM ptc_values
+            WHERE key >= $1 AND starts_with(key, $1) AND value IS NOT NULL ORDER BY key";
+        let rows = self.query(statement, &[(&prefix, Type::TEXT)]).await?;
+        let entry = |row: &Row| (row.get(0), Entry { version: unsigned(row, 1), value: row.get(2) });
+        Ok(rows.iter().map(entry).collect())
+    }
+
+    async fn logs(&self, prefix: &str) -> Result<Vec<LogName>, StoreError> {
+        let statement = "SELECT log, CASE WHEN until > now() THEN holder END FROM ptc_leases
+            WHERE log >= $1 AND starts_with(log, $1) ORDER BY log";
+        let rows = self.query(statement, &[(&prefix, Type::TEXT)]).await?;
+        Ok(rows.iter().map(|row| LogName { name: row.get(0), holder: row.get(1) }).collect())
+    }
+
+    fn watch(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    async fn lock(&self, name: &str) -> Result<StoreLock, StoreError> {
+        let lock = {
+            let mut locks = self.locks.locked();
+            locks.retain(|_, lock| Arc::strong_count(lock) > 1);
+            locks.entry(name.to_owned()).or_default().clone()
+        };
+        // The database's lock belongs to the connection, so this process needs one of its own.
+        let here = lock.lock_owned().await;
+        let statement = "SELECT pg_try_advisory_lock(hashtextextended($1, 0))";
+        loop {
+            let client = self.connection.client().await?;
+            let taken = client.query_typed(statement, &[(&name, Type::TEXT)]).await.map_err(unavailable)?;
+            if taken.first().is_some_and(|row| row.get(0)) {
+                let held = HeldLock { client, name: name.to_owned(), here: Some(here) };
+                return Ok(StoreLock::new(held));
+            }
+            tokio::time::sleep(LOCK_PAUSE).await;
+        }
+    }
+}
+
+/// A lock of the database, which is released when this is dropped. A connection that is lost releases it, too.
+struct HeldLock {
+    client: Arc<Client>,
+    name: String,
+    /// Released after that of the database.
+    here: Option<OwnedMutexGuard<()>>,
+}
+
+impl Drop for HeldLock {
+    fn drop(&mut self) {
+        let (client, name, here) = (self.client.clone(), std::mem::take(&mut self.name), self.here.take());
+        tasks::spawn(TaskOwner::Process, async move {
+            let statement = "SELECT pg_advisory_unlock(hashtextextended($1, 0))";
+            // If it fails, the connection is lost, and with it the lock.
+            let _ = client.query_typed(statement, &[(&name, Type::TEXT)]).await;
+            drop(here);
+        });
+    }
+}
+
+/// What [`PostgresStore::check`] finds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreCheck {
+    /// Version of the database.
+    pub server: String,
+    /// The database is a standby, which takes no writes.
+    pub is_read_only: bool,
+    /// Version of the tables, and the one that this program makes.
+    pub schema: (i32, i32),
+    /// Runs that have not ended.
+    pub runs: i64,
+    /// Those that a node executes.
+    pub held: i64,
+    /// Nodes that execute runs.
+    pub nodes: i64,
+    /// Size of the tables.
+    pub bytes: i64,
+}
+
+#[cfg(test)]
+mod tests;
