@@ -45,6 +45,7 @@ pub mod leaks;
 pub mod leaky_service;
 pub mod model;
 pub mod oauth;
+pub mod postgres;
 pub mod pr_text;
 pub mod processes;
 pub mod properties;

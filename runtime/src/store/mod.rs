@@ -15,7 +15,7 @@ pub(crate) mod suite;
 
 pub use embedded::EmbeddedStore;
 #[cfg(feature = "postgres")]
-pub use postgres::{PostgresStore, StoreCheck};
+pub use postgres::{FarmJob, JobProgress, NumberedLine, PostgresStore, StoreCheck};
 
 use std::any::Any;
 use std::fmt;

@@ -67,7 +67,7 @@ async fn fences(store: &dyn Store) {
     assert_eq!(store.remove(&mine).await, Err(StoreError::LeaseLost));
     store.append(&theirs, 0, vec![b"x".to_vec()]).await.unwrap();
     // A lease is renewed by its epoch: one that is lost stays lost.
-    store.renew(&[mine.clone()], LONG).await.unwrap();
+    store.renew(std::slice::from_ref(&mine), LONG).await.unwrap();
     assert_eq!(store.lease("run", "b", Duration::ZERO).await.unwrap().unwrap(), theirs);
     assert_eq!(store.logs("run").await.unwrap(), [LogName { name: "run".to_owned(), holder: None }]);
     store.renew(&[theirs, mine], LONG).await.unwrap();

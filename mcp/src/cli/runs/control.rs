@@ -2,6 +2,7 @@
 //! its user can connect to.
 
 use super::perform;
+use super::state::StateLocation;
 use crate::redact::{self, Form, shapes};
 use ptc_runtime::outcome::Palette;
 use ptc_runtime::{Runtime, files};
@@ -115,9 +116,11 @@ impl Drop for Socket {
     }
 }
 
-/// Carries commands out for as long as it is polled. A failure is logged: the server serves its clients all the same.
-pub(in crate::cli) async fn serve(folder: Option<PathBuf>, runtime: Arc<Runtime>) {
-    let listening = folder.map(|folder| Socket::listen(&folder)).transpose();
+/// Carries commands out for as long as it is polled, if runs are stored in a folder: a database is there for the command
+/// itself. A failure is logged: the server serves its clients all the same.
+pub(in crate::cli) async fn serve(location: Option<StateLocation>, runtime: Arc<Runtime>) {
+    let folder = location.as_ref().and_then(StateLocation::folder);
+    let listening = folder.map(Socket::listen).transpose();
     let socket = match listening {
         Ok(Some(socket)) => socket,
         Ok(None) => return std::future::pending().await,

@@ -19,7 +19,7 @@ use crate::redact::visible;
 use clap::{Subcommand, ValueEnum};
 use control::{Reply, Request};
 use ptc_runtime::Runtime;
-use ptc_runtime::journal::{DurableRuns, InDoubt, Record, Recording};
+use ptc_runtime::journal::{DurableRuns, InDoubt, Record, Recording, StoredRun};
 use ptc_runtime::outcome::Palette;
 use ptc_runtime::store::StoreError;
 use serde_json::{Value, json};
@@ -119,14 +119,14 @@ pub async fn run(args: RunsArgs) -> Result<Exit, Abort> {
             (Request::Resume { id, asks }, state.or(args.state))
         }
     };
-    let folder = state.required()?;
-    let reply = match state::open(&folder) {
-        Ok(runs) => here(&runs, &request, resume).await?,
-        Err(StoreError::Taken(why)) => {
-            let reply = control::ask(&folder, &request).await;
+    let location = state.required()?;
+    let reply = match (state::open(&location, state.lease()?).await, location.folder()) {
+        (Ok(runs), _) => here(&runs, &request, resume).await?,
+        (Err(StoreError::Taken(why)), Some(folder)) => {
+            let reply = control::ask(folder, &request).await;
             reply.map_err(|error| Abort::usage(format!("--state: {why}, which does not answer: {error}")))?
         }
-        Err(error) => return Err(Abort::usage(format!("--state: {error}"))),
+        (Err(error), _) => return Err(Abort::usage(format!("--state: {error}"))),
     };
     show(reply, output)
 }
@@ -231,7 +231,7 @@ fn summary(journal: &Recording) -> Summary {
 async fn list(runs: &DurableRuns) -> Result<Reply, String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let (mut text, mut rows) = (String::new(), Vec::new());
-    for id in runs.list().await.map_err(|error| error.to_string())? {
+    for StoredRun { name: id, is_executed } in runs.list().await.map_err(|error| error.to_string())? {
         let journal = match runs.journal(&id).await {
             Ok(journal) => journal,
             Err(error) => {
@@ -246,7 +246,7 @@ async fn list(runs: &DurableRuns) -> Result<Reply, String> {
         let program = header.program.lines().next().unwrap_or_default();
         let doubt =
             if in_doubt.is_empty() { String::new() } else { format!("  {} in doubt", in_doubt.len()) };
-        let status = if runs.is_under_way(&id) { "running" } else { "interrupted" };
+        let status = if is_executed { "running" } else { "interrupted" };
         text += &format!("{id}  {status}  {age} s ago  {calls} calls{doubt}  {}\n", visible(program));
         rows.push(json!({ "id": id, "status": status, "begun_ms": header.begun_ms, "calls": calls,
             "in_doubt": in_doubt, "program": header.program, "owner": header.owner }));
@@ -281,8 +281,9 @@ async fn cancel(runs: &DurableRuns, id: &str) -> Result<String, String> {
 
 /// The run of this name, or the only one that begins so.
 async fn find(runs: &DurableRuns, id: &str) -> Result<String, String> {
-    let mut known = runs.list().await.map_err(|error| error.to_string())?;
-    known.retain(|known| known.starts_with(id));
+    let known = runs.list().await.map_err(|error| error.to_string())?;
+    let known = known.into_iter().map(|run| run.name);
+    let mut known: Vec<String> = known.filter(|known| known.starts_with(id)).collect();
     match known.len() {
         1 => Ok(known.remove(0)),
         0 => Err(format!("there is no run {id}; `ptc runs` lists them")),

@@ -1,23 +1,66 @@
-//! The flag `--state`, the folder of runs that outlive their process.
+//! The flag `--state`, which says where runs are that outlive their process.
 
+use crate::cli::flags::limits::parser;
 use crate::cli::flags::variables;
 use crate::console::exit::Abort;
-use ptc_runtime::journal::DurableRuns;
-use ptc_runtime::store::{EmbeddedStore, StoreError};
+use crate::redact;
+use ptc_runtime::journal::{DurableRuns, RunHolder};
+use ptc_runtime::limits::Unit;
+use ptc_runtime::net::Url;
+use ptc_runtime::store::{EmbeddedStore, PostgresStore, StoreError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-/// One process has the folder at a time, so all of them are the same holder.
-const HOLDER: &str = "embedded";
+/// How long a run stays with a node that has died, if `--lease` does not say.
+const LEASE: Duration = Duration::from_secs(30);
 
-/// Flag of commands with stored runs.
+/// Flags of commands with stored runs.
 #[derive(Debug, clap::Args)]
 pub struct StateFlags {
     /// Store runs that change something in this folder, so that they outlive this process: `ptc runs` shows those that
-    /// were interrupted, and goes on with them. It holds real data and is readable for this user only
-    #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    /// were interrupted, and goes on with them. It holds real data and is readable for this user only.
+    /// `postgres://USER@HOST/DATABASE` is a database that many processes share
+    #[arg(long, value_name = "DIR|URL")]
+    state: Option<String>,
+    /// How long a run stays with a process that has died, when processes share a database [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = parser(Unit::Millis))]
+    lease: Option<u64>,
+}
+
+/// Where runs are stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StateLocation {
+    /// A folder, which one process has at a time.
+    Folder(PathBuf),
+    /// The address of a database. It may hold a password.
+    Database(String),
+}
+
+impl StateLocation {
+    /// Reads the value of `--state`. A password in it is a secret from here on.
+    pub fn new(text: &str) -> StateLocation {
+        if !["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)) {
+            return StateLocation::Folder(text.into());
+        }
+        if let Ok(url) = Url::parse(text)
+            && let Some(password) = url.password()
+        {
+            let decoded = percent_encoding::percent_decode_str(password).decode_utf8_lossy();
+            let _ = redact::secrets().register(&decoded);
+            let _ = redact::secrets().register(password);
+        }
+        StateLocation::Database(text.to_owned())
+    }
+
+    /// The folder, if it is one.
+    pub fn folder(&self) -> Option<&Path> {
+        match self {
+            StateLocation::Folder(folder) => Some(folder),
+            StateLocation::Database(_) => None,
+        }
+    }
 }
 
 /// An input. Its end is that of the process, which leaves its runs stored.
@@ -40,31 +83,50 @@ impl<R: Read> Read for LastInput<R> {
     }
 }
 
-/// The stored runs of a folder. It must be called on a tokio runtime.
-pub(super) fn open(folder: &Path) -> Result<DurableRuns, StoreError> {
-    Ok(DurableRuns::new(Arc::new(EmbeddedStore::open(folder)?), HOLDER))
+/// The stored runs of a place. It must be called on a tokio runtime.
+pub(super) async fn open(location: &StateLocation, lease: Duration) -> Result<DurableRuns, StoreError> {
+    match location {
+        StateLocation::Folder(folder) => {
+            Ok(DurableRuns::new(Arc::new(EmbeddedStore::open(folder)?), RunHolder::only()))
+        }
+        StateLocation::Database(url) => {
+            Ok(DurableRuns::new(Arc::new(PostgresStore::open(url).await?), RunHolder::node(lease)))
+        }
+    }
 }
 
 impl StateFlags {
     /// These flags, or those if these are not given.
     pub fn or(self, other: StateFlags) -> StateFlags {
-        StateFlags { state: self.state.or(other.state) }
+        StateFlags { state: self.state.or(other.state), lease: self.lease.or(other.lease) }
     }
 
-    /// The folder, if there is one.
-    pub fn folder(&self) -> Result<Option<PathBuf>, Abort> {
-        variables::given_or_read(self.state.clone(), "state", variables::path)
+    /// Where runs are stored; `None`: nowhere.
+    pub fn location(&self) -> Result<Option<StateLocation>, Abort> {
+        let state = variables::given_or_read(self.state.clone(), "state", variables::text)?;
+        Ok(state.as_deref().map(StateLocation::new))
     }
 
-    /// The stored runs, if there is a folder. It must be called on a tokio runtime.
-    pub fn runs(&self) -> Result<Option<DurableRuns>, Abort> {
-        let Some(folder) = self.folder()? else { return Ok(None) };
-        let runs = open(&folder).map_err(|error| Abort::usage(format!("--state: {error}")))?;
-        Ok(Some(runs))
+    /// How long a run stays with a process that has died.
+    pub fn lease(&self) -> Result<Duration, Abort> {
+        let given = variables::given_or_read(self.lease, "lease", parser(Unit::Millis))?;
+        match given.map(Duration::from_millis) {
+            Some(time) if time < Duration::from_secs(1) => {
+                Err(Abort::usage("--lease is at least 1s: a database may take that long to answer"))
+            }
+            given => Ok(given.unwrap_or(LEASE)),
+        }
     }
 
-    /// The folder, which has to be given.
-    pub fn required(&self) -> Result<PathBuf, Abort> {
-        self.folder()?.ok_or_else(|| Abort::usage("--state DIR says where the runs are"))
+    /// The stored runs, if they are stored. It must be called on a tokio runtime.
+    pub async fn runs(&self) -> Result<Option<DurableRuns>, Abort> {
+        let Some(location) = self.location()? else { return Ok(None) };
+        let runs = open(&location, self.lease()?).await;
+        Ok(Some(runs.map_err(|error| Abort::usage(format!("--state: {error}")))?))
+    }
+
+    /// Where runs are stored, which has to be given.
+    pub fn required(&self) -> Result<StateLocation, Abort> {
+        self.location()?.ok_or_else(|| Abort::usage("--state DIR says where the runs are"))
     }
 }

@@ -131,7 +131,7 @@ async fn run(mut args: ServeArgs) -> Result<Exit, Abort> {
     let (settings, http) = Settings::read(&args)?;
     let entrance = Entrance::open(http).await?;
     args.upstreams.recorder = args.record.recorder()?;
-    args.upstreams.state = args.state.runs()?;
+    args.upstreams.state = args.state.runs().await?;
     let logins = &mut args.upstreams.logins;
     logins.serves_many = entrance.serves_many();
     logins.callers_log_in = entrance.asks_for_tokens() && !logins.serves_many;

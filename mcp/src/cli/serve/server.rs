@@ -221,7 +221,7 @@ impl<'a> ServerBuilder<'a> {
                 Err(error) => Err(error.into()),
             },
         };
-        let commands = control::serve(args.state.folder()?, booted.runtime.clone());
+        let commands = control::serve(args.state.location()?, booted.runtime.clone());
         let served = match started {
             Ok(true) => {
                 // The receiver is gone once the connection has ended.

@@ -6,9 +6,13 @@
 //!
 //! # Layout
 //! - this file: the operations; `schema`: tables and migrations; `connection`: the connection
+//! - `farm`: a queue of lines for many workers
 
 mod connection;
+mod farm;
 mod schema;
+
+pub use farm::{FarmJob, JobProgress, NumberedLine};
 
 use super::{Entry, Lease, LogName, Store, StoreError, StoreLock};
 use crate::sync::Locked;

@@ -4,7 +4,8 @@ use super::{StoreError, unavailable};
 use tokio_postgres::Client;
 
 /// Each entry takes the schema to the next version; entries are never edited.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE ptc_values (
         key text COLLATE \"C\" PRIMARY KEY,
         version bigint NOT NULL,
@@ -23,8 +24,20 @@ const MIGRATIONS: &[&str] = &["
         epoch bigint NOT NULL,
         until timestamptz NOT NULL
     );
-    CREATE INDEX ptc_leases_of_holder ON ptc_leases (holder);
-"];
+",
+    "
+    CREATE TABLE ptc_farm (
+        job text COLLATE \"C\" NOT NULL,
+        number bigint NOT NULL,
+        line bytea NOT NULL,
+        answer bytea,
+        worker text,
+        until timestamptz,
+        PRIMARY KEY (job, number)
+    );
+    CREATE INDEX ptc_farm_open ON ptc_farm (job, number) WHERE answer IS NULL;
+",
+];
 
 /// One node at a time migrates: the key of the advisory lock that it takes, \"ptc\" in ASCII.
 const MIGRATION_LOCK: i64 = 0x0070_7463;

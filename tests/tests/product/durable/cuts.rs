@@ -2,10 +2,10 @@
 //! twice, loses no answer, and ends as if nothing had happened.
 
 use proptest::prelude::*;
-use ptc_runtime::journal::{DurableRuns, InDoubt};
+use ptc_runtime::journal::{DurableRuns, InDoubt, RunHolder};
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::schemars::JsonSchema;
-use ptc_runtime::store::{Entry, Lease, Store, StoreError, StoreLock};
+use ptc_runtime::store::{Entry, Lease, LogName, Store, StoreError, StoreLock};
 use ptc_runtime::{Effect, HostTool, Limits, Outcome, Runtime, RuntimeConfig};
 use ptc_tests::properties::for_all;
 use serde::Deserialize;
@@ -41,14 +41,21 @@ impl Store for MemoryStore {
         records: Vec<Vec<u8>>,
     ) -> Result<Option<Lease>, StoreError> {
         let lease = Lease { name: log.into(), epoch: 1 };
-        self.append(&lease, records).await?;
+        self.append(&lease, 0, records).await?;
         Ok(Some(lease))
     }
 
-    async fn append(&self, lease: &Lease, records: Vec<Vec<u8>>) -> Result<u64, StoreError> {
+    async fn append(&self, lease: &Lease, at: u64, records: Vec<Vec<u8>>) -> Result<(), StoreError> {
         *self.appends.lock().unwrap() += 1;
-        self.logs.lock().unwrap().entry(lease.name.to_string()).or_default().extend(records);
-        Ok(0)
+        let mut logs = self.logs.lock().unwrap();
+        let log = logs.entry(lease.name.to_string()).or_default();
+        assert_eq!(at, log.len() as u64, "a journal has no holes");
+        log.extend(records);
+        Ok(())
+    }
+
+    async fn renew(&self, _: &[Lease], _: Duration) -> Result<(), StoreError> {
+        Ok(())
     }
 
     async fn read_from(&self, log: &str, _: u64) -> Result<Vec<Vec<u8>>, StoreError> {
@@ -69,8 +76,10 @@ impl Store for MemoryStore {
         Ok(Vec::new())
     }
 
-    async fn logs(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
-        Ok(self.logs.lock().unwrap().keys().filter(|log| log.starts_with(prefix)).cloned().collect())
+    async fn logs(&self, prefix: &str) -> Result<Vec<LogName>, StoreError> {
+        let logs = self.logs.lock().unwrap();
+        let named = logs.keys().filter(|log| log.starts_with(prefix)).cloned();
+        Ok(named.map(|name| LogName { name, holder: None }).collect())
     }
 
     fn watch(&self) -> watch::Receiver<u64> {
@@ -117,7 +126,7 @@ impl Process {
     async fn start(store: &Arc<MemoryStore>) -> Process {
         let calls = Calls::default();
         let tools = vec![tool("read", Effect::Read, &calls), tool("write", Effect::Write, &calls)];
-        let state = Some(DurableRuns::new(store.clone(), "test"));
+        let state = Some(DurableRuns::new(store.clone(), RunHolder::only()));
         let config = RuntimeConfig { workers: 1, tools, state, ..RuntimeConfig::default() };
         Process { runtime: Runtime::start(config).await.unwrap(), calls }
     }

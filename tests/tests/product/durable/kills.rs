@@ -12,31 +12,38 @@ use tempfile::TempDir;
 /// The beginning of a policy that allows everything else.
 const ALLOWED: &str = "default = { read = \"allow\", write = \"allow\", destructive = \"allow\" }\n";
 
-struct World {
+/// A server that counts calls, and a place for stored runs.
+pub(super) struct World {
     folder: TempDir,
     config: ConfigFile,
+    state: Option<String>,
 }
 
 impl World {
-    fn new() -> World {
+    pub(super) fn new() -> World {
         let folder = tempfile::tempdir().unwrap();
         let server = workspace().join("tests/python/counting.py");
         let log = folder.path().join("log");
         let entry = stdio("python3", &[server.to_str().unwrap(), log.to_str().unwrap()]);
-        World { config: Upstreams::default().add("count", entry).write(), folder }
+        World { config: Upstreams::default().add("count", entry).write(), folder, state: None }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    /// Runs are stored there in place of a folder.
+    pub(super) fn with_state(self, state: String) -> World {
+        World { state: Some(state), ..self }
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// The calls that have reached the server.
-    fn calls(&self) -> String {
+    pub(super) fn calls(&self) -> String {
         std::fs::read_to_string(self.path("log")).unwrap_or_default()
     }
 
-    fn state(&self) -> String {
-        self.path("state").to_str().unwrap().to_owned()
+    pub(super) fn state(&self) -> String {
+        self.state.clone().unwrap_or_else(|| self.path("state").to_str().unwrap().to_owned())
     }
 
     /// Runs a program until the server got this call and did not answer it, and kills the server then.
@@ -44,7 +51,7 @@ impl World {
         self.killed_with(&[], program, call);
     }
 
-    fn killed_with(&self, flags: &[&str], program: &str, call: &str) {
+    pub(super) fn killed_with(&self, flags: &[&str], program: &str, call: &str) {
         std::fs::write(self.path("log.hang"), call).unwrap();
         let state = self.state();
         let words = ["serve", "--state", &state];
@@ -58,24 +65,24 @@ impl World {
         std::fs::remove_file(self.path("log.hang")).unwrap();
     }
 
-    fn arguments<'a>(&'a self, words: &[&'a str]) -> Vec<&'a str> {
+    pub(super) fn arguments<'a>(&'a self, words: &[&'a str]) -> Vec<&'a str> {
         words.iter().copied().chain(self.config.flags(&[])).collect()
     }
 
-    fn runs(&self, words: &[&str]) -> Finished {
+    pub(super) fn runs(&self, words: &[&str]) -> Finished {
         let state = self.state();
         let all: Vec<&str> =
             ["runs"].into_iter().chain(words.iter().copied()).chain(["--state", &state]).collect();
         run_ptc(&all, "")
     }
 
-    fn list(&self) -> Vec<Value> {
+    pub(super) fn list(&self) -> Vec<Value> {
         let finished = self.runs(&["list", "--output", "json"]);
         let report: Value = serde_json::from_str(&finished.stdout).unwrap_or_else(|_| panic!("{finished:?}"));
         report["runs"].as_array().unwrap().clone()
     }
 
-    fn resume(&self, id: &str) -> Finished {
+    pub(super) fn resume(&self, id: &str) -> Finished {
         self.resume_with(id, &[])
     }
 
@@ -92,7 +99,7 @@ impl World {
     }
 
     /// The only run.
-    fn id(&self) -> String {
+    pub(super) fn id(&self) -> String {
         let listed = self.list();
         assert_eq!(listed.len(), 1, "{listed:?}");
         listed[0]["id"].as_str().unwrap().to_owned()

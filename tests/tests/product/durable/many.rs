@@ -1,7 +1,7 @@
 //! Many stored runs: what each takes, and a copy of their folder, which is as good as the folder.
 
 use super::cuts::options;
-use ptc_runtime::journal::{DurableRuns, InDoubt};
+use ptc_runtime::journal::{DurableRuns, InDoubt, RunHolder};
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::schemars::JsonSchema;
 use ptc_runtime::store::{EmbeddedStore, Store};
@@ -25,7 +25,7 @@ struct Key {
 /// A process with these stored runs.
 async fn start(folder: &Path, is_slow: bool) -> (Runtime, DurableRuns, Arc<EmbeddedStore>) {
     let store = Arc::new(EmbeddedStore::open(folder).unwrap());
-    let runs = DurableRuns::new(store.clone(), "embedded");
+    let runs = DurableRuns::new(store.clone(), RunHolder::only());
     let look = HostTool::new("look", |Key { k }: Key| async move { Ok::<_, Infallible>(k) });
     let pay = HostTool::new("pay", move |Key { k }: Key| async move {
         if is_slow {
@@ -83,10 +83,10 @@ fn a_copy_of_the_folder_goes_on_also_after_a_week() {
         let (process, runs, store) = start(&copy, false).await;
         let names = runs.list().await.unwrap();
         assert_eq!(names.len(), many);
-        let outcome = process.resume(&names[0], InDoubt::Report).await.unwrap();
+        let outcome = process.resume(&names[0].name, InDoubt::Report).await.unwrap();
         assert!(message(&outcome).contains("it may have been made"), "{outcome:?}");
         // The same run as it was before its call had left, a week earlier.
-        let mut records = store.read_from(&format!("run/{}", names[1]), 0).await.unwrap();
+        let mut records = store.read_from(&format!("run/{}", names[1].name), 0).await.unwrap();
         let mut header: serde_json::Value = serde_json::from_slice(&records[0]).unwrap();
         let begun = header["run"]["begun_ms"].as_u64().unwrap();
         header["run"]["begun_ms"] = (begun - WEEK_MS).into();

@@ -1,10 +1,11 @@
 //! Runs that outlive their process: what was under way when it ended is never done twice.
 //!
 //! - `kills`: servers that are killed. `cuts`: journals that end at every record, of random programs. `many`: many runs, and
-//!   copies of their folder.
+//!   copies of their folder. `nodes`: processes that share a database.
 
 #![allow(clippy::unwrap_used, reason = "a broken run should be loud")]
 
 mod cuts;
 mod kills;
 mod many;
+mod nodes;

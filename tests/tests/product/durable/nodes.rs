@@ -1,0 +1,94 @@
+//! Processes that share their runs in a database, where PostgreSQL is installed.
+
+use super::kills::World;
+use ptc_tests::binary::{ptc, run_ptc};
+use ptc_tests::postgres::Database;
+use ptc_tests::serve::Server;
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The least that is possible.
+const LEASE: &str = "1s";
+
+fn world(database: &Database) -> World {
+    let world = World::new().with_state(database.url());
+    // The database may still be starting.
+    while run_ptc(&["runs", "--state", &database.url()], "").code != Some(0) {}
+    world
+}
+
+fn serve(world: &World) -> Server {
+    let state = world.state();
+    let words = ["serve", "--state", &state, "--lease", LEASE, "--upstream-call-timeout", "2s"];
+    Server::from_command(ptc(&world.arguments(&words)))
+}
+
+/// Waits until the only run has this status.
+fn await_status(world: &World, status: &str) {
+    while world.list()[0]["status"] != *status {}
+}
+
+#[test]
+fn another_node_goes_on_with_the_run_of_a_node_that_was_killed() {
+    let Some(database) = Database::start() else { return };
+    let world = world(&database);
+    let program = "[(tool/call! 'count/write {:k 1}) (:reason (tool/call 'count/write {:k 2}))
+        (tool/call! 'count/write {:k 3})]";
+    world.killed_with(&["--lease", LEASE], program, "write 2");
+    await_status(&world, "interrupted");
+    let finished = world.resume(&world.id());
+    assert_eq!(finished.stdout, "[1 :outcome_unknown 3]\n", "{finished:?}");
+    assert_eq!(world.calls(), "write 1\nwrite 2\nwrite 3\n");
+    assert!(world.list().is_empty());
+}
+
+#[test]
+fn a_run_that_a_node_executes_is_no_other_nodes() {
+    let Some(database) = Database::start() else { return };
+    let world = world(&database);
+    std::fs::write(world.path("log.hang"), "write 1").unwrap();
+    let mut server = serve(&world);
+    server.begin_program("(:reason (tool/call 'count/write {:k 1}))");
+    while !world.calls().ends_with("write 1\n") {}
+    await_status(&world, "running");
+    let refused = world.resume(&world.id());
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("another process has taken over the run"), "{refused:?}");
+    assert_eq!(world.runs(&["cancel", &world.id()]).code, Some(2));
+    assert!(server.receive()["result"].to_string().contains(":timeout"));
+    assert_eq!(world.calls(), "write 1\n");
+}
+
+#[test]
+fn a_node_that_stood_still_past_its_lease_writes_nothing() {
+    let Some(database) = Database::start() else { return };
+    let world = world(&database);
+    std::fs::write(world.path("log.hang"), "write 1").unwrap();
+    let mut server = serve(&world);
+    let pid = Pid::from_raw(server.id().cast_signed()).unwrap();
+    server.begin_program(
+        "[(:reason (tool/call 'count/write {:k 1})) (:reason (tool/call 'count/write {:k 2}))]",
+    );
+    while !world.calls().ends_with("write 1\n") {}
+    kill_process(pid, Signal::STOP).unwrap();
+    await_status(&world, "interrupted");
+    let finished = world.resume(&world.id());
+    assert_eq!(finished.stdout, "[:outcome_unknown nil]\n", "{finished:?}");
+    kill_process(pid, Signal::CONT).unwrap();
+    let answer = server.receive()["result"].to_string();
+    assert!(answer.contains("[:timeout :state_unavailable]"), "{answer}");
+    assert_eq!(world.calls(), "write 1\nwrite 2\n");
+}
+
+#[test]
+fn runs_wait_for_a_database_that_is_away_and_reads_go_on() {
+    let Some(mut database) = Database::start() else { return };
+    let world = world(&database);
+    let mut server = serve(&world);
+    assert_eq!(server.text("(tool/call! 'count/write {:k 1})"), "1");
+    database.stop();
+    assert_eq!(server.text("(tool/call! 'count/read {:k 2})"), "2");
+    assert_eq!(server.text("(:reason (tool/call 'count/write {:k 3}))"), ":state_unavailable");
+    database.run();
+    while server.text("(:reason (tool/call 'count/write {:k 4}))") == ":state_unavailable" {}
+    assert_eq!(world.calls(), "write 1\nread 2\nwrite 4\n");
+}
