@@ -11,6 +11,7 @@
 //! - [`regex`]: regular expressions
 //! - [`bytecode`]: instructions, compiled programs, the verifier
 //! - [`value`]: the values of programs: nodes, names, relations, bounded construction and reading
+//! - `sources`: where values come from, in runs that track it
 //! - [`context`]: the state that builtins work on
 //! - [`mod@print`]: values as text; [`arith`]: numbers; [`json`]: values from and to JSON
 //! - `collection`: operations on collections for builtins and machines; `apply`: calls that need no frame
@@ -40,12 +41,15 @@ pub mod memory;
 pub mod native;
 pub mod print;
 pub mod regex;
+mod sources;
 #[cfg(test)]
 mod testing;
 pub mod value;
 
 pub use context::Context;
 pub use fault::{BoundedText, CallSite, Class, Fault, Reason, Result, Span, UnitId};
+pub use isolate::sources::{AnswerSources, SourceText};
 pub use isolate::{Arity, Budget, CallId, Definition, Ended, Exit, Isolate, NotData, OverLimit, Tuning};
 pub use memory::{Interrupt, InterruptKind, Preempt, Preemption};
+pub use sources::{CallSources, PartSources, Sources};
 pub use value::Value;

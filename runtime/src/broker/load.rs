@@ -5,7 +5,9 @@ use super::direct::DirectCall;
 use super::reserve::{CallPlan, Callee, Permit, refuse};
 use super::send::{CallMark, Route, UpstreamCall};
 use super::{CallError, PreparedCall, WorldFault};
-use crate::policy::{Approval, ApprovalAnswer, AskedOf, Clearance, Permitted, Subject, ToolEffect};
+use crate::policy::{
+    Approval, ApprovalAnswer, AskedOf, CallOrigins, Clearance, Permitted, Subject, ToolEffect,
+};
 use crate::run::account::{CallTag, RunAccount};
 use crate::run::ledger::OpenCall;
 use crate::run::outcome::{CallFault, Effect, PolicyRuling, Verdict};
@@ -38,6 +40,8 @@ struct Loaded {
     /// Its number in the journal of its run.
     seq: Option<u64>,
     place: Option<Span>,
+    /// Where its arguments come from, if its run has labels on values.
+    origins: Option<Arc<CallOrigins>>,
 }
 
 impl Permit {
@@ -45,6 +49,11 @@ impl Permit {
     /// call whose answer is there is cleared only if it has to be made after all.
     pub(crate) fn of_call(self, seq: Option<u64>, place: Option<Span>, is_replayed: bool) -> Permit {
         Permit { seq, place, is_replayed, ..self }
+    }
+
+    /// The same permit, with where the arguments of the call come from.
+    pub(crate) fn with_origins(self, origins: Option<Arc<CallOrigins>>) -> Permit {
+        Permit { origins, ..self }
     }
 
     /// Puts the arguments, JSON object text, on their way, and takes the call from the budget if it is not paid for.
@@ -78,7 +87,7 @@ impl Permit {
         arguments: String,
         store: Option<SpillStore>,
     ) -> Result<PreparedCall, WorldFault> {
-        let Permit { plan, tool, turn, call, since, seq, place, is_replayed } = self;
+        let Permit { plan, tool, turn, call, since, seq, place, origins, is_replayed } = self;
         // Few bytes are encoded in less time than it takes to look at the clock.
         let now = if arguments.len() < QUICK && call.is_none() { since } else { Instant::now() };
         let took = now.saturating_duration_since(since);
@@ -97,7 +106,7 @@ impl Permit {
             call.set_arguments_hash(hash);
         }
         let arguments = turn.charge(arguments);
-        let loaded = Loaded { plan, tool, arguments, store, now, left, call, seq, place };
+        let loaded = Loaded { plan, tool, arguments, store, now, left, call, seq, place, origins };
         match is_replayed {
             true => Ok(loaded.held(None)),
             false => loaded.cleared(),
@@ -198,6 +207,7 @@ impl Loaded {
             tool: &self.tool,
             arguments: self.arguments.as_str(),
             place: self.place,
+            origins: self.origins.as_deref(),
             asker: plan.account.asker(),
         }
     }
@@ -211,7 +221,7 @@ impl Loaded {
 
     /// The way to its callee.
     fn route(self, permitted: Permitted) -> Route {
-        let Loaded { plan, tool, arguments, store, now, left, call, seq: _, place: _ } = self;
+        let Loaded { plan, tool, arguments, store, now, left, call, seq: _, place: _, origins: _ } = self;
         let most = plan.account.limits().max_upstream_response_bytes;
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let max_bytes = plan.callee.limits().max_response_bytes.unwrap_or(most);

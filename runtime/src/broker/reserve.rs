@@ -4,6 +4,7 @@ use super::login::logged_in;
 use super::time::{LimitSource, TimeLimit};
 use super::{CallError, ToolBroker, WorldFault};
 use crate::host::GrantedTool;
+use crate::policy::CallOrigins;
 use crate::run::account::{CallLabel, CallTag, RunAccount};
 use crate::run::ledger::OpenCall;
 use crate::run::outcome::{CallFault, CallStatus, Effect};
@@ -78,6 +79,8 @@ pub struct Permit {
     pub(super) is_replayed: bool,
     /// Where the call stands in the text of its program.
     pub(super) place: Option<Span>,
+    /// Where its arguments come from, if its run has labels on values.
+    pub(super) origins: Option<Arc<CallOrigins>>,
 }
 
 impl ToolBroker {
@@ -242,6 +245,7 @@ impl CallPlan {
                     seq: None,
                     is_replayed: false,
                     place: None,
+                    origins: None,
                 }))
             }
             None => {
@@ -342,6 +346,7 @@ impl Pending {
                     seq: None,
                     is_replayed: false,
                     place: None,
+                    origins: None,
                 })
             }
             // It was there a moment ago, and has gone again.

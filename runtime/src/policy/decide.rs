@@ -4,7 +4,7 @@ use super::approvals::AskRule;
 use super::condition::Arguments;
 use super::effects::ToolEffect;
 use super::file::PolicyError;
-use super::flows::FlowRules;
+use super::flows::{CallOrigins, FlowRules};
 use super::limits::LimitUse;
 use super::rules::{Defaults, FilePlan, RuleFile, Said};
 use crate::files;
@@ -58,8 +58,23 @@ pub struct Subject<'c> {
     pub arguments: &'c str,
     /// Where it stands in the text of its program; `None`: it does not stand there.
     pub place: Option<Span>,
+    /// Where its arguments come from, if its run has labels on values.
+    pub(crate) origins: Option<&'c CallOrigins>,
     /// Who makes it.
     pub asker: CallAsker<'c>,
+}
+
+impl<'c> Subject<'c> {
+    /// A call that stands in no program.
+    pub fn new(
+        server: &'c str,
+        target: &'c CallTarget,
+        tool: &'c UpstreamTool,
+        arguments: &'c str,
+        asker: CallAsker<'c>,
+    ) -> Subject<'c> {
+        Subject { server, target, tool, arguments, place: None, origins: None, asker }
+    }
 }
 
 impl Policy {
@@ -196,7 +211,7 @@ impl Policy {
         call: &Subject<'_>,
         arguments: &Arguments<'_>,
     ) -> (usize, Said<'p>) {
-        let Subject { server, target, tool, arguments: _, place: _, asker } = *call;
+        let Subject { server, target, tool, arguments: _, place: _, origins: _, asker } = *call;
         let files = self.files.iter().zip(plans).enumerate();
         let said = files.filter_map(|(index, (file, plan))| {
             Some((index, file.say(plan, arguments, &asker, declared(server, target, tool))?))

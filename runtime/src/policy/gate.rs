@@ -316,7 +316,15 @@ fn row(policy: &Policy, call: PlannedCall, catalog: &Catalog, run: &RunAccount) 
     let effect = policy.effect(server, &target, &tool).name();
     let verdict = match &call.arguments {
         Some(arguments) => {
-            let subject = Subject { server, target: &target, tool: &tool, arguments, place: None, asker };
+            let subject = Subject {
+                server,
+                target: &target,
+                tool: &tool,
+                arguments,
+                place: None,
+                origins: None,
+                asker,
+            };
             Some(policy.ruling(&subject).verdict)
         }
         None => match policy.possible_rulings(server, &target, &tool, asker).as_slice() {
@@ -408,6 +416,17 @@ impl SharedPolicy {
     ) -> Option<String> {
         let policy = self.current().filter(|policy| policy.has_flows)?;
         Some(policy.refused_flow(&self.0.flows.of_run(run), find)?.text)
+    }
+
+    /// How values of a run are to be tracked; `None`: not at all. `find` looks a tool up. True when entries of the context
+    /// are sources.
+    pub(crate) fn tracks(
+        &self,
+        run: &RunAccount,
+        find: &dyn Fn(&str, &str) -> Option<Arc<UpstreamTool>>,
+    ) -> Option<bool> {
+        let policy = self.current().filter(|policy| policy.has_flows())?;
+        policy.needs_values(&self.0.flows.of_run(run), find).then(|| !policy.trusts_context())
     }
 
     /// Notes what the model has seen of a run.

@@ -41,7 +41,7 @@ pub use check::{KnownServer, PolicyFinding};
 pub use decide::{Policy, Subject};
 pub use effects::ToolEffect;
 pub use file::PolicyError;
-pub(crate) use flows::ShownAnswer;
+pub(crate) use flows::{CallOrigins, Origin, STATUS_PARTS, ShownAnswer};
 pub use gate::SharedPolicy;
 pub(crate) use gate::{AskedOf, Clearance};
 pub use lists::{NameRule, ToolPattern, ToolPolicy};

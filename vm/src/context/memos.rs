@@ -39,6 +39,11 @@ impl Memos {
         Ok(i64::try_from(number).unwrap_or(i64::MAX))
     }
 
+    /// True when there are memoized functions.
+    pub(crate) fn exist(&self) -> bool {
+        self.next > 0
+    }
+
     /// The result for a vector of arguments, if it is known.
     ///
     /// # Errors

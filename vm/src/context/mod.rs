@@ -12,6 +12,7 @@ use crate::bytecode::Arity;
 use crate::fault::Result;
 use crate::memory::account;
 use crate::regex::{self, RegexCache, RegexNode, Spans};
+use crate::sources::Tracker;
 use crate::value::{Store, Value};
 pub(crate) use function::Function;
 pub use memos::Memos;
@@ -59,6 +60,8 @@ pub struct Context {
     pub(crate) functions: Rc<Vec<Function>>,
     /// Frequent instructions run in the hot loop.
     pub(crate) hot_loop: bool,
+    /// Where values come from, in a run that tracks it.
+    pub(crate) tracker: Option<Box<Tracker>>,
 }
 
 impl Context {
@@ -77,6 +80,7 @@ impl Context {
             memos: Memos::default(),
             functions: Rc::default(),
             hot_loop: true,
+            tracker: None,
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::bytecode::{BuiltinId, Proto, WINDOW};
 use crate::context::{Function, Prints};
 use crate::fault::{CallSite, Fault, Span, UnitId};
 use crate::interpreter::hints;
+use crate::interpreter::tracked::state::FiberTrack;
 use crate::native::Native;
 use crate::value::Value;
 use crate::value::code_ref::FunctionId;
@@ -65,6 +66,8 @@ pub(crate) struct Fiber {
     pub(crate) overlay: Option<HashMap<u32, Value>>,
     /// Lines printed by a branch.
     pub(crate) prints: Option<Prints>,
+    /// Where its values come from, in a run that tracks it.
+    pub(crate) track: Option<Box<FiberTrack>>,
     /// The fiber waits, and its stack is cut down to the registers in use, from [`FIRST_SLOT`] on.
     is_parked: bool,
 }
@@ -246,6 +249,7 @@ impl Fiber {
     /// Invariant: no program can distinguish a recycled fiber from a new one. Both start with the same room, and the
     /// verifier has checked that functions leave their registers empty at return.
     pub(crate) fn recycle(&mut self) -> bool {
+        self.track = None;
         let is_small = self.stack.room() == FIRST_ROOM && self.natives.room() == 0;
         let is_main = self.overlay.is_none() && self.prints.is_none() && self.delivery.is_none();
         let recycles = is_small && is_main && self.frames.recycle();
@@ -272,6 +276,7 @@ impl Fiber {
         }
         self.stack.clear();
         self.is_parked = false;
+        self.track = None;
         self.delivery = None;
         self.overlay = None;
         self.prints = None;

@@ -6,6 +6,7 @@
 //!   are one operation
 //! - [`slots`]: writing registers
 //! - [`fiber`]: the state that is left when the loop returns; [`frames`], [`charged`], [`windows`]: its memory
+//! - [`tracked`]: runs that track where values come from
 //! - [`hot`]: the common cases, fast; [`out_of_line`]: their out-of-line parts; [`operations`]: everything beyond them
 
 mod call;
@@ -21,6 +22,7 @@ mod operations;
 mod out_of_line;
 mod registers;
 mod run;
+pub(crate) mod tracked;
 mod windows;
 
 use crate::builtins::HostFunction;

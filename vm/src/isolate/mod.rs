@@ -32,6 +32,7 @@ mod free_ranges;
 mod link;
 mod run;
 mod schedule;
+pub(crate) mod sources;
 mod sweep;
 mod units;
 
@@ -44,6 +45,7 @@ use crate::interpreter::globals::Globals;
 use crate::interpreter::{Stop, hints};
 use crate::isolate::link::{GlobalSlots, link};
 use crate::memory::{Fuel, Interrupt, Meter, account};
+use crate::sources::Tracker;
 use crate::value::garbage::{self, Heap};
 use crate::value::symbol::Symbols;
 use crate::value::{Store, Value};
@@ -104,6 +106,8 @@ struct World {
     swept: u64,
     /// Number of ended runs.
     runs: u64,
+    /// Where values of earlier runs come from, while a run does not track it.
+    tracker: Option<Box<Tracker>>,
 }
 
 impl Isolate {
@@ -132,6 +136,7 @@ impl Isolate {
             started: UnitId(0),
             swept: 0,
             runs: 0,
+            tracker: None,
         };
         world.set_budget(budget);
         let heap = Heap::new(memory_bytes);

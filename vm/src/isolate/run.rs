@@ -172,6 +172,7 @@ impl World {
 
     /// Keeps the definitions of the run, the only state that is left of it.
     fn commit(&mut self) {
+        self.keep_sources();
         Memos::commit(&mut self.cx);
         self.globals.commit();
         // Replaced values may have held the last functions of a program.
@@ -184,6 +185,10 @@ impl World {
 
     /// Undoes the definitions of the run, the only state that is left of it.
     fn roll_back(&mut self) {
+        if let Some(mut tracker) = self.cx.tracker.take() {
+            tracker.roll_back();
+            self.tracker = Some(tracker);
+        }
         self.globals.roll_back(|slot| self.slots.forget(slot));
         self.cx.memos.roll_back();
         self.units.roll_back(&mut self.cx);

@@ -156,7 +156,9 @@ impl Schedule {
             std::mem::swap(prints, &mut cx.prints);
         }
         let functions = cx.functions.clone();
-        let stop = Machine::new(cx, fiber, globals, &functions).run();
+        let is_tracked = cx.tracker.is_some();
+        let mut machine = Machine::new(cx, fiber, globals, &functions);
+        let stop = if is_tracked { machine.run_tracked() } else { machine.run() };
         if let Some(prints) = &mut fiber.prints {
             std::mem::swap(prints, &mut cx.prints);
         }
@@ -248,6 +250,8 @@ impl Schedule {
         cx.reserve(BRANCH_BYTES)?;
         let overlay = self.slot(parent).and_then(|slot| slot.fiber.overlay.clone());
         let mut fiber = Fiber::branch(overlay.unwrap_or_default(), cx.prints.branch());
+        let track = self.slot(parent).and_then(|slot| slot.fiber.track.as_mut());
+        fiber.track = track.map(|track| Box::new(track.branch()));
         // The branch begins as a machine that tail-calls the function.
         fiber.push_native(
             Native::Combine(crate::native::combine::Combine::call(function, arguments)),
@@ -280,8 +284,12 @@ impl Schedule {
         let mut slot = self.remove(id)?;
         let (parent, index) = slot.parent?;
         let prints = slot.fiber.prints.take();
+        let track = slot.fiber.track.take();
         drop(slot);
         if let Some(parent_slot) = self.slot(parent) {
+            if let (Some(parent), Some(track)) = (&mut parent_slot.fiber.track, track) {
+                parent.branches = parent.branches.union(track.finished());
+            }
             // Most branches end in the order in which they began; that order is preserved.
             if let Some(place) = parent_slot.children.iter().position(|&child| child == id) {
                 parent_slot.children.remove(place);
@@ -364,6 +372,13 @@ impl Schedule {
             }
             id = parent;
         }
+    }
+
+    /// The fiber that makes a host call, and the number of its arguments.
+    pub(super) fn caller(&mut self, call: CallId) -> Option<(&mut Fiber, usize)> {
+        let pending = self.calls.get(&call)?;
+        let (fiber, count) = (pending.fiber, pending.arguments.len());
+        Some((&mut self.slot(fiber)?.fiber, count))
     }
 
     /// Where a host call is made.

@@ -160,14 +160,7 @@ impl Explained<'_> {
         let tool = known.unwrap_or_else(|| Arc::new(unknown(name)));
         let mut row = self.row(&call.server, &target, &tool);
         if let (Some(arguments), Some(_)) = (&call.arguments, &call.tool) {
-            let subject = Subject {
-                server: &call.server,
-                target: &target,
-                tool: &tool,
-                arguments,
-                place: None,
-                asker: self.asker,
-            };
+            let subject = Subject::new(&call.server, &target, &tool, arguments, self.asker);
             row.rulings = vec![self.policy.ruling(&subject)];
         }
         row.place = Some(format!("{file}:{}:{}", call.line, call.column));

@@ -8,6 +8,7 @@ use crate::broker::names;
 use crate::run::account::{Planner, ProgramPlan, RunAccount};
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Failure, FailureKind};
+use crate::tools::{Catalog, UpstreamTool};
 use ptc_compiler::tool_catalog::ToolCatalog;
 use ptc_compiler::{CompileBudget, Externals};
 use ptc_vm::{Budget, Class, Interrupt, InterruptKind, Preemption, Reason};
@@ -31,6 +32,11 @@ pub(super) fn run_budget(options: &RunOptions, interrupt: Interrupt) -> Budget {
 /// A program is refused before it runs.
 const DENIED: FailureKind = FailureKind::new("denied", Class::RuntimeError);
 
+/// Looks tools up.
+pub(super) fn tools_of(catalog: &Catalog) -> impl Fn(&str, &str) -> Option<Arc<UpstreamTool>> {
+    |server, tool| catalog.server(server)?.tools.as_ref()?.get(tool).cloned()
+}
+
 /// Gives a run the plan of its program's data flows, and asks the policy about them.
 ///
 /// # Errors
@@ -39,8 +45,7 @@ pub(super) fn plan_flows(lisp: &Lisp, program: &CachedProgram, account: &RunAcco
     let Some(plan) = &program.flows else { return Ok(()) };
     account.flows().set_plan(plan.clone());
     let catalog = lisp.broker.catalog().snapshot();
-    let find = |server: &str, tool: &str| catalog.server(server)?.tools.as_ref()?.get(tool).cloned();
-    match lisp.broker.policy().refuses_program(account, &find) {
+    match lisp.broker.policy().refuses_program(account, &tools_of(&catalog)) {
         Some(why) => Err(Failure::new(DENIED, why)),
         None => Ok(()),
     }

@@ -145,6 +145,17 @@ pub(super) fn called(
     Some(format!("{}/{}", call.server, call.target.label()))
 }
 
+/// The server and the target of a call of a server.
+pub(super) fn called_target(
+    cx: &mut Context,
+    broker: &ToolBroker,
+    function: HostFunction,
+    arguments: &[Value],
+) -> Option<(String, String)> {
+    let (call, _) = read(cx, broker, function, arguments).ok()?;
+    Some((call.server.clone(), call.target.label().to_owned()))
+}
+
 /// Continues a call that has waited for its permit.
 pub(super) fn permitted(
     cx: &mut Context,

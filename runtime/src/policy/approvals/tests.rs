@@ -70,7 +70,15 @@ impl Call {
 
     fn subject<'c>(&'c self, arguments: &'c str) -> Subject<'c> {
         let asker = CallAsker::default();
-        Subject { server: "bank", target: &self.target, tool: &self.tool, arguments, place: None, asker }
+        Subject {
+            server: "bank",
+            target: &self.target,
+            tool: &self.tool,
+            arguments,
+            place: None,
+            origins: None,
+            asker,
+        }
     }
 }
 

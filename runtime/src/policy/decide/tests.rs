@@ -114,7 +114,17 @@ fn decided(
     let policy = Policy::parse(texts.iter().map(|text| ("p", text.as_str()))).unwrap();
     let (target, tool, asker) =
         (CallTarget::Tool(name.into()), tool(name), CallAsker { origin, identity: None });
-    policy.ruling(&Subject { server, target: &target, tool: &tool, arguments, place: None, asker }).verdict
+    policy
+        .ruling(&Subject {
+            server,
+            target: &target,
+            tool: &tool,
+            arguments,
+            place: None,
+            origins: None,
+            asker,
+        })
+        .verdict
 }
 
 #[test]
@@ -184,8 +194,15 @@ fn spellings_of_a_denied_name_are_denied_and_of_an_allowed_name_are_not_allowed(
         }
         let (target, tool) = (CallTarget::Tool(name.as_str().into()), tool(&name));
         let asker = CallAsker::default();
-        let subject =
-            Subject { server: "github", target: &target, tool: &tool, arguments: "{}", place: None, asker };
+        let subject = Subject {
+            server: "github",
+            target: &target,
+            tool: &tool,
+            arguments: "{}",
+            place: None,
+            origins: None,
+            asker,
+        };
         for (deny, names) in deny.iter().zip(spellings) {
             assert_eq!(deny.ruling(&subject).verdict, Verdict::Deny, "{name:?} for {names}");
         }
@@ -202,7 +219,15 @@ fn a_tool_that_is_called_like_a_request_is_not_allowed_as_one() {
         let tool = tool("resources/read");
         let asker = CallAsker::default();
         policy
-            .ruling(&Subject { server: "fs", target, tool: &tool, arguments: "{}", place: None, asker })
+            .ruling(&Subject {
+                server: "fs",
+                target,
+                tool: &tool,
+                arguments: "{}",
+                place: None,
+                origins: None,
+                asker,
+            })
             .verdict
     };
     assert_eq!(verdict(&CallTarget::Resource("file:///x".into())), Verdict::Allow);
@@ -226,7 +251,15 @@ fn annotations_count_only_for_trusted_servers() {
         let mut tool = tool(name);
         tool.annotations = serde_json::from_value(annotations.clone()).unwrap();
         let (target, asker) = (CallTarget::Tool(name.into()), CallAsker::default());
-        let subject = Subject { server, target: &target, tool: &tool, arguments: "{}", place: None, asker };
+        let subject = Subject {
+            server,
+            target: &target,
+            tool: &tool,
+            arguments: "{}",
+            place: None,
+            origins: None,
+            asker,
+        };
         assert_eq!(policy.ruling(&subject).verdict, want, "{server}/{name} {annotations}");
     }
 }

@@ -1,6 +1,7 @@
 //! Decides about the flows into a call: by the plan of its program, or by the answers that came before.
 
 use super::labels::{LabelSet, Labels};
+use super::origins::{CallOrigins, Carried, Found};
 use super::rules::{FlowRules, FlowSaid, Place, Sink};
 use crate::policy::decide::{Policy, Subject};
 use crate::policy::effects::ToolEffect;
@@ -73,12 +74,17 @@ impl<'s> Callee<'s> {
 const DEEPEST: usize = 4;
 
 impl Policy {
+    /// True when every key of the context is the user's own text, as all files see it.
+    pub(crate) fn trusts_context(&self) -> bool {
+        self.files.iter().filter_map(|file| file.flows.as_ref()).all(|flows| flows.labels.trusts_context())
+    }
+
     /// The strictest that is said of the flows into a call.
     pub(in crate::policy) fn flow_finding(&self, call: &Subject<'_>, run: &Tainted) -> Option<FlowFinding> {
         let target = call.target.label();
         let found = self.of_files(call.server, call.target, call.tool, |rules, callee| {
             let seen = seen(&rules.labels, run);
-            let marked = || marked_flow(rules, callee, &call.named_arguments(), seen, run);
+            let marked = || marked_flow(rules, callee, call, seen, run);
             let Some(plan) = run.plan.as_deref().filter(|plan| !plan.is_unknown) else { return marked() };
             // What a function of a prelude or a session calls by itself stands in no plan, and neither does what the
             // plan does not know to be a call of this tool.
@@ -89,7 +95,18 @@ impl Policy {
             if planned.peek().is_none() {
                 return marked();
             }
-            planned.filter_map(|call| planned_flow(rules, callee, plan, call, seen, true)).reduce(stricter)
+            let planned: Vec<&FlowCall> = planned.collect();
+            let found = |origins: Option<&CallOrigins>| {
+                let now = Some(Now { seen, origins });
+                let all =
+                    planned.iter().filter_map(|call| planned_flow(rules, callee, plan, call, seen, now));
+                all.reduce(stricter)
+            };
+            let by_plan = found(None)?;
+            let Some(origins) = call.origins else { return Some(by_plan) };
+            // A person has been asked about the flow in the words of the plan.
+            let by_values = found(Some(origins))?;
+            Some(if by_values.0.verdict == by_plan.0.verdict { by_plan } else { by_values })
         });
         found.filter(|finding| finding.verdict != Verdict::Allow)
     }
@@ -112,6 +129,19 @@ impl Policy {
             .find(|finding| finding.before)
     }
 
+    /// True when a run needs labels on values: a rule is about a flow of its program, or calls stand in no plan. `find`
+    /// looks a tool up.
+    pub(in crate::policy) fn needs_values(
+        &self,
+        run: &Tainted,
+        find: &dyn Fn(&str, &str) -> Option<Arc<UpstreamTool>>,
+    ) -> bool {
+        let is_unplanned = |plan: &FlowPlan| {
+            plan.is_unknown || plan.calls.iter().any(|call| call.kind == FlowCallKind::Function)
+        };
+        run.plan.as_deref().is_none_or(is_unplanned) || !self.planned_findings(run, find).is_empty()
+    }
+
     /// What is said of each call of a plan, with its index.
     pub(in crate::policy) fn planned_findings(
         &self,
@@ -127,7 +157,7 @@ impl Policy {
             let tool = find(server, name).unwrap_or_else(|| Arc::new(unknown(&target)));
             let found = self.of_files(server, &target, &tool, |rules, callee| {
                 let callee = Callee { target: callee.target.filter(|_| named.is_some()), ..callee };
-                planned_flow(rules, callee, plan, call, seen(&rules.labels, run), false)
+                planned_flow(rules, callee, plan, call, seen(&rules.labels, run), None)
             });
             findings.extend(
                 found.filter(|finding| finding.verdict != Verdict::Allow).map(|finding| (index, finding)),
@@ -196,15 +226,23 @@ fn seen(labels: &Labels, run: &Tainted) -> Seen {
     Seen { session, shown, all: labels.of_answers(&run.answered).union(session).union(shown) }
 }
 
-/// What a file says of the flows that the plan of a program has into a call. `is_now`: the call is made now, so only
-/// what has been answered can be in its arguments.
+/// What is known of a call that is made now.
+#[derive(Clone, Copy)]
+struct Now<'o> {
+    /// Only what has been answered can be in its arguments.
+    seen: Seen,
+    /// Where its arguments come from.
+    origins: Option<&'o CallOrigins>,
+}
+
+/// What a file says of the flows that the plan of a program has into a call.
 fn planned_flow(
     rules: &FlowRules,
     callee: Callee<'_>,
     plan: &FlowPlan,
     call: &FlowCall,
     seen: Seen,
-    is_now: bool,
+    now: Option<Now<'_>>,
 ) -> Option<(FlowSaid, String)> {
     let labels: Vec<LabelSet> = (0..plan.sources.len())
         .map(|source| rules.labels.of_source(plan, source, seen.session, seen.shown))
@@ -214,7 +252,7 @@ fn planned_flow(
     let places = call.arguments.iter().map(|argument| (Place::Argument(&argument.path), argument.sources));
     let mut strictest: Option<(FlowSaid, String)> = None;
     for (place, sources) in places.chain([(control, call.control)]) {
-        let found = worst_source(rules, callee.sink(place), plan, (sources, &labels), is_now.then_some(seen));
+        let found = worst_source(rules, callee.sink(place), plan, (sources, &labels), now);
         let Some((said, label, source)) = found else { continue };
         if strictest.as_ref().is_none_or(|(strictest, _)| said.verdict > strictest.verdict) {
             let text = planned_text(rules, &said, plan, call, place, (label, source));
@@ -230,8 +268,9 @@ fn worst_source(
     sink: Sink<'_>,
     plan: &FlowPlan,
     (sources, labels): (SourceSet, &[LabelSet]),
-    now: Option<Seen>,
+    now: Option<Now<'_>>,
 ) -> Option<(FlowSaid, LabelSet, usize)> {
+    let found = now.and_then(|now| now.origins).map(|origins| origins_of(origins, sink.place));
     let mut worst: Option<(FlowSaid, LabelSet, usize)> = None;
     for source in sources.iter() {
         let kind = plan.sources.get(source);
@@ -239,8 +278,19 @@ fn worst_source(
         let is_answer = !matches!(kind, Some(FlowSource::Context(_) | FlowSource::Catalog));
         let of_source = labels.get(source).copied().unwrap_or(LabelSet::ALL);
         for label in of_source.each(rules.labels.all.len()) {
-            if is_answer && now.is_some_and(|seen| !seen.all.has(label)) {
+            if is_answer && now.is_some_and(|now| !now.seen.all.has(label)) {
                 continue;
+            }
+            let mut is_status = is_status;
+            // What was shown may steer the text of the program, which no value tells.
+            if let (Some(found), Some(now)) = (&found, now)
+                && !now.seen.shown.has(label)
+            {
+                match found.carries(&rules.labels, now.seen.all, label, Some((plan, kind))) {
+                    Carried::No => continue,
+                    Carried::Status => is_status = true,
+                    Carried::Data => {}
+                }
             }
             let Some(said) = rules.say(label, is_status, &sink) else { continue };
             // Of several sources, an answer explains most.
@@ -250,6 +300,14 @@ fn worst_source(
         }
     }
     worst
+}
+
+/// The origins of a part of a call.
+fn origins_of<'o>(origins: &'o CallOrigins, place: Place<'_>) -> Found<'o> {
+    match place {
+        Place::Argument(path) => origins.argument(path),
+        Place::Control { .. } => origins.control(),
+    }
 }
 
 /// The rule, where the data comes from and goes to, and the shortest change that avoids it.
@@ -283,48 +341,69 @@ fn planned_text(
     }
 }
 
-/// What a file says of a call of which only is known what was answered before.
+/// What a file says of a call that stands in no plan: by where its arguments come from, else by what was answered before.
 fn marked_flow(
     rules: &FlowRules,
     callee: Callee<'_>,
-    arguments: &str,
+    call: &Subject<'_>,
     seen: Seen,
     run: &Tainted,
 ) -> Option<(FlowSaid, String)> {
-    let paths = serde_json::from_str::<Json>(arguments).ok().map(|arguments| {
+    let labels = &rules.labels;
+    let paths = serde_json::from_str::<Json>(&call.named_arguments()).ok().map(|arguments| {
         let mut paths = Vec::new();
         list_paths(&arguments, &mut Vec::new(), &mut paths);
         paths
     });
-    let place = Place::Control { arguments: paths.as_deref() };
-    let of_path =
-        |path: &'_ Vec<Box<str>>, label| rules.say(label, false, &callee.sink(Place::Argument(path)));
-    let mut strictest: Option<(FlowSaid, LabelSet)> = None;
+    let control = Place::Control { arguments: paths.as_deref() };
+    let parts = paths.iter().flatten().map(|path| Place::Argument(path));
+    let mut strictest: Option<(FlowSaid, LabelSet, Option<String>)> = None;
     // Which keys of the context may be in an argument is not known.
-    let all = if rules.labels.trusts_context() { seen.all } else { LabelSet::ALL };
-    for label in all.each(rules.labels.all.len()) {
-        let whole = rules.say(label, false, &callee.sink(place));
-        let parts = paths.iter().flatten().filter_map(|path| of_path(path, label));
-        for said in whole.into_iter().chain(parts) {
-            if strictest.as_ref().is_none_or(|(strictest, _)| said.verdict > strictest.verdict) {
-                strictest = Some((said, label));
+    let all = if labels.trusts_context() { seen.all } else { LabelSet::ALL };
+    for place in std::iter::once(control).chain(parts) {
+        let found = call.origins.map(|origins| origins_of(origins, place));
+        for label in LabelSet::ALL.each(labels.all.len()) {
+            let carried = match &found {
+                Some(_) if seen.shown.has(label) => Carried::Data,
+                Some(found) => found.carries(labels, all, label, None),
+                None if all.has(label) => Carried::Data,
+                None => Carried::No,
+            };
+            if carried == Carried::No {
+                continue;
+            }
+            let Some(said) = rules.say(label, carried == Carried::Status, &callee.sink(place)) else {
+                continue;
+            };
+            if strictest.as_ref().is_none_or(|(strictest, ..)| said.verdict > strictest.verdict) {
+                let from = found.as_ref().and_then(|found| found.name(labels, all, label));
+                strictest = Some((said, label, from));
             }
         }
     }
-    let (said, label) = strictest?;
-    let answers = run.answered.iter().chain(&run.session).chain(&run.shown);
-    let mut from = answers.filter(|(server, target)| rules.labels.of_answer(server, target).has(label));
-    let from = from.next().map_or_else(
-        || "the context".to_owned(),
-        |(server, target)| if server.is_empty() { target.to_string() } else { format!("{server}/{target}") },
-    );
+    let (said, label, from) = strictest?;
     let (server, target) = callee.target.unwrap_or_default();
-    let text = format!(
-        "{}: {from} ({}) was read before this call of {server}/{target}, and its answer may be in the arguments. Make the call before that one, or in a program whose flows are planned (ptc check --flows).",
-        said.title,
-        rules.labels.name(label)
-    );
+    let (title, name) = (&said.title, labels.name(label));
+    let text = match from {
+        Some(from) => format!(
+            "{title}: {from} ({name}) is in the arguments of this call of {server}/{target}, or decides about it. Make the call without that."
+        ),
+        None => format!(
+            "{title}: {} ({name}) was read before this call of {server}/{target}, and its answer may be in the arguments. Make the call before that one, or in a program whose flows are planned (ptc check --flows).",
+            read_before(labels, run, label)
+        ),
+    };
     Some((said, text))
+}
+
+/// The first answer with a label, as it is shown.
+fn read_before(labels: &Labels, run: &Tainted, label: LabelSet) -> String {
+    let mut answers = run.answered.iter().chain(&run.session).chain(&run.shown);
+    match answers.find(|(server, target)| labels.of_answer(server, target).has(label)) {
+        None => "the context".to_owned(),
+        Some((server, target)) if server.is_empty() => target.to_string(),
+        Some((server, target)) => format!("{server}/{target}"),
+    }
 }
 
 /// The paths of all parts of some arguments.

@@ -10,12 +10,13 @@
 //! # Layout
 //! - `file`: reads `[labels]`, `[[flow]]` and `flows`; `labels`: labels of answers and other sources; `standard`: the
 //!   arguments of the usual rules; `rules`: what a file says of a flow
-//! - `decide`: the flows into a call; `marks`: what has been answered and shown so far, in a run and in its session
+//! - `decide`: the flows into a call; `origins`: where its arguments come from, in a run with labels on values; `marks`: what has been answered and shown so far, in a run and in its session
 
 mod decide;
 mod file;
 mod labels;
 mod marks;
+mod origins;
 mod rules;
 mod standard;
 #[cfg(test)]
@@ -26,4 +27,5 @@ pub(super) use file::{FlowSwitch, FlowText, FlowsText};
 pub(super) use labels::UNKNOWN_SOURCE;
 pub(super) use marks::FlowMarks;
 pub(crate) use marks::ShownAnswer;
+pub(crate) use origins::{CallOrigins, Origin, STATUS_PARTS};
 pub(super) use rules::FlowRules;

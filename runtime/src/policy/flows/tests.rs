@@ -41,7 +41,8 @@ fn said(policy: &Policy, target: &str, arguments: &Json, run: &Tainted) -> Strin
         .filter(|call| call.tool.as_deref().is_none_or(|tool| tool == name))
         .map(|call| call.span)
         .next();
-    let call = Subject { server, target: &target, tool: &tool, arguments: &arguments, place, asker };
+    let call =
+        Subject { server, target: &target, tool: &tool, arguments: &arguments, place, origins: None, asker };
     policy.flow_finding(&call, run).map_or_else(|| "-".to_owned(), |finding| finding.text)
 }
 

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const OF_SESSION: usize = 500;
 
 /// What a tool answers: usually the first, else one of the others.
-const VALUES: [&str; 6] = ["3", "null", "[1, 2]", "{\"k\": 1}", "[]", "2"];
+pub(super) const VALUES: [&str; 6] = ["3", "null", "[1, 2]", "{\"k\": 1}", "[]", "2"];
 
 /// Expressions with holes: `$` is an expression, `%` a call site, `@` a collection, `^` the text of a function of one
 /// argument, `&` of two.
@@ -147,7 +147,7 @@ impl Writer<'_> {
 }
 
 /// A program, and one that defines functions before it, if it calls some.
-fn programs(choices: &[u8]) -> (String, Option<String>) {
+pub(super) fn programs(choices: &[u8]) -> (String, Option<String>) {
     let calls_session = choices.first().is_some_and(|choice| choice % 4 == 0);
     let mut writer = Writer { choices: choices.iter(), text: String::new(), tools: 0, calls_session };
     writer
@@ -183,7 +183,7 @@ struct Session {
 }
 
 /// Calls that the host answers; all others fail.
-const MOST_CALLS: usize = 12;
+pub(super) const MOST_CALLS: usize = 12;
 
 impl Session {
     fn run(&mut self, program: &Arc<Program>) -> Option<Option<String>> {

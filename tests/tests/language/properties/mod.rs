@@ -18,6 +18,7 @@
 //! - [`cases`]: how programs of a table are checked
 //! - [`flows`]: what a plan of data flows does not name has no influence
 //! - [`flow_programs`]: the same for programs with loops, callbacks and earlier programs
+//! - [`flow_values`]: what the values of a call do not carry has no influence on it
 //! - [`programs`]: random programs run the same with every optimisation off
 
 mod callbacks;
@@ -25,6 +26,7 @@ mod cases;
 mod contexts;
 mod floods;
 mod flow_programs;
+mod flow_values;
 mod flows;
 mod forwarding;
 mod leaves;

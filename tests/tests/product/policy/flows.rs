@@ -36,7 +36,8 @@ fn a_call_is_denied_by_what_reaches_its_arguments() {
             ":denied",
         ),
         (
-            "(let [call tool/call s (call 'probe/stats {})] (:reason (call 'probe/echo {:v 1})))".to_owned(),
+            "(let [call tool/call s (call 'probe/stats {})] (:reason (call 'probe/echo {:v (count s)})))"
+                .to_owned(),
             ":denied",
         ),
         // A reduction without items, a memoized function, an endless sequence.
@@ -66,6 +67,46 @@ fn a_call_is_denied_by_what_reaches_its_arguments() {
     let record = &eval(&after("{:v (count s)}"), &flags)["upstream_calls"][1];
     let rule = record["policy"]["rule"].as_str().expect("a rule");
     assert!(rule.contains("deny untrusted to probe/echo: probe/stats (line 1) (untrusted) may reach /v of probe/echo (line 1)"), "{rule}");
+}
+
+#[test]
+fn a_call_is_made_whose_values_do_not_carry_what_the_plan_fears() {
+    let (config, policy) = (probe(), PolicyFile::new(RULES));
+    let flags = config.flags(&["--policy", policy.path()]);
+    let after = |value: &str| {
+        format!(
+            "(let [s (tool/call! 'probe/stats {{}}) n (count s)] (:reason (tool/call 'probe/echo {{:v {value}}})))"
+        )
+    };
+    for (program, want) in [
+        // One item of several.
+        (after("(first (reverse [n 1]))"), "nil"),
+        (after("(last (reverse [n 1]))"), ":denied"),
+        (after("(first (concat [1] [n]))"), "nil"),
+        (after("(second (concat [1] [n]))"), ":denied"),
+        (after("(first (filter odd? (conj [1 3] 5)))"), "nil"),
+        (after("(first (filter odd? [1 n]))"), ":denied"),
+        // An entry that was replaced.
+        (after("(:to (assoc {:to n} :to 1))"), "nil"),
+        (after("(:by (assoc {:by n} :to 1))"), ":denied"),
+        // A way that is not taken, and one that is.
+        (after("(if (:ok (tool/call 'probe/stats {})) 1 n)"), "nil"),
+        (after("(if (:ok (tool/call 'probe/stats {})) n 1)"), ":denied"),
+        // A condition counts, whichever way is taken.
+        (after("(if (< n 0) 2 1)"), ":denied"),
+        (after("(loop [i 0] (if (< i n) (recur (inc i)) i))"), ":denied"),
+        (after("(let [r (tool/call 'probe/stats {})] (count r))"), ":denied"),
+        // Functions that the plan does not know.
+        (after("((get {:f (fn [x] x)} :f) 1)"), "nil"),
+        (after("(reduce + (map (fn [x] (* x n)) [1 2]))"), ":denied"),
+        (after("(apply str (map (fn [x] x) [1 2]))"), "nil"),
+        (after("(let [f (memoize (fn [x] n))] (f 1))"), ":denied"),
+        (after("(do (def g 1) (when (< n 0) (def g 2)) g)"), ":denied"),
+        (after("(first (pmap (fn [x] (+ x n)) [1]))"), ":denied"),
+        (after("(str (count (tool/call! 'probe/stats {})))"), ":denied"),
+    ] {
+        assert_eq!(value(&program, &flags), want, "{program}");
+    }
 }
 
 #[test]
@@ -130,17 +171,26 @@ fn a_session_remembers_what_it_has_got_and_shown() {
 }
 
 #[test]
-fn calls_of_functions_of_earlier_programs_are_decided_by_what_came_before() {
+fn calls_of_functions_of_earlier_programs_are_decided_by_their_values() {
     let (config, policy) = (probe(), PolicyFile::new(RULES));
     let flags = config.flags(&["--policy", policy.path(), "--sessions"]);
-    for (before, is_denied) in
-        [("1", false), ("(tool/call! 'probe/stats {})", true), ("(doc 'probe/echo)", true)]
-    {
-        let mut server = Server::start(&flags);
-        let mut call = |tool: &str, arguments| {
-            let answer = server.request("tools/call", json!({ "name": tool, "arguments": arguments }));
-            answer["result"].clone()
-        };
+    let mut server = Server::start(&flags);
+    let mut call = |tool: &str, arguments| {
+        let answer = server.request("tools/call", json!({ "name": tool, "arguments": arguments }));
+        answer["result"].clone()
+    };
+    for (program, is_denied) in [
+        ("(f 1)", false),
+        ("(do (tool/call! 'probe/stats {}) (f 1))", false),
+        ("(f (count (tool/call! 'probe/stats {})))", true),
+        ("(when (tool/call! 'probe/stats {}) (f 1))", true),
+        ("(do (doc 'probe/echo) (f 1))", false),
+        ("(f (count (doc 'probe/echo)))", true),
+        ("(do (g (tool/call! 'probe/stats {})) (f 1))", false),
+        ("(f (g (tool/call! 'probe/stats {})))", true),
+        ("(f (count (str (budget/remaining))))", false),
+        ("(do (tool/call! 'probe/stats {}) (f (count (str (budget/remaining)))))", true),
+    ] {
         let started = text_of(&call("lisp_session_start", json!({})));
         let id = started
             .split(|c: char| !(c.is_alphanumeric() || c == '-' || c == '_'))
@@ -150,10 +200,9 @@ fn calls_of_functions_of_earlier_programs_are_decided_by_what_came_before() {
         let mut run = |program: &str| {
             text_of(&call("lisp_session_eval", json!({ "session_id": id, "program": program })))
         };
-        run("(defn f [v] (str (:reason (tool/call 'probe/echo {:v v}))))");
-        // The call stands in no plan: its argument may have everything.
-        let said = run(&format!("(do {before} (f 1))"));
-        assert_eq!(said.contains("denied"), is_denied, "{before}: {said}");
+        run("(defn f [v] (str (:reason (tool/call 'probe/echo {:v v})))) (defn g [x] (count x))");
+        let said = run(program);
+        assert_eq!(said.contains("denied"), is_denied, "{program}: {said}");
     }
 }
 

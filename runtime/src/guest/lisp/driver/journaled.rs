@@ -12,6 +12,7 @@ use crate::journal::{
     Answer, AskedRecord, CallBegun, Departed, Due, EndRecord, ErrorRecord, Header, InDoubt, PreludeRecord,
     Recorder, RunJournal, ServerRecord, Verdict, raw_json,
 };
+use crate::policy::CallOrigins;
 use crate::run::limits::{LimitTable, Limits};
 use crate::run::options::RunOptions;
 use crate::run::outcome::{CallFault, Failure, FailureKind};
@@ -39,6 +40,8 @@ pub(in crate::guest::lisp) struct CallPosition<'j> {
     journal: Option<&'j RunJournal>,
     seq: u64,
     place: Option<Span>,
+    /// Where its arguments come from, if the run has labels on values.
+    origins: Option<&'j Arc<CallOrigins>>,
 }
 
 /// What the journal says of a call with its arguments.
@@ -59,14 +62,16 @@ impl<'j> CallPosition<'j> {
         journaled: Option<&'j Journaled>,
         call: HostCall,
         place: Option<Span>,
+        origins: Option<&'j Arc<CallOrigins>>,
     ) -> CallPosition<'j> {
-        CallPosition { journal: journaled.map(|journaled| &*journaled.journal), seq: call.0, place }
+        CallPosition { journal: journaled.map(|journaled| &*journaled.journal), seq: call.0, place, origins }
     }
 
     /// A permit for this call.
     pub(in crate::guest::lisp) fn of_call(self, permit: Permit, route: &CallRoute) -> Permit {
         let is_replayed = matches!(route, CallRoute::Replayed);
-        permit.of_call(self.journal.map(|_| self.seq), self.place, is_replayed)
+        let permit = permit.of_call(self.journal.map(|_| self.seq), self.place, is_replayed);
+        permit.with_origins(self.origins.cloned())
     }
 
     /// Fuel that the program has used.

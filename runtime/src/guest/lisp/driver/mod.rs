@@ -2,10 +2,12 @@
 //! of the run.
 //!
 //! # Layout
-//! - `gate`: what has to be there before the first instruction; `journaled`: programs that are recorded or replayed
+//! - `gate`: what has to be there before the first instruction; `journaled`: programs that are recorded or
+//!   replayed; `origins`: where values come from
 
 mod gate;
 pub(crate) mod journaled;
+mod origins;
 
 use crate::broker::{CallError, CallResponse, Permit, PreparedCall, WorldFault, start_all};
 use crate::guest::lisp::compile::{compile, plan_flows, planner, run_budget};
@@ -193,6 +195,7 @@ impl Execution {
             }
             self.isolate.set_context(context)?;
         }
+        self.track();
         self.isolate.start(unit);
         self.unit = Some(unit);
         Ok(())
@@ -200,9 +203,10 @@ impl Execution {
 
     /// Encodes a call that has got its permit.
     fn encode(&mut self, call: HostCall, permit: Permit) {
-        let (broker, account) = (&self.lisp.broker, &self.guest.account);
         let place = self.isolate.call_place(call);
-        let position = CallPosition::new(self.journaled.as_deref(), call, place);
+        let origins = self.origins(call);
+        let (broker, account) = (&self.lisp.broker, &self.guest.account);
+        let position = CallPosition::new(self.journaled.as_deref(), call, place, origins.as_ref());
         let plan = self.isolate.call(call, |cx, function, arguments| {
             host_call::permitted(cx, broker, account, function, permit, position, arguments)
         });
@@ -215,16 +219,18 @@ impl Execution {
     fn issue(&mut self, call: HostCall, is_loaded: bool) {
         self.host_calls = true;
         self.follow_lists();
+        self.say_origin(call);
         if self.waits_as_recorded(call) {
             return;
         }
         let place = self.isolate.call_place(call);
+        let origins = self.origins(call);
         let surroundings = HostCallContext {
             environment: &self.environment,
             broker: &self.lisp.broker,
             account: &self.guest.account,
             spills: KnownSpills { own: &self.spills, session: self.session.as_ref().map(|run| &*run.state) },
-            position: CallPosition::new(self.journaled.as_deref(), call, place),
+            position: CallPosition::new(self.journaled.as_deref(), call, place, origins.as_ref()),
         };
         let plan = self.isolate.call(call, |cx, function, arguments| {
             host_call::plan(cx, &surroundings, function, arguments, is_loaded)
@@ -488,6 +494,7 @@ impl Execution {
         if let Some(accept) = session.accept.take() {
             accept(&answer)?;
         }
+        self.say_definitions();
         let limits = session.state.limits;
         let secrets = self.lisp.broker.secrets();
         let prepared = commit::prepare(&mut self.isolate, &session.state, &answer, &self.options, secrets)

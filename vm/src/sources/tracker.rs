@@ -1,0 +1,239 @@
+//! What is tracked for a whole isolate: the names of sources, the shadows of names, and effects that no value carries.
+
+use super::Sources;
+use super::shadow::Shadow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What calls and ends of the program depend on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Effects {
+    /// Whether the program has ended by `return` or `fail`.
+    pub(crate) exits: Sources,
+    /// How many calls the host has got.
+    pub(crate) calls: Sources,
+    /// What names hold that functions may define.
+    pub(crate) names: Sources,
+    /// What memoized functions have stored.
+    pub(crate) memos: Sources,
+}
+
+/// The sources of an isolate.
+#[derive(Debug, Default)]
+pub(crate) struct Tracker {
+    /// The names of sources, by number.
+    names: Vec<Arc<str>>,
+    /// Those of answers.
+    answered: Sources,
+    pub(crate) effects: Effects,
+    /// Effects of earlier runs.
+    kept_effects: Effects,
+    /// Names that earlier runs defined, by slot.
+    kept: HashMap<u32, Sources>,
+    /// Names that this run defined, or may have.
+    defined: HashMap<u32, Shadow>,
+    /// What each server was given.
+    given: HashMap<Arc<str>, Sources>,
+    /// Functions that may define names; that may end the program.
+    pub(crate) may_define: bool,
+    pub(crate) may_exit: bool,
+    /// There are memoized functions, or may be.
+    pub(crate) may_memoize: bool,
+    /// Entries of the input data are sources.
+    pub(crate) marks_context: bool,
+    /// The host has said where the names come from that a run without tracking has defined.
+    pub(crate) is_said: bool,
+    /// How many functions of the isolate were looked at for that.
+    pub(crate) looked_at: usize,
+}
+
+/// Where the arguments of a host call come from.
+#[derive(Clone, Debug)]
+pub struct CallSources {
+    /// What decided that the call is made.
+    pub control: Sources,
+    /// Of each argument.
+    pub arguments: Vec<PartSources>,
+}
+
+/// Where a value comes from, part by part.
+#[derive(Clone, Debug)]
+pub struct PartSources {
+    /// Of the value without its parts.
+    pub own: Sources,
+    /// Of the value with its parts.
+    pub deep: Sources,
+    /// Parts by the names of keys (with `_` for `-`).
+    keys: Vec<(Box<str>, PartSources)>,
+    /// Items.
+    items: Vec<PartSources>,
+    /// Of all other parts.
+    rest: Sources,
+}
+
+impl PartSources {
+    pub(crate) fn of(shadow: &Shadow) -> PartSources {
+        let keys = shadow.keys().iter().map(|(name, part)| ((&**name).into(), PartSources::of(part)));
+        let items = shadow.known_items().iter().map(PartSources::of);
+        PartSources {
+            own: shadow.own,
+            deep: shadow.deep(),
+            keys: keys.collect(),
+            items: items.collect(),
+            rest: shadow.rest(),
+        }
+    }
+
+    /// The sources of what a path of keys leads to. A list has the paths of its items; an empty key stands for any.
+    /// Keys are compared without case, `-` and `_`, since a host may write them as a schema does.
+    pub fn along(&self, path: &[Box<str>]) -> Sources {
+        let Some((key, below)) = path.split_first() else { return self.deep };
+        if !self.items.is_empty() {
+            let start = self.own.union(self.rest);
+            return self.items.iter().fold(start, |all, item| all.union(item.along(path)));
+        }
+        let wanted = plain(key);
+        let mut parts = self.keys.iter().filter(|(name, _)| plain(name) == wanted).peekable();
+        // What is not known under its own name may be anywhere.
+        if key.is_empty() || parts.peek().is_none() {
+            return self.deep;
+        }
+        parts.fold(self.own, |all, (_, part)| all.union(part.along(below)))
+    }
+
+    /// The part under a key of exactly this name, if parts are known by key.
+    pub fn known(&self, name: &str) -> Option<&PartSources> {
+        self.keys.iter().find(|(known, _)| **known == *name).map(|(_, part)| part)
+    }
+
+    /// A value with parts of the same sources.
+    pub fn flat(sources: Sources) -> PartSources {
+        PartSources { own: sources, deep: sources, keys: Vec::new(), items: Vec::new(), rest: sources }
+    }
+
+    /// The same, which is there because of these sources too.
+    #[must_use]
+    pub fn marked(mut self, sources: Sources) -> PartSources {
+        self.own = self.own.union(sources);
+        self.deep = self.deep.union(sources);
+        self
+    }
+}
+
+fn plain(text: &str) -> String {
+    text.chars().filter(|letter| !matches!(letter, '-' | '_')).flat_map(char::to_lowercase).collect()
+}
+
+impl Tracker {
+    /// Begins a run.
+    pub(crate) fn begin(&mut self) {
+        self.effects = self.kept_effects;
+        self.defined.clear();
+        self.given.clear();
+        self.looked_at = 0;
+    }
+
+    /// The source of this name.
+    pub(crate) fn source(&mut self, name: &str) -> Sources {
+        let known = self.names.iter().position(|known| **known == *name);
+        let number = known.unwrap_or_else(|| {
+            self.names.push(name.into());
+            self.names.len() - 1
+        });
+        Sources::only(number)
+    }
+
+    /// The names of some sources.
+    pub(crate) fn names(&self, sources: Sources) -> impl Iterator<Item = (Sources, Arc<str>)> {
+        let named = |number: usize| Some((Sources::only(number), self.names.get(number)?.clone()));
+        sources.numbers().filter_map(named)
+    }
+
+    /// The named answers so far.
+    pub(crate) fn named_answers(&self) -> Sources {
+        self.answered
+    }
+
+    /// Memoized functions of the run before may have stored these.
+    pub(crate) fn keep_memos(&mut self, sources: Sources) {
+        self.kept_effects.memos = self.kept_effects.memos.union(sources);
+    }
+
+    /// All answers so far.
+    pub(crate) fn answered(&self) -> Sources {
+        self.answered.union(Sources::ANSWERED)
+    }
+
+    /// Notes an answer.
+    pub(crate) fn note_answer(&mut self, sources: Sources) {
+        self.answered = self.answered.union(sources);
+    }
+
+    /// Notes what a server is given.
+    pub(crate) fn give(&mut self, server: &str, sources: Sources) {
+        if !sources.is_empty() {
+            let given = self.given.entry(server.into()).or_default();
+            *given = given.union(sources);
+        }
+    }
+
+    /// What a server was given.
+    pub(crate) fn given(&self, server: &str) -> Sources {
+        self.given.get(server).copied().unwrap_or_default()
+    }
+
+    /// The shadow of a name.
+    pub(crate) fn name(&self, slot: u32) -> Shadow {
+        let shadow = match self.defined.get(&slot) {
+            Some(shadow) => shadow.clone(),
+            None => Shadow::flat(self.kept.get(&slot).copied().unwrap_or_default()),
+        };
+        shadow.marked(self.effects.names)
+    }
+
+    /// A name gets a value.
+    pub(crate) fn define(&mut self, slot: u32, shadow: Shadow) {
+        self.defined.insert(slot, shadow);
+    }
+
+    /// Whether a name has got a value depends on these sources.
+    pub(crate) fn may_define(&mut self, slot: u32, sources: Sources) {
+        let shadow = self.name(slot).marked(sources);
+        self.defined.insert(slot, shadow);
+    }
+
+    /// The sources of a name that an earlier run defined.
+    pub(crate) fn keep(&mut self, slot: u32, sources: Sources) {
+        self.kept.insert(slot, sources);
+    }
+
+    /// Where a name of an earlier run comes from is not known.
+    pub(crate) fn forget(&mut self, slot: u32) {
+        self.kept.remove(&slot);
+    }
+
+    /// True when the sources of a name of an earlier run are known.
+    pub(crate) fn is_kept(&self, slot: u32) -> bool {
+        self.kept.contains_key(&slot)
+    }
+
+    /// True when this run has defined a name.
+    pub(crate) fn is_defined(&self, slot: u32) -> bool {
+        self.defined.contains_key(&slot)
+    }
+
+    /// Keeps the sources of the names that the run has defined.
+    pub(crate) fn commit(&mut self) {
+        let names = self.effects.names;
+        for (slot, shadow) in self.defined.drain() {
+            self.kept.insert(slot, shadow.deep().union(names));
+        }
+        self.kept_effects = Effects { names, memos: self.effects.memos, ..Effects::default() };
+    }
+
+    /// Forgets what the run has defined.
+    pub(crate) fn roll_back(&mut self) {
+        self.defined.clear();
+        self.effects = self.kept_effects;
+    }
+}
