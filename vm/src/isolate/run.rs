@@ -185,9 +185,9 @@ impl World {
 
     /// Undoes the definitions of the run, the only state that is left of it.
     fn roll_back(&mut self) {
-        if let Some(mut tracker) = self.cx.tracker.take() {
+        self.tracker = self.cx.tracker.take().or_else(|| self.tracker.take());
+        if let Some(tracker) = &mut self.tracker {
             tracker.roll_back();
-            self.tracker = Some(tracker);
         }
         self.globals.roll_back(|slot| self.slots.forget(slot));
         self.cx.memos.roll_back();

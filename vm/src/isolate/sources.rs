@@ -114,7 +114,7 @@ impl Isolate {
                     defined.push((slot, sources));
                 }
             }
-            defined.into_iter().for_each(|(slot, sources)| tracker.keep(slot, sources));
+            defined.into_iter().for_each(|(slot, sources)| tracker.define(slot, Shadow::flat(sources)));
             tracker.note_answer(all);
             tracker.is_said = true;
             if world.cx.memos.exist() {
@@ -135,7 +135,10 @@ impl World {
         let shadow = match from {
             AnswerSources::Arguments => Shadow::flat(given),
             AnswerSources::Answered => Shadow::flat(given.union(tracker.answered())),
-            AnswerSources::Anything => Shadow::flat(given.union(Sources::ANYTHING)),
+            AnswerSources::Anything => {
+                tracker.note_answer(Sources::ANYTHING);
+                Shadow::flat(given.union(Sources::ANYTHING))
+            }
             AnswerSources::Server { server, data, status, parts } => {
                 let (data, status) = (tracker.source(data), tracker.source(status));
                 tracker.note_answer(data.union(status));
@@ -156,11 +159,14 @@ impl World {
     /// Keeps where the names come from that the run has defined.
     pub(super) fn keep_sources(&mut self) {
         let Some(mut tracker) = self.cx.tracker.take() else {
-            if let Some(tracker) = &mut self.tracker
-                && !std::mem::take(&mut tracker.is_said)
-            {
-                let changed = self.slots.names().map(|(slot, _)| slot);
-                changed.filter(|slot| self.globals.is_changed(*slot)).for_each(|slot| tracker.forget(slot));
+            if let Some(tracker) = &mut self.tracker {
+                if !std::mem::take(&mut tracker.is_said) {
+                    let changed = self.slots.names().map(|(slot, _)| slot);
+                    changed
+                        .filter(|slot| self.globals.is_changed(*slot))
+                        .for_each(|slot| tracker.forget(slot));
+                }
+                tracker.commit();
             }
             return;
         };

@@ -228,12 +228,15 @@ impl Tracker {
         for (slot, shadow) in self.defined.drain() {
             self.kept.insert(slot, shadow.deep().union(names));
         }
-        self.kept_effects = Effects { names, memos: self.effects.memos, ..Effects::default() };
+        let kept = self.kept_effects;
+        let (names, memos) = (names.union(kept.names), self.effects.memos.union(kept.memos));
+        self.kept_effects = Effects { names, memos, ..Effects::default() };
     }
 
     /// Forgets what the run has defined.
     pub(crate) fn roll_back(&mut self) {
         self.defined.clear();
+        self.is_said = false;
         self.effects = self.kept_effects;
     }
 }

@@ -319,7 +319,11 @@ impl Tracking {
             return Shadow::default();
         }
         match at.cx.name(key) {
-            Some(name) => Shadow::flat(self.tracker.source(&format!("data/{name}"))),
+            Some(name) => {
+                let source = self.tracker.source(&format!("data/{name}"));
+                self.tracker.note_answer(source);
+                Shadow::flat(source)
+            }
             None => Shadow::flat(Sources::ANYTHING),
         }
     }
