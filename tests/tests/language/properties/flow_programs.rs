@@ -22,7 +22,7 @@ pub(super) const VALUES: [&str; 6] = ["3", "null", "[1, 2]", "{\"k\": 1}", "[]",
 
 /// Expressions with holes: `$` is an expression, `%` a call site, `@` a collection, `^` the text of a function of one
 /// argument, `&` of two.
-const SHAPES: [&str; 66] = [
+const SHAPES: [&str; 85] = [
     "1",
     "2",
     "nil",
@@ -89,6 +89,25 @@ const SHAPES: [&str; 66] = [
     "((comp ^ ^) $)",
     "(= $ $)",
     "((comparator &) $ $)",
+    "(loop [i 0 acc $] (if (< i 2) (if $ (recur (inc i) $) acc) acc))",
+    "(loop [i 0 acc $] (if (and (< i 2) $) (recur (inc i) $) [acc]))",
+    "(first (filterv ^ @))",
+    "(vec (concat @ @))",
+    "(second (conj @ $))",
+    "(get-in {:k {:m $}} [:k :m])",
+    "(:k (assoc {:k $ :m $} :k $))",
+    "(:m (assoc {:k $ :m $} :k $))",
+    "(:k (merge {:k $} {:m $}))",
+    "(last @)",
+    "(first (reverse @))",
+    "(first (rest @))",
+    "(let [{:keys [k m]} {:k $ :m $}] (if k $ m))",
+    "(let [[a b] [$ $]] (if a % b))",
+    "(let [f (if $ ^ ^)] (f $))",
+    "(let [y $ f (fn [it] (if it y $))] (f $))",
+    "(first (mapv ^ [$ $]))",
+    "(second (mapv ^ [$ $]))",
+    "(cond $ $ $ % :else $)",
 ];
 
 /// Writes programs by choices.
