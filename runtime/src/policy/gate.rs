@@ -425,7 +425,7 @@ impl SharedPolicy {
         run: &RunAccount,
         find: &dyn Fn(&str, &str) -> Option<Arc<UpstreamTool>>,
     ) -> Option<bool> {
-        let policy = self.current().filter(|policy| policy.has_flows())?;
+        let policy = self.current().filter(|policy| policy.has_flows)?;
         policy.needs_values(&self.0.flows.of_run(run), find).then(|| !policy.trusts_context())
     }
 
