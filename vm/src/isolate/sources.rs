@@ -21,7 +21,7 @@ pub enum AnswerSources<'n> {
         data: &'n str,
         /// The name of the source of its status.
         status: &'n str,
-        /// The answer is a map whose entries of these names are its status; `None`: all of it is data.
+        /// The answer is a map, and its entries of these names are its status; `None`: all of it is data.
         parts: Option<&'n [&'n str]>,
     },
 }

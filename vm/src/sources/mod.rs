@@ -2,7 +2,7 @@
 //!
 //! A set of sources is one word. The host names sources; names beyond the room of a word are one source together. A
 //! value has a *shadow*: the sources of the value itself, and those of its parts, as far as these differ. Shadows lie
-//! at the places of values (registers, names), not in values, so that a program whose sources are not asked for pays
+//! at the places of values (registers, names), not in values, so that a run that does not ask for sources pays
 //! nothing.
 
 mod shadow;

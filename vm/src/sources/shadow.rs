@@ -4,10 +4,10 @@ use super::Sources;
 use crate::memory::account;
 use std::rc::Rc;
 
-/// Levels of parts that are told apart.
+/// Levels of parts that have shadows of their own.
 const DEEPEST: u8 = 6;
 
-/// Parts of one value that are told apart, those of parts included. Work on a shadow is bounded by it.
+/// Parts of one value that have shadows of their own, at all levels. Work on a shadow is bounded by it.
 pub(crate) const MOST_PARTS: usize = 256;
 
 /// The sources of a value.
@@ -28,13 +28,13 @@ struct Parts {
     deep: Sources,
     /// Levels of parts below.
     depth: u8,
-    /// Parts that are told apart, at all levels.
+    /// Parts that have shadows of their own, at all levels.
     size: usize,
     /// Logical bytes.
     bytes: usize,
 }
 
-/// Parts that are told apart.
+/// Parts that have shadows of their own.
 #[derive(Debug)]
 enum Known {
     /// By the names of keys. A name covers every key of this text.
@@ -71,7 +71,7 @@ pub(crate) fn key_name(text: &str) -> Rc<str> {
 }
 
 impl Shadow {
-    /// A value whose parts have no sources of their own.
+    /// A value with parts that have no sources of their own.
     pub(crate) fn flat(sources: Sources) -> Shadow {
         Shadow { own: sources, parts: None }
     }
@@ -96,7 +96,7 @@ impl Shadow {
         Shadow::with_parts(own, Known::Items(items), rest)
     }
 
-    /// A collection about whose parts only their sources together are known.
+    /// A collection; of its parts only all their sources together are known.
     pub(crate) fn of_rest(own: Sources, rest: Sources) -> Shadow {
         Shadow::with_parts(own, Known::Items(Vec::new()), rest)
     }
@@ -110,7 +110,7 @@ impl Shadow {
         self.parts.as_ref().map_or(0, |parts| parts.depth)
     }
 
-    /// Parts that are told apart, at all levels.
+    /// Parts that have shadows of their own, at all levels.
     pub(crate) fn size(&self) -> usize {
         self.parts.as_ref().map_or(0, |parts| parts.size)
     }
@@ -139,12 +139,12 @@ impl Shadow {
         found.marked(self.own)
     }
 
-    /// True when parts under keys of this name are told apart.
+    /// True when parts under keys of this name are known.
     pub(crate) fn has_key(&self, name: &str) -> bool {
         self.keys().iter().any(|(known, _)| **known == *name)
     }
 
-    /// The parts that are told apart by keys.
+    /// The known parts by keys.
     pub(crate) fn keys(&self) -> &[(Rc<str>, Shadow)] {
         match self.parts.as_deref() {
             Some(Parts { known: Known::Keys(parts), .. }) => parts,
@@ -152,7 +152,7 @@ impl Shadow {
         }
     }
 
-    /// The items that are told apart.
+    /// The known items.
     pub(crate) fn known_items(&self) -> &[Shadow] {
         match self.parts.as_deref() {
             Some(Parts { known: Known::Items(parts), .. }) => parts,
@@ -184,7 +184,7 @@ impl Shadow {
         }
     }
 
-    /// The items of a vector of this length, if they are told apart.
+    /// The items of a vector of this length, if they are known one by one.
     pub(crate) fn items(&self, length: usize) -> Option<Vec<Shadow>> {
         if length > MOST_PARTS
             || !matches!(self.parts.as_deref(), None | Some(Parts { known: Known::Items(_), .. }))

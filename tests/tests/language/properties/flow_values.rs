@@ -1,5 +1,5 @@
-//! Values carry where they come from: the same programs run twice with one source changed, and every call whose
-//! arguments and control do not carry the source stays the same. Nothing is said of calls by a plan, so calls of
+//! Values carry where they come from: the same programs run twice with one source changed, and every call with
+//! arguments and control that do not carry the source stays the same. Nothing is said of calls by a plan, so calls of
 //! functions of earlier programs count too.
 
 use super::flow_programs::{MOST_CALLS, VALUES, programs};

@@ -73,7 +73,7 @@ impl Tracking {
         self.track.get(at.base + usize::from(register))
     }
 
-    /// Leaves the branches whose ways meet here.
+    /// Leaves the branches that end here.
     fn close_branches(&mut self, pc: usize, base: usize, globals: &[u32]) {
         while let Some(level) = self.track.levels.last_mut()
             && level.open.last().is_some_and(|open| open.region.join as usize == pc)

@@ -1,4 +1,4 @@
-//! Builtins whose results depend on a part of their arguments. All others give what depends on everything that they got.
+//! Builtins with results that depend on a part of their arguments. All others give what depends on everything that they got.
 
 use super::state::Each;
 use crate::builtins::{Builtin, Category};
@@ -122,7 +122,7 @@ fn length(value: &Value) -> Option<usize> {
     }
 }
 
-/// The items of a vector that are told apart.
+/// The known items of a vector.
 fn items(value: &Value, shadow: &Shadow) -> Option<Vec<Shadow>> {
     shadow.items(length(value).filter(|length| *length <= MOST_PARTS)?)
 }

@@ -64,7 +64,7 @@ pub(super) struct Level {
     pub(super) returns: Option<(Shadow, bool)>,
 }
 
-/// A branch whose ways have not met yet.
+/// A branch that has not ended yet.
 pub(super) struct Open {
     pub(super) region: Rc<Region>,
     /// Those of the condition.
