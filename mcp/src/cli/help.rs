@@ -13,7 +13,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Sessions", &["session", "max-session"]),
     ("Tasks in words", &["agentic"]),
     ("Records of calls", &["debug", "trace", "turn-log", "max-debug", "record", "otlp"]),
-    ("Runs that outlive the process", &["state"]),
+    ("Runs that outlive the process", &["state", "lease"]),
     ("proxy-dispatch", &["proxy"]),
     ("Large results and files", &["files", "utils", "max-spill"]),
     ("Lists of tools in descriptions", &["catalog-mode", "catalog-inline"]),

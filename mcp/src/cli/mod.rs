@@ -128,6 +128,8 @@ enum Commands {
     Test(replay::test::TestArgs),
     /// Show stored runs that were interrupted, and go on with them
     Runs(runs::RunsArgs),
+    /// Check the place of stored runs
+    State(runs::check::StateArgs),
     /// Draw what a call did, from a trace of ptc serve --trace-dir
     Trace(trace::TraceArgs),
     /// Log in at a server that asks for it (OAuth)
@@ -248,6 +250,7 @@ fn run(cli: Cli) -> Result<Exit, Abort> {
         Commands::Replay(args) => on_runtime(replay::run(args)),
         Commands::Test(args) => on_runtime(replay::test::run(args)),
         Commands::Runs(args) => on_runtime(runs::run(args)),
+        Commands::State(args) => on_runtime(runs::check::run(args)),
         Commands::Trace(args) => trace::run(&args),
         Commands::Add(args) => on_runtime(config::add::add(args)),
         Commands::Remove(args) => config::add::remove(&args),

@@ -91,6 +91,13 @@ impl ProgressListener for ToolLine {
     }
 }
 
+/// A bar of work that is counted, if stderr is a terminal.
+pub fn counted() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, on_stderr());
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} answered, {per_sec}, {eta} left");
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
 fn spinner() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     bar.set_draw_target(on_stderr());

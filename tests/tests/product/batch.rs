@@ -1,6 +1,7 @@
 //! `ptc batch`: JSON Lines in, JSON Lines out.
 
-use ptc_tests::binary::{batch, batch_line, run_ptc};
+use ptc_tests::binary::{batch, batch_line, ptc, run_ptc};
+use ptc_tests::postgres::Database;
 use serde_json::{Value, json};
 
 #[test]
@@ -89,4 +90,70 @@ fn the_same_input_gives_the_same_output() {
         programs.iter().cycle().take(400).enumerate().map(|(n, p)| batch_line(n, p)).collect();
     let first = run_ptc(&["batch"], &input).stdout;
     assert_eq!(first, run_ptc(&["batch"], &input).stdout);
+}
+
+/// Input lines with ids from 0.
+fn squares(lines: usize) -> String {
+    (0..lines).map(|id| format!("{{\"id\":{id},\"program\":\"(* {id} {id})\"}}\n")).collect()
+}
+
+#[test]
+fn parts_of_the_input_are_together_all_of_it() {
+    let input = squares(200) + "no JSON\n{\"program\":\"1\"}\n";
+    let whole = run_ptc(&["batch"], &input).stdout;
+    let mut parts: Vec<String> = Vec::new();
+    for part in ["1/3", "2/3", "3/3"] {
+        let lines = run_ptc(&["batch", "--shard", part], &input).stdout;
+        assert!(lines.lines().count() > 30, "{part} is small");
+        parts.extend(lines.lines().map(str::to_owned));
+    }
+    parts.sort();
+    let mut all: Vec<&str> = whole.lines().collect();
+    all.sort_unstable();
+    assert_eq!(parts, all);
+    assert_eq!(run_ptc(&["batch", "--shard", "4/3"], "").code, Some(2));
+}
+
+#[test]
+fn many_processes_work_on_the_lines_of_a_database() {
+    let Some(database) = Database::start() else { return };
+    let url = database.url();
+    let farm = |words: &[&str], input: &str| {
+        let all = ["batch", "--farm", &url, "--job", "squares"];
+        run_ptc(&[&all, words].concat(), input)
+    };
+    let input = squares(2_000) + "no JSON\n";
+    // The database may still be starting.
+    while farm(&[], &input).code != Some(0) {}
+    // Putting the same lines in again changes nothing; other ones are refused.
+    assert_eq!(farm(&[], &input).code, Some(0));
+    let refused = farm(&[], "{\"id\":0,\"program\":\"1\"}\n");
+    assert!(refused.code == Some(2) && refused.stderr.contains("has another line 1"), "{refused:?}");
+    // Three workers; one more is killed with lines that it has taken.
+    let mut killed = ptc(&["batch", "--farm", &url, "--job", "squares", "--work"]).spawn().unwrap();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let codes = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..3).map(|_| scope.spawn(|| farm(&["--work"], "").code)).collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert_eq!(codes, [Some(0); 3]);
+    let collected = farm(&["--collect"], "");
+    assert_eq!(collected.stdout, run_ptc(&["batch"], &input).stdout);
+    assert_eq!(farm(&["--delete"], "").code, Some(0));
+    assert_eq!(farm(&["--collect"], "").code, Some(2));
+}
+
+#[test]
+fn the_place_of_runs_can_be_checked() {
+    let check = |place: &str| run_ptc(&["state", "check", place], "");
+    assert_eq!(check("/nonexistent/runs").code, Some(1));
+    let gone = check("postgres://ptc:hunter2@127.0.0.1:1/x");
+    assert!(gone.code == Some(1) && !gone.stderr.contains("hunter2"), "{gone:?}");
+    let Some(database) = Database::start() else { return };
+    while check(&database.url()).code != Some(0) {}
+    assert!(check(&database.url()).stdout.contains("no tables yet"), "{:?}", check(&database.url()));
+    assert_eq!(run_ptc(&["runs", "--state", &database.url()], "").stdout, "no run is stored\n");
+    let found = check(&database.url()).stdout;
+    assert!(found.contains("it takes writes\ntables of version 2\nruns: 0 (0 on 0 nodes)"), "{found}");
 }

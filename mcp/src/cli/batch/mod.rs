@@ -1,13 +1,21 @@
 //! The command `ptc batch`: JSON Lines in, JSON Lines out, in input order.
 //!
 //! Programs run on the same evaluator as in `ptc serve`: tiny ones at once, the others on all cores.
+//!
+//! # Layout
+//! - this file: the command; `line`: an input line; `answers`: answers in the order of their lines
+//! - `shard`: a part of the input; `farm`: lines in a database that many processes work on
 
 mod answers;
+mod farm;
 mod line;
+mod shard;
 
 use self::answers::Answers;
+use self::farm::FarmFlags;
+use self::shard::Shard;
 use crate::answer::outcome::OutcomeJson;
-use crate::cli::boot::Need;
+use crate::cli::boot::{Booted, Need};
 use crate::cli::cores;
 use crate::cli::flags::program::ProgramFlags;
 use crate::cli::flags::server::ServerLimits;
@@ -48,6 +56,10 @@ line with \"error\": \"args_error\".
 Examples:
   echo '{\"id\":1,\"program\":\"(+ 1 2)\"}' | ptc batch
   ptc batch --loop-limit 1000 --timeout 2s < programs.jsonl > results.jsonl
+  ptc batch --shard 1/4 < programs.jsonl           on the first of four machines
+  ptc batch --farm postgres://ptc@db/ptc --job eval < programs.jsonl
+  ptc batch --farm postgres://ptc@db/ptc --job eval --work       on any number of machines
+  ptc batch --farm postgres://ptc@db/ptc --job eval --collect > results.jsonl
 
 Exit code: 0 when the whole input was answered, whatever the programs did."
 )]
@@ -55,6 +67,11 @@ pub struct BatchArgs {
     /// The clock as programs see it, in milliseconds since 1970 [default: the real one]
     #[arg(long, value_name = "MILLIS", allow_negative_numbers = true)]
     now: Option<i64>,
+    /// Work on one of N equal parts of the input, which depends on the ids: 1/N is the first
+    #[arg(long, value_name = "I/N", conflicts_with = "farm")]
+    shard: Option<Shard>,
+    #[command(flatten)]
+    farm: FarmFlags,
     #[command(flatten)]
     record: RecordFlags,
     #[command(flatten)]
@@ -62,24 +79,18 @@ pub struct BatchArgs {
 }
 
 /// Runs the command.
-pub async fn run(mut args: BatchArgs) -> Result<Exit, Abort> {
-    args.programs.record(args.record.recorder()?);
-    let (booted, limits) = args.programs.boot(Need::OnDemand, 0).await?;
-    let total_bytes = ServerLimits::default().total_bytes;
-    booted.runtime.set_load(Capacity { total_bytes, ..Capacity::default() });
+pub async fn run(args: BatchArgs) -> Result<Exit, Abort> {
+    if args.farm.is_given() {
+        return farm::run(args).await;
+    }
+    let shard = args.shard;
+    let (booted, options) = evaluated(args).await?;
     let input = lines::spawn_reader(std::io::stdin(), MAX_LINE_BYTES)?;
     let output = Output::spawn(redact::stdout(Form::Json(&shapes::REPORT)))?;
-    // Answers do not show durations.
-    let options = RunOptions {
-        limits,
-        now_ms: args.now,
-        timed: false,
-        caller_fuel: CALLER_FUEL,
-        ..RunOptions::default()
-    };
     let batch = BatchRun {
         evaluator: &*booted.runtime,
         options,
+        shard,
         answers: Answers::default(),
         ended: Arc::default(),
         window: WINDOW_PER_CORE * cores(),
@@ -92,6 +103,23 @@ pub async fn run(mut args: BatchArgs) -> Result<Exit, Abort> {
     Ok(Exit::Ok)
 }
 
+/// Starts what runs programs. Returns it with the options of each program.
+async fn evaluated(mut args: BatchArgs) -> Result<(Booted, RunOptions), Abort> {
+    args.programs.record(args.record.recorder()?);
+    let (booted, limits) = args.programs.boot(Need::OnDemand, 0).await?;
+    let total_bytes = ServerLimits::default().total_bytes;
+    booted.runtime.set_load(Capacity { total_bytes, ..Capacity::default() });
+    // Answers do not show durations.
+    let options = RunOptions {
+        limits,
+        now_ms: args.now,
+        timed: false,
+        caller_fuel: CALLER_FUEL,
+        ..RunOptions::default()
+    };
+    Ok((booted, options))
+}
+
 /// Slots and answers of submitted programs that have ended.
 type Ended = Mailbox<(usize, Vec<u8>)>;
 
@@ -99,6 +127,7 @@ type Ended = Mailbox<(usize, Vec<u8>)>;
 struct BatchRun<'b> {
     evaluator: &'b dyn Evaluator,
     options: RunOptions,
+    shard: Option<Shard>,
     answers: Answers,
     ended: Arc<Ended>,
     /// Most answers that may wait for an earlier one.
@@ -185,6 +214,9 @@ impl BatchRun<'_> {
 
     fn answer(&mut self, line: &[u8]) {
         let (id, request) = line::read(line, self.options.limits.max_context_bytes);
+        if self.shard.is_some_and(|shard| !shard.has(id, line)) {
+            return;
+        }
         let (program, context) = match request {
             Ok(request) => request,
             Err(message) => return self.refuse(id, &message),
@@ -194,8 +226,8 @@ impl BatchRun<'_> {
             answers.write(|out| write(&OutcomeJson::from_outcome(Some(id), outcome), out));
         });
         if !ran {
-            let (slot, ended) = (answers.reserve_slot(), self.ended.clone());
-            let watcher = LineWatcher { id: id.to_owned(), slot, ended, answered: false };
+            let (slot, ended) = (answers.reserve_slot(), &self.ended);
+            let watcher = LineWatcher::new(id, slot, ended);
             let options = RunOptions { context: context.map(str::to_owned), ..options.clone() };
             // A batch never cancels its programs.
             drop(evaluator.submit(program.into_owned(), options, Box::new(watcher)));
@@ -222,6 +254,10 @@ struct LineWatcher {
 }
 
 impl LineWatcher {
+    fn new(id: &RawValue, slot: usize, ended: &Arc<Ended>) -> LineWatcher {
+        LineWatcher { id: id.to_owned(), slot, ended: ended.clone(), answered: false }
+    }
+
     fn answer_with(&mut self, answer: impl FnOnce(&RawValue, &mut Vec<u8>)) {
         let mut line = Vec::new();
         answer(&self.id, &mut line);

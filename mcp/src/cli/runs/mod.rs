@@ -5,7 +5,9 @@
 //!
 //! # Layout
 //! - this file: the command; [`state`]: the flag `--state`; `control`: the socket of the server that has the runs
+//! - [`check`]: the command `ptc state check`
 
+pub mod check;
 pub(super) mod control;
 pub mod state;
 
