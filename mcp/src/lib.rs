@@ -6,9 +6,10 @@
 //!
 //! - [`server`]: transports, connections, admission control, and one transport-neutral [`server::Handler`] that
 //!   dispatches methods.
+//! - [`ui`]: the page that people look at.
 //! - [`tools`]: the tools on offer, a folder each, and their registry.
 //! - [`files`]: files that callers may name, and tools that read them.
-//! - [`observe`]: records of calls, for operators.
+//! - [`observe`]: records of calls, for operators. `drawing`: pictures of them.
 //! - [`answer`]: results of runs, and response profiles.
 //! - [`protocol`]: MCP messages: JSON-RPC, and the two eras of the protocol.
 //! - [`console`]: terminal output, exit codes, logs.
@@ -28,6 +29,7 @@ pub mod answer;
 pub mod cli;
 pub mod console;
 pub mod demo;
+mod drawing;
 pub mod files;
 pub mod import;
 pub mod observe;
@@ -35,3 +37,4 @@ pub mod protocol;
 pub mod redact;
 pub mod server;
 pub mod tools;
+pub mod ui;

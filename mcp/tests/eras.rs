@@ -36,6 +36,7 @@ impl Evaluator for AtOnce {
             cached: false,
             ruling: None,
             number: None,
+            place: None,
         };
         let answer = RenderedValue::from_text("1".into());
         let upstream_calls = if program == "late" { vec![call] } else { Vec::new() };

@@ -27,6 +27,7 @@ fn call(tool: &str, status: CallStatus, result_bytes: Option<u64>) -> CallRecord
         cached: false,
         ruling: None,
         number: None,
+        place: None,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::guest::lisp::session::SessionLimits;
 use crate::guest::lisp::{Lisp, fast_path};
 use crate::handle::{Run, RunStream};
 use crate::host::GrantedTools;
-use crate::policy::{KnownServer, PinLock, Policy, PolicyError, PolicyFinding, SharedPolicy};
+use crate::policy::{KnownServer, PinLock, PinMode, Policy, PolicyError, PolicyFinding, SharedPolicy};
 use crate::run::limits::Limits;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Failure, Outcome};
@@ -436,6 +436,11 @@ impl Runtime {
         if let Some(pins) = &self.inner.supervision.config.pins {
             pins.replace(lock);
         }
+    }
+
+    /// What happens to tools that are not the pinned ones; `None`: tools are not pinned.
+    pub fn pin_mode(&self) -> Option<PinMode> {
+        self.inner.supervision.config.pins.as_ref().map(|pins| pins.mode())
     }
 
     /// Rules of the policy that can match nothing, as far as the tools of the servers are known.

@@ -38,6 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         origins: Vec::new(),
         instance: "conformance".into(),
         metrics: None,
+        page: false,
         limits,
     })
     .await?;

@@ -113,6 +113,7 @@ mod tests {
             cached: false,
             ruling: None,
             number: None,
+            place: None,
         }
     }
 

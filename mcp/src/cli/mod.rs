@@ -7,7 +7,7 @@
 //!   [`trace`] draws a recorded call; [`replay`]: recorded runs, and tests of them; [`runs`]: interrupted ones; [`login`] at servers; [`repl`]; [`config`] with `add`, `remove` and `install`;
 //!   [`manual`] for
 //!   completions and man pages; `help`, the shape of `--help`.
-//! - [`background`]: servers that are kept running between commands.
+//! - [`background`]: servers that are kept running between commands. [`ui`]: the page for people.
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime.
 //! - [`flags`]: flags that several commands share: limits, programs and contexts, environment variables.
 //! - `toolset`: the tools that `serve` offers. `reload`: configuration files that are edited while `serve`
@@ -45,6 +45,7 @@ pub mod task;
 pub mod tools;
 mod toolset;
 pub mod trace;
+pub mod ui;
 
 use crate::console::exit::{self, Abort, Exit};
 use crate::console::logging;
@@ -120,6 +121,8 @@ enum Commands {
     Down,
     /// Show what `ptc up` keeps running
     Status(background::StatusArgs),
+    /// Show a page of runs, approvals, servers and sessions in the browser
+    Ui(Box<ui::UiArgs>),
     /// Call one tool, without a program
     Call(call::CallArgs),
     /// Run a recorded program again, with the recorded answers
@@ -242,6 +245,7 @@ fn run(cli: Cli) -> Result<Exit, Abort> {
         Commands::Call(args) => on_runtime(call::run(args)),
         Commands::Up(args) => background::up(&args),
         Commands::Down => background::down(),
+        Commands::Ui(args) => ui::command(&args),
         Commands::Status(args) => background::status(&args),
         Commands::Background(args) => on_all_cores(background::serve(args)),
         Commands::Login(args) => on_runtime(login::run(args)),

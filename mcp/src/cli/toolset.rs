@@ -85,6 +85,7 @@ impl Toolset {
             .clone()
             .zip(self.debug_bytes)
             .map(|(recorder, bytes)| LispDebug::new(recorder, bytes));
+        let sessions = more.sessions.clone();
         let registry = Registry::of_server(runtime.clone(), self.limits, more)
             .only(|name| self.wants(name) || name == lisp_task::NAME);
         let instructions: Vec<&str> =
@@ -100,7 +101,7 @@ impl Toolset {
             ready: runtime.is_started(),
             recorder: self.recorder.clone(),
         };
-        Ok(Handler::new(surface)?.with_client(runtime.client().clone()))
+        Ok(Handler::new(surface)?.with_client(runtime.client().clone()).with_sessions(sessions))
     }
 
     /// Makes the handler for clients that may use these servers only.

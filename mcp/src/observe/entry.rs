@@ -54,6 +54,8 @@ pub struct CallEntry {
     pub planner: Option<Box<PlannerSummary>>,
     /// Ids of its spans, where they are exported.
     pub(in crate::observe) spans: Option<CallSpans>,
+    /// Its number among the calls of the process, where a page shows calls.
+    pub number: u64,
 }
 
 /// A record with the arguments of its call. Cheap to clone.
@@ -63,6 +65,8 @@ pub struct RecordedCall {
     pub entry: Arc<CallEntry>,
     /// The arguments.
     pub arguments: Option<CallArguments>,
+    /// The beginning of its answer, where a page shows calls.
+    pub answer: Option<Box<str>>,
 }
 
 /// Stored arguments of a call.
@@ -178,6 +182,7 @@ impl CallEntry {
             run: None,
             planner: None,
             spans: None,
+            number: 0,
         }
     }
 

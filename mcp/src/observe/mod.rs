@@ -6,6 +6,7 @@
 //!
 //! - this file: [`CallRecorder`] records every call; [`OpenRecord`] is a call in progress.
 //! - [`entry`]: one call. [`ring`]: the most recent calls. [`stats`]: statistics over calls.
+//! - [`live`]: the calls under way, for the page.
 //! - [`counts`]: Prometheus counters of all calls.
 //! - [`payload`]: how much of programs, contexts and answers is shown.
 //! - [`writer`]: a thread that writes records to files. [`trace`]: one file for each call. [`turn_log`]: one
@@ -16,6 +17,7 @@
 
 pub mod counts;
 pub mod entry;
+pub mod live;
 pub mod otlp;
 pub mod payload;
 pub mod ring;
@@ -29,11 +31,13 @@ use crate::protocol::Id;
 use crate::protocol::arguments::GivenArguments;
 use counts::CallCounts;
 use entry::{CallArguments, CallEntry, RecordedCall, RunEntry, bounded_id, stored_calls};
+use live::{LiveCalls, LiveEntry};
 use otlp::{CallSpans, OtlpExport, OtlpOptions};
 use payload::PayloadPolicy;
 use ptc_runtime::outcome::{Outcome, Usage};
-use ptc_runtime::secrets::SecretRegistry;
+use ptc_runtime::secrets::{Cut, SecretRegistry};
 use ptc_runtime::trace::TraceContext;
+use ptc_runtime::watcher::RunView;
 use ring::CallRing;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -60,6 +64,8 @@ pub struct RecordOptions {
     pub totals: Option<CallCounts>,
     /// Export to a collector.
     pub otlp: Option<OtlpOptions>,
+    /// A page shows calls: those under way have a table, and recent ones keep their answers.
+    pub page: bool,
 }
 
 /// Records tool calls.
@@ -74,6 +80,8 @@ pub struct CallRecorder {
     /// Records are written with their texts.
     writes_texts: bool,
     otlp: Option<OtlpExport>,
+    /// The calls under way, for the page.
+    live: Option<Arc<LiveCalls>>,
 }
 
 impl CallRecorder {
@@ -82,8 +90,16 @@ impl CallRecorder {
     /// # Errors
     /// The writer thread, or the export to a collector, cannot be started.
     pub fn new(options: RecordOptions, secrets: SecretRegistry) -> io::Result<CallRecorder> {
-        let RecordOptions { ring_size, policy, trace_folder, most_traces, turn_log_folder, totals, otlp } =
-            options;
+        let RecordOptions {
+            ring_size,
+            policy,
+            trace_folder,
+            most_traces,
+            turn_log_folder,
+            totals,
+            otlp,
+            page,
+        } = options;
         let mut sinks: Vec<Box<dyn RecordSink>> = Vec::new();
         if let Some(folder) = &trace_folder {
             let folder = TraceFolder::new(folder.clone(), most_traces, policy, secrets.clone());
@@ -113,6 +129,7 @@ impl CallRecorder {
             writer,
             writes_texts,
             otlp,
+            live: page.then(Arc::default),
         })
     }
 
@@ -157,18 +174,27 @@ impl CallRecorder {
     ) -> OpenRecord {
         let exported = self.otlp.as_ref().and_then(|otlp| otlp.begin(trace.as_ref()));
         let (spans, own_trace) = exported.unzip();
+        let arguments = arguments.map(CallArguments::from_given);
+        let request_id = bounded_id(id.as_json(), &self.secrets);
+        let live = self.live.as_ref().map(|live| live.begin(&request_id, tool, owner, arguments.as_ref()));
         OpenRecord(Some(Box::new(BegunCall {
             recorder: self.clone(),
-            request_id: bounded_id(id.as_json(), &self.secrets),
+            request_id,
             tool: tool.into(),
             owner,
-            arguments: arguments.map(CallArguments::from_given),
+            arguments,
             protocol,
             trace,
             spans,
             own_trace,
             begun: Instant::now(),
+            live,
         })))
+    }
+
+    /// The calls under way, if a page shows them.
+    pub fn live(&self) -> Option<&Arc<LiveCalls>> {
+        self.live.as_ref()
     }
 
     /// The most recent calls.
@@ -211,12 +237,20 @@ struct BegunCall {
     spans: Option<CallSpans>,
     own_trace: Option<TraceContext>,
     begun: Instant,
+    live: Option<LiveEntry>,
 }
 
 impl OpenRecord {
     /// The trace that the run passes on to upstreams: its own one where spans are exported, or the caller's.
     pub fn trace(&self) -> Option<&TraceContext> {
         self.0.as_ref().and_then(|call| call.own_trace.as_ref().or(call.trace.as_ref()))
+    }
+
+    /// Lets the page look at the run of the call.
+    pub fn watch(&self, run: RunView) {
+        if let Some(live) = self.0.as_ref().and_then(|call| call.live.as_ref()) {
+            live.watch(run);
+        }
     }
 
     /// Records the answer.
@@ -248,6 +282,7 @@ impl BegunCall {
             spans,
             own_trace: _,
             begun,
+            live,
         } = self;
         let reason = summary.reason.as_deref();
         // Nothing is recorded of a refused call's arguments, not even their size.
@@ -271,12 +306,14 @@ impl BegunCall {
             },
             planner: summary.task.as_ref().map(|task| Box::new(task.planner.clone())),
             spans,
+            number: live.as_ref().map_or(0, LiveEntry::number),
         };
         let is_known = reason != Some(RefusalReason::UnknownTool.name());
         if let Some(totals) = &recorder.totals {
             totals.add(&entry, is_known);
         }
-        let call = RecordedCall { entry: Arc::new(entry), arguments };
+        let answer = live.as_ref().and_then(|_| recorder.shown_answer(summary, content));
+        let call = RecordedCall { entry: Arc::new(entry), arguments, answer };
         if let Some(writer) = &recorder.writer {
             let texts = if recorder.writes_texts { texts(summary, content) } else { CallTexts::default() };
             writer.push(WrittenCall { call: call.clone(), texts, turn: summary.turn.clone() });
@@ -284,6 +321,22 @@ impl BegunCall {
         if is_known {
             recorder.ring.push(call);
         }
+        // From here on the record is found in its place.
+        drop(live);
+    }
+}
+
+/// Most bytes of an answer that the page shows.
+const SHOWN_ANSWER: Cut = Cut::Bytes(4_096);
+
+impl CallRecorder {
+    /// The beginning of an answer with its prints, for the page.
+    fn shown_answer(&self, summary: &CallSummary<'_>, content: Option<&Content<'_>>) -> Option<Box<str>> {
+        if self.policy == PayloadPolicy::None {
+            return None;
+        }
+        let CallTexts { answer, .. } = texts(summary, content);
+        Some(self.secrets.excerpt(&answer, SHOWN_ANSWER).into())
     }
 }
 

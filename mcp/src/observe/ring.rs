@@ -61,6 +61,13 @@ impl CallRing {
         self.size
     }
 
+    /// The record of the call with this number of an owner.
+    pub fn find(&self, owner: u64, number: u64) -> Option<RecordedCall> {
+        let state = self.lock();
+        let mut calls = state.calls.iter().rev();
+        calls.find(|call| call.entry.owner == owner && call.entry.number == number).cloned()
+    }
+
     /// All records, newest first.
     pub fn newest_first(&self) -> Vec<RecordedCall> {
         self.lock().calls.iter().rev().cloned().collect()
@@ -115,7 +122,7 @@ mod tests {
     fn call(id: usize, bytes: usize) -> RecordedCall {
         let entry = CallEntry::in_tests(&id.to_string());
         let text = Some("x".repeat(bytes).into());
-        RecordedCall { entry: Arc::new(entry), arguments: Some(CallArguments { bytes, text }) }
+        RecordedCall { entry: Arc::new(entry), arguments: Some(CallArguments { bytes, text }), answer: None }
     }
 
     #[test]

@@ -251,7 +251,7 @@ mod tests {
 
     fn call() -> WrittenCall {
         let entry = CallEntry::in_tests("1");
-        let call = RecordedCall { entry: Arc::new(entry), arguments: None };
+        let call = RecordedCall { entry: Arc::new(entry), arguments: None, answer: None };
         WrittenCall { call, texts: CallTexts::default(), turn: None }
     }
 

@@ -18,11 +18,13 @@ use crate::protocol::notify::{self, ProgressToken};
 use crate::protocol::params::{Meta, Params};
 use crate::protocol::version::META_VERSION;
 use crate::protocol::{Era, Id, Message, Raw, RpcError, ServerMessage, Version};
+use crate::tools::session::SessionTable;
 use crate::tools::{
     Begun, CallContext, CallInputs, Facts, Job, Registry, Responder, SessionTag, Tool, ToolAnswer,
 };
 use ptc_runtime::trace::TraceContext;
 use ptc_runtime::upstream::{ClientFeatures, Offered};
+use ptc_runtime::watcher::RunView;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -91,6 +93,13 @@ impl Ticket {
         Ticket { id: id.clone().into_owned(), era, record: None }
     }
 
+    /// Lets the page look at the run of the call.
+    pub(super) fn watch(&self, run: RunView) {
+        if let Some(record) = &self.record {
+            record.watch(run);
+        }
+    }
+
     /// A ticket for an additional answer, which is not recorded: only the answer of the call itself is.
     pub fn unrecorded(&self) -> Ticket {
         Ticket { id: self.id.clone(), era: self.era, record: None }
@@ -148,6 +157,8 @@ pub struct Handler {
     recorder: Option<Arc<CallRecorder>>,
     client: ClientFeatures,
     offerings: Option<Box<dyn Offerings>>,
+    /// Its sessions, for the page.
+    sessions: Option<Arc<SessionTable>>,
 }
 
 impl Handler {
@@ -174,6 +185,7 @@ impl Handler {
             recorder,
             client: ClientFeatures::default(),
             offerings: None,
+            sessions: None,
         })
     }
 
@@ -181,6 +193,17 @@ impl Handler {
     #[must_use]
     pub fn with_offerings(self, offerings: impl Offerings + 'static) -> Handler {
         Handler { offerings: Some(Box::new(offerings)), ..self }
+    }
+
+    /// Lets the page show these sessions.
+    #[must_use]
+    pub fn with_sessions(self, sessions: Option<Arc<SessionTable>>) -> Handler {
+        Handler { sessions, ..self }
+    }
+
+    /// The sessions of its clients.
+    pub(super) fn sessions(&self) -> Option<&Arc<SessionTable>> {
+        self.sessions.as_ref()
     }
 
     /// For a process with one client, which upstream requests are forwarded to.

@@ -6,6 +6,7 @@ use super::progress::ProgressReporter;
 use crate::tools::{Reporter, ToolAnswer};
 use ptc_runtime::sync::Locked;
 use ptc_runtime::upstream::{CallingClient, ProgressListener};
+use ptc_runtime::watcher::RunView;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
@@ -87,6 +88,10 @@ pub(super) struct JobReporter {
 impl Reporter for JobReporter {
     fn begun(&mut self) {
         self.permit.begun();
+    }
+
+    fn entered(&mut self, run: RunView) {
+        self.ticket.watch(run);
     }
 
     fn caller(&self) -> Option<CallingClient> {

@@ -3,7 +3,7 @@
 use super::ToolAnswer;
 use ptc_runtime::outcome::Outcome;
 use ptc_runtime::upstream::{CallingClient, ProgressListener};
-use ptc_runtime::watcher::RunWatcher;
+use ptc_runtime::watcher::{RunView, RunWatcher};
 use std::fmt;
 use std::sync::Arc;
 
@@ -50,6 +50,9 @@ pub trait Reporter: Send {
     /// The job has begun. Until then it counts as started ahead.
     fn begun(&mut self);
 
+    /// The job is this run.
+    fn entered(&mut self, _run: RunView) {}
+
     /// The client that makes the call, which upstreams may ask while the job runs. `None` where a process has
     /// only one client, which its upstreams know.
     fn caller(&self) -> Option<CallingClient> {
@@ -83,6 +86,10 @@ struct FollowedRun<E> {
 }
 
 impl<E: FnOnce(Box<dyn Reporter>, Outcome) + Send> RunWatcher for FollowedRun<E> {
+    fn entered(&mut self, view: RunView) {
+        self.reporter.entered(view);
+    }
+
     fn begun(&mut self) {
         self.reporter.begun();
     }

@@ -94,10 +94,13 @@ impl Permit {
         plan.account.encoded_in(took);
         let (call, left) = match call {
             Some(call) => {
+                if let Some(place) = place {
+                    call.set_place(place);
+                }
                 let left = plan.left(&call);
                 (call, left)
             }
-            None => (plan.pay(tool.effect(), now)?, plan.limit.whole.saturating_sub(took)),
+            None => (plan.pay(tool.effect(), now, place)?, plan.limit.whole.saturating_sub(took)),
         };
         if left.is_zero() {
             return Err(plan.fail(call, &UpstreamFault::Timeout(plan.limit.whole)));

@@ -117,7 +117,7 @@ impl ToolBroker {
             Some(tool) if is_ready => plan.reserve(tool, |_| listed(true)),
             found => {
                 let effect = found.map_or(Effect::Unknown, |tool| tool.effect());
-                let call = plan.pay(effect, plan.made)?;
+                let call = plan.pay(effect, plan.made, None)?;
                 Ok(Reserved::Pending(Pending { plan, tool: listed(false), call }))
             }
         }
@@ -249,7 +249,7 @@ impl CallPlan {
                 }))
             }
             None => {
-                let call = self.pay(tool.effect(), self.made)?;
+                let call = self.pay(tool.effect(), self.made, None)?;
                 Ok(Reserved::Pending(Pending { plan: self, tool: waiting(tool), call }))
             }
         }
@@ -257,7 +257,12 @@ impl CallPlan {
 
     /// Takes a call that begins at this moment from the budgets of its run and opens it. A call that is refused is in the
     /// ledger too, but never under way, so that refused calls in a loop take no room.
-    pub(super) fn pay(&self, effect: Effect, begun: Instant) -> Result<OpenCall, WorldFault> {
+    pub(super) fn pay(
+        &self,
+        effect: Effect,
+        begun: Instant,
+        place: Option<Span>,
+    ) -> Result<OpenCall, WorldFault> {
         let server = self.callee.name();
         let label = || CallLabel { server: server.clone(), tool: self.target.shared_label(), effect };
         let cap = CallFault::CapExhausted.name();
@@ -265,7 +270,9 @@ impl CallPlan {
             Some(limit) if !self.account.take_call_of(server, limit) => {
                 Cow::Owned(format!("{cap}: upstream {server} allows {limit} calls a program"))
             }
-            _ if self.account.take_call() => return Ok(OpenCall::begin(&self.account, label(), begun)),
+            _ if self.account.take_call() => {
+                return Ok(OpenCall::begin(&self.account, label(), begun, place));
+            }
             _ => Cow::Borrowed(cap),
         };
         let fault = self.broker.world_fault(CallFault::CapExhausted, &refused);

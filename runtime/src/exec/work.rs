@@ -60,7 +60,10 @@ impl Work {
         inbox: &Arc<Inbox>,
         batch: Rc<TaskBatch>,
     ) -> Work {
-        let recipient = job.recipient.take();
+        let mut recipient = job.recipient.take();
+        if let Some(recipient) = &mut recipient {
+            recipient.entered(&account);
+        }
         if let Some(listener) = recipient.as_ref().and_then(Recipient::progress_listener) {
             account.set_progress_listener(listener);
         }

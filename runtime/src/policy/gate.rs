@@ -2,7 +2,7 @@
 
 use super::approvals::{
     Approval, ApprovalAnswer, ApprovalSettings, Approvals, AskRule, AskedCall, Binding, PlannedRow,
-    ProgramReview, Question, Remember,
+    ProgramReview, Question, Remember, owner_of,
 };
 use super::condition::Arguments;
 use super::decide::{Policy, Subject};
@@ -254,7 +254,8 @@ impl SharedPolicy {
                     });
                     let rows = rows.collect();
                     let asker = run.asker().to_string();
-                    ProgramReview::ask(&self.0.approvals, rows, &asker, client, &self.0.secrets).await
+                    let asked = (owner_of(run), client);
+                    ProgramReview::ask(&self.0.approvals, rows, &asker, asked, &self.0.secrets).await
                 }
                 None => ProgramReview::default(),
             };

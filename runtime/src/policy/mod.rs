@@ -48,5 +48,5 @@ pub use lists::{NameRule, ToolPattern, ToolPolicy};
 pub use look_alikes::look_alike;
 pub use permitted::Permitted;
 pub(crate) use pins::PinReview;
-pub use pins::{LOCK_FILE, PinDifference, PinLock, PinMode, Pins};
+pub use pins::{LOCK_FILE, NOT_AS_PINNED, PinDifference, PinLock, PinMode, Pins};
 pub use program::PlannedFlow;

@@ -69,6 +69,9 @@ struct PinnedTool {
     hints: Annotations,
 }
 
+/// What a note about a difference says.
+pub const NOT_AS_PINNED: &str = "is not as it was pinned";
+
 /// Version of the format.
 const VERSION: u32 = 1;
 
@@ -314,6 +317,11 @@ impl Pins {
         Pins { mode, lock: watch::Sender::new(Arc::new(lock)) }
     }
 
+    /// What happens to other tools.
+    pub fn mode(&self) -> PinMode {
+        self.mode
+    }
+
     /// Replaces what was reviewed. The lists of servers are compared with it.
     pub fn replace(&self, lock: PinLock) {
         self.lock.send_replace(Arc::new(lock));
@@ -335,7 +343,7 @@ impl Pins {
             };
             let subject = &difference.subject;
             listed.notes.push(format!(
-                "{subject} is not as it was pinned; {effect}. `ptc pin {server}` shows and accepts it"
+                "{subject} {NOT_AS_PINNED}; {effect}. `ptc pin {server}` shows and accepts it"
             ));
         }
         if self.mode == PinMode::Enforce {

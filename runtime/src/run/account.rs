@@ -10,7 +10,7 @@ pub(crate) use plan::{Planner, RunPlan};
 
 use super::client::asker::{CallAsker, CallOrigin};
 use super::client::{CallingClient, ProgressListener};
-use super::ledger::Ledger;
+use super::ledger::{Ledger, OpenCallRecord};
 use super::limits::Limits;
 use super::outcome::{CallFault, CallRecord};
 use super::outgoing::Outgoing;
@@ -424,6 +424,15 @@ impl RunAccount {
     /// Records of the calls that have ended so far, in order of completion, without the first `known`.
     pub fn calls_ended_after(&self, known: usize) -> Vec<CallRecord> {
         self.ledger.ended(known)
+    }
+
+    /// The state of its calls at this moment: see [`RunView::look`](super::watcher::RunView::look).
+    pub(super) fn look(
+        &self,
+        known: usize,
+        most: usize,
+    ) -> (Vec<CallRecord>, Vec<OpenCallRecord>, CallTotals) {
+        self.ledger.look(known, most)
     }
 
     /// Totals of the calls that have ended so far.

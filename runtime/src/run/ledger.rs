@@ -12,6 +12,7 @@ use super::outcome::{ArgumentsHash, CallFault, CallRecord, CallStatus, Effect, P
 use super::totals::CallTotals;
 use crate::secrets::{Cut, shortened};
 use crate::sync::Locked;
+use ptc_vm::Span;
 use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -70,6 +71,34 @@ struct Entries {
     answered: u64,
 }
 
+/// A call under way, for those who follow its run.
+#[derive(Clone, Debug)]
+pub struct OpenCallRecord {
+    /// Configured name of the server.
+    pub server: Arc<str>,
+    /// Tool name.
+    pub tool: Arc<str>,
+    /// When it began, since the beginning of the run.
+    pub begun: Duration,
+    /// Its number among the calls of its run.
+    pub number: u64,
+    /// Where the text of its program makes it.
+    pub place: Option<Span>,
+}
+
+impl OpenCallRecord {
+    fn new(open: &OpenEntry) -> OpenCallRecord {
+        let OpenEntry { label: CallLabel { server, tool, effect: _ }, offset, number, place, .. } = open;
+        OpenCallRecord {
+            server: server.clone(),
+            tool: tool.clone(),
+            begun: *offset,
+            number: *number,
+            place: *place,
+        }
+    }
+}
+
 struct OpenEntry {
     label: CallLabel,
     begun: Instant,
@@ -79,6 +108,7 @@ struct OpenEntry {
     cached: bool,
     ruling: Option<Box<PolicyRuling>>,
     number: u64,
+    place: Option<Span>,
 }
 
 impl Entries {
@@ -139,7 +169,13 @@ impl Ledger {
         self.inner.locked()
     }
 
-    pub(super) fn open(&self, label: CallLabel, begun: Instant, offset: Duration) -> CallTag {
+    pub(super) fn open(
+        &self,
+        label: CallLabel,
+        begun: Instant,
+        offset: Duration,
+        place: Option<Span>,
+    ) -> CallTag {
         let mut inner = self.lock();
         let number = inner.gone + inner.open.len() as u64;
         let (arguments_hash, ruling) = (None, None);
@@ -152,6 +188,7 @@ impl Ledger {
             cached,
             ruling,
             number,
+            place,
         }));
         CallTag(number)
     }
@@ -182,6 +219,7 @@ impl Ledger {
             cached: false,
             ruling: None,
             number: None,
+            place: None,
         });
     }
 
@@ -210,6 +248,19 @@ impl Ledger {
         self.lock().answered
     }
 
+    /// At most `most` of the records after the first `known`, at most as many calls under way, and the totals, all of one
+    /// moment.
+    pub(super) fn look(
+        &self,
+        known: usize,
+        most: usize,
+    ) -> (Vec<CallRecord>, Vec<OpenCallRecord>, CallTotals) {
+        let inner = self.lock();
+        let ended = inner.ended.iter().skip(known).take(most).cloned().collect();
+        let open = inner.open.iter().flatten().take(most).map(OpenCallRecord::new).collect();
+        (ended, open, inner.totals)
+    }
+
     /// The calls under way, and how long they have taken.
     pub(super) fn under_way(&self) -> Vec<(CallLabel, Duration)> {
         let inner = self.lock();
@@ -227,7 +278,7 @@ fn cancelled(open: OpenEntry) -> CallRecord {
 }
 
 fn record(open: OpenEntry, status: CallStatus, duration: Duration, result_bytes: Option<u64>) -> CallRecord {
-    let OpenEntry { label, begun: _, offset, arguments_hash, cached, ruling, number } = open;
+    let OpenEntry { label, begun: _, offset, arguments_hash, cached, ruling, number, place } = open;
     let CallLabel { server, tool, effect } = label;
     CallRecord {
         server,
@@ -241,6 +292,7 @@ fn record(open: OpenEntry, status: CallStatus, duration: Duration, result_bytes:
         cached,
         ruling,
         number: Some(number),
+        place,
     }
 }
 
@@ -253,8 +305,13 @@ pub(crate) struct OpenCall {
 
 impl OpenCall {
     /// A call that began at `begun`.
-    pub(crate) fn begin(account: &Arc<RunAccount>, label: CallLabel, begun: Instant) -> OpenCall {
-        let tag = account.ledger().open(label, begun, account.elapsed_at(begun));
+    pub(crate) fn begin(
+        account: &Arc<RunAccount>,
+        label: CallLabel,
+        begun: Instant,
+        place: Option<Span>,
+    ) -> OpenCall {
+        let tag = account.ledger().open(label, begun, account.elapsed_at(begun), place);
         OpenCall { account: account.clone(), tag, begun }
     }
 
@@ -272,6 +329,13 @@ impl OpenCall {
     pub(crate) fn set_effect(&self, effect: Effect) {
         if let Some(open) = self.account.ledger().lock().open(self.tag) {
             open.label.effect = effect;
+        }
+    }
+
+    /// Sets where its program's text makes it, once that is known.
+    pub(crate) fn set_place(&self, place: Span) {
+        if let Some(open) = self.account.ledger().lock().open(self.tag) {
+            open.place = Some(place);
         }
     }
 
@@ -330,8 +394,8 @@ mod tests {
     #[test]
     fn every_call_ends_once_and_whatever_is_left_is_cancelled_in_the_order_of_its_beginning() {
         let account = Arc::new(RunAccount::new(Limits::default(), Interrupt::default()));
-        let [a, b, c, d, e] =
-            ["a", "b", "c", "d", "e"].map(|tool| OpenCall::begin(&account, label(tool), Instant::now()));
+        let [a, b, c, d, e] = ["a", "b", "c", "d", "e"]
+            .map(|tool| OpenCall::begin(&account, label(tool), Instant::now(), None));
         d.end(CallStatus::Ok, Duration::ZERO, Some(1));
         drop(c);
         e.withdraw();
@@ -362,7 +426,7 @@ mod tests {
         assert_eq!((account.ledger().take().len() as u64, account.call_totals().refused), (REFUSED, 100_000));
         for _ in 0..10_000 {
             let status = CallStatus::Error { reason: CallFault::ToolError, error: "é".repeat(100_000) };
-            OpenCall::begin(&account, label("t"), Instant::now()).end(status, Duration::ZERO, Some(2));
+            OpenCall::begin(&account, label("t"), Instant::now(), None).end(status, Duration::ZERO, Some(2));
         }
         let kept = account.take_ledger();
         let bytes: usize = kept.iter().map(CallRecord::bytes).sum();

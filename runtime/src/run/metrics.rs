@@ -147,6 +147,7 @@ mod tests {
             cached: false,
             ruling: None,
             number: None,
+            place: None,
         }
     }
 

@@ -7,7 +7,7 @@ use super::totals::CallTotals;
 use super::unreported_failures;
 use crate::journal::{ErrorRecord, OutcomeRecord};
 pub use ptc_compiler::diagnostic::{Location, Palette, Position, Report};
-use ptc_vm::{Class, Reason};
+use ptc_vm::{Class, Reason, Span};
 pub use ruling::{PolicyRuling, Verdict};
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -377,6 +377,8 @@ pub struct CallRecord {
     pub ruling: Option<Box<PolicyRuling>>,
     /// Its number among the calls of its run, in the order of their beginnings; `None` if it was refused at once.
     pub number: Option<u64>,
+    /// Where the text of its program makes it; `None` if other text does, or if that is not known.
+    pub place: Option<Span>,
 }
 
 /// A SHA-256 hash.

@@ -10,6 +10,7 @@ use super::outcome::{
 use crate::secrets::{DocumentShape, SecretRegistry};
 use ptc_compiler::diagnostic::Call;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Redacts all texts.
 pub(crate) fn release(outcome: &mut Outcome, secrets: &SecretRegistry) {
@@ -45,15 +46,21 @@ pub(super) fn clean_call(call: &mut CallRecord, secrets: &SecretRegistry) {
         cached: _,
         ruling: _,
         number: _,
+        place: _,
     } = call;
     for name in [server, tool] {
-        if let Cow::Owned(clean) = secrets.scrub(name) {
-            *name = clean.into();
-        }
+        clean_name(name, secrets);
     }
     match status {
         CallStatus::Ok => {}
         CallStatus::Error { reason: _, error } => clean_cut(error, secrets),
+    }
+}
+
+/// Redacts the name of a server or tool.
+pub(super) fn clean_name(name: &mut Arc<str>, secrets: &SecretRegistry) {
+    if let Cow::Owned(clean) = secrets.scrub(name) {
+        *name = clean.into();
     }
 }
 

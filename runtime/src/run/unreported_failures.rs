@@ -144,6 +144,7 @@ mod tests {
             cached: false,
             ruling: None,
             number: None,
+            place: None,
         }
     }
 

@@ -2,17 +2,24 @@
 
 use super::account::RunAccount;
 use super::client::ProgressListener;
+pub use super::ledger::OpenCallRecord;
 use super::limits::Limits;
 use super::outcome::{CallRecord, Ending, Failure, Outcome};
-use super::release::{clean_call, release};
+use super::release::{clean_call, clean_name, release};
+use super::totals::CallTotals;
 use crate::secrets::SecretRegistry;
 use ptc_vm::Interrupt;
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Receives the events of one run. Its methods are called on the runtime's threads, so they must be quick and
 /// must not block.
 pub trait RunWatcher: Send {
+    /// The run has an account, which `view` looks at while the run goes on. Called once, before the run begins.
+    fn entered(&mut self, _view: RunView) {}
+
     /// The program has begun, or ended before it could.
     fn begun(&mut self) {}
 
@@ -110,6 +117,13 @@ impl Recipient {
         self.watcher.as_ref()?.progress_listener()
     }
 
+    /// Gives the watcher a view of the run.
+    pub(crate) fn entered(&mut self, account: &Arc<RunAccount>) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher.entered(RunView { account: Arc::downgrade(account), secrets: self.secrets.clone() });
+        }
+    }
+
     pub(crate) fn begun(&mut self) {
         if let Some(watcher) = &mut self.watcher {
             watcher.begun();
@@ -132,6 +146,46 @@ impl Recipient {
         if let Some(watcher) = &mut self.watcher {
             watcher.call_ended(ended);
         }
+    }
+}
+
+/// A view of a run that goes on. It keeps nothing of the run alive, and its reader delays no run.
+#[derive(Clone)]
+pub struct RunView {
+    account: Weak<RunAccount>,
+    secrets: SecretRegistry,
+}
+
+/// The calls of a run at one moment, without secrets.
+#[derive(Clone, Debug)]
+pub struct RunState {
+    /// How long the run has taken.
+    pub elapsed: Duration,
+    /// Calls that have ended, in the order of their ends.
+    pub ended: Vec<CallRecord>,
+    /// Calls under way, in the order in which they began.
+    pub open: Vec<OpenCallRecord>,
+    /// Totals of all calls that have ended.
+    pub totals: CallTotals,
+}
+
+impl RunView {
+    /// The state of the run; `None` once it is over. Of the calls that have ended it has at most `most` after the first
+    /// `known`; of those under way, the first `most`.
+    pub fn look(&self, known: usize, most: usize) -> Option<RunState> {
+        let account = self.account.upgrade()?;
+        let (mut ended, mut open, totals) = account.look(known, most);
+        ended.iter_mut().for_each(|call| clean_call(call, &self.secrets));
+        for name in open.iter_mut().flat_map(|call| [&mut call.server, &mut call.tool]) {
+            clean_name(name, &self.secrets);
+        }
+        Some(RunState { elapsed: account.elapsed(), ended, open, totals })
+    }
+}
+
+impl fmt::Debug for RunView {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("RunView").finish_non_exhaustive()
     }
 }
 

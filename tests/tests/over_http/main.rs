@@ -13,5 +13,6 @@ mod issued_tokens;
 mod issued_tokens_attacked;
 mod issuer;
 mod keycloak;
+mod page;
 mod policy_matrix;
 mod secrets_http;

@@ -32,6 +32,8 @@ pub(super) enum Request {
     Settled,
     /// The end of the process. Its answer comes when the servers have ended.
     Stop,
+    /// A link to its page.
+    Page,
     /// A server. What follows is MCP.
     Server { name: String, fingerprint: u64 },
 }
@@ -56,6 +58,13 @@ pub(super) struct RunningServer {
     pub(super) tools: usize,
 }
 
+/// The answer to [`Request::Page`].
+#[derive(Debug, Default, Deserialize, Serialize)]
+pub(super) struct PageAnswer {
+    pub(super) link: Option<String>,
+    pub(super) error: Option<String>,
+}
+
 /// The running process.
 pub(super) struct Background {
     socket: PathBuf,
@@ -78,6 +87,16 @@ impl Background {
     /// Its state once each server has started or failed.
     pub(super) fn settled(&self) -> Option<State> {
         serde_json::from_str(&ask(&self.socket, &Request::Settled, START_PATIENCE)?).ok()
+    }
+
+    /// A link to its page, which works once.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(super) fn page_link(&self) -> Result<String, String> {
+        let answer = ask(&self.socket, &Request::Page, PATIENCE).unwrap_or_default();
+        let answer: PageAnswer = serde_json::from_str(&answer).map_err(|_| "`ptc up` does not answer")?;
+        answer.link.ok_or_else(|| answer.error.unwrap_or_default())
     }
 
     /// Ends it, and waits for that.

@@ -1,6 +1,7 @@
 //! The process of `ptc up`: starts the configured servers, listens on the socket, and ends when it is asked to or idle.
 
-use super::client::{Request, RunningServer, State, build};
+use super::client::{PageAnswer, Request, RunningServer, State, build};
+use super::page::BackgroundPage;
 use super::{READY, socket};
 use crate::cli::boot::{UpstreamFlags, keep};
 use crate::cli::reload::{ConfigFiles, ConfigReload};
@@ -36,6 +37,7 @@ struct Shared {
     /// Changes when a connection begins and ends.
     used: watch::Sender<usize>,
     stops: mpsc::UnboundedSender<oneshot::Sender<()>>,
+    page: BackgroundPage,
 }
 
 /// Counts a connection while it is open.
@@ -68,7 +70,12 @@ pub(super) async fn run(flags: &UpstreamFlags, idle: Option<Duration>) -> Result
     let listener = bind(&path)?;
     console::write_line(READY)?;
     let (stops, mut stopping) = mpsc::unbounded_channel();
-    let shared = Arc::new(Shared { runtime: runtime.clone(), used: watch::Sender::new(0), stops });
+    let shared = Arc::new(Shared {
+        runtime: runtime.clone(),
+        used: watch::Sender::new(0),
+        stops,
+        page: BackgroundPage::default(),
+    });
     let mut connections = JoinSet::new();
     let mut waiting: Waiting = Vec::new();
     let accept = async {
@@ -145,6 +152,11 @@ async fn serve(shared: Arc<Shared>, stream: UnixStream) {
             let _ = ended.await;
             json!({ "ok": true }).to_string()
         }
+        Ok(Request::Page) => json!(match shared.page.link(&shared.runtime).await {
+            Ok(link) => PageAnswer { link: Some(link), error: None },
+            Err(error) => PageAnswer { link: None, error: Some(error.to_string()) },
+        })
+        .to_string(),
         Ok(Request::Server { name, fingerprint }) => match shared.runtime.relay(&name, fingerprint) {
             Some(relay) => {
                 let used = Use::begin(&shared);

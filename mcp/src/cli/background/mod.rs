@@ -1,13 +1,14 @@
 //! The commands `ptc up`, `ptc down` and `ptc status`: one process of this user keeps servers running, so that what they
 //! hold (tabs, shells, logins) lasts from one command to the next.
 //!
-//! - here: the commands. `listener`: that process. `client`: how commands find it and use its servers.
+//! - here: the commands. `listener`: that process. `page`: its page for people. `client`: how commands find it and use its servers.
 //!
 //! It listens on a Unix socket in a folder that only this user can enter. A connection begins with one line of JSON, which
 //! asks for the state, the end, or a server by name and fingerprint. A connection to a server then carries MCP.
 
 pub(super) mod client;
 mod listener;
+mod page;
 
 use super::OutputFormat;
 use super::boot::UpstreamFlags;
@@ -101,6 +102,14 @@ pub fn up(args: &UpArgs) -> Result<Exit, Abort> {
 fn last_line(folder: &std::path::Path) -> String {
     let log = files::read_text(&folder.join("background.log")).unwrap_or_default();
     log.lines().last().unwrap_or("it said nothing").to_owned()
+}
+
+/// A link to the page of the process; `None`: there is no process of this version.
+pub(super) fn page_link() -> Result<Option<String>, Abort> {
+    let background = Background::find().filter(Background::is_of_this_version);
+    background
+        .map(|background| background.page_link().map_err(|message| Abort { exit: Exit::Io, message }))
+        .transpose()
 }
 
 /// Runs `ptc down`.

@@ -70,6 +70,7 @@ impl DebugFlags {
         &self,
         with_tool: bool,
         totals: Option<CallCounts>,
+        page: bool,
         secrets: &SecretRegistry,
     ) -> Result<Option<Recording>, Abort> {
         let trace_folder = folder("trace-dir", self.trace_dir.as_ref())?;
@@ -86,18 +87,20 @@ impl DebugFlags {
             && trace_folder.is_none()
             && turn_log_folder.is_none()
             && totals.is_none()
+            && !page
         {
             return Ok(None);
         }
         let options = RecordOptions {
-            // Without the tool the ring is never read.
-            ring_size: if with_tool { ring_size } else { 1 },
+            // Only the tool and the page read the ring.
+            ring_size: if with_tool || page { ring_size } else { 1 },
             policy: policy.unwrap_or_default(),
             trace_folder,
             most_traces: usize::try_from(limits.traces).unwrap_or(usize::MAX),
             turn_log_folder,
             totals,
             otlp,
+            page,
         };
         let recorder = Arc::new(CallRecorder::new(options, secrets.clone())?);
         Ok(Some(Recording { recorder, response_bytes }))

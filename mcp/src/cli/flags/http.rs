@@ -67,6 +67,9 @@ pub struct HttpFlags {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", value_parser = variables::boolean,
         help_heading = "HTTP")]
     http_auth_rate_limit: Option<bool>,
+    /// Show a page of runs, approvals, servers and sessions at /ui; on this machine only, unless --http-oauth is given
+    #[arg(long, help_heading = "HTTP")]
+    ui: bool,
     /// Show numbers for Prometheus
     #[arg(long, help_heading = "HTTP")]
     http_metrics: bool,
@@ -125,15 +128,19 @@ impl HttpFlags {
             path: checked_path(&path)?,
             origins: self.origins()?,
             instance,
+            page: variables::switch(self.ui, "ui")?,
             limits,
         };
         if settings.has_path_twice() {
-            return Err(Abort::usage("HTTP paths must be distinct"));
+            return Err(Abort::usage("HTTP paths must be distinct, and none may be one of the page (/ui)"));
         }
         let token = text(&self.http_auth_token, "http-auth-token")?;
         let file = variables::given_or_read(self.http_tokens.clone(), "http-tokens", variables::path)?;
         let oauth = variables::given_or_read(self.http_oauth.clone(), "http-oauth", variables::path)?;
         let access = self.access(&settings, token, file, oauth)?;
+        if settings.page && !settings.is_local() && !access.accepts_issuers() {
+            return Err(Abort::usage("--ui beyond this machine needs --http-oauth"));
+        }
         let tls = self.tls()?;
         Ok(Some(HttpPlan { settings, access, tls }))
     }

@@ -42,6 +42,11 @@ impl Entrance {
         self.http.as_ref().is_some_and(|(_, access)| access.has_many_holders())
     }
 
+    /// True if there is a page for people.
+    pub(super) fn has_page(&self) -> bool {
+        self.http.as_ref().is_some_and(|(listener, _)| listener.has_page())
+    }
+
     pub(super) fn is_http(&self) -> bool {
         self.http.is_some()
     }
@@ -51,12 +56,18 @@ impl Entrance {
         self.http.as_ref().is_some_and(|(_, access)| access.asks_for_tokens())
     }
 
-    /// Tells a person that the server is there.
-    pub(super) fn announce(&self) {
-        if let Some((listener, _)) = &self.http {
+    /// Tells a person that the server is there. With `is_page` the link to the page goes to standard output.
+    pub(super) fn announce(&self, is_page: bool) -> Result<(), Abort> {
+        if let Some((listener, access)) = &self.http {
             console::complain(&format!("listening at {}", listener.url()));
+            match listener.page_line(access) {
+                Some(line) if is_page => console::write_line(&line)?,
+                Some(line) => console::complain(&line),
+                None => {}
+            }
         } else if std::io::stdin().is_terminal() {
             console::complain(AT_A_TERMINAL);
         }
+        Ok(())
     }
 }

@@ -90,6 +90,9 @@ pub struct ServeArgs {
     server: LimitFlags<ServerLimits>,
     #[command(flatten)]
     limits: LimitFlags,
+    /// The command is `ptc ui`: its answer is the link to the page.
+    #[arg(skip)]
+    pub(super) is_page: bool,
 }
 
 /// The names that `--tools` accepts.

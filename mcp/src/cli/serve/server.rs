@@ -19,7 +19,10 @@ use crate::server::http::{Access, Handlers, HttpListener};
 use crate::server::{Gate, Handler, stdio};
 use crate::tools::session::StoreAccess;
 use crate::tools::{Facts, execute_program, lisp_debug, proxy, session};
+use crate::ui::Page;
+use ptc_runtime::files;
 use ptc_runtime::limits::Limits;
+use ptc_runtime::policy::ApprovalFolder;
 use ptc_runtime::tools::Catalog;
 use ptc_runtime::upstream::Offered;
 use ptc_runtime::{Prelude, Runtime};
@@ -120,7 +123,12 @@ impl<'a> ServerBuilder<'a> {
         if let Some(counts) = &entrance.counts {
             counts.watch(runtime.broker().policy().clone());
         }
-        let recording = args.debug.recording(with_debug, entrance.counts.clone(), runtime.secrets())?;
+        let recording = args.debug.recording(
+            with_debug,
+            entrance.counts.clone(),
+            entrance.has_page(),
+            runtime.secrets(),
+        )?;
         let recorder = recording.as_ref().map(|recording| recording.recorder.clone());
         if recorder.as_ref().is_some_and(|recorder| recorder.logs_turns()) {
             runtime.broker().hash_arguments();
@@ -152,7 +160,7 @@ impl<'a> ServerBuilder<'a> {
         let ServerBuilder {
             args,
             settings,
-            files,
+            files: configuration,
             policy,
             pins,
             launched,
@@ -183,8 +191,10 @@ impl<'a> ServerBuilder<'a> {
             // With many clients, the clients with a running call are those that upstreams may ask.
             booted.runtime.client().serve_callers(Offered { elicitation: true, roots: true, urls: false });
         }
-        entrance.announce();
+        entrance.announce(args.is_page)?;
         let Entrance { http, stop, .. } = entrance;
+        let questions = files::state_folder().map(|state| ApprovalFolder::below(&state));
+        let page = Page::new(&booted.runtime, recorder.clone(), questions);
         let (handler, longest) = (Arc::new(handler), settings.longest());
         let runs = booted.runtime.broker().durable().cloned();
         let asked = async {
@@ -195,7 +205,8 @@ impl<'a> ServerBuilder<'a> {
         };
         let mut serving = pin!(async {
             match http {
-                Some(http) => {
+                Some((listener, access)) => {
+                    let http = (listener.showing(page), access);
                     serve_http(http, handler, toolset, &booted.runtime, &gate, new_facts, asked).await;
                     Ok(())
                 }
@@ -233,7 +244,7 @@ impl<'a> ServerBuilder<'a> {
                     () = warnings::follow(&booted.runtime, changes.clone()) => Ok(()),
                     () = described.follow(changes, publish) => Ok(()),
                     () = commands => Ok(()),
-                    () = files.follow(&args.upstreams, &booted.runtime, stop.reloads()) => Ok(()),
+                    () = configuration.follow(&args.upstreams, &booted.runtime, stop.reloads()) => Ok(()),
                     () = pins.follow_pins(&booted.runtime, stop.reloads()) => Ok(()),
                     () = policy.follow_policy(&args.upstreams, &booted.runtime, stop.reloads()) => Ok(()),
                 }

@@ -2,25 +2,20 @@
 //!
 //! # Layout
 //!
-//! - `read`: parses a trace file. `outcome`: makes a trace of a run that has just ended. `timeline`: draws
-//!   text. `page`: draws a page of HTML. `chart`: draws calls as SVG.
-//! - `units`: numbers in readable units.
+//! `read`: parses a trace file. `timeline`: draws text. `page`: draws a page of HTML.
 
-mod chart;
-mod outcome;
 mod page;
 mod read;
 mod timeline;
-mod units;
 
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
+pub(super) use crate::drawing::units::count;
+use crate::drawing::{chart, trace::Trace};
 use clap::Subcommand;
 use ptc_runtime::outcome::Outcome;
-use read::Trace;
 use std::path::PathBuf;
-pub(super) use units::count;
 
 /// Arguments of `ptc trace`.
 #[derive(Debug, clap::Args)]

@@ -1,10 +1,9 @@
 //! Draws a trace as one self-contained page of HTML, without scripts, other files or fonts.
 
-use super::chart;
-use super::read::Trace;
-use super::timeline::numbers;
-use super::units::time;
-use crate::redact::visible;
+use crate::drawing::chart;
+use crate::drawing::html::escaped;
+use crate::drawing::trace::{Trace, numbers};
+use crate::drawing::units::time;
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("page.css");
@@ -58,20 +57,4 @@ fn section(out: &mut String, title: &str, text: Option<String>) {
     if let Some(text) = text {
         let _ = writeln!(out, "<h2>{title}</h2>\n<pre>{}</pre>", escaped(&text));
     }
-}
-
-/// Escapes text for HTML and SVG.
-pub(super) fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in visible(text).chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            c => safe.push(c),
-        }
-    }
-    safe
 }

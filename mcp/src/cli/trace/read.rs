@@ -1,67 +1,9 @@
 //! Parses a trace file into a call that can be drawn.
 
 use crate::console::exit::Abort;
+use crate::drawing::trace::{Trace, TraceCall, TracePayload, prelude_line};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-
-/// A recorded call. Times are in microseconds.
-#[derive(Debug, Default)]
-pub(super) struct Trace {
-    pub(super) file: String,
-    pub(super) request_id: String,
-    pub(super) tool: String,
-    pub(super) begun: String,
-    pub(super) is_error: bool,
-    pub(super) reason: Option<String>,
-    pub(super) message: Option<String>,
-    /// Time from the request to the answer.
-    pub(super) micros: u64,
-    /// The run; `None` when nothing ran.
-    pub(super) run: Option<TraceRun>,
-    pub(super) program: TracePayload,
-    pub(super) context: TracePayload,
-    pub(super) answer: TracePayload,
-    pub(super) answer_bytes: Option<u64>,
-    pub(super) prints: Vec<String>,
-}
-
-/// The run of a program.
-#[derive(Debug, Default)]
-pub(super) struct TraceRun {
-    /// Its start, counted from the request.
-    pub(super) begun: u64,
-    pub(super) micros: u64,
-    pub(super) fuel: Option<u64>,
-    pub(super) peak_bytes: Option<u64>,
-    /// A short description of its prelude.
-    pub(super) prelude: Option<String>,
-    /// Its upstream calls, in the order of their starts.
-    pub(super) calls: Vec<TraceCall>,
-}
-
-/// An upstream call.
-#[derive(Debug, Default)]
-pub(super) struct TraceCall {
-    pub(super) name: String,
-    /// Its start, counted from the start of the run.
-    pub(super) begun: u64,
-    pub(super) micros: u64,
-    pub(super) bytes: Option<u64>,
-    /// The reason and message of its failure.
-    pub(super) fault: Option<(String, String)>,
-}
-
-/// A payload, or the part of it that the policy recorded.
-#[derive(Debug, Default)]
-pub(super) enum TracePayload {
-    /// There was none.
-    #[default]
-    Nothing,
-    /// All of it.
-    Whole(String),
-    /// The beginning of the payload, which may be empty, and its size.
-    Part(String, u64),
-}
 
 impl TracePayload {
     fn parse(value: &Value) -> TracePayload {
@@ -82,15 +24,6 @@ impl TracePayload {
                 }
                 _ => TracePayload::Whole(format!("{value:#}")),
             },
-        }
-    }
-
-    /// The text, followed by the size when it is not complete.
-    pub(super) fn text(&self) -> Option<String> {
-        match self {
-            TracePayload::Nothing => None,
-            TracePayload::Whole(text) => Some(text.clone()),
-            TracePayload::Part(text, bytes) => Some(format!("{text}… ({})", super::units::bytes(*bytes))),
         }
     }
 }
@@ -178,41 +111,6 @@ impl Trace {
             _ => {}
         }
     }
-
-    /// The upstream calls.
-    pub(super) fn calls(&self) -> &[TraceCall] {
-        self.run.as_ref().map_or(&[], |run| &run.calls)
-    }
-
-    /// Total bytes of successful upstream calls.
-    pub(super) fn upstream_bytes(&self) -> u64 {
-        self.calls().iter().filter(|call| call.fault.is_none()).filter_map(|call| call.bytes).sum()
-    }
-
-    /// How many times less the answer is than what upstream calls gave.
-    pub(super) fn reduction(&self) -> Option<f64> {
-        let (fetched, answer) = (self.upstream_bytes(), self.answer_bytes.unwrap_or(0));
-        (fetched > 0 && answer > 0).then(|| fetched as f64 / answer as f64)
-    }
-
-    /// The largest number of upstream calls that ran at the same time.
-    pub(super) fn most_at_once(&self) -> usize {
-        let calls = self.calls();
-        let at = |moment: u64| {
-            calls
-                .iter()
-                .filter(|call| call.begun <= moment && moment < call.begun + call.micros.max(1))
-                .count()
-        };
-        calls.iter().map(|call| at(call.begun)).max().unwrap_or(0)
-    }
-}
-
-/// Namespaces and hash of a prelude, as `crm paged 1a2b3c4d`.
-pub(super) fn prelude_line(trace: &Value) -> String {
-    let names = trace["protected_namespaces"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let hash = trace["source_hash"].as_str().and_then(|hash| hash.get(..8));
-    names.chain(hash).collect::<Vec<_>>().join(" ")
 }
 
 /// The newest trace of a folder.

@@ -1,8 +1,8 @@
 //! Draws a trace as text with a timeline of its upstream calls.
 
-use super::read::{Trace, TraceCall};
-use super::units::{bytes, count, time, whole};
 use crate::console::style::Style;
+use crate::drawing::trace::{Trace, TraceCall, numbers};
+use crate::drawing::units::{bytes, time};
 use crate::redact::visible_line;
 use ptc_runtime::secrets::{Cut, shortened};
 use std::borrow::Cow;
@@ -44,31 +44,6 @@ pub(super) fn render(trace: &Trace, width: usize, style: Style) -> String {
     section(&mut out, "prints", Some(trace.prints.join("\n")).filter(|lines| !lines.is_empty()), style);
     section(&mut out, "answer", trace.answer.text(), style);
     out
-}
-
-/// The costs of the call as text.
-pub(super) fn numbers(trace: &Trace) -> Vec<String> {
-    let mut parts = Vec::new();
-    let Some(run) = &trace.run else { return vec!["nothing ran".to_owned()] };
-    parts.extend(run.fuel.map(|fuel| format!("fuel {}", whole(fuel))));
-    parts.extend(run.peak_bytes.map(|peak| format!("peak {}", bytes(peak))));
-    let calls = run.calls.len();
-    parts.push(match trace.most_at_once() {
-        0 => "no upstream calls".to_owned(),
-        most => format!("{}, {most} at once", count(calls, "upstream call")),
-    });
-    parts.extend(run.prelude.as_ref().map(|prelude| format!("prelude {}", visible_line(prelude))));
-    let (fetched, answer) = (trace.upstream_bytes(), trace.answer_bytes);
-    match (answer, trace.reduction()) {
-        (Some(answer), Some(ratio)) => {
-            parts.push(format!("{} in, {} out ({ratio:.1} to 1)", bytes(fetched), bytes(answer)));
-        }
-        _ => {
-            parts.extend((fetched > 0).then(|| format!("{} in", bytes(fetched))));
-            parts.extend(answer.map(|answer| format!("{} out", bytes(answer))));
-        }
-    }
-    parts
 }
 
 fn section(out: &mut String, title: &str, text: Option<String>, style: Style) {

@@ -102,6 +102,33 @@ fn origin_is_allowed(settings: &HttpSettings, headers: &HeaderMap) -> bool {
     settings.origins.contains(&origin)
 }
 
+/// True when a request to the page has a host of this server, and no other origin.
+pub(super) fn is_page_of(settings: &HttpSettings, headers: &HeaderMap) -> bool {
+    host_is_ours(settings, headers)
+        && match single_header(headers, &header::ORIGIN) {
+            Some(None) => true,
+            Some(Some(origin)) => is_same_origin(headers, origin),
+            None => false,
+        }
+}
+
+/// True for a request that a view of the page has sent. Browsers name the origin of every form.
+pub(super) fn comes_from_page(headers: &HeaderMap) -> bool {
+    const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+    let origin = single_header(headers, &header::ORIGIN).flatten();
+    let site = single_header(headers, &SITE);
+    origin.is_some_and(|origin| is_same_origin(headers, origin))
+        && matches!(site, Some(None | Some("same-origin")))
+}
+
+/// True when an origin has the host and port that a request is for. A proxy may have taken TLS off, so the scheme does
+/// not count.
+fn is_same_origin(headers: &HeaderMap, origin: &str) -> bool {
+    let host = single_header(headers, &header::HOST).flatten();
+    let Some((origin, host)) = Origin::parse(origin).zip(host) else { return false };
+    Origin::parse(&format!("{}://{host}", origin.scheme)).is_some_and(|own| own == origin)
+}
+
 /// The single value of a header. `Some(None)` without one; `None` for several values, or one that is not text.
 pub(super) fn single_header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Option<&'h str>> {
     let mut values = headers.get_all(name).iter();

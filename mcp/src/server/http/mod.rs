@@ -13,6 +13,7 @@
 //! - `endpoint`: POST, GET and DELETE of the MCP path. `posted`: a POST with a call that runs. `sessions`:
 //!   sessions of the handshake era.
 //! - `metrics`: metrics for Prometheus.
+//! - `page`: the page for people (`--ui`).
 //! - `reply`: makes all responses. `events`: server-sent events.
 //! - [`settings`]: settings of the command line. `reload`: watches files for changes.
 //!
@@ -28,6 +29,7 @@ mod fairness;
 pub mod guard;
 mod handlers;
 mod metrics;
+mod page;
 mod posted;
 mod reload;
 mod reply;
@@ -40,6 +42,7 @@ mod socket;
 pub use access::Access;
 use access::TokenHolder;
 pub use handlers::{Handlers, MakeRestricted};
+pub use page::{PageDoor, page_line};
 pub use settings::{HttpLimits, HttpSettings};
 pub use socket::{HttpListener, Tls};
 
@@ -49,6 +52,7 @@ use crate::tools::Facts;
 use fairness::BusyThrottle;
 use handlers::ListVersion;
 use metrics::HttpCounts;
+use page::ServedPage;
 use reload::ReloadSignal;
 use sessions::Sessions;
 use std::sync::Arc;
@@ -84,6 +88,10 @@ pub(super) struct HttpServer {
     bodies: Arc<Semaphore>,
     counts: Option<HttpCounts>,
     throttle: BusyThrottle,
+    /// The page, if there is one.
+    page: Option<ServedPage>,
+    /// Its connections speak TLS.
+    is_tls: bool,
 }
 
 /// Stage of the server's life.
@@ -129,6 +137,8 @@ impl HttpServer {
             counts: settings.metrics.as_ref().map(|metrics| HttpCounts::new(&metrics.calls)),
             settings,
             throttle: BusyThrottle::new(),
+            page: None,
+            is_tls: false,
         }
     }
 

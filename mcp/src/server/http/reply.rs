@@ -45,6 +45,38 @@ pub(super) fn text(status: StatusCode, text: &str) -> Response {
     with_body(status, TEXT, redact::clean(text.as_bytes().to_vec(), Form::Text))
 }
 
+/// What a browser may load for a view of the page, and who may show it.
+const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
+     form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+);
+
+/// Headers of everything of the page.
+const PAGE_HEADERS: [(HeaderName, HeaderValue); 6] = [
+    (header::CONTENT_SECURITY_POLICY, PAGE_POLICY),
+    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+    (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
+];
+
+fn of_page(mut response: Response) -> Response {
+    response.headers_mut().extend(PAGE_HEADERS);
+    response
+}
+
+/// A view of the page.
+pub(super) fn page(status: StatusCode, document: &str) -> Response {
+    const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+    of_page(with_body(status, HTML, redact::clean(document.as_bytes().to_vec(), Form::Text)))
+}
+
+/// A constant part of the page.
+pub(super) fn asset(kind: &'static str, text: &'static str) -> Response {
+    of_page(with_body(StatusCode::OK, HeaderValue::from_static(kind), RedactedBytes::constant(text)))
+}
+
 /// Metrics for Prometheus.
 pub(super) fn metrics(text: &str) -> Response {
     const NUMBERS: HeaderValue =

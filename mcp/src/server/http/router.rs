@@ -5,7 +5,7 @@ use super::access::oauth::OAuthAccess;
 use super::access::oauth::challenge::METADATA;
 use super::settings::{HEALTH, READY};
 use super::socket::RequestOrigin;
-use super::{HttpServer, endpoint, guard, reply};
+use super::{HttpServer, endpoint, guard, page, reply};
 use crate::server::gate::Gate;
 use axum::Router;
 use axum::body::Body;
@@ -35,6 +35,7 @@ pub(super) fn router(state: RouterState) -> Router {
         Some(path) => Router::new().route(&path, get(show_metrics)),
         None => Router::new(),
     };
+    let paths = if state.server.page.is_some() { page::routes(paths) } else { paths };
     let about = format!("This is ptc, an MCP server. MCP clients connect to {path} of this address.\n");
     paths
         .route(HEALTH, get(health))

@@ -1,6 +1,7 @@
 //! Settings of the server over HTTP: addresses, paths and limits.
 
 use super::guard::Origin;
+use super::page::PATH;
 use crate::observe::counts::CallCounts;
 use ptc_runtime::limit_table;
 use std::net::SocketAddr;
@@ -57,6 +58,8 @@ pub struct HttpSettings {
     pub instance: String,
     /// Settings of `/metrics`, if it is on.
     pub metrics: Option<MetricsSettings>,
+    /// A page for people is at `/ui`.
+    pub page: bool,
     /// The limits.
     pub limits: HttpLimits,
 }
@@ -80,9 +83,14 @@ impl HttpSettings {
         self.address.ip().is_loopback()
     }
 
-    /// True when two paths are equal.
+    /// True when two paths are equal, or one is of the page.
     pub fn has_path_twice(&self) -> bool {
         let metrics = self.metrics.as_ref().map(|metrics| &*metrics.path);
+        let is_of_page =
+            |path: &str| path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        if self.page && (is_of_page(&self.path) || metrics.is_some_and(is_of_page)) {
+            return true;
+        }
         [Some(HEALTH), Some(READY), metrics].contains(&Some(&*self.path))
             || [Some(HEALTH), Some(READY)].contains(&metrics)
     }

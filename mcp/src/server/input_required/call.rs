@@ -17,10 +17,11 @@ use crate::tools::{Reporter, ToolAnswer};
 use ptc_runtime::outcome::Outcome;
 use ptc_runtime::sync::Locked;
 use ptc_runtime::upstream::{CallingClient, Offered, ProgressListener, ToolStep};
+use ptc_runtime::watcher::RunView;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// A request that waits for a run.
 #[derive(Debug)]
@@ -43,7 +44,11 @@ impl AttachedRequest {
 
 /// The request that waits for a run, if there is one.
 #[derive(Debug)]
-pub(in crate::server) struct PendingRequestSlot(Mutex<RequestSlotState>);
+pub(in crate::server) struct PendingRequestSlot {
+    state: Mutex<RequestSlotState>,
+    /// The run, for the page.
+    run: OnceLock<RunView>,
+}
 
 #[derive(Debug)]
 enum RequestSlotState {
@@ -56,7 +61,7 @@ enum RequestSlotState {
 
 impl PendingRequestSlot {
     fn lock(&self) -> MutexGuard<'_, RequestSlotState> {
-        self.0.locked()
+        self.state.locked()
     }
 
     /// Notifies the waiting request of a new question.
@@ -118,7 +123,8 @@ pub(in crate::server) struct InputRequiredCall {
 impl InputRequiredCall {
     /// A run that is about to start for this request.
     pub(in crate::server) fn new(request: AttachedRequest) -> InputRequiredCall {
-        let slot = Arc::new(PendingRequestSlot(Mutex::new(RequestSlotState::Attached(Box::new(request)))));
+        let state = Mutex::new(RequestSlotState::Attached(Box::new(request)));
+        let slot = Arc::new(PendingRequestSlot { state, run: OnceLock::new() });
         InputRequiredCall { requests: Arc::new(ClientRequests::for_input_required(slot.clone())), slot }
     }
 
@@ -149,6 +155,9 @@ impl InputRequiredCall {
         let mut state = self.slot.lock();
         match std::mem::replace(&mut *state, RequestSlotState::Ended(None)) {
             RequestSlotState::Vacant | RequestSlotState::Attached(_) => {
+                if let Some(run) = self.slot.run.get() {
+                    request.ticket.watch(run.clone());
+                }
                 *state = RequestSlotState::Attached(request)
             }
             RequestSlotState::Ended(stored) => {
@@ -270,6 +279,13 @@ pub(in crate::server) struct InputRequiredReporter {
 impl Reporter for InputRequiredReporter {
     fn begun(&mut self) {
         self.permit.begun();
+    }
+
+    fn entered(&mut self, run: RunView) {
+        if let RequestSlotState::Attached(request) = &*self.call.slot.lock() {
+            request.ticket.watch(run.clone());
+        }
+        let _ = self.call.slot.run.set(run);
     }
 
     fn caller(&self) -> Option<CallingClient> {

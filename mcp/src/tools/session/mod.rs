@@ -18,6 +18,7 @@ pub use eval::SessionEval;
 pub use preludes::StoreAccess;
 pub(crate) use table::session_id;
 pub use table::{SessionQuotas, SessionTable};
+pub(crate) use view::SessionFacts;
 
 use super::job::{Cancel, Job};
 use super::{Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};

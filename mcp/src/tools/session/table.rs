@@ -2,6 +2,7 @@
 
 use super::arguments::{SessionFault, SessionReason};
 use super::preludes::{FrozenPreludes, RequestedPreludes, StoreAccess};
+use super::view::SessionFacts;
 use crate::observe::entry::moment;
 use crate::tools::CallOwner;
 use crate::tools::owned_table::{self, Expired, Full, Owned, OwnedTable, Quota};
@@ -11,6 +12,7 @@ use ptc_runtime::session::{Session, SessionEnd, SessionLimits};
 use ptc_runtime::sync::Locked;
 use ptc_runtime::tasks::StopFlag;
 use ptc_runtime::{Runtime, limit_table};
+use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
@@ -99,6 +101,12 @@ impl Drop for Unreported {
     }
 }
 
+impl fmt::Debug for SessionTable {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("SessionTable").field("quotas", &self.quotas).finish_non_exhaustive()
+    }
+}
+
 /// Proof that a session was ended.
 pub(super) struct Closed;
 
@@ -161,6 +169,11 @@ impl SessionTable {
         let mut sessions = self.open.all(owner);
         sessions.sort_by_key(|session| std::cmp::Reverse(session.used().1));
         sessions
+    }
+
+    /// What a page shows of the sessions of an owner, the most recently used first.
+    pub(crate) fn facts(&self, owner: CallOwner) -> Vec<SessionFacts> {
+        self.all(owner).iter().map(|session| SessionFacts::new(session)).collect()
     }
 
     pub(super) fn close(&self, owner: CallOwner, id: &str, why: SessionEnd) -> Result<Closed, SessionFault> {

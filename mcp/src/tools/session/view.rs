@@ -72,6 +72,42 @@ pub(super) fn summary(session: &OpenSession) -> Map<String, Value> {
     }
 }
 
+/// A session, as a page shows it.
+pub(crate) struct SessionFacts {
+    pub(crate) id: String,
+    pub(crate) title: Option<String>,
+    pub(crate) turn: u64,
+    pub(crate) created: String,
+    pub(crate) used: String,
+    pub(crate) expires: String,
+    pub(crate) is_busy: bool,
+    pub(crate) memory_bytes: u64,
+    pub(crate) names: u64,
+    /// Its names with the beginnings of their values.
+    pub(crate) held: String,
+}
+
+impl SessionFacts {
+    pub(super) fn new(session: &OpenSession) -> SessionFacts {
+        let (turn, usage, held) = session.session().contents(|contents| {
+            let names = if contents.bindings.is_empty() { String::new() } else { memory(contents) };
+            (contents.turn, contents.usage(), names)
+        });
+        SessionFacts {
+            id: session.id().to_owned(),
+            title: session.title().map(str::to_owned),
+            turn,
+            created: session.created().to_string(),
+            used: session.used().0.to_string(),
+            expires: session.expires().to_string(),
+            is_busy: session.session().is_busy(),
+            memory_bytes: usage.memory_bytes,
+            names: usage.bindings,
+            held,
+        }
+    }
+}
+
 /// The answer of `lisp_session_inspect`. An unknown view means the overview.
 pub(super) fn inspect(session: &OpenSession, view: &str) -> Map<String, Value> {
     let view = VIEWS.into_iter().find(|known| *known == view).unwrap_or("overview");

@@ -43,6 +43,9 @@ pub struct WaitingQuestion {
     /// An answer may also approve calls with arguments that the text does not show.
     #[serde(default)]
     pub offers_any: bool,
+    /// The owner of the run, where clients have owners.
+    #[serde(default)]
+    pub owner: Option<u64>,
 }
 
 /// An answer to a question.
@@ -139,7 +142,13 @@ impl ApprovalFolder {
     }
 
     /// Lists a question until it is answered. Dropping the future removes it.
-    pub(super) fn ask(self, form: &Form, ttl: Duration, timeout: Duration) -> BoxFuture<'static, Said> {
+    pub(super) fn ask(
+        self,
+        form: &Form,
+        owner: Option<u64>,
+        ttl: Duration,
+        timeout: Duration,
+    ) -> BoxFuture<'static, Said> {
         let asked = now();
         let question = WaitingQuestion {
             id: form.id.to_string(),
@@ -150,6 +159,7 @@ impl ApprovalFolder {
             asked,
             until: asked.saturating_add(timeout.as_secs()),
             offers_any: form.offers_any,
+            owner,
         };
         Box::pin(async move {
             let listed = Listed { folder: self.clone(), id: question.id.clone() };
@@ -222,6 +232,7 @@ mod tests {
             asked: now(),
             until: now() + 600,
             offers_any: false,
+            owner: None,
         }
     }
 

@@ -177,7 +177,7 @@ impl Approvals {
                     let questions: Vec<&Question> = members.iter().map(|(question, _)| question).collect();
                     // The group of a leader has at least its own question.
                     let said = match Form::of_calls(&questions) {
-                        Some(form) => self.put(&form, client.clone()).await,
+                        Some(form) => self.put(&form, owner_of(run), client.clone()).await,
                         None => Err(ApprovalAnswer::Unavailable("the question was withdrawn".into())),
                     };
                     for (_, sender) in members {
@@ -246,8 +246,8 @@ impl Approvals {
         led.map(|at| groups.swap_remove(at).members).unwrap_or_default()
     }
 
-    /// Puts a question to everybody who may answer; the first answer counts.
-    async fn put(&self, form: &Form, client: Option<Arc<dyn ServedClient>>) -> Said {
+    /// Puts a question about a run of this owner to everybody who may answer; the first answer counts.
+    async fn put(&self, form: &Form, owner: Option<u64>, client: Option<Arc<dyn ServedClient>>) -> Said {
         let mut asked: FuturesUnordered<BoxFuture<'_, Said>> = FuturesUnordered::new();
         if let Some(client) = client {
             asked.push(Box::pin(client::ask(client, form)));
@@ -257,7 +257,7 @@ impl Approvals {
         }
         if let Some(folder) = &self.settings.folder {
             let folder = ApprovalFolder::new(folder.clone());
-            asked.push(Box::pin(folder.ask(form, self.settings.ttl, self.settings.timeout)));
+            asked.push(Box::pin(folder.ask(form, owner, self.settings.ttl, self.settings.timeout)));
         }
         let answered = async {
             let mut why: Arc<str> = "there is none to ask".into();
@@ -278,6 +278,11 @@ impl Approvals {
             }
         }
     }
+}
+
+/// The owner of a run, where clients have owners.
+pub(in crate::policy) fn owner_of(run: &RunAccount) -> Option<u64> {
+    run.client().map(|client| client.owner)
 }
 
 /// Ends the group of a leader that is cancelled, so that its members ask again.

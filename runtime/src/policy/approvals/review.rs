@@ -113,7 +113,7 @@ impl ProgramReview {
         approvals: &Approvals,
         rows: Vec<PlannedRow>,
         asker: &str,
-        client: Option<Arc<dyn ServedClient>>,
+        (owner, client): (Option<u64>, Option<Arc<dyn ServedClient>>),
         secrets: &SecretRegistry,
     ) -> ProgramReview {
         let shown = rows.get(..MOST).unwrap_or(&rows);
@@ -124,7 +124,7 @@ impl ProgramReview {
             1 if !has_flow => ReviewAnswer::None,
             _ => {
                 let form = form(shown, rows.len() - shown.len(), asker, secrets);
-                match approvals.put(&form, client).await {
+                match approvals.put(&form, owner, client).await {
                     Ok(approver) => {
                         let until = Instant::now() + approvals.settings.ttl;
                         let calls = Mutex::new(approved(shown, approver.is_any, secrets));

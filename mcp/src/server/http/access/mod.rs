@@ -129,6 +129,25 @@ impl Access {
         self.oauth.is_some() || self.file.is_some() || tokens > 1
     }
 
+    /// The one holder, if there is no other and there cannot be one.
+    pub(super) fn only_holder(&self) -> Option<Arc<TokenHolder>> {
+        if self.oauth.is_some() || self.file.is_some() {
+            return None;
+        }
+        match self.known(|tokens| match tokens {
+            [one] => Some(one.holder.clone()),
+            _ => None,
+        }) {
+            None => Some(self.anonymous.clone()),
+            Some(only) => only.filter(|holder| holder.is_valid()),
+        }
+    }
+
+    /// True when tokens of issuers are accepted.
+    pub fn accepts_issuers(&self) -> bool {
+        self.oauth.is_some()
+    }
+
     /// True when clients need a token.
     pub fn asks_for_tokens(&self) -> bool {
         self.tokens.is_some()

@@ -5,11 +5,14 @@ use super::connection;
 use super::tls::Tls;
 use crate::server::gate::Gate;
 use crate::server::http::access::Access;
+use crate::server::http::page::visits::Visits;
+use crate::server::http::page::{self, PageDoor, ServedPage};
 use crate::server::http::reload::ReloadSignal;
 use crate::server::http::router::{RouterState, router};
 use crate::server::http::settings::HttpSettings;
 use crate::server::http::{Handlers, HttpServer, ServerStage};
 use crate::tools::Facts;
+use crate::ui::Page;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioTimer;
@@ -35,12 +38,13 @@ const FAREWELL: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// A listening socket.
-#[derive(Debug)]
 pub struct HttpListener {
     listener: TcpListener,
     settings: HttpSettings,
     tls: Option<Arc<Tls>>,
     reloads: Option<watch::Receiver<u64>>,
+    page: Option<Arc<Page>>,
+    visits: Arc<Visits>,
 }
 
 impl HttpListener {
@@ -52,7 +56,8 @@ impl HttpListener {
         raise_descriptors(settings.limits.connections);
         let listener = TcpListener::bind(settings.address).await?;
         settings.address = listener.local_addr()?;
-        Ok(HttpListener { listener, settings, tls: None, reloads: None })
+        let visits = Visits::new();
+        Ok(HttpListener { listener, settings, tls: None, reloads: None, page: None, visits })
     }
 
     /// Adds TLS.
@@ -67,10 +72,42 @@ impl HttpListener {
         HttpListener { reloads: Some(reloads), ..self }
     }
 
+    /// Shows this page, if the settings ask for one.
+    #[must_use]
+    pub fn showing(self, page: Page) -> HttpListener {
+        HttpListener { page: Some(Arc::new(page)).filter(|_| self.settings.page), ..self }
+    }
+
+    /// True if the settings ask for a page.
+    pub fn has_page(&self) -> bool {
+        self.settings.page
+    }
+
+    /// The line that leads people to the page: with a link where there is one holder, else they need a token.
+    pub fn page_line(&self, access: &Access) -> Option<String> {
+        if !self.settings.page {
+            return None;
+        }
+        let link = access.only_holder().and_then(|_| self.door().link());
+        Some(match link {
+            Some(link) => page::page_line(&link),
+            None => format!("page: {}{}", self.origin(), page::PATH),
+        })
+    }
+
+    /// Where persons come in to the page.
+    pub fn door(&self) -> PageDoor {
+        PageDoor { visits: self.visits.clone(), url: self.origin() }
+    }
+
+    fn origin(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.settings.address)
+    }
+
     /// URL of the MCP endpoint.
     pub fn url(&self) -> String {
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}{}", self.settings.address, self.settings.path)
+        format!("{}{}", self.origin(), self.settings.path)
     }
 
     /// Serves until `stop` resolves. Then it refuses new requests, and waits for those in flight within the
@@ -83,9 +120,15 @@ impl HttpListener {
         facts: watch::Receiver<Arc<Facts>>,
         stop: impl Future<Output = ()>,
     ) {
-        let HttpListener { listener, settings, tls, reloads } = self;
+        let door = self.door();
+        let HttpListener { listener, settings, tls, reloads, page, visits: _ } = self;
         let grace = Duration::from_millis(settings.limits.grace_ms);
-        let server = Arc::new(HttpServer::new(handlers, settings, access, gate.parking()));
+        let server = HttpServer {
+            page: page.map(|page| ServedPage { page, door }),
+            is_tls: tls.is_some(),
+            ..HttpServer::new(handlers, settings, access, gate.parking())
+        };
+        let server = Arc::new(server);
         let following = server.clone();
         let (tokens, expiring, certificate) = (server.clone(), server.clone(), tls.clone());
         let (reload_tokens, reload_tls) = (ReloadSignal(reloads.clone()), ReloadSignal(reloads));

@@ -1,16 +1,15 @@
 //! Draws the upstream calls of a trace as an SVG: one row a call, and three columns that never overlap (names, bars,
 //! numbers).
 
-use super::page::escaped;
-use super::read::{Trace, TraceCall};
-use super::timeline::numbers;
+use super::html::escaped;
+use super::trace::{Trace, TraceCall, numbers};
 use super::units::{bytes, time};
 use ptc_runtime::secrets::{Cut, shortened};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Colours for light and dark, shared by pages and pictures.
-pub(super) const STYLE: &str = include_str!("chart.css");
+pub(crate) const STYLE: &str = include_str!("chart.css");
 
 /// Sizes of the drawing in its own units.
 const WIDTH: f64 = 960.0;
@@ -30,7 +29,7 @@ const TIME: usize = 8;
 const TICKS: u64 = 5;
 
 /// The picture as a file of its own: a title, the costs, and the calls.
-pub(super) fn picture(trace: &Trace) -> String {
+pub(crate) fn picture(trace: &Trace) -> String {
     const MARGIN: f64 = 16.0;
     const HEAD: f64 = 58.0;
     let layout = Layout::of_trace(trace);
@@ -65,7 +64,7 @@ pub(super) fn picture(trace: &Trace) -> String {
 }
 
 /// The calls as a part of a page.
-pub(super) fn embedded(out: &mut String, trace: &Trace) {
+pub(crate) fn embedded(out: &mut String, trace: &Trace) {
     let layout = Layout::of_trace(trace);
     let _ = writeln!(
         out,
@@ -192,7 +191,7 @@ fn within(text: &str, most: usize) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::read::TraceRun;
+    use super::super::trace::TraceRun;
     use super::*;
 
     #[test]

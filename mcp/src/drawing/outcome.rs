@@ -1,13 +1,13 @@
 //! Makes a trace from the outcome of a run that has just ended.
 
-use super::read::{Trace, TraceCall, TracePayload, TraceRun};
+use super::trace::{Trace, TraceCall, TracePayload, TraceRun};
 use crate::answer::outcome::call_fault;
 use ptc_runtime::outcome::{CallRecord, Outcome};
 use std::time::Duration;
 
 impl Trace {
     /// The trace of a program that has just run.
-    pub(super) fn of_run(program: &str, outcome: &Outcome) -> Trace {
+    pub(crate) fn of_run(program: &str, outcome: &Outcome) -> Trace {
         let failure = outcome.result.as_ref().err();
         let micros = micros(outcome.usage.duration);
         let mut calls: Vec<&CallRecord> = outcome.upstream_calls.iter().collect();
@@ -24,8 +24,8 @@ impl Trace {
                 micros,
                 fuel: outcome.usage.fuel,
                 peak_bytes: Some(outcome.usage.peak_bytes),
-                prelude: outcome.prelude_trace.as_deref().map(super::read::prelude_line),
-                calls: calls.into_iter().map(drawn).collect(),
+                prelude: outcome.prelude_trace.as_deref().map(super::trace::prelude_line),
+                calls: calls.into_iter().map(TraceCall::of_record).collect(),
             }),
             program: TracePayload::Whole(program.trim().to_owned()),
             answer_bytes: answer.map(|answer| answer.text.len() as u64),
@@ -35,13 +35,16 @@ impl Trace {
     }
 }
 
-fn drawn(call: &CallRecord) -> TraceCall {
-    TraceCall {
-        name: format!("{}/{}", call.server, call.tool),
-        begun: micros(call.begun),
-        micros: micros(call.duration),
-        bytes: call.result_bytes,
-        fault: call_fault(call).map(|(reason, error)| (reason.to_owned(), error.to_owned())),
+impl TraceCall {
+    /// A call of a run.
+    pub(crate) fn of_record(call: &CallRecord) -> TraceCall {
+        TraceCall {
+            name: format!("{}/{}", call.server, call.tool),
+            begun: micros(call.begun),
+            micros: micros(call.duration),
+            bytes: call.result_bytes,
+            fault: call_fault(call).map(|(reason, error)| (reason.to_owned(), error.to_owned())),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Formats numbers in readable units.
 
 /// A time in microseconds.
-pub(super) fn time(micros: u64) -> String {
+pub(crate) fn time(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros} µs"),
         1_000..10_000 => format!("{:.2} ms", micros as f64 / 1e3),
@@ -11,7 +11,7 @@ pub(super) fn time(micros: u64) -> String {
 }
 
 /// A number of bytes.
-pub(super) fn bytes(bytes: u64) -> String {
+pub(crate) fn bytes(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} B"),
         1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
@@ -20,7 +20,7 @@ pub(super) fn bytes(bytes: u64) -> String {
 }
 
 /// A whole number in groups of three.
-pub(super) fn whole(number: u64) -> String {
+pub(crate) fn whole(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -33,6 +33,6 @@ pub(super) fn whole(number: u64) -> String {
 }
 
 /// A word, in the plural unless it is one.
-pub(in crate::cli) fn count(number: usize, word: &str) -> String {
+pub(crate) fn count(number: usize, word: &str) -> String {
     format!("{} {word}{}", whole(number as u64), if number == 1 { "" } else { "s" })
 }
