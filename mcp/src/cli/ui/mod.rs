@@ -45,7 +45,8 @@ pub fn command(_: &UiArgs) -> Result<Exit, Abort> {
     if !has_token {
         // The page is all that is asked for: its MCP endpoint is closed to other users of this machine.
         let token = random_id::<TOKEN>("").ok_or_else(|| Abort::usage("the system has no random numbers"))?;
-        words.extend(["--http-auth-token".into(), token.into()]);
+        // In one word: a token may begin like a flag.
+        words.push(format!("--http-auth-token={token}").into());
     }
     words.extend(given);
     let matches = Cli::command().try_get_matches_from(words);
