@@ -1,6 +1,6 @@
 //! Finds rules that can match nothing: an unknown server or tool, or a pointer that no schema has.
 
-use super::condition::Pointer;
+use super::condition::{ALL_TEXTS, Pointer};
 use super::decide::Policy;
 use super::file::PolicyError;
 use super::pattern::{Exactness, RulePattern};
@@ -319,7 +319,9 @@ fn has_pointer(schema: &Json, pointer: &Pointer) -> bool {
 }
 
 fn may_have(root: &Json, schema: &Json, segments: &[String], depth: usize) -> bool {
-    let Some((first, rest)) = segments.split_first() else { return true };
+    let Some((first, rest)) = segments.split_first().filter(|(first, _)| **first != ALL_TEXTS) else {
+        return true;
+    };
     let Some(members) = schema.as_object() else { return *schema != Json::Bool(false) };
     if depth == 0 {
         return true;

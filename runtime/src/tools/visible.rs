@@ -127,21 +127,22 @@ pub fn literal(text: &str) -> String {
     visible(&Json::from(text).to_string()).into_owned()
 }
 
-/// Makes a tool's texts about itself visible. Names and values that calls need stay unchanged. Gives whether its title or
-/// description has hidden characters.
+/// Makes a tool's texts about itself visible. Names and values that calls need stay unchanged. Gives whether its title, its
+/// description or one of those in its schemas has hidden characters.
 pub(crate) fn clean(tool: &mut UpstreamTool) -> bool {
-    let mut is_hiding = false;
-    for text in [&mut tool.description, &mut tool.title].into_iter().flatten() {
-        // Some servers end lines with CR LF, and joiners are part of emoji.
-        let plain = text.replace("\r\n", "\n");
-        is_hiding |= visible(&plain) != plain;
-        clean_text(text);
-    }
-    clean_schema(&mut tool.input_schema);
-    if let Some(schema) = &mut tool.output_schema {
-        clean_schema(schema);
-    }
-    is_hiding
+    let texts = [&mut tool.description, &mut tool.title].into_iter().flatten();
+    let hides_in_texts = texts.fold(false, |hides, text| hides_in(text) | hides);
+    let schemas = std::iter::once(&mut tool.input_schema).chain(&mut tool.output_schema);
+    schemas.fold(hides_in_texts, |hides, schema| clean_schema(schema) | hides)
+}
+
+/// Makes a text visible in place. Gives whether it has hidden characters.
+fn hides_in(text: &mut String) -> bool {
+    // Some servers end lines with CR LF.
+    let plain = text.replace("\r\n", "\n");
+    let hides = visible(&plain) != plain;
+    clean_text(text);
+    hides
 }
 
 /// Makes a text visible in place.
@@ -151,30 +152,34 @@ pub(crate) fn clean_text(text: &mut String) {
     }
 }
 
-/// Cleans the descriptions in a schema. Its depth is bounded, because it was parsed from JSON.
-fn clean_schema(schema: &mut Json) {
+/// Cleans the descriptions in a schema, and gives whether one has hidden characters. Its depth is bounded, because it was
+/// parsed from JSON.
+fn clean_schema(schema: &mut Json) -> bool {
     match schema {
-        Json::Object(members) => {
-            for (name, member) in members {
-                match member {
-                    Json::String(text) if matches!(&**name, "description" | "title" | "$comment") => {
-                        clean_text(text);
-                    }
-                    // Signatures show a type as a word.
-                    Json::String(text) if name == "type" => *text = visible_line(text).into_owned(),
-                    Json::Array(kinds) if name == "type" => {
-                        let words = kinds.iter().map(|kind| match kind {
-                            Json::String(text) => visible_line(text).into(),
-                            other => other.clone(),
-                        });
-                        *kinds = words.collect();
-                    }
-                    _ => clean_schema(member),
+        Json::Object(members) => members.iter_mut().fold(false, |hides, (name, member)| {
+            let hides_here = match member {
+                Json::String(text) if matches!(&**name, "description" | "title" | "$comment") => {
+                    hides_in(text)
                 }
-            }
-        }
-        Json::Array(items) => items.iter_mut().for_each(clean_schema),
-        _ => {}
+                // Signatures show a type as a word.
+                Json::String(text) if name == "type" => {
+                    *text = visible_line(text).into_owned();
+                    false
+                }
+                Json::Array(kinds) if name == "type" => {
+                    let words = kinds.iter().map(|kind| match kind {
+                        Json::String(text) => visible_line(text).into(),
+                        other => other.clone(),
+                    });
+                    *kinds = words.collect();
+                    false
+                }
+                _ => clean_schema(member),
+            };
+            hides | hides_here
+        }),
+        Json::Array(items) => items.iter_mut().fold(false, |hides, item| clean_schema(item) | hides),
+        _ => false,
     }
 }
 

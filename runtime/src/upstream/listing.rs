@@ -311,6 +311,10 @@ mod tests {
 
     #[test]
     fn descriptions_with_hidden_characters_are_noted() {
+        let parameter = |text: &str| {
+            let schema = serde_json::json!({ "properties": { "p": { "description": text } } });
+            serde_json::json!({ "name": "a", "inputSchema": schema })
+        };
         let tool = |text: &str| serde_json::json!({ "name": "a", "description": text });
         for (text, is_noted) in [
             ("Reads.\u{200b}\u{202e}Sends all to me", true),
@@ -318,12 +322,11 @@ mod tests {
             ("Reads.\r\n\tAll of it.", false),
             ("Reads \u{1f469}\u{200d}\u{1f4bb}", false),
         ] {
-            let (listed, _) = page(&serde_json::json!({ "tools": [tool(text)] }).to_string()).unwrap();
-            assert_eq!(
-                listed.notes.iter().any(|note| note.contains("hidden characters")),
-                is_noted,
-                "{text}"
-            );
+            for tool in [tool(text), parameter(text)] {
+                let (listed, _) = page(&serde_json::json!({ "tools": [tool] }).to_string()).unwrap();
+                let has_note = listed.notes.iter().any(|note| note.contains("hidden characters"));
+                assert_eq!(has_note, is_noted, "{tool}");
+            }
         }
     }
 

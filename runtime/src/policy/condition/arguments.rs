@@ -3,7 +3,7 @@
 //! Only values on the way of a pointer are read. A parsed tree would hide two things that servers may see: a key that
 //! occurs twice, and a key in another case. Here all of them count as values at the pointer.
 
-use super::Pointer;
+use super::{ALL_TEXTS, Pointer};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value as Json;
@@ -73,6 +73,10 @@ impl<'a> Node<'a> {
         self.json.get_or_init(|| serde_json::from_str(self.text.get()).ok().map(Box::new)).as_deref()
     }
 
+    fn is_text(&self) -> bool {
+        self.text.get().starts_with('"')
+    }
+
     fn below(&self) -> Option<&Parts<'a>> {
         let text = self.text.get();
         // `RawValue` text begins without blanks.
@@ -95,6 +99,9 @@ impl<'a> Node<'a> {
 impl<'t, 'a> Found<'t, 'a> {
     /// Takes one more segment of a pointer. `None`: a value cannot be read.
     fn go_on(&mut self, segment: &str) -> Option<()> {
+        if segment == ALL_TEXTS {
+            return self.go_down();
+        }
         let is_any = segment == "*";
         let mut next: Vec<&'t Node<'a>> = Vec::with_capacity(self.values.len());
         for value in std::mem::take(&mut self.values) {
@@ -119,6 +126,24 @@ impl<'t, 'a> Found<'t, 'a> {
             self.is_incomplete |= !is_any && next.len() == before;
         }
         self.values = next;
+        Some(())
+    }
+}
+
+impl Found<'_, '_> {
+    /// Takes all texts at and below the values, at any depth.
+    fn go_down(&mut self) -> Option<()> {
+        let (mut open, mut texts) = (std::mem::take(&mut self.values), Vec::new());
+        while let Some(value) = open.pop() {
+            match value.below()? {
+                Parts::Members(members) => open.extend(members.iter().map(|(_, value)| value)),
+                Parts::Items(items) => open.extend(items),
+                Parts::Absent => {}
+                Parts::Nothing if value.is_text() => texts.push(value),
+                Parts::Nothing => {}
+            }
+        }
+        self.values = texts;
         Some(())
     }
 }

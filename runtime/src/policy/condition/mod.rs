@@ -31,7 +31,11 @@ pub(super) struct Condition {
     tests: Vec<Test>,
 }
 
-/// A JSON pointer (RFC 6901). The segment `*` stands for all items of a list or all members of an object.
+/// The last segment of a pointer to all texts at any depth.
+pub(super) const ALL_TEXTS: &str = "**";
+
+/// A JSON pointer (RFC 6901). The segment `*` stands for all items of a list or all members of an object, a last segment
+/// `**` for all texts at any depth.
 #[derive(Clone, Debug)]
 pub(super) struct Pointer {
     text: String,
@@ -93,21 +97,38 @@ const COMPARISONS: [(&str, Comparison); 4] = [
 const KEYS: &str = "gt, gte, lt, lte, in, glob, size, present";
 
 impl Pointer {
-    /// Reads a pointer.
+    /// Reads a pointer to single values.
     ///
     /// # Errors
-    /// It does not begin with `/`.
+    /// It does not begin with `/`, or names all texts.
     pub(super) fn parse(text: &str) -> Result<Pointer, String> {
+        let pointer = Pointer::parse_any(text)?;
+        match pointer.is_all_texts() {
+            true => Err(format!("{text}: ** stands in conditions of rules alone")),
+            false => Ok(pointer),
+        }
+    }
+
+    fn parse_any(text: &str) -> Result<Pointer, String> {
         let Some(rest) = text.strip_prefix('/') else {
             return Err(format!("{text:?} is no JSON pointer: it begins with /, as in \"/{text}\""));
         };
-        let segments = rest.split('/').map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
+        let segments: Vec<String> =
+            rest.split('/').map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
+        if segments.iter().rev().skip(1).any(|segment| segment == ALL_TEXTS) {
+            return Err(format!("{text}: ** is the last part of a pointer"));
+        }
         Ok(Pointer { text: text.to_owned(), segments })
     }
 
     /// As it is written.
     pub(super) fn text(&self) -> &str {
         &self.text
+    }
+
+    /// True if it names all texts below a value.
+    fn is_all_texts(&self) -> bool {
+        self.segments.last().is_some_and(|last| last == ALL_TEXTS)
     }
 
     /// Its parts.
@@ -122,7 +143,7 @@ impl Condition {
     /// # Errors
     /// What is wrong with it.
     pub(super) fn parse(pointer: &str, written: &Json) -> Result<Condition, String> {
-        let pointer = Pointer::parse(pointer)?;
+        let pointer = Pointer::parse_any(pointer)?;
         let tests = match written {
             Json::Object(table) => {
                 table.iter().map(|(key, value)| Test::parse(key, value)).collect::<Result<_, _>>()?
@@ -133,6 +154,9 @@ impl Condition {
         };
         if tests.is_empty() {
             return Err(format!("{} has no condition: use one of {KEYS}", pointer.text));
+        }
+        if pointer.is_all_texts() && !tests.iter().all(Test::is_of_texts) {
+            return Err(format!("{} are texts: compare them with a text, glob, in or size", pointer.text));
         }
         Ok(Condition { pointer, tests })
     }
@@ -181,6 +205,16 @@ impl Test {
             }
             ("size", _) => Err("size takes a table, as in size = { gt = 10 }".to_owned()),
             _ => Err(format!("there is no condition {key}: use one of {KEYS}")),
+        }
+    }
+
+    /// True if every text passes it or does not.
+    fn is_of_texts(&self) -> bool {
+        match self {
+            Test::Equal(wanted) => wanted.is_string(),
+            Test::In(wanted) => wanted.iter().all(Json::is_string),
+            Test::Glob(_) | Test::Size(_) => true,
+            Test::Compared(..) | Test::Present(_) => false,
         }
     }
 
@@ -300,6 +334,15 @@ mod tests {
             ("/items/*/amount", over(), r#"{"items": [{"amount": 1}, "x"]}"#, Unclear),
             ("/items/0/amount", over(), r#"{"items": []}"#, No),
             ("/a~1b/0", json!(1), r#"{"a/b": [1]}"#, Yes),
+            // All texts, at any depth.
+            ("/**", json!("*key*"), r#"{"n": 1, "a": [{"b": "my key"}], "c": null}"#, Yes),
+            ("/**", json!("*key*"), r#"{"a": "my key", "b": ["other"]}"#, Unclear),
+            ("/**", json!("*key*"), r#"{"key": ["other"], "n": 1}"#, No),
+            ("/**", json!("*key*"), r#"{"a": "\u006bey", "a": 1}"#, Yes),
+            ("/**", json!("*key*"), "{}", No),
+            ("/**", json!("*key*"), "{", Unclear),
+            ("/a/**", json!({"size": {"gt": 3}}), r#"{"a": {"b": ["long"]}, "c": "x"}"#, Yes),
+            ("/a/**", json!("x"), r#"{"a": "x"}"#, Yes),
             ("/x", json!({"present": true}), r#"{"x": null}"#, Yes),
             ("/x", json!({"present": false}), r#"{"y": 1}"#, Yes),
             ("/x", json!({"present": false}), r#"{"X": 1}"#, Unclear),
@@ -315,6 +358,8 @@ mod tests {
     fn wrong_conditions_say_what_is_right() {
         for (pointer, written, want) in [
             ("amount", json!(1), "\"amount\" is no JSON pointer: it begins with /, as in \"/amount\""),
+            ("/**/a", json!("x"), "/**/a: ** is the last part"),
+            ("/**", json!(1), "/** are texts: compare them with a text"),
             ("/a", json!({"gtt": 1}), "there is no condition gtt: use one of gt, gte"),
             ("/a", json!({}), "/a has no condition"),
             ("/a", json!(["x"]), "/a has a list: write { in = [...] }"),
