@@ -44,7 +44,7 @@ pub mod tool_catalog;
 pub use diagnostic::{Diagnostic, Severity};
 pub use externals::{CompileOptions, Compiled, Externals, Rejection, ServersUsed, SessionName};
 pub use meter::CompileBudget;
-pub use namespace::{CallArity, Export, Namespace};
+pub use namespace::{CallArity, Export, ExportEffects, Namespace};
 pub use pipeline::compile;
 pub use reader::{MAX_DIGITS, MAX_NESTING};
 pub use resolve::symbol::is_reserved_namespace;

@@ -43,6 +43,38 @@ pub struct Export {
     pub arity: Option<CallArity>,
     /// Its parameters as `x y`, one text for each arity; none for a constant.
     pub parameters: Vec<Box<str>>,
+    /// What a call of it may do.
+    pub effects: ExportEffects,
+}
+
+/// What the code of an export, and everything that it reaches, may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ExportEffects {
+    /// Call the host, or read the input data.
+    pub may_call: bool,
+    /// End the program by `return` or `fail`.
+    pub may_end: bool,
+    /// Print.
+    pub may_print: bool,
+    /// Call functions at another time: endless sequences and memoized functions.
+    pub may_defer: bool,
+}
+
+impl ExportEffects {
+    /// Anything.
+    pub const ANY: ExportEffects =
+        ExportEffects { may_call: true, may_end: true, may_print: true, may_defer: true };
+
+    /// What one of two may do.
+    #[must_use]
+    pub fn union(self, other: ExportEffects) -> ExportEffects {
+        ExportEffects {
+            may_call: self.may_call || other.may_call,
+            may_end: self.may_end || other.may_end,
+            may_print: self.may_print || other.may_print,
+            may_defer: self.may_defer || other.may_defer,
+        }
+    }
 }
 
 impl Export {

@@ -3,6 +3,7 @@
 use crate::diagnostic::{self, Diagnostic, Failed};
 use crate::externals::{CompileOptions, Compiled, Externals, Rejection};
 use crate::meter::{Meter, Stopped};
+use crate::namespace::ExportEffects;
 use crate::scratch::Scratch;
 use crate::{codegen, flows, ir, names, reader, resolve};
 use ptc_vm::bytecode::Program;
@@ -85,7 +86,13 @@ fn compile_in(pass: Pass<'_, '_>, externals: &Externals<'_>) -> Result<Compiled,
     let servers = resolver.servers;
     let flows = options.flows.then(|| {
         let is_session = |name: &str| externals.session.iter().any(|known| known.name == name);
-        Arc::new(flows::plan(meter, source, &resolver.tables, main, &is_session))
+        let export = |namespace: &str, name: &str| {
+            let of_name = externals.namespaces.iter().find(|known| known.name() == namespace);
+            // What is not known may do anything.
+            of_name.and_then(|known| known.export(name)).map_or(ExportEffects::ANY, |export| export.effects)
+        };
+        let outside = flows::Outside { is_session: &is_session, export: &export };
+        Arc::new(flows::plan(meter, source, &resolver.tables, main, outside))
     });
     let program = assemble(meter, source, main, resolver.tables, options.last_uses, buffers)?;
     Ok(Compiled { program, warnings, servers, flows })

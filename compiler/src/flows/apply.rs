@@ -18,7 +18,7 @@ const EAGER: usize = 24;
 
 /// True when a builtin, called with this many arguments, makes something that calls functions when it is read or called
 /// later.
-pub(super) fn is_elsewhere(info: &Builtin, count: Option<usize>) -> bool {
+pub(crate) fn is_deferring(info: &Builtin, count: Option<usize>) -> bool {
     let is = |without_end: usize| count.is_none_or(|count| count == without_end);
     match info.name {
         "memoize" | "iterate" | "cycle" => true,
@@ -43,7 +43,7 @@ pub(super) fn calls_of(builtin: BuiltinId) -> Callables {
             | HostFunction::Budget
             | HostFunction::Look(_) => Callables::READS,
         },
-        _ if is_elsewhere(info, None) => Callables::ELSEWHERE,
+        _ if is_deferring(info, None) => Callables::ELSEWHERE,
         Implementation::Direct(_) | Implementation::Callback(_) => match info.purity {
             Purity::Effect => Callables::PRINTS,
             _ => Callables::DATA,
@@ -161,7 +161,7 @@ impl<'a> Walk<'a, '_> {
         if calls.has(Callables::UNKNOWN) {
             let name = name.map(|row| self.global_name(row));
             let result = self.computed_site(span, FlowCallKind::Function, name, all);
-            let calls = Callables::UNKNOWN.union(calls.both(Callables::DEFINES));
+            let calls = Callables::UNKNOWN.union(calls.both(Callables::DEFINES.union(Callables::ENDS)));
             let anything = self.new_node(Node::opaque(ANYTHING, calls));
             value = self.merged(&[value, result, anything], SourceSet::EMPTY);
             self.under(ANYTHING, |this| this.unknown_effects(calls, all));
@@ -173,7 +173,9 @@ impl<'a> Walk<'a, '_> {
     /// what other names hold.
     fn unknown_effects(&mut self, calls: Callables, all: Val<'a>) {
         self.print(all);
-        self.may_end(all.deep);
+        if calls.has(Callables::ENDS) {
+            self.may_end(all.deep);
+        }
         if !calls.has(Callables::DEFINES) {
             return;
         }

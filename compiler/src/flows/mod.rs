@@ -29,6 +29,7 @@ mod sites;
 mod tests;
 mod walk;
 
+pub(crate) use apply::is_deferring;
 pub use plan::{FlowArgument, FlowCall, FlowCallKind, FlowPlan, FlowSource, SourceSet};
 
 use crate::ir::Function;
@@ -36,22 +37,23 @@ use crate::ir::tables::Tables;
 use crate::meter::Meter;
 use budget::Nodes;
 use bumpalo::Bump;
+pub(crate) use walk::Outside;
 use walk::Walk;
 
 /// Most repetitions of the walk. Programs of people need four or five.
 const MOST_ROUNDS: usize = 24;
 
-/// Plans a resolved program. `is_session`: an earlier program of the session has defined this name.
+/// Plans a resolved program.
 pub(crate) fn plan(
     meter: &Meter<'_>,
     source: &str,
     tables: &Tables<'_>,
     main: &Function<'_>,
-    is_session: &dyn Fn(&str) -> bool,
+    outside: Outside<'_>,
 ) -> FlowPlan {
     let arena = Bump::new();
     let (room, goes_on) = budget::of_meter(meter);
-    let mut walk = Walk::new(Nodes::new(&arena, &goes_on, source, room), tables, is_session);
+    let mut walk = Walk::new(Nodes::new(&arena, &goes_on, source, room), tables, outside);
     for _ in 0..MOST_ROUNDS {
         if !walk.round(main) {
             return walk.plan(source);

@@ -134,7 +134,7 @@ impl<'a> Walk<'a, '_> {
             let all = self.merged(values, SourceSet::EMPTY);
             self.print(all);
         }
-        if super::apply::is_elsewhere(info, Some(values.len())) {
+        if super::apply::is_deferring(info, Some(values.len())) {
             let all = self.merged(values, LITERAL);
             let all = self.new_node(Node::opaque(all.deep, all.deep_calls.union(Callables::ELSEWHERE)));
             return self.unknown_use(&[all], span, None);

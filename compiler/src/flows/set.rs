@@ -62,7 +62,7 @@ impl Callables {
     pub(super) const DATA: Callables = Callables([1, 0]);
     /// It may call a tool.
     pub(super) const HOST: Callables = Callables([2, 0]);
-    /// It may do anything: a function of an earlier program or of a prelude.
+    /// It may call anything: a function of an earlier program or of a prelude.
     pub(super) const UNKNOWN: Callables = Callables([4, 0]);
     /// It may define names of the session, and call functions under them: a function of an earlier program.
     pub(super) const DEFINES: Callables = Callables([64, 0]);
@@ -73,6 +73,8 @@ impl Callables {
     /// When and how often it calls the functions in it is decided elsewhere: endless sequences call them where they are
     /// read, and memoized functions only for what is new.
     pub(super) const ELSEWHERE: Callables = Callables([32, 0]);
+    /// It may end the program, if it may do anything.
+    pub(super) const ENDS: Callables = Callables([128, 0]);
     /// The most functions of a program that are told apart.
     pub(super) const MOST: usize = 128 - FIRST;
 
@@ -115,4 +117,4 @@ impl Callables {
 }
 
 /// Bits before those of functions.
-const FIRST: usize = 7;
+const FIRST: usize = 8;

@@ -419,3 +419,41 @@ fn a_program_cannot_write_its_own_plan() {
     assert!(!text.lines().any(|line| line.starts_with("  /* ")), "{text}");
     assert!(!plan.mermaid().contains("line 9: bank/pay\"]"), "{}", plan.mermaid());
 }
+
+#[test]
+fn a_function_of_a_prelude_does_what_its_code_may_do() {
+    let arity = Some(crate::CallArity { min: 0, max: None });
+    let text = "(ns lib) (defn pure [x] (str x)) (defn helped [x] (pure x)) (defn calls [x] (tool/call {:server \"s\" \
+                :tool \"t\" :args {:x x}})) (defn ends [x] (if x (fail 1) 2)) (defn later [f] (memoize f)) \
+                (defn each [f xs] (map f xs)) (defn shows [x] (println x))";
+    let prelude = crate::prelude::compile(text, &CompileOptions::default()).expect("a prelude");
+    let export = |definition: &crate::prelude::PreludeDefinition| crate::Export {
+        name: definition.name.clone(),
+        arity,
+        parameters: Vec::new(),
+        effects: definition.effects,
+    };
+    let namespace = crate::Namespace::new("lib", None, prelude.definitions.iter().map(export).collect());
+    let externals = Externals { namespaces: &[&namespace], ..Externals::default() };
+    let sink = "(tool/call {:server \"t\" :tool \"sink\" :args {:x v}})";
+    for (value, control, reaches) in [
+        ("(lib/pure data/x)", "", "data/x lib/pure"),
+        ("(lib/helped 1)", "", "lib/helped"),
+        ("(lib/each (fn [x] [x data/y]) [data/x])", "", "data/x data/y lib/each"),
+        ("(do (lib/shows data/x) 1)", "", ""),
+        ("(do (lib/ends data/x) 1)", "anything", ""),
+        ("(do (lib/calls data/x) 1)", "", ""),
+        ("(lib/calls data/x)", "", "anything"),
+        ("(lib/later (fn [x] x))", "", "anything"),
+    ] {
+        let source = format!("(let [v {value}] {sink})");
+        let plan = planned_in(&source, &externals);
+        let call = plan.calls.iter().find(|call| call.tool.as_deref() == Some("sink")).expect(&source);
+        let has = |sources, wanted: &str| match wanted {
+            "anything" => shown(&plan, sources).contains("anything"),
+            exact => shown(&plan, sources) == exact,
+        };
+        assert!(has(call.control, control), "{source}\n{}", plan.text());
+        assert!(has(call.arguments[0].sources, reaches), "{source}\n{}", plan.text());
+    }
+}

@@ -7,6 +7,7 @@ use super::set::{Callables, SourceSet};
 use super::sites::{CallKeys, Site};
 use crate::ir::tables::Tables;
 use crate::ir::{Callee, Expr, Function, Kind, Loop, Ref, Test, TestKind};
+use crate::namespace::ExportEffects;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::ptr::from_ref;
@@ -77,11 +78,36 @@ pub(super) enum Target {
     },
 }
 
+/// What is known of names that the program does not define.
+#[derive(Clone, Copy)]
+pub(crate) struct Outside<'x> {
+    /// An earlier program of the session has defined this name.
+    pub(crate) is_session: &'x dyn Fn(&str) -> bool,
+    /// What a call of an export of a namespace may do.
+    pub(crate) export: &'x dyn Fn(&str, &str) -> ExportEffects,
+}
+
+/// What a call of an export of a prelude may do.
+fn calls_of_export(effects: ExportEffects) -> Callables {
+    let mut calls = Callables::DATA;
+    if effects.may_print {
+        calls = calls.union(Callables::PRINTS);
+    }
+    if effects.may_end {
+        calls = calls.union(Callables::ENDS);
+    }
+    // What ends the program has no other mark, and neither has what calls functions elsewhere.
+    match effects.may_call || effects.may_end || effects.may_defer {
+        true => calls.union(Callables::UNKNOWN),
+        false => calls,
+    }
+}
+
 /// The state of the analysis.
 pub(super) struct Walk<'a, 'x> {
     pub(super) nodes: Nodes<'a>,
     pub(super) tables: &'x Tables<'x>,
-    is_session: &'x dyn Fn(&str) -> bool,
+    outside: Outside<'x>,
     pub(super) sources: Vec<FlowSource>,
     pub(super) functions: Vec<FunctionCell<'a>>,
     numbers: Numbers<*const Function<'a>, usize>,
@@ -122,15 +148,11 @@ pub(super) struct Walk<'a, 'x> {
 }
 
 impl<'a, 'x> Walk<'a, 'x> {
-    pub(super) fn new(
-        nodes: Nodes<'a>,
-        tables: &'x Tables<'x>,
-        is_session: &'x dyn Fn(&str) -> bool,
-    ) -> Walk<'a, 'x> {
+    pub(super) fn new(nodes: Nodes<'a>, tables: &'x Tables<'x>, outside: Outside<'x>) -> Walk<'a, 'x> {
         Walk {
             nodes,
             tables,
-            is_session,
+            outside,
             sources: vec![FlowSource::Anything, FlowSource::Literal],
             functions: Vec::new(),
             numbers: Numbers::default(),
@@ -485,13 +507,16 @@ impl<'a, 'x> Walk<'a, 'x> {
         });
         let outside = match global.namespace {
             Some(namespace) => Some(FlowSource::Prelude(format!("{}/{name}", text(namespace)).into())),
-            None if (self.is_session)(name) => Some(FlowSource::Session(name.into())),
+            None if (self.outside.is_session)(name) => Some(FlowSource::Session(name.into())),
             None => None,
         };
-        let of_session = Callables::UNKNOWN.union(Callables::DEFINES);
+        let of_session = Callables::UNKNOWN.union(Callables::DEFINES).union(Callables::ENDS);
         let mut value = defined;
         if let Some(outside) = outside {
-            let calls = if global.namespace.is_some() { Callables::UNKNOWN } else { of_session };
+            let calls = match global.namespace {
+                Some(namespace) => calls_of_export((self.outside.export)(text(namespace), name)),
+                None => of_session,
+            };
             let source = self.source(outside);
             let outside = self.new_node(Node::opaque(source, calls));
             value = Some(value.map_or(outside, |value| self.join(value, outside)));

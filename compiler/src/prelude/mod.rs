@@ -5,12 +5,13 @@
 //!
 //! # Layout
 //! - `declare`: parses the forms into namespaces and definitions; `metadata`: parses their metadata
-//! - `reach`: references between definitions, and their requirements of a host
+//! - `reach`: references between definitions, and their requirements of a host; `effects`: what their code may do
 //! - `source`: prints a form on one line; `assertions`: tests of preludes
 //! - this file: runs each definition through the passes of the compiler
 
 mod assertions;
 mod declare;
+mod effects;
 mod metadata;
 mod reach;
 mod source;
@@ -19,6 +20,7 @@ use crate::diagnostic::{Diagnostic, MAX_ERRORS};
 use crate::externals::{CompileOptions, Externals, Rejection};
 use crate::ir::tables::Tables;
 use crate::namespace::CallArity;
+use crate::namespace::ExportEffects;
 use crate::pipeline::{Pass, assemble, refuse, within_budget};
 use crate::{names, reader, resolve};
 pub use assertions::{Assertion, Expectation, PreludeTest, tests_in};
@@ -78,6 +80,8 @@ pub struct PreludeDefinition {
     pub visibility: Visibility,
     /// Effect of a call.
     pub effect: ExportEffect,
+    /// What a call of it may do.
+    pub effects: ExportEffects,
     /// The operation that it wraps.
     pub provider: Option<Box<str>>,
     /// Its requirements of the host, including those of everything it calls: `upstream:server/tool`, `tool:name`.

@@ -1,9 +1,11 @@
 //! Computes references between definitions and their requirements of a host: a caller needs what its helpers need.
 
 use super::declare::{Declared, DeclaredNamespace};
+use super::effects::effects_of;
 use super::metadata::ExportEffect;
 use super::{CompiledDefinition, PreludeDefinition};
 use crate::meter::Meter;
+use crate::namespace::ExportEffects;
 use crate::resolve::syntax::host::Operation;
 use ptc_vm::Span;
 use ptc_vm::bytecode::Program;
@@ -61,6 +63,11 @@ pub(super) fn complete(
         })
         .collect();
     let reaches: Vec<Vec<usize>> = (0..coded.len()).map(|number| reach(meter, &refers_to, number)).collect();
+    let own: Vec<ExportEffects> = coded.iter().map(|(_, coded)| effects_of(&coded.program)).collect();
+    let effects: Vec<ExportEffects> = reaches
+        .iter()
+        .map(|reached| reached.iter().fold(ExportEffects::default(), |all, number| all.union(own[*number])))
+        .collect();
     let backings: Vec<(Vec<Box<str>>, bool)> = reaches
         .iter()
         .map(|reached| {
@@ -73,9 +80,9 @@ pub(super) fn complete(
             (all.into_iter().collect(), is_dynamic)
         })
         .collect();
-    let parts = coded.into_iter().zip(refers_to).zip(reaches).zip(backings);
+    let parts = coded.into_iter().zip(refers_to).zip(reaches).zip(backings).zip(effects);
     parts
-        .map(|((((declared, coded), refers_to), reaches), (requires, is_dynamic))| {
+        .map(|(((((declared, coded), refers_to), reaches), (requires, is_dynamic)), effects)| {
             let metadata = &declared.metadata;
             let provider = metadata.provider.clone().or_else(|| coded.backing.only_call());
             let effect = metadata.effect.unwrap_or(match provider.is_some() || !requires.is_empty() {
@@ -94,6 +101,7 @@ pub(super) fn complete(
                 parameters: coded.parameters,
                 visibility: metadata.visibility.unwrap_or(namespaces[declared.namespace].visibility),
                 effect,
+                effects,
                 provider,
                 requires,
                 is_dynamic,

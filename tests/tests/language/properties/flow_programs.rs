@@ -5,7 +5,8 @@ use super::flows::{Changed, Left, names_source, same};
 use crate::properties::for_all;
 use proptest::prelude::*;
 use ptc_compiler::flows::{FlowPlan, SourceSet};
-use ptc_compiler::{CallArity, CompileOptions, Externals, SessionName, compile};
+use ptc_compiler::prelude::{self, CompiledPrelude, DefinitionBody, PreludeDefinition};
+use ptc_compiler::{CallArity, CompileOptions, Export, Externals, Namespace, SessionName, compile};
 use ptc_tests::small_stack::on_small_stack;
 use ptc_vm::bytecode::Program;
 use ptc_vm::{CallId, Exit, Isolate, json, print};
@@ -166,7 +167,7 @@ impl Writer<'_> {
 }
 
 /// A program, and one that defines functions before it, if it calls some.
-pub(super) fn programs(choices: &[u8]) -> (String, Option<String>) {
+fn programs(choices: &[u8]) -> (String, Option<String>) {
     let calls_session = choices.first().is_some_and(|choice| choice % 4 == 0);
     let mut writer = Writer { choices: choices.iter(), text: String::new(), tools: 0, calls_session };
     writer
@@ -189,6 +190,72 @@ pub(super) fn programs(choices: &[u8]) -> (String, Option<String>) {
         writer.text.push_str(")) ");
     }
     (text, Some(writer.text))
+}
+
+/// What a program calls that stands elsewhere.
+pub(super) enum Earlier {
+    /// Functions of an earlier program.
+    Program(Arc<Program>),
+    /// Functions of a prelude.
+    Prelude(CompiledPrelude),
+}
+
+/// A program with its plan, and what it calls; `None`: it does not compile.
+pub(super) struct Generated {
+    pub(super) texts: String,
+    pub(super) program: Arc<Program>,
+    pub(super) plan: Arc<FlowPlan>,
+    pub(super) earlier: Option<Earlier>,
+}
+
+impl Generated {
+    pub(super) fn new(choices: &[u8]) -> Option<Generated> {
+        let (text, before) = programs(choices);
+        let is_prelude = choices.get(2).is_some_and(|choice| choice % 2 == 0);
+        let options = CompileOptions { flows: true, ..CompileOptions::default() };
+        let (text, before) = match before {
+            Some(before) if is_prelude => {
+                (text.replace("(h0 ", "(p/h0 ").replace("(h1 ", "(p/h1 "), Some(format!("(ns p) {before}")))
+            }
+            other => (text, other),
+        };
+        let earlier = match &before {
+            None => None,
+            Some(before) if is_prelude => Some(Earlier::Prelude(prelude::compile(before, &options).ok()?)),
+            Some(before) => {
+                Some(Earlier::Program(compile(before, &Externals::default(), &options).ok()?.program))
+            }
+        };
+        let arity = Some(CallArity { min: 1, max: Some(1) });
+        let names = ["h0", "h1"].map(|name| SessionName { name, arity });
+        let session = if matches!(earlier, Some(Earlier::Program(_))) { &names[..] } else { &[] };
+        let exports = match &earlier {
+            Some(Earlier::Prelude(prelude)) => &prelude.definitions[..],
+            _ => &[],
+        };
+        let export = |definition: &PreludeDefinition| Export {
+            name: definition.name.clone(),
+            arity,
+            parameters: Vec::new(),
+            effects: definition.effects,
+        };
+        let namespace = Namespace::new("p", None, exports.iter().map(export).collect());
+        let namespaces = if exports.is_empty() { &[][..] } else { &[&namespace] };
+        let compiled =
+            compile(&text, &Externals { session, namespaces, ..Externals::default() }, &options).ok()?;
+        let plan = compiled.flows.expect("a plan");
+        let texts = format!("{}\n{text}", before.as_deref().unwrap_or_default());
+        Some(Generated { texts, program: compiled.program, plan, earlier })
+    }
+}
+
+/// Attaches the functions of a prelude.
+pub(super) fn attach(isolate: &mut Isolate, prelude: &CompiledPrelude) -> Option<()> {
+    for definition in &prelude.definitions {
+        let DefinitionBody::Function(function) = definition.body else { continue };
+        isolate.attach_function("p", &definition.name, definition.program.clone(), function).ok()?;
+    }
+    Some(())
 }
 
 /// A session, and what its servers have been given.
@@ -255,13 +322,18 @@ impl Session {
 }
 
 /// What leaves a run of a program, after the one before it.
-fn run(program: &Arc<Program>, before: Option<&Arc<Program>>, changed: Changed) -> Option<Left> {
+fn run(generated: &Generated, changed: Changed) -> Option<Left> {
     let budget = ptc_vm::Budget { fuel: 20_000, memory_bytes: 2 << 20, ..ptc_vm::Budget::default() };
     let (calls, last) = Default::default();
     let mut session = Session { isolate: Isolate::new(budget), changed, calls, last, made: 0 };
-    if let Some(before) = before {
-        session.run(before)??;
+    match &generated.earlier {
+        None => {}
+        Some(Earlier::Program(before)) => {
+            session.run(before)??;
+        }
+        Some(Earlier::Prelude(prelude)) => attach(&mut session.isolate, prelude)?,
     }
+    let program = &generated.program;
     let result = session.run(program)?;
     let prints = session.isolate.prints();
     session.isolate.close();
@@ -311,34 +383,19 @@ fn a_source_of_a_program_with_loops_and_a_session_has_no_influence_that_is_not_n
     on_small_stack(|| {
         let [programs_run, pairs, compared] = [const { AtomicUsize::new(0) }; 3];
         for_all(2_000, prop::collection::vec(any::<u8>(), 0..120), |choices| {
-            let (text, before) = programs(&choices);
-            let options = CompileOptions { flows: true, ..CompileOptions::default() };
-            let earlier = before.as_ref().map(|before| compile(before, &Externals::default(), &options));
-            let earlier = match earlier {
-                None => None,
-                Some(Ok(compiled)) => Some(compiled.program),
-                Some(Err(_)) => return,
-            };
-            let arity = Some(CallArity { min: 1, max: Some(1) });
-            let names = ["h0", "h1"].map(|name| SessionName { name, arity });
-            let session = if earlier.is_some() { &names[..] } else { &[] };
-            let Ok(compiled) = compile(&text, &Externals { session, ..Externals::default() }, &options)
-            else {
-                return;
-            };
-            let plan = compiled.flows.expect("a plan");
-            let Some(usual) = run(&compiled.program, earlier.as_ref(), Changed::Nothing) else { return };
+            let Some(generated) = Generated::new(&choices) else { return };
+            let Some(usual) = run(&generated, Changed::Nothing) else { return };
             programs_run.fetch_add(1, Ordering::Relaxed);
+            let Generated { plan, texts, .. } = &generated;
             if plan.is_unknown {
                 return;
             }
-            let texts = format!("{}\n{text}", before.as_deref().unwrap_or_default());
             let with = |tool: usize| usize::from(choices.get(tool % 50).copied().unwrap_or(1)) % VALUES.len();
             let tools = usual.calls.keys().take(6).map(|tool| Changed::Tool(*tool, with(*tool)));
             for changed in tools.chain([Changed::Context(0, 0)]) {
-                let Some(other) = run(&compiled.program, earlier.as_ref(), changed) else { continue };
+                let Some(other) = run(&generated, changed) else { continue };
                 pairs.fetch_add(1, Ordering::Relaxed);
-                compared.fetch_add(compare(&texts, &plan, &usual, &other, changed), Ordering::Relaxed);
+                compared.fetch_add(compare(texts, plan, &usual, &other, changed), Ordering::Relaxed);
             }
         });
         let [programs_run, pairs, compared] = [programs_run, pairs, compared].map(AtomicUsize::into_inner);

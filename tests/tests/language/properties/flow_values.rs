@@ -2,12 +2,11 @@
 //! arguments and control that do not carry the source stays the same. Nothing is said of calls by a plan, so calls of
 //! functions of earlier programs count too.
 
-use super::flow_programs::{MOST_CALLS, VALUES, programs};
+use super::flow_programs::{Earlier, Generated, MOST_CALLS, VALUES, attach};
 use super::flows::{Changed, same};
 use crate::properties::for_all;
 use proptest::prelude::*;
 use ptc_compiler::flows::{FlowPlan, FlowSource};
-use ptc_compiler::{CallArity, CompileOptions, Externals, SessionName, compile};
 use ptc_tests::small_stack::on_small_stack;
 use ptc_vm::bytecode::Program;
 use ptc_vm::{AnswerSources, CallId, Exit, Isolate, SourceText, Sources, json, print};
@@ -111,33 +110,34 @@ impl Session {
     }
 }
 
-fn run(
-    program: &Arc<Program>,
-    before: Option<&Arc<Program>>,
-    changed: Changed,
-    how: Before,
-) -> Option<(Vec<Made>, bool)> {
+fn run(generated: &Generated, changed: Changed, how: Before) -> Option<(Vec<Made>, bool)> {
     let budget = ptc_vm::Budget { fuel: 20_000, memory_bytes: 4 << 20, ..ptc_vm::Budget::default() };
     let (calls, last) = Default::default();
     let mut session = Session { isolate: Isolate::new(budget), changed, calls, last, made: 0 };
-    if let Some(before) = before {
-        if how != Before::Untracked {
-            session.isolate.track(true);
+    match &generated.earlier {
+        Some(Earlier::Program(before)) => {
+            if how != Before::Untracked {
+                session.isolate.track(true);
+            }
+            if !session.run(before)? {
+                return None;
+            }
+            if how == Before::Untracked {
+                session.isolate.definitions_from(&[], |_| Some(Vec::new()));
+            }
+            if how != Before::Same {
+                session.isolate.commit(u64::MAX).ok()?;
+                session.isolate.track(true);
+            }
         }
-        if !session.run(before)? {
-            return None;
-        }
-        if how == Before::Untracked {
-            session.isolate.definitions_from(&[], |_| Some(Vec::new()));
-        }
-        if how != Before::Same {
+        Some(Earlier::Prelude(prelude)) => {
+            attach(&mut session.isolate, prelude)?;
             session.isolate.commit(u64::MAX).ok()?;
             session.isolate.track(true);
         }
-    } else {
-        session.isolate.track(true);
+        None => session.isolate.track(true),
     }
-    let ended = session.run(program)?;
+    let ended = session.run(&generated.program)?;
     let Session { isolate, calls, .. } = session;
     let leaked = isolate.close();
     assert_eq!(leaked, 0, "bytes are left on the account");
@@ -189,29 +189,13 @@ fn a_source_that_the_values_of_a_call_do_not_carry_has_no_influence_on_it() {
     on_small_stack(|| {
         let [programs_run, pairs, calls_made, carriers, all, over] = [const { AtomicUsize::new(0) }; 6];
         for_all(2_000, prop::collection::vec(any::<u8>(), 0..120), |choices| {
-            let (text, before) = programs(&choices);
-            let options = CompileOptions { flows: true, ..CompileOptions::default() };
-            let earlier = before.as_ref().map(|before| compile(before, &Externals::default(), &options));
-            let earlier = match earlier {
-                None => None,
-                Some(Ok(compiled)) => Some(compiled.program),
-                Some(Err(_)) => return,
-            };
-            let arity = Some(CallArity { min: 1, max: Some(1) });
-            let names = ["h0", "h1"].map(|name| SessionName { name, arity });
-            let session = if earlier.is_some() { &names[..] } else { &[] };
-            let Ok(compiled) = compile(&text, &Externals { session, ..Externals::default() }, &options)
-            else {
-                return;
-            };
+            let Some(generated) = Generated::new(&choices) else { return };
             let how = [Before::Same, Before::Tracked, Before::Untracked]
                 [choices.get(1).map_or(0, |choice| usize::from(*choice)) % 3];
-            let Some((usual, ended)) = run(&compiled.program, earlier.as_ref(), Changed::Nothing, how) else {
-                return;
-            };
+            let Some((usual, ended)) = run(&generated, Changed::Nothing, how) else { return };
             programs_run.fetch_add(1, Ordering::Relaxed);
-            if let Some(plan) = compiled.flows.filter(|plan| !plan.is_unknown) {
-                let (carried, beyond) = beyond(&plan, &usual);
+            if !generated.plan.is_unknown {
+                let (carried, beyond) = beyond(&generated.plan, &usual);
                 all.fetch_add(carried, Ordering::Relaxed);
                 over.fetch_add(beyond, Ordering::Relaxed);
             }
@@ -221,10 +205,7 @@ fn a_source_that_the_values_of_a_call_do_not_carry_has_no_influence_on_it() {
             numbers.dedup();
             let tools = numbers.iter().take(6).map(|tool| Changed::Tool(*tool, with(*tool)));
             for changed in tools.chain([Changed::Context(0, 0)]) {
-                let Some((other, other_ended)) = run(&compiled.program, earlier.as_ref(), changed, how)
-                else {
-                    continue;
-                };
+                let Some((other, other_ended)) = run(&generated, changed, how) else { continue };
                 pairs.fetch_add(1, Ordering::Relaxed);
                 let name = match changed {
                     Changed::Tool(tool, _) => format!("t{tool}"),
@@ -238,8 +219,8 @@ fn a_source_that_the_values_of_a_call_do_not_carry_has_no_influence_on_it() {
                     let [a, b] = [&a, &b].map(|calls| calls.get(number).cloned().unwrap_or_default());
                     assert!(
                         same(&a, &b, ended && other_ended, false),
-                        "{changed:?} reaches t{number} {how:?}: {a:?} {b:?}\n{}\n{text}\n{usual:#?}\n{other:#?}",
-                        before.as_deref().unwrap_or_default()
+                        "{changed:?} reaches t{number} {how:?}: {a:?} {b:?}\n{}\n{usual:#?}\n{other:#?}",
+                        generated.texts
                     );
                 }
             }

@@ -384,8 +384,8 @@ impl Prelude {
 
 impl LinkedDefinition {
     fn export(&self) -> Export {
-        let PreludeDefinition { name, arity, parameters, .. } = &self.compiled;
-        Export { name: name.clone(), arity: *arity, parameters: parameters.clone() }
+        let PreludeDefinition { name, arity, parameters, effects, .. } = &self.compiled;
+        Export { name: name.clone(), arity: *arity, parameters: parameters.clone(), effects: *effects }
     }
 }
 
