@@ -12,7 +12,7 @@
 //! # Layout
 //! - `budget`: what the analysis may use
 //! - `set`: sets of sources and functions; `node`: abstract values; `parts`: parts of collections, and constants;
-//!   `plan`: the result
+//!   `plan`: the result; `outside`: names that the program does not define
 //! - `walk`: the state of the analysis, and the kinds of expressions; `control`: branches and loops
 //! - `apply`: calls of functions; `rules`: calls of builtins; `sites`: calls that leave the program
 
@@ -20,6 +20,7 @@ mod apply;
 mod budget;
 mod control;
 mod node;
+mod outside;
 mod parts;
 mod plan;
 mod rules;
@@ -37,7 +38,7 @@ use crate::ir::tables::Tables;
 use crate::meter::Meter;
 use budget::Nodes;
 use bumpalo::Bump;
-pub(crate) use walk::Outside;
+pub(crate) use outside::Outside;
 use walk::Walk;
 
 /// Most repetitions of the walk. Programs of people need four or five.

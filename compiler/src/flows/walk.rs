@@ -2,12 +2,12 @@
 
 use super::budget::Nodes;
 use super::node::{Key, NEVER, Node, Text, Val};
+use super::outside::{Outside, calls_of_export};
 use super::plan::FlowSource;
 use super::set::{Callables, SourceSet};
 use super::sites::{CallKeys, Site};
 use crate::ir::tables::Tables;
 use crate::ir::{Callee, Expr, Function, Kind, Loop, Ref, Test, TestKind};
-use crate::namespace::ExportEffects;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::ptr::from_ref;
@@ -76,31 +76,6 @@ pub(super) enum Target {
         cell: usize,
         slot: u8,
     },
-}
-
-/// What is known of names that the program does not define.
-#[derive(Clone, Copy)]
-pub(crate) struct Outside<'x> {
-    /// An earlier program of the session has defined this name.
-    pub(crate) is_session: &'x dyn Fn(&str) -> bool,
-    /// What a call of an export of a namespace may do.
-    pub(crate) export: &'x dyn Fn(&str, &str) -> ExportEffects,
-}
-
-/// What a call of an export of a prelude may do.
-fn calls_of_export(effects: ExportEffects) -> Callables {
-    let mut calls = Callables::DATA;
-    if effects.may_print {
-        calls = calls.union(Callables::PRINTS);
-    }
-    if effects.may_end {
-        calls = calls.union(Callables::ENDS);
-    }
-    // What ends the program has no other mark, and neither has what calls functions elsewhere.
-    match effects.may_call || effects.may_end || effects.may_defer {
-        true => calls.union(Callables::UNKNOWN),
-        false => calls,
-    }
 }
 
 /// The state of the analysis.
