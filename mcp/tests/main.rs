@@ -6,3 +6,4 @@ mod eras;
 mod files;
 mod profiles;
 mod second_tool;
+mod tasks;

@@ -85,7 +85,7 @@ pub mod upstream;
 pub use builder::RuntimeBuilder;
 pub use exec::dispatch::Submitted;
 pub use guest::lisp::inspect::Inspection;
-pub use guest::lisp::prelude::{Prelude, PreludeError, PreludeSource};
+pub use guest::lisp::prelude::{ExportHints, ExposedExport, Prelude, PreludeError, PreludeSource};
 pub use guest::lisp::{card, discovery};
 pub use handle::{Run, RunEvent, RunStream};
 pub use host::{HostTool, NoArguments};

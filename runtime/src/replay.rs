@@ -1,6 +1,7 @@
 //! Runs recorded programs again: their calls get the recorded answers, and no server is called.
 
 use crate::broker::{ToolBroker, Upstreams};
+use crate::exec::dispatch::Submitted;
 use crate::guest::lisp::Lisp;
 use crate::guest::lisp::driver::journaled::list_from;
 use crate::guest::lisp::prelude::{Prelude, PreludeSource};
@@ -11,6 +12,7 @@ use crate::journal::{
 use crate::run::limits::{LimitTable, Limits};
 use crate::run::options::RunOptions;
 use crate::run::outcome::Outcome;
+use crate::run::watcher::RunWatcher;
 use crate::runtime::Runtime;
 use crate::scope::Scope;
 use crate::tools::{ServerNames, SharedCatalog, SnapshotMode};
@@ -115,6 +117,38 @@ impl Runtime {
     /// # Errors
     /// There is no such run; it is one of another language; it is under way.
     pub async fn resume(&self, run: &str, in_doubt: InDoubt) -> Result<Outcome, RecordingError> {
+        let (scope, program, options) = self.resumable(run, in_doubt, RunOptions::default()).await?;
+        let outcome = scope.run(program, options).await;
+        // What is listed afterwards is as the run has left it.
+        if let Some(durable) = self.broker().durable() {
+            durable.settled().await;
+        }
+        Ok(outcome)
+    }
+
+    /// [`Runtime::resume`] for a client: `options` has it, and what keeps the run. The watcher is notified of the
+    /// progress and the end of the run.
+    ///
+    /// # Errors
+    /// There is no such run; it is one of another language; it is under way.
+    pub async fn resume_for(
+        &self,
+        run: &str,
+        in_doubt: InDoubt,
+        options: RunOptions,
+        watcher: Box<dyn RunWatcher>,
+    ) -> Result<Submitted, RecordingError> {
+        let (scope, program, options) = self.resumable(run, in_doubt, options).await?;
+        Ok(scope.submit(program, options, watcher))
+    }
+
+    /// The scope, the program and the options with which a run goes on.
+    async fn resumable(
+        &self,
+        run: &str,
+        in_doubt: InDoubt,
+        options: RunOptions,
+    ) -> Result<(Scope, Arc<str>, RunOptions), RecordingError> {
         let Some(durable) = self.broker().durable() else {
             return Err(RecordingError::new("this runtime has no stored runs"));
         };
@@ -126,13 +160,11 @@ impl Runtime {
         }
         self.start_recorded(header).await;
         let script = Script::new(recording.clone(), Matching::Strict);
-        let journal = Arc::new(RunJournal::resumed(script, log, in_doubt));
-        let options = RunOptions { journal: Some(journal), ..run_options(header, None) };
         let scope = self.scope_of(&recording)?;
-        let outcome = scope.run(header.program.as_str(), options).await;
-        // What is listed afterwards is as the run has left it.
-        durable.settled().await;
-        Ok(outcome)
+        let journal = Arc::new(RunJournal::resumed(script, log, in_doubt));
+        let RunOptions { client, keep, trace, .. } = options;
+        let options = RunOptions { client, keep, trace, ..run_options(header, Some(journal)) };
+        Ok((scope, header.program.as_str().into(), options))
     }
 
     /// The scope in which a run goes on: the servers that it could call, and the preludes that it had.

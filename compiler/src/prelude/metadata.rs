@@ -56,10 +56,22 @@ pub(super) struct Metadata {
     pub(super) effect: Option<ExportEffect>,
     pub(super) requires: Vec<Box<str>>,
     pub(super) provider: Option<Box<str>>,
+    pub(super) tool: Option<ToolMetadata>,
+}
+
+/// How an export is offered as a tool of its own (`:tool`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolMetadata {
+    /// Its description for models; without one its documentation.
+    pub description: Option<Box<str>>,
+    /// JSON Schema of its arguments, as JSON text.
+    pub input: Option<Box<str>>,
+    /// JSON Schema of its result, as JSON text.
+    pub output: Option<Box<str>>,
 }
 
 /// The keys with a meaning.
-const KEYS: [&str; 4] = ["visibility", "effect", "requires", "provider-ref"];
+const KEYS: [&str; 5] = ["visibility", "effect", "requires", "provider-ref", "tool"];
 
 impl Metadata {
     /// Parses a map; that of a namespace may only have a visibility.
@@ -83,6 +95,7 @@ impl Metadata {
                 "effect" if !of_namespace => metadata.effect = effect(reading, value),
                 "requires" if !of_namespace => metadata.requires = requires(reading, value)?,
                 "provider-ref" if !of_namespace => metadata.provider = Some(provider(reading, value)?),
+                "tool" if !of_namespace => metadata.tool = Some(tool(reading, value)?),
                 other => reading.unknown_key(other, key_form, of_namespace),
             }
         }
@@ -158,6 +171,104 @@ fn requires(reading: &ReadContext<'_, '_>, form: &Form<'_>) -> Result<Vec<Box<st
         _ => None,
     };
     Ok(items.iter().filter_map(text).collect())
+}
+
+fn tool(reading: &ReadContext<'_, '_>, form: &Form<'_>) -> Result<ToolMetadata, Failed> {
+    const USAGE: &str =
+        "Write {:tool {:description \"What it does.\" :input {:type \"object\" …} :output {…}}}.";
+    let invalid = |span, message: String| error(Reason::InvalidMetadata, span, message).hint_boxed(USAGE);
+    let mut tool = ToolMetadata::default();
+    let FormKind::Map(items) = form.kind else {
+        return Err(invalid(form.span, format!("prelude :tool must be a map, got: {}", reading.shown(form))));
+    };
+    for pair in items.chunks_exact(2) {
+        let [key, value] = pair else { continue };
+        let name = key.keyword().map(|key| reading.names.text(key)).unwrap_or_default();
+        match (name, &value.kind) {
+            ("description", FormKind::Str(text)) => tool.description = Some((*text).into()),
+            ("input" | "output", FormKind::Map(_)) => {
+                let mut json = String::new();
+                if let Err(wrong) = write_json(reading, value, &mut json) {
+                    let shown = reading.shown(wrong);
+                    return Err(invalid(
+                        wrong.span,
+                        format!("a schema in :tool is plain data, got: {shown}"),
+                    ));
+                }
+                let place = if name == "input" { &mut tool.input } else { &mut tool.output };
+                *place = Some(json.into());
+            }
+            _ => {
+                let message =
+                    format!("prelude :tool has no member {} {}", reading.shown(key), reading.shown(value));
+                return Err(invalid(key.span, message));
+            }
+        }
+    }
+    Ok(tool)
+}
+
+/// Writes a literal as JSON; keywords are texts. Forms nest at most 64 levels deep, so the native stack is safe.
+///
+/// # Errors
+/// The form that is no plain data.
+fn write_json<'f, 'a>(
+    reading: &ReadContext<'_, 'a>,
+    form: &'f Form<'a>,
+    out: &mut String,
+) -> Result<(), &'f Form<'a>> {
+    match &form.kind {
+        FormKind::Nil => out.push_str("null"),
+        FormKind::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
+        FormKind::Int(number) => out.push_str(&number.to_string()),
+        FormKind::Float(number) if number.is_finite() => out.push_str(&format!("{number:?}")),
+        FormKind::Str(text) => write_text(text, out),
+        FormKind::Keyword(name) => write_text(reading.names.text(*name), out),
+        FormKind::Vector(items) => {
+            out.push('[');
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                write_json(reading, item, out)?;
+            }
+            out.push(']');
+        }
+        FormKind::Map(items) => {
+            out.push('{');
+            for (at, pair) in items.chunks_exact(2).enumerate() {
+                let [key, value] = pair else { continue };
+                if at > 0 {
+                    out.push(',');
+                }
+                match &key.kind {
+                    FormKind::Str(text) => write_text(text, out),
+                    FormKind::Keyword(name) => write_text(reading.names.text(*name), out),
+                    _ => return Err(key),
+                }
+                out.push(':');
+                write_json(reading, value, out)?;
+            }
+            out.push('}');
+        }
+        _ => return Err(form),
+    }
+    Ok(())
+}
+
+/// Writes a text as JSON.
+fn write_text(text: &str, out: &mut String) {
+    out.push('"');
+    for char in text.chars() {
+        match char {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            char if char < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(char))),
+            char => out.push(char),
+        }
+    }
+    out.push('"');
 }
 
 fn provider(reading: &ReadContext<'_, '_>, form: &Form<'_>) -> Result<Box<str>, Failed> {

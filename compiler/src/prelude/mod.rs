@@ -25,7 +25,7 @@ use crate::pipeline::{Pass, assemble, refuse, within_budget};
 use crate::{names, reader, resolve};
 pub use assertions::{Assertion, Expectation, PreludeTest, tests_in};
 use declare::{Declarations, Declared, DeclaredBody, parameters};
-pub use metadata::{ExportEffect, Visibility};
+pub use metadata::{ExportEffect, ToolMetadata, Visibility};
 use ptc_vm::bytecode::instruction::Instruction;
 use ptc_vm::bytecode::{Program, ProtoIndex};
 use ptc_vm::{Reason, Span};
@@ -84,6 +84,8 @@ pub struct PreludeDefinition {
     pub effects: ExportEffects,
     /// The operation that it wraps.
     pub provider: Option<Box<str>>,
+    /// How it is offered as a tool of its own.
+    pub tool: Option<ToolMetadata>,
     /// Its requirements of the host, including those of everything it calls: `upstream:server/tool`, `tool:name`.
     /// Sorted.
     pub requires: Vec<Box<str>>,

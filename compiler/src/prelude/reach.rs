@@ -103,6 +103,7 @@ pub(super) fn complete(
                 effect,
                 effects,
                 provider,
+                tool: metadata.tool.clone(),
                 requires,
                 is_dynamic,
                 refers_to,

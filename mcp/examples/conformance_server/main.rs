@@ -11,6 +11,7 @@
 //!
 //! - `plain`: tools that answer. `asking`: tools that ask their client while they run (with a session).
 //! - `input_required`: tools that ask in a response, and are called again (2026-07-28).
+//! - `tasks`: tools that are called as tasks (the extension of 2026-07-28).
 //! - `offerings`: prompts, resources, completions.
 
 #![allow(clippy::disallowed_methods, reason = "an example that owns nothing of the product")]
@@ -19,13 +20,15 @@ mod asking;
 mod input_required;
 mod offerings;
 mod plain;
+mod tasks;
 
 use ptc_mcp::console;
 use ptc_mcp::server::http::{Access, Handlers, HttpLimits, HttpListener, HttpSettings};
-use ptc_mcp::server::{Gate, GateLimits, Handler, ParkingLimits, Surface};
+use ptc_mcp::server::{DetachedLimits, DetachedRuns, Gate, GateLimits, Handler, ParkingLimits, Surface};
 use ptc_mcp::tools::{Facts, Registry};
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 
 #[tokio::main]
@@ -47,7 +50,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let registry = Registry::default()
         .with_all(plain::tools(&facts))
         .with_all(asking::tools())
-        .with_all(input_required::tools()?);
+        .with_all(input_required::tools()?)
+        .with_all(tasks::tools());
     let surface = Surface {
         registry,
         facts: Facts::default(),
@@ -56,7 +60,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         ready: true,
         recorder: None,
     };
-    let handler = Handler::new(surface)?.with_offerings(offerings::ConformanceOfferings);
+    let limits_of_tasks = DetachedLimits { tasks_after: Duration::ZERO, ..DetachedLimits::default() };
+    let handler = Handler::new(surface)?
+        .with_offerings(offerings::ConformanceOfferings)
+        .with_detached(DetachedRuns::new(limits_of_tasks, None));
     let gate = Gate::new(GateLimits {
         jobs: 64,
         memory_bytes: 1 << 30,

@@ -9,11 +9,11 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("HTTP", &["http", "tls-"]),
     ("Python", &["python"]),
     ("Rules and approvals", &["policy", "pin", "approval"]),
-    ("Preludes", &["prelude", "sessions-allow-prelude-write"]),
+    ("Preludes", &["prelude", "expose", "sessions-allow-prelude-write"]),
     ("Sessions", &["session", "max-session"]),
     ("Tasks in words", &["agentic"]),
     ("Records of calls", &["debug", "trace", "turn-log", "max-debug", "record", "otlp"]),
-    ("Runs that outlive the process", &["state", "lease"]),
+    ("Runs that outlive the process", &["state", "lease", "resume"]),
     ("proxy-dispatch", &["proxy"]),
     ("Large results and files", &["files", "utils", "max-spill"]),
     ("Lists of tools in descriptions", &["catalog-mode", "catalog-inline"]),
@@ -32,7 +32,18 @@ const GROUPS: &[(&str, &[&str])] = &[
             "startup",
         ],
     ),
-    ("Load", &["max-concurrent", "max-suspended", "max-total-memory", "max-parked", "max-frame-bytes"]),
+    (
+        "Load",
+        &[
+            "max-concurrent",
+            "max-suspended",
+            "max-total-memory",
+            "max-parked",
+            "max-tasks",
+            "detach-after",
+            "max-frame-bytes",
+        ],
+    ),
 ];
 
 /// The flags of groups and limits that `--help` describes. It names the others.

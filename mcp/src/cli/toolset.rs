@@ -2,14 +2,17 @@
 
 use super::flags::proxy::ProxyParts;
 use crate::observe::CallRecorder;
-use crate::server::{Handler, Surface};
+use crate::server::{DetachedRuns, Handler, Surface};
 use crate::tools::execute_program::{ExecuteProgram, ScriptLimits, ScriptSessions};
+use crate::tools::exposed::ExposedNames;
 use crate::tools::lisp_debug::LispDebug;
+use crate::tools::lisp_eval::Evaluator;
+use crate::tools::lisp_run::LispRun;
 use crate::tools::lisp_task::Tasks;
 use crate::tools::proxy::{ProxyDispatch, ProxyStorage};
 use crate::tools::registry::MoreTools;
 use crate::tools::session::{SessionQuotas, SessionTable, StoreAccess};
-use crate::tools::{Facts, Registry, execute_program, lisp_eval, lisp_task};
+use crate::tools::{Facts, Registry, Tool, execute_program, lisp_eval, lisp_run, lisp_task};
 use ptc_python::engine::Engine;
 use ptc_runtime::Runtime;
 use ptc_runtime::limits::Limits;
@@ -37,6 +40,10 @@ pub(super) struct Toolset {
     pub(super) recorder: Option<Arc<CallRecorder>>,
     /// Most bytes of an answer of `lisp_debug`, if it is enabled.
     pub(super) debug_bytes: Option<usize>,
+    /// Exports that are tools of their own.
+    pub(super) exposed: ExposedNames,
+    /// Calls that go on without their requests.
+    pub(super) detached: Arc<DetachedRuns>,
     /// Whether the list of tools may change, which needs servers.
     pub(super) changes: bool,
 }
@@ -79,6 +86,14 @@ impl Toolset {
             let stores = stores.clone();
             more.sessions = Some(SessionTable::new(runtime.clone(), *quotas, *sizes, self.limits, stores));
         }
+        if let Some(prelude) = &facts.prelude {
+            let evaluator: Arc<dyn Evaluator> = runtime.clone();
+            more.exposed = self.exposed.tools(prelude, &evaluator, self.limits);
+        }
+        let exposed: Vec<String> = more.exposed.iter().map(|tool| tool.name().to_owned()).collect();
+        if self.detached.limits().runs_after.is_some() {
+            more.runs = Some(LispRun::new(self.detached.clone()));
+        }
         more.tasks = self.tasks.as_ref().map(|tasks| tasks.with_runtime(runtime.clone()));
         more.debug = self
             .recorder
@@ -86,8 +101,11 @@ impl Toolset {
             .zip(self.debug_bytes)
             .map(|(recorder, bytes)| LispDebug::new(recorder, bytes));
         let sessions = more.sessions.clone();
-        let registry = Registry::of_server(runtime.clone(), self.limits, more)
-            .only(|name| self.wants(name) || name == lisp_task::NAME);
+        let registry = Registry::of_server(runtime.clone(), self.limits, more).only(|name| {
+            self.wants(name)
+                || [lisp_task::NAME, lisp_run::NAME].contains(&name)
+                || exposed.iter().any(|exposed| exposed == name)
+        });
         let instructions: Vec<&str> =
             [(lisp_eval::NAME, LISP_INSTRUCTIONS), (execute_program::NAME, PYTHON_INSTRUCTIONS)]
                 .into_iter()
@@ -101,7 +119,8 @@ impl Toolset {
             ready: runtime.is_started(),
             recorder: self.recorder.clone(),
         };
-        Ok(Handler::new(surface)?.with_client(runtime.client().clone()).with_sessions(sessions))
+        let handler = Handler::new(surface)?.with_client(runtime.client().clone()).with_sessions(sessions);
+        Ok(handler.with_detached(self.detached.clone()))
     }
 
     /// Makes the handler for clients that may use these servers only.

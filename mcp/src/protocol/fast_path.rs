@@ -65,6 +65,8 @@ fn params<'a>(scanner: &mut Scanner<'a>, params: &mut Params<'a>, known: &mut Kn
             b"protocolVersion" => fill(&mut params.protocol_version, present(scanner)?),
             b"uri" => fill(&mut params.uri, present(scanner)?),
             b"inputResponses" => fill(&mut params.input_responses, present(scanner)?),
+            b"task" => fill(&mut params.task, present(scanner)?),
+            b"taskId" => fill(&mut params.task_id, present(scanner)?),
             b"requestState" => fill(&mut params.request_state, present(scanner)?),
             b"level" | b"notifications" => None,
             _ => scanner.skip_value(),

@@ -53,10 +53,17 @@ pub fn tools_list_changed(subscription: Option<&Id<'_>>) -> ServerMessage {
 }
 
 /// The first message of a subscription: the kinds of notifications that it will get.
-pub fn subscription_acknowledged(id: &Id<'_>, tools_list_changed: bool) -> ServerMessage {
+pub fn subscription_acknowledged(
+    id: &Id<'_>,
+    tools_list_changed: bool,
+    tasks: Option<&[String]>,
+) -> ServerMessage {
     let mut kinds = json!({});
     if tools_list_changed {
         kinds["toolsListChanged"] = true.into();
+    }
+    if let Some(tasks) = tasks {
+        kinds["taskIds"] = json!(tasks);
     }
     let params = json!({ "_meta": meta(id), "notifications": kinds });
     ServerMessage::notification("notifications/subscriptions/acknowledged", &params)
@@ -67,7 +74,8 @@ pub fn subscription_ended(id: &Id<'_>) -> ServerMessage {
     ServerMessage::result(id, &json!({ "resultType": "complete", "_meta": meta(id) }))
 }
 
-fn meta(id: &Id<'_>) -> Value {
+/// The `_meta` of a message of this subscription.
+pub(crate) fn meta(id: &Id<'_>) -> Value {
     // An id is JSON text by construction.
     let value: Value = serde_json::from_str(id.as_json()).unwrap_or_default();
     json!({ META_SUBSCRIPTION: value })

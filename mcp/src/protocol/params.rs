@@ -43,6 +43,12 @@ pub struct Params<'a> {
     /// The state that such a response asked the client to send back.
     #[serde(borrow, default, rename = "requestState")]
     pub request_state: Option<Raw<'a>>,
+    /// `tools/call`: the client wants a task (2025-11-25).
+    #[serde(borrow, default)]
+    pub task: Option<Raw<'a>>,
+    /// `tasks/get` and similar methods: the task.
+    #[serde(borrow, default, rename = "taskId")]
+    pub task_id: Option<Raw<'a>>,
     /// Metadata, used mostly in the stateless era.
     #[serde(borrow, default, rename = "_meta")]
     pub meta: Option<Meta<'a>>,
@@ -81,11 +87,13 @@ impl Meta<'_> {
 }
 
 /// Kinds of notifications that a subscription asks for. Kinds that we never send are ignored.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Wanted {
     /// Changes of the tool list.
     pub tools_list_changed: bool,
+    /// Tasks to be notified of.
+    pub task_ids: Option<Vec<String>>,
 }
 
 impl<'a> Params<'a> {

@@ -12,6 +12,12 @@ pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// Key of the client's capabilities in a stateless request's `_meta`.
 pub const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
+/// The extension for calls that outlive their request (2026-07-28).
+pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+/// Key of the task that a message belongs to (2025-11-25).
+pub const META_RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+
 /// Key of the level of log messages in a stateless request's `_meta`.
 pub const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
@@ -46,6 +52,11 @@ impl Version {
         [Version::V2025June, Version::V2025November, Version::V2026July]
             .into_iter()
             .find(|version| version.name() == name)
+    }
+
+    /// True for the revision in which clients ask for tasks. A client that names no revision may be one of it.
+    pub fn has_requested_tasks(version: Option<Version>) -> bool {
+        matches!(version, None | Some(Version::V2025November))
     }
 
     /// Its era.

@@ -2,6 +2,7 @@
 
 use super::calls::Calls;
 use super::connection_state::{ConnectionState, offered};
+use super::detached::{self, DetachedRun, Watcher};
 use super::gate::{Gate, TenantLimits};
 use super::handler::{Action, Handler, Subscription};
 use super::input_required::{ClientRequests, ParkedCalls};
@@ -35,6 +36,17 @@ pub struct ClientConnection<O> {
     is_stateless: bool,
     /// Runs that wait for the client's answers.
     parked: Arc<ParkedCalls>,
+    /// The client is notified of changes of these tasks.
+    followed: Vec<FollowedTask>,
+}
+
+/// A task that a client follows.
+struct FollowedTask {
+    run: Arc<DetachedRun>,
+    /// The change that it knows.
+    seen: u64,
+    /// For a subscription; otherwise since it has asked for the task (2025-11-25).
+    subscription: Option<Id<'static>>,
 }
 
 /// A client that upstream requests are forwarded to.
@@ -60,7 +72,8 @@ impl<O: Outbox> ClientConnection<O> {
     ) -> ClientConnection<O> {
         let parked = ParkedCalls::new(gate.parking());
         let (owner, tenant) = (CallOwner::default(), gate.tenant(TenantLimits::ALL));
-        let calls = Calls::new(handler.clone(), owner, &tenant, Arc::default(), parked.clone());
+        let mut calls = Calls::new(handler.clone(), owner, &tenant, Arc::default(), parked.clone());
+        calls.follows_tasks = true;
         ClientConnection {
             handler,
             max_message_bytes,
@@ -75,6 +88,7 @@ impl<O: Outbox> ClientConnection<O> {
             forwarded: None,
             is_stateless: false,
             parked,
+            followed: Vec::new(),
         }
     }
 
@@ -167,8 +181,12 @@ impl<O: Outbox> ClientConnection<O> {
             let error = ServerMessage::error(Some(id), &RpcError::duplicate_id(id));
             return self.outbox.send(Route::Request(id), error);
         }
-        if let (Message::Response { id, answer }, Some(forwarded)) = (&message, &self.forwarded) {
-            return forwarded.requests.answer(*id, *answer);
+        if let Message::Response { id, answer } = &message {
+            let is_of_task = self.handler.detached().answer(self.state.owner, *id, *answer);
+            if let Some(forwarded) = self.forwarded.as_ref().filter(|_| !is_of_task) {
+                forwarded.requests.answer(*id, *answer);
+            }
+            return;
         }
         if !self.is_stateless && self.client.is_some() && self.forwarded.is_none() {
             self.detect_stateless_client(&message);
@@ -181,14 +199,21 @@ impl<O: Outbox> ClientConnection<O> {
             Action::None => {}
             Action::Cancel(id) => {
                 self.subscriptions.retain(|subscription| subscription.id != id);
+                self.followed.retain(|followed| followed.subscription.as_ref() != Some(&id));
                 self.calls.cancel(&id);
             }
             Action::Exit => self.close(),
             Action::Listen(subscription) => {
-                let Subscription { id, tools_list_changed } = &subscription;
-                let acknowledged = notify::subscription_acknowledged(id, *tools_list_changed);
-                self.outbox.send(Route::Request(id), acknowledged);
+                self.outbox.send(Route::Request(&subscription.id), subscription.acknowledged());
+                for run in subscription.tasks.iter().flatten() {
+                    self.follow(run.clone(), 0, Some(subscription.id.clone()));
+                }
                 self.subscriptions.push(subscription);
+                self.report_tasks();
+            }
+            Action::Await(awaited) => {
+                self.calls.await_task(*awaited);
+                self.take_events();
             }
             Action::Resume(call) => {
                 self.calls.resume(*call, &mut self.outbox);
@@ -248,12 +273,40 @@ impl<O: Outbox> ClientConnection<O> {
         self.send_requests();
         let events = self.mailbox.take();
         if events.is_empty() {
+            if !self.followed.is_empty() {
+                self.report_tasks();
+            }
             return;
         }
         let now = Instant::now();
         for (slot, event) in events {
             self.calls.handle(slot, event, now, &mut self.outbox);
         }
+        self.report_tasks();
+    }
+
+    /// Notifies the client of changes of a task that are later than `seen`.
+    fn follow(&mut self, run: Arc<DetachedRun>, seen: u64, subscription: Option<Id<'static>>) {
+        run.watch(Watcher { mailbox: Arc::downgrade(&self.mailbox), slot: None });
+        self.followed.push(FollowedTask { run, seen, subscription });
+    }
+
+    /// Notifies the client of tasks that have changed.
+    fn report_tasks(&mut self) {
+        for run in std::mem::take(&mut self.calls.begun) {
+            self.follow(run, 1, None);
+        }
+        let outbox = &mut self.outbox;
+        self.followed.retain_mut(|followed| {
+            // Read first: a change in between is reported again.
+            let (now, is_over) = (followed.run.version(), followed.run.is_over());
+            if now != followed.seen {
+                followed.seen = now;
+                let to = followed.subscription.as_ref().map_or(Route::Connection, Route::Request);
+                outbox.send(to, detached::notification(&followed.run, followed.subscription.as_ref()));
+            }
+            !is_over
+        });
     }
 
     /// Notifies the client that the tool list has changed.
@@ -274,6 +327,7 @@ impl<O: Outbox> ClientConnection<O> {
     /// Sends progress that was held back.
     pub fn report_progress(&mut self) {
         self.calls.report(Instant::now(), &mut self.outbox);
+        self.report_tasks();
     }
 
     fn is_in_flight(&self, id: &Id<'_>) -> bool {

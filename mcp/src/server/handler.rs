@@ -3,7 +3,13 @@
 //! It does no I/O and knows no transport and no tool. A message goes in, answers go to an outbox, and an
 //! [`Action`] comes out. A caller that runs the job gives its answer to [`Handler::finish`].
 
+mod long_calls;
+mod requested;
+
 use super::connection_state::{ConnectionState, offered};
+use super::detached::{
+    self, AwaitedTask, Detach, DetachedLimits, DetachedRun, DetachedRuns, HandleKind, TaskReply,
+};
 use super::input_required::{CallKey, ResumedCall, inputs};
 use super::offerings::Offerings;
 use super::outbox::{Outbox, Route};
@@ -12,10 +18,9 @@ use super::tool_lists::ToolLists;
 use crate::answer::caps::Profile;
 use crate::answer::{RefusalReason, refused};
 use crate::observe::{CallRecorder, OpenRecord};
-use crate::protocol::arguments::GivenArguments;
 use crate::protocol::log_level::LogLevel;
 use crate::protocol::notify::{self, ProgressToken};
-use crate::protocol::params::{Meta, Params};
+use crate::protocol::params::Params;
 use crate::protocol::version::META_VERSION;
 use crate::protocol::{Era, Id, Message, Raw, RpcError, ServerMessage, Version};
 use crate::tools::session::SessionTable;
@@ -25,14 +30,16 @@ use crate::tools::{
 use ptc_runtime::trace::TraceContext;
 use ptc_runtime::upstream::{ClientFeatures, Offered};
 use ptc_runtime::watcher::RunView;
+use requested::RequestedCall;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Methods of either era that are handled here. Parameters of any other method are passed to the offerings
 /// unread.
-const METHODS: [&str; 8] = [
+const METHODS: [&str; 13] = [
     "tools/call",
     "tools/list",
     "server/discover",
@@ -41,6 +48,11 @@ const METHODS: [&str; 8] = [
     "ping",
     "logging/setLevel",
     "shutdown",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
+    "tasks/result",
+    "tasks/list",
 ];
 
 const SERVER_NAME: &str = "ptc";
@@ -54,6 +66,8 @@ pub enum Action {
     Run(Box<AcceptedCall>),
     /// Go on with a run after its client was asked, and send its answer.
     Resume(Box<ResumedCall>),
+    /// Wait for the end of a task, and send its result.
+    Await(Box<AwaitedTask>),
     /// Acknowledge the subscription, store it, and notify it of changes until it is cancelled or the connection
     /// ends.
     Listen(Subscription),
@@ -76,6 +90,8 @@ pub struct AcceptedCall {
     pub offered: Offered,
     /// Identity of the call, if its client is asked in responses.
     pub(super) key: Option<CallKey>,
+    /// Whether and when it goes on without its request.
+    pub(super) detach: Option<Detach>,
 }
 
 /// What is needed to answer a call.
@@ -122,6 +138,8 @@ pub struct Subscription {
     pub id: Id<'static>,
     /// The client subscribes to changes of the tool list, and the list can change.
     pub tools_list_changed: bool,
+    /// The client subscribes to changes of these tasks; `None`: of none.
+    pub(super) tasks: Option<Vec<Arc<DetachedRun>>>,
 }
 
 /// What the server offers.
@@ -159,6 +177,9 @@ pub struct Handler {
     offerings: Option<Box<dyn Offerings>>,
     /// Its sessions, for the page.
     sessions: Option<Arc<SessionTable>>,
+    detached: Arc<DetachedRuns>,
+    /// Some tool has tasks.
+    has_tasks: bool,
 }
 
 impl Handler {
@@ -172,6 +193,7 @@ impl Handler {
             "name": SERVER_NAME, "title": "PTC-Lisp", "version": env!("CARGO_PKG_VERSION"),
         });
         let result_meta = to_raw_value(&json!({ "io.modelcontextprotocol/serverInfo": server_info }))?;
+        let has_tasks = registry.has_tasks();
         let tools = ToolLists::new(&registry, &facts, instructions, changes, &result_meta)?;
         Ok(Handler {
             registry,
@@ -186,6 +208,8 @@ impl Handler {
             client: ClientFeatures::default(),
             offerings: None,
             sessions: None,
+            detached: DetachedRuns::new(DetachedLimits::default(), None),
+            has_tasks,
         })
     }
 
@@ -333,11 +357,24 @@ impl Handler {
                 return Ok(Action::None);
             }
             ("subscriptions/listen", Era::Stateless) => {
-                let wanted = params.notifications.unwrap_or_default();
-                return Ok(Action::Listen(Subscription {
-                    id: id.clone().into_owned(),
-                    tools_list_changed: wanted.tools_list_changed && self.changes,
-                }));
+                return self.subscription(id, params, state).map(Action::Listen);
+            }
+            (method, era) if method.starts_with("tasks/") && self.has_tasks => {
+                let reply = match era {
+                    Era::Stateless => {
+                        let meta = json!(self.result_meta);
+                        self.detached.extension_method(method, params, state.owner, &meta)
+                    }
+                    Era::Handshake => {
+                        self.detached.requested_method(method, params, (state.owner, state.version))
+                    }
+                };
+                match reply? {
+                    TaskReply::Result(result) => result,
+                    TaskReply::Await(run, reply) => {
+                        return Ok(Action::Await(Box::new(AwaitedTask::new(id, run, reply))));
+                    }
+                }
             }
             ("server/discover", Era::Stateless) => self.discover(),
             // The version is required there, and it is what tells the eras apart.
@@ -391,13 +428,22 @@ impl Handler {
         json!({
             "protocolVersion": version.name(),
             "serverInfo": self.server_info,
-            "capabilities": self.capabilities(),
+            "capabilities": self.capabilities(Some(version)),
             "instructions": self.tools.get().instructions,
         })
     }
 
-    fn capabilities(&self) -> Value {
+    /// The capabilities, for a version with a handshake or for the stateless one.
+    fn capabilities(&self, version: Option<Version>) -> Value {
         let mut all = json!({ "tools": { "listChanged": self.changes }, "logging": {} });
+        match version {
+            _ if !self.has_tasks => {}
+            None => all["extensions"] = detached::extension()["extensions"].take(),
+            Some(Version::V2025November) => {
+                all["tasks"] = detached::capability(self.detached.limits().knows_clients);
+            }
+            Some(_) => {}
+        }
         if let (Some(offerings), Some(all)) = (&self.offerings, all.as_object_mut()) {
             all.extend(offerings.capabilities());
         }
@@ -410,7 +456,7 @@ impl Handler {
         json!({
             "resultType": "complete",
             "supportedVersions": versions,
-            "capabilities": self.capabilities(),
+            "capabilities": self.capabilities(None),
             "instructions": lists.instructions,
             "ttlMs": self.tools.ttl_ms(), "cacheScope": lists.cache_scope,
             "_meta": self.result_meta,
@@ -421,30 +467,48 @@ impl Handler {
     fn call(&self, call: &RequestedCall<'_>, out: &mut impl Outbox) -> Result<Action, RpcError> {
         let log = call.log_level()?;
         let tool = self.registry.find(call.tool());
+        let detach = self.detach(call, tool)?;
         let mut record = self.record(call, tool);
         if let Some(state) = call.request_state(tool) {
             let (state, responses) = inputs(state, call.params)?;
             let (progress, offered, key) = (call.progress(), call.offered(), call.key());
-            let resumed =
-                ResumedCall { ticket: call.ticket(record), progress, offered, key, state, responses };
+            let detach = match detach {
+                Some(Detach::Later(handle, after)) => Some((handle, after)),
+                Some(Detach::AtOnce(handle)) => Some((handle, Duration::ZERO)),
+                None => None,
+            };
+            let ticket = call.ticket(record);
+            let resumed = ResumedCall { ticket, progress, offered, key, state, responses, detach };
             return Ok(Action::Resume(Box::new(resumed)));
         }
+        // A task that is over at once is a task all the same, if the client has asked for one.
+        let (is_requested, mut end) =
+            (matches!(&detach, Some(Detach::AtOnce(handle)) if handle.kind == HandleKind::Requested), None);
         let trace = record.as_ref().map_or_else(|| call.trace(), |record| record.trace().cloned());
         let mut write = |answer: &ToolAnswer<'_>| {
-            self.answer(call.id, call.era, answer, out);
+            match is_requested {
+                true => end = Some(detached::End::of(&answer.result)),
+                false => self.answer(call.id, call.era, answer, out),
+            }
             if let Some(record) = record.take() {
                 record.answered(answer);
             }
         };
-        match self.begin(call, tool, log, trace, Responder::new(&mut write)) {
-            Begun::Answered(_) => Ok(Action::None),
-            Begun::Refused(error) => Err(*error),
-            Begun::Run(job) => {
+        let begun = self.begin(call, tool, log, trace, Responder::new(&mut write));
+        match (begun, detach) {
+            (Begun::Answered(_), Some(Detach::AtOnce(handle))) if end.is_some() => {
+                let run = self.detached.ended_at_once(call.connection.owner, handle, end)?;
+                self.handed_over(&call.ticket(None), &run, out);
+                Ok(Action::None)
+            }
+            (Begun::Answered(_), _) => Ok(Action::None),
+            (Begun::Refused(error), _) => Err(*error),
+            (Begun::Run(job), detach) => {
                 let (progress, offered) = (call.progress(), call.offered());
                 let asks_in_responses = call.era == Era::Stateless && offered != Offered::default();
                 let key = asks_in_responses.then(|| call.key());
                 let ticket = call.ticket(record);
-                Ok(Action::Run(Box::new(AcceptedCall { ticket, job, progress, offered, key })))
+                Ok(Action::Run(Box::new(AcceptedCall { ticket, job, progress, offered, key, detach })))
             }
         }
     }
@@ -499,71 +563,6 @@ impl Handler {
         let known: Vec<&str> = self.registry.names().collect();
         let message = format!("unknown tool: {name}; there is: {}", known.join(", "));
         refused(self.profile, RefusalReason::UnknownTool, message)
-    }
-}
-
-/// A request for a call of a tool, and the state of its connection.
-struct RequestedCall<'r> {
-    id: &'r Id<'r>,
-    params: &'r Params<'r>,
-    era: Era,
-    connection: &'r ConnectionState,
-}
-
-impl<'r> RequestedCall<'r> {
-    /// Name of the tool.
-    fn tool(&self) -> &'r str {
-        self.params.name.as_deref().unwrap_or_default()
-    }
-
-    fn log_level(&self) -> Result<Option<LogLevel>, RpcError> {
-        let level = self.params.meta.as_ref().and_then(|meta| meta.log_level.as_deref());
-        match self.era {
-            Era::Handshake => Ok(self.connection.log),
-            Era::Stateless => level.map(log_level).transpose(),
-        }
-    }
-
-    fn version(&self) -> Option<Version> {
-        match self.era {
-            Era::Handshake => self.connection.version,
-            Era::Stateless => Version::STATELESS.last().copied(),
-        }
-    }
-
-    /// The trace in the request itself comes from the client. A header may come from any proxy in between.
-    fn trace(&self) -> Option<TraceContext> {
-        self.params.meta.as_ref().and_then(Meta::trace).or_else(|| self.connection.trace.clone())
-    }
-
-    fn progress(&self) -> Option<ProgressToken> {
-        self.params.meta.as_ref()?.progress_token.and_then(ProgressToken::from_raw)
-    }
-
-    fn capabilities(&self) -> Option<Raw<'r>> {
-        self.params.meta.as_ref()?.client_capabilities
-    }
-
-    /// The features that the client declares for upstream requests.
-    fn offered(&self) -> Offered {
-        match self.era {
-            Era::Handshake => self.connection.offered.unwrap_or_default(),
-            Era::Stateless => offered(self.capabilities().map(Raw::get).unwrap_or_default()),
-        }
-    }
-
-    fn key(&self) -> CallKey {
-        CallKey::new(self.tool(), self.params.arguments.as_ref().map(GivenArguments::text))
-    }
-
-    /// The state of a parked run that this request goes on with. A tool that keeps state reads it itself.
-    fn request_state(&self, tool: Option<&dyn Tool>) -> Option<Raw<'r>> {
-        let is_resumable = self.era == Era::Stateless && tool.is_some_and(|tool| !tool.keeps_state());
-        self.params.request_state.filter(|state| is_resumable && state.get() != "null")
-    }
-
-    fn ticket(&self, record: Option<OpenRecord>) -> Ticket {
-        Ticket { id: self.id.clone().into_owned(), era: self.era, record }
     }
 }
 

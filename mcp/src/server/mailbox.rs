@@ -23,6 +23,8 @@ pub enum Event {
     Displaced,
     /// Its feed has progress to send.
     Progress,
+    /// A call that goes on without its request was stored or has changed.
+    Detached,
     /// There are questions for a client that is asked in responses.
     InputRequired,
     /// It has ended, with these messages. `None` after a defect.

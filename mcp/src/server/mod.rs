@@ -5,7 +5,7 @@
 //! - [`handler`]: method dispatch. `tool_lists`: `tools/list` of both eras. `result_writer`: tool results as
 //!   messages. [`offerings`]: resources, prompts and completions.
 //! - [`connection`]: one connection without its transport. [`connection_state`]: its negotiated state. `calls`: its
-//!   calls in flight. `input_required`: questions of upstream servers to its client. [`progress`]: bounded
+//!   calls in flight. [`detached`]: calls that go on without their requests. `input_required`: questions of upstream servers to its client. [`progress`]: bounded
 //!   progress notifications. [`mailbox`]: events from jobs and from the gate.
 //! - [`gate`]: admission control over all connections, one a process.
 //! - [`outbox`]: the sending side of a connection.
@@ -16,6 +16,7 @@
 mod calls;
 pub mod connection;
 pub mod connection_state;
+mod detached;
 pub mod gate;
 pub mod handler;
 pub mod http;
@@ -32,6 +33,7 @@ mod tool_lists;
 
 pub use connection::ClientConnection;
 pub use connection_state::ConnectionState;
+pub use detached::{AwaitedTask, Detach, DetachedLimits, DetachedRuns, Handle, Unfinished};
 pub use gate::{Gate, GateLimits, ParkingLimits};
 pub use handler::{Action, Handler, Surface};
 pub use input_required::ResumedCall;

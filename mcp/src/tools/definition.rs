@@ -3,10 +3,11 @@
 use super::catalog::{CatalogStyle, CatalogView};
 use crate::answer::caps::Profile;
 use crate::protocol::Era;
-use ptc_runtime::Prelude;
 use ptc_runtime::tools::ServerNames;
+use ptc_runtime::{ExportHints, Prelude};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Facts that definitions depend on. When one changes, the list is made again and clients are notified.
@@ -26,6 +27,8 @@ pub struct Facts {
     pub read_only: bool,
     /// The prelude that is attached to programs.
     pub prelude: Option<Arc<Prelude>>,
+    /// What calls of exports that are tools may do, by their references.
+    pub hints: Arc<BTreeMap<String, ExportHints>>,
     /// Whether the list depends on the client, so that caches must not share it.
     pub is_private: bool,
     /// The protocol era of the list.

@@ -1,6 +1,7 @@
 //! A job: work of a tool that takes a while, as the server admits, starts and cancels it.
 
 use super::ToolAnswer;
+use ptc_runtime::journal::RunKeeper;
 use ptc_runtime::outcome::Outcome;
 use ptc_runtime::upstream::{CallingClient, ProgressListener};
 use ptc_runtime::watcher::{RunView, RunWatcher};
@@ -10,10 +11,19 @@ use std::sync::Arc;
 /// Stops a job, which still reports its end. Has no effect after the end.
 pub type Cancel = Box<dyn FnOnce() + Send>;
 
+/// A job that was started.
+pub struct Started {
+    /// Stops it.
+    pub cancel: Cancel,
+    /// Keeps its run beyond the end of the process, if it can be.
+    pub keeper: Option<RunKeeper>,
+}
+
 /// Work of a tool that takes a while.
 pub struct Job {
     memory_bytes: u64,
-    start: Box<dyn FnOnce(Box<dyn Reporter>) -> Cancel + Send>,
+    memo: Option<String>,
+    start: Box<dyn FnOnce(Box<dyn Reporter>) -> Started + Send>,
 }
 
 impl Job {
@@ -24,7 +34,26 @@ impl Job {
     /// running jobs below its bound. Programs of the runtime pass 0, because the runtime counts them quantum
     /// by quantum.
     pub fn new(memory_bytes: u64, start: impl FnOnce(Box<dyn Reporter>) -> Cancel + Send + 'static) -> Job {
-        Job { memory_bytes, start: Box::new(start) }
+        Job::keepable(memory_bytes, |reporter| Started { cancel: start(reporter), keeper: None })
+    }
+
+    /// [`Job::new`] for a job with a run that can be kept beyond the end of the process.
+    pub fn keepable(
+        memory_bytes: u64,
+        start: impl FnOnce(Box<dyn Reporter>) -> Started + Send + 'static,
+    ) -> Job {
+        Job { memory_bytes, memo: None, start: Box::new(start) }
+    }
+
+    /// Sets what [`super::Tool::resume`] needs apart from the run.
+    #[must_use]
+    pub fn with_memo(self, memo: String) -> Job {
+        Job { memo: Some(memo), ..self }
+    }
+
+    /// What [`super::Tool::resume`] needs apart from the run; `None` for a job that cannot go on.
+    pub fn memo(&self) -> Option<&str> {
+        self.memo.as_deref()
     }
 
     /// Bytes that the job may hold while it runs.
@@ -33,7 +62,7 @@ impl Job {
     }
 
     /// Starts the job. Must run on the thread that serves the connection, within its tokio runtime.
-    pub fn start(self, reporter: Box<dyn Reporter>) -> Cancel {
+    pub fn start(self, reporter: Box<dyn Reporter>) -> Started {
         (self.start)(reporter)
     }
 }

@@ -13,6 +13,8 @@
 //! - [`catalog`]: the upstream servers and tools that a description may list.
 //! - [`lisp_eval`]: runs a program. [`execute_program`]: runs a Python script. [`proxy`]: one tool in front
 //!   of all others.
+//! - [`exposed`]: exports of preludes as tools of their own.
+//! - [`lisp_run`]: goes on with calls that outlive their requests.
 //! - [`lisp_task`]: solves a task in natural language with a model of the server.
 //! - [`session`]: programs that build on each other. [`lisp_debug`]: recent calls and statistics of the
 //!   server.
@@ -22,9 +24,11 @@
 pub mod catalog;
 pub mod definition;
 pub mod execute_program;
+pub mod exposed;
 pub mod job;
 pub mod lisp_debug;
 pub mod lisp_eval;
+pub mod lisp_run;
 pub mod lisp_task;
 pub mod log;
 pub(crate) mod owned_table;
@@ -34,7 +38,7 @@ pub mod session;
 
 pub use crate::answer::ToolAnswer;
 pub use definition::{Definition, Facts, ToolAnnotations};
-pub use job::{Cancel, Job, Reporter};
+pub use job::{Cancel, Job, Reporter, Started};
 pub use registry::Registry;
 
 use crate::answer::caps::Profile;
@@ -42,6 +46,7 @@ use crate::protocol::arguments::GivenArguments;
 use crate::protocol::borrowed::Raw;
 use crate::protocol::{Era, RpcError, log_level::LogLevel};
 use ptc_runtime::trace::TraceContext;
+use serde::Serialize;
 use std::fmt;
 
 /// A tool of the server.
@@ -74,6 +79,16 @@ pub trait Tool: Send + Sync {
         self.begin(arguments, call, reply)
     }
 
+    /// Whether calls may go on without their requests, as tasks.
+    fn task_support(&self) -> TaskSupport {
+        TaskSupport::Forbidden
+    }
+
+    /// Goes on with a call that was under way when an earlier process ended. `memo` is that of its [`Job`].
+    fn resume(&self, _run: &str, _memo: &str, _call: &CallContext) -> Option<Job> {
+        None
+    }
+
     /// A session of a client has ended. Drops what the tool retained for it.
     fn session_ended(&self, _: SessionTag) {}
 
@@ -85,6 +100,18 @@ pub trait Tool: Send + Sync {
         call: &CallContext,
         reply: Responder<'_>,
     ) -> Begun;
+}
+
+/// Whether calls of a tool may be tasks, as MCP names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TaskSupport {
+    /// Each call is answered by its own request.
+    Forbidden,
+    /// A call that takes long may go on as a task.
+    Optional,
+    /// Every call is a task.
+    Required,
 }
 
 /// The owner of a call, which separates the data of clients: a token, or the one client over standard input

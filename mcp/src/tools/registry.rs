@@ -1,12 +1,15 @@
 //! The registry of the server's tools.
 
 use super::execute_program::ExecuteProgram;
+use super::exposed::ExposedTool;
 use super::lisp_debug::LispDebug;
 use super::lisp_eval::{Evaluator, LispEval};
+use super::lisp_run::LispRun;
 use super::lisp_task::{LispTask, Tasks};
 use super::proxy::ProxyDispatch;
 use super::session::{self, SessionTable};
-use super::{Definition, Facts, SessionTag, Tool};
+use super::{Definition, Facts, SessionTag, TaskSupport, Tool};
+use crate::protocol::Era;
 use ptc_runtime::limits::Limits;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -24,6 +27,10 @@ pub struct Registry {
 pub struct MoreTools {
     /// `lisp_debug`.
     pub debug: Option<LispDebug>,
+    /// Exports of preludes.
+    pub exposed: Vec<ExposedTool>,
+    /// `lisp_run`.
+    pub runs: Option<LispRun>,
     /// `execute_program`.
     pub scripts: Option<ExecuteProgram>,
     /// `proxy-dispatch`.
@@ -37,14 +44,16 @@ pub struct MoreTools {
 impl Registry {
     /// The registry of `ptc serve`: one line a tool.
     pub fn of_server(evaluator: Arc<dyn Evaluator>, limits: Limits, more: MoreTools) -> Registry {
-        let MoreTools { debug, scripts, proxy, tasks, sessions } = more;
+        let MoreTools { debug, exposed, runs, scripts, proxy, tasks, sessions } = more;
         Registry::default()
             .with(LispEval::new(evaluator, limits))
+            .with_any(runs)
             .with_any(tasks.map(LispTask::new))
             .with_any(debug)
             .with_any(scripts)
             .with_any(proxy)
             .with_all(sessions.iter().flat_map(session::tools))
+            .with_all(exposed.into_iter().map(|tool| Box::new(tool) as Box<dyn Tool>))
     }
 
     /// Adds a tool.
@@ -71,6 +80,11 @@ impl Registry {
     pub fn only(mut self, wanted: impl Fn(&str) -> bool) -> Registry {
         self.tools.retain(|tool| wanted(tool.name()));
         self
+    }
+
+    /// True if calls of some tool may be tasks.
+    pub fn has_tasks(&self) -> bool {
+        self.tools.iter().any(|tool| tool.task_support() != TaskSupport::Forbidden)
     }
 
     /// The tool of this name.
@@ -103,9 +117,20 @@ impl Registry {
             name: &'t str,
             #[serde(flatten)]
             definition: Definition,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            execution: Option<Execution>,
+        }
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Execution {
+            task_support: TaskSupport,
         }
         let entry = |tool: &dyn Tool| {
-            to_raw_value(&ToolEntry { name: tool.name(), definition: tool.definition(facts) })
+            // Clients without a handshake do not ask for tasks.
+            let task_support = tool.task_support();
+            let is_said = facts.era == Era::Handshake && task_support != TaskSupport::Forbidden;
+            let execution = is_said.then_some(Execution { task_support });
+            to_raw_value(&ToolEntry { name: tool.name(), definition: tool.definition(facts), execution })
         };
         to_raw_value(&self.tools.iter().map(|tool| entry(&**tool)).collect::<serde_json::Result<Vec<_>>>()?)
     }

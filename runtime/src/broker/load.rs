@@ -129,7 +129,7 @@ impl Loaded {
                 if let Some(ruling) = ruling {
                     self.call.set_ruling(ruling);
                 }
-                Ok(PreparedCall { route: self.route(permitted), mark })
+                Ok(PreparedCall { route: self.route(permitted), mark, task: None })
             }
             Clearance::Denied(ruling) => Err(self.denied(ruling)),
             held @ (Clearance::Asked(_) | Clearance::Counted(_)) => Ok(self.held(Some(held))),
@@ -140,7 +140,7 @@ impl Loaded {
     fn held(self, clearance: Option<Clearance>) -> PreparedCall {
         let mark = self.mark();
         let call = HeldCall { loaded: self, clearance, is_in_doubt: false };
-        PreparedCall { route: Route::Held(Box::new(call)), mark }
+        PreparedCall { route: Route::Held(Box::new(call)), mark, task: None }
     }
 
     /// True if a person is to be asked about the program first.
@@ -257,8 +257,18 @@ impl Loaded {
         request.progress = account.progress_listener().cloned();
         let wrapped_in = tool.wraps_result_in();
         let observed = (!tool.declares_result()).then(|| tool.clone());
-        let call =
-            UpstreamCall { broker, account, upstream, limit, request, wrapped_in, observed, repeat, call };
+        let call = UpstreamCall {
+            broker,
+            account,
+            upstream,
+            limit,
+            request,
+            wrapped_in,
+            observed,
+            repeat,
+            polls_on: false,
+            call,
+        };
         Route::Upstream(Box::new(call))
     }
 }

@@ -7,11 +7,12 @@ use super::login::LoginRetry;
 use super::reserve::refuse;
 use super::time::TimeLimit;
 use super::{CallError, CallPayload, ToolBroker, WorldFault};
+use crate::journal::RunJournal;
 use crate::run::account::{CallTag, RunAccount};
 use crate::run::ledger::OpenCall;
 use crate::run::outcome::{CallFault, CallStatus};
 use crate::tools::{CallTarget, UpstreamTool};
-use crate::upstream::{ServerRequest, Upstream, UpstreamFault};
+use crate::upstream::{ServerRequest, TaskNotes, Upstream, UpstreamFault};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,30 @@ pub struct PreparedCall {
     pub(super) route: Route,
     /// What the journal of its run knows it by.
     pub(super) mark: Option<CallMark>,
+    /// The task that its server has made of it in an earlier process.
+    pub(super) task: Option<Arc<str>>,
+}
+
+/// What the journal of a run has of the task that a server makes of a call.
+#[derive(Debug)]
+struct JournaledTask {
+    journal: Arc<RunJournal>,
+    seq: u64,
+    known: Option<Arc<str>>,
+}
+
+impl TaskNotes for JournaledTask {
+    fn known(&self) -> Option<Arc<str>> {
+        self.known.clone()
+    }
+
+    fn created(&self, task: &str) {
+        self.journal.task(self.seq, task);
+    }
+
+    fn goes_on(&self) -> bool {
+        self.journal.is_closing()
+    }
 }
 
 /// A call in the journal of its run.
@@ -54,6 +79,8 @@ pub(super) struct UpstreamCall {
     pub(super) observed: Option<Arc<UpstreamTool>>,
     /// What it means for cached results.
     pub(super) repeat: Repeat,
+    /// It was made in an earlier process: its server is asked for what has become of it.
+    pub(super) polls_on: bool,
     pub(super) call: OpenCall,
 }
 
@@ -89,12 +116,12 @@ impl PreparedCall {
     /// # Errors
     /// The upstream did not answer; the answer does not fit.
     pub async fn send(self) -> Result<CallResponse, CallError> {
-        let PreparedCall { mut route, mark } = self;
+        let PreparedCall { mut route, mark, task } = self;
         while let Route::Held(call) = route {
             route = call.cleared().await?;
         }
         if let Some(mark) = mark {
-            route = journaled(route, mark).await?;
+            route = journaled(route, mark, task).await?;
         }
         match route {
             Route::Upstream(call) => call.send().await,
@@ -115,6 +142,11 @@ impl PreparedCall {
         }
     }
 
+    /// The same call, which its server has made this task of: the task is asked for in the place of another call.
+    pub(crate) fn continued(self, task: &str) -> PreparedCall {
+        PreparedCall { task: Some(task.into()), ..self }
+    }
+
     /// True if the call may be made again although it may have been made.
     pub(crate) fn may_repeat(&self) -> bool {
         self.mark.is_some_and(|mark| mark.may_repeat)
@@ -123,8 +155,9 @@ impl PreparedCall {
 
 /// The same call once the journal of its run lets it leave.
 async fn journaled(
-    route: Route,
+    mut route: Route,
     CallMark { seq, is_read, may_repeat }: CallMark,
+    known: Option<Arc<str>>,
 ) -> Result<Route, CallError> {
     let account = match &route {
         Route::Upstream(call) => &call.account,
@@ -132,13 +165,21 @@ async fn journaled(
         Route::Held(_) => return Ok(route),
     };
     let Some(journal) = account.journal().cloned() else { return Ok(route) };
+    if let (Route::Upstream(call), true) = (&mut route, journal.outlives()) {
+        let is_known = known.is_some();
+        call.request.tasks = Some(Arc::new(JournaledTask { journal: journal.clone(), seq, known }));
+        if is_known {
+            call.polls_on = true;
+            return Ok(route);
+        }
+    }
     match journal.leaves(seq, is_read, may_repeat).await {
         Ok(()) => Ok(route),
         // A call that changes nothing needs no record.
         Err(_) if is_read => Ok(route),
         Err(error) => {
             let message = format!("it was not made, because the run cannot be stored: {error}");
-            let (_, call) = PreparedCall { route, mark: None }.into_open();
+            let (_, call) = PreparedCall { route, mark: None, task: None }.into_open();
             Err(refuse(call, WorldFault { reason: CallFault::StateUnavailable, message }).into())
         }
     }
@@ -146,8 +187,18 @@ async fn journaled(
 
 impl UpstreamCall {
     async fn send(self) -> Result<CallResponse, CallError> {
-        let UpstreamCall { broker, account, upstream, limit, request, wrapped_in, observed, repeat, call } =
-            self;
+        let UpstreamCall {
+            broker,
+            account,
+            upstream,
+            limit,
+            request,
+            wrapped_in,
+            observed,
+            repeat,
+            polls_on,
+            call,
+        } = self;
         let observed = observed.filter(|_| matches!(request.target, CallTarget::Tool(_)));
         let mut retry = LoginRetry::of_call(&account, &broker.client, &request);
         let mut request = request;
@@ -158,6 +209,12 @@ impl UpstreamCall {
                 Ok(result) => break (result, cached, keepable),
                 Err(fault) => match retry.after(&fault, &account, &upstream).await {
                     Some(again) => request = again,
+                    // The server does not know the task any more.
+                    None if polls_on
+                        && matches!(fault, UpstreamFault::Rpc(_) | UpstreamFault::Protocol(_)) =>
+                    {
+                        return Err(refuse(call, WorldFault::outcome_unknown()).into());
+                    }
                     None => return Err(unanswered(&broker, call, &fault, limit)),
                 },
             }

@@ -13,7 +13,7 @@ mod granted;
 pub(crate) use granted::{GrantedTool, GrantedTools};
 
 use crate::run::outcome::Effect;
-use crate::tools::{Annotations, UpstreamTool};
+use crate::tools::{Annotations, TaskSupport, UpstreamTool};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -109,6 +109,7 @@ impl HostTool {
             output_schema: None,
             annotations: Annotations::default(),
             meta: None,
+            tasks: TaskSupport::Forbidden,
         };
         HostTool {
             listing,

@@ -16,6 +16,7 @@
 mod answer;
 mod compare;
 mod durable;
+mod kept;
 mod record;
 mod recorder;
 mod recording;
@@ -26,9 +27,10 @@ pub use answer::{Answer, Content, raw_json};
 pub use compare::{Difference, differences};
 pub(crate) use durable::TakenRun;
 pub use durable::{DurableRuns, RunHolder, Stored, StoredRun};
+pub use kept::{Keepable, RunKeeper};
 pub use record::{
     AskedRecord, CallBegun, EndRecord, ErrorRecord, Header, OutcomeRecord, PreludeRecord, Record,
-    ServerRecord, WaitRecord,
+    ServerRecord, TaskRecord, WaitRecord,
 };
 pub use recorder::{RecordError, Recorder};
 pub use recording::{Recording, RecordingError};

@@ -21,6 +21,8 @@ pub enum Record {
     Sent(u64),
     /// A call leaves that may be made again.
     Left(u64),
+    /// The server has made a task of a call.
+    Task(TaskRecord),
     /// The answer of a call, as the program received it.
     End(EndRecord),
     /// A question that the host answered at once: about names, tools and servers.
@@ -136,6 +138,15 @@ impl CallBegun {
             None => format!("{}/{}", self.server, self.tool),
         }
     }
+}
+
+/// A task that a server has made of a call.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TaskRecord {
+    /// Number of the call.
+    pub seq: u64,
+    /// Its id at the server.
+    pub task: String,
 }
 
 /// The answer of a call.

@@ -1,7 +1,7 @@
 //! The position of a replay in its recording: what the program has to do next, and what it gets for that.
 
 use super::answer::Answer;
-use super::record::{AskedRecord, CallBegun, EndRecord, Record, ServerRecord};
+use super::record::{AskedRecord, CallBegun, EndRecord, Record, ServerRecord, TaskRecord};
 use super::recording::Recording;
 use serde_json::Value as Json;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -75,6 +75,8 @@ pub struct Departed {
     pub sent: HashSet<u64>,
     /// They could be made again when they left.
     pub repeatable: HashSet<u64>,
+    /// Their servers have made tasks of them.
+    pub tasks: HashMap<u64, String>,
 }
 
 impl CallBegun {
@@ -177,10 +179,17 @@ impl Script {
         let mut departed = Departed::default();
         for record in self.recording.records() {
             match record {
-                Record::Sent(seq) => departed.sent.insert(*seq),
-                Record::Left(seq) => departed.repeatable.insert(*seq),
-                _ => continue,
-            };
+                Record::Sent(seq) => {
+                    departed.sent.insert(*seq);
+                }
+                Record::Left(seq) => {
+                    departed.repeatable.insert(*seq);
+                }
+                Record::Task(TaskRecord { seq, task }) => {
+                    departed.tasks.insert(*seq, task.clone());
+                }
+                _ => {}
+            }
         }
         departed
     }
@@ -375,7 +384,7 @@ impl Script {
 
 /// True for records that say that a call leaves: a replay passes them.
 fn is_departure(record: &Record) -> bool {
-    matches!(record, Record::Sent(_) | Record::Left(_))
+    matches!(record, Record::Sent(_) | Record::Left(_) | Record::Task(_))
 }
 
 /// How two calls differ.
@@ -399,6 +408,7 @@ fn expected(record: &Record) -> String {
         Record::Tools(server) => format!("a tool list of {}", server.server),
         Record::Wait(wait) => format!("call {}, which waits", wait.seq),
         Record::Sent(seq) | Record::Left(seq) => format!("call {seq}, which leaves"),
+        Record::Task(task) => format!("a task of call {}", task.seq),
         Record::Call(call) => format!("{} {} (call {})", call.label(), short(call.args.get()), call.seq),
         Record::End(end) => format!("the answer of call {}", end.seq),
         Record::Asked(asked) => format!("({} …)", asked.form),

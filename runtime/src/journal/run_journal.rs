@@ -3,7 +3,8 @@
 use super::answer::Answer;
 use super::durable::{DurableLog, DurableRuns, SharedTexts, Stored};
 use super::record::{
-    AskedRecord, CallBegun, EndRecord, ErrorRecord, Header, OutcomeRecord, Record, ServerRecord, WaitRecord,
+    AskedRecord, CallBegun, EndRecord, ErrorRecord, Header, OutcomeRecord, Record, ServerRecord, TaskRecord,
+    WaitRecord,
 };
 use super::recorder::{JournalWriter, Recorder};
 pub use super::replay::Verdict;
@@ -196,9 +197,37 @@ impl RunJournal {
         Ok(())
     }
 
+    /// The server of a call has made a task of it: a later process asks for that.
+    pub(crate) fn task(&self, seq: u64, task: &str) {
+        if let Some(log) = &mut self.lock().log {
+            log.write(&Record::Task(TaskRecord { seq, task: task.to_owned() }));
+        }
+    }
+
+    /// True if the run can go on in a later process.
+    pub(crate) fn outlives(&self) -> bool {
+        self.lock().log.is_some()
+    }
+
+    /// True when the process ends, so that the run goes on in a later one.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.lock().log.as_ref().is_some_and(DurableLog::is_closing)
+    }
+
     /// The run waits for a person: stores it, if it outlives its process.
     pub fn park(&self) -> Option<Stored> {
         Some(self.lock().log.as_mut()?.store())
+    }
+
+    /// Stores the run and everything that it does from now on, and leaves it stored when it ends. `None`: it is over, or
+    /// does not outlive its process.
+    pub(super) fn keep(&self) -> Option<(Arc<str>, Stored)> {
+        let mut state = self.lock();
+        if state.outcome.is_some() {
+            return None;
+        }
+        let log = state.log.as_mut()?;
+        Some((log.name().clone(), log.keep()))
     }
 
     /// A program receives the answer of a call.

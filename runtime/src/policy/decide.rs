@@ -253,7 +253,9 @@ impl<'c> Subject<'c> {
     /// The arguments of a request as rules see them: `/uri` of a resource; `/name` and `/arguments` of a prompt.
     pub(super) fn named_arguments(&self) -> Cow<'c, str> {
         match self.target {
-            CallTarget::Tool(_) | CallTarget::Protocol(_) => Cow::Borrowed(self.arguments),
+            CallTarget::Tool(_) | CallTarget::Protocol(_) | CallTarget::Task(..) => {
+                Cow::Borrowed(self.arguments)
+            }
             CallTarget::List(_) => Cow::Borrowed("{}"),
             CallTarget::Resource(uri) => Cow::Owned(json!({ "uri": uri }).to_string()),
             CallTarget::Prompt(name) => {

@@ -44,7 +44,8 @@ impl ToolEffect {
             CallTarget::List(_)
             | CallTarget::Resource(_)
             | CallTarget::Prompt(_)
-            | CallTarget::Protocol(_) => ToolEffect::Read,
+            | CallTarget::Protocol(_)
+            | CallTarget::Task(..) => ToolEffect::Read,
         }
     }
 }

@@ -175,7 +175,9 @@ impl SharedPolicy {
         }
         let subject = match call.target {
             CallTarget::Resource(subject) | CallTarget::Prompt(subject) => Some(&**subject),
-            CallTarget::Tool(_) | CallTarget::List(_) | CallTarget::Protocol(_) => None,
+            CallTarget::Tool(_) | CallTarget::List(_) | CallTarget::Protocol(_) | CallTarget::Task(..) => {
+                None
+            }
         };
         let mut texts = [Some(call.arguments), subject].into_iter().flatten();
         texts.find_map(|text| self.0.secrets.foreign_owner(call.server, text))

@@ -94,8 +94,16 @@ fn hash(canonical: &Json) -> String {
 
 /// The text of a tool, with sorted keys.
 fn text_of(tool: &UpstreamTool) -> Json {
-    let UpstreamTool { name, title, description, input_schema, output_schema, annotations: _, meta: _ } =
-        tool;
+    let UpstreamTool {
+        name,
+        title,
+        description,
+        input_schema,
+        output_schema,
+        annotations: _,
+        meta: _,
+        tasks: _,
+    } = tool;
     let mut text = json!({
         "name": name, "title": title, "description": description,
         "inputSchema": input_schema, "outputSchema": output_schema,

@@ -4,7 +4,7 @@ use super::client::asker::CallOrigin;
 use super::client::{CallingClient, ProgressListener};
 use super::limits::Limits;
 use super::trace::TraceContext;
-use crate::journal::RunJournal;
+use crate::journal::{Keepable, RunJournal};
 use ptc_vm::print::TextLimit;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -97,6 +97,8 @@ pub struct RunOptions {
     pub limited_answer: bool,
     /// The journal of the run, if it is replayed.
     pub journal: Option<Arc<RunJournal>>,
+    /// Lets the caller keep the run stored later.
+    pub keep: Option<Keepable>,
 }
 
 impl RunOptions {
@@ -156,6 +158,7 @@ impl Default for RunOptions {
             origin: CallOrigin::Program,
             limited_answer: false,
             journal: None,
+            keep: None,
         }
     }
 }

@@ -106,7 +106,9 @@ impl Offers {
                     || lists(ListKind::Templates).any(|template| is_made_from(template, uri))
             }
             CallTarget::Prompt(name) => lists(ListKind::Prompts).any(|known| known == &**name),
-            CallTarget::Tool(_) | CallTarget::List(_) | CallTarget::Protocol(_) => true,
+            CallTarget::Tool(_) | CallTarget::List(_) | CallTarget::Protocol(_) | CallTarget::Task(..) => {
+                true
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! The target of a call: a tool, a resource, a prompt or a list.
 
-use super::tool::{Annotations, UpstreamTool};
+use super::tool::{Annotations, TaskSupport, UpstreamTool};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -18,6 +18,8 @@ pub enum CallTarget {
     Prompt(Arc<str>),
     /// A question of the session itself, by its method. No program asks it.
     Protocol(&'static str),
+    /// A question of the session about a task, by its method and the id of the task.
+    Task(&'static str, Arc<str>),
 }
 
 /// Lists other than that of tools.
@@ -97,16 +99,17 @@ impl CallTarget {
             CallTarget::List(kind) => kind.parts().0,
             CallTarget::Resource(_) => "resources/read",
             CallTarget::Prompt(_) => "prompts/get",
-            CallTarget::Protocol(method) => method,
+            CallTarget::Protocol(method) | CallTarget::Task(method, _) => method,
         }
     }
 
     /// The name or address of what is asked for, if it has one.
     pub fn subject(&self) -> Option<&str> {
         match self {
-            CallTarget::Tool(subject) | CallTarget::Resource(subject) | CallTarget::Prompt(subject) => {
-                Some(subject)
-            }
+            CallTarget::Tool(subject)
+            | CallTarget::Resource(subject)
+            | CallTarget::Prompt(subject)
+            | CallTarget::Task(_, subject) => Some(subject),
             CallTarget::List(_) | CallTarget::Protocol(_) => None,
         }
     }
@@ -137,6 +140,7 @@ impl CallTarget {
             output_schema: None,
             annotations: Annotations { read_only_hint: Some(true), ..Annotations::default() },
             meta: None,
+            tasks: TaskSupport::Forbidden,
         }
     }
 }

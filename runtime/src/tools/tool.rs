@@ -33,6 +33,44 @@ pub struct UpstreamTool {
     /// Metadata for programs rather than people.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Value>,
+    /// Whether its calls may be tasks (2025-11-25).
+    #[serde(
+        default,
+        rename = "execution",
+        deserialize_with = "task_support",
+        skip_serializing_if = "TaskSupport::is_forbidden"
+    )]
+    pub tasks: TaskSupport,
+}
+
+/// Whether calls of a tool may be tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase", tag = "taskSupport")]
+pub enum TaskSupport {
+    /// They may not.
+    #[default]
+    Forbidden,
+    /// They may.
+    Optional,
+    /// They have to be.
+    Required,
+}
+
+impl TaskSupport {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_forbidden(&self) -> bool {
+        *self == TaskSupport::Forbidden
+    }
+}
+
+/// Anything that says neither yes nor that it has to be means no.
+fn task_support<'de, D: Deserializer<'de>>(input: D) -> Result<TaskSupport, D::Error> {
+    let execution = Value::deserialize(input)?;
+    Ok(match execution["taskSupport"].as_str() {
+        Some("optional") => TaskSupport::Optional,
+        Some("required") => TaskSupport::Required,
+        _ => TaskSupport::Forbidden,
+    })
 }
 
 fn null_is_default<'de, D: Deserializer<'de>>(input: D) -> Result<Annotations, D::Error> {

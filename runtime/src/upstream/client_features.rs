@@ -199,7 +199,8 @@ impl ClientFeatures {
         kind: RequestKind,
     ) -> Result<Arc<dyn ServedClient>, &'static str> {
         match &*self.0.borrow() {
-            Served::Client(_, client) => Ok(client.clone()),
+            // A call that has gone on as a task asks in another way.
+            Served::Client(_, client) => Ok(callers.asked(kind).unwrap_or_else(|_| client.clone())),
             Served::Callers(_) => callers.asked(kind),
             Served::Expected(_) | Served::NoClient => Err("the client has gone"),
         }

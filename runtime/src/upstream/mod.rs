@@ -53,7 +53,7 @@ pub use overflow::AnswerWriter;
 pub(crate) use owners::OwnedUpstreams;
 pub(crate) use recorded::RecordedUpstream;
 pub use relay::ServerRelay;
-pub use request::{CallLimits, CallResult, Envelope, Era, Mirrored, ResultSink, ServerRequest};
+pub use request::{CallLimits, CallResult, Envelope, Era, Mirrored, ResultSink, ServerRequest, TaskNotes};
 pub use supervisor::{FailedStart, StartPermits, SupervisedUpstream, SupervisorOptions};
 #[cfg(feature = "agent")]
 pub(crate) use transport::http::{EventParser, ServerSentEvent};

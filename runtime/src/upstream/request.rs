@@ -7,6 +7,7 @@ use crate::run::trace::TraceContext;
 use crate::spill::SpillStore;
 use crate::tools::CallTarget;
 use crate::upstream::jsonrpc::message;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -34,14 +35,28 @@ pub struct ServerRequest {
     pub client: Option<CallingClient>,
     /// Receives the progress that the server reports, if it is asked for any.
     pub progress: Option<Arc<dyn ProgressListener>>,
+    /// What is known and noted of the task that the server makes of it.
+    pub tasks: Option<Arc<dyn TaskNotes>>,
     /// How it is spoken in MCP. Other connections ignore it.
     pub envelope: Envelope,
     /// The right to leave.
     pub permitted: Permitted,
 }
 
+/// What outlives the process of a call that its server answers with a task.
+pub trait TaskNotes: fmt::Debug + Send + Sync {
+    /// The task of the same call in an earlier process.
+    fn known(&self) -> Option<Arc<str>>;
+
+    /// The server has made this task of the call.
+    fn created(&self, task: &str);
+
+    /// The call is not over when its future is dropped: a later process goes on with it.
+    fn goes_on(&self) -> bool;
+}
+
 /// What the session of MCP adds to a request.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Envelope {
     /// JSON text of the parameters before the arguments.
     pub head: String,
@@ -117,6 +132,7 @@ impl ServerRequest {
             trace: None,
             client: None,
             progress: None,
+            tasks: None,
             envelope,
             permitted,
         }
@@ -135,7 +151,7 @@ impl ServerRequest {
 
     /// A question of the session itself: small, and one of few.
     pub(crate) fn is_protocol(&self) -> bool {
-        matches!(self.target, CallTarget::Protocol(_))
+        matches!(self.target, CallTarget::Protocol(_) | CallTarget::Task(..))
     }
 
     /// A cancellation may be sent to the server. `initialize` cannot be cancelled.
@@ -165,6 +181,7 @@ impl ServerRequest {
             trace: self.trace.clone(),
             client: self.client.clone(),
             progress: self.progress.clone(),
+            tasks: self.tasks.clone(),
             envelope: Envelope::default(),
             permitted: self.permitted.again(),
             ..*self
@@ -183,6 +200,7 @@ impl ServerRequest {
             trace: self.trace.clone(),
             client: None,
             progress: None,
+            tasks: None,
             envelope,
             permitted: Permitted::by_caller(),
             ..*self

@@ -18,8 +18,14 @@ limit_table! {
     /// Calls of clients without a handshake (2026-07-28) that wait until their clients have answered what servers ask. A
     /// server that asks beyond them gets the answer that no client can be asked.
     parked: Count = 256, "max-parked", "busy";
-    /// How long one of them waits, if its program has so much time (--timeout).
+    /// How long one of them waits, and how long a task stays with its result; 7d with --state. Clients may ask for less.
     parked_ms: Millis = 600_000, "max-parked-time", "the program ends";
+    /// Calls that go on without their requests, as tasks or with a run_id, and their results. A token may have a quarter
+    /// of them.
+    tasks: Count = 4_096, "max-tasks", "busy";
+    /// How long a call may take before it answers with a run_id, with which lisp_run goes on; 0 means until its end. Clients
+    /// that know tasks (2026-07-28) get one instead, after 3s if this is 0.
+    detach_ms: Millis = 0, "detach-after", "a run_id, or a task";
     /// Longest line of input.
     frame_bytes: Bytes = 8 << 20, "max-frame-bytes", "an error of JSON-RPC";
 }

@@ -11,7 +11,7 @@ use crate::redact::visible_line;
 use ptc_runtime::asker::{CallAsker, CallOrigin, ClientIdentity};
 use ptc_runtime::outcome::{PolicyRuling, Verdict};
 use ptc_runtime::policy::{PlannedCall, Policy, PolicyFinding, ProgramPlan, Subject, look_alike};
-use ptc_runtime::tools::{Annotations, CallTarget, UpstreamTool};
+use ptc_runtime::tools::{Annotations, CallTarget, TaskSupport, UpstreamTool};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -201,6 +201,7 @@ fn unknown(name: &str) -> UpstreamTool {
         output_schema: None,
         annotations: Annotations::default(),
         meta: None,
+        tasks: TaskSupport::Forbidden,
     }
 }
 

@@ -221,6 +221,8 @@ fn summary(journal: &Recording) -> Summary {
         match record {
             Record::Call(call) => calls.push(call),
             Record::Sent(seq) => in_doubt.push(*seq),
+            // Its server is asked what has become of it.
+            Record::Task(task) => in_doubt.retain(|seq| *seq != task.seq),
             Record::End(end) if end.answer.is_some() => in_doubt.retain(|seq| *seq != end.seq),
             _ => {}
         }

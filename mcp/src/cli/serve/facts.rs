@@ -4,9 +4,10 @@ use crate::answer::caps::Profile;
 use crate::cli::boot::Booted;
 use crate::tools::Facts;
 use crate::tools::catalog::CatalogStyle;
-use ptc_runtime::Prelude;
 use ptc_runtime::limits::Limits;
 use ptc_runtime::tools::Catalog;
+use ptc_runtime::{ExportHints, ExposedExport, Prelude};
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,10 +39,21 @@ impl Described<'_> {
             timeout_ms: self.limits.timeout_ms,
             profile: self.profile,
             read_only: self.read_only,
+            hints: Arc::new(self.hints(&catalog)),
             prelude: self.prelude.as_ref().map(seen),
             is_private: self.is_private,
             ..Facts::default()
         }
+    }
+
+    /// What calls of exports that are tools may do.
+    fn hints(&self, catalog: &Catalog) -> BTreeMap<String, ExportHints> {
+        let Some(prelude) = &self.prelude else { return BTreeMap::new() };
+        let hints = |export: ExposedExport| {
+            let hints = prelude.hints(&export.reference, catalog);
+            (export.reference, hints)
+        };
+        prelude.exposed().map(hints).collect()
     }
 
     /// Logs the unmet requirements of the prelude, once for each message.

@@ -20,12 +20,14 @@ use super::flags::proxy::ProxyFlags;
 use super::flags::python::PythonFlags;
 use super::flags::server::ServerLimits;
 use super::flags::session::SessionFlags;
+use super::flags::variables;
 use super::reload::ConfigReload;
 use super::replay::record::RecordFlags;
 use super::runs::state::StateFlags;
 use super::{on_all_cores, on_runtime};
 use crate::answer::caps::Profile;
 use crate::console::exit::{Abort, Exit};
+use crate::tools::exposed::ExposedNames;
 use crate::tools::{execute_program, lisp_debug, lisp_eval, proxy, session};
 use entrance::Entrance;
 use server::ServerBuilder;
@@ -58,6 +60,10 @@ pub struct ServeArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = tool_names(),
         hide_possible_values = true)]
     tools: Vec<String>,
+    /// Exports of preludes that are tools of their own, with commas: those with :tool in their metadata, as `crm/get-user`,
+    /// or `crm/*` for all of a namespace. Their names are like `crm_get-user`
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    expose: Vec<String>,
     /// When configuration files are read again; SIGHUP works only with --http [default: watch, but off for `upstreams`
     /// with servers that have to start]
     #[arg(long, value_name = "WHEN", value_enum)]
@@ -66,6 +72,9 @@ pub struct ServeArgs {
     record: RecordFlags,
     #[command(flatten)]
     state: StateFlags,
+    /// Whether a server goes on with stored tasks and runs with a run_id when it starts (auto); `ptc runs resume` goes on with any run [default: auto]
+    #[arg(long, value_name = "WHEN", value_enum, hide_possible_values = true)]
+    resume: Option<ResumeFlag>,
     #[command(flatten)]
     http: HttpFlags,
     #[command(flatten)]
@@ -95,6 +104,16 @@ pub struct ServeArgs {
     pub(super) is_page: bool,
 }
 
+/// `--resume`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum ResumeFlag {
+    /// When the server starts.
+    #[default]
+    Auto,
+    /// Only by `ptc runs resume`.
+    Never,
+}
+
 /// The names that `--tools` accepts.
 fn tool_names() -> Vec<&'static str> {
     [lisp_eval::NAME, execute_program::NAME, proxy::NAME, lisp_debug::NAME]
@@ -104,6 +123,22 @@ fn tool_names() -> Vec<&'static str> {
 }
 
 impl ServeArgs {
+    /// Exports that are tools of their own.
+    fn exposed(&self) -> Result<ExposedNames, Abort> {
+        if !self.expose.is_empty() {
+            return Ok(ExposedNames::new(self.expose.clone()));
+        }
+        let read = variables::read("expose", variables::text)?.unwrap_or_default();
+        let names = read.split(',').map(str::trim).filter(|name| !name.is_empty());
+        Ok(ExposedNames::new(names.map(str::to_owned).collect()))
+    }
+
+    /// Whether stored runs go on when the server starts.
+    fn resumes(&self) -> Result<bool, Abort> {
+        let when = variables::given_or_read(self.resume, "resume", variables::word)?;
+        Ok(when.unwrap_or_default() == ResumeFlag::Auto)
+    }
+
     /// The names of the enabled tools.
     fn wanted(&self) -> Result<Vec<String>, Abort> {
         let mut wanted = match self.tools.is_empty() {

@@ -16,9 +16,10 @@ use crate::console::exit::{Abort, Exit};
 use crate::observe::CallRecorder;
 use crate::redact::{self, Form, shapes};
 use crate::server::http::{Access, Handlers, HttpListener};
-use crate::server::{Gate, Handler, stdio};
+use crate::server::{DetachedRuns, Gate, Handler, stdio};
+use crate::tools::lisp_eval::Evaluator;
 use crate::tools::session::StoreAccess;
-use crate::tools::{Facts, execute_program, lisp_debug, proxy, session};
+use crate::tools::{Facts, execute_program, lisp_debug, lisp_run, lisp_task, proxy, session};
 use crate::ui::Page;
 use ptc_runtime::files;
 use ptc_runtime::limits::Limits;
@@ -133,7 +134,19 @@ impl<'a> ServerBuilder<'a> {
         if recorder.as_ref().is_some_and(|recorder| recorder.logs_turns()) {
             runtime.broker().hash_arguments();
         }
+        let knows_clients = !entrance.is_http() || entrance.asks_for_tokens();
+        let limited = self.settings.detached(limits.timeout_ms, knows_clients);
+        let detached = DetachedRuns::new(limited, runtime.broker().durable().cloned());
+        let exposed = args.exposed()?;
+        let evaluator: Arc<dyn Evaluator> = runtime.clone();
+        let taken: Vec<&str> =
+            wanted.iter().map(String::as_str).chain([lisp_run::NAME, lisp_task::NAME]).collect();
+        exposed
+            .check(self.prelude.as_deref(), &evaluator, &taken)
+            .map_err(|why| Abort::usage(format!("--expose: {why}")))?;
         let toolset = Toolset {
+            exposed,
+            detached,
             wanted,
             limits,
             scripts,
@@ -196,6 +209,10 @@ impl<'a> ServerBuilder<'a> {
         let questions = files::state_folder().map(|state| ApprovalFolder::below(&state));
         let page = Page::new(&booted.runtime, recorder.clone(), questions);
         let (handler, longest) = (Arc::new(handler), settings.longest());
+        // Clients may ask for them at once.
+        let detached = toolset.detached.clone();
+        let unfinished = detached.load(args.resumes()?).await;
+        let resuming = handler.clone();
         let runs = booted.runtime.broker().durable().cloned();
         let asked = async {
             stop.asked().await;
@@ -238,6 +255,7 @@ impl<'a> ServerBuilder<'a> {
                 // The receiver is gone once the connection has ended.
                 let _ = publish.send(Arc::new(described.facts()));
                 described.warn_of_prelude(&mut String::new());
+                detached.go_on(unfinished, &resuming);
                 tokio::select! {
                     served = serving => served.map_err(Abort::from),
                     abort = booted.clash(), if runs_scripts => Err(abort),

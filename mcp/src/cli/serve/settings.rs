@@ -7,7 +7,7 @@ use crate::cli::flags::server::ServerLimits;
 use crate::cli::flags::variables;
 use crate::cli::reload::ConfigReload;
 use crate::console::exit::Abort;
-use crate::server::{Gate, GateLimits, ParkingLimits};
+use crate::server::{DetachedLimits, Gate, GateLimits, ParkingLimits};
 use crate::tools::catalog::CatalogStyle;
 use ptc_runtime::Capacity;
 use std::sync::Arc;
@@ -16,6 +16,9 @@ use std::time::Duration;
 /// Most requests that wait to begin before reading pauses, and most bytes of them.
 const QUEUED: usize = 8_192;
 const QUEUED_BYTES: usize = 16 << 20;
+
+/// How long a stored run waits for a person.
+const DURABLE_PARKED_MS: u64 = 7 * 24 * 3_600_000;
 
 /// The settings that more than one step needs.
 pub(super) struct Settings {
@@ -30,7 +33,10 @@ impl Settings {
     /// Reads the flags. The second part is the HTTP server, if there is to be one.
     pub(super) fn read(args: &ServeArgs) -> Result<(Settings, Option<HttpPlan>), Abort> {
         let profile = variables::given_or_read(args.response_profile, "response-profile", variables::word)?;
-        let limits: ServerLimits = args.server.limits(false)?;
+        let mut limits: ServerLimits = args.server.limits(false)?;
+        if args.state.location()?.is_some() && !args.server.is_given("max-parked-time")? {
+            limits.parked_ms = DURABLE_PARKED_MS;
+        }
         let read_only = args.upstreams.read_only()?;
         let catalog_style = args.catalog.style()?;
         let http = args.http.plan(limits.frame_bytes.max(1))?;
@@ -47,6 +53,16 @@ impl Settings {
     /// Bytes that programs may hold together, and script processes as many again.
     pub(super) fn total_bytes(&self) -> u64 {
         self.limits.total_bytes
+    }
+
+    /// Calls that go on without their requests.
+    pub(super) fn detached(&self, timeout_ms: u64, knows_clients: bool) -> DetachedLimits {
+        let ServerLimits { tasks, detach_ms, parked_ms, .. } = self.limits;
+        let after = Some(Duration::from_millis(detach_ms)).filter(|after| !after.is_zero());
+        let ttl = Duration::from_millis(parked_ms.saturating_add(timeout_ms));
+        let default = DetachedLimits::default();
+        let tasks_after = after.unwrap_or(default.tasks_after);
+        DetachedLimits { most: whole(tasks), ttl, tasks_after, runs_after: after, knows_clients }
     }
 
     /// How much the runtime runs at once.

@@ -219,7 +219,9 @@ impl Post<'_> {
     fn response(&self, id: Option<Raw<'_>>, answer: Result<Raw<'_>, Raw<'_>>) -> Answer {
         Answer::Done(match find_session(self.server, self.holder, self.headers) {
             Ok(session) => {
-                session.answered(id, answer);
+                if !self.handler.detached().answer(self.holder.owner, id, answer) {
+                    session.answered(id, answer);
+                }
                 reply::empty(StatusCode::ACCEPTED)
             }
             Err(response) => *response,
@@ -315,6 +317,11 @@ impl Post<'_> {
                     Ok(call) => Answer::Later(Box::new(call), accepted),
                     Err(buffer) => Answer::Done(buffer.answer(accepted)),
                 }
+            }
+            Action::Await(awaited) => {
+                let place = (server, self.holder);
+                let call = PostedCall::await_task(place, self.calls(), *awaited, era, buffer, entered);
+                Answer::Later(Box::new(call), accepted)
             }
             Action::Listen(subscription) if accepted.events => {
                 Answer::Done(events::subscription(server, self.holder, subscription))

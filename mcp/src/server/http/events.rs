@@ -11,7 +11,9 @@ use super::sessions::{Listening, WebSession};
 use super::{HttpServer, ServerStage, ToolListState, reply};
 use crate::protocol::{ServerMessage, Version, notify};
 use crate::redact::{self, Form, RedactedBytes, shapes};
+use crate::server::detached::{self, DetachedRun, Watcher};
 use crate::server::handler::Subscription;
+use crate::server::mailbox::Mailbox;
 use axum::response::Response;
 use futures_util::stream::unfold;
 use std::sync::Arc;
@@ -148,21 +150,32 @@ pub(super) fn subscription(
     subscription: Subscription,
 ) -> Response {
     let changes = Changes::new(server, holder, None, server.list_for(holder));
-    let pieces = unfold(Some((changes, subscription, true)), |state| async move {
-        let (mut changes, subscription, is_first) = state?;
+    let tasks = FollowedTasks::new(subscription.tasks.clone().unwrap_or_default());
+    let pieces = unfold(Some((changes, tasks, subscription, true)), |state| async move {
+        let (mut changes, mut tasks, subscription, is_first) = state?;
         let id = &subscription.id;
         let send = |message: ServerMessage| event(message.as_bytes());
         if is_first {
-            let message = notify::subscription_acknowledged(id, subscription.tools_list_changed);
-            return Some((send(message), Some((changes, subscription, false))));
+            let first = send(subscription.acknowledged());
+            return Some((first, Some((changes, tasks, subscription, false))));
         }
         loop {
-            match timeout(QUIET, changes.next()).await {
-                Err(_) => return Some((comment(), Some((changes, subscription, false)))),
-                Ok(Ok(())) if !subscription.tools_list_changed => {}
-                Ok(Ok(())) => {
+            let next = async {
+                tokio::select! {
+                    run = tasks.next() => Ok(Some(run)),
+                    change = changes.next() => change.map(|()| None),
+                }
+            };
+            match timeout(QUIET, next).await {
+                Err(_) => return Some((comment(), Some((changes, tasks, subscription, false)))),
+                Ok(Ok(Some(run))) => {
+                    let message = detached::notification(&run, Some(id));
+                    return Some((send(message), Some((changes, tasks, subscription, false))));
+                }
+                Ok(Ok(None)) if !subscription.tools_list_changed => {}
+                Ok(Ok(None)) => {
                     let message = notify::tools_list_changed(Some(id));
-                    return Some((send(message), Some((changes, subscription, false))));
+                    return Some((send(message), Some((changes, tasks, subscription, false))));
                 }
                 // The orderly end is a response.
                 Ok(Err(_)) => return Some((send(notify::subscription_ended(id)), None)),
@@ -170,4 +183,40 @@ pub(super) fn subscription(
         }
     });
     reply::events(pieces)
+}
+
+/// The tasks that a stream follows.
+struct FollowedTasks {
+    /// Each with the change that the client knows.
+    tasks: Vec<(Arc<DetachedRun>, u64)>,
+    mailbox: Arc<Mailbox>,
+}
+
+impl FollowedTasks {
+    fn new(runs: Vec<Arc<DetachedRun>>) -> FollowedTasks {
+        let mailbox = Arc::<Mailbox>::default();
+        for run in &runs {
+            run.watch(Watcher { mailbox: Arc::downgrade(&mailbox), slot: None });
+        }
+        // A change before the subscription is reported, too.
+        FollowedTasks { tasks: runs.into_iter().map(|run| (run, 0)).collect(), mailbox }
+    }
+
+    /// The next task that has changed. It is cancel-safe.
+    async fn next(&mut self) -> Arc<DetachedRun> {
+        loop {
+            let changed = self.tasks.iter().position(|(run, seen)| run.version() != *seen);
+            let Some(changed) = changed else {
+                self.mailbox.arrival().await;
+                continue;
+            };
+            let (run, seen) = &mut self.tasks[changed];
+            *seen = run.version();
+            let run = run.clone();
+            if run.is_over() && run.version() == *seen {
+                self.tasks.swap_remove(changed);
+            }
+            return run;
+        }
+    }
 }

@@ -175,7 +175,7 @@ impl HttpServer {
     /// servers. Never ends.
     async fn follow_tokens(&self, reloads: ReloadSignal) {
         let replaced = |gone: Vec<Arc<TokenHolder>>| {
-            self.end_work(&gone);
+            self.end_work(&gone, false);
             self.handlers.retain(|servers| self.access.grants(servers));
             self.tools.send_modify(|_| {});
         };
@@ -194,7 +194,7 @@ impl HttpServer {
         loop {
             let (gone, next) = self.access.expired();
             if !gone.is_empty() {
-                self.end_work(&gone);
+                self.end_work(&gone, true);
                 // Notifies listeners.
                 self.tools.send_modify(|_| {});
             }
@@ -208,12 +208,16 @@ impl HttpServer {
         }
     }
 
-    /// Cancels the running and parked calls of these tokens.
-    fn end_work(&self, holders: &[Arc<TokenHolder>]) {
+    /// Cancels the running and parked calls of these tokens, and their tasks. The tasks of an owner that an issuer names
+    /// outlive one token that has expired: the owner comes back with another.
+    fn end_work(&self, holders: &[Arc<TokenHolder>], has_expired: bool) {
         for holder in holders {
             // This comes first: a call that is parked later checks it itself.
             holder.revoke();
             let parked = self.parked.end_all(holder.owner);
+            if !(has_expired && holder.is_of_issuer()) {
+                self.handlers.unrestricted().detached().end_all(holder.owner);
+            }
             tracing::info!(token = holder.name, parked, "a token is good no longer: its calls are cancelled");
         }
     }

@@ -6,9 +6,10 @@ use super::events::{QUIET, comment, event};
 use super::sessions::SessionRequest;
 use super::{HttpServer, ServerStage, reply};
 use crate::answer::RefusalReason;
-use crate::protocol::{ErrorCode, Id, RpcError, ServerMessage};
+use crate::protocol::{Era, ErrorCode, Id, RpcError, ServerMessage};
 use crate::redact::RedactedBytes;
 use crate::server::calls::Calls;
+use crate::server::detached::AwaitedTask;
 use crate::server::handler::{AcceptedCall, Ticket};
 use crate::server::input_required::{ClientRequests, ResumedCall};
 use crate::server::mailbox::Mailbox;
@@ -140,6 +141,22 @@ impl PostedCall {
         Ok(PostedCall { server, holder, calls, mailbox, ticket, request: None, asked: None, buffer })
     }
 
+    /// Waits for the end of a task.
+    pub(super) fn await_task(
+        (server, holder): (&Arc<HttpServer>, &Arc<TokenHolder>),
+        mut calls: Calls,
+        awaited: AwaitedTask,
+        era: Era,
+        buffer: ReplyBuffer,
+        request: Option<SessionRequest>,
+    ) -> PostedCall {
+        let ticket = Ticket::without_record(&awaited.id, era);
+        calls.await_task(awaited);
+        let mailbox = calls.mailbox();
+        let (server, holder) = (server.clone(), holder.clone());
+        PostedCall { server, holder, calls, mailbox, ticket, request, asked: None, buffer }
+    }
+
     /// Responds with one JSON text if the call ends soon and sends nothing before; otherwise with a stream.
     pub(super) async fn answer(mut self, accepted: AcceptedTypes) -> Response {
         if accepted.json {
@@ -211,6 +228,9 @@ impl PostedCall {
                 // The call may have been parked after the work of its token was ended.
                 if self.holder.is_revoked() {
                     self.server.parked.end_all(self.holder.owner);
+                    if !self.holder.is_of_issuer() {
+                        self.calls.handler().detached().end_all(self.holder.owner);
+                    }
                 }
             }
             () = sleep_until(report_at), if report.is_some() => self.calls.report(Instant::now(), &mut self.buffer),

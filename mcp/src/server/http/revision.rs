@@ -36,6 +36,9 @@ pub(super) fn era(headers: &HeaderMap, method: &str, params: &Params<'_>) -> Res
             matches(headers, &METHOD, "Mcp-Method", method)?;
             let name = match method {
                 "tools/call" | "prompts/get" => params.name.as_deref().map(Cow::Borrowed),
+                "tasks/get" | "tasks/update" | "tasks/cancel" => {
+                    params.task_id.and_then(|id| serde_json::from_str(id.get()).ok())
+                }
                 "resources/read" => params.uri.and_then(|uri| serde_json::from_str(uri.get()).ok()),
                 _ => None,
             };

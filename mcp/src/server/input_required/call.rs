@@ -9,6 +9,7 @@ use crate::answer::{CallSummary, Content, SessionEntry, TaskSummary, ToolResult}
 use crate::protocol::notify::ProgressToken;
 use crate::protocol::params::Params;
 use crate::protocol::{LogMessage, Raw, RpcError};
+use crate::server::detached::{DetachedRun, Handle};
 use crate::server::gate::JobPermit;
 use crate::server::handler::{Handler, Ticket};
 use crate::server::mailbox::{Event, Mailbox, Slot};
@@ -22,6 +23,10 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
+
+/// Names of questions begin so.
+const QUESTIONS: &str = "question";
 
 /// A request that waits for a run.
 #[derive(Debug)]
@@ -55,6 +60,8 @@ enum RequestSlotState {
     Attached(Box<AttachedRequest>),
     /// No request waits, until the client calls again.
     Vacant,
+    /// The run goes on without its request.
+    Detached(Arc<DetachedRun>),
     /// The run has ended. The answer is `None` after a defect, or once it was fetched.
     Ended(Option<Box<StoredAnswer>>),
 }
@@ -66,7 +73,15 @@ impl PendingRequestSlot {
 
     /// Notifies the waiting request of a new question.
     pub(super) fn notify_question(&self) {
-        self.notify(|_| Some(Event::InputRequired));
+        let detached = match &*self.lock() {
+            RequestSlotState::Detached(run) => Some(run.clone()),
+            _ => None,
+        };
+        match detached {
+            // Not under the lock: it asks for the questions.
+            Some(run) => run.questions_arrived(),
+            None => self.notify(|_| Some(Event::InputRequired)),
+        }
     }
 
     fn notify(&self, event: impl FnOnce(&AttachedRequest) -> Option<Event>) {
@@ -81,7 +96,7 @@ impl PendingRequestSlot {
     fn progress(&self) -> Option<Arc<ProgressReporter>> {
         match &*self.lock() {
             RequestSlotState::Attached(request) => request.progress.clone(),
-            RequestSlotState::Vacant | RequestSlotState::Ended(_) => None,
+            RequestSlotState::Vacant | RequestSlotState::Detached(_) | RequestSlotState::Ended(_) => None,
         }
     }
 
@@ -95,6 +110,10 @@ impl PendingRequestSlot {
             }
             RequestSlotState::Vacant => {
                 *state = RequestSlotState::Ended(answer.map(StoredAnswer::from_answer))
+            }
+            RequestSlotState::Detached(run) => {
+                drop(state);
+                run.ended(answer);
             }
             over @ RequestSlotState::Ended(_) => *state = over,
         }
@@ -123,9 +142,18 @@ pub(in crate::server) struct InputRequiredCall {
 impl InputRequiredCall {
     /// A run that is about to start for this request.
     pub(in crate::server) fn new(request: AttachedRequest) -> InputRequiredCall {
-        let state = Mutex::new(RequestSlotState::Attached(Box::new(request)));
-        let slot = Arc::new(PendingRequestSlot { state, run: OnceLock::new() });
-        InputRequiredCall { requests: Arc::new(ClientRequests::for_input_required(slot.clone())), slot }
+        InputRequiredCall::with(RequestSlotState::Attached(Box::new(request)), QUESTIONS)
+    }
+
+    /// A run that is about to start without a request. `questions` begins the names of its questions.
+    pub(in crate::server) fn vacant(questions: &str) -> InputRequiredCall {
+        InputRequiredCall::with(RequestSlotState::Vacant, questions)
+    }
+
+    fn with(state: RequestSlotState, questions: &str) -> InputRequiredCall {
+        let slot = Arc::new(PendingRequestSlot { state: Mutex::new(state), run: OnceLock::new() });
+        let requests = ClientRequests::for_input_required(questions.to_owned(), slot.clone());
+        InputRequiredCall { requests: Arc::new(requests), slot }
     }
 
     /// Where upstream servers ask the client.
@@ -150,6 +178,24 @@ impl InputRequiredCall {
         }
     }
 
+    /// Lets the run go on without a request, as this. Returns the request that waited; `None` if none did, because the run
+    /// has not started or has ended.
+    pub(in crate::server) fn detach_to(&self, run: &Arc<DetachedRun>) -> Option<Box<AttachedRequest>> {
+        let mut state = self.slot.lock();
+        let request = match std::mem::replace(&mut *state, RequestSlotState::Detached(run.clone())) {
+            RequestSlotState::Attached(request) => Some(request),
+            RequestSlotState::Vacant => None,
+            other => {
+                *state = other;
+                return None;
+            }
+        };
+        drop(state);
+        // Some may have come before.
+        run.questions_arrived();
+        request
+    }
+
     /// Attaches the request that waits for the run from now on.
     pub(in crate::server) fn attach(&self, request: Box<AttachedRequest>, handler: &Handler) {
         let mut state = self.slot.lock();
@@ -160,6 +206,8 @@ impl InputRequiredCall {
                 }
                 *state = RequestSlotState::Attached(request)
             }
+            // Parked runs are attached to, and those are not detached.
+            detached @ RequestSlotState::Detached(_) => *state = detached,
             RequestSlotState::Ended(stored) => {
                 drop(state);
                 request.ended(handler, stored.as_deref().map(StoredAnswer::answer).as_ref());
@@ -175,12 +223,7 @@ impl InputRequiredCall {
             None
         });
         let (may_be, others): (Vec<_>, Vec<_>) =
-            self.requests.questions().into_iter().partition(|question| match question.method {
-                "elicitation/create" if leads_to_an_address(&question.params) => offered.urls,
-                "elicitation/create" => offered.elicitation,
-                "roots/list" => offered.roots,
-                _ => false,
-            });
+            self.requests.questions().into_iter().partition(|question| supports(offered, question));
         self.refuse(&others, "the client whose call is under way does not offer this");
         may_be
     }
@@ -204,6 +247,16 @@ impl InputRequiredCall {
         }
         // Covers questions that came meanwhile, and those that have to be asked once more.
         self.slot.notify_question();
+    }
+}
+
+/// True if a client that offers this can be asked.
+pub(in crate::server) fn supports(offered: Offered, question: &ClientQuestion) -> bool {
+    match question.method {
+        "elicitation/create" if leads_to_an_address(&question.params) => offered.urls,
+        "elicitation/create" => offered.elicitation,
+        "roots/list" => offered.roots,
+        _ => false,
     }
 }
 
@@ -271,14 +324,17 @@ impl StoredAnswer {
 pub(in crate::server) struct InputRequiredReporter {
     pub(in crate::server) call: InputRequiredCall,
     pub(in crate::server) handler: Arc<Handler>,
-    pub(in crate::server) caller: CallingClient,
-    pub(in crate::server) permit: JobPermit,
+    pub(in crate::server) caller: Option<CallingClient>,
+    /// `None` for a run that goes on after a restart.
+    pub(in crate::server) permit: Option<JobPermit>,
     pub(in crate::server) answered: bool,
 }
 
 impl Reporter for InputRequiredReporter {
     fn begun(&mut self) {
-        self.permit.begun();
+        if let Some(permit) = &mut self.permit {
+            permit.begun();
+        }
     }
 
     fn entered(&mut self, run: RunView) {
@@ -289,7 +345,7 @@ impl Reporter for InputRequiredReporter {
     }
 
     fn caller(&self) -> Option<CallingClient> {
-        Some(self.caller.clone())
+        self.caller.clone()
     }
 
     fn progress(&mut self, done: u64, part: &'static str) {
@@ -329,6 +385,8 @@ pub struct ResumedCall {
     /// The state that the client sends back. It is not validated yet.
     pub(in crate::server) state: String,
     pub(in crate::server) responses: HashMap<String, Box<RawValue>>,
+    /// When the run goes on without this request, if it takes longer.
+    pub(in crate::server) detach: Option<(Handle, Duration)>,
 }
 
 /// Reads the state and the responses of a call.

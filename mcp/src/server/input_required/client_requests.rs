@@ -74,6 +74,13 @@ pub(in crate::server) struct ClientQuestion {
     again: bool,
 }
 
+impl ClientQuestion {
+    /// Its name.
+    pub(in crate::server) fn id(&self) -> &str {
+        &self.id
+    }
+}
+
 impl ClientRequests {
     /// Requests over a connection, without a limit on their number. `name` prefixes their ids.
     pub(in crate::server) fn for_connection(name: String, mailbox: Arc<Mailbox>) -> ClientRequests {
@@ -91,8 +98,7 @@ impl ClientRequests {
     }
 
     /// Requests of one call, asked in its responses.
-    pub(super) fn for_input_required(slot: Arc<PendingRequestSlot>) -> ClientRequests {
-        let name = "question".to_owned();
+    pub(super) fn for_input_required(name: String, slot: Arc<PendingRequestSlot>) -> ClientRequests {
         ClientRequests {
             name,
             most: MOST_OF_CALL,
@@ -114,7 +120,7 @@ impl ClientRequests {
     }
 
     /// Takes the questions that a response is to ask.
-    pub(super) fn questions(&self) -> Vec<ClientQuestion> {
+    pub(in crate::server) fn questions(&self) -> Vec<ClientQuestion> {
         let outgoing = std::mem::take(&mut self.lock().outgoing);
         let asked = |outgoing| match outgoing {
             UnsentMessage::Question(question) => Some(question),
@@ -140,8 +146,21 @@ impl ClientRequests {
     }
 
     /// Passes on the client's answer to this question.
-    pub(super) fn answered(&self, question: &ClientQuestion, result: String) {
+    pub(in crate::server) fn answered(&self, question: &ClientQuestion, result: String) {
         self.settle(&question.id, || Ok(result));
+    }
+
+    /// Passes on the client's answer to this question, or its error.
+    pub(in crate::server) fn settled(&self, question: &ClientQuestion, answer: Result<&str, &str>) {
+        self.settle(&question.id, || match answer {
+            Ok(result) => Ok(result.to_owned()),
+            Err(error) => Err(ErrorObject::read(error.as_bytes()).into()),
+        });
+    }
+
+    /// True while a question waits for its answer.
+    pub(in crate::server) fn is_open(&self, question: &ClientQuestion) -> bool {
+        self.lock().waiting.contains_key(&question.id)
     }
 
     /// Handles a question that the client did not answer in its next call. It is asked once more, as the
@@ -160,7 +179,7 @@ impl ClientRequests {
     }
 
     /// Fails a question that the client will not be asked.
-    pub(super) fn refuse(&self, question: &ClientQuestion, why: &str) {
+    pub(in crate::server) fn refuse(&self, question: &ClientQuestion, why: &str) {
         self.settle(&question.id, || Err(unanswered(why)));
     }
 

@@ -4,9 +4,10 @@
 
 use super::call::InputRequiredCall;
 use super::client_requests::ClientQuestion;
+use crate::server::calls::StartedJob;
 use crate::server::gate::ParkingLimits;
+use crate::tools::CallOwner;
 use crate::tools::owned_table::{Full, Owned, OwnedTable, Quota, random_id};
-use crate::tools::{CallOwner, Cancel};
 use ring::digest::{Context, Digest, SHA256};
 use serde_json::Value;
 use std::fmt;
@@ -69,22 +70,22 @@ pub(in crate::server) struct ParkedCall {
     pub(in crate::server) owner: CallOwner,
     pub(in crate::server) key: Digest,
     pub(in crate::server) run: InputRequiredCall,
-    pub(in crate::server) cancel: Option<Cancel>,
+    pub(in crate::server) job: StartedJob,
     pub(in crate::server) asked: Vec<ClientQuestion>,
     pub(in crate::server) since: Instant,
 }
 
 impl ParkedCall {
-    /// Takes what is needed to go on: the run, its cancel function, and the questions.
-    pub(in crate::server) fn resume(mut self) -> (InputRequiredCall, Option<Cancel>, Vec<ClientQuestion>) {
-        (self.run.clone(), self.cancel.take(), std::mem::take(&mut self.asked))
+    /// Takes what is needed to go on: the run, its job, and the questions.
+    pub(in crate::server) fn resume(mut self) -> (InputRequiredCall, StartedJob, Vec<ClientQuestion>) {
+        (self.run.clone(), std::mem::take(&mut self.job), std::mem::take(&mut self.asked))
     }
 }
 
 impl Drop for ParkedCall {
     fn drop(&mut self) {
         // A resumed run is not cancelled: `resume` has taken this.
-        if let Some(cancel) = self.cancel.take() {
+        if let Some(cancel) = self.job.cancel.take() {
             cancel();
         }
     }

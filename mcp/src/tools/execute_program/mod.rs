@@ -10,7 +10,9 @@ pub use sessions::ScriptSessions;
 use super::catalog::PYTHON;
 use super::definition::output_schema;
 use super::job::{Cancel, Job, follow};
-use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer, log};
+use super::{
+    Begun, CallContext, Definition, Facts, Responder, TaskSupport, Tool, ToolAnnotations, ToolAnswer, log,
+};
 use crate::answer::caps::Profile;
 use crate::answer::profile::apply_with_text;
 use crate::answer::record::{EvalEnding, Record};
@@ -148,6 +150,10 @@ impl ExecuteProgram {
 impl Tool for ExecuteProgram {
     fn name(&self) -> &str {
         NAME
+    }
+
+    fn task_support(&self) -> TaskSupport {
+        TaskSupport::Optional
     }
 
     fn definition(&self, facts: &Facts) -> Definition {

@@ -19,6 +19,8 @@ pub struct EvalCall<'a> {
     pub context: Option<Raw<'a>>,
     /// The schema that the result must match.
     pub schema: Option<Schema>,
+    /// Its text.
+    pub schema_text: Option<Raw<'a>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -64,7 +66,18 @@ pub fn read<'a>(arguments: Option<&GivenArguments<'a>>, limits: &Limits) -> Resu
         return Err("argument `signature` is no longer supported; use `output_schema`".into());
     }
     let schema = output_schema.map(read_schema).transpose()?;
-    Ok(EvalCall { program, context, schema })
+    Ok(EvalCall { program, context, schema, schema_text: output_schema })
+}
+
+/// What a later process needs to answer a call of a stored run: the text of its schema.
+pub(super) fn memo(schema: Option<Raw<'_>>) -> String {
+    schema.map_or("null", Raw::get).to_owned()
+}
+
+/// The schema of such a text; `None` for a text that is none.
+pub(super) fn schema_of(memo: &str) -> Option<Option<Schema>> {
+    let value: serde_json::Value = serde_json::from_str(memo).ok()?;
+    if value.is_null() { Some(None) } else { Schema::parse(&value).ok().map(Some) }
 }
 
 /// Reads arguments of the common shape without serde; `None` means that serde has to read them.

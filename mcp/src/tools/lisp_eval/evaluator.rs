@@ -2,9 +2,13 @@
 
 use crate::tools::Cancel;
 use ptc_runtime::Runtime;
+use ptc_runtime::journal::InDoubt;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::Outcome;
+use ptc_runtime::tasks::{self, TaskOwner};
 use ptc_runtime::watcher::RunWatcher;
+use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// Runs programs.
 pub trait Evaluator: Send + Sync {
@@ -24,6 +28,11 @@ pub trait Evaluator: Send + Sync {
 
     /// Starts a program. The watcher gets its progress, and its end exactly once.
     fn submit(&self, program: String, options: RunOptions, watcher: Box<dyn RunWatcher>) -> Cancel;
+
+    /// Goes on with a stored run. An evaluator without stored runs drops the watcher.
+    fn resume(self: Arc<Self>, _run: String, _options: RunOptions, _: Box<dyn RunWatcher>) -> Cancel {
+        Box::new(|| {})
+    }
 }
 
 impl Evaluator for Runtime {
@@ -40,5 +49,26 @@ impl Evaluator for Runtime {
     fn submit(&self, program: String, options: RunOptions, watcher: Box<dyn RunWatcher>) -> Cancel {
         let submitted = Runtime::submit(self, program, options, watcher);
         Box::new(move || submitted.cancel())
+    }
+
+    fn resume(self: Arc<Self>, run: String, options: RunOptions, watcher: Box<dyn RunWatcher>) -> Cancel {
+        let (cancel, cancelled) = oneshot::channel::<()>();
+        tasks::spawn(TaskOwner::Run, async move {
+            let resumed = self.resume_for(&run, InDoubt::Report, options, watcher).await;
+            // The runtime may end meanwhile.
+            drop(self);
+            match resumed {
+                Ok(submitted) => {
+                    if cancelled.await.is_ok() {
+                        submitted.cancel();
+                    }
+                }
+                Err(error) => tracing::error!(%error, "a stored run does not go on"),
+            }
+        });
+        // Dropping it leaves the run alone.
+        Box::new(move || {
+            let _ = cancel.send(());
+        })
     }
 }

@@ -14,8 +14,8 @@ pub mod evaluator;
 
 pub use evaluator::Evaluator;
 
-use super::job::{Cancel, Job, follow};
-use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnswer, log};
+use super::job::{Job, Reporter, follow};
+use super::{Begun, CallContext, Definition, Facts, Responder, Started, TaskSupport, Tool, ToolAnswer, log};
 use crate::answer::caps::Profile;
 use crate::answer::profile::apply;
 use crate::answer::record::{Record, run_options};
@@ -23,10 +23,12 @@ use crate::answer::schema::Schema;
 use crate::answer::{CallSummary, RefusalReason, refused};
 use crate::protocol::arguments::GivenArguments;
 use crate::protocol::borrowed::Raw;
-use arguments::{EvalCall, read_context};
+use arguments::{EvalCall, memo, read_context, schema_of};
+use ptc_runtime::journal::Keepable;
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::Outcome;
+use ptc_runtime::watcher::RunWatcher;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
@@ -61,6 +63,10 @@ impl Tool for LispEval {
         NAME
     }
 
+    fn task_support(&self) -> TaskSupport {
+        TaskSupport::Optional
+    }
+
     fn definition(&self, facts: &Facts) -> Definition {
         definition::definition(facts)
     }
@@ -71,12 +77,13 @@ impl Tool for LispEval {
         call: &CallContext,
         reply: Responder<'_>,
     ) -> Begun {
-        let EvalCall { program, context, schema } = match arguments::read(arguments, &self.limits) {
-            Ok(call) => call,
-            Err(message) => {
-                return reply.with(&refused(call.profile, RefusalReason::ArgsError, message));
-            }
-        };
+        let EvalCall { program, context, schema, schema_text } =
+            match arguments::read(arguments, &self.limits) {
+                Ok(call) => call,
+                Err(message) => {
+                    return reply.with(&refused(call.profile, RefusalReason::ArgsError, message));
+                }
+            };
         let mut options = Cow::Borrowed(&self.common[call.profile as usize]);
         if schema.is_some() || call.log.is_some() {
             let options = options.to_mut();
@@ -108,16 +115,84 @@ impl Tool for LispEval {
             trace: call.trace.clone(),
             ..options.into_owned()
         };
-        let call = call.clone();
-        // The runtime accounts for the memory of its programs itself.
-        Begun::Run(Job::new(0, move |reporter| -> Cancel {
-            let options = RunOptions { client: reporter.caller(), ..options };
-            let watcher = follow(reporter, move |reporter, outcome| {
-                render(&call, schema.as_ref(), &outcome, |answer| reporter.ended(answer));
-            });
-            evaluator.submit(program, options, watcher)
-        }))
+        let memo = memo(schema_text);
+        Begun::Run(
+            program_job(evaluator, program, options, schema, (call.clone(), Shape::Report)).with_memo(memo),
+        )
     }
+
+    fn resume(&self, run: &str, memo: &str, call: &CallContext) -> Option<Job> {
+        resumed_job(self.evaluator.clone(), run, memo, (call.clone(), Shape::Report))
+    }
+}
+
+/// The job that runs a program. The runtime accounts for the memory of its programs itself.
+pub(super) fn program_job(
+    evaluator: Arc<dyn Evaluator>,
+    program: String,
+    options: RunOptions,
+    schema: Option<Schema>,
+    (call, shape): (CallContext, Shape),
+) -> Job {
+    Job::keepable(0, move |reporter| {
+        let (keep, keeper) = Keepable::new();
+        let options = RunOptions { client: reporter.caller(), keep: Some(keep), ..options };
+        let cancel = evaluator.submit(program, options, answering(reporter, schema, call, shape));
+        Started { cancel, keeper: Some(keeper) }
+    })
+}
+
+/// The job that goes on with a stored run; `None` if the memo is none of ours.
+pub(super) fn resumed_job(
+    evaluator: Arc<dyn Evaluator>,
+    run: &str,
+    memo: &str,
+    (call, shape): (CallContext, Shape),
+) -> Option<Job> {
+    let (schema, run) = (schema_of(memo)?, run.to_owned());
+    Some(Job::keepable(0, move |reporter| {
+        let (keep, keeper) = Keepable::new();
+        let options = RunOptions { client: reporter.caller(), keep: Some(keep), ..RunOptions::default() };
+        let cancel = evaluator.resume(run, options, answering(reporter, schema, call, shape));
+        Started { cancel, keeper: Some(keeper) }
+    }))
+}
+
+/// Answers a call with the outcome of its run.
+fn answering(
+    reporter: Box<dyn Reporter>,
+    schema: Option<Schema>,
+    call: CallContext,
+    shape: Shape,
+) -> Box<dyn RunWatcher> {
+    follow(reporter, move |reporter, outcome| {
+        render(&call, schema.as_ref(), &outcome, |answer| match shape {
+            Shape::Report => reporter.ended(answer),
+            Shape::Value => reporter.ended(&bare(answer)),
+        });
+    })
+}
+
+/// What the structured result of a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// A report about the run, with the value in it.
+    Report,
+    /// The value itself.
+    Value,
+}
+
+/// An answer with the validated value as its structured result.
+fn bare<'a>(answer: &ToolAnswer<'a>) -> ToolAnswer<'a> {
+    let mut answer = answer.clone();
+    if let Some(mut structured) = answer.result.structured.take() {
+        answer.result.structured = structured.get_mut("validated").map(serde_json::Value::take);
+        if answer.result.structured.is_none() {
+            // A client would reject a result without what the schema promises.
+            answer.result.is_error = true;
+        }
+    }
+    answer
 }
 
 /// Makes the answer to a call from its outcome.

@@ -21,7 +21,7 @@ pub use summary::CapabilitySummary;
 
 use super::catalog::CatalogMode;
 use super::job::{Cancel, Job, Reporter};
-use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations};
+use super::{Begun, CallContext, Definition, Facts, Responder, TaskSupport, Tool, ToolAnnotations};
 use crate::answer::caps::Profile;
 use crate::answer::{CallSummary, Content, TaskSummary, ToolAnswer, ToolResult};
 use crate::observe::payload::sha256;
@@ -167,6 +167,10 @@ impl LispTask {
 impl Tool for LispTask {
     fn name(&self) -> &str {
         NAME
+    }
+
+    fn task_support(&self) -> TaskSupport {
+        TaskSupport::Optional
     }
 
     fn definition(&self, facts: &Facts) -> Definition {

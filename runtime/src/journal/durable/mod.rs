@@ -270,6 +270,49 @@ impl DurableRuns {
         Ok(TakenRun { journal, log })
     }
 
+    /// Removes a kept run, also one that has only just ended. It is removed soon.
+    pub fn forget(&self, run: &str) {
+        let (run, records) = (run.into(), Vec::new());
+        // Without a receiver the process ends.
+        let ends = Some(LogEnd::Over);
+        let _ = self.appends.send(Append { run, texts: None, at: 0, records, lease: None, ends, done: None });
+    }
+
+    /// True if other processes use the store, too.
+    pub fn is_shared(&self) -> bool {
+        self.holder.name != RunHolder::only().name
+    }
+
+    /// True from [`DurableRuns::close`] on.
+    pub fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Acquire)
+    }
+
+    /// The values of all keys that begin so, for what belongs to runs and outlives them.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn notes(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        let found = self.store.list(prefix).await?;
+        Ok(found.into_iter().map(|(key, entry)| (key, entry.value)).collect())
+    }
+
+    /// Writes the value of a key, or removes it with `None`.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn note(&self, key: &str, value: Option<Vec<u8>>) -> Result<(), StoreError> {
+        loop {
+            let version = self.store.get(key).await?.map_or(0, |entry| entry.version);
+            if version == 0 && value.is_none() {
+                return Ok(());
+            }
+            if self.store.put(key, version, value.clone()).await?.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
     /// The log of a new run.
     pub(super) fn begin(&self, texts: Option<SharedTexts>) -> DurableLog {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -287,6 +330,7 @@ impl DurableRuns {
             at: 0,
             waiting: Vec::new(),
             is_stored: false,
+            is_kept: false,
             is_over: false,
         }
     }
@@ -316,12 +360,19 @@ pub(crate) struct DurableLog {
     is_stored: bool,
     /// The run has ended, and its log is removed.
     is_over: bool,
+    /// It stays stored when the run ends.
+    is_kept: bool,
 }
 
 impl DurableLog {
     /// Name of the run.
     pub(super) fn name(&self) -> &Arc<str> {
         &self.run
+    }
+
+    /// True when the process ends, so that a stored run goes on in a later one.
+    pub(super) fn is_closing(&self) -> bool {
+        self.is_stored && self.runs.is_closing()
     }
 
     /// Adds a record. The outcome ends the log.
@@ -331,7 +382,10 @@ impl DurableLog {
                 outcome.error.as_ref().is_some_and(|error| error.reason == Reason::Cancelled.raw());
             let is_over = !(is_cancelled && self.runs.is_closing.load(Ordering::Acquire));
             if self.is_stored && is_over {
-                self.send(Some(LogEnd::Over), None);
+                // One that is kept stays this process's until it is forgotten.
+                if !self.is_kept {
+                    self.send(Some(LogEnd::Over), None);
+                }
                 self.is_over = true;
             }
             self.waiting.clear();
@@ -353,6 +407,12 @@ impl DurableLog {
         self.is_stored = true;
         self.send(None, Some(done));
         Stored(stored)
+    }
+
+    /// Stores everything so far and every later record, and leaves it there when the run ends.
+    pub(super) fn keep(&mut self) -> Stored {
+        self.is_kept = true;
+        self.store()
     }
 
     fn send(&mut self, ends: Option<LogEnd>, done: Option<oneshot::Sender<Result<(), StoreError>>>) {

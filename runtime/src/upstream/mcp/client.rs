@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout_at;
 
-/// Asks one connection.
+/// Asks one connection. Clones share it.
+#[derive(Clone)]
 pub(super) struct RpcClient {
     pub(super) connection: Arc<dyn Connection>,
     /// Notifications of the server.

@@ -1,5 +1,7 @@
 //! The two eras of MCP for a client: one handshake per connection, or `_meta` in each request.
 
+use super::task::EXTENSION;
+use crate::run::client::Offered;
 use crate::run::trace::TraceContext;
 use crate::tools::CallTarget;
 use crate::upstream::progress::ProgressToken;
@@ -33,10 +35,22 @@ impl Dialect {
     /// The stateless era. No capability is declared: the client of the run would have to answer a request for
     /// input in the middle of the program.
     pub(super) fn stateless() -> Dialect {
+        Dialect::declaring(&json!({}))
+    }
+
+    /// The stateless era with a server that makes tasks of calls: these may ask for what the client offers.
+    pub(super) fn with_tasks(offered: Offered) -> Dialect {
+        let mut capabilities: serde_json::Value =
+            serde_json::from_str(offered.capabilities()).unwrap_or_default();
+        capabilities["extensions"] = json!({ EXTENSION: {} });
+        Dialect::declaring(&capabilities)
+    }
+
+    fn declaring(capabilities: &serde_json::Value) -> Dialect {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": STATELESS,
             "io.modelcontextprotocol/clientInfo": client_info(),
-            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
         });
         Dialect::Stateless { meta: format!("\"_meta\":{meta}").into() }
     }

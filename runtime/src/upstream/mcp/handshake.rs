@@ -2,6 +2,7 @@
 
 use super::client::{Question, RpcClient};
 use super::dialect::{Dialect, HANDSHAKE, STATELESS, client_info};
+use super::task::TaskForm;
 use crate::net::excerpt;
 use crate::secrets::{Cut, SecretRegistry, shortened};
 use crate::tools::{CallTarget, ListKind, Listed, Offers, visible};
@@ -43,6 +44,8 @@ pub(super) struct Hello {
     pub(super) instructions: Option<Arc<str>>,
     /// The lists, other than that of tools, that it declares.
     pub(super) lists: Vec<ListKind>,
+    /// What it has of tasks.
+    pub(super) tasks: TaskForm,
 }
 
 #[derive(Deserialize)]
@@ -189,7 +192,12 @@ impl Greeting<'_> {
         let offers_changes = result.capabilities["tools"]["listChanged"] == Value::Bool(true);
         let instructions = instructions(&result.instructions);
         let lists = declared_lists(&result.capabilities);
-        Discovery::Stateless(Hello { dialect, server_info: info.text(), offers_changes, instructions, lists })
+        let (server_info, tasks) = (info.text(), TaskForm::of_stateless(&result.capabilities));
+        let dialect = match tasks {
+            TaskForm::Extension => Dialect::with_tasks(self.client.events.declare().await),
+            TaskForm::None | TaskForm::Requested => dialect.clone(),
+        };
+        Discovery::Stateless(Hello { dialect, server_info, offers_changes, instructions, lists, tasks })
     }
 
     async fn initialize(&self) -> Result<Hello, UpstreamFault> {
@@ -211,7 +219,11 @@ impl Greeting<'_> {
         // In this era the server sends notifications without a subscription.
         let (server_info, instructions) = (result.server_info.text(), instructions(&result.instructions));
         let lists = declared_lists(&result.capabilities);
-        Ok(Hello { dialect, server_info, offers_changes: false, instructions, lists })
+        let tasks = match dialect.version() {
+            HANDSHAKE => TaskForm::of_handshake(&result.capabilities),
+            _ => TaskForm::None,
+        };
+        Ok(Hello { dialect, server_info, offers_changes: false, instructions, lists, tasks })
     }
 
     /// Loads the first page of these lists. What the server does not give in time is not known.

@@ -2,13 +2,16 @@
 //!
 //! - [`session`]: the connection that wraps another one and speaks MCP over it. [`client`]: questions with deadlines.
 //! - [`handshake`]: finding out the era. [`dialect`]: what differs between the eras.
+//! - [`task`]: calls that are answered with a task. [`asked`]: what a server asks in an answer.
 //! - [`mirror`]: arguments that are repeated in headers. [`features`]: resources and prompts.
 
+mod asked;
 mod client;
 mod dialect;
 mod features;
 mod handshake;
 mod mirror;
 mod session;
+mod task;
 
 pub(super) use session::McpSession;

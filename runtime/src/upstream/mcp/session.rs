@@ -5,12 +5,15 @@ use super::dialect::Dialect;
 use super::features;
 use super::handshake::{Greeting, Hello};
 use super::mirror::MirroredArguments;
+use super::task::{ServerTask, TaskForm, TaskTalk, Unfinished};
 use crate::secrets::SecretRegistry;
-use crate::tools::{CallTarget, ListKind, Listed};
+use crate::sync::Locked;
+use crate::tools::{CallTarget, ListKind, Listed, TaskSupport, UpstreamTool};
 use crate::upstream::progress::{CallProgress, FollowedCall};
 use crate::upstream::request::Envelope;
 use crate::upstream::transport::{ConnectContext, Connection, ConnectionEnd, MayList, Opened, Opening};
 use crate::upstream::{CallResult, ServerRequest, UpstreamFault};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -27,14 +30,19 @@ pub(in crate::upstream) struct McpSession {
     /// Empty until the server is opened.
     hello: OnceLock<Hello>,
     mirrored: Mutex<Arc<MirroredArguments>>,
+    /// Tools that may be called as tasks.
+    tasks: Mutex<Arc<HashMap<Arc<str>, TaskSupport>>>,
 }
+
+/// Most rounds in which a server asks before it does what a call is for.
+const ROUNDS: usize = 10;
 
 impl McpSession {
     /// A session over this connection, before the handshake.
     pub(in crate::upstream) fn new(connection: Arc<dyn Connection>, context: &ConnectContext) -> McpSession {
         let client = RpcClient { connection, events: context.events.clone() };
         let (secrets, hello, mirrored) = (context.secrets.clone(), OnceLock::new(), Mutex::default());
-        McpSession { client, secrets, hello, mirrored }
+        McpSession { client, secrets, hello, mirrored, tasks: Mutex::default() }
     }
 
     fn hello(&self) -> Result<&Hello, UpstreamFault> {
@@ -49,6 +57,11 @@ impl McpSession {
     /// and this era do that.
     fn completed(&self, mut listed: Listed, hello: &Hello) -> Listed {
         listed.instructions = hello.instructions.clone();
+        if hello.tasks == TaskForm::Requested {
+            let of_tool = |tool: &UpstreamTool| (tool.name.clone(), tool.tasks);
+            let tools = listed.tools.iter().filter(|tool| tool.tasks != TaskSupport::Forbidden);
+            *self.tasks.locked() = Arc::new(tools.map(of_tool).collect());
+        }
         if matches!(hello.dialect, Dialect::Stateless { .. }) && self.client.connection.has_headers() {
             let mirrored = Arc::new(MirroredArguments::read(&mut listed));
             *self.mirrored.lock().unwrap_or_else(PoisonError::into_inner) = mirrored;
@@ -68,6 +81,58 @@ impl McpSession {
         let (listed, offers) =
             tokio::join!(greeting.list_tools(&hello.dialect), greeting.list_offers(&hello.dialect, &kinds));
         Ok(self.completed(Listed { offers, ..listed? }, hello))
+    }
+
+    /// A call of a server that has tasks.
+    async fn call_tool(&self, mut request: ServerRequest) -> Result<CallResult, UpstreamFault> {
+        let Hello { dialect, tasks: form, .. } = self.hello()?;
+        let talk = TaskTalk {
+            client: &self.client,
+            dialect,
+            form: *form,
+            sink: request.sink.clone(),
+            deadline: request.deadline,
+            timeout: request.timeout,
+            trace: request.trace.clone(),
+            asked: request.client.clone(),
+            notes: request.tasks.take(),
+        };
+        if let Some(known) = talk.notes.as_ref().and_then(|notes| notes.known()) {
+            return talk.follow(ServerTask::known(&known)).await;
+        }
+        if *form == TaskForm::Requested && self.asks_for_task(&request, talk.notes.is_some()) {
+            request.envelope.tail.insert_str(0, ",\"task\":{}");
+        }
+        let tail = request.envelope.tail.clone();
+        for _ in 0..ROUNDS {
+            let again = ServerRequest { envelope: request.envelope.clone(), ..request.resend() };
+            let result = self.client.connection.call(request).await?;
+            match talk.unfinished(&result).await? {
+                None => return Ok(result),
+                Some(Unfinished::Task(task)) => {
+                    if let Some(notes) = &talk.notes {
+                        notes.created(&task.id);
+                    }
+                    return talk.follow(task).await;
+                }
+                Some(Unfinished::Asked(members)) => {
+                    request = again;
+                    request.envelope.tail = members + &tail;
+                }
+            }
+        }
+        Err(UpstreamFault::Protocol("the server asks for input again and again".to_owned()))
+    }
+
+    /// Whether a call is made as a task. One that may be is one if its run outlives the process, so that it can be found
+    /// again.
+    fn asks_for_task(&self, request: &ServerRequest, outlives: bool) -> bool {
+        let support = self.tasks.locked().get(request.target.subject().unwrap_or_default()).copied();
+        match support.unwrap_or_default() {
+            TaskSupport::Required => true,
+            TaskSupport::Optional => outlives,
+            TaskSupport::Forbidden => false,
+        }
     }
 
     async fn ask(
@@ -114,8 +179,11 @@ impl Connection for McpSession {
                 request.arguments = features::texts(request.arguments.as_str())?.into();
             }
             CallTarget::List(kind) => return features::list(&self.client, dialect, *kind, request).await,
-            CallTarget::Resource(_) | CallTarget::Protocol(_) => request.arguments = String::new().into(),
+            CallTarget::Resource(_) | CallTarget::Protocol(_) | CallTarget::Task(..) => {
+                request.arguments = String::new().into();
+            }
         }
+        let is_tool = matches!(request.target, CallTarget::Tool(_));
         let is_prompt = matches!(request.target, CallTarget::Prompt(_));
         let followed = request.progress.take().map(|listener| {
             let subject = request.target.subject().unwrap_or_default().into();
@@ -124,6 +192,9 @@ impl Connection for McpSession {
         let token = followed.as_ref().map(FollowedCall::token);
         let (head, tail) = dialect.call(&request.target, request.trace.as_ref(), token);
         request.envelope = Envelope { head, tail, era: dialect.era(), mirrored };
+        if is_tool && self.hello()?.tasks != TaskForm::None {
+            return self.call_tool(request).await;
+        }
         let result = self.client.connection.call(request).await?;
         if is_prompt { features::prompt(result.answer()) } else { Ok(result) }
     }

@@ -153,7 +153,10 @@ impl ServerEvents {
 
     /// Registers a call of this client until the result is dropped. `None` where there is only one client.
     pub(in crate::upstream) fn under_way(&self, client: Option<CallingClient>) -> Option<CallUnderWay> {
-        self.client.are_callers().then(|| self.callers.enter(client))
+        // One that has gone on as a task asks in another way than the only client.
+        let is_known =
+            self.client.are_callers() || client.as_ref().is_some_and(|client| client.asked.is_some());
+        is_known.then(|| self.callers.enter(client))
     }
 
     /// The client of this process.

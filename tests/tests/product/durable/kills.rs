@@ -106,6 +106,12 @@ impl World {
     }
 }
 
+/// A server that has the state of a world, after its handshake.
+pub(super) fn serve_with(world: &World, flags: &[&str]) -> Server {
+    let state = world.state();
+    Server::from_command(ptc(&world.arguments(&[&["serve", "--state", &state], flags].concat())))
+}
+
 /// A server that has the state of a world.
 fn serve(world: &World, flags: &[&str], capabilities: Value) -> Server {
     let state = world.state();

@@ -142,6 +142,7 @@ impl Journaled {
         owner: Option<&str>,
     ) -> Option<Journaled> {
         let catalog = lisp.broker.catalog().snapshot();
+        let keep = options.keep.take();
         let journal = match options.journal.take() {
             Some(journal) => journal,
             None => {
@@ -161,6 +162,9 @@ impl Journaled {
                 Arc::new(RunJournal::written(recorder, durable, header, texts)?)
             }
         };
+        if let Some(keep) = keep {
+            keep.begun(&journal);
+        }
         let is_replay = journal.is_replay();
         let (undelivered, version) = (VecDeque::new(), catalog.version());
         Some(Journaled { journal, is_replay, undelivered, is_blocked: false, version })
@@ -381,6 +385,10 @@ impl Execution {
             let Some(InFlight { granted, prepared, .. }) = self.in_flight.remove(&call) else { continue };
             match prepared {
                 None => self.issue(call, true),
+                Some(prepared) if departed.tasks.contains_key(&call.0) => {
+                    let task = departed.tasks.get(&call.0).map(String::as_str).unwrap_or_default();
+                    self.carry_out(call, Ok(Plan::Send(prepared.continued(task))));
+                }
                 Some(prepared) if may_be_made(&prepared, call, departed) => {
                     self.carry_out(call, Ok(Plan::Send(prepared)));
                 }

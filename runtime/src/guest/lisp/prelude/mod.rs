@@ -13,11 +13,14 @@
 
 mod constants;
 mod document;
+mod exposed;
 mod inventory;
 mod link;
 mod provider;
 mod requirements;
 mod trace;
+
+pub use exposed::{ExportHints, ExposedExport};
 
 use super::rendering;
 use crate::run::outcome::{Failure, Location};

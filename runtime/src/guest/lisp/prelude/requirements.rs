@@ -34,6 +34,14 @@ pub(super) fn server(id: &str) -> Option<&str> {
     }
 }
 
+/// The operation of a server that an export with this requirement calls.
+pub(super) fn operation(id: &str) -> Option<(&str, &str)> {
+    match read(id) {
+        Requirement::Upstream { server, tool } => Some((server, tool)),
+        Requirement::Tool(_) | Requirement::Unknown => None,
+    }
+}
+
 impl Prelude {
     /// Tools of the host that its exports need, by name.
     pub(in crate::guest::lisp) fn granted_tools(&self) -> BTreeSet<&str> {

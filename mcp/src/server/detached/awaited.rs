@@ -1,0 +1,70 @@
+//! A request that waits for the end of a task, and may ask its questions meanwhile.
+
+use super::run::DetachedRun;
+use super::table::question_id;
+use super::wire;
+use crate::protocol::{Id, ServerMessage};
+use crate::server::outbox::{Outbox, Route};
+use serde_json::Value;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// What a request that waits is answered with.
+#[derive(Debug)]
+pub(in crate::server) enum AwaitedReply {
+    /// With the result of the call (`tasks/result` of 2025-11-25). It asks the questions of the task meanwhile.
+    Result,
+    /// With the state of the task, which was cancelled (2025-11-25).
+    State,
+    /// With this, once the task is cancelled.
+    Acknowledged(Value),
+}
+
+/// A request that waits for the end of a task.
+#[derive(Debug)]
+pub struct AwaitedTask {
+    pub(in crate::server) id: Id<'static>,
+    pub(in crate::server) run: Arc<DetachedRun>,
+    reply: AwaitedReply,
+    /// Questions that it has asked.
+    asked: HashSet<String>,
+    /// One of several requests for a task asks. The right to ask ends with this.
+    asks: Arc<()>,
+}
+
+impl AwaitedTask {
+    pub(in crate::server) fn new(id: &Id<'_>, run: Arc<DetachedRun>, reply: AwaitedReply) -> AwaitedTask {
+        AwaitedTask { id: id.clone().into_owned(), run, reply, asked: HashSet::new(), asks: Arc::new(()) }
+    }
+
+    /// Sends what is new: questions, or the answer. Returns true after the answer.
+    pub(in crate::server) fn follow(&mut self, out: &mut impl Outbox) -> bool {
+        let view = self.run.view();
+        let to = Route::Request(&self.id);
+        if let Some(end) = view.end {
+            out.send(
+                to,
+                match &self.reply {
+                    AwaitedReply::Result => wire::result(&self.id, &self.run, end),
+                    AwaitedReply::State => {
+                        ServerMessage::result(&self.id, &wire::requested_task(&self.run, &self.run.view()))
+                    }
+                    AwaitedReply::Acknowledged(result) => ServerMessage::result(&self.id, result),
+                },
+            );
+            return true;
+        }
+        let asks = matches!(self.reply, AwaitedReply::Result);
+        if asks && !view.asked.is_empty() && self.run.may_ask(&self.asks) {
+            for (name, request) in view.asked {
+                if self.asked.insert(name.clone()) {
+                    let params = wire::related_params(&self.run, &request["params"]);
+                    let method = request["method"].as_str().unwrap_or_default();
+                    let id = question_id(&self.run.id, &name);
+                    out.send(to, ServerMessage::request(&id, method, &params.to_string()));
+                }
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,113 @@
+//! Calls that go on without their requests, as the handler sees them.
+
+use super::requested::RequestedCall;
+use super::{Handler, Subscription, Ticket};
+use crate::protocol::notify;
+use crate::protocol::params::{Params, Wanted};
+use crate::protocol::{Era, Id, RpcError, ServerMessage};
+use crate::server::connection_state::ConnectionState;
+use crate::server::detached::{self, Detach, DetachedRun, DetachedRuns, HandleKind, TaskWish};
+use crate::server::outbox::{Outbox, Route};
+use crate::tools::lisp_run::still_running;
+use crate::tools::{CallContext, CallOwner, Job, SessionTag, Tool, ToolAnswer};
+use serde_json::json;
+use std::sync::Arc;
+
+impl Handler {
+    /// Sets where calls are that go on without their requests.
+    #[must_use]
+    pub fn with_detached(self, detached: Arc<DetachedRuns>) -> Handler {
+        Handler { detached, ..self }
+    }
+
+    /// Calls that go on without their requests.
+    pub(in crate::server) fn detached(&self) -> &Arc<DetachedRuns> {
+        &self.detached
+    }
+
+    /// Whether and when a call goes on without its request.
+    pub(super) fn detach(
+        &self,
+        call: &RequestedCall<'_>,
+        tool: Option<&dyn Tool>,
+    ) -> Result<Option<Detach>, RpcError> {
+        let Some(tool) = tool else { return Ok(None) };
+        self.detached.wanted(&TaskWish {
+            era: call.era,
+            version: call.connection.version,
+            tool: call.tool(),
+            support: tool.task_support(),
+            task: call.params.task,
+            capabilities: call.capabilities(),
+            offered: call.offered(),
+        })
+    }
+
+    /// A subscription to what exists.
+    pub(super) fn subscription(
+        &self,
+        id: &Id<'_>,
+        params: &Params<'_>,
+        state: &ConnectionState,
+    ) -> Result<Subscription, RpcError> {
+        let none = Wanted::default();
+        let wanted = params.notifications.as_ref().unwrap_or(&none);
+        let tasks = wanted.task_ids.as_ref().filter(|_| self.has_tasks);
+        let tasks = tasks.map(|ids| self.detached.followed(params, ids, state.owner)).transpose()?;
+        let tools_list_changed = wanted.tools_list_changed && self.changes;
+        Ok(Subscription { id: id.clone().into_owned(), tools_list_changed, tasks })
+    }
+
+    /// Answers the request of a call that goes on without it.
+    pub(in crate::server) fn handed_over(&self, ticket: &Ticket, run: &DetachedRun, out: &mut impl Outbox) {
+        match run.kind {
+            HandleKind::RunId => {
+                let answer = still_running(self.profile, &run.id);
+                self.answer(&ticket.id, ticket.era, &answer, out);
+            }
+            HandleKind::Requested | HandleKind::Extension => {
+                let created = detached::created(run, &json!(self.result_meta));
+                out.send(Route::Request(&ticket.id), ServerMessage::result(&ticket.id, &created));
+            }
+        }
+    }
+
+    /// The job that goes on with a stored run; `None` if its tool does not, or is gone.
+    pub(in crate::server) fn resume(
+        &self,
+        tool: &str,
+        run: &str,
+        memo: &str,
+        owner: CallOwner,
+    ) -> Option<Job> {
+        let context = CallContext {
+            owner,
+            session: SessionTag::default(),
+            profile: self.profile,
+            era: Era::default(),
+            log: None,
+            frame_bytes: 0,
+            logs_turns: false,
+            trace: None,
+        };
+        self.registry.find(tool)?.resume(run, memo, &context)
+    }
+}
+
+impl Subscription {
+    /// The first message, which says what the client will be notified of.
+    pub(in crate::server) fn acknowledged(&self) -> ServerMessage {
+        let ids: Option<Vec<String>> =
+            self.tasks.as_ref().map(|tasks| tasks.iter().map(|run| run.id.clone()).collect());
+        notify::subscription_acknowledged(&self.id, self.tools_list_changed, ids.as_deref())
+    }
+}
+
+impl Ticket {
+    /// Records the answer of a call that was answered otherwise.
+    pub(in crate::server) fn recorded(self, answer: &ToolAnswer<'_>) {
+        if let Some(record) = self.record {
+            record.answered(answer);
+        }
+    }
+}
