@@ -39,6 +39,8 @@ mod reader;
 pub mod reference;
 mod resolve;
 mod scratch;
+#[cfg(test)]
+mod testing;
 pub mod tool_catalog;
 
 pub use diagnostic::{Diagnostic, Severity};

@@ -23,7 +23,7 @@ pub(super) const VALUES: [&str; 6] = ["3", "null", "[1, 2]", "{\"k\": 1}", "[]",
 
 /// Expressions with holes: `$` is an expression, `%` a call site, `@` a collection, `^` the text of a function of one
 /// argument, `&` of two.
-const SHAPES: [&str; 85] = [
+const SHAPES: [&str; 86] = [
     "1",
     "2",
     "nil",
@@ -81,6 +81,7 @@ const SHAPES: [&str; 85] = [
     "(def g0 $)",
     "(defonce g1 $)",
     "(when $ (def g1 $))",
+    "(do (when $ (def g0 $)) g0)",
     "g0",
     "(h0 $)",
     "(h1 $)",

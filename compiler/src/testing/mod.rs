@@ -1,0 +1,3 @@
+//! Unit tests across modules.
+
+mod flows;
