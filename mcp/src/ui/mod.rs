@@ -244,6 +244,10 @@ fn framed(view: View, viewer: &Viewer, state: &FrameState, said: Option<&str>, c
         View::Run(number) => html.raw("run=").number(number),
         view => html.raw("view=").raw(view.word()),
     };
+    html.raw("\" data-path=\"").raw(view.path());
+    if let View::Run(number) = view {
+        html.raw("/runs/").number(number);
+    }
     html.raw("\">\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n<header class=\"top\"><strong>ptc</strong>");
     html.raw("<nav aria-label=\"Views\">");
     for one in View::MENU {

@@ -5,7 +5,9 @@
 (() => {
   const address = document.body.dataset.events;
   if (!address) return;
-  const view = document.body.dataset.view;
+  const { view, path } = document.body.dataset;
+  // The answer to a form has the address of the form.
+  if (location.pathname !== path) history.replaceState(null, "", path);
   const title = document.title;
   const SVG = "http://www.w3.org/2000/svg";
   // Longer than any run, in milliseconds: the edge of the picture, which is now, cuts bars of calls under way.
@@ -17,6 +19,7 @@
   const runs = new Map();
   let mark = null;
   let refreshing = false;
+  let isLost = false;
 
   const one = (selector, from = document) => from.querySelector(selector);
   const make = (name, className, text = "") => {
@@ -204,7 +207,7 @@
     if (refreshing) return;
     refreshing = true;
     try {
-      const answer = await fetch(location.pathname, { credentials: "same-origin" });
+      const answer = await fetch(path, { credentials: "same-origin" });
       if (!answer.ok) throw new Error(String(answer.status));
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (view === "run") one("#main").replaceChildren(...one("#main", fresh).childNodes);
@@ -250,10 +253,16 @@
 
   const events = new EventSource(address);
   events.onmessage = (message) => take(JSON.parse(message.data));
-  events.onopen = () => say("");
-  events.onerror = () =>
+  events.onopen = () => {
+    // What was just done stays said.
+    if (isLost) say("");
+    isLost = false;
+  };
+  events.onerror = () => {
+    isLost = true;
     say(events.readyState === EventSource.CLOSED
       ? "The connection has ended. Load the page again to go on."
       : "The connection is lost; trying again.");
+  };
   requestAnimationFrame(frame);
 })();

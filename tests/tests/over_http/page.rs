@@ -219,7 +219,7 @@ fn views_come_with_headers_that_keep_others_out() {
             ("content-security-policy", POLICY),
             ("x-content-type-options", "nosniff"),
             ("x-frame-options", "DENY"),
-            ("referrer-policy", "no-referrer"),
+            ("referrer-policy", "same-origin"),
             ("cache-control", "no-store"),
             ("cross-origin-resource-policy", "same-origin"),
         ];

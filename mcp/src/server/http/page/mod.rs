@@ -140,8 +140,8 @@ fn cookie_name(server: &HttpServer) -> String {
 }
 
 /// The header that sets or ends the cookie.
-fn cookie(server: &HttpServer, value: &str) -> Option<HeaderValue> {
-    let secure = if server.is_tls { "; Secure" } else { "" };
+fn cookie(server: &HttpServer, value: &str, is_over_tls: bool) -> Option<HeaderValue> {
+    let secure = if server.is_tls || is_over_tls { "; Secure" } else { "" };
     let ended = if value.is_empty() { "; Max-Age=0" } else { "" };
     let name = cookie_name(server);
     HeaderValue::try_from(format!("{name}={value}; Path={PATH}; HttpOnly; SameSite=Strict{secure}{ended}"))
@@ -180,7 +180,7 @@ async fn open(State(RouterState { server, .. }): State<RouterState>, request: Re
     let secret = request.uri().query().and_then(|query| query.strip_prefix("link=")).unwrap_or_default();
     let holder = server.access.only_holder();
     match holder.filter(|_| served.door.visits.use_link(secret)) {
-        Some(holder) => begun(&server, served, (holder, true), &ui::entered(), StatusCode::OK),
+        Some(holder) => begun(&server, served, (holder, true), false, StatusCode::OK),
         None => {
             let said = "This link was used already, is too old, or is none of this server.";
             reply::page(StatusCode::FORBIDDEN, &ui::entrance(entry(&server), Some(said)))
@@ -193,14 +193,14 @@ fn begun(
     server: &HttpServer,
     served: &ServedPage,
     (holder, is_of_link): (Arc<TokenHolder>, bool),
-    document: &str,
+    is_over_tls: bool,
     status: StatusCode,
 ) -> Response {
     let (owner, name) = (holder.owner, holder.name.clone());
-    match served.door.visits.begin(holder, is_of_link).and_then(|value| cookie(server, &value)) {
+    match served.door.visits.begin(holder, is_of_link).and_then(|value| cookie(server, &value, is_over_tls)) {
         Some(cookie) => {
             tracing::info!(%owner, token = name, "a person has entered the page");
-            let response = reply::page(status, document);
+            let response = reply::page(status, &ui::entered());
             reply::with(response, header::SET_COOKIE, cookie)
         }
         None => reply::text(StatusCode::INTERNAL_SERVER_ERROR, "no random numbers"),
@@ -245,22 +245,25 @@ async fn enter(State(RouterState { server, .. }): State<RouterState>, request: R
     let from = request.extensions().get::<RequestOrigin>().map(|origin| origin.address.ip());
     let checked = async {
         let served = asked(&server, request.headers())?;
-        Ok::<_, Box<Response>>((served, form(&server, request).await?.1))
+        Ok::<_, Box<Response>>((served, form(&server, request).await?))
     };
-    let (served, form) = match checked.await {
+    let (served, (head, form)) = match checked.await {
         Ok(checked) => checked,
         Err(response) => return *response,
     };
     let Some(from) = from.filter(|_| server.access.asks_for_tokens()) else {
         return reply::text(StatusCode::NOT_FOUND, "not found");
     };
+    // A proxy may take TLS off; the browser says what it speaks.
+    let origin = guard::single_header(&head, &header::ORIGIN).flatten();
+    let is_over_tls = origin.is_some_and(|origin| origin.starts_with("https://"));
     let mut headers = HeaderMap::new();
     if let Ok(bearer) = HeaderValue::try_from(format!("Bearer {}", form.get("token").trim())) {
         headers.insert(header::AUTHORIZATION, bearer);
     }
     match server.access.admit(from, &headers).await {
         Ok(holder) => {
-            let response = begun(&server, served, (holder, false), &ui::entered(), StatusCode::SEE_OTHER);
+            let response = begun(&server, served, (holder, false), is_over_tls, StatusCode::SEE_OTHER);
             reply::with(response, header::LOCATION, HeaderValue::from_static(PATH))
         }
         Err(refused) => {
@@ -330,7 +333,7 @@ async fn leave(State(RouterState { server, .. }): State<RouterState>, request: R
     };
     served.door.visits.leave(&visit);
     let response = reply::page(StatusCode::OK, &ui::entrance(entry(&server), Some("You have left.")));
-    match cookie(&server, "") {
+    match cookie(&server, "", false) {
         Some(cookie) => reply::with(response, header::SET_COOKIE, cookie),
         None => response,
     }
