@@ -199,3 +199,37 @@ fn flags_of_the_policy_are_refused_where_they_do_nothing() {
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     assert!(refused.stderr.contains("PTC_POLICY is empty"), "{}", refused.stderr);
 }
+
+#[test]
+fn ptc_ui_leads_to_its_page() {
+    use std::io::{Read, Write};
+    let user = User::new();
+    user.ok(&["up"]);
+    let link = || {
+        let said = user.ok(&["ui"]);
+        said.trim().split_once("http://").unwrap().1.to_owned()
+    };
+    let ask = |target: &str, cookie: &str| {
+        let (address, path) = target.split_once('/').unwrap();
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        let head = format!(
+            "GET /{path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nCookie: {cookie}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let (first, second) = (link(), link());
+    let address = first.split_once('/').unwrap().0;
+    assert!(second.starts_with(&format!("{address}/ui/open?link=")) && second != first);
+    let entered = ask(&first, "");
+    let cookie = entered.split_once("set-cookie: ").unwrap().1.split_once(';').unwrap().0.to_owned();
+    assert!(ask(&first, "").starts_with("HTTP/1.1 403"));
+    let shown = ask(&format!("{address}/ui/servers"), &cookie);
+    assert!(shown.contains("count <span class=\"fine\">ready</span>"), "{shown}");
+    assert!(ask(&format!("{address}/ui"), &cookie).contains("<h1>Runs</h1>"));
+    assert!(ask(&format!("{address}/mcp"), &cookie).starts_with("HTTP/1.1 401"));
+    user.ok(&["down"]);
+    assert!(std::net::TcpStream::connect(address).is_err());
+}
