@@ -59,14 +59,31 @@ pub async fn run(mut args: EvalArgs) -> Result<Exit, Abort> {
         now_ms: args.now,
         ..RunOptions::default()
     };
+    let infix = as_prefix(&source.text);
     let outcome = booted.runtime.run(source.text, options).await;
     booted.runtime.shutdown().await;
     let exit = if outcome.result.is_ok() { Exit::Ok } else { Exit::ProgramFailed };
     match args.output {
-        OutputFormat::Text => print_text(&source.name, &outcome)?,
+        OutputFormat::Text => {
+            if let Some(meant) = infix {
+                console::complain(&format!(
+                    "note: an operator comes first, as in {meant}; here only the last form counts"
+                ));
+            }
+            print_text(&source.name, &outcome)?;
+        }
         OutputFormat::Json => console::write_json(&WholeOutcomeJson::from_outcome(&outcome))?,
     }
     Ok(exit)
+}
+
+/// What is meant by a text like `1 + 2`, which is three forms.
+fn as_prefix(text: &str) -> Option<String> {
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let [one, operator @ ("+" | "-" | "*" | "/" | "<" | ">" | "<=" | ">=" | "="), other] = words[..] else {
+        return None;
+    };
+    Some(format!("({operator} {one} {other})"))
 }
 
 /// Prints an outcome for people.

@@ -212,3 +212,15 @@ fn tools_suggests_names_of_servers_tools_and_keys() {
     let odd = folder.run(&["tools", "odd"]);
     assert!(odd.stdout.contains("did you mean \"command\"?"), "{odd:?}");
 }
+
+#[test]
+fn an_operator_between_its_operands_is_noted() {
+    let finished = run_ptc(&["eval", "1 + 2"], "");
+    assert_eq!((finished.stdout.as_str(), finished.code), ("2\n", Some(0)));
+    assert_eq!(
+        finished.stderr,
+        "note: an operator comes first, as in (+ 1 2); here only the last form counts\n"
+    );
+    assert_eq!(run_ptc(&["eval", "1 inc 2"], "").stderr, "");
+    assert_eq!(run_ptc(&["eval", "(+ 1 2)"], "").stderr, "");
+}
