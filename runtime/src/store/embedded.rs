@@ -6,6 +6,7 @@ use crate::sync::{Locked, RwLocked};
 use crate::tasks::{self, TaskOwner};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError, WriteTransaction};
 use std::collections::HashMap;
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -25,6 +26,9 @@ const CACHE_BYTES: usize = 16 << 20;
 
 /// A store in one file.
 pub struct EmbeddedStore {
+    /// Locked for as long as this store is there: the database is closed for a moment when it is opened again.
+    #[expect(dead_code, reason = "dropping it releases the lock")]
+    lock: Option<File>,
     database: Arc<OpenDatabase>,
     changes: watch::Sender<u64>,
     locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
@@ -65,13 +69,16 @@ impl EmbeddedStore {
     pub fn open(folder: &Path) -> Result<EmbeddedStore, StoreError> {
         let cannot = |error: std::io::Error| unavailable(format_args!("{}: {error}", folder.display()));
         files::private_folder(folder).map_err(cannot)?;
+        let lock = locked(folder)?;
         let (folder, path) = (folder.to_owned(), folder.join("runs.redb"));
-        EmbeddedStore::opened_by(Box::new(move || opened(&folder, &path)))
+        let store = EmbeddedStore::opened_by(Box::new(move || opened(&folder, &path)))?;
+        Ok(EmbeddedStore { lock: Some(lock), ..store })
     }
 
     fn opened_by(open: Open) -> Result<EmbeddedStore, StoreError> {
         let database = RwLock::new(Some(open()?));
         let store = EmbeddedStore {
+            lock: None,
             database: Arc::new(OpenDatabase { open, database }),
             changes: watch::Sender::new(0),
             locks: Mutex::default(),
@@ -113,12 +120,25 @@ impl EmbeddedStore {
     }
 }
 
+/// Locks a folder for this process.
+fn locked(folder: &Path) -> Result<File, StoreError> {
+    let cannot = |error: std::io::Error| unavailable(format_args!("{}: {error}", folder.display()));
+    let file = files::open_to_lock(&folder.join("runs.lock")).map_err(cannot)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(taken(folder)),
+        Err(TryLockError::Error(error)) => Err(cannot(error)),
+    }
+}
+
+fn taken(folder: &Path) -> StoreError {
+    StoreError::Taken(format!("the state in {} belongs to another process", folder.display()))
+}
+
 /// Opens the database, which is created if it is missing.
 fn opened(folder: &Path, path: &Path) -> Result<Database, StoreError> {
     let refused = |error: redb::DatabaseError| match error {
-        redb::DatabaseError::DatabaseAlreadyOpen => {
-            StoreError::Taken(format!("the state in {} belongs to another process", folder.display()))
-        }
+        redb::DatabaseError::DatabaseAlreadyOpen => taken(folder),
         error => unavailable(format_args!("{}: {error}", path.display())),
     };
     let cannot = |error: std::io::Error| unavailable(format_args!("{}: {error}", folder.display()));
@@ -176,22 +196,24 @@ fn must_hold(transaction: &WriteTransaction, lease: &Lease) -> Result<(), StoreE
     }
 }
 
-/// Takes or renews a lease.
+/// Takes or renews a lease. A log that is not there is made if `is_new` says so.
 fn leased(
     transaction: &WriteTransaction,
     log: &str,
     holder: &str,
     time: Duration,
+    is_new: bool,
 ) -> Result<Option<Lease>, StoreError> {
     let mut leases = table(transaction.open_table(LEASES))?;
     let now = now_ms();
     let epoch = match leases.get(log).map_err(unavailable)? {
         Some(held) => match held.value() {
             (same, epoch, end) if same == holder && end > now => epoch,
-            (_, _, end) if end > now => return Ok(None),
-            (_, epoch, _) => epoch + 1,
+            (_, _, end) if end > now || is_new => return Ok(None),
+            (_, epoch, _) => now.max(epoch + 1),
         },
-        None => 1,
+        None if is_new => now,
+        None => return Ok(None),
     };
     leases.insert(log, (holder, epoch, end_of(time))).map_err(unavailable)?;
     Ok(Some(Lease { name: log.into(), epoch }))
@@ -256,7 +278,7 @@ impl Store for EmbeddedStore {
     ) -> Result<Option<Lease>, StoreError> {
         let (log, holder) = (log.to_owned(), holder.to_owned());
         let write = move |transaction: &WriteTransaction| {
-            let Some(lease) = leased(transaction, &log, &holder, time)? else { return Ok(None) };
+            let Some(lease) = leased(transaction, &log, &holder, time, true)? else { return Ok(None) };
             appended(transaction, &log, 0, &records)?;
             Ok(Some(lease))
         };
@@ -285,7 +307,7 @@ impl Store for EmbeddedStore {
 
     async fn lease(&self, log: &str, holder: &str, time: Duration) -> Result<Option<Lease>, StoreError> {
         let (log, holder) = (log.to_owned(), holder.to_owned());
-        self.change(move |transaction| leased(transaction, &log, &holder, time)).await
+        self.change(move |transaction| leased(transaction, &log, &holder, time, false)).await
     }
 
     async fn renew(&self, leases: &[Lease], time: Duration) -> Result<(), StoreError> {

@@ -15,7 +15,7 @@ pub(crate) mod suite;
 
 pub use embedded::EmbeddedStore;
 #[cfg(feature = "postgres")]
-pub use postgres::{FarmJob, JobProgress, NumberedLine, PostgresStore, StoreCheck};
+pub use postgres::{FarmJob, JobProgress, NumberedLine, PostgresStore, StoreCheck, password_in};
 
 use std::any::Any;
 use std::fmt;
@@ -37,7 +37,7 @@ pub struct Entry {
 pub struct Lease {
     /// The log.
     pub name: Arc<str>,
-    /// Grows with every holder: a holder that has lost its lease cannot append.
+    /// Grows with every holder, also over removals: a holder that has lost its lease cannot append.
     pub epoch: u64,
 }
 
@@ -98,8 +98,8 @@ pub trait Store: Send + Sync {
     /// version, or `None` if the key has another one.
     async fn put(&self, key: &str, expected: u64, value: Option<Vec<u8>>) -> Result<Option<u64>, StoreError>;
 
-    /// Takes the lease of a new log and writes its first records, at once. `None`: another holder has it. It can be
-    /// repeated if its outcome is not known.
+    /// Makes a log with its first records, and takes its lease, at once. `None`: another holder has it, or it was there
+    /// and is removed. It can be repeated if its outcome is not known.
     async fn begin(
         &self,
         log: &str,
@@ -115,7 +115,8 @@ pub trait Store: Send + Sync {
     /// The records of a log from this one on, in order.
     async fn read_from(&self, log: &str, first: u64) -> Result<Vec<Vec<u8>>, StoreError>;
 
-    /// Takes the lease of a log for some time, or renews that of this holder. `None`: another holder has it.
+    /// Takes the lease of a log that is there for some time, or renews that of this holder. `None`: another holder has it,
+    /// or there is no such log.
     async fn lease(&self, log: &str, holder: &str, time: Duration) -> Result<Option<Lease>, StoreError>;
 
     /// Makes leases last for this time from now on. A lease that is lost stays lost.

@@ -47,7 +47,9 @@ async fn logs(store: &dyn Store) {
     assert_eq!(store.read_from("log", 0).await.unwrap(), [b"a", b"b", b"c"]);
     assert_eq!(store.read_from("log", 2).await.unwrap(), [b"c"]);
     assert!(store.read_from("log", 3).await.unwrap().is_empty());
-    let other = store.lease("log2", "me", LONG).await.unwrap().unwrap();
+    // The lease of a log that is not there makes none.
+    assert_eq!(store.lease("log2", "me", LONG).await.unwrap(), None);
+    let other = store.begin("log2", "me", LONG, Vec::new()).await.unwrap().unwrap();
     let named = |name: &str| LogName { name: name.to_owned(), holder: Some("me".to_owned()) };
     assert_eq!(store.logs("log").await.unwrap(), [named("log"), named("log2")]);
     store.append(&other, 0, vec![vec![0; 2 << 20]]).await.unwrap();
@@ -57,11 +59,13 @@ async fn logs(store: &dyn Store) {
 }
 
 async fn fences(store: &dyn Store) {
-    let mine = store.lease("run", "a", LONG).await.unwrap().unwrap();
+    let mine = store.begin("run", "a", LONG, Vec::new()).await.unwrap().unwrap();
     assert_eq!(store.lease("run", "b", LONG).await.unwrap(), None);
     // The same holder renews its lease; one that is over is anybody's.
     assert_eq!(store.lease("run", "a", Duration::ZERO).await.unwrap().unwrap(), mine);
+    // A begin that arrives late takes nothing from another holder.
     let theirs = store.lease("run", "b", LONG).await.unwrap().unwrap();
+    assert_eq!(store.begin("run", "a", LONG, vec![b"late".to_vec()]).await.unwrap(), None);
     assert!(theirs.epoch > mine.epoch);
     assert_eq!(store.append(&mine, 0, vec![b"late".to_vec()]).await, Err(StoreError::LeaseLost));
     assert_eq!(store.remove(&mine).await, Err(StoreError::LeaseLost));
@@ -99,7 +103,7 @@ async fn changes(store: &dyn Store) {
     store.put("changed", 0, Some(Vec::new())).await.unwrap();
     assert!(changes.has_changed().unwrap());
     changes.changed().await.unwrap();
-    let lease = store.lease("changed", "a", LONG).await.unwrap().unwrap();
+    let lease = store.begin("changed", "a", LONG, Vec::new()).await.unwrap().unwrap();
     store.append(&lease, 0, vec![Vec::new()]).await.unwrap();
     assert!(changes.has_changed().unwrap());
 }
@@ -108,7 +112,7 @@ async fn survives(open: &impl Fn() -> Arc<dyn Store>) {
     let epoch = {
         let store = open();
         store.put("kept", 0, Some(b"x".to_vec())).await.unwrap();
-        let lease = store.lease("kept", "a", LONG).await.unwrap().unwrap();
+        let lease = store.begin("kept", "a", LONG, Vec::new()).await.unwrap().unwrap();
         store.append(&lease, 0, vec![b"y".to_vec()]).await.unwrap();
         lease.epoch
     };

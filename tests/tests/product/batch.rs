@@ -148,6 +148,8 @@ fn many_processes_work_on_the_lines_of_a_database() {
 fn the_place_of_runs_can_be_checked() {
     let check = |place: &str| run_ptc(&["state", "check", place], "");
     assert_eq!(check("/nonexistent/runs").code, Some(1));
+    let misspelled = check("postgress://ptc:hunter2@db/x");
+    assert!(misspelled.code == Some(2) && !misspelled.stderr.contains("hunter2"), "{misspelled:?}");
     let gone = check("postgres://ptc:hunter2@127.0.0.1:1/x");
     assert!(gone.code == Some(1) && !gone.stderr.contains("hunter2"), "{gone:?}");
     let Some(database) = Database::start() else { return };

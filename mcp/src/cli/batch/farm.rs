@@ -53,6 +53,8 @@ const TAKEN_PER_CORE: usize = 32;
 const LEASE: Duration = Duration::from_secs(60);
 /// Pause before the next look at a job that others work on.
 const PAUSE: Duration = Duration::from_millis(500);
+/// How often answers are written again when the database is away.
+const TRIES: usize = 20;
 /// Longest time that answers wait to be written together.
 const GATHERED: Duration = Duration::from_millis(50);
 
@@ -73,7 +75,7 @@ pub(super) async fn run(args: BatchArgs) -> Result<Exit, Abort> {
     let (Some(url), Some(name)) = (farm, job) else {
         return Err(Abort::usage("--farm URL and --job NAME belong together"));
     };
-    if !matches!(StateLocation::new(url), StateLocation::Database(_)) {
+    if !matches!(StateLocation::new(url), Ok(StateLocation::Database(_))) {
         return Err(Abort::usage("--farm is the address of a database: postgres://USER@HOST/DATABASE"));
     }
     let job = FarmJob::open(url, name).await.map_err(refused)?;
@@ -104,10 +106,23 @@ async fn put(job: &FarmJob) -> Result<(), Abort> {
             }
         }
     }
-    job.put(first, &chunk).await.map_err(refused)
+    job.put(first, &chunk).await.map_err(refused)?;
+    job.close(first + chunk.len() as u64).await.map_err(refused)
 }
 
-fn show(bar: &ProgressBar, JobProgress { lines, answered }: JobProgress) {
+/// True when all lines are in and have an answer.
+///
+/// # Errors
+/// There is no such job.
+fn is_done(progress: JobProgress) -> Result<bool, StoreError> {
+    let JobProgress { lines, answered, is_whole } = progress;
+    if lines == 0 && !is_whole {
+        return Err(StoreError::Unavailable("there is no such job: put its lines in first".to_owned()));
+    }
+    Ok(is_whole && answered == lines)
+}
+
+fn show(bar: &ProgressBar, JobProgress { lines, answered, .. }: JobProgress) {
     bar.set_length(lines);
     bar.set_position(answered);
 }
@@ -130,10 +145,8 @@ async fn collected(job: &FarmJob) -> Result<(), Abort> {
                 output.progress().await;
             }
         }
-        if progress.lines == 0 {
-            return Err(Abort::usage("--collect: the job has no lines"));
-        }
-        if written >= progress.lines || output.is_closed() {
+        let is_done = is_done(progress).map_err(refused)?;
+        if (is_done && written >= progress.lines) || output.is_closed() {
             break;
         }
         sleep(PAUSE).await;
@@ -182,13 +195,15 @@ impl Worker<'_> {
                 taken.into_iter().for_each(|taken| self.begin(taken));
                 let progress = self.job.progress().await?;
                 show(&self.bar, progress);
+                let is_done = is_done(progress)?;
                 if is_idle {
-                    if progress.answered == progress.lines {
+                    if is_done {
                         self.bar.finish_and_clear();
                         return Ok(());
                     }
-                    // Other workers have the rest, or have died with it.
+                    // Other workers have the rest, or have died with it; or more lines come.
                     sleep(PAUSE).await;
+                    continue;
                 }
             }
             tokio::select! {
@@ -237,6 +252,14 @@ impl Worker<'_> {
             // What leaves the process has no secrets in it.
             *answer = redact::clean(std::mem::take(answer), Form::Json(&shapes::REPORT)).into_bytes();
         }
-        self.job.answer(&answers).await
+        answers.sort_unstable_by_key(|(number, _)| *number);
+        // What a program has computed is worth more than one try.
+        for _ in 0..TRIES {
+            if self.job.answer(&self.name, &answers).await.is_ok() {
+                return Ok(());
+            }
+            sleep(PAUSE).await;
+        }
+        self.job.answer(&self.name, &answers).await
     }
 }

@@ -182,6 +182,7 @@ impl BatchRun<'_> {
     fn take(&mut self, batch: Option<Input>, unread: &mut Option<(Vec<u8>, usize)>, open: &mut bool) {
         match batch {
             None => *open = false,
+            Some(Input::Oversize) if !self.shard.is_none_or(Shard::is_first) => {}
             Some(Input::Oversize) => {
                 let message = format!("the line is longer than {MAX_LINE_BYTES} bytes");
                 self.refuse(RawValue::NULL, &message);

@@ -26,6 +26,11 @@ impl FromStr for Shard {
 }
 
 impl Shard {
+    /// True for the part that answers lines that cannot be read.
+    pub(super) fn is_first(self) -> bool {
+        self.index == 0
+    }
+
     /// True if a line belongs to this part: it depends on its id, or on all of the line if it has none. So each line
     /// belongs to one part, wherever it stands in the input.
     pub(super) fn has(self, id: &RawValue, line: &[u8]) -> bool {

@@ -35,12 +35,12 @@ Exit codes: 0 it can be used, 1 it cannot.")]
 pub async fn run(args: StateArgs) -> Result<Exit, Abort> {
     let StateCommand::Check { place, state } = args.command;
     let location = match place {
-        Some(place) => StateLocation::new(&place),
+        Some(place) => StateLocation::new(&place).map_err(Abort::usage)?,
         None => state.required()?,
     };
     let found = match &location {
-        StateLocation::Folder(folder) if !folder.exists() => {
-            Err(StoreError::Unavailable(format!("{} does not exist yet", folder.display())))
+        StateLocation::Folder(folder) if !folder.join("runs.redb").exists() => {
+            Err(StoreError::Unavailable(format!("{} has no runs yet", folder.display())))
         }
         StateLocation::Folder(_) => folder(&location).await,
         StateLocation::Database(url) => database(url).await,

@@ -6,8 +6,7 @@ use crate::console::exit::Abort;
 use crate::redact;
 use ptc_runtime::journal::{DurableRuns, RunHolder};
 use ptc_runtime::limits::Unit;
-use ptc_runtime::net::Url;
-use ptc_runtime::store::{EmbeddedStore, PostgresStore, StoreError};
+use ptc_runtime::store::{EmbeddedStore, PostgresStore, StoreError, password_in};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,18 +39,25 @@ pub enum StateLocation {
 
 impl StateLocation {
     /// Reads the value of `--state`. A password in it is a secret from here on.
-    pub fn new(text: &str) -> StateLocation {
-        if !["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)) {
-            return StateLocation::Folder(text.into());
+    ///
+    /// # Errors
+    /// It is an address of something else. The message does not quote it.
+    pub fn new(text: &str) -> Result<StateLocation, String> {
+        if ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)) {
+            if let Some(password) = password_in(text) {
+                let _ = redact::secrets().register(&password);
+            }
+            // As it stands in the address, with percent signs.
+            let written = text.split_once("://").and_then(|(_, rest)| rest.split_once('@'));
+            if let Some((_, password)) = written.and_then(|(user, _)| user.split_once(':')) {
+                let _ = redact::secrets().register(password);
+            }
+            return Ok(StateLocation::Database(text.to_owned()));
         }
-        if let Ok(url) = Url::parse(text)
-            && let Some(password) = url.password()
-        {
-            let decoded = percent_encoding::percent_decode_str(password).decode_utf8_lossy();
-            let _ = redact::secrets().register(&decoded);
-            let _ = redact::secrets().register(password);
+        match text.contains("://") {
+            true => Err("it is neither a folder nor an address that begins with postgres://".to_owned()),
+            false => Ok(StateLocation::Folder(text.into())),
         }
-        StateLocation::Database(text.to_owned())
     }
 
     /// The folder, if it is one.
@@ -104,7 +110,8 @@ impl StateFlags {
     /// Where runs are stored; `None`: nowhere.
     pub fn location(&self) -> Result<Option<StateLocation>, Abort> {
         let state = variables::given_or_read(self.state.clone(), "state", variables::text)?;
-        Ok(state.as_deref().map(StateLocation::new))
+        let location = state.as_deref().map(StateLocation::new).transpose();
+        location.map_err(|why| Abort::usage(format!("--state: {why}")))
     }
 
     /// How long a run stays with a process that has died.

@@ -112,6 +112,10 @@ impl Append {
     /// Adds what follows.
     fn add(&mut self, mut next: Append) {
         self.texts = self.texts.take().or(next.texts);
+        if next.lease.is_some() {
+            // The run was taken again after it had been released.
+            self.ends = None;
+        }
         self.lease = next.lease.or(self.lease.take());
         self.records.append(&mut next.records);
         self.ends = next.ends.or(self.ends);
@@ -251,6 +255,8 @@ impl DurableRuns {
     /// There is no such run; a process executes it; its journal cannot be read.
     pub(crate) async fn take(&self, run: &str) -> Result<TakenRun, RecordingError> {
         let refused = |error: StoreError| RecordingError::new(error.to_string());
+        // What this process has still to store of an earlier execution comes first.
+        self.settled().await;
         // The lease of a run that does not exist would make one.
         self.journal(run).await?;
         if !self.under_way.locked().insert(run.into()) {
@@ -263,6 +269,8 @@ impl DurableRuns {
         let mut log = self.log(run, None);
         log.lease = Some(lease.map_err(refused)?);
         log.is_stored = true;
+        // The lease is renewed from now on.
+        log.send(None, None);
         // Another process may have gone on with it since the journal was read.
         let journal = self.journal(&log.run).await?;
         // The header is a record, too.

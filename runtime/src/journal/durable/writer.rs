@@ -11,6 +11,9 @@ use tokio::time::{Instant, MissedTickBehavior, timeout_at};
 /// How long an answer may wait for a record that has to be stored at once: they share a transaction then.
 const GATHERED: Duration = Duration::from_millis(2);
 
+/// Most bytes of one run that wait for a store that is away.
+const MOST_UNSAVED: usize = 64 << 20;
+
 /// How often what could not be stored is tried again.
 const RETRY: Duration = Duration::from_secs(10);
 
@@ -20,7 +23,7 @@ pub(super) async fn write(
     holder: RunHolder,
     mut received: mpsc::UnboundedReceiver<Append>,
 ) {
-    let mut ticks = tokio::time::interval((holder.lease / 3).min(RETRY));
+    let mut ticks = tokio::time::interval((holder.lease / 6).min(RETRY));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut writer = LogWriter::new(store, holder);
     loop {
@@ -33,8 +36,8 @@ pub(super) async fn write(
                 None => return,
             },
             _ = ticks.tick() => {
-                writer.retry().await;
                 writer.renew().await;
+                writer.retry().await;
             }
         }
     }
@@ -96,9 +99,24 @@ impl LogWriter {
             for ack in acks.remove(&next.run).unwrap_or_default() {
                 let _ = ack.send(done.clone());
             }
-            if matches!(done, Err(StoreError::Unavailable(_))) {
-                self.unsaved.insert(next.run.clone(), next);
+            match done {
+                Err(StoreError::Unavailable(_) | StoreError::Taken(_)) => self.wait(next),
+                // Another process has the run, or it is over.
+                Err(StoreError::LeaseLost) => {
+                    self.leases.remove(&next.run);
+                }
+                Ok(()) => {}
             }
+        }
+    }
+
+    /// Retains what could not be stored. A run with too much of it is lost: it changes nothing any more.
+    fn wait(&mut self, next: Append) {
+        let bytes: usize = next.records.iter().map(Vec::len).sum();
+        if bytes > MOST_UNSAVED {
+            self.leases.remove(&next.run);
+        } else {
+            self.unsaved.insert(next.run.clone(), next);
         }
     }
 
@@ -125,6 +143,8 @@ impl LogWriter {
                 self.store.append(lease, *at, records.clone()).await?;
                 lease.clone()
             }
+            // Only the first records make a log: without them it has lost its lease.
+            None if *at != 0 => return Err(StoreError::LeaseLost),
             None => {
                 let begun = self.store.begin(&log, name, *time, records.clone()).await?;
                 let lease = begun.ok_or(StoreError::LeaseLost)?;
@@ -136,7 +156,7 @@ impl LogWriter {
             None => return Ok(()),
             Some(LogEnd::Over) => self.store.remove(&lease).await?,
             Some(LogEnd::Released) => {
-                self.store.lease(&log, name, Duration::ZERO).await?;
+                self.store.renew(&[lease], Duration::ZERO).await?;
             }
         }
         self.leases.remove(run);
@@ -151,13 +171,13 @@ impl LogWriter {
 
     /// Keeps the runs of this process. One that cannot be renewed now is renewed next time, or lost.
     async fn renew(&mut self) {
-        if self.leases.is_empty() || self.renewed.elapsed() < self.holder.lease / 3 {
+        if self.leases.is_empty() || self.renewed.elapsed() < self.holder.lease / 4 {
             return;
         }
-        self.renewed = Instant::now();
-        let leases: Vec<Lease> = self.leases.values().cloned().collect();
-        if let Err(error) = self.store.renew(&leases, self.holder.lease).await {
-            tracing::warn!(%error, "leases of runs are not renewed");
+        let (begun, leases) = (Instant::now(), self.leases.values().cloned().collect::<Vec<_>>());
+        match self.store.renew(&leases, self.holder.lease).await {
+            Ok(()) => self.renewed = begun,
+            Err(error) => tracing::warn!(%error, "leases of runs are not renewed"),
         }
     }
 }

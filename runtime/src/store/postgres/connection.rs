@@ -1,14 +1,17 @@
 //! The connection of a store to its database. All operations share it: each is one statement, and statements that are
 //! under way together are pipelined.
 
-use super::{StoreError, unavailable};
+use super::{StoreError, Value, failed, unavailable};
 use crate::net::TlsOptions;
+use crate::sync::Locked;
 use crate::tasks::{self, TaskOwner};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, watch};
-use tokio_postgres::{AsyncMessage, Client, Config};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tokio_postgres::{AsyncMessage, Client, Config, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// Channel of the notifications about changed values.
@@ -17,12 +20,41 @@ pub(super) const CHANNEL: &str = "ptc";
 /// How long a connection may take, if the address does not say.
 const CONNECT: Duration = Duration::from_secs(5);
 
+/// Longest time of an operation. A database that does not answer counts as away.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a database that did not answer is not asked again, so that those who wait do not wait one after the other.
+const REST: Duration = Duration::from_secs(2);
+
+/// Settings of a connection: the server gives up before this process does, and a commit is on the disk.
+const SETTINGS: &str = "SET statement_timeout = '8s'; SET lock_timeout = '5s'; SET synchronous_commit = on";
+
 /// The connection, made again after it was lost.
 pub(super) struct Connection {
     config: Config,
     tls: MakeRustlsConnect,
-    client: Mutex<Option<Arc<Client>>>,
+    open: Mutex<Option<Open>>,
+    rests_until: std::sync::Mutex<Option<Instant>>,
     changes: watch::Sender<u64>,
+}
+
+/// An open connection. Dropping it ends the connection, and statements that are under way fail.
+struct Open {
+    client: Arc<Client>,
+    task: AbortHandle,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The password in an address of a database.
+#[must_use]
+pub fn password_in(url: &str) -> Option<String> {
+    let config: Config = url.parse().ok()?;
+    Some(String::from_utf8_lossy(config.get_password()?).into_owned())
 }
 
 impl Connection {
@@ -42,29 +74,46 @@ impl Connection {
         // The server refuses names of HTTP versions.
         tls.alpn_protocols.clear();
         let tls = MakeRustlsConnect::new(tls);
-        Ok(Connection { config, tls, client: Mutex::default(), changes })
+        config.tcp_user_timeout(PATIENCE);
+        let (open, rests_until) = Default::default();
+        Ok(Connection { config, tls, open, rests_until, changes })
+    }
+
+    /// Executes one statement.
+    pub(super) async fn query(&self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
+        if self.rests_until.locked().is_some_and(|until| Instant::now() < until) {
+            return Err(unavailable("the database does not answer"));
+        }
+        let work = async {
+            let client = self.client().await?;
+            client.query_typed(statement, values).await.map_err(failed)
+        };
+        match tokio::time::timeout(PATIENCE, work).await {
+            Ok(done) => done,
+            Err(_) => {
+                *self.rests_until.locked() = Some(Instant::now() + REST);
+                self.open.lock().await.take();
+                Err(unavailable("the database does not answer"))
+            }
+        }
     }
 
     /// The present connection, or a new one.
     pub(super) async fn client(&self) -> Result<Arc<Client>, StoreError> {
-        let mut present = self.client.lock().await;
-        if let Some(client) = present.as_ref().filter(|client| !client.is_closed()) {
-            return Ok(client.clone());
+        let mut present = self.open.lock().await;
+        if let Some(open) = present.as_ref().filter(|open| !open.client.is_closed()) {
+            return Ok(open.client.clone());
         }
-        let client = Arc::new(self.connect().await?);
-        *present = Some(client.clone());
+        let open = self.connect().await?;
+        let client = open.client.clone();
+        *present = Some(open);
         Ok(client)
     }
 
-    /// Ends the present connection; statements that are under way fail.
-    pub(super) async fn close(&self) {
-        self.client.lock().await.take();
-    }
-
-    async fn connect(&self) -> Result<Client, StoreError> {
-        let (client, mut connection) = self.config.connect(self.tls.clone()).await.map_err(unavailable)?;
+    async fn connect(&self) -> Result<Open, StoreError> {
+        let (client, mut connection) = self.config.connect(self.tls.clone()).await.map_err(failed)?;
         let changes = self.changes.clone();
-        tasks::spawn(TaskOwner::Process, async move {
+        let task = tasks::spawn(TaskOwner::Process, async move {
             // Dropping the connection makes every statement under way fail.
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
                 if let AsyncMessage::Notification(_) = message {
@@ -72,7 +121,8 @@ impl Connection {
                 }
             }
         });
-        client.batch_execute(&format!("LISTEN {CHANNEL}")).await.map_err(unavailable)?;
-        Ok(client)
+        let open = Open { client: Arc::new(client), task: task.abort_handle() };
+        open.client.batch_execute(&format!("{SETTINGS}; LISTEN {CHANNEL}")).await.map_err(failed)?;
+        Ok(open)
     }
 }

@@ -24,6 +24,8 @@ pub struct JobProgress {
     pub lines: u64,
     /// Lines that have an answer.
     pub answered: u64,
+    /// All lines are in.
+    pub is_whole: bool,
 }
 
 /// Number and text of a line, or of its answer.
@@ -42,8 +44,7 @@ impl FarmJob {
     }
 
     async fn query(&self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
-        let client = self.connection.client().await?;
-        client.query_typed(statement, values).await.map_err(unavailable)
+        self.connection.query(statement, values).await
     }
 
     /// Puts lines in, from this number on. A line that is there already stays, so this can be repeated.
@@ -51,24 +52,45 @@ impl FarmJob {
     /// # Errors
     /// The job has another line of such a number; the database cannot be used.
     pub async fn put(&self, first: u64, lines: &[Vec<u8>]) -> Result<(), StoreError> {
-        let statement = "WITH new AS (
-                SELECT $2 + new.place - 1 AS number, new.line
-                FROM unnest($3) WITH ORDINALITY AS new (line, place)),
-            added AS (
-                INSERT INTO ptc_farm (job, number, line) SELECT $1, number, line FROM new
-                ON CONFLICT (job, number) DO NOTHING)
-            SELECT new.number FROM new JOIN ptc_farm AS old ON old.job = $1 AND old.number = new.number
-            WHERE old.line <> new.line ORDER BY new.number LIMIT 1";
+        const NEW: &str = "(SELECT $2 + new.place - 1 AS number, new.line
+            FROM unnest($3) WITH ORDINALITY AS new (line, place)) AS new";
         let first = number(first);
         let values: [Value<'_>; 3] =
             [(&self.name, Type::TEXT), (&first, Type::INT8), (&lines, Type::BYTEA_ARRAY)];
-        match self.query(statement, &values).await?.first() {
+        let insert = format!(
+            "INSERT INTO ptc_farm (job, number, line) SELECT $1, number, line FROM {NEW}
+            ON CONFLICT (job, number) DO NOTHING"
+        );
+        self.query(&insert, &values).await?;
+        // A statement of its own sees what others have put in meanwhile.
+        let compare = format!(
+            "SELECT new.number FROM {NEW} JOIN ptc_farm AS old ON old.job = $1 AND old.number = new.number
+            WHERE old.line <> new.line ORDER BY new.number LIMIT 1"
+        );
+        match self.query(&compare, &values).await?.first() {
             None => Ok(()),
-            Some(row) => Err(unavailable(format_args!(
-                "the job {} has another line {}: choose another name, or --delete it",
-                self.name,
-                unsigned(row, 0) + 1
-            ))),
+            Some(row) => Err(self.differs(&format!("another line {}", unsigned(row, 0) + 1))),
+        }
+    }
+
+    fn differs(&self, how: &str) -> StoreError {
+        unavailable(format_args!("the job {} has {how}: choose another name, or --delete it", self.name))
+    }
+
+    /// Says that all lines are in.
+    ///
+    /// # Errors
+    /// The job has another number of lines; the database cannot be used.
+    pub async fn close(&self, lines: u64) -> Result<(), StoreError> {
+        let wanted = number(lines);
+        let values: [Value<'_>; 2] = [(&self.name, Type::TEXT), (&wanted, Type::INT8)];
+        let insert = "INSERT INTO ptc_farm_jobs (job, lines) VALUES ($1, $2) ON CONFLICT (job) DO NOTHING";
+        self.query(insert, &values).await?;
+        let values: [Value<'_>; 1] = [(&self.name, Type::TEXT)];
+        let rows = self.query("SELECT lines FROM ptc_farm_jobs WHERE job = $1", &values).await?;
+        match rows.first().map(|row| unsigned(row, 0)) {
+            Some(known) if known != lines => Err(self.differs(&format!("{known} lines"))),
+            _ => Ok(()),
         }
     }
 
@@ -110,18 +132,22 @@ impl FarmJob {
         self.query(statement, &values).await.map(drop)
     }
 
-    /// Writes answers. The first answer of a line counts.
+    /// Writes answers of a worker. Those of lines that it does not have any more are left out.
     ///
     /// # Errors
     /// The database cannot be used.
-    pub async fn answer(&self, answers: &[NumberedLine]) -> Result<(), StoreError> {
+    pub async fn answer(&self, worker: &str, answers: &[NumberedLine]) -> Result<(), StoreError> {
         let statement = "UPDATE ptc_farm AS line SET answer = new.answer
             FROM unnest($2, $3) AS new (number, answer)
-            WHERE line.job = $1 AND line.number = new.number AND line.answer IS NULL";
+            WHERE line.job = $1 AND line.number = new.number AND line.worker = $4 AND line.answer IS NULL";
         let numbers: Vec<i64> = answers.iter().map(|(line, _)| number(*line)).collect();
         let texts: Vec<&[u8]> = answers.iter().map(|(_, text)| text.as_slice()).collect();
-        let values: [Value<'_>; 3] =
-            [(&self.name, Type::TEXT), (&numbers, Type::INT8_ARRAY), (&texts, Type::BYTEA_ARRAY)];
+        let values: [Value<'_>; 4] = [
+            (&self.name, Type::TEXT),
+            (&numbers, Type::INT8_ARRAY),
+            (&texts, Type::BYTEA_ARRAY),
+            (&worker, Type::TEXT),
+        ];
         self.query(statement, &values).await.map(drop)
     }
 
@@ -130,9 +156,13 @@ impl FarmJob {
     /// # Errors
     /// The database cannot be used.
     pub async fn progress(&self) -> Result<JobProgress, StoreError> {
-        let statement = "SELECT count(*), count(answer) FROM ptc_farm WHERE job = $1";
+        let statement = "SELECT count(*), count(answer), EXISTS (SELECT FROM ptc_farm_jobs WHERE job = $1)
+            FROM ptc_farm WHERE job = $1";
         let rows = self.query(statement, &[(&self.name, Type::TEXT)]).await?;
-        let counts = |row: &Row| JobProgress { lines: unsigned(row, 0), answered: unsigned(row, 1) };
+        let counts = |row: &Row| {
+            let (lines, answered) = (unsigned(row, 0), unsigned(row, 1));
+            JobProgress { lines, answered, is_whole: row.get(2) }
+        };
         Ok(rows.first().map(counts).unwrap_or_default())
     }
 
@@ -155,7 +185,8 @@ impl FarmJob {
     /// # Errors
     /// The database cannot be used.
     pub async fn delete(&self) -> Result<(), StoreError> {
-        let statement = "DELETE FROM ptc_farm WHERE job = $1";
+        let statement = "WITH job AS (DELETE FROM ptc_farm_jobs WHERE job = $1)
+            DELETE FROM ptc_farm WHERE job = $1";
         self.query(statement, &[(&self.name, Type::TEXT)]).await.map(drop)
     }
 }

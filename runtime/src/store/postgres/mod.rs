@@ -12,6 +12,7 @@ mod connection;
 mod farm;
 mod schema;
 
+pub use connection::password_in;
 pub use farm::{FarmJob, JobProgress, NumberedLine};
 
 use super::{Entry, Lease, LogName, Store, StoreError, StoreLock};
@@ -32,23 +33,21 @@ const APPEND: &str = "INSERT INTO ptc_logs (log, number, record)
     SELECT $1, $2 + new.place - 1, new.record FROM held, unnest($3) WITH ORDINALITY AS new (record, place)
     ON CONFLICT (log, number) DO NOTHING";
 
-/// Takes or renews a lease, as a part of a statement: $1 is the log; these are the holder and the time in milliseconds.
-fn take_lease(holder: &str, time: &str) -> String {
-    format!(
-        "INSERT INTO ptc_leases AS lease (log, holder, epoch, until)
-        VALUES ($1, {holder}, 1, now() + {time} * interval '1 millisecond')
-        ON CONFLICT (log) DO UPDATE SET
-            holder = excluded.holder,
-            until = excluded.until,
-            epoch = lease.epoch
-                + CASE WHEN lease.holder = excluded.holder AND lease.until > now() THEN 0 ELSE 1 END
-        WHERE lease.holder = excluded.holder OR lease.until <= now()
-        RETURNING epoch"
-    )
-}
+/// Begins a log, as a part of a statement: $1 is its name, $4 the holder, $5 the time in milliseconds. The same holder may
+/// repeat it. A log that was removed leaves its row for some time, without a holder, so that a begin that arrives late does
+/// not make it again. An epoch never comes twice, whatever happens to the row.
+const BEGIN: &str = "INSERT INTO ptc_leases AS lease (log, holder, epoch, until)
+    VALUES ($1, $4, nextval('ptc_epochs'), now() + $5 * interval '1 millisecond')
+    ON CONFLICT (log) DO UPDATE SET until = excluded.until WHERE lease.holder = excluded.holder
+    RETURNING epoch";
 
-/// Longest time of an operation. A database that does not answer counts as away.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Takes or renews the lease of a log that is there: $1 is its name, $2 the holder, $3 the time in milliseconds.
+const TAKE: &str = "UPDATE ptc_leases SET
+        holder = $2,
+        until = now() + $3 * interval '1 millisecond',
+        epoch = CASE WHEN holder = $2 AND until > now() THEN epoch ELSE nextval('ptc_epochs') END
+    WHERE log = $1 AND holder <> '' AND (holder = $2 OR until <= now())
+    RETURNING epoch";
 
 /// How often another process is asked for a lock that it has.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
@@ -87,7 +86,7 @@ impl PostgresStore {
         let store = PostgresStore::at(url)?;
         let client = store.connection.client().await?;
         let server = client.query_one("SELECT current_setting('server_version'), pg_is_in_recovery()", &[]);
-        let server = server.await.map_err(unavailable)?;
+        let server = server.await.map_err(failed)?;
         let version = schema::version(&client).await?;
         let mut check = StoreCheck {
             server: server.get(0),
@@ -97,34 +96,19 @@ impl PostgresStore {
         };
         if version > 0 {
             let counts = "SELECT count(*), count(*) FILTER (WHERE until > now()),
-                count(DISTINCT holder) FILTER (WHERE until > now()) FROM ptc_leases WHERE starts_with(log, 'run/')";
-            let counts = client.query_one(counts, &[]).await.map_err(unavailable)?;
+                count(DISTINCT holder) FILTER (WHERE until > now()) FROM ptc_leases WHERE starts_with(log, 'run/') AND holder <> ''";
+            let counts = client.query_one(counts, &[]).await.map_err(failed)?;
             let size = "SELECT (pg_total_relation_size('ptc_values') + pg_total_relation_size('ptc_logs')
-                + pg_total_relation_size('ptc_leases'))::bigint";
-            check.bytes = client.query_one(size, &[]).await.map_err(unavailable)?.get(0);
+                + pg_total_relation_size('ptc_leases') + pg_total_relation_size('ptc_farm'))::bigint";
+            check.bytes = client.query_one(size, &[]).await.map_err(failed)?.get(0);
             (check.runs, check.held, check.nodes) = (counts.get(0), counts.get(1), counts.get(2));
         }
         Ok(check)
     }
 
-    /// Executes one statement.
-    async fn query(&self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
-        let work = async {
-            let client = self.connection.client().await?;
-            client.query_typed(statement, values).await.map_err(unavailable)
-        };
-        match tokio::time::timeout(PATIENCE, work).await {
-            Ok(done) => done,
-            Err(_) => {
-                self.connection.close().await;
-                Err(unavailable("the database does not answer"))
-            }
-        }
-    }
-
     /// Executes one statement that changes something, and says so to those who watch.
     async fn change(&self, statement: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
-        let rows = self.query(statement, values).await?;
+        let rows = self.connection.query(statement, values).await?;
         self.changes.send_modify(|changes| *changes += 1);
         Ok(rows)
     }
@@ -147,6 +131,17 @@ fn unsigned(row: &Row, column: usize) -> u64 {
     u64::try_from(row.get::<_, i64>(column)).unwrap_or_default()
 }
 
+/// The failure of a statement. What the database says is behind it, and has no password.
+fn failed(error: tokio_postgres::Error) -> StoreError {
+    match error.as_db_error() {
+        Some(why) => unavailable(why.message()),
+        None => match std::error::Error::source(&error) {
+            Some(why) => unavailable(format_args!("{error}: {why}")),
+            None => unavailable(error),
+        },
+    }
+}
+
 fn unavailable(why: impl fmt::Display) -> StoreError {
     StoreError::Unavailable(format!("the state cannot be used: {why}"))
 }
@@ -155,7 +150,7 @@ fn unavailable(why: impl fmt::Display) -> StoreError {
 impl Store for PostgresStore {
     async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
         let statement = "SELECT version, value FROM ptc_values WHERE key = $1 AND value IS NOT NULL";
-        let rows = self.query(statement, &[(&key, Type::TEXT)]).await?;
+        let rows = self.connection.query(statement, &[(&key, Type::TEXT)]).await?;
         Ok(rows.first().map(|row| Entry { version: unsigned(row, 0), value: row.get(1) }))
     }
 
@@ -187,8 +182,7 @@ impl Store for PostgresStore {
         time: Duration,
         records: Vec<Vec<u8>>,
     ) -> Result<Option<Lease>, StoreError> {
-        let lease = take_lease("$4", "$5");
-        let statement = format!("WITH held AS ({lease}), added AS ({APPEND}) SELECT epoch FROM held");
+        let statement = format!("WITH held AS ({BEGIN}), added AS ({APPEND}) SELECT epoch FROM held");
         let (first, time) = (0_i64, milliseconds(time));
         let values: [Value<'_>; 5] = [
             (&log, Type::TEXT),
@@ -203,7 +197,7 @@ impl Store for PostgresStore {
 
     async fn append(&self, lease: &Lease, at: u64, records: Vec<Vec<u8>>) -> Result<(), StoreError> {
         let statement = format!(
-            "WITH held AS (SELECT 1 FROM ptc_leases WHERE log = $1 AND epoch = $4 FOR UPDATE),
+            "WITH held AS (SELECT 1 FROM ptc_leases WHERE log = $1 AND epoch = $4 AND holder <> '' FOR UPDATE),
             added AS ({APPEND}) SELECT 1 FROM held"
         );
         let (at, epoch) = (number(at), number(lease.epoch));
@@ -222,31 +216,35 @@ impl Store for PostgresStore {
     async fn read_from(&self, log: &str, first: u64) -> Result<Vec<Vec<u8>>, StoreError> {
         let statement = "SELECT record FROM ptc_logs WHERE log = $1 AND number >= $2 ORDER BY number";
         let first = number(first);
-        let rows = self.query(statement, &[(&log, Type::TEXT), (&first, Type::INT8)]).await?;
+        let rows = self.connection.query(statement, &[(&log, Type::TEXT), (&first, Type::INT8)]).await?;
         Ok(rows.iter().map(|row| row.get(0)).collect())
     }
 
     async fn lease(&self, log: &str, holder: &str, time: Duration) -> Result<Option<Lease>, StoreError> {
         let time = milliseconds(time);
         let values: [Value<'_>; 3] = [(&log, Type::TEXT), (&holder, Type::TEXT), (&time, Type::INT8)];
-        let rows = self.change(&take_lease("$2", "$3"), &values).await?;
+        let rows = self.change(TAKE, &values).await?;
         Ok(rows.first().map(|row| Lease { name: log.into(), epoch: unsigned(row, 0) }))
     }
 
     async fn renew(&self, leases: &[Lease], time: Duration) -> Result<(), StoreError> {
         let statement = "UPDATE ptc_leases AS lease SET until = now() + $3 * interval '1 millisecond'
-            FROM unnest($1, $2) AS held (log, epoch) WHERE lease.log = held.log AND lease.epoch = held.epoch";
+            FROM unnest($1, $2) AS held (log, epoch) WHERE lease.log = held.log AND lease.epoch = held.epoch AND lease.holder <> ''";
         let names: Vec<&str> = leases.iter().map(|lease| &*lease.name).collect();
         let epochs: Vec<i64> = leases.iter().map(|lease| number(lease.epoch)).collect();
         let time = milliseconds(time);
         let values: [Value<'_>; 3] =
             [(&names, Type::TEXT_ARRAY), (&epochs, Type::INT8_ARRAY), (&time, Type::INT8)];
-        self.query(statement, &values).await.map(drop)
+        self.connection.query(statement, &values).await.map(drop)
     }
 
     async fn remove(&self, lease: &Lease) -> Result<(), StoreError> {
-        let statement = "WITH held AS (DELETE FROM ptc_leases WHERE log = $1 AND epoch = $2 RETURNING log),
-            gone AS (DELETE FROM ptc_logs USING held WHERE ptc_logs.log = held.log)
+        // Rows of logs that were removed long ago go with it.
+        let statement = "WITH held AS (
+                UPDATE ptc_leases SET holder = '', until = now() + interval '1 day'
+                WHERE log = $1 AND epoch = $2 AND holder <> '' RETURNING log),
+            gone AS (DELETE FROM ptc_logs USING held WHERE ptc_logs.log = held.log),
+            old AS (DELETE FROM ptc_leases WHERE holder = '' AND until <= now())
             SELECT 1 FROM held";
         let epoch = number(lease.epoch);
         let rows = self.change(statement, &[(&&*lease.name, Type::TEXT), (&epoch, Type::INT8)]).await?;
@@ -259,15 +257,15 @@ impl Store for PostgresStore {
     async fn list(&self, prefix: &str) -> Result<Vec<(String, Entry)>, StoreError> {
         let statement = "SELECT key, version, value FROM ptc_values
             WHERE key >= $1 AND starts_with(key, $1) AND value IS NOT NULL ORDER BY key";
-        let rows = self.query(statement, &[(&prefix, Type::TEXT)]).await?;
+        let rows = self.connection.query(statement, &[(&prefix, Type::TEXT)]).await?;
         let entry = |row: &Row| (row.get(0), Entry { version: unsigned(row, 1), value: row.get(2) });
         Ok(rows.iter().map(entry).collect())
     }
 
     async fn logs(&self, prefix: &str) -> Result<Vec<LogName>, StoreError> {
         let statement = "SELECT log, CASE WHEN until > now() THEN holder END FROM ptc_leases
-            WHERE log >= $1 AND starts_with(log, $1) ORDER BY log";
-        let rows = self.query(statement, &[(&prefix, Type::TEXT)]).await?;
+            WHERE log >= $1 AND starts_with(log, $1) AND holder <> '' ORDER BY log";
+        let rows = self.connection.query(statement, &[(&prefix, Type::TEXT)]).await?;
         Ok(rows.iter().map(|row| LogName { name: row.get(0), holder: row.get(1) }).collect())
     }
 
@@ -286,7 +284,7 @@ impl Store for PostgresStore {
         let statement = "SELECT pg_try_advisory_lock(hashtextextended($1, 0))";
         loop {
             let client = self.connection.client().await?;
-            let taken = client.query_typed(statement, &[(&name, Type::TEXT)]).await.map_err(unavailable)?;
+            let taken = client.query_typed(statement, &[(&name, Type::TEXT)]).await.map_err(failed)?;
             if taken.first().is_some_and(|row| row.get(0)) {
                 let held = HeldLock { client, name: name.to_owned(), here: Some(here) };
                 return Ok(StoreLock::new(held));

@@ -1,6 +1,6 @@
 //! The tables of a store in PostgreSQL, and their migrations.
 
-use super::{StoreError, unavailable};
+use super::{StoreError, failed, unavailable};
 use tokio_postgres::Client;
 
 /// Each entry takes the schema to the next version; entries are never edited.
@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
         epoch bigint NOT NULL,
         until timestamptz NOT NULL
     );
+    CREATE SEQUENCE ptc_epochs;
 ",
     "
     CREATE TABLE ptc_farm (
@@ -36,6 +37,7 @@ const MIGRATIONS: &[&str] = &[
         PRIMARY KEY (job, number)
     );
     CREATE INDEX ptc_farm_open ON ptc_farm (job, number) WHERE answer IS NULL;
+    CREATE TABLE ptc_farm_jobs (job text COLLATE \"C\" PRIMARY KEY, lines bigint NOT NULL);
 ",
 ];
 
@@ -50,11 +52,11 @@ pub(super) fn newest() -> i32 {
 /// The version of the schema; 0: there are no tables.
 pub(super) async fn version(client: &Client) -> Result<i32, StoreError> {
     let is_there = client.query_one("SELECT to_regclass('ptc_schema') IS NOT NULL", &[]).await;
-    if !is_there.map_err(unavailable)?.get::<_, bool>(0) {
+    if !is_there.map_err(failed)?.get::<_, bool>(0) {
         return Ok(0);
     }
     let version = client.query_one("SELECT coalesce(max(version), 0) FROM ptc_schema", &[]).await;
-    Ok(version.map_err(unavailable)?.get(0))
+    Ok(version.map_err(failed)?.get(0))
 }
 
 /// Makes the tables, or takes them to the newest version, in one transaction.
@@ -70,25 +72,25 @@ pub(super) async fn migrate(client: &Client) -> Result<(), StoreError> {
         _ => {}
     }
     let begin = format!("BEGIN; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})");
-    client.batch_execute(&begin).await.map_err(unavailable)?;
+    client.batch_execute(&begin).await.map_err(failed)?;
     // Another node may have done it meanwhile.
     let done = match version(client).await {
         Ok(now) => migrate_from(client, now).await,
         Err(error) => Err(error),
     };
     let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
-    let ended = client.batch_execute(end).await.map_err(unavailable);
+    let ended = client.batch_execute(end).await.map_err(failed);
     done.and(ended)
 }
 
 async fn migrate_from(client: &Client, now: i32) -> Result<(), StoreError> {
     let table = "CREATE TABLE IF NOT EXISTS ptc_schema (version integer PRIMARY KEY)";
-    client.batch_execute(table).await.map_err(unavailable)?;
+    client.batch_execute(table).await.map_err(failed)?;
     for (version, migration) in (1..).zip(MIGRATIONS) {
         if version > now {
-            client.batch_execute(migration).await.map_err(unavailable)?;
+            client.batch_execute(migration).await.map_err(failed)?;
             let noted = client.execute("INSERT INTO ptc_schema VALUES ($1)", &[&version]).await;
-            noted.map_err(unavailable)?;
+            noted.map_err(failed)?;
         }
     }
     Ok(())

@@ -39,6 +39,13 @@ async fn nodes_share_it() {
     // All of them make the tables.
     let nodes = futures_util::future::join_all((0..4).map(|_| open(&database))).await;
     let [one, two, ..] = nodes.as_slice() else { unreachable!("there are four") };
+    // A begin or an append that arrives after the end does not bring the log back.
+    let gone = one.begin("run/gone", "a", LONG, vec![b"a".to_vec()]).await.unwrap().unwrap();
+    one.remove(&gone).await.unwrap();
+    assert_eq!(one.begin("run/gone", "a", LONG, vec![b"a".to_vec()]).await.unwrap(), None);
+    assert_eq!(two.lease("run/gone", "b", LONG).await.unwrap(), None);
+    assert_eq!(one.append(&gone, 1, vec![b"b".to_vec()]).await, Err(StoreError::LeaseLost));
+    assert!(one.logs("run/gone").await.unwrap().is_empty());
     // One of many gets a lease, and one of many a version.
     let leases = nodes.iter().enumerate().map(|(node, store)| async move {
         store.begin("run/a", &node.to_string(), LONG, vec![b"a".to_vec()]).await.unwrap()
