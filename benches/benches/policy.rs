@@ -36,14 +36,7 @@ fn decision(criterion: &mut Criterion) {
     for (name, server) in [("no rule names the tool", "mail"), ("ten rules with two conditions each", "bank")]
     {
         let arguments = r#"{"to": "ada@example.com", "amount": 120, "note": "for the books of this month"}"#;
-        let subject = Subject {
-            server,
-            target: &target,
-            tool: &tool,
-            arguments,
-            place: None,
-            asker: CallAsker::default(),
-        };
+        let subject = Subject::new(server, &target, &tool, arguments, CallAsker::default());
         group.bench_function(name, |bencher| bencher.iter(|| black_box(policy.ruling(black_box(&subject)))));
     }
     group.finish();

@@ -143,6 +143,11 @@ impl LogWriter {
                 self.store.append(lease, *at, records.clone()).await?;
                 lease.clone()
             }
+            // The log of an earlier execution.
+            None if records.is_empty() => {
+                let taken = self.store.lease(&log, name, *time).await?;
+                taken.ok_or(StoreError::LeaseLost)?
+            }
             // Only the first records make a log: without them it has lost its lease.
             None if *at != 0 => return Err(StoreError::LeaseLost),
             None => {
