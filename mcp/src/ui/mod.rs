@@ -2,11 +2,11 @@
 //!
 //! # Layout
 //!
-//! - here: what the page shows, and the frame of every view. [`html`]: builds HTML.
-//! - `runs`, `run`, `approvals`, `servers`, `sessions`: the views. [`feed`]: events for a view that is open.
+//! - here: what the page shows, and the frame of every view. `html`: builds HTML.
+//! - `runs`, `run`, `approvals`, `servers`, `sessions`: the views. `feed`: events for a view that is open.
 //! - `page.js`, `page.css`: all of the script and style; they are part of the binary.
 //!
-//! The server's `page` module has the routes, and decides who may see and do what: a [`Viewer`].
+//! The server's `page` module has the routes, and decides who may see and do what: a `Viewer`.
 //!
 //! Invariant: everything is bounded, in number and in bytes. A view is made when it is asked for, from a copy, so no run
 //! waits for a reader.
