@@ -66,7 +66,7 @@ pub struct RecordedCall {
     /// The arguments.
     pub arguments: Option<CallArguments>,
     /// The beginning of its answer, where a page shows calls.
-    pub answer: Option<Box<str>>,
+    pub answer: Option<Arc<str>>,
 }
 
 /// Stored arguments of a call.

@@ -39,6 +39,7 @@ use ptc_runtime::secrets::{Cut, SecretRegistry};
 use ptc_runtime::trace::TraceContext;
 use ptc_runtime::watcher::RunView;
 use ring::CallRing;
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -312,7 +313,7 @@ impl BegunCall {
         if let Some(totals) = &recorder.totals {
             totals.add(&entry, is_known);
         }
-        let answer = live.as_ref().and_then(|_| recorder.shown_answer(summary, content));
+        let answer = live.as_ref().and_then(|_| recorder.shown_answer(content));
         let call = RecordedCall { entry: Arc::new(entry), arguments, answer };
         if let Some(writer) = &recorder.writer {
             let texts = if recorder.writes_texts { texts(summary, content) } else { CallTexts::default() };
@@ -331,23 +332,27 @@ const SHOWN_ANSWER: Cut = Cut::Bytes(4_096);
 
 impl CallRecorder {
     /// The beginning of an answer with its prints, for the page.
-    fn shown_answer(&self, summary: &CallSummary<'_>, content: Option<&Content<'_>>) -> Option<Box<str>> {
+    fn shown_answer(&self, content: Option<&Content<'_>>) -> Option<Arc<str>> {
         if self.policy == PayloadPolicy::None {
             return None;
         }
-        let CallTexts { answer, .. } = texts(summary, content);
-        Some(self.secrets.excerpt(&answer, SHOWN_ANSWER).into())
+        Some(self.secrets.excerpt(&answer_text(content), SHOWN_ANSWER).into())
+    }
+}
+
+/// The answer of a call.
+fn answer_text<'a>(content: Option<&'a Content<'_>>) -> Cow<'a, str> {
+    match content {
+        Some(Content::Text(text)) => Cow::Borrowed(&**text),
+        Some(Content::Blocks(blocks) | Content::Extended { blocks, .. }) => Cow::Borrowed(blocks.get()),
+        Some(Content::InputRequired { .. }) => Cow::Borrowed("input required"),
+        None => Cow::Borrowed(""),
     }
 }
 
 /// The texts of a call, for sinks that write them.
 fn texts(summary: &CallSummary<'_>, content: Option<&Content<'_>>) -> CallTexts {
-    let answer = match content {
-        Some(Content::Text(text)) => text.to_string(),
-        Some(Content::Blocks(blocks) | Content::Extended { blocks, .. }) => blocks.get().to_owned(),
-        Some(Content::InputRequired { .. }) => "input required".into(),
-        None => String::new(),
-    };
+    let answer = answer_text(content).into_owned();
     let (run, task) = (summary.run, summary.task.as_ref());
     CallTexts {
         answer,

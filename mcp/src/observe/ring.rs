@@ -68,6 +68,19 @@ impl CallRing {
         calls.find(|call| call.entry.owner == owner && call.entry.number == number).cloned()
     }
 
+    /// The number of the newest call of an owner.
+    pub fn newest_number(&self, owner: u64) -> Option<u64> {
+        let state = self.lock();
+        let newest = state.calls.iter().rev().find(|call| call.entry.owner == owner);
+        newest.map(|call| call.entry.number)
+    }
+
+    /// So many calls of an owner, newest first.
+    pub fn newest_of(&self, owner: u64, most: usize) -> Vec<RecordedCall> {
+        let state = self.lock();
+        state.calls.iter().rev().filter(|call| call.entry.owner == owner).take(most).cloned().collect()
+    }
+
     /// All records, newest first.
     pub fn newest_first(&self) -> Vec<RecordedCall> {
         self.lock().calls.iter().rev().cloned().collect()

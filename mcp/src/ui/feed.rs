@@ -5,7 +5,7 @@
 
 use super::html::Html;
 use super::run::{LineEnds, MOST_CALLS};
-use super::runs::{MOST_LIVE, doing, excerpt, program, recent_calls};
+use super::runs::{MOST_LIVE, doing, excerpt, program};
 use super::{Page, View, Viewer};
 use crate::observe::CallRecorder;
 use crate::observe::live::LiveCall;
@@ -202,7 +202,7 @@ impl Page {
     ) -> String {
         match (view, &self.recorder) {
             (View::Runs, Some(recorder)) => {
-                recent_calls(recorder, viewer).first().map_or(0, |call| call.entry.number).to_string()
+                recorder.ring().newest_number(viewer.owner.0).unwrap_or_default().to_string()
             }
             (View::Run(number), Some(recorder)) => {
                 let live = recorder.live().and_then(|live| live.find(viewer.owner.0, number));

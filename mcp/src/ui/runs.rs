@@ -68,9 +68,8 @@ pub(super) fn program(arguments: Option<&CallArguments>, policy: PayloadPolicy) 
 }
 
 /// The recent calls of a viewer, the newest first.
-pub(super) fn recent_calls(recorder: &CallRecorder, viewer: &Viewer) -> Vec<RecordedCall> {
-    let all = recorder.ring().newest_first().into_iter();
-    all.filter(|call| call.entry.owner == viewer.owner.0).take(MOST_RECENT).collect()
+fn recent_calls(recorder: &CallRecorder, viewer: &Viewer) -> Vec<RecordedCall> {
+    recorder.ring().newest_of(viewer.owner.0, MOST_RECENT)
 }
 
 fn recent(recorder: &CallRecorder, viewer: &Viewer) -> Html {

@@ -396,6 +396,17 @@ fn a_viewer_sees_what_is_of_their_token() {
 }
 
 #[test]
+fn a_client_with_the_only_token_cannot_enter() {
+    let token = token("client");
+    let mut site = Site::start(&["--http-auth-token", &token]);
+    let origin = site.origin();
+    let entered = site.post("/ui/enter", &[("Origin", &origin)], &format!("token={token}"));
+    assert_eq!(entered.status, 404, "{entered:?}");
+    // A person with a link can.
+    site.visitor();
+}
+
+#[test]
 fn a_visit_ends_with_its_token() {
     let (site, mut file) = Site::with_tokens(&[("alice", ""), ("bob", "")]);
     let alice = site.holder("alice");

@@ -129,9 +129,11 @@ fn inside<'s>(server: &'s HttpServer, headers: &HeaderMap) -> Result<Inside<'s>,
     Ok(Inside { served, visit, holder, viewer, sessions })
 }
 
-/// How persons get in.
+/// How persons get in. With one token the client has it, so that a link makes the difference between both: a client must not
+/// approve its own calls.
 fn entry(server: &HttpServer) -> Entry {
-    Entry { by_link: server.access.only_holder().is_some(), by_token: server.access.asks_for_tokens() }
+    let by_link = server.access.only_holder().is_some();
+    Entry { by_link, by_token: !by_link && server.access.asks_for_tokens() }
 }
 
 /// Browsers share cookies between the ports of a host.
@@ -141,7 +143,7 @@ fn cookie_name(server: &HttpServer) -> String {
 
 /// The header that sets or ends the cookie.
 fn cookie(server: &HttpServer, value: &str, is_over_tls: bool) -> Option<HeaderValue> {
-    let secure = if server.is_tls || is_over_tls { "; Secure" } else { "" };
+    let secure = if server.is_tls || is_over_tls || !server.settings.is_local() { "; Secure" } else { "" };
     let ended = if value.is_empty() { "; Max-Age=0" } else { "" };
     let name = cookie_name(server);
     HeaderValue::try_from(format!("{name}={value}; Path={PATH}; HttpOnly; SameSite=Strict{secure}{ended}"))
@@ -251,7 +253,7 @@ async fn enter(State(RouterState { server, .. }): State<RouterState>, request: R
         Ok(checked) => checked,
         Err(response) => return *response,
     };
-    let Some(from) = from.filter(|_| server.access.asks_for_tokens()) else {
+    let Some(from) = from.filter(|_| entry(&server).by_token) else {
         return reply::text(StatusCode::NOT_FOUND, "not found");
     };
     // A proxy may take TLS off; the browser says what it speaks.
