@@ -117,6 +117,9 @@ impl Append {
             self.ends = None;
         }
         self.lease = next.lease.or(self.lease.take());
+        if self.records.is_empty() {
+            self.at = next.at;
+        }
         self.records.append(&mut next.records);
         self.ends = next.ends.or(self.ends);
     }
