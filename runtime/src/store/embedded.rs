@@ -1,14 +1,13 @@
 //! A store in one file: an embedded database with durable transactions. One process has it at a time.
 
-use super::{Entry, Lease, LogName, Store, StoreError, StoreLock};
+use super::{Entry, Lease, LogName, NamedLocks, Store, StoreError, StoreLock};
 use crate::files;
-use crate::sync::{Locked, RwLocked};
+use crate::sync::RwLocked;
 use crate::tasks::{self, TaskOwner};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError, WriteTransaction};
-use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::path::Path;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 
@@ -31,7 +30,7 @@ pub struct EmbeddedStore {
     lock: Option<File>,
     database: Arc<OpenDatabase>,
     changes: watch::Sender<u64>,
-    locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    locks: NamedLocks,
 }
 
 type Open = Box<dyn Fn() -> Result<Database, StoreError> + Send + Sync>;
@@ -81,7 +80,7 @@ impl EmbeddedStore {
             lock: None,
             database: Arc::new(OpenDatabase { open, database }),
             changes: watch::Sender::new(0),
-            locks: Mutex::default(),
+            locks: NamedLocks::default(),
         };
         // The tables exist from here on.
         store.write(|transaction| {
@@ -384,12 +383,7 @@ impl Store for EmbeddedStore {
     }
 
     async fn lock(&self, name: &str) -> Result<StoreLock, StoreError> {
-        let lock = {
-            let mut locks = self.locks.locked();
-            locks.retain(|_, lock| Arc::strong_count(lock) > 1);
-            locks.entry(name.to_owned()).or_default().clone()
-        };
-        Ok(StoreLock::new(lock.lock_owned().await))
+        Ok(StoreLock::new(self.locks.lock(name).await))
     }
 }
 

@@ -17,11 +17,13 @@ pub use embedded::EmbeddedStore;
 #[cfg(feature = "postgres")]
 pub use postgres::{FarmJob, JobProgress, NumberedLine, PostgresStore, StoreCheck, password_in};
 
+use crate::sync::Locked;
 use std::any::Any;
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{OwnedMutexGuard, watch};
 
 /// A value with its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +87,21 @@ impl StoreLock {
 impl fmt::Debug for StoreLock {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("StoreLock")
+    }
+}
+
+/// The locks of this process, by name.
+#[derive(Default)]
+struct NamedLocks(Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>);
+
+impl NamedLocks {
+    async fn lock(&self, name: &str) -> OwnedMutexGuard<()> {
+        let lock = {
+            let mut locks = self.0.locked();
+            locks.retain(|_, lock| Arc::strong_count(lock) > 1);
+            locks.entry(name.to_owned()).or_default().clone()
+        };
+        lock.lock_owned().await
     }
 }
 

@@ -15,13 +15,11 @@ mod schema;
 pub use connection::password_in;
 pub use farm::{FarmJob, JobProgress, NumberedLine};
 
-use super::{Entry, Lease, LogName, Store, StoreError, StoreLock};
-use crate::sync::Locked;
+use super::{Entry, Lease, LogName, NamedLocks, Store, StoreError, StoreLock};
 use crate::tasks::{self, TaskOwner};
 use connection::Connection;
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedMutexGuard, watch};
 use tokio_postgres::types::{ToSql, Type};
@@ -56,7 +54,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(20);
 pub struct PostgresStore {
     connection: Arc<Connection>,
     changes: watch::Sender<u64>,
-    locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    locks: NamedLocks,
 }
 
 impl PostgresStore {
@@ -75,7 +73,7 @@ impl PostgresStore {
     fn at(url: &str) -> Result<PostgresStore, StoreError> {
         let changes = watch::Sender::new(0);
         let connection = Arc::new(Connection::new(url, changes.clone())?);
-        Ok(PostgresStore { connection, changes, locks: Mutex::default() })
+        Ok(PostgresStore { connection, changes, locks: NamedLocks::default() })
     }
 
     /// What there is to say about the store at this address, which is not changed.
@@ -96,10 +94,12 @@ impl PostgresStore {
         };
         if version > 0 {
             let counts = "SELECT count(*), count(*) FILTER (WHERE until > now()),
-                count(DISTINCT holder) FILTER (WHERE until > now()) FROM ptc_leases WHERE starts_with(log, 'run/') AND holder <> ''";
+                count(DISTINCT holder) FILTER (WHERE until > now())
+                FROM ptc_leases WHERE starts_with(log, 'run/') AND holder <> ''";
             let counts = client.query_one(counts, &[]).await.map_err(failed)?;
-            let size = "SELECT (pg_total_relation_size('ptc_values') + pg_total_relation_size('ptc_logs')
-                + pg_total_relation_size('ptc_leases') + pg_total_relation_size('ptc_farm'))::bigint";
+            // Older tables lack some of these.
+            let size = "SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0)::bigint
+                FROM unnest(ARRAY['ptc_values', 'ptc_logs', 'ptc_leases', 'ptc_farm']) AS name";
             check.bytes = client.query_one(size, &[]).await.map_err(failed)?.get(0);
             (check.runs, check.held, check.nodes) = (counts.get(0), counts.get(1), counts.get(2));
         }
@@ -274,13 +274,8 @@ impl Store for PostgresStore {
     }
 
     async fn lock(&self, name: &str) -> Result<StoreLock, StoreError> {
-        let lock = {
-            let mut locks = self.locks.locked();
-            locks.retain(|_, lock| Arc::strong_count(lock) > 1);
-            locks.entry(name.to_owned()).or_default().clone()
-        };
         // The database's lock belongs to the connection, so this process needs one of its own.
-        let here = lock.lock_owned().await;
+        let here = self.locks.lock(name).await;
         let statement = "SELECT pg_try_advisory_lock(hashtextextended($1, 0))";
         loop {
             let client = self.connection.client().await?;
