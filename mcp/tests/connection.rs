@@ -559,7 +559,7 @@ fn a_changed_tool_list_is_told_to_who_wants_to_know() {
     };
     let with = |names: &[&str]| {
         let catalog = CatalogView { servers: names.iter().copied().map(server).collect() };
-        Arc::new(Facts { catalog, ..Facts::default() })
+        Arc::new(Facts { catalog: Arc::new(catalog), ..Facts::default() })
     };
     client.facts.send(with(&["shop"])).expect("served");
     assert_eq!(

@@ -10,7 +10,6 @@ use crate::console::exit::{Abort, Exit};
 use crate::console::progress::ProgressLine;
 use crate::demo::Sample;
 use crate::redact;
-use crate::tools::catalog::CatalogView;
 use ptc_python::functions::FunctionTable;
 use ptc_runtime::broker::ResultCaching;
 use ptc_runtime::config::{self, Config, ConfigError, ScriptSettings, ServerEntry, Startup};
@@ -575,10 +574,5 @@ impl Booted {
             Some(abort) => abort,
             None => std::future::pending().await,
         }
-    }
-
-    /// The catalog for the description of `lisp_eval`.
-    pub fn catalog(&self) -> CatalogView {
-        CatalogView::from_catalog(&self.runtime.catalog())
     }
 }

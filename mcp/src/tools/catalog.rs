@@ -34,6 +34,17 @@ pub struct CatalogStyle {
     pub inline_max_tools: usize,
 }
 
+impl CatalogStyle {
+    /// Whether it may list a server of so many tools with them.
+    fn may_list(&self, tools: usize) -> bool {
+        match self.mode {
+            CatalogMode::Auto => tools <= self.inline_max_tools,
+            CatalogMode::Inline => true,
+            CatalogMode::Lazy => false,
+        }
+    }
+}
+
 impl Default for CatalogStyle {
     fn default() -> CatalogStyle {
         CatalogStyle { mode: CatalogMode::Auto, inline_max_chars: 800, inline_max_tools: 8 }
@@ -60,15 +71,26 @@ pub struct ServerView {
     pub others: String,
 }
 
-/// One tool of a server.
+/// One tool of a server, with its texts as they are shown.
 #[derive(Clone, Debug)]
 pub struct ToolView {
     /// Name as the server lists it.
     pub name: String,
-    /// Its description; may be empty.
-    pub description: String,
+    /// Its description on one line; may be empty.
+    description: Box<str>,
     /// Its parameters; optional ones end in `?`.
-    pub parameters: String,
+    parameters: Box<str>,
+}
+
+impl ToolView {
+    /// A tool with this description and these parameters.
+    pub fn new(name: &str, description: &str, parameters: &str) -> ToolView {
+        ToolView {
+            name: name.to_owned(),
+            description: one_line(description, TOOL_DESCRIPTION).into(),
+            parameters: one_line(parameters, PARAMETERS).into(),
+        }
+    }
 }
 
 /// Bytes of a server's purpose.
@@ -85,6 +107,9 @@ const NAME: usize = 80;
 
 /// Characters of a tool's description.
 const TOOL_DESCRIPTION: usize = 120;
+
+/// Characters of a tool's parameters.
+const PARAMETERS: usize = 2_000;
 
 /// Number of topics that summarise the tools of a server.
 const TOPICS: usize = 5;
@@ -123,25 +148,25 @@ pub const PYTHON: Wording = Wording {
 };
 
 impl CatalogView {
-    /// Converts the runtime's catalog. Its texts hold no secrets: they are redacted when a list is read.
-    pub fn from_catalog(catalog: &ptc_runtime::tools::Catalog) -> CatalogView {
+    /// Converts the runtime's catalog. Its texts hold no secrets: they are redacted when a list is read. Tools that
+    /// this style never lists have their names only, since a list may have megabytes of texts.
+    pub fn from_catalog(catalog: &ptc_runtime::tools::Catalog, style: &CatalogStyle) -> CatalogView {
         let servers = catalog.servers().map(|server| ServerView {
             name: server.name.to_string(),
             description: server.purpose().unwrap_or_default(),
             others: server.described().map(|tools| tools.offers().counts()).unwrap_or_default(),
             tools: server.described().map(|tools| {
-                let tools = tools.iter().map(|tool| ToolView {
-                    name: tool.name.to_string(),
-                    description: tool.about().unwrap_or_default().to_owned(),
-                    parameters: {
-                        let (names, required) = parameters(tool);
-                        let mark = |at| if at < required { "" } else { "?" };
-                        let marked = names
-                            .iter()
-                            .enumerate()
-                            .map(|(at, name)| format!("{}{}", parameter(name), mark(at)));
-                        marked.collect::<Vec<_>>().join(", ")
-                    },
+                let may_list = style.may_list(tools.len());
+                let tools = tools.iter().map(|tool| {
+                    if !may_list {
+                        return ToolView::new(&tool.name, "", "");
+                    }
+                    let (names, required) = parameters(tool);
+                    let mark = |at| if at < required { "" } else { "?" };
+                    let marked = names.iter().enumerate();
+                    let marked = marked.map(|(at, name)| format!("{}{}", parameter(name), mark(at)));
+                    let parameters = marked.collect::<Vec<_>>().join(", ");
+                    ToolView::new(&tool.name, tool.about().unwrap_or_default(), &parameters)
                 });
                 tools.collect()
             }),
@@ -234,9 +259,8 @@ impl CatalogView {
             text.push_str("\n  Tools:");
             for tool in tools {
                 let _ = write!(text, "\n  - {}", (wording.tool)(&server.name, tool));
-                let description = one_line(&tool.description, TOOL_DESCRIPTION);
-                if detail == Detail::Descriptions && !description.is_empty() {
-                    let _ = write!(text, " - {description}");
+                if detail == Detail::Descriptions && !tool.description.is_empty() {
+                    let _ = write!(text, " - {}", tool.description);
                 }
             }
         }
@@ -302,7 +326,7 @@ mod tests {
     use super::*;
 
     fn tool(name: &str, description: &str) -> ToolView {
-        ToolView { name: name.into(), description: description.into(), parameters: "a, b?".into() }
+        ToolView::new(name, description, "a, b?")
     }
 
     fn server(name: &str, description: &str, tools: &[(&str, &str)]) -> ServerView {

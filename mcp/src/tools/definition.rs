@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// Configured servers.
-    pub catalog: CatalogView,
+    pub catalog: Arc<CatalogView>,
     /// Limits of the catalog text in descriptions.
     pub catalog_style: CatalogStyle,
     /// Upstream calls that one program may make.
@@ -39,7 +39,8 @@ impl Facts {
     /// The facts for a client that may use only these servers.
     #[must_use]
     pub fn only(mut self, servers: &ServerNames) -> Facts {
-        self.catalog.servers.retain(|server| servers.contains(&server.name));
+        let admitted = self.catalog.servers.iter().filter(|server| servers.contains(&server.name));
+        self.catalog = Arc::new(CatalogView { servers: admitted.cloned().collect() });
         self.prelude = self.prelude.map(|prelude| Arc::new(prelude.restricted_to(servers)));
         self
     }

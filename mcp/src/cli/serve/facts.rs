@@ -3,7 +3,7 @@
 use crate::answer::caps::Profile;
 use crate::cli::boot::Booted;
 use crate::tools::Facts;
-use crate::tools::catalog::CatalogStyle;
+use crate::tools::catalog::{CatalogStyle, CatalogView};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::tools::Catalog;
 use ptc_runtime::{ExportHints, ExposedExport, Prelude};
@@ -33,7 +33,7 @@ impl Described<'_> {
         let seen =
             |prelude: &Arc<Prelude>| prelude.seen_with(&catalog).map_or_else(|| prelude.clone(), Arc::new);
         Facts {
-            catalog: self.booted.catalog(),
+            catalog: Arc::new(CatalogView::from_catalog(&catalog, &self.catalog_style)),
             catalog_style: self.catalog_style,
             max_calls: self.limits.max_upstream_calls,
             timeout_ms: self.limits.timeout_ms,

@@ -111,20 +111,18 @@ const fn note(profile: Profile) -> &'static str {
 mod tests {
     use super::*;
     use crate::tools::catalog::{CatalogMode, CatalogStyle, CatalogView, ServerView, ToolView};
+    use std::sync::Arc;
 
     fn facts(servers: usize, tools: usize) -> Facts {
-        let tool = |index| ToolView {
-            name: format!("tool_{index}"),
-            description: "Does something that takes a while to describe".into(),
-            parameters: String::new(),
-        };
+        let about = "Does something that takes a while to describe";
+        let tool = |index| ToolView::new(&format!("tool_{index}"), about, "");
         let server = |index| ServerView {
             name: format!("server-{index}"),
             description: "A server".into(),
             tools: Some((0..tools).map(tool).collect()),
             others: String::new(),
         };
-        let catalog = CatalogView { servers: (0..servers).map(server).collect() };
+        let catalog = Arc::new(CatalogView { servers: (0..servers).map(server).collect() });
         Facts { catalog, max_calls: 50, timeout_ms: 10_000, profile: Profile::Structured, ..Facts::default() }
     }
 
