@@ -54,10 +54,9 @@ pub fn measure(runtime: &Arc<Runtime>) -> Sizes {
 
 /// Our `tools/list` result.
 pub fn tool_list(runtime: &Arc<Runtime>, mode: CatalogMode) -> Value {
-    let catalog = CatalogView::from_catalog(&runtime.catalog());
     let catalog_style = CatalogStyle { mode, ..CatalogStyle::default() };
     let facts = Facts {
-        catalog,
+        catalog: CatalogView::from_catalog(&runtime.catalog(), &catalog_style).into(),
         catalog_style,
         max_calls: 50,
         timeout_ms: 10_000,
