@@ -7,6 +7,9 @@ use super::look_alikes::look_alike;
 use crate::run::outcome::Effect;
 use crate::tools::{CallTarget, Listed, Refusal, ToolList, UpstreamTool, glob, nearest, qualified_name};
 
+/// Notes of one kind about the tools of one server.
+const NOTES: usize = 20;
+
 /// The rules of one server. All of them must admit a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolPolicy {
@@ -59,10 +62,11 @@ impl ToolPolicy {
             let notes = self.unmatched(server, &names);
             listed.notes.extend(notes);
         }
-        listed.notes.extend(listed.tools.iter().filter_map(|tool| {
+        let look_alikes = listed.tools.iter().filter_map(|tool| {
             let read = look_alike(&tool.name)?;
             Some(format!("the tool {} has letters that look like others: it is read as {read}", tool.name))
-        }));
+        });
+        listed.notes.extend(look_alikes.take(NOTES));
         let refusal = |tool: &UpstreamTool| Some((tool.name.clone(), self.refusal(server, tool)?));
         let refused: Vec<_> = listed.tools.iter().filter_map(refusal).collect();
         listed.tools.retain(|tool| self.refusal(server, tool).is_none());

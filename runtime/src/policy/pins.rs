@@ -9,7 +9,7 @@ use crate::tools::{Annotations, Listed, Refusal, UpstreamTool};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -75,6 +75,9 @@ pub const NOT_AS_PINNED: &str = "is not as it was pinned";
 /// Version of the format.
 const VERSION: u32 = 1;
 
+/// Notes about the differences of one server.
+const NOTES: usize = 20;
+
 /// One difference between a server and what was reviewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinDifference {
@@ -90,6 +93,22 @@ pub struct PinDifference {
 fn hash(canonical: &Json) -> String {
     let digest = digest(&SHA256, canonical.to_string().as_bytes());
     digest.as_ref().iter().fold(String::from("sha256:"), |text, byte| text + &format!("{byte:02x}"))
+}
+
+/// Whether differences have the lines that show them: texts as long as the list itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lines {
+    Shown,
+    LeftOut,
+}
+
+/// Resources, templates and prompts: the text of each by list and address.
+fn offers_of(listed: &Listed) -> BTreeMap<String, BTreeMap<String, String>> {
+    let mut offers = BTreeMap::<String, BTreeMap<String, String>>::new();
+    for (kind, address, text) in listed.offers.texts() {
+        offers.entry(kind.to_owned()).or_default().insert(address.to_owned(), text);
+    }
+    offers
 }
 
 /// The text of a tool, with sorted keys.
@@ -126,7 +145,7 @@ impl PinnedTool {
     }
 
     /// How a tool differs from it; `None`: it does not.
-    fn difference(&self, tool: &UpstreamTool) -> Option<PinDifference> {
+    fn difference(&self, tool: &UpstreamTool, show: Lines) -> Option<PinDifference> {
         let now = PinnedTool::new(tool);
         // The digests decide; the lines only show it.
         let is_text_same = now.text == self.text;
@@ -134,8 +153,10 @@ impl PinnedTool {
             return None;
         }
         let mut lines = Vec::new();
-        compare("", Some(&self.listing), Some(&now.listing), &mut lines);
-        compare("annotations", Some(&hints_of(&self.hints)), Some(&hints_of(&now.hints)), &mut lines);
+        if show == Lines::Shown {
+            compare("", Some(&self.listing), Some(&now.listing), &mut lines);
+            compare("annotations", Some(&hints_of(&self.hints)), Some(&hints_of(&now.hints)), &mut lines);
+        }
         let is_harmless = is_text_same && is_only_stricter(&self.hints, &now.hints);
         let (subject, tool) = (format!("tool {}", tool.name), Some(tool.name.clone()));
         Some(PinDifference { subject, lines, is_harmless, tool })
@@ -231,12 +252,16 @@ impl PinLock {
 
     /// How a server differs from what was reviewed.
     pub fn differences(&self, server: &str, listed: &Listed) -> Vec<PinDifference> {
+        self.compared(server, listed, Lines::Shown)
+    }
+
+    fn compared(&self, server: &str, listed: &Listed, show: Lines) -> Vec<PinDifference> {
         let unknown = PinnedServer::default();
         let pinned = self.servers.get(server).unwrap_or(&unknown);
-        let now = PinnedServer::new(listed);
+        let (instructions, offers) = (listed.instructions.as_deref().map(str::to_owned), offers_of(listed));
         let mut differences = Vec::new();
         let lines = |before: Option<&String>, now: Option<&String>| {
-            let signed = [('-', before), ('+', now)].into_iter();
+            let signed = [('-', before), ('+', now)].into_iter().filter(|_| show == Lines::Shown);
             signed.filter_map(|(sign, text)| Some(format!("{sign} {}", Json::from(text?.as_str())))).collect()
         };
         let mut text = |subject: String, before: Option<&String>, now: Option<&String>| {
@@ -245,14 +270,14 @@ impl PinLock {
                 differences.push(PinDifference { subject, lines, is_harmless: false, tool });
             }
         };
-        text("instructions".to_owned(), pinned.instructions.as_ref(), now.instructions.as_ref());
-        let mut kinds: Vec<&String> = pinned.offers.keys().chain(now.offers.keys()).collect();
+        text("instructions".to_owned(), pinned.instructions.as_ref(), instructions.as_ref());
+        let mut kinds: Vec<&String> = pinned.offers.keys().chain(offers.keys()).collect();
         kinds.sort();
         kinds.dedup();
         for kind in kinds {
             let none = BTreeMap::new();
             let old = pinned.offers.get(kind).unwrap_or(&none);
-            let new = now.offers.get(kind).unwrap_or(&none);
+            let new = offers.get(kind).unwrap_or(&none);
             let mut addresses: Vec<&String> = old.keys().chain(new.keys()).collect();
             addresses.sort();
             addresses.dedup();
@@ -260,7 +285,7 @@ impl PinLock {
                 text(format!("{kind} {address}"), old.get(address), new.get(address));
             }
         }
-        differences.extend(pinned.tool_differences(listed));
+        differences.extend(pinned.tool_differences(listed, show));
         differences
     }
 }
@@ -273,30 +298,29 @@ impl PinnedServer {
             tools.entry(tool.name.to_string()).or_insert_with(|| PinnedTool::new(tool));
         }
         let instructions = listed.instructions.as_deref().map(str::to_owned);
-        let mut offers = BTreeMap::<String, BTreeMap<String, String>>::new();
-        for (kind, address, text) in listed.offers.texts() {
-            offers.entry(kind.to_owned()).or_default().insert(address.to_owned(), text);
-        }
-        PinnedServer { instructions, tools, offers }
+        PinnedServer { instructions, tools, offers: offers_of(listed) }
     }
 
-    fn tool_differences(&self, listed: &Listed) -> Vec<PinDifference> {
+    fn tool_differences(&self, listed: &Listed, show: Lines) -> Vec<PinDifference> {
         let mut differences: Vec<PinDifference> = Vec::new();
-        for tool in &listed.tools {
+        let mut seen = HashSet::new();
+        // Of two tools with one name the first counts.
+        for tool in listed.tools.iter().filter(|tool| seen.insert(&*tool.name)) {
             let found = match self.tools.get(&*tool.name) {
-                Some(pinned) => pinned.difference(tool),
+                Some(pinned) => pinned.difference(tool, show),
                 None => {
                     let mut lines = Vec::new();
-                    compare("", None, Some(&text_of(tool)), &mut lines);
-                    compare("annotations", None, Some(&hints_of(&tool.annotations)), &mut lines);
+                    if show == Lines::Shown {
+                        compare("", None, Some(&text_of(tool)), &mut lines);
+                        compare("annotations", None, Some(&hints_of(&tool.annotations)), &mut lines);
+                    }
                     let subject = format!("new tool {}", tool.name);
                     Some(PinDifference { subject, lines, is_harmless: false, tool: Some(tool.name.clone()) })
                 }
             };
             differences.extend(found);
         }
-        let is_listed = |name: &str| listed.tools.iter().any(|tool| &*tool.name == name);
-        for name in self.tools.keys().filter(|name| !is_listed(name)) {
+        for name in self.tools.keys().filter(|name| !seen.contains(name.as_str())) {
             let subject = format!("tool {name}, which the server no longer has");
             differences.push(PinDifference { subject, lines: Vec::new(), is_harmless: true, tool: None });
         }
@@ -342,8 +366,8 @@ impl Pins {
 
     fn review(&self, server: &str, mut listed: Listed) -> Listed {
         let lock = self.lock.borrow().clone();
-        let differences = lock.differences(server, &listed);
-        for difference in &differences {
+        let differences = lock.compared(server, &listed, Lines::LeftOut);
+        for difference in differences.iter().take(NOTES) {
             let effect = match (self.mode, difference.is_harmless) {
                 (_, true) => "it is stricter, or gone",
                 (PinMode::Warn, false) => "it is used all the same (--pin warn)",
@@ -354,20 +378,22 @@ impl Pins {
                 "{subject} {NOT_AS_PINNED}; {effect}. `ptc pin {server}` shows and accepts it"
             ));
         }
+        if differences.len() > NOTES {
+            let more = differences.len() - NOTES;
+            listed
+                .notes
+                .push(format!("{more} more subjects differ from what was pinned: `ptc pin {server}`"));
+        }
         if self.mode == PinMode::Enforce {
-            let is_changed = |name: &str| {
-                let mut of_tools = differences.iter().filter(|difference| !difference.is_harmless);
-                of_tools.any(|difference| difference.tool.as_deref() == Some(name))
-            };
-            let changed: Vec<Arc<str>> =
-                listed.tools.iter().map(|tool| tool.name.clone()).filter(|name| is_changed(name)).collect();
-            listed.tools.retain(|tool| !is_changed(&tool.name));
-            listed.refused.extend(changed.into_iter().map(|name| (name, Refusal::Changed)));
+            let changed = differences.iter().filter(|difference| !difference.is_harmless);
+            let changed: HashSet<&Arc<str>> = changed.filter_map(|changed| changed.tool.as_ref()).collect();
+            listed.tools.retain(|tool| !changed.contains(&tool.name));
+            listed.refused.extend(changed.into_iter().map(|name| (name.clone(), Refusal::Changed)));
             if differences.iter().any(|difference| difference.subject == "instructions") {
                 listed.instructions = None;
             }
-            let subjects: Vec<&str> = differences.iter().map(|difference| &*difference.subject).collect();
-            listed.offers.close(|kind, address| !subjects.contains(&&*format!("{kind} {address}")));
+            let subjects: HashSet<&str> = differences.iter().map(|difference| &*difference.subject).collect();
+            listed.offers.close(|kind, address| !subjects.contains(&*format!("{kind} {address}")));
         }
         listed
     }

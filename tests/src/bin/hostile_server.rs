@@ -1,8 +1,8 @@
 //! An MCP server that misbehaves in every way that can hurt its client. Each call is done before the next line is
 //! read.
 //!
-//! Arguments: `--list FILE` answers `tools/list` with the lines of FILE verbatim, one a page; `--pages N BYTES` gives
-//! N pages of tools with BYTES bytes together (N = 0: endless).
+//! Arguments: `--list FILE` answers `tools/list` with the lines that FILE has then verbatim, one a page; `--pages N BYTES`
+//! gives N pages of tools with BYTES bytes together (N = 0: endless); `--about FILE` has its instructions.
 //!
 //! Tools: `echo {v}`; `pid`; `stop` (SIGSTOP); `deaf` (stops reading); `chatter {kind}` (stops reading and sends
 //! without pause); `bomb {n, kind}` (sends n messages without reading, then answers); `raw {text}` and `bytes {list}`
@@ -18,8 +18,8 @@ use std::time::Duration;
 const TOOLS: [&str; 10] = ["echo", "pid", "stop", "deaf", "chatter", "bomb", "raw", "bytes", "fork", "crash"];
 
 struct Server {
-    /// Pages of the tool list, verbatim.
-    list: Option<Vec<String>>,
+    /// A file with the pages of the tool list, verbatim.
+    list: Option<String>,
     /// Number of pages, and bytes of each.
     fat: Option<(usize, usize)>,
 }
@@ -31,11 +31,7 @@ fn main() {
         arguments.get(at + place).cloned()
     };
     let number = |flag: &str, place: usize| after(flag, place).map(|text| text.parse::<usize>().unwrap());
-    let server = Server {
-        list: after("--list", 1)
-            .map(|file| std::fs::read_to_string(file).unwrap().lines().map(str::to_owned).collect()),
-        fat: number("--pages", 1).zip(number("--pages", 2)),
-    };
+    let server = Server { list: after("--list", 1), fat: number("--pages", 1).zip(number("--pages", 2)) };
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let message: Value = serde_json::from_str(&line).unwrap();
         let (id, params) = (&message["id"], &message["params"]);
@@ -43,6 +39,7 @@ fn main() {
             "initialize" => reply(
                 id,
                 &json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
+                    "instructions": after("--about", 1).map(|file| std::fs::read_to_string(file).unwrap()),
                     "serverInfo": { "name": "hostile", "version": "1" } }),
             ),
             "tools/list" => server.page(id, page_of(&params["cursor"])),
@@ -65,7 +62,8 @@ fn page_of(cursor: &Value) -> usize {
 impl Server {
     fn page(&self, id: &Value, page: usize) {
         if let Some(list) = &self.list {
-            let result = list.get(page).map_or("{\"tools\":[]}", String::as_str);
+            let pages = std::fs::read_to_string(list).unwrap();
+            let result = pages.lines().nth(page).unwrap_or("{\"tools\":[]}");
             return line(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}").as_bytes());
         }
         let usual = TOOLS.map(|name| json!({ "name": name, "inputSchema": { "type": "object" } }));
