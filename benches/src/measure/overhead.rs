@@ -128,22 +128,40 @@ impl CallPattern {
         Ok(best)
     }
 
-    /// A line of the report: CPU time of calls under a policy, as a part of that without one. The median of rounds that
-    /// are made in turn.
+    /// A line of the report: CPU time of calls under a policy, as a part of that without one, and of one runtime
+    /// without a policy as a part of another one. Medians of rounds: in each, every runtime has its turn, forwards and
+    /// backwards, since neither the order nor the processes that a runtime has got are to count.
     ///
     /// # Errors
     /// A server that ends, or calls that fail.
-    pub async fn ratio(&self, without: &Runtime, with: &Runtime, rounds: usize) -> io::Result<String> {
-        let mut ratios = Vec::with_capacity(rounds);
+    pub async fn ratio(&self, runtimes: &RuledRuntimes, rounds: usize) -> io::Result<String> {
+        let RuledRuntimes { without, with } = runtimes;
+        let turns = [&without[0], &with[0], &with[1], &without[1]];
+        let (mut ratios, mut controls) = (Vec::with_capacity(rounds), Vec::with_capacity(rounds));
         // The first round warms up.
         for round in 0..=rounds.max(1) {
-            let plain = pmap::timed(without, self.program(), self.calls).await?;
-            let ruled = pmap::timed(with, self.program(), self.calls).await?;
+            let mut cpu = [0.0; 4];
+            for at in [0, 1, 2, 3, 3, 2, 1, 0] {
+                cpu[at] += pmap::timed(turns[at], self.program(), self.calls).await?.cpu.as_secs_f64();
+            }
             if round > 0 {
-                ratios.push(ruled.cpu.as_secs_f64() / plain.cpu.as_secs_f64());
+                ratios.push((cpu[1] + cpu[2]) / (cpu[0] + cpu[3]));
+                controls.push(cpu[3] / cpu[0]);
             }
         }
-        ratios.sort_by(f64::total_cmp);
-        Ok(format!("| {}: {} | {:.3} |", self.calls, self.name, ratios[ratios.len() / 2]))
+        let median = |mut all: Vec<f64>| {
+            all.sort_by(f64::total_cmp);
+            all[all.len() / 2]
+        };
+        let (ratio, control) = (median(ratios), median(controls));
+        Ok(format!("| {}: {} | {ratio:.3} | {control:.3} |", self.calls, self.name))
     }
+}
+
+/// Runtimes that differ in their policy alone.
+pub struct RuledRuntimes {
+    /// Without a policy.
+    pub without: [Runtime; 2],
+    /// With one.
+    pub with: [Runtime; 2],
 }

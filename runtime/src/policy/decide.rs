@@ -119,14 +119,19 @@ impl Policy {
 
     /// The verdict about a call, and the rule that decided.
     pub fn ruling(&self, call: &Subject<'_>) -> PolicyRuling {
-        self.decide(call, &Arguments::new(&call.named_arguments())).0
+        let plans = self.plans(call.server, call.target);
+        self.decide(call, &plans, &Arguments::new(&call.named_arguments())).0
     }
 
-    /// [`Policy::ruling`], and what an answer of a person counts for. The arguments are those of
-    /// [`Subject::named_arguments`].
-    pub(super) fn decide(&self, call: &Subject<'_>, arguments: &Arguments<'_>) -> (PolicyRuling, AskRule) {
-        let plans = self.plans(call.server, call.target);
-        let (file, said) = self.said(&plans, call, arguments);
+    /// [`Policy::ruling`], and what an answer of a person counts for. The plans are those of the target, the arguments
+    /// those of [`Subject::named_arguments`].
+    pub(super) fn decide(
+        &self,
+        call: &Subject<'_>,
+        plans: &[FilePlan],
+        arguments: &Arguments<'_>,
+    ) -> (PolicyRuling, AskRule) {
+        let (file, said) = self.said(plans, call, arguments);
         let asks = AskRule { remember: said.remember, file, rule: said.rule };
         (PolicyRuling::new(said.verdict, said.title.clone()), asks)
     }
@@ -138,12 +143,11 @@ impl Policy {
     pub(super) fn limit_uses(
         &self,
         call: &Subject<'_>,
+        plans: &[FilePlan],
         arguments: &Arguments<'_>,
         session: impl FnOnce() -> String,
     ) -> Result<Vec<LimitUse>, String> {
-        let plans = self.plans(call.server, call.target);
-        let mut limits =
-            self.files.iter().zip(plans.iter()).flat_map(|(file, plan)| file.limits(plan)).peekable();
+        let mut limits = self.files.iter().zip(plans).flat_map(|(file, plan)| file.limits(plan)).peekable();
         if limits.peek().is_none() {
             return Ok(Vec::new());
         }

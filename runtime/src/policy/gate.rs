@@ -9,6 +9,7 @@ use super::decide::{Policy, Subject};
 use super::flows::{FlowFinding, FlowMarks, ShownAnswer, UNKNOWN_SOURCE};
 use super::limits::{LimitBook, LimitRefusal, LimitUse};
 use super::permitted::Permitted;
+use super::rules::FilePlan;
 use crate::run::account::{PlannedCall, RunAccount};
 use crate::run::client::ServedClient;
 use crate::run::outcome::{PolicyRuling, Verdict};
@@ -127,7 +128,8 @@ impl SharedPolicy {
         let Some(policy) = self.current() else { return Clearance::Granted(Permitted::by_policy(), None) };
         let text = call.named_arguments();
         let arguments = Arguments::new(&text);
-        let (mut ruling, mut asks) = policy.decide(call, &arguments);
+        let plans = policy.plans(call.server, call.target);
+        let (mut ruling, mut asks) = policy.decide(call, &plans, &arguments);
         let flow = if policy.has_flows { policy.flow_finding(call, &self.0.flows.of_run(run)) } else { None };
         let asked_flow = flow.as_ref().filter(|flow| flow.verdict >= ruling.verdict);
         let asked_flow = asked_flow.map(|flow| flow.text.clone());
@@ -149,7 +151,7 @@ impl SharedPolicy {
         }
         self.0.decided[ruling.verdict as usize].fetch_add(1, Relaxed);
         match ruling.verdict {
-            Verdict::Allow => self.counted(&policy, call, &arguments, run, ruling),
+            Verdict::Allow => self.counted((&policy, &plans), call, &arguments, run, ruling),
             Verdict::Deny => Clearance::Denied(ruling),
             Verdict::Ask => {
                 let binding =
@@ -159,7 +161,7 @@ impl SharedPolicy {
                 match remembered.or_else(reviewed) {
                     Some(by) => {
                         ruling.answered_by = Some(by);
-                        self.counted(&policy, call, &arguments, run, ruling)
+                        self.counted((&policy, &plans), call, &arguments, run, ruling)
                     }
                     None => Clearance::Asked(AskedOf { ruling, policy, binding, asks }),
                 }
@@ -277,7 +279,8 @@ impl SharedPolicy {
         match self.clear(call, run) {
             Clearance::Asked(AskedOf { mut ruling, policy, binding, .. }) if binding == approval.binding => {
                 ruling.answered_by = Some(approval.by);
-                self.counted(&policy, call, &Arguments::new(&call.named_arguments()), run, ruling)
+                let plans = policy.plans(call.server, call.target);
+                self.counted((&policy, &plans), call, &Arguments::new(&call.named_arguments()), run, ruling)
             }
             cleared => cleared,
         }
@@ -383,7 +386,7 @@ impl SharedPolicy {
     /// The clearance of a call that may be made as far as rules go.
     fn counted(
         &self,
-        policy: &Policy,
+        (policy, plans): (&Policy, &[FilePlan]),
         call: &Subject<'_>,
         arguments: &Arguments<'_>,
         run: &RunAccount,
@@ -391,7 +394,7 @@ impl SharedPolicy {
     ) -> Clearance {
         // Its answer can reach all that comes after it. A policy with rules about that may replace this one meanwhile.
         self.0.flows.note(run, call.server, call.target.label());
-        match policy.limit_uses(call, arguments, || run.session_name()) {
+        match policy.limit_uses(call, plans, arguments, || run.session_name()) {
             Ok(uses) if uses.is_empty() => Clearance::Granted(Permitted::by_policy(), Some(ruling)),
             Ok(uses) => Clearance::Counted(CountedCall { ruling, uses }),
             Err(why) => {

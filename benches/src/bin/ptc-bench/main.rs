@@ -9,7 +9,7 @@ mod scripts;
 
 use clap::{Parser, Subcommand};
 use ptc_benches::measure::memory::{sessions, suspended, values};
-use ptc_benches::measure::overhead::CALL_PATTERNS;
+use ptc_benches::measure::overhead::{CALL_PATTERNS, RuledRuntimes};
 use ptc_benches::measure::pmap::{self as pmap_measure, Sides, Transport};
 use ptc_benches::measure::workload::WORKLOADS;
 use ptc_benches::measure::{
@@ -565,10 +565,16 @@ async fn overhead(args: OverheadArgs) -> Result<Exit, Abort> {
     };
     let config = |policy| RuntimeConfig { servers: entries.clone(), policy, ..RuntimeConfig::default() };
     if policy.is_some() {
-        let (without, with) = (start_runtime(config(None)).await?, start_runtime(config(policy)).await?);
-        console::write_line("| calls | CPU with the policy, as a part of that without |\n|---|---|")?;
+        let start = |policy: Option<Arc<Policy>>| start_runtime(config(policy));
+        let runtimes = RuledRuntimes {
+            without: [start(None).await?, start(None).await?],
+            with: [start(policy.clone()).await?, start(policy).await?],
+        };
+        console::write_line(
+            "| calls | CPU with the policy, as a part of that without | two without |\n|---|---|---|",
+        )?;
         for pattern in CALL_PATTERNS {
-            console::write_line(&pattern.ratio(&without, &with, args.rounds).await?)?;
+            console::write_line(&pattern.ratio(&runtimes, args.rounds).await?)?;
         }
         return Ok(Exit::Ok);
     }

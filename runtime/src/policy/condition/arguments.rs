@@ -8,19 +8,20 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
+use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::fmt;
 
 /// JSON object text, which is read when a condition asks for it.
 pub(in crate::policy) struct Arguments<'a> {
-    text: &'a str,
-    root: OnceCell<Option<Node<'a>>>,
+    root: Node<'a>,
 }
 
 /// A value in the arguments. What is below it is read when a pointer goes on there.
 pub(in crate::policy) struct Node<'a> {
-    text: &'a RawValue,
+    /// JSON text without blanks around it.
+    text: &'a str,
     below: OnceCell<Option<Parts<'a>>>,
     json: OnceCell<Option<Box<Json>>>,
 }
@@ -35,9 +36,12 @@ enum Parts<'a> {
     Nothing,
 }
 
+/// Most pointers have one value, and a policy may have many conditions on it.
+pub(in crate::policy) type Values<T> = SmallVec<[T; 2]>;
+
 /// The values at a pointer.
 pub(in crate::policy) struct Found<'t, 'a> {
-    pub(in crate::policy) values: Vec<&'t Node<'a>>,
+    pub(in crate::policy) values: Values<&'t Node<'a>>,
     /// All names on the way are spelled as in the pointer.
     pub(super) is_exact: bool,
     /// The pointer goes on below a value that has no members: a text, a number, a truth value, or a list if the segment
@@ -49,13 +53,13 @@ pub(in crate::policy) struct Found<'t, 'a> {
 
 impl<'a> Arguments<'a> {
     pub(in crate::policy) fn new(text: &'a str) -> Arguments<'a> {
-        Arguments { text, root: OnceCell::new() }
+        Arguments { root: Node::new(text.trim_ascii()) }
     }
 
     /// The values at a pointer. `None`: the arguments cannot be read.
     pub(in crate::policy) fn find(&self, pointer: &Pointer) -> Option<Found<'_, 'a>> {
-        let root = self.root.get_or_init(|| serde_json::from_str(self.text).ok().map(Node::new)).as_ref()?;
-        let mut found = Found { values: vec![root], is_exact: true, is_blocked: false, is_incomplete: false };
+        let values = Values::from_iter([&self.root]);
+        let mut found = Found { values, is_exact: true, is_blocked: false, is_incomplete: false };
         for segment in &pointer.segments {
             found.go_on(segment)?;
         }
@@ -64,22 +68,21 @@ impl<'a> Arguments<'a> {
 }
 
 impl<'a> Node<'a> {
-    fn new(text: &'a RawValue) -> Node<'a> {
+    fn new(text: &'a str) -> Node<'a> {
         Node { text, below: OnceCell::new(), json: OnceCell::new() }
     }
 
     /// `None`: it cannot be read.
     pub(in crate::policy) fn json(&self) -> Option<&Json> {
-        self.json.get_or_init(|| serde_json::from_str(self.text.get()).ok().map(Box::new)).as_deref()
+        self.json.get_or_init(|| serde_json::from_str(self.text).ok().map(Box::new)).as_deref()
     }
 
     fn is_text(&self) -> bool {
-        self.text.get().starts_with('"')
+        self.text.starts_with('"')
     }
 
     fn below(&self) -> Option<&Parts<'a>> {
-        let text = self.text.get();
-        // `RawValue` text begins without blanks.
+        let text = self.text;
         let read = || match text.as_bytes().first() {
             Some(b'{') => {
                 let members: Members<'a> = serde_json::from_str(text).ok()?;
@@ -87,7 +90,7 @@ impl<'a> Node<'a> {
             }
             Some(b'[') => {
                 let items: Vec<&'a RawValue> = serde_json::from_str(text).ok()?;
-                Some(Parts::Items(items.into_iter().map(Node::new).collect()))
+                Some(Parts::Items(items.into_iter().map(|item| Node::new(item.get())).collect()))
             }
             Some(b'n') => Some(Parts::Absent),
             _ => Some(Parts::Nothing),
@@ -103,7 +106,7 @@ impl<'t, 'a> Found<'t, 'a> {
             return self.go_down();
         }
         let is_any = segment == "*";
-        let mut next: Vec<&'t Node<'a>> = Vec::with_capacity(self.values.len());
+        let mut next = Values::<&'t Node<'a>>::new();
         for value in std::mem::take(&mut self.values) {
             let before = next.len();
             match value.below()? {
@@ -133,7 +136,7 @@ impl<'t, 'a> Found<'t, 'a> {
 impl Found<'_, '_> {
     /// Takes all texts at and below the values, at any depth.
     fn go_down(&mut self) -> Option<()> {
-        let (mut open, mut texts) = (std::mem::take(&mut self.values), Vec::new());
+        let (mut open, mut texts) = (std::mem::take(&mut self.values), Values::new());
         while let Some(value) = open.pop() {
             match value.below()? {
                 Parts::Members(members) => open.extend(members.iter().map(|(_, value)| value)),
@@ -163,8 +166,8 @@ impl<'de> Deserialize<'de> for Members<'de> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
                 let mut members = Vec::new();
-                while let Some((Name(name), value)) = map.next_entry()? {
-                    members.push((name, Node::new(value)));
+                while let Some((Name(name), value)) = map.next_entry::<_, &RawValue>()? {
+                    members.push((name, Node::new(value.get())));
                 }
                 Ok(Members(members))
             }

@@ -5,6 +5,7 @@
 
 mod arguments;
 
+use arguments::Values;
 pub(super) use arguments::{Arguments, Found};
 
 use crate::tools::glob;
@@ -171,7 +172,7 @@ impl Condition {
         let Some(Found { values, is_exact, is_blocked: false, .. }) = arguments.find(&self.pointer) else {
             return Met::Unclear;
         };
-        let values: Option<Vec<&Json>> = values.iter().map(|value| value.json()).collect();
+        let values: Option<Values<&Json>> = values.iter().map(|value| value.json()).collect();
         let Some(values) = values else { return Met::Unclear };
         let each = self.tests.iter().map(|test| test.met(&values, is_exact));
         each.fold(Met::Yes, |all, one| match (all, one) {
