@@ -158,6 +158,10 @@ impl CallPattern {
     }
 }
 
+/// The head of the table of [`CallPattern::ratio`].
+pub const RATIOS: &str =
+    "| calls | CPU with the policy, as a part of that without | two without |\n|---|---|---|";
+
 /// Runtimes that differ in their policy alone.
 pub struct RuledRuntimes {
     /// Without a policy.

@@ -9,11 +9,11 @@ mod scripts;
 
 use clap::{Parser, Subcommand};
 use ptc_benches::measure::memory::{sessions, suspended, values};
-use ptc_benches::measure::overhead::{CALL_PATTERNS, RuledRuntimes};
 use ptc_benches::measure::pmap::{self as pmap_measure, Sides, Transport};
 use ptc_benches::measure::workload::WORKLOADS;
 use ptc_benches::measure::{
-    delay_http, delay_server, fairness, http_load, latency, prelude, serve, spill, text_block, tool_list,
+    delay_http, delay_server, fairness, http_load, latency, overhead, prelude, serve, spill, text_block,
+    tool_list,
 };
 use ptc_mcp::cli::boot::start_runtime;
 use ptc_mcp::console::exit::{Abort, Exit};
@@ -556,7 +556,8 @@ async fn pmap(args: PmapArgs) -> Result<Exit, Abort> {
 }
 
 async fn overhead(args: OverheadArgs) -> Result<Exit, Abort> {
-    let mut entries = CALL_PATTERNS.iter().map(|pattern| pattern.entry()).collect::<Result<Vec<_>, _>>()?;
+    let mut entries =
+        overhead::CALL_PATTERNS.iter().map(|pattern| pattern.entry()).collect::<Result<Vec<_>, _>>()?;
     // Patterns of one server stand next to each other.
     entries.dedup_by(|one, other| one.name == other.name);
     let policy = match args.policy.as_slice() {
@@ -566,14 +567,12 @@ async fn overhead(args: OverheadArgs) -> Result<Exit, Abort> {
     let config = |policy| RuntimeConfig { servers: entries.clone(), policy, ..RuntimeConfig::default() };
     if policy.is_some() {
         let start = |policy: Option<Arc<Policy>>| start_runtime(config(policy));
-        let runtimes = RuledRuntimes {
+        let runtimes = overhead::RuledRuntimes {
             without: [start(None).await?, start(None).await?],
             with: [start(policy.clone()).await?, start(policy).await?],
         };
-        console::write_line(
-            "| calls | CPU with the policy, as a part of that without | two without |\n|---|---|---|",
-        )?;
-        for pattern in CALL_PATTERNS {
+        console::write_line(overhead::RATIOS)?;
+        for pattern in overhead::CALL_PATTERNS {
             console::write_line(&pattern.ratio(&runtimes, args.rounds).await?)?;
         }
         return Ok(Exit::Ok);
@@ -582,7 +581,7 @@ async fn overhead(args: OverheadArgs) -> Result<Exit, Abort> {
     console::write_line(
         "| calls | bare client | ptc | more a call | more CPU a call |\n|---|---|---|---|---|",
     )?;
-    for pattern in CALL_PATTERNS {
+    for pattern in overhead::CALL_PATTERNS {
         let measured = pattern.measure(&runtime, args.rounds).await?;
         let (more, more_cpu) = measured.more_micros(pattern.calls);
         console::write_line(&format!(
