@@ -158,6 +158,10 @@ impl CallPattern {
     }
 }
 
+/// The head of the table of [`CallPattern::measure`].
+pub const COSTS: &str =
+    "| calls | bare client | ptc | more a call | more CPU a call |\n|---|---|---|---|---|";
+
 /// The head of the table of [`CallPattern::ratio`].
 pub const RATIOS: &str =
     "| calls | CPU with the policy, as a part of that without | two without |\n|---|---|---|";

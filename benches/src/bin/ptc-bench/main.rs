@@ -9,6 +9,7 @@ mod scripts;
 
 use clap::{Parser, Subcommand};
 use ptc_benches::measure::memory::{sessions, suspended, values};
+use ptc_benches::measure::overhead::CALL_PATTERNS;
 use ptc_benches::measure::pmap::{self as pmap_measure, Sides, Transport};
 use ptc_benches::measure::workload::WORKLOADS;
 use ptc_benches::measure::{
@@ -556,8 +557,7 @@ async fn pmap(args: PmapArgs) -> Result<Exit, Abort> {
 }
 
 async fn overhead(args: OverheadArgs) -> Result<Exit, Abort> {
-    let mut entries =
-        overhead::CALL_PATTERNS.iter().map(|pattern| pattern.entry()).collect::<Result<Vec<_>, _>>()?;
+    let mut entries = CALL_PATTERNS.iter().map(|pattern| pattern.entry()).collect::<Result<Vec<_>, _>>()?;
     // Patterns of one server stand next to each other.
     entries.dedup_by(|one, other| one.name == other.name);
     let policy = match args.policy.as_slice() {
@@ -572,16 +572,14 @@ async fn overhead(args: OverheadArgs) -> Result<Exit, Abort> {
             with: [start(policy.clone()).await?, start(policy).await?],
         };
         console::write_line(overhead::RATIOS)?;
-        for pattern in overhead::CALL_PATTERNS {
+        for pattern in CALL_PATTERNS {
             console::write_line(&pattern.ratio(&runtimes, args.rounds).await?)?;
         }
         return Ok(Exit::Ok);
     }
     let runtime = start_runtime(config(None)).await?;
-    console::write_line(
-        "| calls | bare client | ptc | more a call | more CPU a call |\n|---|---|---|---|---|",
-    )?;
-    for pattern in overhead::CALL_PATTERNS {
+    console::write_line(overhead::COSTS)?;
+    for pattern in CALL_PATTERNS {
         let measured = pattern.measure(&runtime, args.rounds).await?;
         let (more, more_cpu) = measured.more_micros(pattern.calls);
         console::write_line(&format!(
