@@ -562,23 +562,24 @@ async fn overhead(args: OverheadArgs) -> Result<Exit, Abort> {
     entries.dedup_by(|one, other| one.name == other.name);
     let policy = match args.policy.as_slice() {
         [] => None,
-        files => Some(Arc::new(Policy::load(files).map_err(|error| Abort::usage(error.to_string()))?)),
+        files => {
+            Policy::load(files).map(Arc::new).map(Some).map_err(|error| Abort::usage(error.to_string()))?
+        }
     };
     let config = |policy| RuntimeConfig { servers: entries.clone(), policy, ..RuntimeConfig::default() };
     if policy.is_some() {
-        let start = |policy: Option<Arc<Policy>>| start_runtime(config(policy));
-        let runtimes = overhead::RuledRuntimes {
-            without: [start(None).await?, start(None).await?],
-            with: [start(policy.clone()).await?, start(policy).await?],
-        };
+        let start = |policy: &Option<Arc<Policy>>| start_runtime(config(policy.clone()));
+        let without = [start(&None).await?, start(&None).await?];
+        let with = [start(&policy).await?, start(&policy).await?];
+        let runtimes = overhead::RuledRuntimes { without, with };
         console::write_line(overhead::RATIOS)?;
         for pattern in CALL_PATTERNS {
             console::write_line(&pattern.ratio(&runtimes, args.rounds).await?)?;
         }
         return Ok(Exit::Ok);
     }
-    let runtime = start_runtime(config(None)).await?;
     console::write_line(overhead::COSTS)?;
+    let runtime = start_runtime(config(None)).await?;
     for pattern in CALL_PATTERNS {
         let measured = pattern.measure(&runtime, args.rounds).await?;
         let (more, more_cpu) = measured.more_micros(pattern.calls);
