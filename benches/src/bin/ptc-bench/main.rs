@@ -5,16 +5,16 @@
 mod allocator;
 #[path = "../../../../mcp/src/bin/ptc/collector.rs"]
 mod collector;
+mod overhead;
 mod scripts;
 
 use clap::{Parser, Subcommand};
+use overhead::OverheadArgs;
 use ptc_benches::measure::memory::{sessions, suspended, values};
-use ptc_benches::measure::overhead::CALL_PATTERNS;
 use ptc_benches::measure::pmap::{self as pmap_measure, Sides, Transport};
 use ptc_benches::measure::workload::WORKLOADS;
 use ptc_benches::measure::{
-    delay_http, delay_server, fairness, http_load, latency, overhead, prelude, serve, spill, text_block,
-    tool_list,
+    delay_http, delay_server, fairness, http_load, latency, prelude, serve, spill, text_block, tool_list,
 };
 use ptc_mcp::cli::boot::start_runtime;
 use ptc_mcp::console::exit::{Abort, Exit};
@@ -22,10 +22,9 @@ use ptc_mcp::console::{self, logging};
 use ptc_mcp::redact::{self, Form, shapes};
 use ptc_runtime::RuntimeConfig;
 use ptc_runtime::config::ServerEntry;
-use ptc_runtime::policy::Policy;
 use scripts::PythonBenchArgs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,16 +135,6 @@ struct PmapArgs {
     /// Calls of the sequential `map` for comparison; 0 leaves it out
     #[arg(long, default_value_t = 20)]
     sequential: usize,
-}
-
-#[derive(Debug, clap::Args)]
-struct OverheadArgs {
-    /// Rounds; the best counts
-    #[arg(long, default_value_t = 7)]
-    rounds: usize,
-    /// Rules for the calls: compares calls with and without them
-    #[arg(long, value_name = "FILE")]
-    policy: Vec<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -261,7 +250,7 @@ impl BenchArgs {
         match self.bench {
             Bench::Pmap(args) => ptc_mcp::cli::on_runtime(pmap(args)),
             Bench::Python(args) => ptc_mcp::cli::on_runtime(scripts::scripts(args)),
-            Bench::Overhead(args) => ptc_mcp::cli::on_runtime(overhead(args)),
+            Bench::Overhead(args) => ptc_mcp::cli::on_runtime(overhead::run(args)),
             Bench::Serve(args) => serve_rates(&args),
             Bench::Http(args) => {
                 http_load::report(&args, console::write_line)?;
@@ -551,47 +540,6 @@ async fn pmap(args: PmapArgs) -> Result<Exit, Abort> {
     if args.sequential > 0 {
         let cost = pmap_measure::run(&runtime, "map", args.sequential).await?;
         console::write_line(&format!("| map | {} | | {} | | |", args.sequential, millis(cost.wall)))?;
-    }
-    runtime.shutdown().await;
-    Ok(Exit::Ok)
-}
-
-async fn overhead(args: OverheadArgs) -> Result<Exit, Abort> {
-    let mut entries = CALL_PATTERNS.iter().map(|pattern| pattern.entry()).collect::<Result<Vec<_>, _>>()?;
-    // Patterns of one server stand next to each other.
-    entries.dedup_by(|one, other| one.name == other.name);
-    let policy = match args.policy.as_slice() {
-        [] => None,
-        files => {
-            Policy::load(files).map(Arc::new).map(Some).map_err(|error| Abort::usage(error.to_string()))?
-        }
-    };
-    let config = |policy| RuntimeConfig { servers: entries.clone(), policy, ..RuntimeConfig::default() };
-    if policy.is_some() {
-        let start = |policy: &Option<Arc<Policy>>| start_runtime(config(policy.clone()));
-        let without = [start(&None).await?, start(&None).await?];
-        let with = [start(&policy).await?, start(&policy).await?];
-        let runtimes = overhead::RuledRuntimes { without, with };
-        console::write_line(overhead::RATIOS)?;
-        for pattern in CALL_PATTERNS {
-            console::write_line(&pattern.ratio(&runtimes, args.rounds).await?)?;
-        }
-        return Ok(Exit::Ok);
-    }
-    console::write_line(overhead::COSTS)?;
-    let runtime = start_runtime(config(None)).await?;
-    for pattern in CALL_PATTERNS {
-        let measured = pattern.measure(&runtime, args.rounds).await?;
-        let (more, more_cpu) = measured.more_micros(pattern.calls);
-        console::write_line(&format!(
-            "| {}: {} | {} | {} | {:.1} µs | {:.1} µs |",
-            pattern.calls,
-            pattern.name,
-            millis(measured.bare.wall),
-            millis(measured.ptc.wall),
-            more,
-            more_cpu
-        ))?;
     }
     runtime.shutdown().await;
     Ok(Exit::Ok)
