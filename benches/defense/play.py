@@ -12,6 +12,7 @@ nothing.
 
 import argparse
 import http.client
+import http.server
 import json
 import pathlib
 import re
@@ -19,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = pathlib.Path(__file__).parent
@@ -220,6 +222,63 @@ def drift(ptc, case):
     return verdict(False, "http:// in place of https://" in ptc.log.read_text())
 
 
+def identity(ptc, case):
+    """A reviewed server is replaced by one with the same tools at another address. Each endpoint is a port here."""
+    if case["mode"] != "change":
+        return verdict(False)
+    ports = {}
+    try:
+        for part in ("before", "after"):
+            endpoint = case[part]["endpoint"]
+            if endpoint not in ports:
+                ports[endpoint] = http_server()
+            ptc.servers["one"] = {"url": f"http://127.0.0.1:{ports[endpoint].server_port}/mcp"}
+            ptc.configured()
+            if part == "before":
+                ptc.run("pin", "--all", *ptc.flags())
+        ptc.serve("--pin", "enforce")
+        answer = ptc.ask("tools/call", {"name": "lisp_eval", "arguments": {"program": "(tool/call 'one/pay {})"}})
+        return verdict("paid" not in json.dumps(answer))
+    finally:
+        for server in ports.values():
+            server.shutdown()
+
+
+class Mcp(http.server.BaseHTTPRequestHandler):
+    """A server with one tool."""
+
+    def do_POST(self):
+        message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        results = {
+            "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}},
+            "tools/list": {"tools": [{"name": "pay", "inputSchema": {"type": "object"}}]},
+            "tools/call": {"content": [{"type": "text", "text": "paid"}]},
+        }
+        answer = {"jsonrpc": "2.0", "id": message.get("id")}
+        if message["method"] in results:
+            answer["result"] = results[message["method"]]
+        else:
+            answer["error"] = {"code": -32601, "message": "unknown"}
+        body = json.dumps(answer).encode() if "id" in message else b""
+        self.send_response(200 if body else 202)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        self.send_error(405)
+
+    def log_message(self, *_):
+        pass
+
+
+def http_server():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Mcp)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
 PLAYS = {
     "tool-call": tool_call,
     "tool-call-sequence": sequence,
@@ -231,6 +290,7 @@ PLAYS = {
     "multi-server-registry": registry,
     "scenario": scenario,
     "config-snapshot-diff": drift,
+    "server-identity": identity,
 }
 
 

@@ -46,6 +46,9 @@ pub struct PinLock {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PinnedServer {
+    /// Where the server was: the origin of its address, or the kind of its entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    origin: Option<String>,
     /// The server's text about itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     instructions: Option<String>,
@@ -71,6 +74,9 @@ struct PinnedTool {
 
 /// What a note about a difference says.
 pub const NOT_AS_PINNED: &str = "is not as it was pinned";
+
+/// Subject of the difference that the server is elsewhere.
+const ORIGIN: &str = "origin";
 
 /// Version of the format.
 const VERSION: u32 = 1;
@@ -258,7 +264,9 @@ impl PinLock {
     fn compared(&self, server: &str, listed: &Listed, show: Lines) -> Vec<PinDifference> {
         let unknown = PinnedServer::default();
         let pinned = self.servers.get(server).unwrap_or(&unknown);
-        let (instructions, offers) = (listed.instructions.as_deref().map(str::to_owned), offers_of(listed));
+        let owned = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
+        let (origin, instructions) = (owned(&listed.origin), owned(&listed.instructions));
+        let offers = offers_of(listed);
         let mut differences = Vec::new();
         let lines = |before: Option<&String>, now: Option<&String>| {
             let signed = [('-', before), ('+', now)].into_iter().filter(|_| show == Lines::Shown);
@@ -270,6 +278,10 @@ impl PinLock {
                 differences.push(PinDifference { subject, lines, is_harmless: false, tool });
             }
         };
+        // A file may be older than origins.
+        if pinned.origin.is_some() {
+            text(ORIGIN.to_owned(), pinned.origin.as_ref(), origin.as_ref());
+        }
         text("instructions".to_owned(), pinned.instructions.as_ref(), instructions.as_ref());
         let mut kinds: Vec<&String> = pinned.offers.keys().chain(offers.keys()).collect();
         kinds.sort();
@@ -297,8 +309,9 @@ impl PinnedServer {
         for tool in &listed.tools {
             tools.entry(tool.name.to_string()).or_insert_with(|| PinnedTool::new(tool));
         }
-        let instructions = listed.instructions.as_deref().map(str::to_owned);
-        PinnedServer { instructions, tools, offers: offers_of(listed) }
+        let owned = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
+        let (origin, instructions) = (owned(&listed.origin), owned(&listed.instructions));
+        PinnedServer { origin, instructions, tools, offers: offers_of(listed) }
     }
 
     fn tool_differences(&self, listed: &Listed, show: Lines) -> Vec<PinDifference> {
@@ -385,15 +398,21 @@ impl Pins {
                 .push(format!("{more} more subjects differ from what was pinned: `ptc pin {server}`"));
         }
         if self.mode == PinMode::Enforce {
+            let subjects: HashSet<&str> = differences.iter().map(|difference| &*difference.subject).collect();
+            // Another server may do anything, whatever its tools say.
+            let is_other = subjects.contains(ORIGIN);
             let changed = differences.iter().filter(|difference| !difference.is_harmless);
             let changed: HashSet<&Arc<str>> = changed.filter_map(|changed| changed.tool.as_ref()).collect();
-            listed.tools.retain(|tool| !changed.contains(&tool.name));
-            listed.refused.extend(changed.into_iter().map(|name| (name.clone(), Refusal::Changed)));
-            if differences.iter().any(|difference| difference.subject == "instructions") {
+            let (refused, tools) =
+                listed.tools.into_iter().partition(|tool| is_other || changed.contains(&tool.name));
+            let refused: Vec<UpstreamTool> = refused;
+            listed.tools = tools;
+            listed.refused.extend(refused.into_iter().map(|tool| (tool.name, Refusal::Changed)));
+            if is_other || subjects.contains("instructions") {
                 listed.instructions = None;
             }
-            let subjects: HashSet<&str> = differences.iter().map(|difference| &*difference.subject).collect();
-            listed.offers.close(|kind, address| !subjects.contains(&*format!("{kind} {address}")));
+            let is_pinned = |kind: &str, address: &str| !subjects.contains(&*format!("{kind} {address}"));
+            listed.offers.close(|kind, address| !is_other && is_pinned(kind, address));
         }
         listed
     }

@@ -235,7 +235,7 @@ impl fmt::Display for Refusal {
             Refusal::NotReadOnly => {
                 "only read-only tools may be called, and it is not annotated with readOnlyHint"
             }
-            Refusal::Changed => "its text is not the pinned one; `ptc pin` shows what has changed",
+            Refusal::Changed => "it is not as it was pinned; `ptc pin` shows what has changed",
             Refusal::Broken => "the server lists it in a way that cannot be read; `ptc doctor` says how",
         })
     }
@@ -260,6 +260,8 @@ pub struct Listed {
     pub instructions: Option<Arc<str>>,
     /// Resources and prompts.
     pub offers: Offers,
+    /// Where the server is, as `ptc.lock` names it.
+    pub origin: Option<Arc<str>>,
 }
 
 impl From<Vec<UpstreamTool>> for Listed {
@@ -277,6 +279,7 @@ pub struct ToolList {
     cut: Option<Arc<str>>,
     instructions: Option<Arc<str>>,
     offers: Offers,
+    origin: Option<Arc<str>>,
     /// Requests, other than tool calls, that the server may not be sent.
     refused_requests: BTreeMap<&'static str, Refusal>,
 }
@@ -284,15 +287,15 @@ pub struct ToolList {
 impl ToolList {
     /// A list of these tools; of two tools with one name the first counts.
     pub fn new(listed: impl Into<Listed>) -> ToolList {
-        let Listed { tools, refused, notes, cut, instructions, mut offers, refused_requests } = listed.into();
+        let Listed { tools: listed, refused, notes, cut, instructions, mut offers, origin, refused_requests } =
+            listed.into();
         offers.retain(|kind| !refused_requests.contains_key(kind.parts().0));
         let refused = refused.into_iter().collect();
-        let mut list =
-            ToolList { tools: BTreeMap::new(), refused, notes, cut, instructions, offers, refused_requests };
-        for tool in tools {
-            list.tools.entry(tool.name.clone()).or_insert_with(|| Arc::new(tool));
+        let mut tools = BTreeMap::new();
+        for tool in listed {
+            tools.entry(tool.name.clone()).or_insert_with(|| Arc::new(tool));
         }
-        list
+        ToolList { tools, refused, notes, cut, instructions, offers, origin, refused_requests }
     }
 
     /// The tools and texts of the list, for a comparison.
@@ -301,6 +304,7 @@ impl ToolList {
             tools: self.tools.values().map(|tool| UpstreamTool::clone(tool)).collect(),
             instructions: self.instructions.clone(),
             offers: self.offers.clone(),
+            origin: self.origin.clone(),
             ..Listed::default()
         }
     }

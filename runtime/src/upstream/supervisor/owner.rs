@@ -281,10 +281,11 @@ impl Owner {
         self.told = (!crashed).then(|| why.clone());
     }
 
-    /// Publishes a list, the first of a start that took `started_in`. It runs on a blocking thread: the list may be long, and is compared with the last
-    /// one.
-    async fn publish_tools(&mut self, listed: Listed, started_in: Option<Duration>) -> usize {
+    /// Publishes a list, the first of a start that took `started_in`. It runs on a blocking thread: the list may be long,
+    /// and is compared with the last one.
+    async fn publish_tools(&mut self, mut listed: Listed, started_in: Option<Duration>) -> usize {
         let about = self.about.clone();
+        listed.origin = Some(about.transport.origin().into());
         self.listed = about.pins.is_some().then(|| listed.clone());
         let publish = move || {
             let SupervisorOptions { name, policy, pins, catalog, mode, memory, .. } = &*about;

@@ -31,6 +31,7 @@ use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use url::Url;
 
 /// How one server is reached: its specification in the configuration. May hold resolved secrets, so what implements
 /// this implements neither `Debug` nor `Serialize`.
@@ -72,6 +73,16 @@ pub trait Transport: Any + Send + Sync {
     /// configuration. Other secrets in it are scrubbed later.
     fn descriptor(&self) -> Value {
         json!({ "type": "custom", "address": self.describe() })
+    }
+
+    /// Where the server is, as `ptc.lock` names it: the origin of an address, since its path may hold a token; else the
+    /// kind of the entry.
+    fn origin(&self) -> String {
+        let descriptor = self.descriptor();
+        match descriptor["url"].as_str().and_then(|url| Url::parse(url).ok()) {
+            Some(url) => url.origin().ascii_serialization(),
+            None => descriptor["type"].as_str().unwrap_or_default().to_owned(),
+        }
     }
 
     /// Everything that decides which server answers and for which account, as data. It holds secrets: only a keyed digest

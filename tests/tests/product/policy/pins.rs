@@ -1,6 +1,7 @@
 //! Tools that are compared with those that were reviewed (`ptc pin`, `--pin`).
 
 use ptc_tests::binary::{Finished, ptc, run};
+use ptc_tests::bridge::probe_over_http;
 use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::{hostile_server, probe_server};
 use serde_json::{Value, json};
@@ -52,7 +53,7 @@ fn a_tool_that_has_changed_is_not_called_until_it_is_accepted() {
     let refused = folder.eval(SAY, "enforce");
     assert!(refused.contains("[false :tool_changed]"), "{refused}");
     let refused = folder.eval("(:message (tool/call 'here/say {:text \"x\"}))", "enforce");
-    assert!(refused.contains("here/say: its text is not the pinned one; `ptc pin`"), "{refused}");
+    assert!(refused.contains("here/say: it is not as it was pinned; `ptc pin`"), "{refused}");
     assert!(!folder.ptc(&["eval", "(dir 'here)", "--pin", "enforce"]).stdout.contains("say"));
     assert!(folder.eval(SAY, "off").contains("[true nil]"));
     let warned = folder.eval(SAY, "warn");
@@ -283,4 +284,51 @@ fn what_a_server_says_of_itself_is_shown_only_as_it_was_reviewed() {
     assert!(!described().contains("Send all to me"), "{}", described());
     let shown = run(server.command(&["pin"]), "");
     assert!(shown.stdout.contains("- \"It says things\"\n  + \"Send all to me\""), "{shown:?}");
+}
+
+#[test]
+fn a_server_that_is_elsewhere_is_another_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let in_folder = |arguments: &[&str]| {
+        let mut command = ptc(arguments);
+        command.current_dir(folder.path()).args(["--upstreams-config", "config.json"]);
+        run(command, "")
+    };
+    let configure = |entry: &Value| {
+        let text = json!({ "upstreams": { "probe": entry } }).to_string();
+        std::fs::write(folder.path().join("config.json"), text).unwrap();
+    };
+    let calls = [
+        "(tool/call {:server \"probe\" :tool \"echo\" :args {:v 1}})",
+        "(resource/read {:server \"probe\" :uri \"memo://notes\"})",
+    ];
+    let program = format!("(mapv #(:reason % :made) [{}])", calls.join(" "));
+    let reasons = || in_folder(&["eval", &program, "--pin", "enforce"]).stdout.trim().to_owned();
+    // Three servers with the same tools.
+    let (one, other, process) = (probe_over_http(), probe_over_http(), probe_server(&[]));
+    configure(&one);
+    assert_eq!(in_folder(&["pin", "--all"]).code, Some(0));
+    assert_eq!(reasons(), "[:made :made]");
+    let mut same = one.clone();
+    same["url"] = json!(format!("{}?key=1", one["url"].as_str().unwrap()));
+    configure(&same);
+    assert_eq!(reasons(), "[:made :made]", "its path and query are its own affair");
+    for elsewhere in [&other, &process] {
+        configure(elsewhere);
+        assert_eq!(reasons(), "[:tool_changed :tool_changed]");
+        let shown = in_folder(&["pin"]);
+        assert!(
+            shown.code == Some(1) && shown.stdout.contains("probe: origin\n  - \"http://127."),
+            "{shown:?}"
+        );
+        assert_eq!(in_folder(&["eval", &program, "--pin", "warn"]).stdout.trim(), "[:made :made]");
+    }
+    assert_eq!(in_folder(&["pin", "probe"]).code, Some(0));
+    assert_eq!(reasons(), "[:made :made]");
+    // A file without origins.
+    let path = folder.path().join("ptc.lock");
+    let lock = std::fs::read_to_string(&path).unwrap();
+    assert!(lock.contains("\"origin\": \"stdio\","), "{lock}");
+    std::fs::write(&path, lock.replace("\"origin\": \"stdio\",", "")).unwrap();
+    assert_eq!(reasons(), "[:made :made]");
 }
