@@ -142,6 +142,37 @@ async fn an_approval_lets_its_own_call_pass() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_approval_of_equal_calls_counts_once_for_each_of_them() {
+    let (shared, person) = (shared(), Arc::<Person>::default());
+    let calls = (0..1_000_u64).filter(|number| number % 5 > 1).map(|number| {
+        let (shared, person) = (shared.clone(), person.clone());
+        async move {
+            let (run, call) = (account(), Call::pay());
+            let arguments = format!("{{\"v\":{number}}}");
+            let subject = call.subject(&arguments);
+            let asked = || match shared.clear(&subject, &run) {
+                Clearance::Asked(asked) => asked,
+                cleared => panic!("{number}: {cleared:?}"),
+            };
+            let (one, two) = (asked(), asked());
+            let ask = |asked| shared.ask(&run, asked, &subject, Some(person.clone()));
+            let (first, second) = tokio::join!(ask(&one), ask(&two));
+            for approval in [first.unwrap(), second.unwrap()] {
+                let cleared = shared.clear_approved(&subject, &run, approval);
+                assert!(matches!(cleared, Clearance::Granted(..)), "{number}: {cleared:?}");
+            }
+            // A third one, and one of another run.
+            asked();
+            assert!(matches!(shared.clear(&subject, &account()), Clearance::Asked(_)), "{number}");
+        }
+    });
+    futures_util::future::join_all(calls).await;
+    // Both are in one question.
+    assert_eq!(person.asked.locked().len(), 600);
+    assert_eq!(shared.waiting(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_group_whose_leader_was_cancelled_asks_again() {
     let (shared, person, run, call) = (shared(), Arc::<Person>::default(), account(), Call::pay());
     let (one, two) = (call.subject("{\"v\":2}"), call.subject("{\"v\":3}"));
