@@ -23,7 +23,7 @@ pub(super) const VALUES: [&str; 6] = ["3", "null", "[1, 2]", "{\"k\": 1}", "[]",
 
 /// Expressions with holes: `$` is an expression, `%` a call site, `@` a collection, `^` the text of a function of one
 /// argument, `&` of two.
-const SHAPES: [&str; 86] = [
+const SHAPES: [&str; 90] = [
     "1",
     "2",
     "nil",
@@ -110,6 +110,10 @@ const SHAPES: [&str; 86] = [
     "(first (mapv ^ [$ $]))",
     "(second (mapv ^ [$ $]))",
     "(cond $ $ $ % :else $)",
+    "(pmap ^ @)",
+    "(first (pmap ^ [$ $]))",
+    "(second (pmap (fn [it] %) @))",
+    "(pcalls (fn [] $) (fn [] %))",
 ];
 
 /// Writes programs by choices.

@@ -192,6 +192,8 @@ fn a_source_that_the_values_of_a_call_do_not_carry_has_no_influence_on_it() {
             let Some(generated) = Generated::new(&choices) else { return };
             let how = [Before::Same, Before::Tracked, Before::Untracked]
                 [choices.get(1).map_or(0, |choice| usize::from(*choice)) % 3];
+            // The order of calls of branches depends on their time.
+            let is_parallel = ["pmap", "pcalls"].iter().any(|name| generated.texts.contains(name));
             let Some((usual, ended)) = run(&generated, Changed::Nothing, how) else { return };
             programs_run.fetch_add(1, Ordering::Relaxed);
             if !generated.plan.is_unknown {
@@ -218,7 +220,7 @@ fn a_source_that_the_values_of_a_call_do_not_carry_has_no_influence_on_it() {
                 for number in a.keys().chain(b.keys()) {
                     let [a, b] = [&a, &b].map(|calls| calls.get(number).cloned().unwrap_or_default());
                     assert!(
-                        same(&a, &b, ended && other_ended, false),
+                        same(&a, &b, ended && other_ended, is_parallel),
                         "{changed:?} reaches t{number} {how:?}: {a:?} {b:?}\n{}\n{usual:#?}\n{other:#?}",
                         generated.texts
                     );
