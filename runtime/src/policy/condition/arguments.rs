@@ -92,7 +92,8 @@ impl<'a> Node<'a> {
                 let items: Vec<&'a RawValue> = serde_json::from_str(text).ok()?;
                 Some(Parts::Items(items.into_iter().map(|item| Node::new(item.get())).collect()))
             }
-            Some(b'n') => Some(Parts::Absent),
+            // Anything else that is no JSON decides nothing.
+            Some(b'n') if text == "null" => Some(Parts::Absent),
             _ => Some(Parts::Nothing),
         };
         self.below.get_or_init(read).as_ref()

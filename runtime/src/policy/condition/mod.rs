@@ -306,6 +306,8 @@ mod tests {
             ("/amount", over(), r#"{"amount": null}"#, Unclear),
             ("/amount", over(), "{}", No),
             ("/amount", over(), "{", Unclear),
+            ("/amount", over(), "nope", Unclear),
+            ("/amount", over(), "{} {}", Unclear),
             // What a server may read is looked at, whatever it reads.
             ("/amount", over(), r#"{"amount": 1, "amount": 101}"#, Unclear),
             ("/amount", over(), r#"{"Amount": 101}"#, Yes),
